@@ -1,0 +1,228 @@
+// Communicator: the collectives between the ranks of a group, and send/recv.
+//
+// Thread rule: one thread at a time uses a communicator; different communicators are independent.
+// abort() alone may be called from any thread.
+//
+// Buffers belong to the caller. Counts are elements. In place: `in` and `out` start at the same
+// address for broadcast, reduce, all_reduce; for all_gather `in` is this rank's part of `out`; for
+// reduce_scatter `out` is this rank's part of `in`; for scatter (gather) the root's `out` (`in`) is
+// its part of `in` (`out`); for all_to_all `in` is `out`. Any other overlap is an error.
+//
+// Errors: every call throws unisono::Error (see error.hpp). After peer_lost, timeout, mismatch or
+// abort the communicator and all that were split from the same world are unusable; every rank gets
+// the same reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unisono/error.hpp"
+#include "unisono/options.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono {
+
+// Combines `count` elements: inout[i] = in[i] op inout[i]. Must be associative and commutative.
+struct UserOp {
+  void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
+  void* context = nullptr;
+};
+
+// A reduce operation with what it needs: converts from ReduceOp.
+struct Reduction {
+  ReduceOp op = ReduceOp::sum;
+  double factor = 1.0;  // premul_sum
+  UserOp user = {};
+  constexpr Reduction(ReduceOp value) : op(value) {}  // NOLINT(google-explicit-constructor)
+  static Reduction premul_sum(double factor) {
+    Reduction result{ReduceOp::premul_sum};
+    result.factor = factor;
+    return result;
+  }
+  static Reduction custom(UserOp user) {
+    Reduction result{ReduceOp::user};
+    result.user = user;
+    return result;
+  }
+};
+inline constexpr Reduction sum{ReduceOp::sum};
+inline constexpr Reduction prod{ReduceOp::prod};
+inline constexpr Reduction min{ReduceOp::min};
+inline constexpr Reduction max{ReduceOp::max};
+inline constexpr Reduction avg{ReduceOp::avg};
+
+// The untyped form of a collective call, which all others come down to.
+//
+//   collective       in                              out                     count
+//   broadcast        root: count                     count                   the vector
+//   reduce           count                           root: count             the vector
+//   all_reduce       count                           count                   the vector
+//   scatter          root: n*count                   count                   one rank's part
+//   gather           count                           root: n*count           one rank's part
+//   all_gather       count                           n*count                 one rank's part
+//   reduce_scatter   n*count                         count                   one rank's part
+//   all_to_all       n*count                         n*count                 one pair's part
+//
+// v-forms give `counts` instead: of each rank's part (scatter_v, gather_v, all_gather_v,
+// reduce_scatter_v; the same on all ranks), or this rank's send and receive counts (all_to_all_v:
+// counts, recv_counts). Parts lie packed in rank order unless `displs` (`recv_displs`) give their
+// offsets in elements.
+struct Call {
+  Collective collective = Collective::barrier;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;
+  Dtype dtype = Dtype::u8;
+  Reduction reduction = ReduceOp::sum;
+  int root = 0;
+  std::span<const std::size_t> counts = {};
+  std::span<const std::size_t> displs = {};
+  std::span<const std::size_t> recv_counts = {};
+  std::span<const std::size_t> recv_displs = {};
+  std::string_view algorithm = {};  // empty: chosen
+  int timeout_ms = -1;              // -1: the communicator's; 0: for ever
+};
+
+namespace detail {
+class Core;
+struct PlanState;
+struct RequestState;
+struct RegionState;
+template <typename T>
+constexpr Dtype dtype_of() {
+  static_assert(kDtypeOf<T>.has_value(), "unisono: no Dtype for this element type");
+  return *kDtypeOf<T>;
+}
+}  // namespace detail
+
+// An operation under way. Its buffers must live until wait() returns. The destructor waits, and
+// swallows errors: call wait() to see them. Waiting twice is an error.
+class [[nodiscard]] Request {
+ public:
+  Request();
+  explicit Request(std::shared_ptr<detail::RequestState> state);
+  Request(Request&&) noexcept;
+  Request& operator=(Request&&) noexcept;
+  ~Request();
+  void wait(int timeout_ms = -1);
+  bool test();  // true: done (then wait() returns at once)
+
+ private:
+  std::shared_ptr<detail::RequestState> state_;
+};
+
+// A collective whose checks, algorithm choice and lowering are done once. start() runs it on the
+// same buffers and blocks; start_async() returns a Request.
+class Plan {
+ public:
+  explicit Plan(std::unique_ptr<detail::PlanState> state);
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+  ~Plan();
+  void start();
+  [[nodiscard]] Request start_async();
+  std::string_view algorithm() const;
+
+ private:
+  std::unique_ptr<detail::PlanState> state_;
+};
+
+// Memory that the peers on this host can read and write directly while it is registered: no copy
+// through slots. Move-only; unregisters when destroyed.
+class Region {
+ public:
+  Region();
+  explicit Region(std::shared_ptr<detail::RegionState> state);
+  Region(Region&&) noexcept;
+  Region& operator=(Region&&) noexcept;
+  ~Region();
+  std::span<std::byte> bytes() const;
+
+ private:
+  std::shared_ptr<detail::RegionState> state_;
+};
+
+class Communicator {
+ public:
+  // Joins the world that the options and the environment describe; blocks until all ranks are
+  // there.
+  static Communicator connect(const ConnectOptions& options = {});
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) noexcept;
+  ~Communicator();
+
+  int rank() const;
+  int size() const;
+
+  // Untyped forms.
+  void run(const Call& call);
+  Request run_async(const Call& call);
+  Plan plan(const Call& call);
+
+  template <typename T>
+  void broadcast(std::span<T> data, int root) {
+    run({.collective = Collective::broadcast,
+         .in = data.data(),
+         .out = data.data(),
+         .count = data.size(),
+         .dtype = detail::dtype_of<T>(),
+         .root = root});
+  }
+  template <typename T>
+  void all_reduce(std::span<T> data, Reduction reduction) {
+    run({.collective = Collective::all_reduce,
+         .in = data.data(),
+         .out = data.data(),
+         .count = data.size(),
+         .dtype = detail::dtype_of<T>(),
+         .reduction = reduction});
+  }
+  void barrier(int timeout_ms = -1) {
+    run({.collective = Collective::barrier, .timeout_ms = timeout_ms});
+  }
+  // (the full set of typed forms is added with the communicator)
+
+  // Blocking point-to-point. Messages with one tag between two ranks arrive in order. A receive of
+  // fewer bytes than were sent is an error on both sides. send() may return before the receive
+  // begins if the message fits the lane's buffer (16 KiB); larger ones wait for the receiver.
+  void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
+  void recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
+  Request send_async(const void* data, std::size_t bytes, int to, int tag = 0);
+  Request recv_async(void* data, std::size_t bytes, int from, int tag = 0);
+
+  // Ranks with the same color form a group, ordered by key, then rank. color < 0: no group (an
+  // empty communicator is returned, whose size() is 0). All ranks must call it.
+  Communicator split(int color, int key);
+
+  // Ends all operations of this world on all ranks with ErrorCode::aborted. Any thread.
+  void abort(std::string_view reason = {});
+
+  // Registered memory. allocate(): new, zeroed, page-aligned. register_buffer(): moves the whole
+  // pages of ordinary private memory onto shared ones at the same address (about 1 ms per MiB,
+  // once); the memory must stay mapped while the Region lives. Local calls: the peers need not do
+  // the same.
+  Region allocate(std::size_t bytes);
+  Region register_buffer(std::span<std::byte> memory);
+
+  // Several operations started as one: `body` calls async operations on this communicator; group()
+  // returns when all are done.
+  void group(const std::function<void()>& body);
+
+  explicit Communicator(std::shared_ptr<detail::Core> core);
+
+ private:
+  std::shared_ptr<detail::Core> core_;
+};
+
+// Runs `body` on `ranks` ranks as threads of this process, and waits for them. The first exception
+// is rethrown.
+void run_threads(int ranks, const std::function<void(Communicator&)>& body,
+                 const ConnectOptions& options = {});
+
+}  // namespace unisono

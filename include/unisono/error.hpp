@@ -1,0 +1,47 @@
+// What ends an operation: one exception type with a code and the place where it happened.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace unisono {
+
+enum class ErrorCode : std::uint8_t {
+  usage,       // the caller passed something that cannot be done
+  config,      // the environment or options contradict each other
+  connection,  // ranks could not find each other
+  peer_lost,   // a rank died or left
+  timeout,     // a rank did not arrive in time
+  mismatch,    // ranks disagree on what they are doing
+  aborted,     // this or another rank called abort()
+  corrupt,     // data that cannot be: a damaged file or message
+  resource,    // the system gave no memory, descriptor or address
+  internal     // our own mistake
+};
+
+std::string_view to_string(ErrorCode code);
+
+// Where it happened. -1 or empty where a field does not apply.
+struct ErrorContext {
+  int rank = -1;
+  int peer = -1;
+  std::string collective;
+  std::int64_t op_seq = -1;
+  int step = -1;
+};
+
+// what() is "<code>: <what failed, where, since when>\n<what to try next>".
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message, ErrorContext context = {});
+  ErrorCode code() const noexcept { return code_; }
+  const ErrorContext& context() const noexcept { return context_; }
+
+ private:
+  ErrorCode code_;
+  ErrorContext context_;
+};
+
+}  // namespace unisono

@@ -1,0 +1,32 @@
+// How a rank joins its world.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace unisono {
+
+// What is left unset is read from the environment, in this order: UNISONO_*, torchrun (RANK,
+// WORLD_SIZE, ...), Open MPI (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK,
+// PMI_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS). With none of them the world has one rank.
+struct ConnectOptions {
+  int rank = -1;
+  int size = -1;
+  // Names the job: ranks with the same name on one host find each other. Unset: from the launcher's
+  // job id and port.
+  std::string job;
+  // Job token: at least 16 characters; proves that a connection belongs to the job. Unset:
+  // UNISONO_TOKEN; with neither, only processes of the same user are let in.
+  std::string token;
+  // A file that every rank can read and write, as the meeting point instead of the environment;
+  // with it, a missing `rank` is assigned in the order of arrival.
+  std::string file;
+  int connect_timeout_ms = 30'000;
+  // The longest that one operation may wait for its peers. 0: for ever.
+  int timeout_ms = 300'000;
+  // Forces one algorithm for a collective: "all_reduce=ring,broadcast=binomial". One that cannot
+  // serve is an error at the call, never replaced.
+  std::string algorithm;
+};
+
+}  // namespace unisono

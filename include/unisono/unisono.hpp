@@ -1,0 +1,7 @@
+// unisono: everything of the C++ API.
+#pragma once
+
+#include "unisono/communicator.hpp"
+#include "unisono/error.hpp"
+#include "unisono/options.hpp"
+#include "unisono/types.hpp"

@@ -1,0 +1,38 @@
+// Copy, reduce and scale: SIMD behind one run-time dispatch (Highway), as plain function pointers.
+#pragma once
+
+#include <cstddef>
+
+#include "unisono/types.hpp"
+
+namespace unisono::kernels {
+
+// `streaming` bypasses the cache (non-temporal stores): for outputs beyond the last-level cache.
+// Whoever publishes streamed data to another core calls fence_streaming() first.
+enum class Store : unsigned char { cached, streaming };
+
+inline constexpr int kMaxSources = 64;
+
+// targets[0..n)[i] = sources[0][i] op sources[1][i] op ..., left to right, for i < count. f16, bf16
+// and fp8 accumulate in f32 with one rounding at the end; integers wrap. With one source it is a
+// copy. A target may be equal to a source; other overlap is not allowed. avg and premul_sum reduce
+// as sum. No alignment is required. Never throws, never allocates.
+using ReduceFunction = void (*)(void* const* targets, int target_count, const void* const* sources,
+                                int source_count, std::size_t count, Store store);
+
+// nullptr: the pair is not supported (bitwise ops on floats, `user`, ...).
+ReduceFunction find_reduce(Dtype dtype, ReduceOp op);
+
+// target[i] = source[i] * factor (premul_sum), or source[i] / divisor (avg; integers truncate
+// towards zero). In f32 for narrower floats, one rounding. target may equal source.
+using ScaleFunction = void (*)(void* target, const void* source, std::size_t count, double factor);
+ScaleFunction find_multiply(Dtype dtype);
+ScaleFunction find_divide(Dtype dtype);
+
+void copy(void* target, const void* source, std::size_t bytes, Store store) noexcept;
+void fence_streaming() noexcept;
+
+// "AVX3_ZEN4", ...: what the dispatch chose on this CPU.
+const char* target_name();
+
+}  // namespace unisono::kernels

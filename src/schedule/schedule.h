@@ -1,0 +1,120 @@
+// A schedule: a collective algorithm as plain data, a list of moves between all ranks.
+//
+// A schedule belongs to (collective, ranks, root, chunk count), never to a byte count. The vector
+// that a collective is about is cut into chunks with global names 0..chunks-1; data is always named
+// by the chunk it belongs to, never by a position. Which rank has which chunk as input and must
+// have it as output follows from the collective (`has_input`, `needs_output`):
+//
+//   collective       chunks            input                  output
+//   broadcast        any C             root: all              every rank: all
+//   reduce           any C             every rank: all        root: all
+//   all_reduce       any C             every rank: all        every rank: all
+//   scatter          n*k               root: all              rank r: its group [r*k, (r+1)*k)
+//   gather           n*k               rank r: its group      root: all
+//   all_gather       n*k               rank r: its group      every rank: all
+//   reduce_scatter   n*k               every rank: all        rank r: its group
+//   all_to_all       n*n*k             rank s: (s,*)          rank d: (*,d); chunk (s,d,j) =
+//   (s*n+d)*k+j barrier          1 (zero bytes)    every rank: its token  every rank: the token of
+//   every rank
+//
+// The v-forms have the layout of their plain forms, with explicit chunk sizes at run time, and use
+// the same schedules.
+//
+// A cell is (rank, buffer, chunk). Buffers: `input` (never written), `output`, `scratch`.
+// An output or scratch cell that nobody has written yet *reads as the rank's input* of that chunk,
+// if it has one; so an algorithm that works in place on its vector needs no copy of the input
+// first. An output cell that is never written but must hold the rank's own input is filled by the
+// engine (no move needed). A reducing move computes target = target (+) source, where `target`
+// reads by the same rule.
+//
+// Steps order the moves: within a step all reads come before all writes. The engine keeps only the
+// true data dependencies of that order.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "unisono/types.hpp"
+
+namespace unisono {
+
+enum class Buffer : std::uint8_t { input, output, scratch };
+enum class Combine : std::uint8_t { replace, reduce };
+
+struct Move {
+  int step = 0;
+  int from = 0;
+  int to = 0;     // from == to: a local copy or reduction
+  int chunk = 0;  // first chunk
+  int chunks = 1;
+  Buffer source = Buffer::output;  // on `from`
+  Buffer target = Buffer::output;  // on `to`
+  Combine combine = Combine::replace;
+  std::uint32_t line = 0;  // source line that made it; 0 unknown
+
+  friend bool operator==(const Move&, const Move&) = default;
+};
+
+struct Phase {
+  std::string name;
+  int first_step = 0;
+};
+
+struct Schedule {
+  Collective collective = Collective::barrier;
+  std::string algorithm;  // catalogue name, or the user's
+  int ranks = 1;
+  int root = 0;  // 0 for collectives without one
+  int chunks = 1;
+  int steps = 0;
+  std::string file;  // source file of the moves' lines
+  std::vector<Phase> phases;
+  std::vector<Move> moves;  // sorted by step; within a step in the order they were added
+};
+
+bool is_rooted(Collective collective);
+// The plain form of a v-form; itself otherwise.
+Collective plain_form(Collective collective);
+bool is_v_form(Collective collective);
+bool reduces(Collective collective);
+
+bool has_input(const Schedule& schedule, int rank, int chunk);
+bool needs_output(const Schedule& schedule, int rank, int chunk);
+
+// What the author of an algorithm writes; the buffers default to output where the
+// rank has an output of that chunk, scratch where it has none (for a source that was never written:
+// the input through it).
+struct MoveSpec {
+  int from = 0;
+  int to = 0;
+  int chunk = 0;
+  int chunks = 1;
+  Combine combine = Combine::replace;
+  enum class Place : std::uint8_t { automatic, input, output, scratch };
+  Place source = Place::automatic;
+  Place target = Place::automatic;
+};
+
+class ScheduleBuilder {
+ public:
+  struct Shape {
+    int ranks = 1;
+    int chunks = 1;
+    int root = 0;
+  };
+  ScheduleBuilder(Collective collective, Shape shape,
+                  std::source_location where = std::source_location::current());
+
+  void phase(std::string name);  // names the steps from the next step() on
+  void step();                   // starts the next step
+  void move(MoveSpec spec, std::source_location where = std::source_location::current());
+  Schedule build() &&;  // drops empty trailing steps
+
+ private:
+  Schedule schedule_;
+  int step_ = -1;
+};
+
+}  // namespace unisono
