@@ -1,5 +1,8 @@
-# A layer is one folder of src/ and one object library. unisono_layer(name SOURCES... DEPENDS layers... TESTS x_test.cc...)
-# A layer may include only the layers that it DEPENDS on.
+# A layer is one folder of src/ and one object library:
+#   unisono_layer(name SOURCES... DEPENDS layers... LINKS targets... TESTS x_test.cc...
+#                 TEST_LABELS labels...)
+# A layer may include only the layers that it DEPENDS on, and what those depend on. LINKS are
+# libraries from outside. The TESTS become one program, <name>_test.
 function(unisono_warnings target)
   if(UNISONO_DEVELOPER_MODE)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
@@ -7,7 +10,7 @@ function(unisono_warnings target)
 endfunction()
 
 function(unisono_layer name)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS;TESTS;LINKS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS;TESTS;LINKS;TEST_LABELS" ${ARGN})
   add_library(unisono_${name} OBJECT ${LAYER_SOURCES})
   target_include_directories(unisono_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(unisono_${name} PUBLIC ${LAYER_LINKS} Threads::Threads)
@@ -17,19 +20,36 @@ function(unisono_layer name)
   endforeach()
   unisono_warnings(unisono_${name})
   if(UNISONO_DEVELOPER_MODE AND LAYER_TESTS)
-    unisono_test(${name}_test SOURCES ${LAYER_TESTS})
+    unisono_test(${name}_test SOURCES ${LAYER_TESTS} LABELS ${LAYER_TEST_LABELS})
   endif()
 endfunction()
 
-# A GoogleTest program over the whole library. TIMEOUT in seconds (default 120); ARGS are passed to it.
+# A GoogleTest program over the whole library:
+#   unisono_test(name SOURCES... [LINKS...] [ARGS...] [TIMEOUT seconds] [LABELS...] [SERIAL])
+# TIMEOUT is 120 unless given, and four times as long under a sanitizer. SERIAL: nothing else runs
+# beside it. Labels:
+#   threads   also run under ThreadSanitizer
+#   slow      not run under AddressSanitizer
 function(unisono_test name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINKS;ARGS" ${ARGN})
+  cmake_parse_arguments(TEST "SERIAL" "TIMEOUT" "SOURCES;LINKS;ARGS;LABELS" ${ARGN})
+  if(NOT UNISONO_TESTS)
+    return()
+  endif()
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
+  endif()
+  if(UNISONO_SANITIZE)
+    math(EXPR TEST_TIMEOUT "${TEST_TIMEOUT} * 4")
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE unisono_internal GTest::gtest GTest::gtest_main ${TEST_LINKS})
   unisono_warnings(${name})
   add_test(NAME ${name} COMMAND ${name} ${TEST_ARGS})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}"
+                                          RUN_SERIAL ${TEST_SERIAL})
+  # What a sanitizer does not run, it does not build either.
+  if((UNISONO_SANITIZE MATCHES thread AND NOT threads IN_LIST TEST_LABELS)
+     OR (UNISONO_SANITIZE MATCHES address AND slow IN_LIST TEST_LABELS))
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
 endfunction()

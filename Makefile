@@ -1,0 +1,40 @@
+# The tasks of this repository. Everything is built by CMake (see CMakePresets.json); this file only
+# says which steps make a task. Each task first installs the Debian packages it lacks
+# (scripts/setup), which needs root or sudo; SETUP=true leaves that out.
+
+SETUP ?= scripts/setup
+RANKS ?= 4
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
+UNISONO := build/release/tools/unisono/unisono
+# Every collective between processes, each result compared with an independent reference.
+MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job
+
+.PHONY: help run test check release clean
+
+help:
+	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
+	@echo "make test     build and run every test, also under the sanitizers"
+	@echo "make check    format, layers and spelling of the sources"
+	@echo "make release  build the library and the tools into build/release"
+	@echo "make clean    remove build/"
+	@echo "RANKS=N changes the number of processes; SETUP=true installs nothing"
+
+run: release
+	$(MAIN_JOB)
+
+release:
+	@$(SETUP) build
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release --target tools/unisono/all
+
+test:
+	@$(SETUP) build test
+	@scripts/test
+
+check:
+	@$(SETUP) build test
+	@scripts/check
+
+clean:
+	rm -rf build
