@@ -29,7 +29,8 @@ endfunction()
 # TIMEOUT is 120 unless given, and four times as long under a sanitizer. SERIAL: nothing else runs
 # beside it. Labels:
 #   threads   also run under ThreadSanitizer
-#   slow      not run under AddressSanitizer
+#   slow      not run under AddressSanitizer: it would take minutes
+#   no_asan   not run under AddressSanitizer: it cannot
 function(unisono_test name)
   cmake_parse_arguments(TEST "SERIAL" "TIMEOUT" "SOURCES;LINKS;ARGS;LABELS" ${ARGN})
   if(NOT UNISONO_TESTS)
@@ -49,7 +50,8 @@ function(unisono_test name)
                                           RUN_SERIAL ${TEST_SERIAL})
   # What a sanitizer does not run, it does not build either.
   if((UNISONO_SANITIZE MATCHES thread AND NOT threads IN_LIST TEST_LABELS)
-     OR (UNISONO_SANITIZE MATCHES address AND slow IN_LIST TEST_LABELS))
+     OR (UNISONO_SANITIZE MATCHES address
+         AND (slow IN_LIST TEST_LABELS OR no_asan IN_LIST TEST_LABELS)))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
 endfunction()

@@ -1,0 +1,107 @@
+"""scripts/check_sources.py finds every kind of mistake it is there for, and passes what is right."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+CHECKER = Path(__file__).resolve().parents[2] / "scripts" / "check_sources.py"
+
+
+def check(files):
+    """Findings for a tree of {name: text}, and the exit status."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        done = subprocess.run([sys.executable, str(CHECKER), folder],
+                              capture_output=True, text=True, check=False)
+        return done.stdout.splitlines(), done.returncode
+
+
+class Mistakes(unittest.TestCase):
+    def expect(self, files, *findings):
+        found, status = check(files)
+        self.assertEqual(found, list(findings))
+        self.assertEqual(status, 1)
+
+    def test_engine_includes_algorithms(self):
+        self.expect({"src/engine/run.cc": '#include "base/env.h"\n#include "algorithms/catalog.h"\n'},
+                    "src/engine/run.cc:2: layers: engine must not include algorithms "
+                    "(it may: transport, kernels, schedule, base)")
+
+    def test_base_includes_a_higher_layer(self):
+        self.expect({"src/base/error.h": '#include "schedule/schedule.h"\n'},
+                    "src/base/error.h:1: layers: base must not include schedule (it may: none)")
+
+    def test_unknown_layer(self):
+        self.expect({"src/extra/a.cc": '#include "base/env.h"\n'},
+                    "src/extra/a.cc:1: layers: src/extra is no layer; add it to LAYERS in "
+                    "scripts/check_sources.py")
+
+    def test_public_header_shows_an_internal_one(self):
+        self.expect({"include/unisono/a.hpp": '#include "base/env.h"\n'},
+                    "include/unisono/a.hpp:1: public: base/env.h is neither of the standard library "
+                    "nor of unisono/")
+
+    def test_public_header_shows_a_library(self):
+        self.expect({"include/unisono/a.hpp": "#include <span>\n#include <fmt/format.h>\n"},
+                    "include/unisono/a.hpp:2: public: fmt/format.h is neither of the standard library "
+                    "nor of unisono/")
+
+    def test_relative_include(self):
+        self.expect({"src/base/a.cc": '#include "../schedule/schedule.h"\n'},
+                    "src/base/a.cc:1: includes: name the file from include/, src/ or the folder of "
+                    "this one")
+
+    def test_project_header_in_angle_brackets(self):
+        self.expect({"src/comm/a.cc": "#include <unisono/types.hpp>\n"},
+                    'src/comm/a.cc:1: includes: write "unisono/types.hpp": it is a file of this '
+                    "project")
+
+    def test_environment(self):
+        self.expect({"src/comm/a.cc": 'auto v = std::getenv("RANK");  // getenv()\n'},
+                    "src/comm/a.cc:1: environment: read it through base/env.h")
+
+    def test_spelling(self):
+        self.expect({"tools/a.cc": "void allreduce();\nint kAllgatherSteps;\n"},
+                    "tools/a.cc:1: words: 'allreduce' is spelt all_reduce",
+                    "tools/a.cc:2: words: 'Allgather' is spelt all_gather")
+
+    def test_unfinished(self):
+        self.expect({"docs/a.md": "TODO\n"},
+                    "docs/a.md:1: words: finish it, or describe the limit in prose")
+
+    def test_cmake_depends(self):
+        self.expect({"src/engine/CMakeLists.txt":
+                     "unisono_layer(engine\n  SOURCES run.cc\n  DEPENDS base algorithms\n  TESTS t.cc)\n"},
+                    "src/engine/CMakeLists.txt:1: cmake: engine must not depend on algorithms")
+
+    def test_nothing_to_check(self):
+        found, status = check({})
+        self.assertEqual(len(found), 1)
+        self.assertEqual(status, 1)
+
+
+class Right(unittest.TestCase):
+    def test_a_clean_tree(self):
+        found, status = check({
+            "include/unisono/a.hpp": '#include <vector>\n#include "unisono/b.hpp"\n',
+            "include/unisono/unisono.h": "#include <stdint.h>\n",
+            "src/base/env.cc": '#include "base/env.h"\nauto v = std::getenv("RANK");\n',
+            "src/comm/a.cc": '#include "algorithms/catalog.h"\n#include "engine/run.h"\n',
+            # A test may use whatever it needs.
+            "src/engine/a_test.cc": '#include "algorithms/catalog.h"\n',
+            "src/schedule/a.cc": "void all_reduce();  // class AllReduce\n",
+            "src/engine/CMakeLists.txt": "unisono_layer(engine SOURCES a.cc DEPENDS transport)\n",
+            # The other libraries have their own spelling.
+            "bench/peers/mpi.cc": "MPI_Allreduce();\n",
+        })
+        self.assertEqual(found, [])
+        self.assertEqual(status, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
