@@ -27,6 +27,7 @@ struct Algorithm {
   // nullptr: any number of ranks. Otherwise says whether n can be served.
   bool (*supports)(int ranks) = nullptr;
   std::string_view limits = {};  // prose for `unisono list`: "n a power of two"
+  bool in_place = true;          // claim: right when input and output are the same memory
 };
 
 std::span<const Algorithm* const> catalog();

@@ -13,27 +13,31 @@
 //   gather           n*k               rank r: its group      root: all
 //   all_gather       n*k               rank r: its group      every rank: all
 //   reduce_scatter   n*k               every rank: all        rank r: its group
-//   all_to_all       n*n*k             rank s: (s,*)          rank d: (*,d); chunk (s,d,j) =
-//   (s*n+d)*k+j barrier          1 (zero bytes)    every rank: its token  every rank: the token of
-//   every rank
+//   all_to_all       n*n*k             rank s: (s,*)          rank d: (*,d)
+//   barrier          1 (zero bytes)    every rank: its token  every rank: the token of every rank
+//
+// where chunk (s,d,j) of all_to_all is (s*n+d)*k+j. The token of a barrier may be reduced, and more
+// than once: it says only that a rank has arrived.
 //
 // The v-forms have the layout of their plain forms, with explicit chunk sizes at run time, and use
 // the same schedules.
 //
 // A cell is (rank, buffer, chunk). Buffers: `input` (never written), `output`, `scratch`.
-// An output or scratch cell that nobody has written yet *reads as the rank's input* of that chunk,
-// if it has one; so an algorithm that works in place on its vector needs no copy of the input
-// first. An output cell that is never written but must hold the rank's own input is filled by the
-// engine (no move needed). A reducing move computes target = target (+) source, where `target`
-// reads by the same rule.
+// An output or scratch cell that nobody has written in an earlier step *reads as the rank's input*
+// of that chunk, if it has one; so an algorithm that works in place on its vector needs no copy of
+// the input first. An output cell that is never written but must hold the rank's own input is
+// filled by the engine (no move needed). A reducing move computes target = target (+) source, where
+// `target` reads by the same rule.
 //
 // Steps order the moves: within a step all reads come before all writes. The engine keeps only the
 // true data dependencies of that order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <source_location>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "unisono/types.hpp"
@@ -83,9 +87,10 @@ bool reduces(Collective collective);
 bool has_input(const Schedule& schedule, int rank, int chunk);
 bool needs_output(const Schedule& schedule, int rank, int chunk);
 
-// What the author of an algorithm writes; the buffers default to output where the
-// rank has an output of that chunk, scratch where it has none (for a source that was never written:
-// the input through it).
+// What the author of an algorithm writes. An automatic target is the output where `to` needs the
+// chunk as output, scratch elsewhere. An automatic source is the output where `from` needs the
+// chunk, else scratch if an earlier step wrote it there, else the input. A range whose chunks come
+// to different places is split into several moves.
 struct MoveSpec {
   int from = 0;
   int to = 0;
@@ -107,14 +112,22 @@ class ScheduleBuilder {
   ScheduleBuilder(Collective collective, Shape shape,
                   std::source_location where = std::source_location::current());
 
-  void phase(std::string name);  // names the steps from the next step() on
-  void step();                   // starts the next step
-  void move(MoveSpec spec, std::source_location where = std::source_location::current());
+  // Names the steps from the next step() on. A phase without moves is dropped.
+  void phase(std::string name);
+  void step();  // starts the next step
+  // Takes part in the current step; a move of no chunks is none. REQUIRES: ranks and chunks in
+  // range.
+  void move(const MoveSpec& spec, std::source_location where = std::source_location::current());
   Schedule build() &&;  // drops empty trailing steps
 
  private:
+  Buffer resolve_source(const MoveSpec& spec, int chunk) const;
+  Buffer resolve_target(const MoveSpec& spec, int chunk) const;
+  std::size_t cell(int rank, int chunk) const;
+
   Schedule schedule_;
   int step_ = -1;
+  std::unordered_map<std::size_t, int> scratch_written_;  // cell -> first step that wrote it
 };
 
 }  // namespace unisono

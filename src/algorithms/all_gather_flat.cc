@@ -1,0 +1,41 @@
+// Flat all_gather: every rank sends its part to every other.
+//
+//   steps    n-1: in step s to the rank s places on, so that nobody is sent to by two at once
+//   sent     n-1 chunks per rank, the lower bound
+//   cost     (n-1)*alpha + (n-1)/n * S*beta; one alpha where a rank can reach all others at once
+//   scratch  none
+//   order    nothing is summed
+//   limits   none; in place
+//   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007
+#include "algorithms/shapes.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const int n = shape.ranks;
+  ScheduleBuilder schedule{Collective::all_gather, {.ranks = n, .chunks = n}};
+  for (int distance = 1; distance < n; ++distance) {
+    schedule.step();
+    for (int rank = 0; rank < n; ++rank) {
+      schedule.move(
+          {.from = rank, .to = wrap(rank + distance, n), .chunk = rank, .source = Place::input});
+    }
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm all_gather_flat{
+    .name = "flat",
+    .collective = Collective::all_gather,
+    .summary = "every rank sends its part to every other",
+    .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
+    .build = build,
+    .steps = [](int n) { return n - 1; },
+    .chunks_sent = [](int n) { return n - 1; },
+    .edge = [](Shape, int from, int to) { return from != to; },
+    .allows_v = true};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,40 @@
+// One-shot all_reduce: every rank sends its whole input to all, and every rank reduces all.
+//
+//   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
+//   sent     n-1 chunks per rank = (n-1) * S bytes
+//   cost     (n-1) * (alpha + S*beta + S*gamma); one alpha where a rank can reach all others at
+//            once: the lowest latency for small vectors
+//   scratch  one chunk per rank: the sum in the making
+//   order    summed in the order 0, 1, ..., n-1 on every rank (see rank_order.h)
+//   limits   none; in place
+//   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007
+#include <vector>
+
+#include "algorithms/rank_order.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  ScheduleBuilder schedule{Collective::all_reduce, {.ranks = shape.ranks, .chunks = 1}};
+  std::vector<Owned> owners;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    owners.push_back({.rank = rank, .chunk = 0});
+  }
+  reduce_in_rank_order(schedule, shape.ranks, owners);
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm all_reduce_one_shot{
+    .name = "one_shot",
+    .collective = Collective::all_reduce,
+    .summary = "every rank sends its input to all and reduces all in rank order",
+    .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
+    .build = build,
+    .steps = rank_order_steps,
+    .chunks_sent = [](int n) { return n - 1; },
+    .edge = [](Shape, int from, int to) { return from != to; }};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,42 @@
+// Dissemination barrier: in step k every rank tells the rank 2^k places on who has arrived.
+//
+//   steps    ceil(log2(n))
+//   sent     ceil(log2(n)) tokens of no bytes per rank
+//   cost     ceil(log2(n)) * alpha
+//   scratch  none
+//   order    tokens have no order
+//   limits   none
+//   source   Hensgen, Finkel and Manber, IJPP 17(1), 1988
+#include "algorithms/shapes.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const int n = shape.ranks;
+  ScheduleBuilder schedule{Collective::barrier, {.ranks = n, .chunks = 1}};
+  for (int distance = 1; distance < n; distance *= 2) {
+    schedule.step();
+    for (int rank = 0; rank < n; ++rank) {
+      schedule.move(
+          {.from = rank, .to = wrap(rank + distance, n), .chunk = 0, .combine = Combine::reduce});
+    }
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm barrier_dissemination{
+    .name = "dissemination",
+    .collective = Collective::barrier,
+    .summary = "every rank tells the ranks 1, 2, 4, ... places on",
+    .source = "Hensgen, Finkel and Manber, IJPP 17(1), 1988",
+    .build = build,
+    .steps = ceil_log2,
+    .chunks_sent = ceil_log2,
+    .edge = [](Shape shape, int from, int to) {
+      return is_power_of_two(wrap(to - from, shape.ranks));
+    }};
+
+}  // namespace unisono::algorithms

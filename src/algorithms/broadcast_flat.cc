@@ -1,0 +1,38 @@
+// Flat broadcast: the root sends to every other rank.
+//
+//   steps    n-1
+//   sent     n-1 chunks = (n-1) * S bytes by the root
+//   cost     (n-1) * (alpha + S*beta); one alpha and S*beta where one write reaches all
+//   scratch  none
+//   order    nothing is summed
+//   limits   none; in place
+//   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007
+#include "algorithms/shapes.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  ScheduleBuilder schedule{Collective::broadcast,
+                           {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
+  for (int position = 1; position < shape.ranks; ++position) {
+    schedule.step();
+    schedule.move(
+        {.from = shape.root, .to = to_rank(shape, position), .chunk = 0, .source = Place::input});
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm broadcast_flat{
+    .name = "flat",
+    .collective = Collective::broadcast,
+    .summary = "the root sends to every other rank",
+    .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
+    .build = build,
+    .steps = [](int n) { return n - 1; },
+    .chunks_sent = [](int n) { return n - 1; },
+    .edge = [](Shape shape, int from, int to) { return from == shape.root && to != from; }};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,42 @@
+// Flat reduce_scatter: every rank sends chunk d to rank d, which sums them in rank order.
+//
+//   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
+//   sent     n-1 chunks per rank = (n-1)/n * S bytes, the lower bound
+//   cost     (n-1)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma; one alpha where a rank can reach
+//            all others at once
+//   scratch  one chunk per rank: the sum in the making
+//   order    every chunk is summed in the order 0, 1, ..., n-1 (see rank_order.h)
+//   limits   none; in place
+//   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007
+#include <vector>
+
+#include "algorithms/rank_order.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const int n = shape.ranks;
+  ScheduleBuilder schedule{Collective::reduce_scatter, {.ranks = n, .chunks = n}};
+  std::vector<Owned> owners;
+  for (int rank = 0; rank < n; ++rank) {
+    owners.push_back({.rank = rank, .chunk = rank});
+  }
+  reduce_in_rank_order(schedule, n, owners);
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm reduce_scatter_flat{
+    .name = "flat",
+    .collective = Collective::reduce_scatter,
+    .summary = "every rank sends chunk d to rank d, which sums in rank order",
+    .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
+    .build = build,
+    .steps = rank_order_steps,
+    .chunks_sent = [](int n) { return n - 1; },
+    .edge = [](Shape, int from, int to) { return from != to; },
+    .allows_v = true};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,78 @@
+// Arithmetic that several algorithms share: ranks in a circle, powers of two, binomial trees.
+#pragma once
+
+#include <algorithm>
+#include <source_location>
+
+#include "algorithms/catalog.h"
+#include "schedule/schedule.h"
+
+namespace unisono::algorithms {
+
+using Place = MoveSpec::Place;
+
+// i modulo n, never negative.
+constexpr int wrap(int i, int n) {
+  return ((i % n) + n) % n;
+}
+
+constexpr bool is_power_of_two(int n) {
+  return n > 0 && (n & (n - 1)) == 0;
+}
+
+// The largest power of two that is at most n. REQUIRES: n >= 1.
+constexpr int floor_power_of_two(int n) {
+  int power = 1;
+  while (power <= n / 2) {
+    power *= 2;
+  }
+  return power;
+}
+
+constexpr int floor_log2(int n) {
+  int log = 0;
+  for (; n > 1; n /= 2) {
+    ++log;
+  }
+  return log;
+}
+
+constexpr int ceil_log2(int n) {
+  return n <= 1 ? 0 : floor_log2(n - 1) + 1;
+}
+
+// The most distant rank that a binomial tree of n ranks reaches in one hop; 0 for n = 1.
+constexpr int widest_hop(int n) {
+  return n <= 1 ? 0 : floor_power_of_two(n - 1);
+}
+
+// Ranks counted from the root, and back.
+constexpr int from_root(Shape shape, int rank) {
+  return wrap(rank - shape.root, shape.ranks);
+}
+constexpr int to_rank(Shape shape, int position) {
+  return wrap(position + shape.root, shape.ranks);
+}
+
+// Positions are counted from the root. The parent lacks the lowest bit of its child; the subtree of
+// a position is the range that starts there and is `subtree_size` long.
+constexpr int binomial_parent(int position) {
+  return position & (position - 1);
+}
+constexpr int subtree_size(int position, int ranks) {
+  return position == 0 ? ranks : std::min(position & -position, ranks - position);
+}
+
+// A move of chunks [spec.chunk, spec.chunk + spec.chunks) counted in a circle of `ranks` chunks.
+inline void move_wrapped(ScheduleBuilder& schedule, MoveSpec spec, int ranks,
+                         std::source_location where = std::source_location::current()) {
+  spec.chunk = wrap(spec.chunk, ranks);
+  const int beyond = std::max(0, spec.chunk + spec.chunks - ranks);
+  spec.chunks -= beyond;
+  schedule.move(spec, where);
+  spec.chunk = 0;
+  spec.chunks = beyond;
+  schedule.move(spec, where);
+}
+
+}  // namespace unisono::algorithms

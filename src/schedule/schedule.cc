@@ -1,0 +1,195 @@
+#include "schedule/schedule.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace unisono {
+namespace {
+
+// The path below the source tree, so that a schedule does not depend on where it was built.
+std::string tree_path(std::string_view path) {
+  constexpr std::string_view kRoot = "/src/";
+  const std::size_t at = path.rfind(kRoot);
+  return std::string(at == std::string_view::npos ? path : path.substr(at + 1));
+}
+
+Buffer explicit_buffer(MoveSpec::Place place) {
+  switch (place) {
+    case MoveSpec::Place::input:
+      return Buffer::input;
+    case MoveSpec::Place::scratch:
+      return Buffer::scratch;
+    case MoveSpec::Place::automatic:
+    case MoveSpec::Place::output:
+      break;
+  }
+  return Buffer::output;
+}
+
+// Chunks of one rank's group, where the chunks are grouped by rank.
+int group_size(const Schedule& schedule) {
+  return std::max(1, schedule.chunks / schedule.ranks);
+}
+
+int pair_size(const Schedule& schedule) {
+  return std::max(1, schedule.chunks / (schedule.ranks * schedule.ranks));
+}
+
+}  // namespace
+
+bool is_rooted(Collective collective) {
+  switch (plain_form(collective)) {
+    case Collective::broadcast:
+    case Collective::scatter:
+    case Collective::gather:
+    case Collective::reduce:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Collective plain_form(Collective collective) {
+  switch (collective) {
+    case Collective::scatter_v:
+      return Collective::scatter;
+    case Collective::gather_v:
+      return Collective::gather;
+    case Collective::all_gather_v:
+      return Collective::all_gather;
+    case Collective::reduce_scatter_v:
+      return Collective::reduce_scatter;
+    case Collective::all_to_all_v:
+      return Collective::all_to_all;
+    default:
+      return collective;
+  }
+}
+
+bool is_v_form(Collective collective) {
+  return plain_form(collective) != collective;
+}
+
+bool reduces(Collective collective) {
+  const Collective plain = plain_form(collective);
+  return plain == Collective::reduce || plain == Collective::all_reduce ||
+         plain == Collective::reduce_scatter;
+}
+
+bool has_input(const Schedule& schedule, int rank, int chunk) {
+  switch (plain_form(schedule.collective)) {
+    case Collective::broadcast:
+    case Collective::scatter:
+      return rank == schedule.root;
+    case Collective::gather:
+    case Collective::all_gather:
+      return chunk / group_size(schedule) == rank;
+    case Collective::all_to_all:
+      return chunk / pair_size(schedule) / schedule.ranks == rank;
+    default:
+      return true;
+  }
+}
+
+bool needs_output(const Schedule& schedule, int rank, int chunk) {
+  switch (plain_form(schedule.collective)) {
+    case Collective::reduce:
+    case Collective::gather:
+      return rank == schedule.root;
+    case Collective::scatter:
+    case Collective::reduce_scatter:
+      return chunk / group_size(schedule) == rank;
+    case Collective::all_to_all:
+      return chunk / pair_size(schedule) % schedule.ranks == rank;
+    default:
+      return true;
+  }
+}
+
+ScheduleBuilder::ScheduleBuilder(Collective collective, Shape shape, std::source_location where) {
+  schedule_.collective = collective;
+  schedule_.ranks = shape.ranks;
+  schedule_.chunks = shape.chunks;
+  schedule_.root = shape.root;
+  schedule_.file = tree_path(where.file_name());
+}
+
+void ScheduleBuilder::phase(std::string name) {
+  schedule_.phases.push_back({.name = std::move(name), .first_step = step_ + 1});
+}
+
+void ScheduleBuilder::step() {
+  ++step_;
+}
+
+std::size_t ScheduleBuilder::cell(int rank, int chunk) const {
+  return static_cast<std::size_t>(rank) * static_cast<std::size_t>(schedule_.chunks) +
+         static_cast<std::size_t>(chunk);
+}
+
+Buffer ScheduleBuilder::resolve_source(const MoveSpec& spec, int chunk) const {
+  if (spec.source != MoveSpec::Place::automatic) {
+    return explicit_buffer(spec.source);
+  }
+  if (needs_output(schedule_, spec.from, chunk)) {
+    return Buffer::output;
+  }
+  const auto written = scratch_written_.find(cell(spec.from, chunk));
+  return written != scratch_written_.end() && written->second < step_ ? Buffer::scratch
+                                                                      : Buffer::input;
+}
+
+Buffer ScheduleBuilder::resolve_target(const MoveSpec& spec, int chunk) const {
+  if (spec.target != MoveSpec::Place::automatic) {
+    return explicit_buffer(spec.target);
+  }
+  return needs_output(schedule_, spec.to, chunk) ? Buffer::output : Buffer::scratch;
+}
+
+void ScheduleBuilder::move(const MoveSpec& spec, std::source_location where) {
+  step_ = std::max(step_, 0);
+  int chunk = spec.chunk;
+  const int end = spec.chunk + spec.chunks;
+  while (chunk < end) {
+    const Buffer source = resolve_source(spec, chunk);
+    const Buffer target = resolve_target(spec, chunk);
+    int next = chunk + 1;
+    while (next < end && resolve_source(spec, next) == source &&
+           resolve_target(spec, next) == target) {
+      ++next;
+    }
+    if (target == Buffer::scratch) {
+      for (int written = chunk; written < next; ++written) {
+        scratch_written_.try_emplace(cell(spec.to, written), step_);
+      }
+    }
+    schedule_.moves.push_back({.step = step_,
+                               .from = spec.from,
+                               .to = spec.to,
+                               .chunk = chunk,
+                               .chunks = next - chunk,
+                               .source = source,
+                               .target = target,
+                               .combine = spec.combine,
+                               .line = where.line()});
+    chunk = next;
+  }
+}
+
+Schedule ScheduleBuilder::build() && {
+  schedule_.steps = schedule_.moves.empty() ? 0 : schedule_.moves.back().step + 1;
+  std::vector<Phase> phases;
+  for (std::size_t i = 0; i < schedule_.phases.size(); ++i) {
+    const int first = schedule_.phases[i].first_step;
+    const bool last = i + 1 == schedule_.phases.size();
+    const int end = last ? schedule_.steps : schedule_.phases[i + 1].first_step;
+    if (first < std::min(end, schedule_.steps)) {
+      phases.push_back(std::move(schedule_.phases[i]));
+    }
+  }
+  schedule_.phases = std::move(phases);
+  return std::move(schedule_);
+}
+
+}  // namespace unisono
