@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "unisono/error.hpp"
+#include "unisono/export.hpp"
 #include "unisono/options.hpp"
 #include "unisono/types.hpp"
 
@@ -103,7 +104,7 @@ constexpr Dtype dtype_of() {
 
 // An operation under way. Its buffers must live until wait() returns. The destructor waits, and
 // swallows errors: call wait() to see them. Waiting twice is an error.
-class [[nodiscard]] Request {
+class [[nodiscard]] UNISONO_EXPORT Request {
  public:
   Request();
   explicit Request(std::shared_ptr<detail::RequestState> state);
@@ -119,7 +120,7 @@ class [[nodiscard]] Request {
 
 // A collective whose checks, algorithm choice and lowering are done once. start() runs it on the
 // same buffers and blocks; start_async() returns a Request.
-class Plan {
+class UNISONO_EXPORT Plan {
  public:
   explicit Plan(std::unique_ptr<detail::PlanState> state);
   Plan(Plan&&) noexcept;
@@ -135,7 +136,7 @@ class Plan {
 
 // Memory that the peers on this host can read and write directly while it is registered: no copy
 // through slots. Move-only; unregisters when destroyed.
-class Region {
+class UNISONO_EXPORT Region {
  public:
   Region();
   explicit Region(std::shared_ptr<detail::RegionState> state);
@@ -148,7 +149,7 @@ class Region {
   std::shared_ptr<detail::RegionState> state_;
 };
 
-class Communicator {
+class UNISONO_EXPORT Communicator {
  public:
   // Joins the world that the options and the environment describe; blocks until all ranks are
   // there.
@@ -222,7 +223,7 @@ class Communicator {
 
 // Runs `body` on `ranks` ranks as threads of this process, and waits for them. The first exception
 // is rethrown.
-void run_threads(int ranks, const std::function<void(Communicator&)>& body,
-                 const ConnectOptions& options = {});
+UNISONO_EXPORT void run_threads(int ranks, const std::function<void(Communicator&)>& body,
+                                const ConnectOptions& options = {});
 
 }  // namespace unisono

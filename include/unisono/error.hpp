@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "unisono/export.hpp"
+
 namespace unisono {
 
 enum class ErrorCode : std::uint8_t {
@@ -21,7 +23,7 @@ enum class ErrorCode : std::uint8_t {
   internal     // our own mistake
 };
 
-std::string_view to_string(ErrorCode code);
+UNISONO_EXPORT std::string_view to_string(ErrorCode code);
 
 // Where it happened. -1 or empty where a field does not apply.
 struct ErrorContext {
@@ -33,7 +35,7 @@ struct ErrorContext {
 };
 
 // what() is "<code>: <what failed, where, since when>\n<what to try next>".
-class Error : public std::runtime_error {
+class UNISONO_EXPORT Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message, ErrorContext context = {});
   ErrorCode code() const noexcept { return code_; }

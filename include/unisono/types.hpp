@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "unisono/export.hpp"
+
 namespace unisono {
 
 // Element types. `boolean` is one byte, 0 or 1, spelt "bool".
@@ -91,12 +93,12 @@ constexpr std::size_t size_of(Dtype dtype) {
   return 0;
 }
 
-std::string_view to_string(Dtype dtype);
-std::string_view to_string(ReduceOp op);
-std::string_view to_string(Collective collective);
-std::optional<Dtype> parse_dtype(std::string_view text);
-std::optional<ReduceOp> parse_reduce_op(std::string_view text);
-std::optional<Collective> parse_collective(std::string_view text);
+UNISONO_EXPORT std::string_view to_string(Dtype dtype);
+UNISONO_EXPORT std::string_view to_string(ReduceOp op);
+UNISONO_EXPORT std::string_view to_string(Collective collective);
+UNISONO_EXPORT std::optional<Dtype> parse_dtype(std::string_view text);
+UNISONO_EXPORT std::optional<ReduceOp> parse_reduce_op(std::string_view text);
+UNISONO_EXPORT std::optional<Collective> parse_collective(std::string_view text);
 
 // Storage types for the formats that C++20 lacks. They hold bits and convert to and from float
 // with round-to-nearest-even; arithmetic belongs to the reductions.
@@ -113,14 +115,14 @@ struct f8e5m2 {
   std::uint8_t bits = 0;
 };  // OCP E5M2: IEEE-like, overflow gives infinity
 
-float to_float(f16 value);
-float to_float(bf16 value);
-float to_float(f8e4m3 value);
-float to_float(f8e5m2 value);
-f16 to_f16(float value);
-bf16 to_bf16(float value);
-f8e4m3 to_f8e4m3(float value);
-f8e5m2 to_f8e5m2(float value);
+UNISONO_EXPORT float to_float(f16 value);
+UNISONO_EXPORT float to_float(bf16 value);
+UNISONO_EXPORT float to_float(f8e4m3 value);
+UNISONO_EXPORT float to_float(f8e5m2 value);
+UNISONO_EXPORT f16 to_f16(float value);
+UNISONO_EXPORT bf16 to_bf16(float value);
+UNISONO_EXPORT f8e4m3 to_f8e4m3(float value);
+UNISONO_EXPORT f8e5m2 to_f8e5m2(float value);
 
 // The Dtype of a C++ type; only the types above and the fixed-width arithmetic ones have one.
 template <typename T>
