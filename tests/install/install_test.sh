@@ -1,0 +1,59 @@
+#!/bin/bash
+# One case of the installation tests: install_test.sh CASE SOURCE BUILD
+#   install       installs BUILD, then moves the tree: it must not know where it was installed
+#   find_package  static  pkg_config  subdirectory   build and run a user's project
+# CXX, CC, LAUNCHER: the compilers, and ccache or nothing.
+set -euo pipefail
+case=$1 source=$2 build=$3
+here=$source/tests/install
+work=$build/tests/install/work
+prefix=$work/moved
+
+fresh() { rm -rf "$1" && mkdir -p "$1"; }
+configure() {
+  cmake -G Ninja -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_COMPILER="$CC" \
+    -DCMAKE_CXX_COMPILER_LAUNCHER="$LAUNCHER" "$@"
+}
+libdir() { dirname "$(find "$prefix" -name libunisono.so)"; }
+
+case $case in
+  install)
+    fresh "$work"
+    cmake --install "$build" --prefix "$work/first" >"$work/install.log"
+    mv "$work/first" "$prefix"
+    ;;
+  find_package | static)
+    form=shared
+    [[ $case == static ]] && form=static
+    fresh "$work/$case"
+    configure -S "$here/cmake_project" -B "$work/$case" -DFORM=$form -DCMAKE_PREFIX_PATH="$prefix"
+    cmake --build "$work/$case"
+    # The static form must run where the shared library is not.
+    if [[ $form == static ]] && readelf -d "$work/$case/consumer" | grep -q libunisono; then
+      echo "the static consumer needs libunisono.so"
+      exit 1
+    fi
+    "$work/$case/consumer"
+    ;;
+  pkg_config)
+    fresh "$work/$case"
+    PKG_CONFIG_PATH=$(libdir)/pkgconfig
+    export PKG_CONFIG_PATH
+    make -C "$work/$case" -f "$here/make_project/Makefile" VPATH="$here" CXX="$CXX"
+    LD_LIBRARY_PATH=$(libdir) "$work/$case/consumer"
+    ;;
+  subdirectory)
+    configure -S "$here/subdirectory" -B "$work/$case" -DUNISONO_SOURCE_DIR="$source" \
+      -DCMAKE_BUILD_TYPE=Debug
+    cmake --build "$work/$case"
+    "$work/$case/consumer"
+    if compgen -G "$work/$case/unisono/tools*" >/dev/null; then
+      echo "the tools were built in a project that only uses the library"
+      exit 1
+    fi
+    ;;
+  *)
+    echo "install_test: no case '$case'" >&2
+    exit 2
+    ;;
+esac
