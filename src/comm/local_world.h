@@ -69,10 +69,14 @@ class LocalWorld {
   // most about 1 us for 8 ranks (one epoll_wait with a zero timeout). Threads of this process never
   // count as dead.
   virtual std::optional<Death> find_death() = 0;
+  // Whether a rank of another process has destroyed its world in order, as far as find_death() has
+  // seen. It is no death: what it still owed is sent. But who waits for more waits in vain.
+  virtual bool has_left(int rank) const = 0;
 };
 
-// Fills what is unset from the environment. Errors: config, with the variables that contradict each
-// other.
+// Fills what is unset from the environment; a timeout that has its default value counts as unset.
+// A job without any name is called "default". Errors: config, with the variables that contradict
+// each other.
 ConnectOptions resolve(const ConnectOptions& options);
 
 }  // namespace unisono::comm

@@ -1,0 +1,100 @@
+#include "base/env.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace unisono {
+namespace {
+
+constexpr std::string_view kPrefix = "UNISONO_";
+
+constexpr std::array<EnvVariable, 9> kVariables = {{
+    {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
+    {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
+    {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
+    {"UNISONO_TOKEN", "", "Secret of the job, at least 16 characters; every connection proves it"},
+    {"UNISONO_FILE", "", "A file as the meeting point; gives out ranks in the order of arrival"},
+    {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: for ever"},
+    {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},
+    {"UNISONO_ALGORITHM", "", "Forces algorithms: \"all_reduce=ring,broadcast=binomial\""},
+    {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},
+}};
+
+// Edit distance in which swapping two neighbours counts once.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  const std::size_t columns = b.size() + 1;
+  std::vector<std::size_t> cost((a.size() + 1) * columns);
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      std::size_t& cell = cost[i * columns + j];
+      if (i == 0 || j == 0) {
+        cell = i + j;
+        continue;
+      }
+      const std::size_t changed = a[i - 1] == b[j - 1] ? 0 : 1;
+      cell = std::min({cost[(i - 1) * columns + j] + 1, cost[i * columns + j - 1] + 1,
+                       cost[(i - 1) * columns + j - 1] + changed});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cell = std::min(cell, cost[(i - 2) * columns + j - 2] + 1);
+      }
+    }
+  }
+  return cost.back();
+}
+
+bool is_known(std::string_view name) {
+  return std::any_of(kVariables.begin(), kVariables.end(),
+                     [name](const EnvVariable& row) { return row.name == name; });
+}
+
+}  // namespace
+
+std::span<const EnvVariable> env_variables() {
+  return kVariables;
+}
+
+std::optional<std::string> read_env(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::vector<std::string> unknown_env_warnings() {
+  // The common prefix must not make everything look near, so only what follows it is compared.
+  std::array<std::string_view, kVariables.size()> endings;
+  std::transform(kVariables.begin(), kVariables.end(), endings.begin(),
+                 [](const EnvVariable& row) { return row.name.substr(kPrefix.size()); });
+  std::vector<std::string> warnings;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (name.substr(0, kPrefix.size()) != kPrefix || is_known(name)) {
+      continue;
+    }
+    std::string warning = std::string(name) + " is set, but unisono knows no such variable";
+    if (const auto near = nearest_word(name.substr(kPrefix.size()), endings); !near.empty()) {
+      warning.append("; did you mean ").append(kPrefix).append(near).append("?");
+    }
+    warnings.push_back(std::move(warning));
+  }
+  std::sort(warnings.begin(), warnings.end());
+  return warnings;
+}
+
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
+  // One slip in three letters is a typing error; more is another word.
+  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::string_view nearest;
+  for (const std::string_view candidate : candidates) {
+    if (const std::size_t distance = edit_distance(word, candidate); distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace unisono

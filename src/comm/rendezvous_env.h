@@ -1,0 +1,18 @@
+// What the launchers say in the environment.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "unisono/options.hpp"
+
+namespace unisono::comm {
+
+using EnvLookup = std::function<std::optional<std::string>(std::string_view)>;
+
+// resolve() over any environment. A variable that is set but empty counts as unset.
+ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup);
+
+}  // namespace unisono::comm

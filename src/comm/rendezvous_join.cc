@@ -1,0 +1,165 @@
+// The side of the ranks that look for rank 0.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "comm/rendezvous_auth.h"
+#include "comm/rendezvous_meet.h"
+
+namespace unisono::comm {
+namespace {
+
+using std::chrono::microseconds;
+
+// Rank 0 gives the verdict for all at the earliest deadline; it gets a little time to tell it.
+constexpr int kGraceMs = 1000;
+
+UniqueFd connect_to(const std::string& address) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    throw Error(ErrorCode::resource, std::string("no socket for the rendezvous: ") +
+                                         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  }
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  address.copy(to.sun_path + 1, sizeof(to.sun_path) - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), length) != 0) {
+    socket.reset();
+  }
+  return socket;
+}
+
+// Checks that the listener knows the token, then proves that we do.
+void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
+                      const Invitation& invitation) {
+  const std::span<const std::byte> bytes(challenge.bytes);
+  if (invitation.token.empty() || bytes.size() != kNonceBytes + sizeof(Proof)) {
+    throw Error(ErrorCode::config, "rank 0 asked for a job token that rank " +
+                                       std::to_string(invitation.rank) +
+                                       " does not have\nTry: the same UNISONO_TOKEN on all ranks");
+  }
+  const auto nonce = bytes.first<kNonceBytes>();
+  const Proof theirs = prove(invitation.token, invitation.job, Side::listener, hello, nonce);
+  if (!equal(theirs, bytes.subspan(kNonceBytes))) {
+    throw Error(ErrorCode::config, "the job token of rank " + std::to_string(invitation.rank) +
+                                       " is not that of rank 0\nTry: the same UNISONO_TOKEN on all "
+                                       "ranks");
+  }
+  const Proof ours = prove(invitation.token, invitation.job, Side::joiner, hello, nonce);
+  send_packet(socket, FrameType::proof, false, ours, {});
+}
+
+std::vector<Process> processes_from(const Frame& welcome, int size) {
+  std::vector<Process> processes(static_cast<std::size_t>(size));
+  if (welcome.bytes.size() != processes.size() * sizeof(Process)) {
+    throw Error(ErrorCode::corrupt, "rank 0 sent a table of another size");
+  }
+  std::memcpy(processes.data(), welcome.bytes.data(), welcome.bytes.size());
+  return processes;
+}
+
+[[noreturn]] void give_up(const Invitation& invitation, const std::string& obstacle) {
+  std::string message = "rank " + std::to_string(invitation.rank) + " of " +
+                        std::to_string(invitation.size) + " found no rank 0 of its job after " +
+                        waited(invitation);
+  if (!obstacle.empty()) {
+    message += " (" + obstacle + ")";
+  }
+  throw Error(ErrorCode::connection,
+              message +
+                  "\nTry: start all ranks together, on this host, with the same UNISONO_JOB; or "
+                  "raise UNISONO_CONNECT_TIMEOUT_MS");
+}
+
+// Talks until rank 0 says welcome. False: it closed without a word.
+bool converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting) {
+  const int left = invitation.deadline.left_ms();
+  const Deadline last =
+      left < 0 ? Deadline::never() : Deadline::after_ms(std::min(left, 1 << 30) + kGraceMs);
+  const Waiter wait = [&](short events) {
+    if (!wait_for(socket, events, last)) {
+      give_up(invitation, "it was reached but did not answer");
+    }
+  };
+  for (;;) {
+    const auto frame = receive_frame(socket, wait);
+    if (!frame) {
+      return false;
+    }
+    switch (frame->type) {
+      case FrameType::challenge:
+        answer_challenge(socket, *frame, hello, invitation);
+        break;
+      case FrameType::error:
+        throw error_from(*frame);
+      case FrameType::welcome:
+        meeting.processes = processes_from(*frame, invitation.size);
+        return true;
+      default:
+        return false;
+    }
+  }
+}
+
+}  // namespace
+
+std::string waited(const Invitation& invitation) {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - invitation.since;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", passed.count());
+  return text;
+}
+
+Attempt attempt_to_meet(const Invitation& invitation) {
+  Attempt attempt;
+  UniqueFd socket = connect_to(address_of(invitation.job));
+  if (!socket) {
+    return attempt;
+  }
+  // The credentials are those of the process that listens. Another user can squat on the name, but
+  // learns nothing from us.
+  const auto listener = credentials_of(socket.get());
+  if (!listener || listener->uid != ::geteuid()) {
+    attempt.obstacle = "a process of another user holds its address";
+    return attempt;
+  }
+  const int patience = std::max(invitation.deadline.left_ms(), 0);
+  const Hello hello =
+      make_hello(invitation.rank, invitation.size, !invitation.token.empty(), patience);
+  if (send_hello(socket.get(), hello) == Io::done &&
+      converse(socket.get(), hello, invitation, attempt.meeting)) {
+    attempt.met = true;
+    attempt.meeting.links.push_back(std::move(socket));
+  } else {
+    attempt.obstacle = "process " + std::to_string(listener->pid) +
+                       " at its address closed the connection without a word";
+  }
+  return attempt;
+}
+
+Meeting meet_as_other(const Invitation& invitation) {
+  constexpr microseconds kLongestPause(20'000);
+  microseconds pause(250);
+  for (std::string obstacle;;) {
+    Attempt attempt = attempt_to_meet(invitation);
+    if (attempt.met) {
+      return std::move(attempt.meeting);
+    }
+    obstacle = attempt.obstacle;
+    if (invitation.deadline.passed()) {
+      give_up(invitation, obstacle);
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,29 @@
+// What the kernel tells about another process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/rendezvous_fd.h"
+
+namespace unisono::comm {
+
+// A readable descriptor once the process has ended. Empty if the kernel gives none.
+UniqueFd open_process(pid_t pid);
+bool has_ended(const UniqueFd& process, int wait_ms);
+
+// "killed by SIGKILL", "exited with code 3"; "exited or was killed" if the kernel does not say.
+std::string how_it_ended(pid_t pid, const UniqueFd& process);
+
+// When the process started, in clock ticks since boot; empty if it is gone or a zombie. With the
+// pid it names a process for ever.
+std::optional<std::uint64_t> start_of(pid_t pid);
+
+// The CPUs that the calling thread may use.
+std::vector<int> allowed_cpus();
+
+}  // namespace unisono::comm
