@@ -6,20 +6,33 @@
 #include <vector>
 
 // The list: one line an algorithm.
-#define UNISONO_CATALOG(ENTRY)         \
-  ENTRY(broadcast_flat)                \
-  ENTRY(reduce_flat)                   \
-  ENTRY(all_reduce_ring)               \
-  ENTRY(all_reduce_recursive_doubling) \
-  ENTRY(all_reduce_halving_doubling)   \
-  ENTRY(all_reduce_flat)               \
-  ENTRY(all_reduce_one_shot)           \
-  ENTRY(all_gather_ring)               \
-  ENTRY(all_gather_flat)               \
-  ENTRY(reduce_scatter_ring)           \
-  ENTRY(reduce_scatter_flat)           \
-  ENTRY(all_to_all_flat)               \
-  ENTRY(barrier_dissemination)
+#define UNISONO_CATALOG(ENTRY)            \
+  ENTRY(broadcast_binomial)               \
+  ENTRY(broadcast_chain)                  \
+  ENTRY(broadcast_flat)                   \
+  ENTRY(scatter_binomial)                 \
+  ENTRY(scatter_flat)                     \
+  ENTRY(gather_binomial)                  \
+  ENTRY(gather_flat)                      \
+  ENTRY(reduce_binomial)                  \
+  ENTRY(reduce_flat)                      \
+  ENTRY(all_reduce_ring)                  \
+  ENTRY(all_reduce_recursive_doubling)    \
+  ENTRY(all_reduce_halving_doubling)      \
+  ENTRY(all_reduce_flat)                  \
+  ENTRY(all_reduce_one_shot)              \
+  ENTRY(all_gather_ring)                  \
+  ENTRY(all_gather_recursive_doubling)    \
+  ENTRY(all_gather_bruck)                 \
+  ENTRY(all_gather_flat)                  \
+  ENTRY(reduce_scatter_ring)              \
+  ENTRY(reduce_scatter_recursive_halving) \
+  ENTRY(reduce_scatter_flat)              \
+  ENTRY(all_to_all_pairwise)              \
+  ENTRY(all_to_all_bruck)                 \
+  ENTRY(all_to_all_flat)                  \
+  ENTRY(barrier_dissemination)            \
+  ENTRY(barrier_flat)
 
 namespace unisono {
 namespace algorithms {

@@ -1,0 +1,42 @@
+// Flat barrier: every rank tells every other that it has arrived.
+//
+//   steps    n-1: in step s to the rank s places on
+//   sent     n-1 tokens of no bytes per rank
+//   cost     (n-1)*alpha; one alpha where a rank can reach all others at once
+//   scratch  none
+//   order    tokens have no order
+//   limits   none
+//   source   Mellor-Crummey and Scott, ACM TOCS 9(1), 1991
+#include "algorithms/shapes.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const int n = shape.ranks;
+  ScheduleBuilder schedule{Collective::barrier, {.ranks = n, .chunks = 1}};
+  for (int distance = 1; distance < n; ++distance) {
+    schedule.step();
+    for (int rank = 0; rank < n; ++rank) {
+      schedule.move({.from = rank,
+                     .to = wrap(rank + distance, n),
+                     .combine = Combine::reduce,
+                     .source = Place::input});
+    }
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm barrier_flat{
+    .name = "flat",
+    .collective = Collective::barrier,
+    .summary = "every rank tells every other; one hop",
+    .source = "Mellor-Crummey and Scott, ACM TOCS 9(1), 1991",
+    .build = build,
+    .steps = [](int n) { return n - 1; },
+    .chunks_sent = [](int n) { return n - 1; },
+    .edge = [](Shape, int from, int to) { return from != to; }};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,39 @@
+// Flat gather: every rank sends its part to the root.
+//
+//   steps    n-1
+//   sent     1 chunk = S/n bytes by every rank but the root
+//   cost     (n-1)*alpha + (n-1)/n * S*beta
+//   scratch  none
+//   order    nothing is summed
+//   limits   none; in place
+//   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007
+#include "algorithms/shapes.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const int n = shape.ranks;
+  ScheduleBuilder schedule{Collective::gather, {.ranks = n, .chunks = n, .root = shape.root}};
+  for (int position = 1; position < n; ++position) {
+    schedule.step();
+    const int from = to_rank(shape, position);
+    schedule.move({.from = from, .to = shape.root, .chunk = from});
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm gather_flat{
+    .name = "flat",
+    .collective = Collective::gather,
+    .summary = "every rank sends its part to the root",
+    .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
+    .build = build,
+    .steps = [](int n) { return n - 1; },
+    .chunks_sent = [](int n) { return n > 1 ? 1 : 0; },
+    .edge = [](Shape shape, int from, int to) { return from != to && to == shape.root; },
+    .allows_v = true};
+
+}  // namespace unisono::algorithms
