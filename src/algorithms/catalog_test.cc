@@ -1,0 +1,257 @@
+// Every algorithm, for every number of ranks and every root: right, as claimed, and no wrong
+// variant of it passes for right.
+#include "algorithms/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace unisono {
+namespace {
+
+constexpr int kMostRanks = 64;
+constexpr int kMostMutatedRanks = 9;
+
+std::string name_of(const Algorithm& algorithm) {
+  return std::string(to_string(algorithm.collective)) + "/" + std::string(algorithm.name);
+}
+
+std::string describe(const Algorithm& algorithm, Shape shape) {
+  return name_of(algorithm) + " n=" + std::to_string(shape.ranks) +
+         " root=" + std::to_string(shape.root);
+}
+
+bool supports(const Algorithm& algorithm, int ranks) {
+  return algorithm.supports == nullptr || algorithm.supports(ranks);
+}
+
+void for_each_shape(const Algorithm& algorithm, int least, int most,
+                    const std::function<void(Shape)>& visit) {
+  for (int ranks = least; ranks <= most; ++ranks) {
+    if (!supports(algorithm, ranks)) {
+      continue;
+    }
+    const int roots = is_rooted(algorithm.collective) ? ranks : 1;
+    for (int root = 0; root < roots; ++root) {
+      visit({.ranks = ranks, .root = root});
+    }
+  }
+}
+
+std::string texts(const std::vector<Finding>& findings) {
+  std::string result;
+  for (const Finding& finding : findings) {
+    result += "\n  " + finding.text;
+  }
+  return result;
+}
+
+bool same(const Schedule& a, const Schedule& b) {
+  return a.collective == b.collective && a.algorithm == b.algorithm && a.ranks == b.ranks &&
+         a.root == b.root && a.chunks == b.chunks && a.steps == b.steps && a.moves == b.moves;
+}
+
+class Catalog : public testing::TestWithParam<const Algorithm*> {};
+
+TEST_P(Catalog, IsRightForAllRanksAndRoots) {
+  const Algorithm& algorithm = *GetParam();
+  for_each_shape(algorithm, 1, kMostRanks, [&](Shape shape) {
+    const Schedule schedule = build_schedule(algorithm, shape);
+    const std::vector<Finding> findings = verify(schedule);
+    ASSERT_TRUE(findings.empty()) << describe(algorithm, shape) << texts(findings);
+    const std::vector<Finding> claims = verify_claims(algorithm, schedule);
+    ASSERT_TRUE(claims.empty()) << describe(algorithm, shape) << texts(claims);
+    EXPECT_EQ(schedule.ranks, shape.ranks);
+    EXPECT_EQ(schedule.root, shape.root);
+    EXPECT_EQ(schedule.algorithm, algorithm.name);
+  });
+}
+
+TEST_P(Catalog, IsInPlaceAsClaimed) {
+  const Algorithm& algorithm = *GetParam();
+  bool clean = true;
+  for_each_shape(algorithm, 1, kMostRanks, [&](Shape shape) {
+    const std::vector<Finding> findings = verify_in_place(build_schedule(algorithm, shape));
+    clean = clean && findings.empty();
+    EXPECT_TRUE(!algorithm.in_place || findings.empty())
+        << describe(algorithm, shape) << texts(findings);
+  });
+  EXPECT_EQ(clean, algorithm.in_place);
+}
+
+TEST_P(Catalog, IsBuiltTheSameEachTime) {
+  const Algorithm& algorithm = *GetParam();
+  for_each_shape(algorithm, 1, 16, [&](Shape shape) {
+    EXPECT_TRUE(same(build_schedule(algorithm, shape), build_schedule(algorithm, shape)))
+        << describe(algorithm, shape);
+  });
+}
+
+TEST_P(Catalog, KnowsTheLineOfEveryMove) {
+  const Schedule schedule = build_schedule(*GetParam(), {.ranks = 5});
+  EXPECT_EQ(schedule.file.rfind("src/algorithms/", 0), 0U) << schedule.file;
+  EXPECT_NE(schedule.file.find(GetParam()->name), std::string::npos) << schedule.file;
+  for (const Move& move : schedule.moves) {
+    EXPECT_GT(move.line, 0U);
+  }
+}
+
+TEST_P(Catalog, NeedsChunksOfOneRankForCountsPerRank) {
+  if (!GetParam()->allows_v) {
+    GTEST_SKIP() << "not used with counts per rank";
+  }
+  for (int ranks = 1; ranks <= 16; ++ranks) {
+    const Schedule schedule = build_schedule(*GetParam(), {.ranks = ranks});
+    const bool pairs = schedule.collective == Collective::all_to_all;
+    EXPECT_EQ(schedule.chunks, pairs ? ranks * ranks : ranks);
+  }
+}
+
+// One way to spoil a move; false where it leaves the move as it is.
+struct Mutation {
+  const char* name;
+  bool spares_redundant;  // leaves the schedule right if the move is redundant
+  bool (*apply)(const Schedule& schedule, Move& move);
+};
+
+constexpr Mutation kMutations[] = {
+    {"shift chunk", true,
+     [](const Schedule& schedule, Move& move) {
+       const int places = schedule.chunks - move.chunks + 1;
+       move.chunk = (move.chunk + 1) % places;
+       return places > 1;
+     }},
+    {"flip combine", false,
+     [](const Schedule&, Move& move) {
+       move.combine = move.combine == Combine::reduce ? Combine::replace : Combine::reduce;
+       return true;
+     }},
+    {"shift target", false,
+     [](const Schedule& schedule, Move& move) {
+       move.to = (move.to + 1) % schedule.ranks;
+       return true;
+     }},
+    {"shift source", false,
+     [](const Schedule& schedule, Move& move) {
+       move.from = (move.from + 1) % schedule.ranks;
+       return true;
+     }},
+    {"flip target buffer", true,
+     [](const Schedule&, Move& move) {
+       move.target = move.target == Buffer::output ? Buffer::scratch : Buffer::output;
+       return true;
+     }},
+};
+
+bool accepted(const Algorithm& algorithm, const Schedule& schedule) {
+  return verify(schedule).empty() && verify_claims(algorithm, schedule).empty();
+}
+
+// The only equivalent mutants there are. Rank 0 begins its sum in rank order with a copy of its own
+// input to scratch, which would read as that input without it. The move is there so that the chain
+// has one shape at every owner; dropping it, or letting it copy elsewhere, changes no result.
+bool is_redundant(const Move& move) {
+  return move.from == 0 && move.to == 0 && move.source == Buffer::input &&
+         move.target == Buffer::scratch && move.combine == Combine::replace;
+}
+
+class Mutants {
+ public:
+  explicit Mutants(const Algorithm& algorithm) : algorithm_(algorithm) {}
+
+  void check_all_of(Shape shape) {
+    const Schedule original = build_schedule(algorithm_, shape);
+    for (std::size_t index = 0; index < original.moves.size(); ++index) {
+      const Move& move = original.moves[index];
+      Schedule mutant = original;
+      mutant.moves.erase(mutant.moves.begin() + static_cast<std::ptrdiff_t>(index));
+      check(mutant, move, "drop", true);
+      for (const Mutation& mutation : kMutations) {
+        mutant = original;
+        if (mutation.apply(mutant, mutant.moves[index])) {
+          check(mutant, move, mutation.name, mutation.spares_redundant);
+        }
+      }
+    }
+  }
+
+  int rejected() const { return rejected_; }
+
+ private:
+  void check(const Schedule& mutant, const Move& move, const char* name, bool spares_redundant) {
+    const bool passes = accepted(algorithm_, mutant);
+    rejected_ += passes ? 0 : 1;
+    EXPECT_EQ(passes, spares_redundant && is_redundant(move))
+        << describe(algorithm_, {.ranks = mutant.ranks, .root = mutant.root}) << ": " << name
+        << " step " << move.step << " " << move.from << "->" << move.to << " chunk " << move.chunk;
+  }
+
+  const Algorithm& algorithm_;
+  int rejected_ = 0;
+};
+
+TEST_P(Catalog, RejectsEverySingleMoveMutant) {
+  Mutants mutants(*GetParam());
+  for_each_shape(*GetParam(), 2, kMostMutatedRanks,
+                 [&mutants](Shape shape) { mutants.check_all_of(shape); });
+  EXPECT_GT(mutants.rejected(), 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Catalog, testing::ValuesIn(catalog().begin(), catalog().end()),
+                         [](const auto& instance) {
+                           return std::string(to_string(instance.param->collective)) + "_" +
+                                  std::string(instance.param->name);
+                         });
+
+TEST(CatalogList, HasNoNameTwiceAndServesEveryCollective) {
+  std::set<std::string> names;
+  std::set<Collective> served;
+  for (const Algorithm* algorithm : catalog()) {
+    EXPECT_TRUE(names.insert(name_of(*algorithm)).second) << name_of(*algorithm);
+    EXPECT_FALSE(is_v_form(algorithm->collective));
+    EXPECT_FALSE(algorithm->summary.empty()) << name_of(*algorithm);
+    EXPECT_FALSE(algorithm->source.empty()) << name_of(*algorithm);
+    served.insert(algorithm->collective);
+  }
+  EXPECT_EQ(served.size(), 9U);  // the plain collectives
+}
+
+TEST(CatalogList, FindsByCollectiveAndName) {
+  const Algorithm* ring = find_algorithm(Collective::all_reduce, "ring");
+  ASSERT_NE(ring, nullptr);
+  EXPECT_EQ(ring->collective, Collective::all_reduce);
+  EXPECT_EQ(find_algorithm(Collective::all_reduce, "pairwise"), nullptr);
+  EXPECT_EQ(find_algorithm(Collective::all_gather_v, "ring"),
+            find_algorithm(Collective::all_gather, "ring"));
+  EXPECT_EQ(find_algorithm(Collective::barrier, ""), nullptr);
+}
+
+TEST(Claims, NameWhatDiffers) {
+  const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
+  Schedule schedule = build_schedule(ring, {.ranks = 4});
+  Move& move = schedule.moves.front();
+  std::swap(move.from, move.to);
+  schedule.steps = 7;
+  const std::vector<Finding> findings = verify_claims(ring, schedule);
+  ASSERT_EQ(findings.size(), 3U) << texts(findings);
+  EXPECT_EQ(findings[0].text, "claim: 7 steps, not 6");
+  EXPECT_EQ(findings[1].text, "step 0: edge 1->0 is no edge of ring");
+  EXPECT_EQ(findings[1].kind, Finding::Kind::claim);
+  EXPECT_EQ(findings[1].line, move.line);
+  EXPECT_EQ(findings[2].text, "claim: 7 chunks sent by one rank, not 6");
+}
+
+TEST(Claims, RejectAnotherCollective) {
+  const Algorithm& ring = *find_algorithm(Collective::all_gather, "ring");
+  const Schedule other =
+      build_schedule(*find_algorithm(Collective::reduce_scatter, "ring"), {.ranks = 4});
+  const std::vector<Finding> findings = verify_claims(ring, other);
+  ASSERT_EQ(findings.size(), 1U) << texts(findings);
+  EXPECT_EQ(findings[0].text, "claim: collective is reduce_scatter, not all_gather");
+}
+
+}  // namespace
+}  // namespace unisono

@@ -1,0 +1,241 @@
+// Data flow, one chunk at a time: data moves only within its chunk, so the chunks are independent
+// and the state of one is small.
+//
+// The contents of a cell are how often each rank's contribution is in it; counts stop at 255. Where
+// only one rank has a chunk as input, a cell can hold nothing else, and one count is enough.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schedule/cells.h"
+#include "schedule/proofs.h"
+
+namespace unisono {
+namespace {
+
+using Count = std::uint8_t;
+constexpr int kMostCount = 255;
+
+// The moves of each chunk, in order.
+class MovesByChunk {
+ public:
+  explicit MovesByChunk(const Schedule& schedule)
+      : first_(static_cast<std::size_t>(schedule.chunks) + 1, 0) {
+    const auto each = [&schedule](const auto& visit) {
+      for (std::size_t index = 0; index < schedule.moves.size(); ++index) {
+        const Move& move = schedule.moves[index];
+        for (int i = 0; i < move.chunks; ++i) {
+          visit(static_cast<std::size_t>(move.chunk + i), index);
+        }
+      }
+    };
+    each([this](std::size_t chunk, std::size_t) { ++first_[chunk + 1]; });
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    moves_.resize(first_.back());
+    std::vector<std::size_t> next = first_;
+    each([this, &next](std::size_t chunk, std::size_t index) {
+      moves_[next[chunk]++] = static_cast<std::uint32_t>(index);
+    });
+  }
+
+  std::span<const std::uint32_t> of(int chunk) const {
+    const auto at = static_cast<std::size_t>(chunk);
+    return std::span(moves_).subspan(first_[at], first_[at + 1] - first_[at]);
+  }
+
+ private:
+  std::vector<std::size_t> first_;
+  std::vector<std::uint32_t> moves_;
+};
+
+class ChunkFlow {
+ public:
+  ChunkFlow(const Schedule& schedule, Findings& findings)
+      : schedule_(schedule),
+        findings_(findings),
+        by_chunk_(schedule),
+        counts_everyone_(reduces(schedule.collective) ||
+                         schedule.collective == Collective::barrier),
+        width_(counts_everyone_ ? static_cast<std::size_t>(schedule.ranks) : 1),
+        written_(2 * static_cast<std::size_t>(schedule.ranks), false),
+        written_in_(written_.size(), -1),
+        cells_(written_.size() * width_, 0),
+        nothing_(width_, 0),
+        own_(width_, 0) {}
+
+  void run(int chunk) {
+    chunk_ = chunk;
+    const std::span<const std::uint32_t> moves = by_chunk_.of(chunk);
+    for (std::size_t begin = 0; begin < moves.size();) {
+      std::size_t end = begin + 1;
+      while (end < moves.size() && move(moves[end]).step == move(moves[begin]).step) {
+        ++end;
+      }
+      run_step(moves.subspan(begin, end - begin));
+      begin = end;
+    }
+    check_end();
+    for (const std::uint32_t index : moves) {  // ready for the next chunk
+      written_[slot(move(index).to, move(index).target)] = false;
+      written_in_[slot(move(index).to, move(index).target)] = -1;
+    }
+  }
+
+ private:
+  using Contents = std::span<Count>;
+
+  const Move& move(std::uint32_t index) const { return schedule_.moves[index]; }
+
+  static std::size_t slot(int rank, Buffer buffer) {
+    return 2 * static_cast<std::size_t>(rank) + (buffer == Buffer::scratch ? 1 : 0);
+  }
+  Contents contents(std::size_t slot) { return Contents(cells_).subspan(slot * width_, width_); }
+
+  // All reads of a step come before all its writes, so results wait in `results_`.
+  void run_step(std::span<const std::uint32_t> moves) {
+    results_.clear();
+    targets_.clear();
+    for (const std::uint32_t index : moves) {
+      const Move& each = move(index);
+      const std::size_t target = slot(each.to, each.target);
+      if (written_in_[target] == each.step) {
+        blame(each, Finding::Kind::hazard, each.to,
+              "two moves write the " + std::string(to_string(each.target)) + " of rank " +
+                  std::to_string(each.to) + " chunk " + std::to_string(chunk_));
+        continue;
+      }
+      written_in_[target] = each.step;
+      targets_.push_back(target);
+      result(each);
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      written_[targets_[i]] = true;
+      std::copy_n(results_.begin() + static_cast<std::ptrdiff_t>(i * width_), width_,
+                  contents(targets_[i]).begin());
+    }
+  }
+
+  // Appends what the move writes.
+  void result(const Move& each) {
+    const Contents source = read(each.from, each.source, each);
+    const std::size_t at = results_.size();
+    results_.insert(results_.end(), source.begin(), source.end());
+    if (each.combine == Combine::replace) {
+      return;
+    }
+    const Contents target = read(each.to, each.target, each);
+    const Contents sum = Contents(results_).subspan(at);
+    for (std::size_t i = 0; i < width_; ++i) {
+      const int before = std::max(sum[i], target[i]);
+      const int count = std::min(sum[i] + target[i], kMostCount);
+      sum[i] = static_cast<Count>(count);
+      if (count > 1 && before <= 1 && schedule_.collective != Collective::barrier) {
+        blame(each, Finding::Kind::data_flow, each.to,
+              "rank " + std::to_string(i) + " counted twice at rank " + std::to_string(each.to) +
+                  " chunk " + std::to_string(chunk_));
+      }
+    }
+  }
+
+  // What a cell reads as. Valid until the next call.
+  Contents read(int rank, Buffer buffer, const Move& reader) {
+    if (buffer != Buffer::input && written_[slot(rank, buffer)]) {
+      return contents(slot(rank, buffer));
+    }
+    if (has_input(schedule_, rank, chunk_)) {
+      return own(rank);
+    }
+    blame(reader, Finding::Kind::hazard, rank,
+          "rank " + std::to_string(rank) + " reads chunk " + std::to_string(chunk_) + " of its " +
+              std::string(to_string(buffer)) +
+              (buffer == Buffer::input ? ", which it has not" : ", which nobody wrote"));
+    return nothing_;
+  }
+
+  Contents own(int rank) {
+    std::fill(own_.begin(), own_.end(), Count{0});
+    own_[counts_everyone_ ? static_cast<std::size_t>(rank) : 0] = 1;
+    return own_;
+  }
+
+  void check_end() {
+    for (int rank = 0; rank < schedule_.ranks && !findings_.full(); ++rank) {
+      if (!needs_output(schedule_, rank, chunk_)) {
+        continue;
+      }
+      const std::size_t output = slot(rank, Buffer::output);
+      if (written_[output]) {
+        check_contents(rank, contents(output));
+      } else {
+        check_contents(rank, has_input(schedule_, rank, chunk_) ? own(rank) : Contents(nothing_));
+      }
+    }
+  }
+
+  void check_contents(int rank, Contents found) {
+    std::string missing;
+    for (std::size_t i = 0; i < width_; ++i) {
+      if (found[i] == 0) {
+        missing += " " + std::to_string(counts_everyone_ ? static_cast<int>(i) : owner());
+      }
+    }
+    if (missing.empty()) {
+      return;
+    }
+    Finding finding;
+    finding.kind = Finding::Kind::data_flow;
+    finding.rank = rank;
+    finding.chunk = chunk_;
+    finding.text = "end: chunk " + std::to_string(chunk_) + " lacks ranks" + missing + " on rank " +
+                   std::to_string(rank);
+    findings_.add(std::move(finding));
+  }
+
+  int owner() const {
+    int rank = 0;
+    while (rank + 1 < schedule_.ranks && !has_input(schedule_, rank, chunk_)) {
+      ++rank;
+    }
+    return rank;
+  }
+
+  void blame(const Move& each, Finding::Kind kind, int rank, const std::string& what) {
+    Finding finding;
+    finding.kind = kind;
+    finding.step = each.step;
+    finding.rank = rank;
+    finding.chunk = chunk_;
+    finding.line = each.line;
+    finding.text = "step " + std::to_string(each.step) + ": " + what;
+    findings_.add(std::move(finding));
+  }
+
+  const Schedule& schedule_;
+  Findings& findings_;
+  MovesByChunk by_chunk_;
+  bool counts_everyone_;
+  std::size_t width_;            // counts a cell
+  std::vector<bool> written_;    // by slot: outputs and scratch of all ranks
+  std::vector<int> written_in_;  // by slot: the last step that wrote it
+  std::vector<Count> cells_;     // by slot
+  std::vector<Count> nothing_;   // what a cell that cannot be read holds
+  std::vector<Count> own_;       // a rank's own contribution
+  std::vector<Count> results_;   // of the moves of one step
+  std::vector<std::size_t> targets_;
+  int chunk_ = 0;
+};
+
+}  // namespace
+
+void check_data_flow(const Schedule& schedule, Findings& findings) {
+  ChunkFlow flow(schedule, findings);
+  for (int chunk = 0; chunk < schedule.chunks && !findings.full(); ++chunk) {
+    flow.run(chunk);
+  }
+}
+
+}  // namespace unisono

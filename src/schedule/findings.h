@@ -1,0 +1,40 @@
+// Collects findings up to a limit: a schedule that is wrong everywhere is not worth a long list.
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "schedule/verify.h"
+
+namespace unisono {
+
+class Findings {
+ public:
+  static constexpr std::size_t kMost = 100;
+
+  void add(Finding finding) {
+    if (!full()) {
+      list_.push_back(std::move(finding));
+    }
+  }
+  bool full() const { return list_.size() >= kMost; }
+  bool empty() const { return list_.empty(); }
+
+  // By step; what belongs to the end comes last.
+  std::vector<Finding> take() && {
+    const auto order = [](const Finding& finding) {
+      return finding.step < 0 ? INT_MAX : finding.step;
+    };
+    std::stable_sort(list_.begin(), list_.end(),
+                     [&order](const Finding& a, const Finding& b) { return order(a) < order(b); });
+    return std::move(list_);
+  }
+
+ private:
+  std::vector<Finding> list_;
+};
+
+}  // namespace unisono

@@ -1,0 +1,148 @@
+// Progress: with lanes of one message, every wait is known in advance, so a schedule finishes
+// exactly if its waits have no cycle.
+//
+//   send      waits for its data, for the sender's send before it, and for the message before it
+//             on its lane to be taken off
+//   receive   waits for its send, for the receive before it on its lane, and for its target
+//   local     waits for its data and its target at once: it has no lane to hold a copy
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "schedule/proofs.h"
+
+namespace unisono {
+namespace {
+
+class Waits {
+ public:
+  Waits(const Schedule& schedule, Aliasing aliasing)
+      : schedule_(schedule), waiting_for_(2 * schedule.moves.size(), 0) {
+    const Dependencies data = dependencies(schedule, aliasing);
+    for (std::size_t move = 0; move < schedule.moves.size(); ++move) {
+      add_data(move, data);
+    }
+    add_order();
+  }
+
+  // Runs all that can run; the moves left have waiting_for > 0 in one of their events.
+  void run() {
+    std::vector<std::vector<std::uint32_t>> wakes(waiting_for_.size());
+    for (const auto& [event, on] : edges_) {
+      wakes[on].push_back(event);
+    }
+    std::vector<std::uint32_t> ready;
+    for (std::uint32_t event = 0; event < waiting_for_.size(); ++event) {
+      if (waiting_for_[event] == 0) {
+        ready.push_back(event);
+      }
+    }
+    while (!ready.empty()) {
+      const std::uint32_t done = ready.back();
+      ready.pop_back();
+      for (const std::uint32_t event : wakes[done]) {
+        if (--waiting_for_[event] == 0) {
+          ready.push_back(event);
+        }
+      }
+    }
+  }
+
+  bool stuck(std::uint32_t event) const { return waiting_for_[event] > 0; }
+
+ private:
+  void wait(std::uint32_t event, std::uint32_t on) {
+    edges_.emplace_back(event, on);
+    ++waiting_for_[event];
+  }
+
+  void add_data(std::size_t index, const Dependencies& data) {
+    const Move& move = schedule_.moves[index];
+    const std::uint32_t read = read_event(index);
+    const std::uint32_t write = write_event(index);
+    for (const std::uint32_t on : data.of(read)) {
+      wait(read, on);
+    }
+    const std::uint32_t writer = move.from == move.to ? read : write;
+    for (const std::uint32_t on : data.of(write)) {
+      if (on != read) {
+        wait(writer, on);
+      }
+    }
+    wait(write, read);
+  }
+
+  void add_order() {
+    std::unordered_map<int, std::size_t> last_send;            // of a rank
+    std::unordered_map<std::uint64_t, std::size_t> last_lane;  // of a lane
+    for (std::size_t index = 0; index < schedule_.moves.size(); ++index) {
+      const Move& move = schedule_.moves[index];
+      if (move.from == move.to) {
+        continue;
+      }
+      const auto [sent, first_send] = last_send.try_emplace(move.from, index);
+      if (!first_send) {
+        wait(read_event(index), read_event(std::exchange(sent->second, index)));
+      }
+      const std::uint64_t lane =
+          (static_cast<std::uint64_t>(move.from) << 32) | static_cast<std::uint32_t>(move.to);
+      const auto [before, first_on_lane] = last_lane.try_emplace(lane, index);
+      if (!first_on_lane) {
+        const std::uint32_t taken = write_event(std::exchange(before->second, index));
+        wait(read_event(index), taken);
+        wait(write_event(index), taken);
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
+  std::vector<std::uint32_t> waiting_for_;
+};
+
+Finding stuck(const Move& move, bool sending, Aliasing aliasing) {
+  const std::string chunk = "chunk " + std::to_string(move.chunk);
+  std::string what = " cannot copy " + chunk;
+  if (move.from != move.to && sending) {
+    what = " cannot send " + chunk + " to rank " + std::to_string(move.to);
+  } else if (move.from != move.to) {
+    what = " cannot receive " + chunk + " from rank " + std::to_string(move.from);
+  }
+  const int rank = sending ? move.from : move.to;
+  Finding finding;
+  finding.kind = aliasing == Aliasing::none ? Finding::Kind::progress : Finding::Kind::in_place;
+  finding.step = move.step;
+  finding.rank = rank;
+  finding.chunk = move.chunk;
+  finding.line = move.line;
+  finding.text = "step " + std::to_string(move.step) + ": rank " + std::to_string(rank) + what +
+                 ": waits for ever with one message a lane" +
+                 (aliasing == Aliasing::none ? "" : ", in place");
+  return finding;
+}
+
+}  // namespace
+
+void check_progress(const Schedule& schedule, Aliasing aliasing, Findings& findings) {
+  Waits waits(schedule, aliasing);
+  waits.run();
+  // What a rank waits for first is enough to know it by: the rest waits behind it.
+  std::vector<bool> told(static_cast<std::size_t>(schedule.ranks), false);
+  for (std::size_t index = 0; index < schedule.moves.size() && !findings.full(); ++index) {
+    const Move& move = schedule.moves[index];
+    const bool sending = waits.stuck(read_event(index));
+    if (!sending && !waits.stuck(write_event(index))) {
+      continue;
+    }
+    const auto rank = static_cast<std::size_t>(sending ? move.from : move.to);
+    if (!told[rank]) {
+      told[rank] = true;
+      findings.add(stuck(move, sending, aliasing));
+    }
+  }
+}
+
+}  // namespace unisono
