@@ -1,0 +1,117 @@
+// unisono itself: ordinary memory, registered memory, and persistent operations.
+#include "peers/peer.h"
+#include "unisono/unisono.hpp"
+
+#ifndef UNISONO_BENCH_VERSION
+#error "the build defines UNISONO_BENCH_VERSION"
+#endif
+
+namespace unisono::bench {
+namespace {
+
+// Up to this many bytes send() returns before the receive begins (communicator.hpp).
+constexpr std::size_t kEagerBytes = 16384;
+
+Collective collective_of(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce:
+      return Collective::all_reduce;
+    case Kind::all_gather:
+      return Collective::all_gather;
+    case Kind::reduce_scatter:
+      return Collective::reduce_scatter;
+    case Kind::all_to_all:
+      return Collective::all_to_all;
+    case Kind::broadcast:
+      return Collective::broadcast;
+    case Kind::reduce:
+      return Collective::reduce;
+    case Kind::gather:
+      return Collective::gather;
+    case Kind::scatter:
+      return Collective::scatter;
+    case Kind::barrier:
+    case Kind::exchange:
+      break;
+  }
+  return Collective::barrier;
+}
+
+ConnectOptions connect_options(const LaunchOptions& launch) {
+  ConnectOptions options;
+  options.rank = launch.rank;
+  options.size = launch.size;
+  options.job = launch.directory;
+  return options;
+}
+
+class UnisonoPeer final : public Peer {
+ public:
+  explicit UnisonoPeer(const LaunchOptions& launch)
+      : comm_(Communicator::connect(connect_options(launch))) {}
+
+  std::string name() const override { return "unisono"; }
+  std::string version() const override { return UNISONO_BENCH_VERSION; }
+  int rank() const override { return comm_.rank(); }
+  int size() const override { return comm_.size(); }
+
+  Buffer allocate(std::size_t bytes, Memory memory) override {
+    if (memory != Memory::registered) {
+      return Peer::allocate(bytes, memory);
+    }
+    auto region = std::make_shared<Region>(comm_.allocate(bytes));
+    return {region, region->bytes().data()};
+  }
+
+  std::function<void()> bind(const Operation& operation) override {
+    if (operation.kind == Kind::exchange) {
+      return bind_exchange(operation);
+    }
+    Call call;
+    call.collective = collective_of(operation.kind);
+    call.in = operation.in;
+    call.out = operation.out;
+    call.count = operation.count;
+    call.dtype = operation.dtype;
+    call.reduction = sum;
+    call.root = kRoot;
+    if (operation.kind == Kind::barrier) {
+      call = {};
+    }
+    if (operation.memory == Memory::persistent) {
+      auto plan = std::make_shared<Plan>(comm_.plan(call));
+      return [plan] { plan->start(); };
+    }
+    return [this, call] { comm_.run(call); };
+  }
+
+ private:
+  std::function<void()> bind_exchange(const Operation& operation) {
+    if (size() % 2 != 0 || operation.memory == Memory::persistent) {
+      return {};
+    }
+    const std::size_t bytes = operation.count * size_of(operation.dtype);
+    const int partner = rank() ^ 1;
+    if (bytes <= kEagerBytes) {
+      return [this, bytes, partner, in = operation.in, out = operation.out] {
+        comm_.send(in, bytes, partner);
+        comm_.recv(out, bytes, partner);
+      };
+    }
+    return [this, bytes, partner, in = operation.in, out = operation.out] {
+      Request receive = comm_.recv_async(out, bytes, partner);
+      comm_.send(in, bytes, partner);
+      receive.wait();
+    };
+  }
+
+  Communicator comm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Peer> make_peer(const LaunchOptions& options) {
+  return std::make_unique<UnisonoPeer>(options);
+}
+
+}  // namespace unisono::bench

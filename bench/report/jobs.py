@@ -1,0 +1,97 @@
+"""Jobs: the benchmark programs, started once for each number of ranks and asked row by row."""
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+
+START_SECONDS = 30
+
+
+class JobError(Exception):
+    """A job that did not start, died, or gave no answer in time."""
+
+
+def launch_commands(implementation, program, ranks, directory):
+    """The processes of one job, each as a list of arguments."""
+    program = [program, "--directory", directory]
+    if implementation == "limit":
+        return [program]
+    if implementation == "openmpi":
+        return [["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+                 "-n", str(ranks), *program]]
+    if implementation == "mpich":
+        return [["mpiexec.mpich", "-n", str(ranks), *program]]
+    return [[*program, "--rank", str(rank), "--size", str(ranks)] for rank in range(ranks)]
+
+
+class Job:
+    """A running benchmark program: all ranks sleep unless a row is asked."""
+
+    def __init__(self, implementation, program, ranks):
+        self.implementation = implementation
+        self.directory = tempfile.mkdtemp(prefix="unisono-bench-")
+        for name in ("rows", "answers"):
+            os.mkfifo(os.path.join(self.directory, name))
+        open(os.path.join(self.directory, "control"), "wb").close()
+        # Open for both directions, so that neither side waits for the other to open.
+        self.rows = os.open(os.path.join(self.directory, "rows"), os.O_RDWR)
+        self.answers = os.open(os.path.join(self.directory, "answers"), os.O_RDWR)
+        self.pending = b""
+        self.log = open(os.path.join(self.directory, "log"), "w+b")
+        self.processes = [
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                             start_new_session=True)
+            for command in launch_commands(implementation, program, ranks, self.directory)]
+        try:
+            self._read_line(START_SECONDS)
+        except JobError:
+            self.close()
+            raise
+
+    def ask(self, row, timeout):
+        """The answer to one row, as a dictionary."""
+        os.write(self.rows, (row + "\n").encode())
+        return json.loads(self._read_line(timeout))
+
+    def _read_line(self, timeout):
+        end = time.monotonic() + timeout
+        while b"\n" not in self.pending:
+            if any(process.poll() not in (None, 0) for process in self.processes):
+                raise JobError(f"{self.implementation}: {self._last_words()}")
+            if time.monotonic() > end:
+                raise JobError(f"{self.implementation}: no answer in {timeout:.0f} s")
+            if select.select([self.answers], [], [], 0.2)[0]:
+                self.pending += os.read(self.answers, 65536)
+        line, self.pending = self.pending.split(b"\n", 1)
+        return line.decode()
+
+    def _last_words(self):
+        self.log.flush()
+        self.log.seek(0)
+        text = self.log.read().decode(errors="replace").strip()
+        return text.splitlines()[0] if text else "ended without a word"
+
+    def close(self):
+        try:
+            os.write(self.rows, b"quit\n")
+        except OSError:
+            pass
+        end = time.monotonic() + 5
+        for process in self.processes:
+            try:
+                process.wait(max(0.1, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, 15)
+                try:
+                    process.wait(3)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, 9)
+                    process.wait()
+        os.close(self.rows)
+        os.close(self.answers)
+        self.log.close()
+        shutil.rmtree(self.directory, ignore_errors=True)

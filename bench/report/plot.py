@@ -1,0 +1,2 @@
+def draw(results, versions):
+    return ""

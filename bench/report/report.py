@@ -1,0 +1,143 @@
+"""unisono beside Open MPI, MPICH and Gloo, and beside what this machine can do at best.
+
+All implementations run the same rows on the same kind of buffers, timed by the same code; they
+take turns row by row, and while one runs the others sleep. A time is the median over repeats of
+the median call, in microseconds; a call ends when the slowest rank has it. `fresh`: before each
+timed call every rank rewrites its input and reads its output; `repeat`: back-to-back calls on
+the same buffers. The hop (one cache line from one CPU to the other) is measured before and after
+every row: `near` or `far`; only rows of one state are compared. * marks the best peer.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+import plot
+import table
+from cases import COLLECTIVES, DTYPE_BYTES, SIZES, crossed_cases, default_cases, parse_size
+from measure import PEERS, Bench, summarise
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="bench/report/run", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"),
+                        help="build folder with the benchmark programs (default: build/release)")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes, repeats and calls")
+    parser.add_argument("--ranks", default="2,4,8", help="numbers of ranks (default: 2,4,8)")
+    parser.add_argument("--sizes", help="bytes, such as 8,4K,1M: every size for every collective")
+    parser.add_argument("--collectives", help="such as all_reduce,broadcast; all: every one")
+    parser.add_argument("--dtypes", default="f32", help="f32,f16,bf16,f8e4m3,f8e5m2")
+    parser.add_argument("--data", default="fresh,repeat", help="fresh, repeat or both")
+    parser.add_argument("--repeats", type=int, help="turns of each implementation (default: 5)")
+    parser.add_argument("--budget-ms", type=int, help="timed calls of one turn (default: 60)")
+    parser.add_argument("--without", default="", help="leave out: openmpi,mpich,gloo,unisono")
+    parser.add_argument("--json", metavar="FILE", help="write the results, one JSON a line")
+    parser.add_argument("--svg", metavar="FILE", help="write a plot: time against bytes")
+    return parser.parse_args()
+
+
+def find_programs(build, without):
+    programs = {}
+    for name in ["limit", "unisono", *PEERS]:
+        file_name = "bench_limits" if name == "limit" else f"bench_peer_{name}"
+        path = os.path.join(build, "bench", file_name)
+        if name in without:
+            continue
+        if os.access(path, os.X_OK):
+            programs[name] = path
+        else:
+            print(f"bench: no {path}: {name} is left out", file=sys.stderr)
+    if "limit" not in programs:
+        sys.exit("bench: build the benchmark first, or name its folder with --build")
+    return programs
+
+
+def choose_cases(arguments):
+    ranks = [int(word) for word in arguments.ranks.split(",")]
+    fresh = [word == "fresh" for word in arguments.data.split(",")]
+    if not arguments.sizes and not arguments.collectives and arguments.dtypes == "f32":
+        return [case for case in default_cases(ranks, arguments.quick) if case.fresh in fresh]
+    names = (arguments.collectives or "all_reduce").split(",")
+    names = COLLECTIVES if names == ["all"] else names
+    sizes = [parse_size(word) for word in arguments.sizes.split(",")] if arguments.sizes else SIZES
+    dtypes = arguments.dtypes.split(",")
+    unknown = (set(names) - set(COLLECTIVES)) | (set(dtypes) - set(DTYPE_BYTES))
+    if unknown:
+        sys.exit(f"bench: unknown: {', '.join(sorted(unknown))}")
+    return crossed_cases(ranks, names, sizes, dtypes, fresh)
+
+
+def show_progress(done, total):
+    def progress(case, column, turn, repeats):
+        if sys.stderr.isatty():
+            print(f"\r\033[K[{done[0] + 1}/{total}] {case.label()}: {column} "
+                  f"{turn + 1}/{repeats}", end="", file=sys.stderr, flush=True)
+    return progress
+
+
+def json_line(result):
+    case = result["case"]
+    return json.dumps({"ranks": case.ranks, "collective": case.collective, "bytes": case.bytes,
+                       "dtype": case.dtype, "data": "fresh" if case.fresh else "repeat",
+                       **{key: value for key, value in result.items() if key != "case"},
+                       "ratios": table.ratios(result), "limit_ratio": table.limit_ratio(result),
+                       "verdict": table.verdict(result)})
+
+
+def closing_lines(results, bench):
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(bench.versions.items()))
+    yield f"versions: {versions}"
+    if bench.switch_us is not None:
+        yield (f"one switch between two processes on one CPU: {bench.switch_us:.2f} us "
+               "(in the limit where ranks outnumber CPUs)")
+    verdicts = [table.verdict(result) for result in results]
+    judged = [text for text in verdicts if text != "-"]
+    if judged:
+        wrong = sum(text.startswith("WRONG") for text in judged)
+        yield f"{judged.count('ok')} of {len(judged)} rows reach their targets, {wrong} wrong"
+    load = os.getloadavg()[0]
+    if load > 2 * (os.cpu_count() or 1):
+        yield f"the machine was busy with other work (load {load:.1f}): times are too long"
+
+
+def main():
+    arguments = parse_arguments()
+    programs = find_programs(arguments.build, arguments.without.split(","))
+    cases = choose_cases(arguments)
+    repeats = arguments.repeats or (3 if arguments.quick else 5)
+    budget_ms = arguments.budget_ms or (20 if arguments.quick else 60)
+    done = [0]
+    bench = Bench(programs, repeats, budget_ms, show_progress(done, len(cases)))
+    results = []
+    json_file = open(arguments.json, "w") if arguments.json else None
+    print("f32 unless said; times in us; ratios and targets: ordinary, registered, persistent")
+    print(table.header(), flush=True)
+    try:
+        for index, case in enumerate(cases):
+            done[0] = index
+            results.append(summarise(case, bench.measure(case), bench))
+            if sys.stderr.isatty():
+                print("\r\033[K", end="", file=sys.stderr, flush=True)
+            print(table.line(results[-1]), flush=True)
+            if json_file:
+                print(json_line(results[-1]), file=json_file, flush=True)
+    finally:
+        bench.close()
+    print()
+    for text in closing_lines(results, bench):
+        print(text)
+    if arguments.svg:
+        with open(arguments.svg, "w") as file:
+            file.write(plot.draw(results, bench.versions))
+    return 1 if any(table.verdict(result).startswith("WRONG") for result in results) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
