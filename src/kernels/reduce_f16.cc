@@ -1,0 +1,32 @@
+// Reductions of f16, in f32.
+#include "kernels/reduce_tables.h"
+#include "kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reduce_f16.cc"
+#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/highway.h"
+#include "kernels/reduce-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace unisono::kernels::HWY_NAMESPACE {
+
+ReduceFunction find_f16(ReduceOp op) {
+  return find_float<F16>(op);
+}
+
+}  // namespace unisono::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace unisono::kernels {
+namespace {
+HWY_EXPORT(find_f16);
+}  // namespace
+
+ReduceFunction find_reduce_f16(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(find_f16)(op);
+}
+
+}  // namespace unisono::kernels
+#endif

@@ -1,0 +1,32 @@
+// Reductions of 64-bit integers.
+#include "kernels/reduce_tables.h"
+#include "kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reduce_quads.cc"
+#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/highway.h"
+#include "kernels/reduce-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace unisono::kernels::HWY_NAMESPACE {
+
+ReduceFunction find_quads(ReduceOp op, bool is_signed) {
+  return find_integer<std::uint64_t>(op, is_signed);
+}
+
+}  // namespace unisono::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace unisono::kernels {
+namespace {
+HWY_EXPORT(find_quads);
+}  // namespace
+
+ReduceFunction find_reduce_quads(ReduceOp op, bool is_signed) {
+  return HWY_DYNAMIC_DISPATCH(find_quads)(op, is_signed);
+}
+
+}  // namespace unisono::kernels
+#endif

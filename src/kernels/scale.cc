@@ -1,0 +1,124 @@
+// Multiplication and division of integers by one number, and the table for all dtypes.
+//
+// A factor or divisor without a fraction works in integers, exact up to 64 bits, and products
+// wrap. One with a fraction works in f64, truncates towards zero and saturates; NaN gives 0.
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/kernels.h"
+#include "kernels/scale_tables.h"
+
+namespace unisono::kernels {
+namespace {
+
+template <typename T>
+T saturate(double value) {
+  // 2^bits of the value range: unlike the greatest T, it is exact in f64.
+  constexpr double kEnd = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+  if (std::isnan(value)) {
+    return 0;
+  }
+  if (value >= kEnd) {
+    return std::numeric_limits<T>::max();
+  }
+  if (value <= static_cast<double>(std::numeric_limits<T>::min())) {
+    return std::numeric_limits<T>::min();
+  }
+  return static_cast<T>(value);
+}
+
+// Whether `value` is an integer that a T holds.
+template <typename T>
+bool fits(double value) {
+  return std::trunc(value) == value && static_cast<double>(saturate<T>(value)) == value &&
+         value < 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+}
+
+// Element by element through memcpy, as neither side need be aligned.
+template <typename T, class Function>
+void for_each(void* target, const void* source, std::size_t count, Function function) {
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  for (std::size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+    value = function(value);
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+template <typename T>
+void multiply(void* target, const void* source, std::size_t count, double factor) {
+  using U = std::make_unsigned_t<T>;
+  if (fits<T>(factor)) {
+    // 64 bits wide, since a product of promoted small types could overflow an int.
+    const auto by = static_cast<std::uint64_t>(static_cast<T>(factor));
+    for_each<U>(target, source, count,
+                [by](U value) { return static_cast<U>(static_cast<std::uint64_t>(value) * by); });
+  } else {
+    for_each<T>(target, source, count,
+                [factor](T value) { return saturate<T>(static_cast<double>(value) * factor); });
+  }
+}
+
+template <typename T>
+void divide(void* target, const void* source, std::size_t count, double divisor) {
+  assert(divisor != 0);
+  if (std::is_signed_v<T> && divisor == -1) {
+    return multiply<T>(target, source, count, divisor);  // the least T wraps
+  }
+  // A quotient of 32-bit integers is never so close below an integer that f64 would round it up.
+  if (sizeof(T) < 8 || !fits<T>(divisor)) {
+    for_each<T>(target, source, count,
+                [divisor](T value) { return saturate<T>(static_cast<double>(value) / divisor); });
+  } else {
+    const T by = static_cast<T>(divisor);
+    for_each<T>(target, source, count, [by](T value) { return static_cast<T>(value / by); });
+  }
+}
+
+}  // namespace
+
+ScaleFunction find_multiply(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i8:
+      return multiply<std::int8_t>;
+    case Dtype::u8:
+      return multiply<std::uint8_t>;
+    case Dtype::i32:
+      return multiply<std::int32_t>;
+    case Dtype::u32:
+      return multiply<std::uint32_t>;
+    case Dtype::i64:
+      return multiply<std::int64_t>;
+    case Dtype::u64:
+      return multiply<std::uint64_t>;
+    default:
+      return find_multiply_float(dtype);
+  }
+}
+
+ScaleFunction find_divide(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i8:
+      return divide<std::int8_t>;
+    case Dtype::u8:
+      return divide<std::uint8_t>;
+    case Dtype::i32:
+      return divide<std::int32_t>;
+    case Dtype::u32:
+      return divide<std::uint32_t>;
+    case Dtype::i64:
+      return divide<std::int64_t>;
+    case Dtype::u64:
+      return divide<std::uint64_t>;
+    default:
+      return find_divide_float(dtype);
+  }
+}
+
+}  // namespace unisono::kernels

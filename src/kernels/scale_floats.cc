@@ -1,0 +1,81 @@
+// Multiplication and division of floats by one number.
+#include "kernels/scale_tables.h"
+#include "kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/scale_floats.cc"
+#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/highway.h"
+#include "kernels/formats-inl.h"
+#include "kernels/memory-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace unisono::kernels::HWY_NAMESPACE {
+
+template <class Format, class Op>
+void scale(void* target, const void* source, std::size_t count, double factor) {
+  using D = typename Format::D;
+  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  const std::size_t lanes = hn::Lanes(D());
+  const auto by = Format::broadcast(factor);
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  std::size_t i = 0;
+  for (; count - i >= lanes; i += lanes) {
+    const auto acc = Format::decode(load(D(), from + i * kSize));
+    const auto scaled = Format::template encode<false>(Format::template combine<Op>(acc, by));
+    store(D(), scaled, to + i * kSize);
+  }
+  if (i != count) {
+    const auto acc = Format::decode(load_first(D(), from + i * kSize, count - i));
+    const auto scaled = Format::template encode<false>(Format::template combine<Op>(acc, by));
+    store_first(D(), scaled, to + i * kSize, count - i);
+  }
+}
+
+template <class Op>
+ScaleFunction find_scale(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16:
+      return scale<F16, Op>;
+    case Dtype::bf16:
+      return scale<Bf16, Op>;
+    case Dtype::f8e4m3:
+      return scale<F8e4m3, Op>;
+    case Dtype::f8e5m2:
+      return scale<F8e5m2, Op>;
+    case Dtype::f32:
+      return scale<Native<float>, Op>;
+    case Dtype::f64:
+      return scale<Native<double>, Op>;
+    default:
+      return nullptr;
+  }
+}
+
+ScaleFunction find_multiply_floats(Dtype dtype) {
+  return find_scale<ProdOp>(dtype);
+}
+ScaleFunction find_divide_floats(Dtype dtype) {
+  return find_scale<DivideOp>(dtype);
+}
+
+}  // namespace unisono::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace unisono::kernels {
+namespace {
+HWY_EXPORT(find_multiply_floats);
+HWY_EXPORT(find_divide_floats);
+}  // namespace
+
+ScaleFunction find_multiply_float(Dtype dtype) {
+  return HWY_DYNAMIC_DISPATCH(find_multiply_floats)(dtype);
+}
+ScaleFunction find_divide_float(Dtype dtype) {
+  return HWY_DYNAMIC_DISPATCH(find_divide_floats)(dtype);
+}
+
+}  // namespace unisono::kernels
+#endif

@@ -1,0 +1,12 @@
+// Multiplication and division of the float dtypes, for the best SIMD target of this CPU; nullptr
+// for other dtypes.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace unisono::kernels {
+
+ScaleFunction find_multiply_float(Dtype dtype);
+ScaleFunction find_divide_float(Dtype dtype);
+
+}  // namespace unisono::kernels
