@@ -20,13 +20,16 @@ help:
 	@echo "make clean    remove build/"
 	@echo "RANKS=N changes the number of processes; SETUP=true installs nothing"
 
-run: release
+run:
+	@$(SETUP) build
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release --target tools/unisono/all
 	$(MAIN_JOB)
 
 release:
 	@$(SETUP) build
 	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target tools/unisono/all
+	@cmake --build --preset release --target unisono_shared unisono_static tools/unisono/all
 
 test:
 	@$(SETUP) build test
