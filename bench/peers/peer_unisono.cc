@@ -41,7 +41,8 @@ ConnectOptions connect_options(const LaunchOptions& launch) {
   ConnectOptions options;
   options.rank = launch.rank;
   options.size = launch.size;
-  options.job = launch.directory;
+  // The directory is new for each job, so its last word names the job.
+  options.job = launch.directory.substr(launch.directory.find_last_of('/') + 1);
   return options;
 }
 

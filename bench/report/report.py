@@ -6,11 +6,16 @@ the median call, in microseconds; a call ends when the slowest rank has it. `fre
 timed call every rank rewrites its input and reads its output; `repeat`: back-to-back calls on
 the same buffers. The hop (one cache line from one CPU to the other) is measured before and after
 every row: `near` or `far`; only rows of one state are compared. * marks the best peer.
+Bytes are those of the vector, or of one rank's part (all_gather, reduce_scatter, gather,
+scatter) or pair's part (all_to_all). Rows of other dtypes than f32 are compared with unisono's
+own f32 of the same count.
 """
 
 import argparse
 import json
 import os
+import platform
+import signal
 import sys
 
 import plot
@@ -88,6 +93,18 @@ def json_line(result):
                        "verdict": table.verdict(result)})
 
 
+def machine():
+    """The processor, in its own words."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.split(":", 1)[1].strip() for line in file
+                     if line.startswith("model name")]
+    except OSError:
+        names = []
+    name = names[0] if names else platform.machine()
+    return f"{name}, {len(os.sched_getaffinity(0))} CPUs, Linux {platform.release()}"
+
+
 def closing_lines(results, bench):
     versions = ", ".join(f"{name} {version}" for name, version in sorted(bench.versions.items()))
     yield f"versions: {versions}"
@@ -114,6 +131,7 @@ def main():
     bench = Bench(programs, repeats, budget_ms, show_progress(done, len(cases)))
     results = []
     json_file = open(arguments.json, "w") if arguments.json else None
+    print(machine())
     print("f32 unless said; times in us; ratios and targets: ordinary, registered, persistent")
     print(table.header(), flush=True)
     try:
@@ -137,6 +155,7 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -54,9 +54,9 @@ def verdict(result):
     missed = [column for column, value in found.items()
               if value is not None and getattr(want, column) is not None
               and round(value, 2) > getattr(want, column)]
-    near_limit = limit_ratio(result)
-    if want.limit and found["registered"] is not None and near_limit and near_limit > want.limit:
-        missed.append("limit")
+    registered, limit = result["times_us"].get("registered"), result.get("limit_us")
+    if want.limit and registered and limit and round(registered / limit, 2) > want.limit:
+        missed.append(f"{registered / limit:.2f} of the limit")
     wrong = [column for column in found if column in result["wrong"]]
     if wrong:
         return "WRONG: " + ", ".join(wrong)
