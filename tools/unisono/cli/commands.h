@@ -1,0 +1,18 @@
+// The commands of the binary; each is defined in the file of its name.
+#pragma once
+
+#include "cli/option_table.h"
+
+namespace unisono::cli {
+
+extern const Command kRunCommand;
+extern const Command kBenchCommand;
+extern const Command kShowCommand;
+extern const Command kVerifyCommand;
+extern const Command kListCommand;
+extern const Command kDoctorCommand;
+extern const Command kEnvCommand;
+extern const Command kCompletionCommand;
+extern const Command kHelpCommand;
+
+}  // namespace unisono::cli

@@ -1,0 +1,149 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kWidth = 96;
+
+std::string left_column(const Option& option) {
+  std::string text = option.letter == 0 ? std::string("    ") : fmt::format("-{}, ", option.letter);
+  text += fmt::format("--{}", option.name);
+  if (!option.value.empty()) {
+    text += fmt::format(" {}", option.value);
+  }
+  return text;
+}
+
+std::string explanation(const Option& option) {
+  std::string text(option.help);
+  if (!option.choices.empty()) {
+    text += fmt::format(" One of {}.", fmt::join(split_choices(option.choices), ", "));
+  }
+  if (option.repeats) {
+    text += " May be repeated.";
+  }
+  if (!option.fallback.empty()) {
+    text += fmt::format(" Default: {}.", option.fallback);
+  }
+  return text;
+}
+
+std::string option_lines(std::span<const Option> options) {
+  std::size_t column = 0;
+  for (const Option& option : options) {
+    column = std::max(column, left_column(option).size());
+  }
+  const int indent = static_cast<int>(column) + 4;
+  std::string text;
+  for (const Option& option : options) {
+    const std::string folded = wrap(explanation(option), indent, kWidth);
+    std::string left = fmt::format("  {:<{}}  ", left_column(option), column);
+    text += left + folded.substr(left.size());
+  }
+  return text;
+}
+
+nlohmann::ordered_json json_of(const Command& command) {
+  nlohmann::ordered_json result;
+  result["name"] = command.name;
+  result["summary"] = command.summary;
+  result["operands"] = command.operands;
+  result["examples"] = nlohmann::json::array();
+  for (const Example& example : command.examples) {
+    result["examples"].push_back({{"command", example.command}, {"what", example.what}});
+  }
+  result["options"] = nlohmann::json::array();
+  for (const Option& option : all_options(command)) {
+    nlohmann::ordered_json row;
+    row["name"] = option.name;
+    if (option.letter != 0) {
+      row["letter"] = std::string(1, option.letter);
+    }
+    row["value"] = option.value;
+    row["help"] = option.help;
+    row["default"] = option.fallback;
+    row["choices"] = split_choices(option.choices);
+    result["options"].push_back(row);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string wrap(std::string_view text, int indent, int width) {
+  std::string result;
+  std::string line;
+  const auto end_line = [&] {
+    result += std::string(static_cast<std::size_t>(indent), ' ') + line + "\n";
+    line.clear();
+  };
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find_first_of(" \n"));
+    const bool paragraph = text.substr(word.size()).starts_with("\n\n");
+    if (!line.empty() && line.size() + 1 + word.size() > static_cast<std::size_t>(width - indent)) {
+      end_line();
+    }
+    line += line.empty() ? std::string(word) : fmt::format(" {}", word);
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (paragraph) {
+      end_line();
+      result += "\n";
+      text.remove_prefix(1);
+    }
+  }
+  if (!line.empty()) {
+    end_line();
+  }
+  return result;
+}
+
+std::string overview_text() {
+  std::string text =
+      "unisono - collective communication: run it, measure it, prove it, see it\n\n"
+      "usage  unisono COMMAND [OPTION...]\n\ncommands\n";
+  for (const Command* command : commands()) {
+    text += fmt::format("  {:<11} {}\n", command->name, command->summary);
+  }
+  text +=
+      "\n`unisono help COMMAND` gives worked examples and every option.\n\n"
+      "exit codes\n"
+      "  0  done and right                        4  timed out\n"
+      "  1  the answer is no (wrong, invalid)     5  slower than asked\n"
+      "  2  usage or configuration              128+N  ended by signal N\n"
+      "  3  could not run (peer lost, resource)\n";
+  return text;
+}
+
+std::string help_text(const Command& command) {
+  std::string text = fmt::format("unisono {} - {}\n\nexamples\n", command.name, command.summary);
+  for (const Example& example : command.examples) {
+    text += fmt::format("  {}\n{}", example.command, wrap(example.what, 6, kWidth));
+  }
+  text += fmt::format("\nusage  unisono {} [OPTION...]{}{}\n\n", command.name,
+                      command.operands.empty() ? "" : " ", command.operands);
+  text += wrap(command.description, 0, kWidth);
+  if (!command.options.empty()) {
+    text += "\noptions\n" + option_lines(command.options);
+  }
+  text += "\ncommon options\n" + option_lines(common_options());
+  return text;
+}
+
+std::string help_json(const Command* command) {
+  nlohmann::ordered_json result;
+  result["schema"] = "unisono.help/1";
+  result["commands"] = nlohmann::json::array();
+  for (const Command* candidate : commands()) {
+    if (command == nullptr || candidate == command) {
+      result["commands"].push_back(json_of(*candidate));
+    }
+  }
+  return result.dump(2) + "\n";
+}
+
+}  // namespace unisono::cli

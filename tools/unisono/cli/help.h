@@ -1,0 +1,20 @@
+// What the option tables say, in the forms that people and shells read.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/option_table.h"
+
+namespace unisono::cli {
+
+std::string overview_text();                            // `unisono help`
+std::string help_text(const Command& command);          // `unisono help show`
+std::string help_json(const Command* command);          // nullptr: every command
+std::string man_page(const Command* command);           // roff; nullptr: unisono(1)
+std::string completion_script(std::string_view shell);  // bash, zsh or fish
+
+// Folded to `width` columns, each line after `indent` spaces, ending with a line feed.
+std::string wrap(std::string_view text, int indent, int width);
+
+}  // namespace unisono::cli

@@ -1,0 +1,31 @@
+// What `show` and `verify` are asked about: a catalogue entry ("all_reduce/ring") or a schedule
+// file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "algorithms/catalog.h"
+#include "schedule/schedule.h"
+
+namespace unisono::cli {
+
+// Throws UsageError with the nearest collective.
+Collective collective_of(std::string_view word);
+
+// A path: it has a dot or names an existing file.
+bool is_schedule_file(const std::string& target);
+
+// "all_reduce/ring"; throws UsageError with the nearest name.
+const Algorithm& algorithm_of(std::string_view target);
+
+// Throws UsageError where the algorithm cannot serve the shape.
+Schedule build_checked(const Algorithm& algorithm, Shape shape);
+
+// Reads unisono.schedule/1. Throws UsageError "file:line: what is wrong".
+Schedule load_schedule(const std::string& path);
+
+// "all_reduce/ring", or the collective alone where the algorithm has no name.
+std::string title_of(const Schedule& schedule);
+
+}  // namespace unisono::cli

@@ -1,0 +1,97 @@
+// `unisono env`: every variable that unisono reads, its value, and where the value came from.
+#include "base/env.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+
+namespace unisono::cli {
+namespace {
+
+struct Row {
+  EnvVariable variable;
+  std::string value;
+  bool set = false;
+};
+
+// A secret is never shown, only that it is there.
+bool is_secret(std::string_view name) {
+  return name.ends_with("_TOKEN");
+}
+
+std::vector<Row> read_rows() {
+  std::vector<Row> rows;
+  for (const EnvVariable& variable : env_variables()) {
+    const auto value = read_env(variable.name);
+    Row row{.variable = variable, .value = {}, .set = value.has_value()};
+    row.value = value ? (is_secret(variable.name) ? "(hidden)" : *value)
+                      : std::string(variable.default_value);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+void print_text(const std::vector<Row>& rows, const Console& console) {
+  std::size_t names = 8;
+  std::size_t values = 5;
+  for (const Row& row : rows) {
+    names = std::max(names, row.variable.name.size());
+    values = std::max(values, std::min<std::size_t>(row.value.size(), 40));
+  }
+  fmt::print("{:<{}}  {:<{}}  {:<11}  {}\n", "variable", names, "value", values, "from", "meaning");
+  for (const Row& row : rows) {
+    const std::string value = fmt::format("{:<{}}", row.value.empty() ? "-" : row.value, values);
+    fmt::print("{:<{}}  {}  {:<11}  {}{}\n", row.variable.name, names,
+               console.paint(row.set ? Paint::accent : Paint::plain, value),
+               row.set ? "environment" : "default", row.variable.help,
+               row.set && !row.variable.default_value.empty()
+                   ? fmt::format(" (default {})", row.variable.default_value)
+                   : "");
+  }
+}
+
+int run_env(const Arguments&, const Console& console) {
+  const std::vector<Row> rows = read_rows();
+  if (!console.json()) {
+    print_text(rows, console);
+    return kDone;
+  }
+  nlohmann::ordered_json result;
+  result["schema"] = "unisono.env/1";
+  result["variables"] = nlohmann::json::array();
+  for (const Row& row : rows) {
+    result["variables"].push_back({{"name", row.variable.name},
+                                   {"value", row.value},
+                                   {"default", row.variable.default_value},
+                                   {"from", row.set ? "environment" : "default"},
+                                   {"help", row.variable.help}});
+  }
+  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  return kDone;
+}
+
+}  // namespace
+
+const Command kEnvCommand = {
+    .name = "env",
+    .summary = "list every variable that unisono reads, and where its value comes from",
+    .operands = "",
+    .max_operands = 0,
+    .runs_program = false,
+    .examples = {{{"unisono env", "Every UNISONO_* variable: value, source, meaning."},
+                  {"unisono env --json", "The same for a program."},
+                  {"unisono run -n 1 -- unisono env", "What a rank sees."}}},
+    .description =
+        "A command line option wins over a variable, and a variable over its default. "
+        "A UNISONO_* variable that is not in the list is reported on stderr, with the "
+        "nearest name. Tokens are never printed.",
+    .options = {},
+    .run = run_env};
+
+}  // namespace unisono::cli

@@ -1,0 +1,137 @@
+// `unisono list`: the catalogue.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "algorithms/catalog.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "cli/target.h"
+
+namespace unisono::cli {
+namespace {
+
+std::string limits_of(const Algorithm& algorithm) {
+  std::string limits(algorithm.limits);
+  if (limits.empty()) {
+    limits = algorithm.supports == nullptr ? "any n" : "some n";
+  }
+  if (algorithm.allows_v) {
+    limits += ", v";
+  }
+  return limits;
+}
+
+void print_table(const std::vector<const Algorithm*>& algorithms, const Console& console) {
+  std::size_t collectives = 10;
+  std::size_t names = 9;
+  std::size_t limits = 6;
+  std::size_t summaries = 7;
+  std::size_t sources = 6;
+  for (const Algorithm* algorithm : algorithms) {
+    collectives = std::max(collectives, to_string(algorithm->collective).size());
+    names = std::max(names, algorithm->name.size());
+    limits = std::max(limits, limits_of(*algorithm).size());
+    summaries = std::max(summaries, algorithm->summary.size());
+    sources = std::max(sources, algorithm->source.size());
+  }
+  const std::size_t before = collectives + names + limits + 6;
+  const bool one_line =
+      before + summaries + 2 + sources <= static_cast<std::size_t>(console.width());
+  fmt::print("{:<{}}  {:<{}}  {:<{}}  {:<{}}{}\n", "collective", collectives, "algorithm", names,
+             "limits", limits, "summary", one_line ? summaries : 0,
+             one_line ? "  source" : " / source");
+  Collective last = Collective::all_to_all_v;
+  for (const Algorithm* algorithm : algorithms) {
+    const std::string_view collective =
+        algorithm->collective == last ? std::string_view{} : to_string(algorithm->collective);
+    last = algorithm->collective;
+    fmt::print("{}  {:<{}}  {:<{}}  {:<{}}{}{}\n",
+               console.paint(Paint::strong, fmt::format("{:<{}}", collective, collectives)),
+               algorithm->name, names, limits_of(*algorithm), limits, algorithm->summary,
+               one_line ? summaries : 0,
+               one_line ? std::string("  ") : "\n" + std::string(before, ' '),
+               console.paint(Paint::dim, algorithm->source));
+  }
+  if (!console.quiet()) {
+    fmt::print("\n{} algorithms; n is the number of ranks, v: also serves the v-form\n",
+               algorithms.size());
+  }
+}
+
+void print_json(const std::vector<const Algorithm*>& algorithms) {
+  nlohmann::ordered_json result;
+  result["schema"] = "unisono.list/1";
+  result["algorithms"] = nlohmann::json::array();
+  for (const Algorithm* algorithm : algorithms) {
+    nlohmann::ordered_json row;
+    row["collective"] = to_string(algorithm->collective);
+    row["algorithm"] = algorithm->name;
+    row["summary"] = algorithm->summary;
+    row["limits"] = algorithm->limits;
+    row["allows_v"] = algorithm->allows_v;
+    row["source"] = algorithm->source;
+    result["algorithms"].push_back(row);
+  }
+  fmt::print("{}\n", result.dump(2));
+}
+
+std::vector<const Algorithm*> choose(const Arguments& arguments) {
+  std::vector<const Algorithm*> chosen;
+  for (const Algorithm* algorithm : catalog()) {
+    if (arguments.operands().empty() ||
+        plain_form(collective_of(arguments.operands().front())) == algorithm->collective) {
+      chosen.push_back(algorithm);
+    }
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), [](const Algorithm* a, const Algorithm* b) {
+    return a->collective < b->collective;
+  });
+  return chosen;
+}
+
+int run_list(const Arguments& arguments, const Console& console) {
+  const std::vector<const Algorithm*> algorithms = choose(arguments);
+  if (arguments.has("collectives")) {
+    for (int i = 0; i < kCollectiveCount; ++i) {
+      fmt::print("{}\n", to_string(static_cast<Collective>(i)));
+    }
+  } else if (arguments.has("names")) {
+    for (const Algorithm* algorithm : algorithms) {
+      fmt::print("{}/{}\n", to_string(algorithm->collective), algorithm->name);
+    }
+  } else if (console.json()) {
+    print_json(algorithms);
+  } else {
+    print_table(algorithms, console);
+  }
+  return kDone;
+}
+
+constexpr Option kOptions[] = {
+    {.name = "names", .help = "Only collective/algorithm, one a line."},
+    {.name = "collectives", .help = "Only the names of the collectives, one a line."}};
+
+}  // namespace
+
+const Command kListCommand = {
+    .name = "list",
+    .summary = "list the algorithms, with their limits and sources",
+    .operands = "[COLLECTIVE]",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono list", "The whole catalogue."},
+                  {"unisono list all_reduce", "The algorithms of one collective."},
+                  {"unisono list --names | xargs -n1 unisono show -n 4",
+                   "Every schedule for four ranks."}}},
+    .description =
+        "Each row is an algorithm that `show`, `verify` and `bench --algorithm` take by "
+        "its name, collective/algorithm.",
+    .options = kOptions,
+    .run = run_list};
+
+}  // namespace unisono::cli

@@ -1,0 +1,116 @@
+// unisono: one binary, one command per verb. What each command accepts is a table in its own file.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "cli/help.h"
+#include "cli/option_table.h"
+#include "unisono/error.hpp"
+
+namespace unisono::cli {
+namespace {
+
+int fail(const Console& console, const UsageError& error) {
+  print_error(console, "usage", error.what(), error.detail(), error.next());
+  return kUsage;
+}
+
+// what() is "<code>: <what failed>\n<what to try next>".
+int fail(const Console& console, const Error& error) {
+  std::string_view text = error.what();
+  const std::string_view code = to_string(error.code());
+  if (text.starts_with(code) && text.substr(code.size()).starts_with(": ")) {
+    text.remove_prefix(code.size() + 2);
+  }
+  const std::size_t end = text.find('\n');
+  print_error(console, code, text.substr(0, end), {},
+              end == std::string_view::npos ? std::string_view{} : text.substr(end + 1));
+  return exit_code(error.code());
+}
+
+const Command& choose_command(const std::string& word) {
+  if (const Command* command = find_command(word)) {
+    return *command;
+  }
+  std::vector<std::string_view> names;
+  for (const Command* command : commands()) {
+    names.push_back(command->name);
+  }
+  throw UsageError(fmt::format("unknown command '{}'", word), did_you_mean(word, names),
+                   "unisono help");
+}
+
+// Flag, then variable, then default.
+std::string color_of(const Arguments& arguments) {
+  const auto variable = read_env("UNISONO_COLOR");
+  if (arguments.has("color") || !variable || variable->empty()) {
+    return arguments.text("color");
+  }
+  if (*variable != "auto" && *variable != "always" && *variable != "never") {
+    throw UsageError(fmt::format("UNISONO_COLOR cannot be '{}'", *variable),
+                     "one of: auto, always, never", "unisono env");
+  }
+  return *variable;
+}
+
+int run_command(std::span<const std::string> words, Console& console) {
+  const Command& command = choose_command(words.front());
+  const Arguments arguments = Arguments::parse(command, words.subspan(1));
+  console = Console::make(color_of(arguments), arguments.has("json"), arguments.has("quiet"),
+                          arguments.has("verbose"));
+  if (arguments.has("help")) {
+    fmt::print("{}", console.json() ? help_json(&command) : help_text(command));
+    return kDone;
+  }
+  for (const std::string& warning : unknown_env_warnings()) {
+    console.note(fmt::format("warning: {}", warning));
+  }
+  return command.run(arguments, console);
+}
+
+int run_words(std::span<const std::string> words) {
+  Console console = Console::make("auto", false, false, false);
+  if (words.empty() || words.front() == "--help" || words.front() == "-h") {
+    fmt::print(words.empty() ? stderr : stdout, "{}", overview_text());
+    return words.empty() ? kUsage : kDone;
+  }
+  if (words.front() == "--version") {
+    fmt::print("unisono {}\n", UNISONO_VERSION);
+    return kDone;
+  }
+  try {
+    const int code = run_command(words, console);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      print_error(console, "resource", "cannot write the output", {}, "is the disk full?");
+      return kCouldNotRun;
+    }
+    return code;
+  } catch (const UsageError& error) {
+    return fail(console, error);
+  } catch (const Error& error) {
+    return fail(console, error);
+  } catch (const std::bad_alloc&) {
+    print_error(console, "resource", "out of memory", {}, {});
+    return kCouldNotRun;
+  } catch (const std::exception& error) {
+    print_error(console, "internal", error.what(), {}, "this is a mistake in unisono: report it");
+    return kCouldNotRun;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::cli
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  return unisono::cli::run_words(words);
+}

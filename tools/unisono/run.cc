@@ -1,0 +1,205 @@
+// `unisono run`: the launcher for ranks on one host.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "run/launcher.h"
+#include "run/spawn.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostRanks = 4096;
+
+std::string random_hex(std::size_t bytes) {
+  std::vector<unsigned char> raw(bytes);
+  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(bytes)) {
+    throw Error(ErrorCode::resource, "the system gives no random numbers");
+  }
+  std::string text;
+  for (const unsigned char byte : raw) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+std::string host_name() {
+  std::array<char, 256> name = {};
+  ::gethostname(name.data(), name.size() - 1);
+  const std::string full(name.data());
+  return full.substr(0, full.find('.'));
+}
+
+// A port that no one listens on now; programs that are used to torchrun meet there.
+int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  const bool found = fd >= 0 &&
+                     ::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
+                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  if (fd >= 0) {
+    ::close(fd);
+  }
+  return found ? ::ntohs(address.sin_port) : 29500;
+}
+
+std::vector<std::string> job_environment(const Arguments& arguments, int ranks) {
+  // What would win over the launcher's own variables is taken away.
+  std::vector<std::string> result = {"UNISONO_RANK",
+                                     "UNISONO_SIZE",
+                                     "UNISONO_FILE",
+                                     fmt::format("WORLD_SIZE={}", ranks),
+                                     fmt::format("LOCAL_WORLD_SIZE={}", ranks),
+                                     "MASTER_ADDR=127.0.0.1",
+                                     fmt::format("MASTER_PORT={}", free_port()),
+                                     fmt::format("UNISONO_JOB=run-{}", random_hex(8)),
+                                     fmt::format("UNISONO_TOKEN={}", random_hex(16))};
+  for (const std::string& entry : arguments.texts("env")) {
+    if (entry.find('=') == std::string::npos || entry.starts_with("=")) {
+      throw UsageError(fmt::format("--env cannot be '{}'", entry), "NAME=VALUE",
+                       "unisono help run");
+    }
+    result.push_back(entry);
+  }
+  return result;
+}
+
+Prefix prefix_of(const Arguments& arguments) {
+  const std::string text = arguments.text("prefix");
+  if (arguments.has("no-prefix") || text == "never") {
+    return Prefix::never;
+  }
+  return text == "always" ? Prefix::always : Prefix::automatic;
+}
+
+LaunchOptions read_options(const Arguments& arguments, const Console& console) {
+  if (arguments.program().empty()) {
+    throw UsageError("no program to run", "unisono run -n 4 -- ./app", "unisono help run");
+  }
+  LaunchOptions options;
+  options.ranks = arguments.has("ranks")
+                      ? static_cast<int>(arguments.number("ranks", 1, kMostRanks))
+                      : std::max(1, static_cast<int>(allowed_cpus().size()));
+  options.program = arguments.program();
+  options.environment = job_environment(arguments, options.ranks);
+  options.bind = arguments.text("bind") == "core";
+  options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
+  options.log_dir = arguments.text("log-dir");
+  options.output = {.ranks = options.ranks,
+                    .host = host_name(),
+                    .prefix = prefix_of(arguments),
+                    .out_color = console.out_color(),
+                    .err_color = console.err_color(),
+                    .out_is_terminal = console.out_is_terminal(),
+                    .json = console.json(),
+                    .shown = {}};
+  if (arguments.has("only")) {
+    options.output.shown.assign(static_cast<std::size_t>(options.ranks), false);
+    for (const int rank : parse_ranks(arguments.text("only"), options.ranks, "only")) {
+      options.output.shown[static_cast<std::size_t>(rank)] = true;
+    }
+  }
+  return options;
+}
+
+void print_json(const JobResult& result) {
+  nlohmann::ordered_json row;
+  row["schema"] = "unisono.run/1";
+  row["exit_code"] = job_exit_code(result);
+  row["seconds"] = result.seconds;
+  row["timed_out"] = result.timed_out;
+  row["first_failure"] = nullptr;
+  if (result.first_failure >= 0) {
+    row["first_failure"] = result.first_failure;
+  }
+  row["ranks"] = nlohmann::json::array();
+  for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
+    row["ranks"].push_back(
+        {{"rank", rank}, {"pid", result.ends[rank].pid}, {"end", end_text(result.ends[rank])}});
+  }
+  fmt::print("{}\n", row.dump());
+}
+
+int run_run(const Arguments& arguments, const Console& console) {
+  const LaunchOptions options = read_options(arguments, console);
+  Launcher launcher(options, console);
+  const JobResult result = launcher.run();
+  report_failure(result, options, launcher.output(), console);
+  if (console.json()) {
+    print_json(result);
+  }
+  return job_exit_code(result);
+}
+
+constexpr Option kOptions[] = {
+    {.name = "ranks",
+     .letter = 'n',
+     .value = "N",
+     .help = "How many ranks. Without it: one per CPU that this process may use."},
+    {.name = "timeout",
+     .value = "TIME",
+     .help = "Stop the job after so long (30s, 500ms, 2m) and exit with 4."},
+    {.name = "bind",
+     .value = "WHAT",
+     .help = "core: rank i may use only CPU floor(i * CPUs / ranks) of the allowed ones, so that "
+             "neighbours share one when ranks outnumber them.",
+     .fallback = "core",
+     .choices = "core|none"},
+    {.name = "only", .value = "RANKS", .help = "Show the output of these ranks only: 0,2-3."},
+    {.name = "log-dir",
+     .value = "DIR",
+     .help = "Also write what each rank prints to DIR/rank-0.out, DIR/rank-0.err, ..."},
+    {.name = "prefix",
+     .value = "WHEN",
+     .help = "Put host:rank before each line. auto: all lines but those that rank 0 writes to "
+             "stdout while no other rank has written there, so that a table stays a table; none "
+             "for a single rank.",
+     .fallback = "auto",
+     .choices = "auto|always|never"},
+    {.name = "no-prefix", .help = "The same as --prefix=never."},
+    {.name = "env",
+     .value = "NAME=VALUE",
+     .help = "Set a variable for all ranks.",
+     .repeats = true}};
+
+}  // namespace
+
+const Command kRunCommand = {
+    .name = "run",
+    .summary = "start the ranks of a job on this host and watch over them",
+    .operands = "-- PROGRAM [ARGUMENT...]",
+    .max_operands = 0,
+    .runs_program = true,
+    .examples = {{{"unisono run -n 4 -- ./train --epochs 3", "Four ranks of ./train."},
+                  {"unisono run -n 4 --timeout 30s -- unisono bench all_reduce",
+                   "Measure all_reduce; give up after 30 seconds with exit code 4."},
+                  {"unisono run -n 8 --only 0 --log-dir logs -- python3 train.py",
+                   "Show rank 0, keep what all ranks print."}}},
+    .description =
+        "Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as "
+        "torchrun does, and UNISONO_JOB and UNISONO_TOKEN, which are new for each job.\n\n"
+        "Lines that several ranks print within 50 ms are printed once: [ranks 0-2] .... Standard "
+        "input goes to rank 0. With --json, each line is a JSON object, and the last one is the "
+        "result.\n\n"
+        "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
+        "to say what they have to say, then get SIGTERM and a second later SIGKILL; the first "
+        "failure is reported. The exit code is that rank's, or 128 plus its signal. Nothing of a "
+        "job outlives the launcher, even if that is killed.",
+    .options = kOptions,
+    .run = run_run};
+
+}  // namespace unisono::cli

@@ -1,0 +1,112 @@
+// What makes sure that nothing of a job is left behind.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "run/spawn.h"
+#include "unisono/error.hpp"
+
+namespace unisono::cli {
+namespace {
+
+constexpr pid_t kDone = 0;
+constexpr std::size_t kMostGroups = 4096;
+
+// A positive number adds a group, a negative one takes it away, kDone ends in peace. The end of the
+// pipe without it means that the launcher is dead.
+[[noreturn]] void guard(int pipe) {
+  ::setsid();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
+    ::signal(signal, SIG_IGN);
+  }
+  // The launcher's pipes and terminal must be able to close without us.
+  ::dup2(pipe, STDIN_FILENO);
+  ::close_range(1, ~0U, 0);
+  std::array<pid_t, kMostGroups> groups = {};
+  std::size_t count = 0;
+  pid_t message = 0;
+  while (::read(STDIN_FILENO, &message, sizeof(message)) == static_cast<ssize_t>(sizeof(message))) {
+    if (message == kDone) {
+      ::_exit(0);
+    }
+    if (message > 0 && count < groups.size()) {
+      groups[count++] = message;
+    }
+    for (std::size_t i = 0; message < 0 && i < count; ++i) {
+      if (groups[i] == -message) {
+        groups[i] = groups[--count];
+      }
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    ::kill(-groups[i], SIGKILL);
+  }
+  ::_exit(0);
+}
+
+void tell(int pipe, pid_t message) {
+  [[maybe_unused]] const ssize_t written = ::write(pipe, &message, sizeof(message));
+}
+
+}  // namespace
+
+Guardian::Guardian() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
+  }
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::close(ends[1]);
+    guard(ends[0]);
+  }
+  ::close(ends[0]);
+  pipe_ = ends[1];
+  if (pid_ < 0) {
+    ::close(pipe_);
+    throw Error(ErrorCode::resource, "cannot start a process\nulimit -u says how many are allowed");
+  }
+  // Orphans of the ranks come to us, where kill_orphans() finds them.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+Guardian::~Guardian() {
+  tell(pipe_, kDone);
+  ::close(pipe_);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Guardian::watch(pid_t group) {
+  tell(pipe_, group);
+}
+
+void Guardian::forget(pid_t group) {
+  tell(pipe_, -group);
+}
+
+void kill_orphans(pid_t spared) {
+  // Killing one can bring its own children to us: until none is left.
+  for (int round = 0; round < 100; ++round) {
+    std::ifstream children("/proc/thread-self/children");
+    bool any = false;
+    pid_t child = 0;
+    while (children >> child) {
+      if (child != spared) {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+        any = true;
+      }
+    }
+    if (!any) {
+      return;
+    }
+  }
+}
+
+}  // namespace unisono::cli

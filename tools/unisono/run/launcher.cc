@@ -1,0 +1,297 @@
+#include "run/launcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "cli/failure.h"
+#include "run/spawn.h"
+
+namespace unisono::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// After the first failure the others have this long to print their own errors.
+constexpr auto kGrace = 2s;
+constexpr auto kTermination = 1s;
+
+std::size_t as_size(int value) {
+  return static_cast<std::size_t>(value);
+}
+
+// Rank 0 can only read a terminal from its foreground process group, which is the launcher's.
+bool stdin_is_our_terminal() {
+  return ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+}
+
+}  // namespace
+
+Launcher::Launcher(LaunchOptions options, const Console& console)
+    : options_(std::move(options)), console_(console), output_(options_.output) {
+  result_.ends.resize(as_size(options_.ranks));
+  own_group_.assign(as_size(options_.ranks), true);
+}
+
+Launcher::~Launcher() {
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    const RankEnd& end = result_.ends[as_size(rank)];
+    if (end.pid > 0 && !end.ended) {
+      ::kill(own_group_[as_size(rank)] ? -end.pid : end.pid, SIGKILL);
+      ::waitpid(end.pid, nullptr, 0);
+    }
+  }
+  for (const Lane& lane : lanes_) {
+    for (const int fd : {lane.fd, lane.log}) {
+      if (fd >= 0) {
+        ::close(fd);
+      }
+    }
+  }
+  if (signal_fd_ >= 0) {
+    ::close(signal_fd_);
+  }
+}
+
+void Launcher::open_logs() {
+  if (options_.log_dir.empty()) {
+    return;
+  }
+  if (::mkdir(options_.log_dir.c_str(), 0777) != 0 && errno != EEXIST) {
+    throw UsageError(fmt::format("--log-dir '{}': {}", options_.log_dir, std::strerror(errno)));
+  }
+  for (Lane& lane : lanes_) {
+    const std::string path = fmt::format("{}/rank-{}.{}", options_.log_dir, lane.rank,
+                                         lane.stream == Stream::out ? "out" : "err");
+    lane.log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (lane.log < 0) {
+      throw UsageError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+    }
+  }
+}
+
+void Launcher::start_ranks() {
+  const std::vector<int> cpus = allowed_cpus();
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    SpawnOptions spawn_options{.program = options_.program,
+                               .environment = options_.environment,
+                               .cpu = std::nullopt,
+                               .own_group = true,
+                               .keeps_stdin = rank == 0};
+    if (options_.bind && !cpus.empty()) {
+      spawn_options.cpu = cpus[as_size(rank) * cpus.size() / as_size(options_.ranks)];
+    }
+    spawn_options.own_group = rank != 0 || !stdin_is_our_terminal();
+    spawn_options.environment.insert(
+        spawn_options.environment.begin(),
+        {fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank)});
+    const Spawned spawned = spawn(spawn_options);
+    result_.ends[as_size(rank)].pid = spawned.pid;
+    own_group_[as_size(rank)] = spawn_options.own_group;
+    lanes_[as_size(rank) * 2].fd = spawned.out;
+    lanes_[as_size(rank) * 2 + 1].fd = spawned.err;
+    if (console_.verbose()) {
+      console_.note(
+          fmt::format("rank {}: pid {}{}", rank, spawned.pid,
+                      spawn_options.cpu ? fmt::format(", CPU {}", *spawn_options.cpu) : ""));
+    }
+  }
+}
+
+JobResult Launcher::run() {
+  Guardian guardian;
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) {
+    ::sigaddset(&signals, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal_fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  result_.start = std::chrono::steady_clock::now();
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    lanes_.push_back({.rank = rank, .stream = Stream::out});
+    lanes_.push_back({.rank = rank, .stream = Stream::err});
+  }
+  open_logs();
+  start_ranks();
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    if (own_group_[as_size(rank)]) {
+      guardian.watch(result_.ends[as_size(rank)].pid);
+    }
+  }
+  while (!all_ended()) {
+    std::vector<pollfd> polls = {{.fd = signal_fd_, .events = POLLIN, .revents = 0}};
+    for (const Lane& lane : lanes_) {
+      polls.push_back({.fd = lane.fd, .events = POLLIN, .revents = 0});  // -1 is passed over
+    }
+    ::poll(polls.data(), polls.size(), poll_timeout_ms(std::chrono::steady_clock::now()));
+    const Time now = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      if (polls[i + 1].revents != 0) {
+        read_lane(lanes_[i], now);
+      }
+    }
+    read_signals(now);
+    reap(now);
+    check_clock(now);
+    output_.flush_due(now);
+  }
+  kill_orphans(guardian.pid());
+  drain();
+  result_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - result_.start).count();
+  return result_;
+}
+
+int Launcher::poll_timeout_ms(Time now) const {
+  std::optional<Time> next = output_.next_due();
+  const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
+  if (stage_ != Stage::running) {
+    sooner(stage_end_);
+  } else if (options_.timeout_s > 0) {
+    sooner(result_.start + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::duration<double>(options_.timeout_s)));
+  }
+  if (!next) {
+    return -1;
+  }
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(*next - now).count();
+  return static_cast<int>(std::clamp<std::int64_t>(wait, 0, 60'000));
+}
+
+void Launcher::read_lane(Lane& lane, Time now) {
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::read(lane.fd, buffer.data(), buffer.size());
+  if (got > 0) {
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    output_.add(lane.rank, lane.stream, bytes, now);
+    if (lane.log >= 0) {
+      [[maybe_unused]] const ssize_t written = ::write(lane.log, bytes.data(), bytes.size());
+    }
+  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    output_.finish(lane.rank, lane.stream, now);
+    ::close(lane.fd);
+    lane.fd = -1;
+  }
+}
+
+void Launcher::read_signals(Time now) {
+  signalfd_siginfo info = {};
+  while (::read(signal_fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) {
+      continue;
+    }
+    const bool again = result_.launcher_signal != 0;
+    result_.launcher_signal = again ? result_.launcher_signal : signal;
+    signal_ranks(again ? SIGKILL : signal == SIGINT ? SIGINT : SIGTERM, info.ssi_code == SI_KERNEL);
+    stage_ = again ? Stage::killing : Stage::terminating;
+    stage_end_ = now + kGrace;
+  }
+}
+
+void Launcher::signal_ranks(int signal, bool from_terminal) {
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    const RankEnd& end = result_.ends[as_size(rank)];
+    const bool grouped = own_group_[as_size(rank)];
+    // The terminal has already sent it to our own group.
+    if (end.pid > 0 && !end.ended && (grouped || !from_terminal)) {
+      ::kill(grouped ? -end.pid : end.pid, signal);
+    }
+  }
+}
+
+void Launcher::reap(Time now) {
+  std::vector<int> batch;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    RankEnd& end = result_.ends[as_size(rank)];
+    siginfo_t info = {};
+    if (end.ended ||
+        ::waitid(P_PID, static_cast<id_t>(end.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0) {
+      continue;
+    }
+    // Its group goes while its number cannot yet have been given to another process.
+    if (own_group_[as_size(rank)]) {
+      ::kill(-end.pid, SIGKILL);
+    }
+    ::waitpid(end.pid, nullptr, 0);
+    end.ended = true;
+    end.when = now;
+    end.by_launcher = stage_ >= Stage::terminating;
+    (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+    if (end.failed()) {
+      batch.push_back(rank);
+    }
+  }
+  if (!batch.empty() && stage_ == Stage::running) {
+    choose_first_failure(batch);
+    stage_ = Stage::grace;
+    stage_end_ = now + kGrace;
+  }
+}
+
+// Of ranks that were found dead at once, a signal comes before an exit code, and both before the
+// code that says "could not run, a peer is gone".
+void Launcher::choose_first_failure(const std::vector<int>& batch) {
+  const auto weight = [this](int rank) {
+    const RankEnd& end = result_.ends[as_size(rank)];
+    return end.signal != 0 ? 0 : end.exit_code == kCouldNotRun ? 2 : 1;
+  };
+  result_.first_failure = *std::min_element(batch.begin(), batch.end(),
+                                            [&](int a, int b) { return weight(a) < weight(b); });
+}
+
+void Launcher::check_clock(Time now) {
+  if (stage_ == Stage::running) {
+    const double seconds = std::chrono::duration<double>(now - result_.start).count();
+    if (options_.timeout_s > 0 && seconds >= options_.timeout_s && !all_ended()) {
+      result_.timed_out = true;
+      for (int rank = 0; rank < options_.ranks; ++rank) {
+        if (!result_.ends[as_size(rank)].ended) {
+          result_.unfinished.push_back(rank);
+        }
+      }
+      signal_ranks(SIGTERM, false);
+      stage_ = Stage::terminating;
+      stage_end_ = now + kTermination;
+    }
+    return;
+  }
+  if (now < stage_end_) {
+    return;
+  }
+  signal_ranks(stage_ == Stage::grace ? SIGTERM : SIGKILL, false);
+  stage_ = stage_ == Stage::grace ? Stage::terminating : Stage::killing;
+  stage_end_ = now + kTermination;
+}
+
+bool Launcher::all_ended() const {
+  return std::all_of(result_.ends.begin(), result_.ends.end(),
+                     [](const RankEnd& end) { return end.ended; });
+}
+
+// All writers are gone: what is left in the pipes can be read without waiting.
+void Launcher::drain() {
+  const Time now = std::chrono::steady_clock::now();
+  for (Lane& lane : lanes_) {
+    for (int reads = 0; lane.fd >= 0 && reads < 64; ++reads) {
+      read_lane(lane, now);
+    }
+    output_.finish(lane.rank, lane.stream, now);
+  }
+  output_.flush_all();
+}
+
+}  // namespace unisono::cli

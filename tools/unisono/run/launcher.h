@@ -1,0 +1,97 @@
+// Runs the ranks of one job on this host and watches over them until none is left.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "run/output.h"
+
+namespace unisono::cli {
+
+struct LaunchOptions {
+  int ranks = 1;
+  std::vector<std::string> program;
+  std::vector<std::string> environment;  // for every rank, after the launcher's own variables
+  bool bind = true;                      // rank i to allowed CPU floor(i * CPUs / ranks)
+  double timeout_s = 0;                  // 0: none
+  std::string log_dir;                   // rank-<i>.out and rank-<i>.err; empty: none
+  OutputOptions output;
+};
+
+// How one rank ended.
+struct RankEnd {
+  using Time = std::chrono::steady_clock::time_point;
+  pid_t pid = 0;
+  bool ended = false;
+  int signal = 0;            // that killed it; 0: it exited
+  int exit_code = 0;         // if it exited
+  bool by_launcher = false;  // after the launcher had begun to stop the job
+  Time when;
+  bool failed() const { return ended && (signal != 0 || exit_code != 0); }
+};
+
+struct JobResult {
+  std::vector<RankEnd> ends;
+  RankEnd::Time start;
+  int first_failure = -1;  // rank; -1: none
+  bool timed_out = false;
+  std::vector<int> unfinished;  // ranks that still ran at the timeout
+  int launcher_signal = 0;      // that told the launcher to stop
+  double seconds = 0;
+};
+
+class Launcher {
+ public:
+  Launcher(LaunchOptions options, const Console& console);
+  ~Launcher();
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  JobResult run();
+  const OutputMerger& output() const { return output_; }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Lane {
+    int rank = 0;
+    Stream stream = Stream::out;
+    int fd = -1;  // -1: ended
+    int log = -1;
+  };
+
+  void start_ranks();
+  void open_logs();
+  int poll_timeout_ms(Time now) const;
+  void read_lane(Lane& lane, Time now);
+  void read_signals(Time now);
+  void reap(Time now);
+  void choose_first_failure(const std::vector<int>& batch);
+  void check_clock(Time now);
+  void signal_ranks(int signal, bool from_terminal);
+  bool all_ended() const;
+  void drain();
+
+  enum class Stage : unsigned char { running, grace, terminating, killing };
+
+  LaunchOptions options_;
+  const Console& console_;
+  OutputMerger output_;
+  JobResult result_;
+  std::vector<Lane> lanes_;
+  std::vector<bool> own_group_;
+  int signal_fd_ = -1;
+  Stage stage_ = Stage::running;
+  Time stage_end_;
+};
+
+// The block that says who failed first and how; and the exit code of the job.
+void report_failure(const JobResult& result, const LaunchOptions& options,
+                    const OutputMerger& output, const Console& console);
+int job_exit_code(const JobResult& result);
+std::string end_text(const RankEnd& end);  // "killed by SIGKILL", "exited with code 3"
+
+}  // namespace unisono::cli

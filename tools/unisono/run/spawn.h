@@ -1,0 +1,52 @@
+// Starts processes that cannot outlive this one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace unisono::cli {
+
+struct SpawnOptions {
+  std::vector<std::string> program;
+  std::vector<std::string> environment;  // "NAME=value" sets or replaces, "NAME" takes away
+  std::optional<int> cpu;                // the only CPU it may use
+  bool own_group = true;                 // leads a process group, so that its children die with it
+  bool keeps_stdin = false;              // otherwise /dev/null
+};
+
+struct Spawned {
+  pid_t pid = -1;
+  int out = -1;  // read ends, non-blocking
+  int err = -1;
+};
+
+// Throws UsageError where the program cannot be started, Error(resource) where the system refuses.
+Spawned spawn(const SpawnOptions& options);
+
+// CPUs that this process may use, ascending.
+std::vector<int> allowed_cpus();
+
+// A process that kills the groups it was told of when this process ends in any way, SIGKILL
+// included.
+class Guardian {
+ public:
+  Guardian();
+  ~Guardian();
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+  void watch(pid_t group);
+  void forget(pid_t group);
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+};
+
+// Kills and reaps every process that has become a child of this one, but `spared`.
+void kill_orphans(pid_t spared);
+
+}  // namespace unisono::cli

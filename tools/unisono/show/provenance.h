@@ -1,0 +1,57 @@
+// Plays a schedule and knows which ranks' data is in every chunk on every rank. It is written apart
+// from verify(), for showing: it goes on where a schedule is wrong.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace unisono::cli {
+
+// How many ranks' contributions one chunk can hold: all of them where the collective combines, one
+// where it only moves data.
+int contributors(const Schedule& schedule);
+
+// The rank whose data a chunk is. REQUIRES: contributors() == 1.
+int origin_of(const Schedule& schedule, int chunk);
+
+class Provenance {
+ public:
+  explicit Provenance(const Schedule& schedule);
+
+  // Bytes that an instance needs.
+  static std::uint64_t cost_bytes(const Schedule& schedule);
+
+  // Performs the moves of the next step.
+  void advance();
+  int next_step() const { return step_; }
+
+  // How often each contributor is in what the rank holds of the chunk: what it wrote last, or its
+  // input.
+  std::span<const std::uint8_t> shown(int rank, int chunk) const;
+  // The result that the collective promises is there.
+  bool is_whole(int rank, int chunk) const;
+  // Over all (rank, chunk) that must be whole at the end.
+  std::int64_t needed() const;
+  std::int64_t whole() const;
+
+  // The moves of one step.
+  static std::span<const Move> moves_of(const Schedule& schedule, int step);
+
+ private:
+  using Counts = std::vector<std::uint8_t>;
+  std::size_t cell(int rank, Buffer buffer, int chunk) const;
+  std::span<const std::uint8_t> read(int rank, Buffer buffer, int chunk) const;
+  std::span<const std::uint8_t> at(std::size_t cell) const;
+
+  const Schedule* schedule_;
+  int width_;
+  int step_ = 0;
+  Counts counts_;                     // cell-major, `width_` each
+  std::vector<bool> written_;         // by cell
+  std::vector<Buffer> last_written_;  // by rank * chunks + chunk; input: none
+};
+
+}  // namespace unisono::cli

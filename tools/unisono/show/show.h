@@ -1,0 +1,32 @@
+// The forms in which `unisono show` draws a schedule.
+#pragma once
+
+#include <string>
+
+#include "cli/console.h"
+#include "schedule/schedule.h"
+
+namespace unisono::cli {
+
+struct ShowOptions {
+  int step = -1;  // from 0; -1: all
+  int width = 100;
+};
+
+// The schedule's head line without the step: "all_reduce/ring  4 ranks".
+std::string head_of(const Schedule& schedule);
+// "reduce-scatter", or empty.
+std::string phase_of(const Schedule& schedule, int step);
+// "0-2,5".
+std::string rank_list(std::vector<int> ranks);
+
+// Provenance strips: what every rank holds of every chunk, before each step and at the end. Empty
+// if they are wider than asked for.
+std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
+                        const Console& console);
+
+// One line a step, or the moves of one step: for schedules too big for strips.
+std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
+                         const Console& console);
+
+}  // namespace unisono::cli

@@ -1,0 +1,135 @@
+// A schedule as counts: one line a step, or one step as a list of moves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/target.h"
+#include "show/provenance.h"
+#include "show/show.h"
+
+namespace unisono::cli {
+namespace {
+
+// Provenance is left out beyond so many bytes, and so many bytes looked at in all steps.
+constexpr std::uint64_t kMostBytes = 256'000'000;
+constexpr std::uint64_t kMostWork = 4'000'000'000;
+constexpr int kMostMoves = 64;  // listed for one step
+
+std::string move_line(const Move& move) {
+  const std::string chunks = move.chunks == 1
+                                 ? fmt::format("c{}", move.chunk)
+                                 : fmt::format("c{}-c{}", move.chunk, move.chunk + move.chunks - 1);
+  return fmt::format("  {} -> {}  {}{}{}\n", move.from, move.to, chunks,
+                     move.combine == Combine::reduce ? "  reduce" : "",
+                     move.line == 0 ? "" : fmt::format("  line {}", move.line));
+}
+
+std::string one_step(const Schedule& schedule, int step) {
+  const auto moves = Provenance::moves_of(schedule, step);
+  const std::string phase = phase_of(schedule, step);
+  std::string text = fmt::format("{}  step {}/{}{}{}\n", head_of(schedule), step + 1,
+                                 schedule.steps, phase.empty() ? "" : "  ", phase);
+  for (std::size_t i = 0; i < moves.size() && i < kMostMoves; ++i) {
+    text += move_line(moves[i]);
+  }
+  if (moves.size() > kMostMoves) {
+    text += fmt::format("  ... and {} more; --json has all\n", moves.size() - kMostMoves);
+  }
+  return text;
+}
+
+// The most chunks that one rank sends in the step.
+std::int64_t most_sent(const Schedule& schedule, std::span<const Move> moves) {
+  std::vector<std::int64_t> sent(static_cast<std::size_t>(schedule.ranks));
+  for (const Move& move : moves) {
+    if (move.from != move.to) {
+      sent[static_cast<std::size_t>(move.from)] += move.chunks;
+    }
+  }
+  return *std::max_element(sent.begin(), sent.end());
+}
+
+}  // namespace
+
+std::string head_of(const Schedule& schedule) {
+  return fmt::format("{}  {} rank{}{}", title_of(schedule), schedule.ranks,
+                     schedule.ranks == 1 ? "" : "s",
+                     is_rooted(schedule.collective) ? fmt::format("  root {}", schedule.root) : "");
+}
+
+std::string phase_of(const Schedule& schedule, int step) {
+  std::string name;
+  for (const Phase& phase : schedule.phases) {
+    if (phase.first_step <= step) {
+      name = phase.name;
+    }
+  }
+  return name;
+}
+
+std::string rank_list(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i;
+    while (end + 1 < ranks.size() && ranks[end + 1] == ranks[end] + 1) {
+      ++end;
+    }
+    text += text.empty() ? "" : ",";
+    text += end == i       ? fmt::format("{}", ranks[i])
+            : end == i + 1 ? fmt::format("{},{}", ranks[i], ranks[end])
+                           : fmt::format("{}-{}", ranks[i], ranks[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
+                         const Console& console) {
+  if (options.step >= 0) {
+    return one_step(schedule, options.step);
+  }
+  std::size_t phases = 5;
+  for (const Phase& phase : schedule.phases) {
+    phases = std::max(phases, phase.name.size());
+  }
+  std::string text =
+      fmt::format("{}  {} chunks  {} moves in {} steps\n\n{:>5}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n",
+                  console.paint(Paint::strong, head_of(schedule)), schedule.chunks,
+                  schedule.moves.size(), schedule.steps, "step", "phase", phases, "moves", "chunks",
+                  "most/rank", "results whole after");
+  const std::uint64_t bytes = Provenance::cost_bytes(schedule);
+  const bool follow =
+      bytes <= kMostBytes && bytes * static_cast<std::uint64_t>(schedule.steps) <= kMostWork;
+  std::vector<Provenance> state;  // none or one
+  if (follow) {
+    state.emplace_back(schedule);
+  }
+  const std::int64_t needed = follow ? state.front().needed() : 0;
+  for (int step = 0; step < schedule.steps; ++step) {
+    const auto moves = Provenance::moves_of(schedule, step);
+    std::int64_t chunks = 0;
+    for (const Move& move : moves) {
+      chunks += move.chunks;
+    }
+    std::string whole = "-";
+    if (follow) {
+      state.front().advance();
+      whole = fmt::format("{}/{}", state.front().whole(), needed);
+    }
+    text +=
+        fmt::format("{:>5}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n", step + 1, phase_of(schedule, step),
+                    phases, moves.size(), chunks, most_sent(schedule, moves), whole);
+  }
+  if (!console.quiet()) {
+    text += console.paint(
+        Paint::dim, fmt::format("strips need more than {} columns; --step K lists the moves of one",
+                                options.width));
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace unisono::cli
