@@ -1,4 +1,5 @@
 // Structure: the numbers of a schedule, before anything is followed through it.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -138,8 +139,15 @@ void check_structure(const Schedule& schedule, Findings& findings) {
   if (!findings.empty()) {
     return;
   }
-  check_phases(schedule, findings);
   std::int64_t cells = 0;
+  for (const Move& move : schedule.moves) {
+    cells += std::max(0, std::min(move.chunks, schedule.chunks));
+  }
+  if (cells > kMostCells) {
+    wrong(findings, "shape: more than 2^28 chunks are moved: too large to verify");
+    return;
+  }
+  check_phases(schedule, findings);
   int step = 0;
   for (const Move& move : schedule.moves) {
     if (findings.full()) {
@@ -149,11 +157,6 @@ void check_structure(const Schedule& schedule, Findings& findings) {
       continue;
     }
     step = move.step;
-    cells += move.chunks;
-    if (cells > kMostCells) {
-      wrong(findings, "shape: more than 2^28 chunks are moved: too large to verify");
-      return;
-    }
     check_buffers(schedule, move, findings);
   }
 }

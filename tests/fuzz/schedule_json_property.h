@@ -1,0 +1,33 @@
+// What must hold for any bytes given to the schedule parser.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "schedule/json.h"
+#include "schedule/verify.h"
+
+namespace unisono::fuzz {
+
+// Empty if it holds, else what does not: a refusal says what and where; what is taken can be
+// verified, and is the same after it is written and read again.
+inline std::string schedule_json_property(std::string_view text) {
+  const Parsed<Schedule> parsed = parse_schedule_json(text);
+  if (!parsed) {
+    return parsed.message.empty() || parsed.position.empty() ? "refused without message or position"
+                                                             : "";
+  }
+  constexpr int kMostChunks = 1 << 16;  // beyond, verify is right to take its time
+  if (parsed.value->chunks <= kMostChunks) {
+    (void)verify(*parsed.value);
+    (void)verify_in_place(*parsed.value);
+  }
+  const std::string written = to_json(*parsed.value);
+  const Parsed<Schedule> again = parse_schedule_json(written);
+  if (!again) {
+    return "not read back: " + again.position + ": " + again.message;
+  }
+  return to_json(*again.value) == written ? "" : "not the same when read back";
+}
+
+}  // namespace unisono::fuzz
