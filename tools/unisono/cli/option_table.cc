@@ -5,8 +5,9 @@
 namespace unisono::cli {
 
 std::span<const Command* const> commands() {
-  static constexpr const Command* kCommands[] = {&kRunCommand, &kListCommand, &kEnvCommand,
-                                                 &kCompletionCommand, &kHelpCommand};
+  static constexpr const Command* kCommands[] = {&kRunCommand,  &kShowCommand, &kVerifyCommand,
+                                                 &kListCommand, &kEnvCommand,  &kCompletionCommand,
+                                                 &kHelpCommand};
   return kCommands;
 }
 

@@ -238,7 +238,7 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
     text += console.paint(
         Paint::dim,
         by_source ? "strip: destinations whose data from this source the rank holds; >r: goes to r"
-        : contributors(schedule) > 1
+        : reduces(plain_form(schedule.collective)) || contributors(schedule) > 1
             ? "strip: ranks whose contribution is in; >r: goes to rank r in this step; !: twice"
             : "strip: the rank whose data it is, · nothing yet; >r: goes to rank r in this step");
     text += "\n";

@@ -1,0 +1,65 @@
+// Reading a schedule from a file.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <vector>
+
+#include "cli/failure.h"
+#include "cli/target.h"
+#include "schedule/json.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::uintmax_t kLargestFile = 1'000'000'000;
+
+std::string read_file(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    throw UsageError(fmt::format("{} is a folder, not a schedule", path));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission",
+                     "unisono list says which schedules need no file");
+  }
+  std::string text;
+  std::vector<char> block(1 << 16);
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kLargestFile) {
+      throw UsageError(fmt::format("{} is too large for a schedule", path),
+                       fmt::format("more than {} bytes", kLargestFile));
+    }
+  }
+  return text;
+}
+
+// "byte 17" -> "line 2".
+std::string place_of(std::string_view text, std::string_view position) {
+  std::size_t byte = 0;
+  if (!position.starts_with("byte ") ||
+      std::from_chars(position.data() + 5, position.data() + position.size(), byte).ec !=
+          std::errc{}) {
+    return fmt::format(" at {}", position);
+  }
+  const std::string_view before = text.substr(0, byte);
+  return fmt::format(":{}", 1 + std::count(before.begin(), before.end(), '\n'));
+}
+
+}  // namespace
+
+Schedule load_schedule(const std::string& path) {
+  const std::string text = read_file(path);
+  Parsed<Schedule> parsed = parse_schedule_json(text);
+  if (!parsed) {
+    throw UsageError(fmt::format("{}{}: {}", path, place_of(text, parsed.position), parsed.message),
+                     {}, "unisono show all_reduce/ring -n 4 --json shows the form");
+  }
+  return std::move(*parsed.value);
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,99 @@
+// `unisono show`: a schedule in the terminal.
+#include "show/show.h"
+
+#include <fmt/format.h>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "cli/target.h"
+#include "schedule/json.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostRanks = 1024;
+
+Schedule read_schedule(const Arguments& arguments) {
+  if (arguments.operands().empty()) {
+    throw UsageError("which schedule?", "unisono show all_reduce/ring -n 4", "unisono list");
+  }
+  const std::string& target = arguments.operands().front();
+  if (!is_schedule_file(target)) {
+    const Algorithm& algorithm = algorithm_of(target);
+    const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
+    const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
+    return build_checked(algorithm, {.ranks = ranks, .root = root});
+  }
+  for (const std::string_view option : {"ranks", "root"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} does not go with a schedule file", option),
+                       fmt::format("{} says it already", target), "unisono help show");
+    }
+  }
+  return load_schedule(target);
+}
+
+int run_show(const Arguments& arguments, const Console& console) {
+  const Schedule schedule = read_schedule(arguments);
+  if (console.json() || arguments.text("format") == "json") {
+    fmt::print("{}", to_json(schedule));
+    return kDone;
+  }
+  ShowOptions options;
+  options.width = arguments.has("width") ? static_cast<int>(arguments.number("width", 20, 100'000))
+                                         : console.width();
+  if (arguments.has("step")) {
+    if (schedule.steps == 0) {
+      throw UsageError("--step: this schedule has no steps");
+    }
+    options.step = static_cast<int>(arguments.number("step", 1, schedule.steps)) - 1;
+  }
+  std::string text = draw_strips(schedule, options, console);
+  if (text.empty()) {
+    text = draw_summary(schedule, options, console);
+  }
+  std::fputs(text.c_str(), stdout);
+  return kDone;
+}
+
+constexpr Option kOptions[] = {
+    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
+    {.name = "root",
+     .value = "R",
+     .help = "The root of broadcast, scatter, gather and reduce.",
+     .fallback = "0"},
+    {.name = "step", .value = "K", .help = "Only this step, counted from 1."},
+    {.name = "width",
+     .value = "COLUMNS",
+     .help = "How wide strips may be; a wider schedule is shown as counts. Without it: the "
+             "terminal's width."},
+    {.name = "format",
+     .value = "FORM",
+     .help = "text, or json (unisono.schedule/1, which show and verify read back).",
+     .fallback = "text",
+     .choices = "text|json"}};
+
+}  // namespace
+
+const Command kShowCommand = {
+    .name = "show",
+    .summary = "show a schedule step by step: whose data is where",
+    .operands = "COLLECTIVE/ALGORITHM | FILE.json",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono show all_reduce/ring -n 4 --step 3", "One step of the ring."},
+                  {"unisono show broadcast/binomial -n 8 --root 3", "Every step, from root 3."},
+                  {"unisono show all_reduce/ring -n 4 --json > ring.json",
+                   "The schedule as a file, to change and to verify."}}},
+    .description =
+        "A row is a chunk, a column a rank. The strip in a cell says whose contribution the rank "
+        "has in that chunk before the step: [0·2·] those of ranks 0 and 2. >1 means that it is "
+        "sent to rank 1 in this step; ! that a rank is counted twice. For all_to_all a row is a "
+        "source, and the strip says for which destinations the rank holds its data.\n\n"
+        "Where strips would be wider than the terminal, each step is one line of counts; --step "
+        "then lists the moves of that step.",
+    .options = kOptions,
+    .run = run_show};
+
+}  // namespace unisono::cli

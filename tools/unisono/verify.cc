@@ -1,0 +1,333 @@
+// `unisono verify`: is a schedule right?
+#include "schedule/verify.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "cli/target.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostRanks = 1024;
+constexpr std::size_t kMostFindings = 20;
+
+std::string_view kind_name(Finding::Kind kind) {
+  switch (kind) {
+    case Finding::Kind::structure:
+      return "structure";
+    case Finding::Kind::data_flow:
+      return "data_flow";
+    case Finding::Kind::hazard:
+      return "hazard";
+    case Finding::Kind::claim:
+      return "claim";
+    case Finding::Kind::progress:
+      return "progress";
+    case Finding::Kind::in_place:
+      return "in_place";
+  }
+  return "?";
+}
+
+struct Checked {
+  Schedule schedule;
+  std::vector<Finding> findings;
+  bool in_place = true;  // right in place as well
+};
+
+Checked check(Schedule schedule, const Algorithm* algorithm) {
+  Checked result{.schedule = std::move(schedule), .findings = {}, .in_place = true};
+  result.findings = verify(result.schedule);
+  if (algorithm != nullptr) {
+    const std::vector<Finding> claims = verify_claims(*algorithm, result.schedule);
+    result.findings.insert(result.findings.end(), claims.begin(), claims.end());
+  }
+  result.in_place = verify_in_place(result.schedule).empty();
+  return result;
+}
+
+// "step 2: rank 1 counted twice" and step 2 -> "rank 1 counted twice".
+std::string_view without_step(const Finding& finding) {
+  std::string_view text = finding.text;
+  const std::string prefix = finding.step >= 0 ? fmt::format("step {}: ", finding.step) : "end: ";
+  if (text.starts_with(prefix)) {
+    text.remove_prefix(prefix.size());
+  }
+  return text;
+}
+
+std::string place_of(const Finding& finding, const Schedule& schedule) {
+  if (finding.line == 0) {
+    return {};
+  }
+  const std::size_t slash = schedule.file.rfind('/');
+  return fmt::format("   {}:{}",
+                     slash == std::string::npos ? schedule.file : schedule.file.substr(slash + 1),
+                     finding.line);
+}
+
+void print_findings(const Checked& checked, const Console& console) {
+  std::size_t width = 0;
+  const std::size_t shown = std::min(checked.findings.size(), kMostFindings);
+  for (std::size_t i = 0; i < shown; ++i) {
+    width = std::max(width, without_step(checked.findings[i]).size());
+  }
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Finding& finding = checked.findings[i];
+    // Steps are counted from 1, as `show` does.
+    const std::string step = finding.step < 0 ? "end" : fmt::format("step {}", finding.step + 1);
+    const std::string place = place_of(finding, checked.schedule);
+    fmt::print("  {:<7}  {:<{}}{}\n", step, without_step(finding), place.empty() ? 0 : width,
+               console.paint(Paint::dim, place));
+  }
+  if (checked.findings.size() > shown) {
+    fmt::print("  ... and {} more; --json has all\n", checked.findings.size() - shown);
+  }
+}
+
+void print_checked(const Checked& checked, const Console& console) {
+  const Schedule& schedule = checked.schedule;
+  const bool right = checked.findings.empty();
+  fmt::print("{}  {} rank{}{}  {} move{} in {} step{}: {}\n",
+             console.paint(Paint::strong, title_of(schedule)), schedule.ranks,
+             schedule.ranks == 1 ? "" : "s",
+             is_rooted(schedule.collective) ? fmt::format("  root {}", schedule.root) : "",
+             schedule.moves.size(), schedule.moves.size() == 1 ? "" : "s", schedule.steps,
+             schedule.steps == 1 ? "" : "s",
+             right ? console.paint(Paint::good, "right") : console.paint(Paint::bad, "wrong"));
+  print_findings(checked, console);
+  if (!right) {
+    fmt::print("{} finding{}\n", checked.findings.size(), checked.findings.size() == 1 ? "" : "s");
+  } else if (!checked.in_place && !console.quiet()) {
+    fmt::print("  in place, the input has to be copied first\n");
+  }
+}
+
+nlohmann::ordered_json json_of(const Checked& checked) {
+  nlohmann::ordered_json row;
+  row["collective"] = to_string(checked.schedule.collective);
+  row["algorithm"] = checked.schedule.algorithm;
+  row["ranks"] = checked.schedule.ranks;
+  row["root"] = checked.schedule.root;
+  row["moves"] = checked.schedule.moves.size();
+  row["steps"] = checked.schedule.steps;
+  row["right"] = checked.findings.empty();
+  row["in_place"] = checked.in_place;
+  row["findings"] = nlohmann::json::array();
+  for (const Finding& finding : checked.findings) {
+    row["findings"].push_back({{"kind", kind_name(finding.kind)},
+                               {"step", finding.step},
+                               {"rank", finding.rank},
+                               {"chunk", finding.chunk},
+                               {"line", finding.line},
+                               {"text", finding.text}});
+  }
+  return row;
+}
+
+void print_json(const nlohmann::ordered_json& rows, bool right) {
+  nlohmann::ordered_json result;
+  result["schema"] = "unisono.verify/1";
+  result["right"] = right;
+  result["schedules"] = rows;
+  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+struct Range {
+  int first = 1;
+  int last = 1;
+};
+
+// "4" or "1..64".
+Range read_ranks(const Arguments& arguments) {
+  const std::string text = arguments.text("ranks");
+  const std::size_t dots = text.find("..");
+  try {
+    std::size_t end = 0;
+    Range range;
+    range.first = std::stoi(text, &end);
+    range.last = range.first;
+    if (dots != std::string::npos && end == dots) {
+      const std::string last = text.substr(dots + 2);
+      range.last = std::stoi(last, &end);
+      end += dots + 2;
+    }
+    if (end == text.size() && range.first >= 1 && range.last >= range.first &&
+        range.last <= kMostRanks) {
+      return range;
+    }
+  } catch (const std::logic_error&) {
+    // Not a number, or too large for one: reported below.
+  }
+  throw UsageError(fmt::format("--ranks cannot be '{}'", text),
+                   fmt::format("a number from 1 to {}, or a range such as 1..64", kMostRanks),
+                   "unisono help verify");
+}
+
+// One algorithm over a range of ranks and every root.
+struct Sweep {
+  std::int64_t schedules = 0;
+  std::int64_t moves = 0;
+  std::vector<Checked> wrong;
+};
+
+class Verifier {
+ public:
+  Verifier(Range range, const Arguments& arguments, const Console& console)
+      : range_(range), arguments_(arguments), console_(console) {}
+
+  Sweep sweep(const Algorithm& algorithm) {
+    Sweep result;
+    for (int ranks = range_.first; ranks <= range_.last; ++ranks) {
+      if (algorithm.supports != nullptr && !algorithm.supports(ranks)) {
+        continue;
+      }
+      const bool rooted = is_rooted(algorithm.collective);
+      const int only =
+          arguments_.has("root") ? static_cast<int>(arguments_.number("root", 0, ranks - 1)) : -1;
+      for (int root = 0; root < (rooted ? ranks : 1); ++root) {
+        if (rooted && only >= 0 && root != only) {
+          continue;
+        }
+        console_.progress(fmt::format("{}/{} n={} root={}", to_string(algorithm.collective),
+                                      algorithm.name, ranks, root));
+        Checked checked =
+            check(build_schedule(algorithm, {.ranks = ranks, .root = root}), &algorithm);
+        ++result.schedules;
+        result.moves += static_cast<std::int64_t>(checked.schedule.moves.size());
+        if (!checked.findings.empty()) {
+          result.wrong.push_back(std::move(checked));
+        }
+      }
+    }
+    console_.end_progress();
+    return result;
+  }
+
+ private:
+  Range range_;
+  const Arguments& arguments_;
+  const Console& console_;
+};
+
+int verify_sweep(std::span<const Algorithm* const> algorithms, const Arguments& arguments,
+                 const Console& console) {
+  const Range range = read_ranks(arguments);
+  Verifier verifier(range, arguments, console);
+  nlohmann::ordered_json rows = nlohmann::json::array();
+  std::int64_t schedules = 0;
+  std::size_t wrong = 0;
+  for (const Algorithm* algorithm : algorithms) {
+    const Sweep sweep = verifier.sweep(*algorithm);
+    schedules += sweep.schedules;
+    wrong += sweep.wrong.size();
+    const std::string name =
+        fmt::format("{}/{}", to_string(algorithm->collective), algorithm->name);
+    if (console.json()) {
+      rows.push_back({{"name", name},
+                      {"schedules", sweep.schedules},
+                      {"moves", sweep.moves},
+                      {"wrong", nlohmann::json::array()}});
+      for (const Checked& checked : sweep.wrong) {
+        rows.back()["wrong"].push_back(json_of(checked));
+      }
+      continue;
+    }
+    const bool right = sweep.wrong.empty();
+    fmt::print("{:<34}  {:>5} schedules  {:>9} moves  {}\n", name, sweep.schedules, sweep.moves,
+               right ? console.paint(Paint::good, "right")
+                     : console.paint(Paint::bad, fmt::format("{} wrong", sweep.wrong.size())));
+    for (std::size_t i = 0; i < sweep.wrong.size() && i < 3; ++i) {
+      print_checked(sweep.wrong[i], console);
+    }
+    std::fflush(stdout);
+  }
+  if (console.json()) {
+    print_json(rows, wrong == 0);
+  } else {
+    fmt::print("{} schedules of {} algorithms, n {}..{}: {}\n", schedules, algorithms.size(),
+               range.first, range.last, wrong == 0 ? "all right" : fmt::format("{} wrong", wrong));
+  }
+  return wrong == 0 ? kDone : kAnswerIsNo;
+}
+
+int verify_one(Checked checked, const Console& console) {
+  if (console.json()) {
+    print_json(nlohmann::json::array({json_of(checked)}), checked.findings.empty());
+  } else {
+    print_checked(checked, console);
+  }
+  return checked.findings.empty() ? kDone : kAnswerIsNo;
+}
+
+int run_verify(const Arguments& arguments, const Console& console) {
+  if (arguments.has("all")) {
+    if (!arguments.operands().empty()) {
+      throw UsageError("--all goes without a schedule", {}, "unisono help verify");
+    }
+    return verify_sweep(catalog(), arguments, console);
+  }
+  if (arguments.operands().empty()) {
+    throw UsageError("which schedule?", "unisono verify all_reduce/ring, or unisono verify --all",
+                     "unisono list");
+  }
+  const std::string& target = arguments.operands().front();
+  if (is_schedule_file(target)) {
+    for (const std::string_view option : {"ranks", "root"}) {
+      if (arguments.has(option)) {
+        throw UsageError(fmt::format("--{} does not go with a schedule file", option),
+                         fmt::format("{} says it already", target), "unisono help verify");
+      }
+    }
+    return verify_one(check(load_schedule(target), nullptr), console);
+  }
+  const Algorithm& algorithm = algorithm_of(target);
+  const Range range = arguments.has("ranks") ? read_ranks(arguments) : Range{};
+  if (arguments.has("ranks") && range.first == range.last &&
+      (!is_rooted(algorithm.collective) || arguments.has("root"))) {
+    const int root =
+        arguments.has("root") ? static_cast<int>(arguments.number("root", 0, range.first - 1)) : 0;
+    return verify_one(
+        check(build_checked(algorithm, {.ranks = range.first, .root = root}), &algorithm), console);
+  }
+  const Algorithm* const chosen = &algorithm;
+  return verify_sweep(std::span(&chosen, 1), arguments, console);
+}
+
+constexpr Option kOptions[] = {
+    {.name = "all", .help = "Every algorithm of the catalogue."},
+    {.name = "ranks",
+     .letter = 'n',
+     .value = "N",
+     .help = "How many ranks: a number, or a range such as 1..64.",
+     .fallback = "1..64"},
+    {.name = "root", .value = "R", .help = "Only this root. Without it: every root."}};
+
+}  // namespace
+
+const Command kVerifyCommand = {
+    .name = "verify",
+    .summary = "prove that a schedule is right, or say where it is wrong",
+    .operands = "COLLECTIVE/ALGORITHM | FILE.json",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono verify my_ring.json", "A schedule of your own."},
+                  {"unisono verify all_reduce/ring -n 1..64", "One algorithm, any size."},
+                  {"unisono verify --all", "The whole catalogue, for every n and root."}}},
+    .description =
+        "Counts every rank's contribution in every chunk, looks for data that is read before it "
+        "was written and for writes that meet, and runs the programs of all ranks over lanes that "
+        "hold one segment. A catalogue entry must also keep its own claims: steps, edges, chunks "
+        "sent.\n\n"
+        "Exit code 0: right; 1: wrong, each finding with its step and the source line of the move; "
+        "2: the file cannot be read as a schedule.",
+    .options = kOptions,
+    .run = run_verify};
+
+}  // namespace unisono::cli
