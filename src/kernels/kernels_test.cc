@@ -1,4 +1,4 @@
-// Every reduction, copy and scaling on every SIMD target that this CPU can run.
+// Every reduction on every SIMD target that this CPU can run.
 #include "kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -6,68 +6,15 @@
 #include <cstring>
 #include <memory>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "kernels/reference.h"
-#include "kernels/simd_targets.h"
+#include "kernels/test_support.h"
 #include "unisono/types.hpp"
-
-// After simd_targets.h, which it depends on.
-#include "hwy/targets.h"
 
 namespace unisono::kernels {
 namespace {
-
-constexpr std::size_t kGuard = 96;
-constexpr unsigned char kGuardByte = 0xa5;
-
-// Makes the kernels found from now on those of one SIMD target; 0 for the best.
-void use_target(std::int64_t target) {
-  hwy::SetSupportedTargetsForTest(target);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
-
-std::vector<std::int64_t> all_targets() {
-  use_target(0);
-  return hwy::SupportedAndGeneratedTargets();
-}
-
-// Bytes at a chosen distance from a line boundary, with guards on both sides.
-class Buffer {
- public:
-  Buffer(std::size_t bytes, std::size_t misalignment)
-      : storage_(bytes + misalignment + 2 * kGuard + 64, std::byte{kGuardByte}), bytes_(bytes) {
-    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data()) + kGuard;
-    offset_ = kGuard + (64 - address % 64) % 64 + misalignment;
-  }
-  std::byte* data() { return storage_.data() + offset_; }
-  std::size_t size() const { return bytes_; }
-  bool guards_intact() const {
-    for (std::size_t i = 0; i < storage_.size(); ++i) {
-      if ((i < offset_ || i >= offset_ + bytes_) && storage_[i] != std::byte{kGuardByte}) {
-        return false;
-      }
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::byte> storage_;
-  std::size_t offset_ = 0;
-  std::size_t bytes_;
-};
-
-std::uint64_t get(const std::byte* data, std::size_t size, std::size_t i) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, data + i * size, size);
-  return bits;
-}
-
-void put(std::byte* data, std::size_t size, std::size_t i, std::uint64_t bits) {
-  std::memcpy(data + i * size, &bits, size);
-}
 
 // Source data with its expected result, for one pair of dtype and op.
 struct Case {
@@ -220,6 +167,34 @@ INSTANTIATE_TEST_SUITE_P(All, ReduceTest, ::testing::ValuesIn(all_pairs()), [](c
   return std::string(to_string(std::get<0>(param.param))) + "_" +
          std::string(to_string(std::get<1>(param.param)));
 });
+
+// All pairs of operands, for the formats that have few enough.
+TEST(ReduceFp8Test, EqualsTheReferenceForAllPairs) {
+  for (const Dtype dtype : {Dtype::f8e4m3, Dtype::f8e5m2}) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max}) {
+      Case test{dtype, op, std::vector<std::vector<std::byte>>(2), {}};
+      for (unsigned i = 0; i < 0x10000; ++i) {
+        test.sources[0].push_back(static_cast<std::byte>(i >> 8));
+        test.sources[1].push_back(static_cast<std::byte>(i & 0xffU));
+        test.expected.push_back(reference(dtype, op, {i >> 8, i & 0xffU}).value());
+      }
+      for (const std::int64_t target : all_targets()) {
+        use_target(target);
+        EXPECT_TRUE(runs_right(test, {}))
+            << hwy::TargetName(target) << " " << to_string(dtype) << " " << to_string(op);
+      }
+    }
+  }
+  use_target(0);
+}
+
+TEST(ReduceTargetTest, HasAName) {
+  for (const std::int64_t target : all_targets()) {
+    use_target(target);
+    EXPECT_STREQ(target_name(), hwy::TargetName(target));
+  }
+  use_target(0);
+}
 
 }  // namespace
 }  // namespace unisono::kernels

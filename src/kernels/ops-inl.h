@@ -1,7 +1,9 @@
 // The reduce operations on one pair of vectors. Compiled once for every SIMD target.
 //
 // `Op::apply(d, a, b)`: `a` is what was reduced so far, `b` the next source. kExact: the result is
-// one of the operands or has no fraction, so that a narrow float needs no rounding afterwards.
+// one of the operands, so that a narrow float needs no rounding afterwards. kLinear: operands
+// scaled by one power of two give the result scaled by it, and no result of kMaxSources fp8
+// operands is beyond 2^32.
 #if defined(UNISONO_KERNELS_OPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_OPS_INL_H
 #undef UNISONO_KERNELS_OPS_INL_H
@@ -20,6 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 struct SumOp {
   static constexpr bool kExact = false;
+  static constexpr bool kLinear = true;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply(D /*d*/, V a, V b) {
     return hn::Add(a, b);
@@ -59,6 +62,7 @@ HWY_INLINE V multiply_quads([[maybe_unused]] D d, V a, V b) {
 
 struct ProdOp {
   static constexpr bool kExact = false;
+  static constexpr bool kLinear = false;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply([[maybe_unused]] D d, V a, V b) {
     using T = hn::TFromD<D>;
@@ -75,6 +79,7 @@ struct ProdOp {
 // Of floats, for avg.
 struct DivideOp {
   static constexpr bool kExact = false;
+  static constexpr bool kLinear = false;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply(D /*d*/, V a, V b) {
     return hn::Div(a, b);
@@ -84,6 +89,7 @@ struct DivideOp {
 // Floats: NaN if any operand is NaN. Of equal operands (-0 and +0) the first source's stays.
 struct MinOp {
   static constexpr bool kExact = true;
+  static constexpr bool kLinear = true;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply(D /*d*/, V a, V b) {
     if constexpr (std::is_floating_point_v<hn::TFromD<D>>) {
@@ -96,6 +102,7 @@ struct MinOp {
 
 struct MaxOp {
   static constexpr bool kExact = true;
+  static constexpr bool kLinear = true;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply(D /*d*/, V a, V b) {
     if constexpr (std::is_floating_point_v<hn::TFromD<D>>) {
@@ -108,6 +115,7 @@ struct MaxOp {
 
 struct AndOp {
   static constexpr bool kExact = true;
+  static constexpr bool kLinear = false;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply(D /*d*/, V a, V b) {
     return hn::And(a, b);
@@ -116,6 +124,7 @@ struct AndOp {
 
 struct OrOp {
   static constexpr bool kExact = true;
+  static constexpr bool kLinear = false;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply(D /*d*/, V a, V b) {
     return hn::Or(a, b);
@@ -124,6 +133,7 @@ struct OrOp {
 
 struct XorOp {
   static constexpr bool kExact = true;
+  static constexpr bool kLinear = false;
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V apply(D /*d*/, V a, V b) {
     return hn::Xor(a, b);

@@ -17,9 +17,11 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "kernels/f8-inl.h"
 #include "kernels/formats-inl.h"
 #include "kernels/kernels.h"
 #include "kernels/memory-inl.h"
+#include "kernels/narrow-inl.h"
 #include "kernels/ops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -57,7 +59,7 @@ class Sweep {
     for (; end - i >= lanes; i += lanes) {
       step<1>(arguments, i);
     }
-    if (i != end) {
+    if (!kStreaming && i != end) {
       tail(arguments, i, end - i);
     }
   }
@@ -67,7 +69,6 @@ class Sweep {
   using Raw = typename Format::Raw;
   using Acc = typename Format::Acc;
   static constexpr std::size_t kSize = sizeof(typename Format::Lane);
-  static constexpr bool kExact = Op::kExact;
 
   static HWY_INLINE std::size_t source_count(const Arguments& arguments) {
     return kSources != 0 ? kSources : arguments.source_count;
@@ -81,19 +82,20 @@ class Sweep {
     const std::byte* from = source_at(arguments, 0, i * kSize);
 #pragma GCC unroll 4
     for (std::size_t u = 0; u < kUnroll; ++u) {
-      acc[u] = Format::decode(load(D(), from + u * stride));
+      acc[u] = Format::template decode<Op>(load(D(), from + u * stride));
     }
     for (std::size_t s = 1; s < sources; ++s) {
       from = source_at(arguments, s, i * kSize);
 #pragma GCC unroll 4
       for (std::size_t u = 0; u < kUnroll; ++u) {
-        acc[u] = Format::template combine<Op>(acc[u], Format::decode(load(D(), from + u * stride)));
+        acc[u] = Format::template combine<Op>(
+            acc[u], Format::template decode<Op>(load(D(), from + u * stride)));
       }
     }
     Raw raw[kUnroll];
 #pragma GCC unroll 4
     for (std::size_t u = 0; u < kUnroll; ++u) {
-      raw[u] = Format::template encode<kExact>(acc[u]);
+      raw[u] = Format::template encode<Op>(acc[u]);
     }
     std::size_t t = 0;
     do {
@@ -112,18 +114,26 @@ class Sweep {
 
   static HWY_INLINE void tail(const Arguments& arguments, std::size_t i, std::size_t lanes) {
     const std::size_t sources = source_count(arguments);
-    Acc acc = Format::decode(load_first(D(), source_at(arguments, 0, i * kSize), lanes));
+    Acc acc =
+        Format::template decode<Op>(load_first(D(), source_at(arguments, 0, i * kSize), lanes));
     for (std::size_t s = 1; s < sources; ++s) {
       const std::byte* from = source_at(arguments, s, i * kSize);
-      acc = Format::template combine<Op>(acc, Format::decode(load_first(D(), from, lanes)));
+      acc = Format::template combine<Op>(acc,
+                                         Format::template decode<Op>(load_first(D(), from, lanes)));
     }
-    const Raw raw = Format::template encode<kExact>(acc);
+    const Raw raw = Format::template encode<Op>(acc);
     std::size_t t = 0;
     do {
       store_first(D(), raw, target_at(arguments, t, i * kSize), lanes);
     } while (!kOneTarget && ++t < arguments.target_count);
   }
 };
+
+// Elements [begin, end), any number of sources and targets.
+template <class Format, class Op>
+HWY_NOINLINE void reduce_cached(const Arguments& arguments, std::size_t begin, std::size_t end) {
+  Sweep<Format, Op, 0, false, false>::run(arguments, begin, end);
+}
 
 // Streaming needs targets[0] to reach a line boundary at an element boundary; further targets
 // stream where they happen to share its alignment.
@@ -135,11 +145,11 @@ HWY_NOINLINE void reduce_streaming(const Arguments& arguments, std::size_t count
   if (past % kSize != 0 || head > count) {
     head = count;
   }
-  Sweep<Format, Op, kSources, false, false>::run(arguments, 0, head);
-  // Whole lines only: the steps keep the alignment of the first target.
+  reduce_cached<Format, Op>(arguments, 0, head);
+  // Whole lines only, so that there is no tail of less than a vector.
   const std::size_t lines = (count - head) / (kLine / kSize) * (kLine / kSize);
   Sweep<Format, Op, kSources, false, true>::run(arguments, head, head + lines);
-  Sweep<Format, Op, kSources, false, false>::run(arguments, head + lines, count);
+  reduce_cached<Format, Op>(arguments, head + lines, count);
 }
 
 // kOften: worth code of its own for the usual numbers of sources and targets.
@@ -158,9 +168,6 @@ HWY_NOINLINE void reduce_other(const Arguments& arguments, std::size_t count, St
     if (store == Store::streaming && arguments.source_count == 2) {
       return reduce_streaming<Format, Op, 2>(arguments, count);
     }
-    if (store == Store::cached && arguments.source_count == 2) {
-      return Sweep<Format, Op, 2, false, false>::run(arguments, 0, count);
-    }
     if (store == Store::cached && arguments.source_count == 3 && arguments.target_count == 1) {
       return Sweep<Format, Op, 3, true, false>::run(arguments, 0, count);
     }
@@ -171,7 +178,7 @@ HWY_NOINLINE void reduce_other(const Arguments& arguments, std::size_t count, St
   if (store == Store::streaming) {
     return reduce_streaming<Format, Op, 0>(arguments, count);
   }
-  Sweep<Format, Op, 0, false, false>::run(arguments, 0, count);
+  reduce_cached<Format, Op>(arguments, 0, count);
 }
 
 // A ReduceFunction.

@@ -6,8 +6,10 @@
 #define HWY_TARGET_INCLUDE "kernels/scale_floats.cc"
 #include "hwy/foreach_target.h"  // first, as it includes this file again
 #include "hwy/highway.h"
+#include "kernels/f8-inl.h"
 #include "kernels/formats-inl.h"
 #include "kernels/memory-inl.h"
+#include "kernels/narrow-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
@@ -22,13 +24,13 @@ void scale(void* target, const void* source, std::size_t count, double factor) {
   const auto* from = static_cast<const std::byte*>(source);
   std::size_t i = 0;
   for (; count - i >= lanes; i += lanes) {
-    const auto acc = Format::decode(load(D(), from + i * kSize));
-    const auto scaled = Format::template encode<false>(Format::template combine<Op>(acc, by));
+    const auto acc = Format::template decode<Op>(load(D(), from + i * kSize));
+    const auto scaled = Format::template encode<Op>(Format::template combine<Op>(acc, by));
     store(D(), scaled, to + i * kSize);
   }
   if (i != count) {
-    const auto acc = Format::decode(load_first(D(), from + i * kSize, count - i));
-    const auto scaled = Format::template encode<false>(Format::template combine<Op>(acc, by));
+    const auto acc = Format::template decode<Op>(load_first(D(), from + i * kSize, count - i));
+    const auto scaled = Format::template encode<Op>(Format::template combine<Op>(acc, by));
     store_first(D(), scaled, to + i * kSize, count - i);
   }
 }
