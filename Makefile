@@ -10,11 +10,15 @@ UNISONO := build/release/tools/unisono/unisono
 # Every collective between processes, each result compared with an independent reference.
 MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job
 
-.PHONY: help run test check release clean
+# What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
+BENCH ?=
+
+.PHONY: help run test bench check release clean
 
 help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
 	@echo "make test     build and run every test, also under the sanitizers"
+	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
 	@echo "make check    format, layers and spelling of the sources"
 	@echo "make release  build the library and the tools into build/release"
 	@echo "make clean    remove build/"
@@ -34,6 +38,12 @@ release:
 test:
 	@$(SETUP) build test
 	@scripts/test
+
+bench:
+	@$(SETUP) build bench
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release
+	bench/report/run --build build/release $(BENCH)
 
 check:
 	@$(SETUP) build test
