@@ -27,13 +27,13 @@ help:
 run:
 	@$(SETUP) build
 	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target tools/unisono/all
+	@cmake --build --preset release --target unisono
 	$(MAIN_JOB)
 
 release:
 	@$(SETUP) build
 	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target unisono_shared unisono_static tools/unisono/all
+	@cmake --build --preset release --target unisono_shared unisono_static unisono_manual
 
 test:
 	@$(SETUP) build test

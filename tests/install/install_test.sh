@@ -1,6 +1,7 @@
 #!/bin/bash
 # One case of the installation tests: install_test.sh CASE SOURCE BUILD
 #   install       installs BUILD, then moves the tree: it must not know where it was installed
+#   tool          the installed program, its man pages and completion scripts
 #   find_package  static  pkg_config  subdirectory   build and run a user's project
 # CXX, CC, LAUNCHER: the compilers, and ccache or nothing.
 set -euo pipefail
@@ -21,6 +22,15 @@ case $case in
     fresh "$work"
     cmake --install "$build" --prefix "$work/first" >"$work/install.log"
     mv "$work/first" "$prefix"
+    ;;
+  tool)
+    "$prefix/bin/unisono" --version
+    # Every command has its man page, and every shell its completion.
+    for command in $("$prefix/bin/unisono" help --json | sed -n 's/^ \{6\}"name": "\(.*\)",$/\1/p'); do
+      grep -q '^.SH OPTIONS' "$prefix/share/man/man1/unisono-$command.1"
+    done
+    test -s "$prefix/share/man/man1/unisono.1"
+    find "$prefix/share" -name '*unisono*' ! -path '*/man1/*' -size +0 | [[ $(wc -l) == 3 ]]
     ;;
   find_package | static)
     form=shared
