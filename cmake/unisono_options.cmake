@@ -2,6 +2,7 @@
 # that takes unisono in with add_subdirectory() keeps its own.
 
 set(UNISONO_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+option(UNISONO_FUZZ "Build the fuzzers (clang)" OFF)
 option(UNISONO_HARDENING "Stack protector, fortified libc calls, read-only relocations" ON)
 
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
