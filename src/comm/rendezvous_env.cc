@@ -79,11 +79,15 @@ Launch open_mpi(const Reader& env) {
               env.text_or("OMPI_MCA_orte_precondition_transports", "")};
 }
 
+std::string_view slurm_nodes(const Reader& env) {
+  return env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES");
+}
+
 // A PMI launcher gives no name of the job, but a connection to itself: the process that made it is
 // the same for all ranks of this host. Asking over the connection would disturb an MPI library in
 // the same process.
 Launch pmi(const Reader& env) {
-  std::string job = "pmi/" + env.text_or("PMI_ID", "");
+  std::string job;
   if (env.text("PMI_JOBID") || env.text("PMI_PORT")) {
     job = "pmi/" + env.text_or("PMI_JOBID", "") + "/" + env.text_or("PMI_PORT", "");
   } else {
@@ -92,18 +96,19 @@ Launch pmi(const Reader& env) {
     const pid_t launcher = maker && maker->pid > 0 ? maker->pid : ::getppid();
     job = "pmi/" + std::to_string(launcher) + "@" + std::to_string(start_of(launcher).value_or(0));
   }
-  return {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "", job};
+  const bool in_slurm_step = env.text("SLURM_STEP_ID") && !env.text("MPI_LOCALNRANKS");
+  return {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", in_slurm_step ? slurm_nodes(env) : "", job};
 }
 
 Launch slurm(const Reader& env) {
-  return {"SLURM_PROCID", env.either("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"), "",
-          env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES"),
+  return {"SLURM_PROCID", env.either("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"), "", slurm_nodes(env),
           "slurm/" + env.text_or("SLURM_JOB_ID", "") + "/" + env.text_or("SLURM_STEP_ID", "")};
 }
 
-// The first launcher that left its marks. A Slurm batch script has a SLURM_PROCID, but is no step.
+// The first launcher that left its marks. Half of torchrun's may be there by accident, so it counts
+// only if there is no other. A Slurm batch script has a SLURM_PROCID, but is no step.
 std::optional<Launch> find_launch(const Reader& env) {
-  if (env.text("RANK") || env.text("WORLD_SIZE")) {
+  if (env.text("RANK") && env.text("WORLD_SIZE")) {
     return torchrun(env);
   }
   if (env.text("OMPI_COMM_WORLD_RANK")) {
@@ -114,6 +119,9 @@ std::optional<Launch> find_launch(const Reader& env) {
   }
   if (env.text("SLURM_PROCID") && env.text("SLURM_STEP_ID")) {
     return slurm(env);
+  }
+  if (env.text("RANK") || env.text("WORLD_SIZE")) {
+    return torchrun(env);
   }
   return std::nullopt;
 }
@@ -154,11 +162,13 @@ void check(const Sourced& rank, const Sourced& size, bool has_file) {
                                        ", but the rank of this process is not set\nTry: set "
                                        "UNISONO_RANK as well, or UNISONO_FILE");
   }
-  if (size.value == 0 || rank.value >= size.value) {
+  if (size.value == 0) {
     throw Error(ErrorCode::config,
-                (size.value == 0 ? "" : rank.described() + " is not below ") + size.described() +
-                    (size.value == 0 ? " is not a number of ranks" : "") + "\nTry: ranks 0 to " +
-                    std::to_string(std::max(size.value - 1, 0)));
+                size.described() + " is not a number of ranks\nTry: give at least 1");
+  }
+  if (rank.value >= 0 && rank.value >= size.value) {
+    throw Error(ErrorCode::config, rank.described() + " is not below " + size.described() +
+                                       "\nTry: ranks 0 to " + std::to_string(size.value - 1));
   }
 }
 
@@ -168,8 +178,8 @@ Sourced choose(int option, std::string_view option_name, const Reader& env,
     return {option, std::string(option_name)};
   }
   if (option < -1) {
-    throw Error(ErrorCode::config,
-                std::string(option_name) + "=" + std::to_string(option) + " is negative");
+    throw Error(ErrorCode::config, std::string(option_name) + "=" + std::to_string(option) +
+                                       " is negative\nTry: a number from 0, or -1 for unset");
   }
   for (const std::string_view name : {own_name, launch_name}) {
     if (const auto value = name.empty() ? std::nullopt : env.number(name, least)) {
@@ -224,7 +234,7 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   }
   check(rank, size, !result.file.empty());
   const bool alone = rank.value < 0 && size.value < 0;
-  result.rank = alone ? 0 : rank.value;
+  result.rank = alone || size.value == 1 ? 0 : rank.value;
   result.size = alone ? 1 : size.value;
   if (result.job.empty()) {
     result.job = launch ? launch->job : "default";

@@ -104,11 +104,11 @@ Content read_content(const UniqueFd& file, const std::string& path) {
       word != "job") {
     refuse(path, "holds something else");
   }
-  for (Entry entry; lines >> word >> entry.rank >> entry.pid >> entry.start;) {
-    content.entries.push_back(entry);
-  }
-  if (!lines.eof() || word != "rank") {
-    refuse(path, "is damaged");
+  while (lines >> word) {
+    Entry& entry = content.entries.emplace_back();
+    if (word != "rank" || !(lines >> entry.rank >> entry.pid >> entry.start)) {
+      refuse(path, "is damaged");
+    }
   }
   return content;
 }

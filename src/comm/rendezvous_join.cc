@@ -79,24 +79,24 @@ std::vector<Process> processes_from(const Frame& welcome, int size) {
                   "raise UNISONO_CONNECT_TIMEOUT_MS");
 }
 
-// Talks until rank 0 says welcome. False: it closed without a word.
+// Talks until rank 0 says welcome. False: it closed without a word, or did not prove that it knows
+// the token.
 bool converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting) {
-  const int left = invitation.deadline.left_ms();
-  const Deadline last =
-      left < 0 ? Deadline::never() : Deadline::after_ms(std::min(left, 1 << 30) + kGraceMs);
+  const Deadline last = invitation.deadline.later_by_ms(kGraceMs);
   const Waiter wait = [&](short events) {
     if (!wait_for(socket, events, last)) {
       give_up(invitation, "it was reached but did not answer");
     }
   };
-  for (;;) {
+  for (bool proved = invitation.token.empty();;) {
     const auto frame = receive_frame(socket, wait);
-    if (!frame) {
+    if (!frame || (frame->type == FrameType::welcome && !proved)) {
       return false;
     }
     switch (frame->type) {
       case FrameType::challenge:
         answer_challenge(socket, *frame, hello, invitation);
+        proved = true;
         break;
       case FrameType::error:
         throw error_from(*frame);
@@ -131,16 +131,17 @@ Attempt attempt_to_meet(const Invitation& invitation) {
     attempt.obstacle = "a process of another user holds its address";
     return attempt;
   }
-  const int patience = std::max(invitation.deadline.left_ms(), 0);
+  const int left = invitation.deadline.left_ms();
+  const int patience = left < 0 ? 0 : std::max(left, 1);
   const Hello hello =
       make_hello(invitation.rank, invitation.size, !invitation.token.empty(), patience);
-  if (send_hello(socket.get(), hello) == Io::done &&
-      converse(socket.get(), hello, invitation, attempt.meeting)) {
+  send_hello(socket.get(), hello);  // if rank 0 has hung up already, it has said why
+  if (converse(socket.get(), hello, invitation, attempt.meeting)) {
     attempt.met = true;
     attempt.meeting.links.push_back(std::move(socket));
   } else {
-    attempt.obstacle = "process " + std::to_string(listener->pid) +
-                       " at its address closed the connection without a word";
+    attempt.obstacle =
+        "process " + std::to_string(listener->pid) + " at its address does not behave like rank 0";
   }
   return attempt;
 }
@@ -153,7 +154,9 @@ Meeting meet_as_other(const Invitation& invitation) {
     if (attempt.met) {
       return std::move(attempt.meeting);
     }
-    obstacle = attempt.obstacle;
+    if (!attempt.obstacle.empty()) {
+      obstacle = attempt.obstacle;
+    }
     if (invitation.deadline.passed()) {
       give_up(invitation, obstacle);
     }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMostVisitors = 64;
 constexpr int kVisitorMs = 2000;
+constexpr int kLateMs = 1000;
 // With a full lobby, one who has said nothing for this long makes room; a rank that was only slow
 // tries again.
 constexpr std::chrono::milliseconds kHastyVisitor(100);
@@ -136,7 +137,7 @@ bool Lobby::hear_hello(Visitor& visitor) {
   if (!problem->empty()) {
     const std::string who = "process " + number(visitor.pid) + " cannot join: " + *problem;
     if (!token) {
-      fail(ErrorCode::config, who, &visitor.socket);
+      fail(ErrorCode::config, who);
     }
     turn_away(visitor, "cannot join: " + *problem);
     return false;
@@ -145,10 +146,8 @@ bool Lobby::hear_hello(Visitor& visitor) {
     const std::string why =
         token ? "has no job token, but rank 0 has one" : "has a job token, but rank 0 has none";
     if (!token) {
-      fail(ErrorCode::config,
-           "rank " + number(visitor.hello.rank) + " " + why +
-               "\nTry: the same UNISONO_TOKEN on all ranks",
-           &visitor.socket);
+      fail(ErrorCode::config, "rank " + number(visitor.hello.rank) + " " + why +
+                                  "\nTry: the same UNISONO_TOKEN on all ranks");
     }
     turn_away(visitor, why);
     return false;
@@ -190,20 +189,17 @@ bool Lobby::let_in(Visitor& visitor) {
     fail(ErrorCode::config,
          who + " says that the job has " + number(hello.size) + " ranks, rank 0 (process " +
              number(::getpid()) + ") says " + number(invitation_.size) +
-             "\nTry: the same size on all ranks; another UNISONO_JOB for another job",
-         &visitor.socket);
+             "\nTry: the same size on all ranks; another UNISONO_JOB for another job");
   }
   if (hello.rank < 0 || hello.rank >= invitation_.size) {
-    fail(ErrorCode::config, who + " is outside of 0.." + number(invitation_.size - 1),
-         &visitor.socket);
+    fail(ErrorCode::config, who + " is outside of 0.." + number(invitation_.size - 1));
   }
   Member& member = members_[static_cast<std::size_t>(hello.rank)];
   if (hello.rank == 0 || member.socket) {
     fail(ErrorCode::config,
          "rank " + number(hello.rank) + " was given twice: to process " +
              number(member.process.seen) + " and to process " + number(visitor.pid) +
-             "\nTry: another rank for one of them; another UNISONO_JOB for another job",
-         &visitor.socket);
+             "\nTry: another rank for one of them; another UNISONO_JOB for another job");
   }
   member = {std::move(visitor.socket), {visitor.pid, hello.pid}};
   deadline_ = Deadline::earlier(deadline_, Deadline::of_timeout(std::max(hello.patience_ms, 0)));
@@ -238,18 +234,38 @@ Meeting Lobby::welcome() {
   return meeting;
 }
 
-void Lobby::fail(ErrorCode code, const std::string& message, const UniqueFd* also) {
-  listener_.reset();
+void Lobby::fail(ErrorCode code, const std::string& message) {
   const auto bytes = error_bytes(code, message);
+  for (const Visitor& visitor : visitors_) {
+    send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
+  }
   for (const Member& member : members_) {
     if (member.socket) {
       send_packet(member.socket.get(), FrameType::error, false, bytes, {});
     }
   }
-  if (also != nullptr) {
-    send_packet(also->get(), FrameType::error, false, bytes, {});
+  if (!deadline_.passed()) {
+    tell_late_comers(bytes);
   }
   throw Error(code, message);
+}
+
+// Ranks start at about the same time; those that are a little late would wait in vain for a rank 0.
+void Lobby::tell_late_comers(std::span<const std::byte> reason) {
+  const Deadline end = Deadline::earlier(deadline_, Deadline::after_ms(kLateMs));
+  int told = joined_ + static_cast<int>(visitors_.size());
+  while (told < invitation_.size && wait_for(listener_.get(), POLLIN, end)) {
+    const UniqueFd socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const auto who = socket ? credentials_of(socket.get()) : std::nullopt;
+    if (who && who->uid == ::geteuid()) {
+      send_packet(socket.get(), FrameType::error, false, reason, {});
+      ++told;
+    }
+    if (end.passed()) {
+      return;
+    }
+  }
 }
 
 void Lobby::fail_missing() {

@@ -42,9 +42,9 @@ class Lobby {
   void turn_away(Visitor& visitor, const std::string& why);
   void check_members();
   Meeting welcome();
-  [[noreturn]] void fail(ErrorCode code, const std::string& message,
-                         const UniqueFd* also = nullptr);
+  [[noreturn]] void fail(ErrorCode code, const std::string& message);
   [[noreturn]] void fail_missing();
+  void tell_late_comers(std::span<const std::byte> reason);
 
   const Invitation& invitation_;
   UniqueFd listener_;

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstring>
 #include <sstream>
+#include <thread>
 
 namespace unisono::comm {
 namespace {
@@ -76,14 +77,18 @@ bool has_ended(const UniqueFd& process, int wait_ms) {
 }
 
 std::string how_it_ended(pid_t pid, const UniqueFd& process) {
-  const auto status = wait_status(pid, process);
+  // Between zombie and reaped there is a moment without any answer.
+  auto status = wait_status(pid, process);
+  for (int again = 0; !status && again < 5; ++again) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    status = wait_status(pid, process);
+  }
   if (status && WIFSIGNALED(*status)) {
     const char* name = ::sigabbrev_np(WTERMSIG(*status));
     return std::string("killed by ") + (name != nullptr
                                             ? std::string("SIG") + name
                                             : "signal " + std::to_string(WTERMSIG(*status)));
   }
-  // A status of 0 is also what the kernel shows to those who may not know.
   if (status && WIFEXITED(*status)) {
     return "exited with code " + std::to_string(WEXITSTATUS(*status));
   }

@@ -9,6 +9,8 @@
 namespace unisono::comm {
 namespace {
 
+constexpr int kGraceMs = 1000;
+
 using Parts = std::vector<std::vector<std::byte>>;
 
 std::string number(int value) {
@@ -157,8 +159,9 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
   }
 }
 
+// Rank 0 gives the verdict, which names the right rank; it gets a little longer for that.
 void Star::wait_as_other(short events) {
-  if (!wait_for(link(0), events, deadline_)) {
+  if (!wait_for(link(0), events, deadline_.later_by_ms(kGraceMs))) {
     fail(ErrorCode::timeout,
          "rank 0 did not end the set-up within " + number(timeout_ms_) +
              " ms\nTry: see what the other ranks do; or raise "

@@ -127,6 +127,14 @@ int Deadline::left_ms() const {
   return static_cast<int>(std::clamp<std::int64_t>(ms, 0, INT_MAX));
 }
 
+Deadline Deadline::later_by_ms(int ms) const {
+  Deadline later = *this;
+  if (later.at_) {
+    *later.at_ += std::chrono::milliseconds(ms);
+  }
+  return later;
+}
+
 Deadline Deadline::earlier(const Deadline& a, const Deadline& b) {
   if (!a.at_ || !b.at_) {
     return a.at_ ? a : b;

@@ -31,6 +31,7 @@ class Deadline {
   static Deadline of_timeout(int ms);  // 0: never
   int left_ms() const;                 // for poll(): rounded up, 0 when passed, -1 for never
   bool passed() const { return left_ms() == 0; }
+  Deadline later_by_ms(int ms) const;
   static Deadline earlier(const Deadline& a, const Deadline& b);
 
  private:

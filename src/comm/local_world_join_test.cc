@@ -1,0 +1,345 @@
+// Meetings that fail, or are disturbed: every rank that can be told gets the same reason.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <regex>
+
+#include "comm/rendezvous_auth.h"
+#include "comm/rendezvous_testing.h"
+#include "comm/rendezvous_wire.h"
+
+namespace unisono::comm {
+namespace {
+
+using testing::as_threads;
+using testing::options_for;
+using testing::unique_name;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kToken = "0123456789abcdef";
+
+std::string join(const ConnectOptions& options) {
+  LocalWorld::join(options)->all_gather({});
+  return "joined";
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool matches(const std::string& text, const std::string& pattern) {
+  return std::regex_match(text, std::regex(pattern));
+}
+
+struct Address {
+  explicit Address(const std::string& job) {
+    const std::string name = address_of(job);
+    at.sun_family = AF_UNIX;
+    name.copy(at.sun_path + 1, sizeof(at.sun_path) - 1);
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at); }
+  sockaddr_un at{};
+  socklen_t length = 0;
+};
+
+UniqueFd open_socket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+}
+
+// Connects as soon as rank 0 listens.
+UniqueFd connect_raw(const std::string& job) {
+  const Address address(job);
+  UniqueFd socket = open_socket();
+  while (::connect(socket.get(), address.get(), address.length) != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return socket;
+}
+
+TEST(Join, MissingRanksAreNamedOnAll) {
+  const std::string job = unique_name("missing");
+  const auto results = as_threads(8, [&](int rank) {
+    return rank == 3 || rank == 5 ? "" : join(options_for(rank, 8, job, 300));
+  });
+  for (const int rank : {0, 1, 2, 4, 6, 7}) {
+    const std::string& text = results[static_cast<std::size_t>(rank)];
+    EXPECT_TRUE(
+        matches(text, "connection: joined 6 of 8; missing ranks 3, 5 after 0\\.[34] s\nTry: .*"))
+        << rank << ": " << text;
+  }
+}
+
+TEST(Join, TheLeastPatientRankSetsTheTimeForAll) {
+  const std::string job = unique_name("patience");
+  const auto start = Clock::now();
+  const auto results = as_threads(3, [&](int rank) {
+    return rank == 2 ? "" : join(options_for(rank, 3, job, rank == 0 ? 20'000 : 200));
+  });
+  EXPECT_LT(seconds_since(start), 2.0);
+  EXPECT_NE(results[0].find("joined 2 of 3; missing rank 2 after"), std::string::npos)
+      << results[0];
+  EXPECT_EQ(results[1], results[0]);
+}
+
+TEST(Join, WithoutRankZeroTheOthersSaySo) {
+  const std::string job = unique_name("headless");
+  const auto results = as_threads(
+      3, [&](int rank) { return rank == 0 ? "" : join(options_for(rank, 3, job, 100)); });
+  EXPECT_TRUE(matches(results[2],
+                      "connection: rank 2 of 3 found no rank 0 of its job after 0\\.1 s\nTry: .*"))
+      << results[2];
+}
+
+TEST(Join, RankGivenTwice) {
+  const std::string job = unique_name("twice");
+  const auto results =
+      as_threads(4, [&](int rank) { return join(options_for(rank == 3 ? 1 : rank, 4, job)); });
+  const std::string pid = std::to_string(::getpid());
+  for (const std::string& text : results) {
+    EXPECT_EQ(text.rfind("config: rank 1 was given twice: to process " + pid + " and to process " +
+                             pid + "\nTry: ",
+                         0),
+              0U)
+        << text;
+  }
+}
+
+TEST(Join, RankZeroGivenTwice) {
+  const std::string job = unique_name("zeros");
+  const auto results = as_threads(2, [&](int) { return join(options_for(0, 2, job)); });
+  for (const std::string& text : results) {
+    EXPECT_EQ(text.rfind("config: rank 0 was given twice", 0), 0U) << text;
+  }
+}
+
+TEST(Join, SizesDiffer) {
+  const std::string job = unique_name("sizes");
+  const auto results =
+      as_threads(3, [&](int rank) { return join(options_for(rank, rank == 2 ? 4 : 3, job)); });
+  for (const std::string& text : results) {
+    EXPECT_NE(text.find(") says that the job has 4 ranks, rank 0 (process "), std::string::npos)
+        << text;
+    EXPECT_EQ(text.rfind("config: rank 2 (process ", 0), 0U) << text;
+  }
+}
+
+TEST(Join, TokenLetsIn) {
+  const std::string job = unique_name("token");
+  const auto results = as_threads(9, [&](int rank) {
+    ConnectOptions options = options_for(rank, 9, job);
+    options.token = kToken;
+    return join(options);
+  });
+  EXPECT_EQ(results, std::vector<std::string>(9, "joined"));
+}
+
+// Without the token nobody may end the job: rank 0 waits for the true rank 1, who comes later.
+TEST(Join, WrongTokenIsTurnedAwayAndDisturbsNobody) {
+  for (const std::string wrong : {"", "fedcba9876543210"}) {
+    const std::string job = unique_name("intruder");
+    std::atomic<bool> turned_away = false;
+    const auto results = as_threads(3, [&](int rank) {
+      ConnectOptions options = options_for(rank % 2, 2, job);
+      options.token = rank == 1 ? wrong : kToken;
+      if (rank == 1) {
+        const std::string text = testing::run_one([&](int) { return join(options); }, 1);
+        turned_away = true;
+        return text;
+      }
+      while (rank == 2 && !turned_away) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      options.rank = rank == 2 ? 1 : 0;
+      return join(options);
+    });
+    EXPECT_EQ(results[0], "joined");
+    EXPECT_EQ(results[2], "joined");
+    EXPECT_EQ(results[1].rfind("config: ", 0), 0U) << results[1];
+    EXPECT_NE(results[1].find("token"), std::string::npos) << results[1];
+  }
+}
+
+TEST(Join, WrongTokenIsInTheReportOfTheMissingRank) {
+  const std::string job = unique_name("refused");
+  const auto results = as_threads(2, [&](int rank) {
+    ConnectOptions options = options_for(rank, 2, job, 300);
+    options.token = rank == 0 ? kToken : "fedcba9876543210";
+    return join(options);
+  });
+  EXPECT_NE(results[0].find("missing rank 1 after"), std::string::npos) << results[0];
+  EXPECT_NE(results[0].find("as rank 1, was turned away: it has another job token"),
+            std::string::npos)
+      << results[0];
+}
+
+TEST(Join, TokenOnOneSideOnly) {
+  const std::string job = unique_name("onesided");
+  const auto results = as_threads(2, [&](int rank) {
+    ConnectOptions options = options_for(rank, 2, job);
+    options.token = rank == 1 ? kToken : "";
+    return join(options);
+  });
+  EXPECT_EQ(results[0],
+            "config: rank 1 has a job token, but rank 0 has none\nTry: the same UNISONO_TOKEN on "
+            "all ranks");
+  EXPECT_EQ(results[1], results[0]);
+}
+
+// A rank with a token does not believe a listener that has not proved to know it.
+TEST(Join, FalseListenerIsNotBelieved) {
+  const std::string job = unique_name("false");
+  const Address address(job);
+  for (const FrameType first : {FrameType::welcome, FrameType::challenge}) {
+    UniqueFd listener = open_socket();
+    ASSERT_EQ(::bind(listener.get(), address.get(), address.length), 0);
+    ASSERT_EQ(::listen(listener.get(), 8), 0);
+    std::string result;
+    std::thread rank([&] {
+      ConnectOptions options = options_for(1, 2, job, 200);
+      options.token = kToken;
+      result = testing::run_one([&](int) { return join(options); }, 1);
+    });
+    const UniqueFd visitor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    listener.reset();
+    const std::vector<std::byte> zeros(first == FrameType::welcome ? 16 : 48);
+    send_packet(visitor.get(), first, false, zeros, {});
+    rank.join();
+    EXPECT_NE(result, "joined");
+    EXPECT_NE(result.find(first == FrameType::welcome ? "does not behave like rank 0"
+                                                      : "is not that of rank 0"),
+              std::string::npos)
+        << result;
+  }
+}
+
+TEST(Join, VersionsDiffer) {
+  const std::string job = unique_name("version");
+  std::string told;
+  std::thread other([&] {
+    const UniqueFd socket = connect_raw(job);
+    Hello hello = make_hello(1, 2, false, 0);
+    std::memset(hello.version, 0, sizeof(hello.version));
+    std::memcpy(hello.version, "9.8.7", 5);
+    send_hello(socket.get(), hello);
+    const auto frame = receive_frame(
+        socket.get(), [&](short events) { wait_for(socket.get(), events, Deadline::never()); });
+    told = frame ? error_from(*frame).what() : "";
+  });
+  const std::string text = testing::run_one([&](int) { return join(options_for(0, 2, job)); }, 0);
+  other.join();
+  EXPECT_EQ(text.rfind("config: process ", 0), 0U) << text;
+  EXPECT_NE(text.find("it runs unisono 9.8.7 (protocol 1), rank 0 runs "), std::string::npos)
+      << text;
+  EXPECT_EQ(told, text);
+}
+
+TEST(Join, RankThatLeavesTooEarlyIsNamedOnAll) {
+  const std::string job = unique_name("early");
+  const auto results = as_threads(3, [&](int rank) {
+    if (rank < 2) {
+      return join(options_for(rank, 4, job));
+    }
+    const UniqueFd socket = connect_raw(job);
+    send_hello(socket.get(), make_hello(2, 4, false, 0));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return std::string();
+  });
+  EXPECT_EQ(results[0].rfind("connection: rank 2 (process ", 0), 0U) << results[0];
+  EXPECT_NE(results[0].find("joined and left before all 4 ranks were there"), std::string::npos);
+  EXPECT_EQ(results[1], results[0]);
+}
+
+// Closes at once, sends rubbish of many lengths, or stays silent.
+void disturb(const std::string& job, std::vector<UniqueFd>& held) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    UniqueFd stray = connect_raw(job);
+    if (i % 5 == 0) {
+      held.push_back(std::move(stray));
+      continue;
+    }
+    std::vector<unsigned char> rubbish(i % 5 == 1 ? 64 : random() % 300);
+    for (auto& byte : rubbish) {
+      byte = static_cast<unsigned char>(random());
+    }
+    if (i % 5 != 2) {
+      ::send(stray.get(), rubbish.data(), rubbish.size(), MSG_NOSIGNAL);
+    }
+  }
+}
+
+TEST(Join, StrayConnectionsDoNotDisturb) {
+  for (const char* token : {"", kToken}) {
+    const std::string job = unique_name("stray");
+    const auto start = Clock::now();
+    std::vector<UniqueFd> held;
+    const auto results = as_threads(5, [&](int rank) {
+      if (rank == 4) {
+        disturb(job, held);
+        return std::string("joined");
+      }
+      if (rank != 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20 * rank));
+      }
+      ConnectOptions options = options_for(rank, 4, job);
+      options.token = token;
+      return join(options);
+    });
+    EXPECT_EQ(results, std::vector<std::string>(5, "joined"));
+    EXPECT_EQ(held.size(), 100U);
+    EXPECT_LT(seconds_since(start), 5.0);
+  }
+}
+
+TEST(Join, ImpossibleNumbersAreRefused) {
+  for (const auto& [rank, size] : {std::pair(-1, 2), {2, 2}, {0, 0}, {0, -1}, {0, 5000}}) {
+    const auto text = testing::run_one(
+        [&, r = rank, s = size](int) { return join(options_for(r, s, unique_name("bad"), 100)); },
+        0);
+    EXPECT_EQ(text.rfind("config: rank ", 0), 0U) << text;
+  }
+}
+
+TEST(Join, AllGatherNamesTheRankThatDoesNotCome) {
+  const std::string job = unique_name("absent");
+  const auto results = as_threads(3, [&](int rank) {
+    const auto world = LocalWorld::join(options_for(rank, 3, job, 500));
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      return std::string();
+    }
+    world->all_gather({});
+    return std::string("gathered");
+  });
+  EXPECT_EQ(results[0].rfind("timeout: rank 1 did not take part in the set-up within 500 ms", 0),
+            0U)
+      << results[0];
+  EXPECT_EQ(results[2].rfind("timeout: rank", 0), 0U) << results[2];
+}
+
+TEST(Join, AllGatherNamesTheRankThatLeft) {
+  const std::string job = unique_name("gone");
+  const auto results = as_threads(3, [&](int rank) {
+    const auto world = LocalWorld::join(options_for(rank, 3, job));
+    if (rank == 1) {
+      return std::string();
+    }
+    world->all_gather({});
+    return std::string("gathered");
+  });
+  for (const int rank : {0, 2}) {
+    const std::string& text = results[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(text.rfind("peer_lost: rank 1 closed its connection during the set-up", 0), 0U)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::comm
