@@ -100,6 +100,82 @@ constexpr Dtype dtype_of() {
   static_assert(kDtypeOf<T>.has_value(), "unisono: no Dtype for this element type");
   return *kDtypeOf<T>;
 }
+// The Calls of the typed forms. `expect` throws usage when a span has not the length that the
+// others ask for.
+UNISONO_EXPORT void expect(Collective collective, const char* what, std::size_t have,
+                           std::size_t need);
+template <typename T>
+Call vector_call(Collective collective, std::span<const T> in, std::span<T> out,
+                 Reduction reduction, int root) {
+  expect(collective, "out", out.size(), in.size());
+  return {.collective = collective,
+          .in = in.data(),
+          .out = out.data(),
+          .count = in.size(),
+          .dtype = dtype_of<T>(),
+          .reduction = reduction,
+          .root = root};
+}
+template <typename T>
+Call reduce_call(std::span<const T> in, std::span<T> out, Reduction reduction, int root,
+                 bool is_root) {
+  if (is_root) {
+    expect(Collective::reduce, "out", out.size(), in.size());
+  }
+  return {.collective = Collective::reduce,
+          .in = in.data(),
+          .out = out.data(),
+          .count = in.size(),
+          .dtype = dtype_of<T>(),
+          .reduction = reduction,
+          .root = root};
+}
+// One side is a part of `count`, the other the vector of all parts; `has_in` and `has_out`: which
+// of them count.
+template <typename T>
+Call part_call(Collective collective, std::span<const T> in, std::span<T> out, std::size_t count,
+               int root, bool has_in, bool has_out, int ranks, Reduction reduction = sum) {
+  const std::size_t whole = count * static_cast<std::size_t>(ranks);
+  const bool in_whole =
+      collective == Collective::scatter || collective == Collective::reduce_scatter;
+  if (has_in) {
+    expect(collective, "in", in.size(), in_whole ? whole : count);
+  }
+  if (has_out) {
+    expect(collective, "out", out.size(), in_whole ? count : whole);
+  }
+  return {.collective = collective,
+          .in = in.data(),
+          .out = out.data(),
+          .count = count,
+          .dtype = dtype_of<T>(),
+          .reduction = reduction,
+          .root = root};
+}
+template <typename T>
+Call pair_call(std::span<const T> in, std::span<T> out, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  expect(Collective::all_to_all, "in", in.size(), in.size() / n * n);
+  expect(Collective::all_to_all, "out", out.size(), in.size());
+  return {.collective = Collective::all_to_all,
+          .in = in.data(),
+          .out = out.data(),
+          .count = in.size() / n,
+          .dtype = dtype_of<T>()};
+}
+template <typename T>
+Call v_call(Collective collective, std::span<const T> in, std::span<T> out,
+            std::span<const std::size_t> counts, int root, Reduction reduction = sum,
+            std::span<const std::size_t> recv_counts = {}) {
+  return {.collective = collective,
+          .in = in.data(),
+          .out = out.data(),
+          .dtype = dtype_of<T>(),
+          .reduction = reduction,
+          .root = root,
+          .counts = counts,
+          .recv_counts = recv_counts};
+}
 }  // namespace detail
 
 // An operation under way. Its buffers must live until wait() returns. The destructor waits, and
@@ -166,28 +242,148 @@ class UNISONO_EXPORT Communicator {
   Request run_async(const Call& call);
   Plan plan(const Call& call);
 
+  // Typed forms. Each has the blocking name and an `_async` one; counts follow from the spans, and
+  // their lengths must fit the table above (checked).
   template <typename T>
   void broadcast(std::span<T> data, int root) {
-    run({.collective = Collective::broadcast,
-         .in = data.data(),
-         .out = data.data(),
-         .count = data.size(),
-         .dtype = detail::dtype_of<T>(),
-         .root = root});
+    run(detail::vector_call(Collective::broadcast, std::span<const T>(data), data, sum, root));
   }
   template <typename T>
+  Request broadcast_async(std::span<T> data, int root) {
+    return run_async(
+        detail::vector_call(Collective::broadcast, std::span<const T>(data), data, sum, root));
+  }
+  template <typename T>
+  void all_reduce(std::span<const T> in, std::span<T> out, Reduction reduction) {
+    run(detail::vector_call(Collective::all_reduce, in, out, reduction, 0));
+  }
+  template <typename T>
+  Request all_reduce_async(std::span<const T> in, std::span<T> out, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::all_reduce, in, out, reduction, 0));
+  }
+  // In place.
+  template <typename T>
   void all_reduce(std::span<T> data, Reduction reduction) {
-    run({.collective = Collective::all_reduce,
-         .in = data.data(),
-         .out = data.data(),
-         .count = data.size(),
-         .dtype = detail::dtype_of<T>(),
-         .reduction = reduction});
+    run(detail::vector_call(Collective::all_reduce, std::span<const T>(data), data, reduction, 0));
+  }
+  template <typename T>
+  Request all_reduce_async(std::span<T> data, Reduction reduction) {
+    return run_async(
+        detail::vector_call(Collective::all_reduce, std::span<const T>(data), data, reduction, 0));
+  }
+  // `out` is used on the root alone.
+  template <typename T>
+  void reduce(std::span<const T> in, std::span<T> out, Reduction reduction, int root) {
+    run(detail::reduce_call(in, out, reduction, root, rank() == root));
+  }
+  template <typename T>
+  Request reduce_async(std::span<const T> in, std::span<T> out, Reduction reduction, int root) {
+    return run_async(detail::reduce_call(in, out, reduction, root, rank() == root));
+  }
+  // `in` is used on the root alone.
+  template <typename T>
+  void scatter(std::span<const T> in, std::span<T> out, int root) {
+    run(detail::part_call(Collective::scatter, in, out, out.size(), root, rank() == root, true,
+                          size()));
+  }
+  template <typename T>
+  Request scatter_async(std::span<const T> in, std::span<T> out, int root) {
+    return run_async(detail::part_call(Collective::scatter, in, out, out.size(), root,
+                                       rank() == root, true, size()));
+  }
+  // `out` is used on the root alone.
+  template <typename T>
+  void gather(std::span<const T> in, std::span<T> out, int root) {
+    run(detail::part_call(Collective::gather, in, out, in.size(), root, true, rank() == root,
+                          size()));
+  }
+  template <typename T>
+  Request gather_async(std::span<const T> in, std::span<T> out, int root) {
+    return run_async(detail::part_call(Collective::gather, in, out, in.size(), root, true,
+                                       rank() == root, size()));
+  }
+  template <typename T>
+  void all_gather(std::span<const T> in, std::span<T> out) {
+    run(detail::part_call(Collective::all_gather, in, out, in.size(), 0, true, true, size()));
+  }
+  template <typename T>
+  Request all_gather_async(std::span<const T> in, std::span<T> out) {
+    return run_async(
+        detail::part_call(Collective::all_gather, in, out, in.size(), 0, true, true, size()));
+  }
+  template <typename T>
+  void reduce_scatter(std::span<const T> in, std::span<T> out, Reduction reduction) {
+    run(detail::part_call(Collective::reduce_scatter, in, out, out.size(), 0, true, true, size(),
+                          reduction));
+  }
+  template <typename T>
+  Request reduce_scatter_async(std::span<const T> in, std::span<T> out, Reduction reduction) {
+    return run_async(detail::part_call(Collective::reduce_scatter, in, out, out.size(), 0, true,
+                                       true, size(), reduction));
+  }
+  template <typename T>
+  void all_to_all(std::span<const T> in, std::span<T> out) {
+    run(detail::pair_call(in, out, size()));
+  }
+  template <typename T>
+  Request all_to_all_async(std::span<const T> in, std::span<T> out) {
+    return run_async(detail::pair_call(in, out, size()));
+  }
+  // v-forms: parts packed in rank order; run() takes offsets as well.
+  template <typename T>
+  void all_gather_v(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts) {
+    run(detail::v_call(Collective::all_gather_v, in, out, counts, 0));
+  }
+  template <typename T>
+  Request all_gather_v_async(std::span<const T> in, std::span<T> out,
+                             std::span<const std::size_t> counts) {
+    return run_async(detail::v_call(Collective::all_gather_v, in, out, counts, 0));
+  }
+  template <typename T>
+  void reduce_scatter_v(std::span<const T> in, std::span<T> out,
+                        std::span<const std::size_t> counts, Reduction reduction) {
+    run(detail::v_call(Collective::reduce_scatter_v, in, out, counts, 0, reduction));
+  }
+  template <typename T>
+  Request reduce_scatter_v_async(std::span<const T> in, std::span<T> out,
+                                 std::span<const std::size_t> counts, Reduction reduction) {
+    return run_async(detail::v_call(Collective::reduce_scatter_v, in, out, counts, 0, reduction));
+  }
+  template <typename T>
+  void scatter_v(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts,
+                 int root) {
+    run(detail::v_call(Collective::scatter_v, in, out, counts, root));
+  }
+  template <typename T>
+  Request scatter_v_async(std::span<const T> in, std::span<T> out,
+                          std::span<const std::size_t> counts, int root) {
+    return run_async(detail::v_call(Collective::scatter_v, in, out, counts, root));
+  }
+  template <typename T>
+  void gather_v(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts,
+                int root) {
+    run(detail::v_call(Collective::gather_v, in, out, counts, root));
+  }
+  template <typename T>
+  Request gather_v_async(std::span<const T> in, std::span<T> out,
+                         std::span<const std::size_t> counts, int root) {
+    return run_async(detail::v_call(Collective::gather_v, in, out, counts, root));
+  }
+  template <typename T>
+  void all_to_all_v(std::span<const T> in, std::span<const std::size_t> send_counts,
+                    std::span<T> out, std::span<const std::size_t> recv_counts) {
+    run(detail::v_call(Collective::all_to_all_v, in, out, send_counts, 0, sum, recv_counts));
+  }
+  template <typename T>
+  Request all_to_all_v_async(std::span<const T> in, std::span<const std::size_t> send_counts,
+                             std::span<T> out, std::span<const std::size_t> recv_counts) {
+    return run_async(
+        detail::v_call(Collective::all_to_all_v, in, out, send_counts, 0, sum, recv_counts));
   }
   void barrier(int timeout_ms = -1) {
     run({.collective = Collective::barrier, .timeout_ms = timeout_ms});
   }
-  // (the full set of typed forms is added with the communicator)
+  Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
   // Blocking point-to-point. Messages with one tag between two ranks arrive in order. A receive of
   // fewer bytes than were sent is an error on both sides. send() may return before the receive

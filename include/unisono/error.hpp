@@ -29,7 +29,7 @@ UNISONO_EXPORT std::string_view to_string(ErrorCode code);
 struct ErrorContext {
   int rank = -1;
   int peer = -1;
-  std::string collective;
+  std::string collective = {};
   std::int64_t op_seq = -1;
   int step = -1;
 };

@@ -1,0 +1,35 @@
+// What each rank is doing: the flight recorder of a group, in shared memory. Costs one cache line
+// of stores an operation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "transport/shm/layout.h"
+#include "unisono/types.hpp"
+
+namespace unisono::comm {
+
+struct OperationRecord {
+  std::uint64_t sequence = 0;
+  std::uint64_t signature = 0;
+  std::uint64_t count = 0;
+  int root = 0;
+  Collective collective = Collective::barrier;
+  Dtype dtype = Dtype::u8;
+  ReduceOp op = ReduceOp::sum;
+  char algorithm[24] = {};
+};
+
+// "all_reduce f32 sum, count 10 (ring)".
+std::string describe(const OperationRecord& record);
+
+void write_record(shm::Board& board, const OperationRecord& record) noexcept;
+// The record of one operation, if the board still has it.
+std::optional<OperationRecord> read_record(const shm::Board& board,
+                                           std::uint64_t sequence) noexcept;
+// The newest record that a rank wrote; sequence 0 if none.
+OperationRecord newest_record(const shm::Board& board) noexcept;
+
+}  // namespace unisono::comm

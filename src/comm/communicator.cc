@@ -1,0 +1,193 @@
+// The public classes: thin fronts of detail::Core.
+#include "unisono/communicator.hpp"
+
+#include <exception>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "comm/core.h"
+
+namespace unisono {
+namespace {
+
+detail::Core& core_of(const std::shared_ptr<detail::Core>& core) {
+  if (core == nullptr) {
+    throw Error(ErrorCode::usage,
+                "this communicator is empty\nit was moved from, or split() gave no "
+                "group for a negative color");
+  }
+  return *core;
+}
+
+comm::Transfer transfer_of(bool send, const void* data, std::size_t bytes, int peer, int tag) {
+  return {.send = send,
+          .peer = peer,
+          .tag = tag,
+          .data = static_cast<std::byte*>(const_cast<void*>(data)),
+          .bytes = bytes};
+}
+
+}  // namespace
+
+void detail::expect(Collective collective, const char* what, std::size_t have, std::size_t need) {
+  if (have != need) {
+    throw Error(ErrorCode::usage, std::string(to_string(collective)) + ": `" + what + "` has " +
+                                      std::to_string(have) + " elements, not the " +
+                                      std::to_string(need) +
+                                      " that the other argument asks for\n"
+                                      "see the table of shapes in communicator.hpp");
+  }
+}
+
+Request::Request() = default;
+Request::Request(std::shared_ptr<detail::RequestState> state) : state_(std::move(state)) {}
+Request::Request(Request&&) noexcept = default;
+Request& Request::operator=(Request&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Request::~Request() {
+  if (state_ != nullptr && !state_->waited) {
+    try {
+      wait();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): documented
+    }
+  }
+}
+void Request::wait(int timeout_ms) {
+  if (state_ == nullptr) {
+    throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
+  }
+  state_->core->wait(*state_, timeout_ms);
+}
+bool Request::test() {
+  return state_ == nullptr || state_->core->test(*state_);
+}
+
+Plan::Plan(std::unique_ptr<detail::PlanState> state) : state_(std::move(state)) {}
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+Plan::~Plan() = default;
+void Plan::start() {
+  state_->core->start(*state_);
+}
+Request Plan::start_async() {
+  return Request(state_->core->start_async(*state_));
+}
+std::string_view Plan::algorithm() const {
+  return state_->prepared->algorithm;
+}
+
+Region::Region() = default;
+Region::Region(std::shared_ptr<detail::RegionState> state) : state_(std::move(state)) {}
+Region::Region(Region&&) noexcept = default;
+Region& Region::operator=(Region&&) noexcept = default;
+Region::~Region() = default;
+std::span<std::byte> Region::bytes() const {
+  return state_ == nullptr
+             ? std::span<std::byte>()
+             : std::span(state_->base, state_->adopted ? state_->bytes : state_->usable);
+}
+
+Communicator::Communicator(std::shared_ptr<detail::Core> core) : core_(std::move(core)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+Communicator Communicator::connect(const ConnectOptions& options) {
+  return Communicator(detail::Core::connect(options));
+}
+int Communicator::rank() const {
+  return core_of(core_).rank();
+}
+int Communicator::size() const {
+  return core_ == nullptr ? 0 : core_->size();
+}
+void Communicator::run(const Call& call) {
+  core_of(core_).run(call);
+}
+Request Communicator::run_async(const Call& call) {
+  return Request(core_of(core_).run_async(call));
+}
+Plan Communicator::plan(const Call& call) {
+  return Plan(core_of(core_).plan(call));
+}
+
+void Communicator::send(const void* data, std::size_t bytes, int to, int tag, int timeout_ms) {
+  core_of(core_).transfer(transfer_of(true, data, bytes, to, tag), timeout_ms);
+}
+void Communicator::recv(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
+  core_of(core_).transfer(transfer_of(false, data, bytes, from, tag), timeout_ms);
+}
+Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag) {
+  return Request(core_of(core_).transfer_async(transfer_of(true, data, bytes, to, tag)));
+}
+Request Communicator::recv_async(void* data, std::size_t bytes, int from, int tag) {
+  return Request(core_of(core_).transfer_async(transfer_of(false, data, bytes, from, tag)));
+}
+Communicator Communicator::split(int color, int key) {
+  return Communicator(core_of(core_).split(color, key));
+}
+void Communicator::abort(std::string_view reason) {
+  core_of(core_).abort(reason);
+}
+Region Communicator::allocate(std::size_t bytes) {
+  return Region(core_of(core_).allocate(bytes));
+}
+Region Communicator::register_buffer(std::span<std::byte> memory) {
+  return Region(core_of(core_).adopt(memory));
+}
+void Communicator::group(const std::function<void()>& body) {
+  core_of(core_).group(body);
+}
+
+void run_threads(int ranks, const std::function<void(Communicator&)>& body,
+                 const ConnectOptions& options) {
+  if (ranks < 1) {
+    throw Error(ErrorCode::usage,
+                "run_threads: " + std::to_string(ranks) + " ranks\nat least one is needed");
+  }
+  ConnectOptions common = options;
+  common.size = ranks;
+  if (common.job.empty()) {
+    std::random_device entropy;
+    common.job = "threads-" + std::to_string(entropy()) + "-" + std::to_string(entropy());
+  }
+  std::mutex first;  // guards `failure`
+  std::exception_ptr failure;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      ConnectOptions mine = common;
+      mine.rank = rank;
+      try {
+        Communicator communicator = Communicator::connect(mine);
+        try {
+          body(communicator);
+        } catch (const std::exception& error) {
+          {
+            const std::lock_guard lock(first);
+            if (failure == nullptr) {
+              failure = std::current_exception();
+            }
+          }
+          communicator.abort(error.what());
+        }
+      } catch (...) {
+        const std::lock_guard lock(first);
+        if (failure == nullptr) {
+          failure = std::current_exception();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  if (failure != nullptr) {
+    std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace unisono

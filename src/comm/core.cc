@@ -1,0 +1,331 @@
+// The calls: collectives blocking, persistent and asynchronous, and send and recv.
+#include "comm/core.h"
+
+#include <cstring>
+#include <utility>
+
+#include "comm/hash.h"
+
+namespace unisono::detail {
+
+using comm::Prepared;
+using comm::Transfer;
+using comm::Waiter;
+using engine::Progress;
+
+namespace {
+
+constexpr std::size_t align_up(std::size_t bytes) {
+  return (bytes + 63) & ~std::size_t{63};
+}
+
+}  // namespace
+
+std::shared_ptr<Core> Core::connect(const ConnectOptions& options) {
+  auto world = comm::World::connect(options);
+  std::vector<int> members;
+  for (int rank = 0; rank < world->size(); ++rank) {
+    members.push_back(rank);
+  }
+  std::byte* memory = world->first_group();
+  const int rank = world->rank();
+  return std::make_shared<Core>(std::move(world), nullptr, memory, std::move(members), rank, 0);
+}
+
+Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment,
+           std::byte* memory, std::vector<int> members, int rank, std::uint64_t id)
+    : world_(std::move(world)),
+      segment_(std::move(segment)),
+      boards_(reinterpret_cast<shm::Board*>(memory)),
+      members_(std::move(members)),
+      rank_(rank),
+      id_(id),
+      collective_lanes_(world_->host(), memory, members_, rank, 0),
+      transfer_lanes_(world_->host(), memory, members_, rank, 1),
+      executor_(collective_lanes_),
+      transfers_(transfer_lanes_, id),
+      planner_(rank, static_cast<int>(members_.size()), id, world_->options().algorithm) {}
+
+Core::~Core() {
+  {
+    const std::lock_guard lock(driving_);
+    stopping_ = true;
+  }
+  work_.notify_all();
+  if (progress_.joinable()) {
+    if (world_->same_process()) {
+      progress_.join();
+    } else {
+      progress_.detach();  // the child of a fork has no such thread
+    }
+  }
+  // What peers have not read yet stays in our slots, which other groups would use again.
+  Waiter waiter(*world_, 1000);
+  while (world_->same_process() && !(collective_lanes_.reclaim() && transfer_lanes_.reclaim())) {
+    if (!waiter.spin() &&
+        waiter.pause([] { return false; }, [] {}) != Waiter::Verdict::look_again) {
+      break;
+    }
+  }
+}
+
+void Core::check_usable() const {
+  if (!world_->same_process()) {
+    throw Error(ErrorCode::usage,
+                "this process is a fork of the one that joined the world\n"
+                "a communicator cannot be used in the child: exec a program there, or fork before "
+                "Communicator::connect()",
+                {.rank = rank_});
+  }
+  if (world_->aborted()) {
+    world_->throw_abort({.rank = rank_});
+  }
+}
+
+void Core::check_blocking() const {
+  check_usable();
+  if (grouping_) {
+    throw Error(ErrorCode::usage,
+                "a blocking call inside group()\nuse the async form there: group() waits for all",
+                {.rank = rank_});
+  }
+}
+
+int Core::effective_timeout(int timeout_ms) const {
+  return timeout_ms >= 0 ? timeout_ms : world_->options().timeout_ms;
+}
+
+void Core::run(const Call& call) {
+  check_blocking();
+  if (pending_.load(std::memory_order_acquire) != 0) {
+    const auto request = run_async(call);
+    wait(*request, call.timeout_ms);
+    return;
+  }
+  execute(*planner_.find(call), call);
+}
+
+void Core::start(const PlanState& plan) {
+  check_blocking();
+  if (pending_.load(std::memory_order_acquire) != 0) {
+    const auto request = start_async(plan);
+    wait(*request, plan.call.timeout_ms);
+    return;
+  }
+  execute(*plan.prepared, plan.call);
+}
+
+std::unique_ptr<PlanState> Core::plan(const Call& call) {
+  check_usable();
+  const std::lock_guard lock(driving_);
+  auto plan = std::make_unique<PlanState>();
+  plan->core = shared_from_this();
+  plan->prepared = planner_.find(call);
+  plan->call = call;
+  return plan;
+}
+
+void Core::execute(const Prepared& prepared, const Call& call) {
+  begin(prepared, call);
+  wait_blocking(prepared, call.timeout_ms);
+  finish(prepared, call);
+}
+
+void Core::begin(const Prepared& prepared, const Call& call) {
+  ++sequence_;
+  signature_ = comm::mix(prepared.signature ^ sequence_);
+  record(prepared);
+  const std::size_t needed =
+      align_up(prepared.program.scratch_bytes) + align_up(prepared.staged_bytes);
+  if (scratch_.size() < needed) {
+    scratch_.resize(needed);
+  }
+  engine::Operation operation{.program = &prepared.program,
+                              .input = static_cast<const std::byte*>(call.in),
+                              .output = static_cast<std::byte*>(call.out),
+                              .scratch = scratch_.data(),
+                              .reducer = prepared.reducer,
+                              .signature = signature_};
+  if (prepared.collective == Collective::barrier) {
+    operation.input = &barrier_token_[0];
+    operation.output = &barrier_token_[1];
+  }
+  if (prepared.stage_input && prepared.staged_bytes != 0) {
+    std::byte* staged = scratch_.data() + align_up(prepared.program.scratch_bytes);
+    if (prepared.multiply != nullptr) {
+      prepared.multiply(staged, call.in, prepared.staged_bytes / size_of(call.dtype),
+                        prepared.factor);
+    } else {
+      std::memcpy(staged, call.in, prepared.staged_bytes);
+    }
+    operation.input = staged;
+  }
+  executor_.start(operation);
+}
+
+void Core::finish(const Prepared& prepared, const Call& call) {
+  if (prepared.divide != nullptr && prepared.extent.output != 0) {
+    prepared.divide(call.out, call.out, prepared.extent.output / size_of(call.dtype), size());
+  }
+}
+
+void Core::record(const Prepared& prepared) {
+  comm::OperationRecord record{.sequence = sequence_,
+                               .signature = signature_,
+                               .count = prepared.count,
+                               .root = prepared.root,
+                               .collective = prepared.collective,
+                               .dtype = prepared.dtype,
+                               .op = prepared.op};
+  prepared.algorithm.copy(record.algorithm, sizeof(record.algorithm) - 1);
+  comm::write_record(boards_[rank_], record);
+}
+
+void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {
+  Waiter waiter(*world_, effective_timeout(timeout_ms));
+  for (;;) {
+    switch (executor_.poll()) {
+      case Progress::finished:
+        return;
+      case Progress::advanced:
+        waiter.reset();
+        continue;
+      case Progress::failed:
+        raise_fault();
+        throw_abort(&prepared);
+      case Progress::idle:
+        break;
+    }
+    if (waiter.spin()) {
+      continue;
+    }
+    const auto verdict = waiter.pause([this] { return executor_.poll() != Progress::idle; },
+                                      [this] { look_around(); });
+    if (verdict == Waiter::Verdict::look_again) {
+      continue;
+    }
+    if (verdict == Waiter::Verdict::timed_out) {
+      raise_timeout(waiter.waited_s());
+    }
+    throw_abort(&prepared);
+  }
+}
+
+void Core::transfer(const Transfer& transfer, int timeout_ms) {
+  check_blocking();
+  check_transfer(transfer);
+  if (pending_.load(std::memory_order_acquire) != 0) {
+    const auto request = transfer_async(transfer);
+    wait(*request, timeout_ms);
+    return;
+  }
+  Transfer mine = transfer;
+  transfers_.post(mine);
+  Waiter waiter(*world_, effective_timeout(timeout_ms));
+  while (!comm::PointToPoint::finished(mine)) {
+    const auto progress = transfers_.poll();
+    if (progress == comm::PointToPoint::Progress::failed) {
+      world_->raise(ErrorCode::mismatch, transfers_.fault_peer(), transfers_.fault());
+      throw_abort(nullptr);
+    }
+    if (progress == comm::PointToPoint::Progress::advanced) {
+      waiter.reset();
+      continue;
+    }
+    if (waiter.spin()) {
+      continue;
+    }
+    using P2p = comm::PointToPoint;
+    const auto verdict = waiter.pause([&] { return transfers_.poll() == P2p::Progress::advanced; },
+                                      [&] { look_for_leaver(mine.peer); });
+    if (verdict == Waiter::Verdict::timed_out) {
+      raise_transfer_timeout(mine, waiter.waited_s());
+    }
+    if (verdict != Waiter::Verdict::look_again) {
+      throw_abort(nullptr);
+    }
+  }
+}
+
+void Core::check_transfer(const Transfer& transfer) const {
+  const char* name = transfer.send ? "send" : "recv";
+  if (transfer.peer < 0 || transfer.peer >= size()) {
+    throw Error(ErrorCode::usage,
+                std::string(name) + " on rank " + std::to_string(rank_) + ": " +
+                    std::to_string(transfer.peer) + " is not a rank\nranks are 0 to " +
+                    std::to_string(size() - 1),
+                {.rank = rank_, .peer = transfer.peer, .collective = name});
+  }
+  if (transfer.bytes != 0 && transfer.data == nullptr) {
+    throw Error(ErrorCode::usage,
+                std::string(name) + " on rank " + std::to_string(rank_) +
+                    ": the buffer is null, but " + std::to_string(transfer.bytes) +
+                    " bytes are named\npass the buffer",
+                {.rank = rank_, .peer = transfer.peer, .collective = name});
+  }
+}
+
+void Core::abort(std::string_view reason) {
+  std::string text = "rank " + std::to_string(world_->rank()) + " called abort()";
+  if (!reason.empty()) {
+    text += ": " + std::string(reason);
+  }
+  world_->raise(ErrorCode::aborted, world_->rank(), text);
+}
+
+std::shared_ptr<Core> Core::split(int color, int key) {
+  struct Entry {
+    std::int32_t color;
+    std::int32_t key;
+  };
+  const auto n = static_cast<std::size_t>(size());
+  const Entry mine{.color = color, .key = key};
+  std::vector<Entry> entries(n);
+  run({.collective = Collective::all_gather,
+       .in = &mine,
+       .out = entries.data(),
+       .count = sizeof(Entry)});
+  ++splits_;
+  std::vector<int> order;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (entries[static_cast<std::size_t>(rank)].color == color) {
+      order.push_back(rank);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return entries[static_cast<std::size_t>(a)].key < entries[static_cast<std::size_t>(b)].key;
+  });
+  std::vector<int> members;
+  int rank = 0;
+  for (const int member : order) {
+    if (member == rank_) {
+      rank = static_cast<int>(members.size());
+    }
+    members.push_back(members_[static_cast<std::size_t>(member)]);
+  }
+  const shm::GroupLayout layout(static_cast<int>(members.size()));
+  comm::World::SegmentOffer offer;
+  std::shared_ptr<shm::Mapping> segment;
+  if (color >= 0 && rank == 0) {
+    offer = world_->offer_segment(members, layout.bytes, segment);
+  }
+  std::vector<comm::World::SegmentOffer> offers(n);
+  run({.collective = Collective::all_gather,
+       .in = &offer,
+       .out = offers.data(),
+       .count = sizeof(offer)});
+  if (color >= 0 && rank != 0) {
+    segment = world_->take_segment(members[0], offers[static_cast<std::size_t>(order[0])]);
+  }
+  run({.collective = Collective::barrier});  // the offers are taken
+  if (color < 0) {
+    return nullptr;
+  }
+  comm::Hash id;
+  id.add(id_).add(splits_).add(static_cast<std::uint64_t>(color));
+  std::byte* memory = segment->data();
+  return std::make_shared<Core>(world_, std::move(segment), memory, std::move(members), rank,
+                                id.value());
+}
+
+}  // namespace unisono::detail

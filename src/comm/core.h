@@ -1,0 +1,145 @@
+// One rank's end of one group: everything that a Communicator does.
+//
+// Collectives of a group run one after the other, in the order of the calls, which is the same on
+// all ranks. A blocking call runs in its thread with no queue and no lock while nothing
+// asynchronous is pending. Otherwise operations wait in the queue, and whoever waits drives it, or
+// the progress thread when nobody does.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "comm/board.h"
+#include "comm/planner.h"
+#include "comm/point_to_point.h"
+#include "comm/waiter.h"
+#include "comm/world.h"
+#include "engine/executor.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::detail {
+
+// An operation under way. Guarded by the core's driving mutex, but for `done`.
+struct RequestState {
+  Core* core = nullptr;  // kept alive by the user's handle, which is never the progress thread's
+  std::shared_ptr<const comm::Prepared> prepared;  // a collective
+  comm::Transfer transfer;                         // or a send or recv, where prepared is null
+  Call call = {};
+  std::vector<std::size_t> lists = {};  // owns what the spans of a v-form's call view
+  bool waited = false;
+  std::atomic<bool> done = false;
+  std::unique_ptr<Error> error;
+};
+
+struct PlanState {
+  std::shared_ptr<Core> core;
+  std::shared_ptr<const comm::Prepared> prepared;
+  Call call;
+};
+
+struct RegionState {
+  ~RegionState();
+  std::shared_ptr<comm::World> world;
+  std::uint32_t number = 0;
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  std::size_t usable = 0;  // of an allocation: what was asked for
+  bool adopted = false;
+};
+
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  // The world's first group.
+  static std::shared_ptr<Core> connect(const ConnectOptions& options);
+  // A group of `members` (world ranks), of which this rank is number `rank`.
+  Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment, std::byte* memory,
+       std::vector<int> members, int rank, std::uint64_t id);
+  ~Core();
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return static_cast<int>(members_.size()); }
+
+  void run(const Call& call);
+  std::shared_ptr<RequestState> run_async(const Call& call);
+  std::unique_ptr<PlanState> plan(const Call& call);
+  void start(const PlanState& plan);
+  std::shared_ptr<RequestState> start_async(const PlanState& plan);
+  std::shared_ptr<RequestState> transfer_async(const comm::Transfer& transfer);
+  void transfer(const comm::Transfer& transfer, int timeout_ms);
+
+  // Waits; throws what ended the operation.
+  void wait(RequestState& request, int timeout_ms);
+  bool test(RequestState& request);
+
+  void group(const std::function<void()>& body);
+  std::shared_ptr<Core> split(int color, int key);
+  void abort(std::string_view reason);
+  std::unique_ptr<RegionState> allocate(std::size_t bytes);
+  std::unique_ptr<RegionState> adopt(std::span<std::byte> memory);
+
+ private:
+  void check_usable() const;
+  void check_blocking() const;
+  void execute(const comm::Prepared& prepared, const Call& call);
+  void begin(const comm::Prepared& prepared, const Call& call);
+  void finish(const comm::Prepared& prepared, const Call& call);
+  void wait_blocking(const comm::Prepared& prepared, int timeout_ms);
+  int effective_timeout(int timeout_ms) const;
+  void record(const comm::Prepared& prepared);
+  void check_transfer(const comm::Transfer& transfer) const;
+  // What goes wrong: each tells the world why, which ends every wait.
+  void raise_fault();
+  void raise_disagreement(int peer, const comm::OperationRecord& theirs);
+  void raise_timeout(double seconds);
+  void raise_transfer_timeout(const comm::Transfer& transfer, double seconds);
+  void look_around();
+  void look_for_leaver(int peer);
+  [[noreturn]] void throw_abort(const comm::Prepared* prepared);
+
+  std::shared_ptr<RequestState> enqueue(const std::shared_ptr<RequestState>& request);
+  // Moves everything pending by one poll. REQUIRES: driving_ is held.
+  bool drive();
+  std::shared_ptr<RequestState> handle(const std::shared_ptr<RequestState>& request);
+  void complete(RequestState& request, std::unique_ptr<Error> error);
+  void fail_all();
+  void progress_thread();
+
+  std::shared_ptr<comm::World> world_;
+  std::shared_ptr<shm::Mapping> segment_;  // of a split group; the first group lies in the world's
+  shm::Board* boards_;
+  std::vector<int> members_;
+  int rank_;
+  std::uint64_t id_;
+  std::uint32_t splits_ = 0;
+  shm::ShmTransport collective_lanes_;
+  shm::ShmTransport transfer_lanes_;
+  engine::Executor executor_;
+  comm::PointToPoint transfers_;
+  comm::Planner planner_;
+  std::uint64_t sequence_ = 0;  // of the latest operation
+  std::uint64_t signature_ = 0;
+  std::vector<std::byte> scratch_;
+  std::byte barrier_token_[2] = {};
+  int left_seen_ = 0;  // how often in a row a peer that we wait for was seen to have left
+
+  std::mutex driving_;  // guards the queue and all above while pending_ is not 0
+  std::condition_variable work_;
+  std::deque<std::shared_ptr<RequestState>> queue_;    // collectives; the first one runs
+  bool running_ = false;                               // the first has begun
+  std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives
+  std::atomic<int> pending_ = 0;
+  std::atomic<int> waiters_ = 0;
+  bool stopping_ = false;
+  bool grouping_ = false;  // inside group(): operations are collected
+  std::vector<std::shared_ptr<RequestState>> grouped_;
+  std::thread progress_;
+};
+
+}  // namespace unisono::detail

@@ -1,0 +1,129 @@
+// What goes wrong while an operation waits, in words: each tells the world, which ends every wait
+// on every rank.
+#include <cstdio>
+#include <string>
+
+#include "base/bytes_text.h"
+#include "comm/core.h"
+
+namespace unisono::detail {
+namespace {
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", seconds);
+  return text;
+}
+
+constexpr const char* kSameCalls = "\nall ranks must make the same calls in the same order";
+
+}  // namespace
+
+void Core::throw_abort(const comm::Prepared* prepared) {
+  ErrorContext context{.rank = rank_};
+  if (prepared != nullptr) {
+    context.collective = std::string(to_string(prepared->collective));
+    context.op_seq = static_cast<std::int64_t>(sequence_);
+    context.step = static_cast<int>(executor_.waiting().step);
+  }
+  world_->throw_abort(std::move(context));
+}
+
+void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
+  const auto mine = comm::read_record(boards_[rank_], sequence_);
+  std::string a = "rank " + std::to_string(rank_) + " calls " +
+                  (mine.has_value() ? comm::describe(*mine) : "another operation");
+  std::string b = "rank " + std::to_string(peer) + " calls " + comm::describe(theirs);
+  if (peer < rank_) {
+    std::swap(a, b);
+  }
+  world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(peer)],
+                "operation #" + std::to_string(sequence_) + ": " + a + "; " + b + kSameCalls);
+}
+
+// A message that is not of this operation came from a peer: say what the peer is doing.
+void Core::raise_fault() {
+  const engine::Fault& fault = executor_.fault();
+  const shm::Board& board = boards_[fault.from];
+  if (const auto same = comm::read_record(board, sequence_);
+      same.has_value() && same->signature != signature_) {
+    raise_disagreement(fault.from, *same);
+    return;
+  }
+  if (fault.signature == signature_) {
+    world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(fault.from)],
+                  "operation #" + std::to_string(sequence_) + ": rank " +
+                      std::to_string(fault.from) + " sends rank " + std::to_string(rank_) +
+                      " more than it expects (" + std::to_string(fault.bytes) +
+                      " bytes more)\nsend counts and receive counts must agree");
+    return;
+  }
+  raise_disagreement(fault.from, comm::newest_record(board));
+}
+
+void Core::raise_timeout(double seconds) {
+  const auto mine = comm::read_record(boards_[rank_], sequence_);
+  const engine::Executor::Wait wait = executor_.waiting();
+  std::string text = (mine.has_value() ? std::string(to_string(mine->collective)) : "operation") +
+                     " #" + std::to_string(sequence_) + " on rank " + std::to_string(rank_) +
+                     ": no data";
+  if (wait.rank >= 0) {
+    text += " from rank " + std::to_string(wait.rank);
+  }
+  text += " for " + seconds_text(seconds) + " at step " + std::to_string(wait.step + 1);
+  if (mine.has_value()) {
+    text += " (" + comm::describe(*mine) + ")";
+  }
+  std::string missing;
+  for (int peer = 0; peer < size(); ++peer) {
+    const auto newest = comm::newest_record(boards_[peer]);
+    if (newest.sequence < sequence_) {
+      missing += "\nrank " + std::to_string(peer) + " has not entered it: ";
+      missing += newest.sequence == 0 ? std::string("it has called nothing yet")
+                                      : "its latest is #" + std::to_string(newest.sequence) + ", " +
+                                            comm::describe(newest);
+    }
+  }
+  text += missing.empty() ? "\nall ranks have entered it: look for one that is stopped or starved"
+                          : missing;
+  world_->raise(ErrorCode::timeout,
+                wait.rank < 0 ? -1 : members_[static_cast<std::size_t>(wait.rank)], text);
+}
+
+void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds) {
+  world_->raise(ErrorCode::timeout, members_[static_cast<std::size_t>(transfer.peer)],
+                std::string(transfer.send ? "send to rank " : "recv from rank ") +
+                    std::to_string(transfer.peer) + " on rank " + std::to_string(rank_) + ", tag " +
+                    std::to_string(transfer.tag) + ", " + format_bytes(transfer.bytes) + ": " +
+                    std::to_string(transfer.done) + " bytes done after " + seconds_text(seconds) +
+                    "\nthe other side must call the matching " + (transfer.send ? "recv" : "send") +
+                    " with the same tag");
+}
+
+// Ranks that wait for each other in different operations would wait for ever: compare what they do.
+void Core::look_around() {
+  for (int peer = 0; peer < size(); ++peer) {
+    const auto theirs = comm::read_record(boards_[peer], sequence_);
+    if (theirs.has_value() && theirs->signature != signature_) {
+      raise_disagreement(peer, *theirs);
+      return;
+    }
+  }
+  look_for_leaver(executor_.waiting().rank);
+}
+
+void Core::look_for_leaver(int peer) {
+  if (peer < 0 || peer == rank_ || !world_->has_left(members_[static_cast<std::size_t>(peer)])) {
+    left_seen_ = 0;
+    return;
+  }
+  if (++left_seen_ < 2) {
+    return;  // its last messages may have come since the last look
+  }
+  world_->raise(ErrorCode::peer_lost, members_[static_cast<std::size_t>(peer)],
+                "rank " + std::to_string(peer) +
+                    " has left: it destroyed its communicator while rank " + std::to_string(rank_) +
+                    " waits for it\nall ranks must make the same calls before they leave");
+}
+
+}  // namespace unisono::detail

@@ -1,0 +1,121 @@
+// group(): several operations started as one. Small all_reduces that follow each other with the
+// same dtype and op become one.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/core.h"
+
+namespace unisono::detail {
+namespace {
+
+// Longer ones gain nothing from one start less, and would pay two copies.
+constexpr std::size_t kFuseBytes = 32768;
+
+std::size_t bytes_of(const Call& call) {
+  return call.count * size_of(call.dtype);
+}
+
+bool can_fuse(const RequestState& request) {
+  return request.prepared != nullptr && request.prepared->collective == Collective::all_reduce &&
+         request.call.count != 0 && request.call.reduction.op != ReduceOp::user &&
+         bytes_of(request.call) <= kFuseBytes;
+}
+
+bool fuses_with(const RequestState& a, const RequestState& b) {
+  return can_fuse(a) && can_fuse(b) && a.call.dtype == b.call.dtype &&
+         a.call.reduction.op == b.call.reduction.op &&
+         a.call.reduction.factor == b.call.reduction.factor &&
+         a.prepared->algorithm == b.prepared->algorithm;
+}
+
+// One all_reduce over the packed vectors of several.
+struct Fused {
+  std::vector<RequestState*> parts;
+  std::vector<std::byte> packed;
+
+  Call pack() {
+    std::size_t bytes = 0;
+    for (const RequestState* part : parts) {
+      bytes += bytes_of(part->call);
+    }
+    packed.resize(bytes);
+    std::byte* to = packed.data();
+    for (const RequestState* part : parts) {
+      std::memcpy(to, part->call.in, bytes_of(part->call));
+      to += bytes_of(part->call);
+    }
+    Call call = parts.front()->call;
+    call.in = packed.data();
+    call.out = packed.data();
+    call.count = bytes / size_of(call.dtype);
+    return call;
+  }
+  void unpack() const {
+    const std::byte* from = packed.data();
+    for (const RequestState* part : parts) {
+      std::memcpy(part->call.out, from, bytes_of(part->call));
+      from += bytes_of(part->call);
+    }
+  }
+};
+
+}  // namespace
+
+void Core::group(const std::function<void()>& body) {
+  check_usable();
+  if (grouping_) {
+    body();  // a group in a group is part of it
+    return;
+  }
+  grouping_ = true;
+  try {
+    body();
+  } catch (...) {
+    grouping_ = false;
+    grouped_.clear();
+    throw;
+  }
+  grouping_ = false;
+  const auto requests = std::exchange(grouped_, {});
+
+  std::vector<std::unique_ptr<Fused>> fused;
+  std::vector<std::shared_ptr<RequestState>> started;
+  for (std::size_t i = 0; i < requests.size();) {
+    std::size_t end = i + 1;
+    while (end < requests.size() && fuses_with(*requests[i], *requests[end])) {
+      ++end;
+    }
+    if (end - i == 1) {
+      started.push_back(enqueue(requests[i++]));
+      continue;
+    }
+    auto& pack = fused.emplace_back(std::make_unique<Fused>());
+    for (; i < end; ++i) {
+      pack->parts.push_back(requests[i].get());
+    }
+    started.push_back(run_async(pack->pack()));
+  }
+  std::unique_ptr<Error> failure;
+  for (const auto& request : started) {
+    try {
+      request->waited = false;
+      wait(*request, -1);
+    } catch (const Error& error) {
+      if (failure == nullptr) {
+        failure = std::make_unique<Error>(error);
+      }
+    }
+  }
+  if (failure != nullptr) {
+    throw Error(*failure);
+  }
+  for (const auto& pack : fused) {
+    pack->unpack();
+    for (RequestState* part : pack->parts) {
+      part->done.store(true, std::memory_order_release);
+    }
+  }
+}
+
+}  // namespace unisono::detail

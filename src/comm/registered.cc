@@ -1,0 +1,127 @@
+// Registered memory: allocated on a memfd, or adopted, which moves ordinary pages onto one at the
+// same address.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "comm/core.h"
+
+namespace unisono::detail {
+namespace {
+
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  const std::size_t page = page_bytes();
+  return (bytes + page - 1) / page * page;
+}
+
+[[noreturn]] void fail(const char* what, std::size_t bytes) {
+  throw Error(ErrorCode::resource, std::string(what) + " of " + std::to_string(bytes) +
+                                       " bytes failed: " + std::strerror(errno) +
+                                       "\ncheck the limits on memory (ulimit -v, cgroup)");
+}
+
+// Ordinary memory again, with the same contents at the same address.
+void give_back(std::byte* base, std::size_t bytes) noexcept {
+  void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) {
+    return;  // it stays shared memory, which works as well
+  }
+  std::memcpy(copy, base, bytes);
+  if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base) == MAP_FAILED) {
+    munmap(copy, bytes);
+  }
+}
+
+}  // namespace
+
+RegionState::~RegionState() {
+  if (number != 0) {
+    world->regions().remove(number);
+  }
+  if (!world->same_process() || base == nullptr) {
+    return;
+  }
+  if (adopted) {
+    give_back(base, bytes);
+  } else {
+    munmap(base, bytes);
+  }
+}
+
+std::unique_ptr<RegionState> Core::allocate(std::size_t bytes) {
+  check_usable();
+  auto region = std::make_unique<RegionState>();
+  region->world = world_;
+  region->usable = bytes;
+  if (bytes == 0) {
+    return region;
+  }
+  const std::size_t size = whole_pages(bytes);
+  if (size < bytes) {
+    errno = ENOMEM;
+    fail("an allocation", bytes);
+  }
+  const shm::Descriptor memory = shm::create_memory("unisono-region", size);
+  void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (base == MAP_FAILED) {
+    fail("an allocation", bytes);
+  }
+  region->base = static_cast<std::byte*>(base);
+  region->bytes = size;
+  region->number = world_->regions().add(region->base, size, memory.get());
+  return region;
+}
+
+std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
+  check_usable();
+  auto region = std::make_unique<RegionState>();
+  region->world = world_;
+  region->adopted = true;
+  const std::size_t page = page_bytes();
+  const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::uintptr_t begin = (first + page - 1) / page * page;
+  const std::uintptr_t end = (first + memory.size()) / page * page;
+  if (memory.data() == nullptr && !memory.empty()) {
+    throw Error(ErrorCode::usage, "register_buffer: the buffer is null\npass memory that is mapped",
+                {.rank = rank_});
+  }
+  if (end <= begin) {
+    return region;  // not one whole page: its bytes go through slots
+  }
+  auto* base = reinterpret_cast<std::byte*>(begin);
+  const std::size_t size = end - begin;
+  if (world_->regions().holding(base, 1) != nullptr ||
+      world_->regions().holding(base + size - 1, 1) != nullptr) {
+    throw Error(ErrorCode::usage,
+                "register_buffer: the memory is registered already\nkeep the first Region",
+                {.rank = rank_});
+  }
+  const shm::Descriptor shared = shm::create_memory("unisono-region", size);
+  // write() and not a mapping: a bad address is an error here, not a crash.
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t wrote = pwrite(shared.get(), base + done, size - done, static_cast<off_t>(done));
+    if (wrote <= 0) {
+      throw Error(ErrorCode::usage,
+                  std::string("register_buffer: the memory cannot be read: ") +
+                      std::strerror(errno) + "\npass memory that is mapped",
+                  {.rank = rank_});
+    }
+    done += static_cast<std::size_t>(wrote);
+  }
+  if (mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, shared.get(), 0) ==
+      MAP_FAILED) {
+    fail("adopting memory", size);
+  }
+  region->base = base;
+  region->bytes = size;
+  region->number = world_->regions().add(base, size, shared.get());
+  return region;
+}
+
+}  // namespace unisono::detail

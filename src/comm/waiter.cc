@@ -1,0 +1,60 @@
+#include "comm/waiter.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace unisono::comm {
+namespace {
+
+constexpr auto kCheckEvery = std::chrono::milliseconds(2);
+
+}  // namespace
+
+Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
+                              const std::function<void()>& check) {
+  if (world_.aborted()) {
+    return Verdict::aborted;
+  }
+  if (yields_ < kYields) {
+    ++yields_;
+    sched_yield();
+    return Verdict::look_again;
+  }
+  const auto now = Clock::now();
+  if (!timing_) {
+    timing_ = true;
+    since_ = now;
+    checked_ = now;
+  }
+  if (now - checked_ >= kCheckEvery) {
+    checked_ = now;
+    world_.look_for_deaths();
+    check();
+    if (world_.aborted()) {
+      return Verdict::aborted;
+    }
+  }
+  std::int64_t left_us = world_.bells().longest_sleep_us();
+  if (timeout_ms_ > 0) {
+    const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(now - since_);
+    left_us = std::min<std::int64_t>(left_us, std::int64_t{timeout_ms_} * 1000 - waited.count());
+    if (left_us <= 0) {
+      return Verdict::timed_out;
+    }
+  }
+  const int me = world_.rank();
+  const std::uint32_t seen = world_.bells().prepare(me);
+  if (look() || world_.aborted()) {
+    world_.bells().cancel(me);
+    return Verdict::look_again;
+  }
+  world_.bells().sleep(me, seen, static_cast<int>(left_us));
+  return Verdict::look_again;
+}
+
+double Waiter::waited_s() const {
+  return timing_ ? std::chrono::duration<double>(Clock::now() - since_).count() : 0.0;
+}
+
+}  // namespace unisono::comm

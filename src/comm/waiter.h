@@ -1,0 +1,60 @@
+// How a rank waits: spin for a bounded time, then give way, then sleep; and look around while it
+// waits.
+//
+// The spin budget is zero when ranks outnumber the CPUs: then the peer that we wait for may need
+// this very core.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "comm/world.h"
+
+namespace unisono::comm {
+
+class Waiter {
+ public:
+  // timeout_ms 0: none.
+  Waiter(World& world, int timeout_ms) noexcept
+      : world_(world), timeout_ms_(timeout_ms), spins_(world.crowded() ? 0 : kSpins) {}
+
+  // Something happened: start over.
+  void reset() noexcept {
+    spent_ = 0;
+    yields_ = 0;
+  }
+  // True: look again at once. False: the budget is spent, call pause().
+  bool spin() noexcept {
+    if (spent_ >= spins_) {
+      return false;
+    }
+    ++spent_;
+    __builtin_ia32_pause();
+    return true;
+  }
+
+  enum class Verdict : std::uint8_t { look_again, aborted, timed_out };
+  // Gives way or sleeps; `look` is asked once more between the announcement of the sleep and the
+  // sleep itself (true: something happened). `check` is called now and then for what only shows
+  // after a while: deaths, mismatches.
+  Verdict pause(const std::function<bool()>& look, const std::function<void()>& check);
+
+  double waited_s() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kSpins = 3000;
+  static constexpr int kYields = 200;
+
+  World& world_;
+  int timeout_ms_;
+  int spins_;
+  int spent_ = 0;
+  int yields_ = 0;
+  bool timing_ = false;
+  Clock::time_point since_;
+  Clock::time_point checked_;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,243 @@
+#include "comm/world.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kGuardBytes = 4096;
+
+// What travels with the descriptor of a region or of a group's segment.
+struct Note {
+  enum class Kind : std::uint32_t { region = 1, group = 2 };
+  Kind kind = Kind::region;
+  std::uint32_t number = 0;
+  std::uint64_t bytes = 0;
+};
+
+std::span<const std::byte> bytes_of(const Note& note) {
+  return std::as_bytes(std::span(&note, 1));
+}
+
+// Ranks of one process use one mapping: the first of them makes it and the others share its
+// ownership.
+struct Offer {
+  std::int32_t pid = 0;
+  std::uint32_t unused = 0;
+  const std::shared_ptr<shm::Mapping>* mapping = nullptr;
+};
+
+}  // namespace
+
+std::shared_ptr<World> World::connect(const ConnectOptions& options) {
+  const ConnectOptions complete = resolve(options);
+  return std::make_shared<World>(complete, LocalWorld::join(complete));
+}
+
+World::World(const ConnectOptions& options, std::unique_ptr<LocalWorld> local)
+    : options_(options), local_(std::move(local)), size_(local_->size()), pid_(getpid()) {
+  host_.rank = local_->rank();
+  exchange_memory();
+  const shm::WorldLayout layout(size_);
+  std::byte* world = memory_->data();
+  record_ = reinterpret_cast<shm::AbortRecord*>(world);
+  bells_ = std::make_unique<shm::Bells>(world, size_);
+  pool_ = std::make_unique<shm::Pool>(world + layout.pools +
+                                      static_cast<std::size_t>(rank()) * shm::kPoolBytes);
+  regions_ = std::make_unique<shm::Regions>(
+      rank(),
+      [this](std::uint32_t number, std::size_t bytes, int fd) {
+        return announce(number, bytes, fd);
+      },
+      [this] { drain_announcements(); });
+  host_.world = world;
+  host_.bells = bells_.get();
+  host_.pool = pool_.get();
+  host_.regions = regions_.get();
+  for (int peer = 0; peer < size_; ++peer) {
+    host_.pools.push_back(world + layout.pools + static_cast<std::size_t>(peer) * shm::kPoolBytes);
+    host_.same_process.push_back(local_->peer(peer).same_process);
+  }
+  find_crowding();
+  guard_against_fork();
+  local_->all_gather({});  // nobody sends before everybody can be woken
+}
+
+World::~World() {
+  if (same_process()) {
+    bells_->bell(rank()).left.store(1, std::memory_order_release);
+    bells_->ring_all();
+  }
+  munmap(const_cast<char*>(fork_guard_), kGuardBytes);
+}
+
+void World::guard_against_fork() {
+  void* page =
+      mmap(nullptr, kGuardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED || madvise(page, kGuardBytes, MADV_WIPEONFORK) != 0) {
+    throw Error(ErrorCode::resource, "no page for the fork guard\ncheck the limit on memory");
+  }
+  fork_guard_ = static_cast<char*>(page);
+  *fork_guard_ = 1;
+}
+
+void World::exchange_memory() {
+  const std::size_t bytes = shm::WorldLayout(size_).bytes;
+  shm::Descriptor created;
+  if (rank() == 0) {
+    created = shm::create_memory("unisono-world", bytes);
+  }
+  const shm::Descriptor memory(local_->broadcast_fd(created.get()));
+  int first = 0;
+  while (!local_->peer(first).same_process) {
+    ++first;
+  }
+  Offer offer{.pid = pid_};
+  if (first == rank()) {
+    memory_ = std::make_shared<shm::Mapping>(memory.get(), bytes);
+    offer.mapping = &memory_;
+  }
+  const auto offers = local_->all_gather(std::as_bytes(std::span(&offer, 1)));
+  if (first != rank()) {
+    std::memcpy(&offer, offers[static_cast<std::size_t>(first)].data(), sizeof(offer));
+    memory_ = *offer.mapping;
+  }
+  local_->all_gather({});  // the first one's pointer stays good until all have copied it
+}
+
+void World::find_crowding() {
+  std::set<int> cpus;
+  for (int peer = 0; peer < size_; ++peer) {
+    cpus.insert(local_->peer(peer).cpus.begin(), local_->peer(peer).cpus.end());
+  }
+  crowded_ = static_cast<std::size_t>(size_) > cpus.size();
+}
+
+std::byte* World::first_group() const noexcept {
+  return memory_->data() + shm::WorldLayout(size_).group;
+}
+
+bool World::announce(std::uint32_t number, std::size_t bytes, int fd) noexcept {
+  const std::lock_guard lock(local_use_);
+  const Note note{.kind = Note::Kind::region, .number = number, .bytes = bytes};
+  try {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (!host_.same_process[static_cast<std::size_t>(peer)] &&
+          !local_->send_fd(peer, bytes_of(note), fd)) {
+        return false;
+      }
+    }
+  } catch (const Error&) {
+    return false;  // a dead peer: the next operation says so
+  }
+  return true;
+}
+
+void World::drain_announcements() {
+  const std::lock_guard lock(local_use_);
+  while (auto received = local_->receive_fd()) {
+    const shm::Descriptor memory(received->fd);
+    Note note;
+    if (received->note.size() != sizeof(note)) {
+      continue;
+    }
+    std::memcpy(&note, received->note.data(), sizeof(note));
+    if (note.kind == Note::Kind::group) {
+      segments_[{received->from, note.number}] =
+          std::make_shared<shm::Mapping>(memory.get(), note.bytes);
+    } else if (memory.get() >= 0) {
+      regions_->learn(received->from, note.number, note.bytes, memory.get());
+    } else {
+      regions_->forget(received->from, note.number);
+    }
+  }
+}
+
+World::SegmentOffer World::offer_segment(std::span<const int> members, std::size_t bytes,
+                                         std::shared_ptr<shm::Mapping>& mapping) {
+  const shm::Descriptor memory = shm::create_memory("unisono-group", bytes);
+  mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
+  const std::lock_guard lock(local_use_);
+  const Note note{.kind = Note::Kind::group, .number = next_segment_++, .bytes = bytes};
+  for (const int member : members) {
+    if (!host_.same_process[static_cast<std::size_t>(member)] &&
+        !local_->send_fd(member, bytes_of(note), memory.get())) {
+      throw Error(ErrorCode::resource, "rank " + std::to_string(member) +
+                                           " does not read its announcements"
+                                           "\nsplit fewer groups at once");
+    }
+  }
+  return {.number = note.number, .mapping = &mapping};
+}
+
+std::shared_ptr<shm::Mapping> World::take_segment(int offerer, const SegmentOffer& offer) {
+  if (host_.same_process[static_cast<std::size_t>(offerer)]) {
+    return *offer.mapping;
+  }
+  drain_announcements();
+  const std::lock_guard lock(local_use_);
+  const auto found = segments_.find({offerer, offer.number});
+  if (found == segments_.end()) {
+    throw Error(ErrorCode::internal,
+                "the segment of a new group did not come from rank " + std::to_string(offerer));
+  }
+  auto mapping = std::move(found->second);
+  segments_.erase(found);
+  return mapping;
+}
+
+void World::raise(ErrorCode code, int culprit, const std::string& text) noexcept {
+  std::uint32_t none = 0;
+  if (!record_->state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) {
+    return;
+  }
+  record_->code = static_cast<std::uint32_t>(code);
+  record_->rank = culprit;
+  record_->reporter = rank();
+  const std::size_t length = std::min(text.size(), sizeof(record_->text) - 1);
+  std::memcpy(record_->text, text.data(), length);
+  record_->text[length] = '\0';
+  record_->state.store(2, std::memory_order_release);
+  bells_->ring_all();
+}
+
+void World::throw_abort(ErrorContext context) const {
+  // The writer may be between claiming the record and completing it; if it died there, say so.
+  for (int tries = 0; record_->state.load(std::memory_order_acquire) != 2; ++tries) {
+    if (tries > 2000) {
+      throw Error(ErrorCode::peer_lost,
+                  "a rank died while it reported an error\nstart the job again",
+                  std::move(context));
+    }
+    usleep(1000);
+  }
+  context.rank = rank();
+  context.peer = record_->rank;
+  throw Error(static_cast<ErrorCode>(record_->code), record_->text, std::move(context));
+}
+
+void World::look_for_deaths() noexcept {
+  const std::unique_lock lock(local_use_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return;
+  }
+  try {
+    if (const auto death = local_->find_death()) {
+      raise(ErrorCode::peer_lost, death->rank,
+            "rank " + std::to_string(death->rank) + " (pid " +
+                std::to_string(local_->peer(death->rank).pid) + ") is gone: " + death->how +
+                "\nlook at its last output; the other ranks cannot go on without it");
+    }
+  } catch (const std::exception& error) {
+    raise(ErrorCode::internal, -1, error.what());
+  }
+}
+
+}  // namespace unisono::comm

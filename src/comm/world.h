@@ -1,0 +1,91 @@
+// The world of one rank: its peers on this host, the shared memory that all its communicators use,
+// and the one abort word.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/local_world.h"
+#include "transport/shm/bells.h"
+#include "transport/shm/pool.h"
+#include "transport/shm/regions.h"
+#include "transport/shm/segment.h"
+#include "transport/shm/shm_transport.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+
+class World {
+ public:
+  static std::shared_ptr<World> connect(const ConnectOptions& options);
+  World(const ConnectOptions& options, std::unique_ptr<LocalWorld> local);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World();
+
+  int rank() const noexcept { return host_.rank; }
+  int size() const noexcept { return size_; }
+  const ConnectOptions& options() const noexcept { return options_; }
+  const shm::Host& host() const noexcept { return host_; }
+  shm::Bells& bells() noexcept { return *bells_; }
+  shm::Regions& regions() noexcept { return *regions_; }
+  std::byte* first_group() const noexcept;
+  // More ranks than CPUs that they may use: waiting must give way at once.
+  bool crowded() const noexcept { return crowded_; }
+  // The segment of a new group: one member offers it, the others take it. The offer must stay until
+  // all have taken it; who is in the same process shares the offered mapping.
+  struct SegmentOffer {
+    std::uint32_t number = 0;
+    std::uint32_t reserved = 0;
+    const std::shared_ptr<shm::Mapping>* mapping = nullptr;  // in the offerer's process
+  };
+  SegmentOffer offer_segment(std::span<const int> members, std::size_t bytes,
+                             std::shared_ptr<shm::Mapping>& mapping);
+  std::shared_ptr<shm::Mapping> take_segment(int offerer, const SegmentOffer& offer);
+
+  bool aborted() const noexcept { return record_->state.load(std::memory_order_acquire) != 0; }
+  // The first reason stays; everybody is woken.
+  void raise(ErrorCode code, int culprit, const std::string& text) noexcept;
+  // REQUIRES: aborted().
+  [[noreturn]] void throw_abort(ErrorContext context) const;
+  // Looks for dead peers; raises peer_lost. Cheap, but a system call.
+  void look_for_deaths() noexcept;
+  // Whether a rank has destroyed its world in good order: it sends nothing any more.
+  bool has_left(int rank) noexcept {
+    return bells_->bell(rank).left.load(std::memory_order_acquire) != 0;
+  }
+  // False in the child of a fork. One load: the page is wiped by the fork.
+  bool same_process() const noexcept { return *fork_guard_ != 0; }
+
+ private:
+  void exchange_memory();
+  void find_crowding();
+  void guard_against_fork();
+  bool announce(std::uint32_t number, std::size_t bytes, int fd) noexcept;
+  void drain_announcements();
+
+  ConnectOptions options_;
+  std::unique_ptr<LocalWorld> local_;
+  int size_;
+  int pid_;
+  bool crowded_ = false;
+  volatile char* fork_guard_ = nullptr;
+  std::mutex local_use_;  // guards local_ after the set-up: communicators of several threads look
+                          // for deaths
+  std::uint32_t next_segment_ = 1;
+  std::map<std::pair<int, std::uint32_t>, std::shared_ptr<shm::Mapping>>
+      segments_;  // not yet taken
+  std::shared_ptr<shm::Mapping> memory_;
+  shm::AbortRecord* record_ = nullptr;
+  std::unique_ptr<shm::Bells> bells_;
+  std::unique_ptr<shm::Pool> pool_;
+  std::unique_ptr<shm::Regions> regions_;
+  shm::Host host_;
+};
+
+}  // namespace unisono::comm

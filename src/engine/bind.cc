@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <map>
+
+#include "engine/bound_program.h"
+
+namespace unisono::engine {
+namespace {
+
+// Messages without bytes are not sent: number the others anew, in the order of their lane. Outgoing
+// lanes have odd keys.
+class Turns {
+ public:
+  void note(const Operand& operand, bool outgoing) {
+    ordinals_[key(operand, outgoing)].push_back(operand.ordinal);
+  }
+  void sort() {
+    for (auto& [lane, ordinals] : ordinals_) {
+      std::sort(ordinals.begin(), ordinals.end());
+    }
+  }
+  std::uint32_t turn(const Operand& operand, bool outgoing) const {
+    const auto& ordinals = ordinals_.at(key(operand, outgoing));
+    return static_cast<std::uint32_t>(
+        std::lower_bound(ordinals.begin(), ordinals.end(), operand.ordinal) - ordinals.begin());
+  }
+
+ private:
+  static int key(const Operand& operand, bool outgoing) {
+    return 2 * operand.lane + (outgoing ? 1 : 0);
+  }
+  std::map<int, std::vector<int>> ordinals_;
+};
+
+std::size_t align_up(std::size_t bytes) {
+  return (bytes + 63) & ~std::size_t{63};
+}
+
+}  // namespace
+
+BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, std::size_t element,
+                  Extent extent) {
+  BoundProgram bound{.element = element};
+
+  std::vector<std::size_t> scratch(program.scratch.size());
+  bool previous = false;
+  for (std::size_t chunk = 0; chunk < scratch.size(); ++chunk) {
+    if (program.scratch[chunk]) {
+      if (!previous) {
+        bound.scratch_bytes = align_up(bound.scratch_bytes);
+      }
+      scratch[chunk] = bound.scratch_bytes;
+      bound.scratch_bytes += places[chunk].bytes;  // neighbours stay neighbours
+    }
+    previous = program.scratch[chunk];
+  }
+
+  std::vector<std::size_t> bytes;
+  Turns turns;
+  for (const Pass& pass : program.passes) {
+    std::size_t sum = 0;
+    for (int i = 0; i < pass.chunks; ++i) {
+      sum += places[static_cast<std::size_t>(pass.chunk + i)].bytes;
+    }
+    bytes.push_back(sum);
+    for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
+      if (sum != 0 && operand.place == Place::lane) {
+        turns.note(operand, pass.send);
+      }
+    }
+  }
+  turns.sort();
+
+  const auto bind_operands = [&](const Pass& pass, const std::vector<Operand>& operands,
+                                 std::size_t size) {
+    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    for (const Operand& operand : operands) {
+      BoundOperand result{.place = operand.place, .lane = operand.lane};
+      switch (operand.place) {
+        case Place::input:
+          result.offset = places[chunk].input;
+          break;
+        case Place::output:
+          result.offset = places[chunk].output;
+          break;
+        case Place::scratch:
+          result.offset = scratch[chunk];
+          break;
+        case Place::lane:
+          result.turn = size == 0 ? 0 : turns.turn(operand, pass.send);
+          break;
+      }
+      bound.operands.push_back(result);
+    }
+    return static_cast<std::uint32_t>(bound.operands.size());
+  };
+  for (std::size_t i = 0; i < program.passes.size(); ++i) {
+    const Pass& pass = program.passes[i];
+    BoundPass result{.bytes = bytes[i],
+                     .send = pass.send,
+                     .transient = pass.transient,
+                     .step = static_cast<std::uint32_t>(pass.step)};
+    result.sources = static_cast<std::uint32_t>(bound.operands.size());
+    result.targets = result.sources_end = bind_operands(pass, pass.sources, bytes[i]);
+    result.targets_end = bind_operands(pass, pass.targets, bytes[i]);
+    result.waits = static_cast<std::uint32_t>(bound.waits.size());
+    bound.waits.insert(bound.waits.end(), pass.waits.begin(), pass.waits.end());
+    result.waits_end = static_cast<std::uint32_t>(bound.waits.size());
+    result.forwards = static_cast<std::uint32_t>(bound.forwards.size());
+    for (const int forward : pass.forwards) {
+      bound.forwards.push_back(static_cast<std::uint32_t>(forward));
+    }
+    result.forwards_end = static_cast<std::uint32_t>(bound.forwards.size());
+    const bool to_output = !pass.send && pass.targets[0].place == Place::output;
+    if (to_output && extent.output >= kStreamingBytes) {
+      result.store = kernels::Store::streaming;
+    }
+    bound.passes.push_back(result);
+  }
+  return bound;
+}
+
+}  // namespace unisono::engine

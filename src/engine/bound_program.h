@@ -1,0 +1,50 @@
+// A program with sizes: flat arrays that the executor walks, with byte offsets in place of chunks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/layout.h"
+#include "engine/program.h"
+#include "kernels/kernels.h"
+
+namespace unisono::engine {
+
+struct BoundOperand {
+  Place place = Place::input;
+  int lane = 0;
+  std::uint32_t turn = 0;  // which message of the lane, of those that have bytes
+  std::size_t offset = 0;  // of own buffers
+};
+
+struct BoundPass {
+  std::size_t bytes = 0;
+  bool send = false;
+  bool transient = false;
+  kernels::Store store = kernels::Store::cached;
+  std::uint32_t step = 0;
+  // Ranges in the arrays of BoundProgram.
+  std::uint32_t sources = 0, sources_end = 0;
+  std::uint32_t targets = 0, targets_end = 0;
+  std::uint32_t waits = 0, waits_end = 0;
+  std::uint32_t forwards = 0, forwards_end = 0;
+};
+
+struct BoundProgram {
+  std::vector<BoundPass> passes = {};
+  std::vector<BoundOperand> operands = {};
+  std::vector<Dependency> waits = {};
+  std::vector<std::uint32_t> forwards = {};
+  std::size_t scratch_bytes = 0;
+  std::size_t element = 1;
+};
+
+// Outputs of at least this much bypass the cache.
+inline constexpr std::size_t kStreamingBytes = std::size_t{16} << 20;
+
+BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, std::size_t element,
+                  Extent extent);
+
+}  // namespace unisono::engine

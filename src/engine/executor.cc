@@ -1,0 +1,300 @@
+#include "engine/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace unisono::engine {
+namespace {
+
+// Shorter pieces of registered memory are copied: waiting for the reader to be done costs more than
+// the copy.
+constexpr std::size_t kShareBytes = 4096;
+
+}  // namespace
+
+Executor::Executor(transport::Transport& transport)
+    : transport_(transport),
+      ranks_(transport.ranks()),
+      inline_bytes_(transport.limits().inline_bytes),
+      slot_bytes_(transport.limits().slot_bytes),
+      in_(2 * static_cast<std::size_t>(ranks_)),
+      out_turn_(static_cast<std::size_t>(ranks_) + 1),
+      bounce_(slot_bytes_) {}
+
+void Executor::start(const Operation& operation) noexcept {
+  operation_ = operation;
+  const auto& passes = operation.program->passes;
+  states_.assign(passes.size(), {});  // allocates only when a larger program comes
+  active_.clear();
+  for (std::uint32_t i = 0; i < passes.size(); ++i) {
+    if (passes[i].bytes == 0) {
+      states_[i].finished = true;
+    } else {
+      active_.push_back(i);
+    }
+  }
+  for (Arriving& arriving : in_) {
+    arriving.turn = 0;
+    arriving.open = false;
+  }
+  std::fill(out_turn_.begin(), out_turn_.end(), 0);
+}
+
+Progress Executor::poll() noexcept {
+  bool advanced = false;
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < active_.size(); ++k) {
+    const std::uint32_t i = active_[k];
+    const BoundPass& pass = operation_.program->passes[i];
+    State& state = states_[i];
+    if (state.done < pass.bytes) {
+      const Progress progress =
+          pass.send ? advance_send(pass, state) : advance_compute(pass, state);
+      if (progress == Progress::failed) {
+        return progress;
+      }
+      advanced |= progress == Progress::advanced;
+    }
+    if (!settle(pass, state)) {
+      active_[kept++] = i;
+    }
+  }
+  active_.resize(kept);
+  if (kept == 0) {
+    return Progress::finished;
+  }
+  return advanced ? Progress::advanced : Progress::idle;
+}
+
+bool Executor::settle(const BoundPass& pass, State& state) noexcept {
+  if (state.done < pass.bytes) {
+    return false;
+  }
+  if (state.shared) {
+    const BoundOperand& lane = operation_.program->operands[pass.targets];
+    if (!transport_.drained(lane.lane, state.mark)) {
+      return false;
+    }
+  }
+  state.finished = true;
+  return true;
+}
+
+std::byte* Executor::own(const BoundOperand& operand) const noexcept {
+  switch (operand.place) {
+    case Place::input:
+      return const_cast<std::byte*>(operation_.input) + operand.offset;
+    case Place::output:
+      return operation_.output + operand.offset;
+    default:
+      return operation_.scratch + operand.offset;
+  }
+}
+
+std::size_t Executor::allowed(const BoundPass& pass) const noexcept {
+  std::size_t limit = pass.bytes;
+  for (std::uint32_t i = pass.waits; i < pass.waits_end; ++i) {
+    const Dependency& wait = operation_.program->waits[i];
+    const auto other = static_cast<std::size_t>(wait.pass);
+    const State& state = states_[other];
+    const bool shown = wait.drained && state.shared && !state.finished;
+    if (wait.whole || shown) {
+      if (!state.finished && (shown || state.done < operation_.program->passes[other].bytes)) {
+        return 0;
+      }
+    } else {
+      limit = std::min(limit, state.finished ? pass.bytes : state.done);
+    }
+  }
+  return limit;
+}
+
+Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
+  const BoundOperand& lane = operation_.program->operands[pass.targets];
+  std::uint32_t& turn = out_turn_[static_cast<std::size_t>(lane.lane)];
+  const std::size_t limit = allowed(pass);
+  if (turn != lane.turn || limit <= state.done) {
+    return Progress::idle;
+  }
+  const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
+  std::size_t bytes = limit - state.done;
+  if (bytes <= inline_bytes_) {
+    if (!transport_.send(lane.lane, data, bytes, operation_.signature)) {
+      return Progress::idle;
+    }
+  } else if (bytes >= kShareBytes && transport_.can_share(data, bytes)) {
+    if (!transport_.share(lane.lane, data, bytes, operation_.signature)) {
+      return Progress::idle;
+    }
+    state.shared = true;
+    state.mark = transport_.mark(lane.lane);
+  } else {
+    bytes = std::min(bytes, slot_bytes_);
+    std::byte* slot = transport_.reserve(lane.lane, bytes);
+    if (slot == nullptr) {
+      return Progress::idle;
+    }
+    kernels::copy(slot, data, bytes, kernels::Store::cached);
+    transport_.commit(lane.lane, bytes, operation_.signature);
+  }
+  state.done += bytes;
+  if (state.done == pass.bytes) {
+    ++turn;
+  }
+  return Progress::advanced;
+}
+
+// All sources must have something: `bytes` becomes what all of them have. False: nothing now, or a
+// fault.
+bool Executor::open_sources(const BoundPass& pass, const State& state,
+                            std::size_t& bytes) noexcept {
+  const BoundOperand* operands = operation_.program->operands.data();
+  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
+    const BoundOperand& source = operands[i];
+    const void*& address = sources_[i - pass.sources];
+    if (source.place != Place::lane) {
+      address = own(source) + state.done;
+      continue;
+    }
+    Arriving& arriving = in_[static_cast<std::size_t>(source.lane)];
+    if (arriving.turn != source.turn) {
+      return false;
+    }
+    if (!arriving.open) {
+      transport::Incoming message;
+      if (!transport_.peek(source.lane, message)) {
+        return false;
+      }
+      if (message.signature != operation_.signature || message.bytes > pass.bytes - state.done ||
+          message.bytes == 0) {
+        fault_ = {.from = rank_of(source.lane),
+                  .signature = message.signature,
+                  .bytes = message.bytes,
+                  .step = pass.step};
+        return false;
+      }
+      arriving.message = message;
+      arriving.open = true;
+    }
+    address = arriving.message.data;
+    bytes = std::min(bytes, arriving.message.bytes);
+  }
+  return true;
+}
+
+void Executor::close_sources(const BoundPass& pass, const State& state,
+                             std::size_t bytes) noexcept {
+  const BoundOperand* operands = operation_.program->operands.data();
+  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
+    if (operands[i].place != Place::lane) {
+      continue;
+    }
+    Arriving& arriving = in_[static_cast<std::size_t>(operands[i].lane)];
+    arriving.message.data += bytes;
+    arriving.message.bytes -= bytes;
+    if (arriving.message.bytes == 0) {
+      arriving.open = false;
+      transport_.release(operands[i].lane);
+    }
+    if (state.done == pass.bytes) {
+      ++arriving.turn;
+    }
+  }
+}
+
+void Executor::combine(const BoundPass& pass, std::size_t bytes, int targets) noexcept {
+  const auto sources = static_cast<int>(pass.sources_end - pass.sources);
+  const Reducer& reducer = operation_.reducer;
+  if (sources == 1) {
+    for (int i = 0; i < targets; ++i) {
+      if (targets_[i] != sources_[0]) {
+        kernels::copy(targets_[i], sources_[0], bytes, pass.store);
+      }
+    }
+  } else if (reducer.user == nullptr) {
+    reducer.kernel(targets_, targets, sources_, sources, bytes / operation_.program->element,
+                   pass.store);
+  } else {
+    // In a bounce buffer, because a target may be one of the later sources.
+    std::memcpy(bounce_.data(), sources_[0], bytes);
+    for (int i = 1; i < sources; ++i) {
+      reducer.user(bounce_.data(), sources_[i], bytes / operation_.program->element,
+                   reducer.context);
+    }
+    for (int i = 0; i < targets; ++i) {
+      std::memcpy(targets_[i], bounce_.data(), bytes);
+    }
+  }
+  if (pass.store == kernels::Store::streaming) {
+    kernels::fence_streaming();
+  }
+}
+
+Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept {
+  const std::size_t limit = allowed(pass);
+  if (limit <= state.done) {
+    return Progress::idle;
+  }
+  std::size_t bytes = std::min(limit - state.done, slot_bytes_);
+  fault_.from = -1;
+  if (!open_sources(pass, state, bytes)) {
+    return fault_.from < 0 ? Progress::idle : Progress::failed;
+  }
+  const BoundProgram& program = *operation_.program;
+  // Sends that are at the same place may take the segment along.
+  int targets = 0;
+  bool all_took = true;
+  for (std::uint32_t k = pass.forwards; k < pass.forwards_end; ++k) {
+    const std::uint32_t i = program.forwards[k];
+    const BoundOperand& lane = program.operands[program.passes[i].targets];
+    const bool level = states_[i].done == state.done &&
+                       out_turn_[static_cast<std::size_t>(lane.lane)] == lane.turn;
+    std::byte* room = level ? transport_.reserve(lane.lane, bytes) : nullptr;
+    if (room == nullptr || targets == kernels::kMaxSources) {
+      all_took = false;
+      continue;
+    }
+    took_[targets] = i;
+    targets_[targets++] = room;
+  }
+  const int forwarded = targets;
+  if (!pass.transient || !all_took) {
+    for (std::uint32_t i = pass.targets; i < pass.targets_end; ++i) {
+      targets_[targets++] = own(program.operands[i]) + state.done;
+    }
+  }
+  combine(pass, bytes, targets);
+  for (int k = 0; k < forwarded; ++k) {
+    const BoundPass& forward = program.passes[took_[k]];
+    const BoundOperand& lane = program.operands[forward.targets];
+    transport_.commit(lane.lane, bytes, operation_.signature);
+    states_[took_[k]].done += bytes;
+    if (states_[took_[k]].done == forward.bytes) {
+      ++out_turn_[static_cast<std::size_t>(lane.lane)];
+    }
+  }
+  state.done += bytes;
+  close_sources(pass, state, bytes);
+  return Progress::advanced;
+}
+
+Executor::Wait Executor::waiting() const noexcept {
+  const BoundProgram& program = *operation_.program;
+  for (const std::uint32_t i : active_) {
+    const BoundPass& pass = program.passes[i];
+    const std::uint32_t first = pass.send ? pass.targets : pass.sources;
+    const std::uint32_t last = pass.send ? pass.targets_end : pass.sources_end;
+    for (std::uint32_t k = first; k < last; ++k) {
+      const BoundOperand& operand = program.operands[k];
+      if (operand.place != Place::lane || (pass.send && operand.lane == ranks_)) {
+        continue;
+      }
+      if (pass.send || !in_[static_cast<std::size_t>(operand.lane)].open) {
+        return {.rank = rank_of(operand.lane), .step = pass.step};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace unisono::engine

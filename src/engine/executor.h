@@ -1,0 +1,99 @@
+// Runs bound programs of one group on its transport, one at a time: a state machine that never
+// blocks.
+//
+// Every pass that may go on goes on by one segment per poll(): when its sources have come, its turn
+// in its lanes is there, and the passes that it depends on are ahead of it. So all lanes move at
+// once, and the only order is that of the data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/bound_program.h"
+#include "transport/transport.h"
+
+namespace unisono::engine {
+
+enum class Progress : std::uint8_t { idle, advanced, finished, failed };
+
+// Combines by a kernel, or by a function of the user's.
+struct Reducer {
+  kernels::ReduceFunction kernel = nullptr;
+  void (*user)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
+  void* context = nullptr;
+};
+
+struct Operation {
+  const BoundProgram* program = nullptr;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::byte* scratch = nullptr;
+  Reducer reducer;
+  std::uint64_t signature = 0;
+};
+
+// Why poll() failed: the message that came does not belong to this operation.
+struct Fault {
+  int from = -1;  // rank of the group
+  std::uint64_t signature = 0;
+  std::size_t bytes = 0;  // of a message with our signature that is too long
+  std::uint32_t step = 0;
+};
+
+class Executor {
+ public:
+  explicit Executor(transport::Transport& transport);
+
+  // REQUIRES: the previous operation has finished or failed.
+  void start(const Operation& operation) noexcept;
+  Progress poll() noexcept;
+  const Fault& fault() const noexcept { return fault_; }
+
+  // For messages: whom the operation waits for, at which step. -1: nobody in particular.
+  struct Wait {
+    int rank = -1;
+    std::uint32_t step = 0;
+  };
+  Wait waiting() const noexcept;
+
+ private:
+  struct State {
+    std::size_t done = 0;
+    transport::Mark mark = 0;
+    bool shared = false;    // its readers look at our memory
+    bool finished = false;  // and they are done
+  };
+  struct Arriving {
+    transport::Incoming message;
+    std::uint32_t turn = 0;
+    bool open = false;
+  };
+
+  std::size_t allowed(const BoundPass& pass) const noexcept;
+  Progress advance_send(const BoundPass& pass, State& state) noexcept;
+  Progress advance_compute(const BoundPass& pass, State& state) noexcept;
+  bool open_sources(const BoundPass& pass, const State& state, std::size_t& bytes) noexcept;
+  void close_sources(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
+  void combine(const BoundPass& pass, std::size_t bytes, int targets) noexcept;
+  bool settle(const BoundPass& pass, State& state) noexcept;
+  std::byte* own(const BoundOperand& operand) const noexcept;
+  int rank_of(int lane) const noexcept { return lane < ranks_ ? lane : lane - ranks_; }
+
+  transport::Transport& transport_;
+  int ranks_;
+  std::size_t inline_bytes_;
+  std::size_t slot_bytes_;
+  Operation operation_;
+  std::vector<State> states_;
+  std::vector<std::uint32_t> active_;
+  std::vector<Arriving> in_;
+  std::vector<std::uint32_t> out_turn_;
+  std::vector<std::byte> bounce_;  // one segment, for user-defined operations
+  const void* sources_[kernels::kMaxSources] = {};
+  void* targets_[kernels::kMaxSources + 1] = {};
+  std::uint32_t took_[kernels::kMaxSources] = {};  // the sends that go with the targets
+  Fault fault_;
+};
+
+}  // namespace unisono::engine

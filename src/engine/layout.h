@@ -1,0 +1,43 @@
+// Where the chunks of a call lie in its buffers: the step from a schedule, which knows no sizes, to
+// bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace unisono::engine {
+
+// Byte offsets of one chunk on one rank; those that the rank does not have are 0.
+struct ChunkPlace {
+  std::size_t input = 0;
+  std::size_t output = 0;
+  std::size_t bytes = 0;
+};
+
+// Sizes in elements. `counts` and `displs` are per rank; empty displs: packed in rank order.
+//   scatter_v, gather_v, all_gather_v, reduce_scatter_v   counts, displs: the parts of the whole
+//   vector all_to_all_v   counts, displs: what this rank sends to each; recv_*: what it gets from
+//   each
+struct Sizes {
+  std::size_t element = 1;  // bytes
+  std::size_t count = 0;    // as in Call
+  std::span<const std::size_t> counts = {};
+  std::span<const std::size_t> displs = {};
+  std::span<const std::size_t> recv_counts = {};
+  std::span<const std::size_t> recv_displs = {};
+};
+
+// [chunk] for one rank. In all_to_all_v only the rank's own rows and columns have sizes.
+std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes& sizes);
+
+// Bytes of a rank's input and output buffer from its start to its last used byte. 0: it has none.
+struct Extent {
+  std::size_t input = 0;
+  std::size_t output = 0;
+};
+Extent extent_of(const Schedule& schedule, int rank, std::span<const ChunkPlace> places);
+
+}  // namespace unisono::engine

@@ -1,0 +1,346 @@
+// From a schedule to one rank's program: list the rank's own passes in order, merge them (*n-ary
+// reduce*, *elide*), find their true dependencies, and say which sends may ride along with a
+// compute pass (*fuse*).
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+#include "engine/cells.h"
+#include "engine/messages.h"
+#include "engine/program.h"
+#include "kernels/kernels.h"
+
+namespace unisono::engine {
+namespace {
+
+Place place_of(Buffer buffer) {
+  return buffer == Buffer::output ? Place::output : Place::scratch;
+}
+
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, int rank, const LowerOptions& options)
+      : schedule_(schedule), options_(options), plan_(plan_messages(schedule, options)) {
+    program_.collective = schedule.collective;
+    program_.rank = rank;
+    program_.ranks = schedule.ranks;
+    program_.chunks = schedule.chunks;
+    program_.scratch.resize(static_cast<std::size_t>(schedule.chunks));
+  }
+
+  Program run() {
+    list_passes();
+    fill_own_outputs();
+    merge();
+    find_dependencies();
+    find_forwards();
+    return std::move(program_);
+  }
+
+ private:
+  void list_passes();
+  void list_local(const Local& local);
+  void list_arrival(const Arrival& arrival);
+  void fill_own_outputs();
+  void merge();
+  bool try_merge(const Pass& pass, std::vector<std::optional<Pass>>& merged);
+  void find_dependencies();
+  void find_forwards();
+  Place readable(Place place, int chunk) const {
+    return place != Place::input && !written_.written(place, chunk) ? Place::input : place;
+  }
+  void add(Pass pass);
+
+  const Schedule& schedule_;
+  LowerOptions options_;
+  Messages plan_;
+  Program program_;
+  CellSet written_{schedule_.chunks};
+};
+
+void Lowering::add(Pass pass) {
+  for (const Operand& target : pass.targets) {
+    if (target.place != Place::lane) {
+      written_.mark(target.place, pass.chunk, pass.chunks);
+    }
+  }
+  program_.passes.push_back(std::move(pass));
+}
+
+// Within a step all reads come before all writes: sends, then local moves, then arrivals.
+void Lowering::list_passes() {
+  const int me = program_.rank;
+  auto message = plan_.messages.begin();
+  auto local = plan_.locals.begin();
+  auto arrival = plan_.arrivals.begin();
+  for (int step = 0; step < schedule_.steps; ++step) {
+    for (; message != plan_.messages.end() && message->step == step; ++message) {
+      if (message->from == me) {
+        const int lane = message->to < 0 ? schedule_.ranks : message->to;
+        add({.step = step,
+             .chunk = message->chunk,
+             .chunks = message->chunks,
+             .send = true,
+             .sources = {{.place = message->source}},
+             .targets = {{.place = Place::lane, .lane = lane, .ordinal = message->ordinal}}});
+      }
+    }
+    for (; local != plan_.locals.end() && local->step == step; ++local) {
+      if (local->rank == me) {
+        list_local(*local);
+      }
+    }
+    for (; arrival != plan_.arrivals.end() && arrival->step == step; ++arrival) {
+      if (arrival->to == me) {
+        list_arrival(*arrival);
+      }
+    }
+  }
+}
+
+void Lowering::list_local(const Local& local) {
+  Pass pass{.step = local.step, .chunk = local.chunk, .chunks = local.chunks};
+  const Place target = place_of(local.target);
+  if (local.combine == Combine::reduce) {
+    pass.sources.push_back({.place = readable(target, local.chunk)});
+  }
+  pass.sources.push_back({.place = local.source});
+  pass.targets.push_back({.place = target});
+  add(std::move(pass));
+}
+
+void Lowering::list_arrival(const Arrival& arrival) {
+  const Message& message = plan_.messages[static_cast<std::size_t>(arrival.message)];
+  const int lane = message.to < 0 ? schedule_.ranks + message.from : message.from;
+  Pass pass{.step = arrival.step, .chunk = message.chunk, .chunks = message.chunks};
+  const Place target = place_of(arrival.target);
+  if (arrival.combine == Combine::reduce) {
+    pass.sources.push_back({.place = readable(target, message.chunk)});
+  }
+  pass.sources.push_back({.place = Place::lane, .lane = lane, .ordinal = message.ordinal});
+  pass.targets.push_back({.place = target});
+  add(std::move(pass));
+}
+
+// An output that no move writes is the rank's own input.
+void Lowering::fill_own_outputs() {
+  if (schedule_.collective == Collective::barrier) {
+    return;
+  }
+  for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+    const bool missing =
+        needs_output(schedule_, program_.rank, chunk) && !written_.written(Place::output, chunk);
+    if (!missing || options_.in_place) {
+      continue;
+    }
+    Pass* last = program_.passes.empty() ? nullptr : &program_.passes.back();
+    if (options_.contiguous && last != nullptr && last->step == schedule_.steps &&
+        last->chunk + last->chunks == chunk) {
+      ++last->chunks;
+      written_.mark(Place::output, chunk, 1);
+      continue;
+    }
+    add({.step = schedule_.steps,
+         .chunk = chunk,
+         .sources = {{.place = Place::input}},
+         .targets = {{.place = Place::output}}});
+  }
+}
+
+bool uses_lane(const Pass& pass, const std::vector<Operand>& operands) {
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+    return operand.place == Place::lane &&
+           std::any_of(pass.sources.begin(), pass.sources.end(), [&](const Operand& source) {
+             return source.place == Place::lane && source.lane == operand.lane;
+           });
+  });
+}
+
+bool touches(const Pass& pass, Place place, int chunk, int chunks, bool in_place,
+             bool writes_only) {
+  if (pass.chunk >= chunk + chunks || chunk >= pass.chunk + pass.chunks) {
+    return false;
+  }
+  const auto same = [&](const Operand& operand) {
+    const bool alias = in_place && operand.place != Place::lane && place != Place::scratch &&
+                       operand.place != Place::scratch;
+    return operand.place == place || alias;
+  };
+  return std::any_of(pass.targets.begin(), pass.targets.end(), same) ||
+         (!writes_only && std::any_of(pass.sources.begin(), pass.sources.end(), same));
+}
+
+// The pass continues what an earlier one wrote into the same cells: a further reduction into it, or
+// a copy from scratch to where the result belongs. Then both are one pass, at the later place.
+bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& merged) {
+  if (pass.send || pass.sources[0].place == Place::lane || pass.sources[0].place == Place::input) {
+    return false;
+  }
+  const Place cell = pass.sources[0].place;
+  const bool reduction = pass.sources.size() > 1 && pass.targets[0].place == cell;
+  const bool copy = pass.sources.size() == 1 && cell == Place::scratch;
+  if (!reduction && !copy) {
+    return false;
+  }
+  // The last pass that touches these cells must be the one that wrote just them.
+  auto earlier = merged.end();
+  for (auto it = merged.end(); it != merged.begin();) {
+    --it;
+    if (it->has_value() && touches(**it, cell, pass.chunk, pass.chunks, options_.in_place, false)) {
+      earlier = it;
+      break;
+    }
+  }
+  if (earlier == merged.end()) {
+    return false;
+  }
+  Pass& writer = **earlier;
+  if (writer.send || writer.chunk != pass.chunk || writer.chunks != pass.chunks ||
+      writer.targets.size() != 1 || writer.targets[0].place != cell ||
+      writer.sources.size() + pass.sources.size() > kernels::kMaxSources) {
+    return false;
+  }
+  // Nothing in between may take the writer's lanes or change what it reads.
+  for (auto it = earlier + 1; it != merged.end(); ++it) {
+    if (!it->has_value()) {
+      continue;
+    }
+    if (uses_lane(**it, writer.sources)) {
+      return false;
+    }
+    for (const Operand& source : writer.sources) {
+      if (source.place != Place::lane &&
+          touches(**it, source.place, pass.chunk, pass.chunks, options_.in_place, true)) {
+        return false;
+      }
+    }
+  }
+  Pass both = std::move(writer);
+  earlier->reset();
+  both.step = pass.step;
+  both.sources.insert(both.sources.end(), pass.sources.begin() + (reduction ? 1 : 0),
+                      reduction ? pass.sources.end() : pass.sources.begin());
+  both.targets = pass.targets;
+  merged.emplace_back(std::move(both));
+  return true;
+}
+
+void Lowering::merge() {
+  std::vector<std::optional<Pass>> merged;
+  const auto& passes = program_.passes;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    // A copy out of scratch may replace the scratch only if nobody reads it later.
+    const Pass& pass = passes[i];
+    const bool scratch_copy =
+        !pass.send && pass.sources.size() == 1 && pass.sources[0].place == Place::scratch;
+    const bool read_later =
+        scratch_copy && std::any_of(passes.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                    passes.end(), [&](const Pass& later) {
+                                      return touches(later, Place::scratch, pass.chunk, pass.chunks,
+                                                     options_.in_place, false);
+                                    });
+    if (read_later || !try_merge(pass, merged)) {
+      merged.emplace_back(pass);
+    }
+  }
+  program_.passes.clear();
+  for (auto& pass : merged) {
+    if (pass.has_value()) {
+      program_.passes.push_back(std::move(*pass));
+    }
+  }
+}
+
+void add_wait(Pass& pass, Dependency wait) {
+  for (Dependency& known : pass.waits) {
+    if (known.pass == wait.pass) {
+      known.whole |= wait.whole;
+      known.drained |= wait.drained;
+      return;
+    }
+  }
+  pass.waits.push_back(wait);
+}
+
+void Lowering::find_dependencies() {
+  CellHistory history(schedule_.chunks, options_.in_place);
+  auto& passes = program_.passes;
+  for (int i = 0; i < static_cast<int>(passes.size()); ++i) {
+    Pass& pass = passes[static_cast<std::size_t>(i)];
+    const auto wait_for = [&](int other, bool drained) {
+      const Pass& earlier = passes[static_cast<std::size_t>(other)];
+      const bool same = earlier.chunk == pass.chunk && earlier.chunks == pass.chunks;
+      add_wait(pass, {.pass = other, .whole = !same, .drained = drained});
+    };
+    for (int chunk = pass.chunk; chunk < pass.chunk + pass.chunks; ++chunk) {
+      for (const Operand& source : pass.sources) {
+        if (source.place != Place::lane && history.writer(source.place, chunk) >= 0) {
+          wait_for(history.writer(source.place, chunk), false);
+        }
+      }
+      for (const Operand& target : pass.targets) {
+        if (target.place == Place::lane) {
+          continue;
+        }
+        if (history.writer(target.place, chunk) >= 0) {
+          wait_for(history.writer(target.place, chunk), true);
+        }
+        for (const int reader : history.readers(target.place, chunk)) {
+          wait_for(reader, true);
+        }
+      }
+    }
+    for (int chunk = pass.chunk; chunk < pass.chunk + pass.chunks; ++chunk) {
+      for (const Operand& source : pass.sources) {
+        if (source.place != Place::lane) {
+          history.read(source.place, chunk, i);
+        }
+        if (source.place == Place::scratch) {
+          program_.scratch[static_cast<std::size_t>(chunk)] = true;
+        }
+      }
+      for (const Operand& target : pass.targets) {
+        if (target.place != Place::lane) {
+          history.write(target.place, chunk, i);
+        }
+        if (target.place == Place::scratch) {
+          program_.scratch[static_cast<std::size_t>(chunk)] = true;
+        }
+      }
+    }
+  }
+}
+
+void Lowering::find_forwards() {
+  auto& passes = program_.passes;
+  std::vector<int> readers(passes.size());
+  for (const Pass& pass : passes) {
+    for (const Dependency& wait : pass.waits) {
+      ++readers[static_cast<std::size_t>(wait.pass)];
+    }
+  }
+  for (int i = 0; i < static_cast<int>(passes.size()); ++i) {
+    const Pass& pass = passes[static_cast<std::size_t>(i)];
+    if (!pass.send || pass.waits.size() != 1 || pass.waits[0].whole || pass.waits[0].drained) {
+      continue;
+    }
+    Pass& writer = passes[static_cast<std::size_t>(pass.waits[0].pass)];
+    if (!writer.send && writer.targets.size() == 1 &&
+        writer.targets[0].place == pass.sources[0].place) {
+      writer.forwards.push_back(i);
+    }
+  }
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    Pass& pass = passes[i];
+    pass.transient = !pass.send && pass.targets[0].place == Place::scratch &&
+                     !pass.forwards.empty() && readers[i] == static_cast<int>(pass.forwards.size());
+  }
+}
+
+}  // namespace
+
+Program lower(const Schedule& schedule, int rank, const LowerOptions& options) {
+  return Lowering(schedule, rank, options).run();
+}
+
+}  // namespace unisono::engine

@@ -1,0 +1,165 @@
+// Passes over the whole schedule: split into single chunks, *multicast*, *coalesce*, number the
+// messages of each lane.
+#include "engine/messages.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <tuple>
+
+namespace unisono::engine {
+namespace {
+
+// How often each output and scratch cell has been written so far.
+class Versions {
+ public:
+  explicit Versions(const Schedule& schedule)
+      : chunks_(static_cast<std::size_t>(schedule.chunks)),
+        cells_(static_cast<std::size_t>(schedule.ranks) * 2 * chunks_) {}
+  int& at(int rank, Buffer buffer, int chunk) {
+    const std::size_t half = buffer == Buffer::scratch ? 1 : 0;
+    return cells_[(static_cast<std::size_t>(rank) * 2 + half) * chunks_ +
+                  static_cast<std::size_t>(chunk)];
+  }
+
+ private:
+  std::size_t chunks_;
+  std::vector<int> cells_;
+};
+
+struct UnitMove {
+  Move move;  // one chunk
+  Place source = Place::input;
+  int version = 0;
+  int group = -1;  // multicast it belongs to
+};
+
+Place place_of(Buffer buffer) {
+  return buffer == Buffer::input    ? Place::input
+         : buffer == Buffer::output ? Place::output
+                                    : Place::scratch;
+}
+
+// One move a chunk, with the place that is really read: a cell that nobody has written reads as the
+// input.
+std::vector<UnitMove> split(const Schedule& schedule) {
+  std::vector<UnitMove> units;
+  Versions versions(schedule);
+  const auto& moves = schedule.moves;
+  for (std::size_t first = 0; first < moves.size();) {
+    std::size_t last = first;
+    for (; last < moves.size() && moves[last].step == moves[first].step; ++last) {
+      for (int i = 0; i < moves[last].chunks; ++i) {
+        UnitMove unit{.move = moves[last]};
+        unit.move.chunk += i;
+        unit.move.chunks = 1;
+        const Move& move = unit.move;
+        if (move.source != Buffer::input) {
+          unit.version = versions.at(move.from, move.source, move.chunk);
+          unit.source = unit.version == 0 ? Place::input : place_of(move.source);
+        }
+        units.push_back(unit);
+      }
+    }
+    for (; first < last; ++first) {
+      for (int i = 0; i < moves[first].chunks; ++i) {
+        ++versions.at(moves[first].to, moves[first].target, moves[first].chunk + i);
+      }
+    }
+  }
+  return units;
+}
+
+// Moves of one unchanged cell to all other ranks, in whatever steps, are one message that all read.
+int group_multicasts(std::vector<UnitMove>& units, int ranks) {
+  using Key = std::tuple<int, Place, int, int>;  // from, place, chunk, version
+  std::map<Key, std::vector<std::size_t>> same_cell;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const UnitMove& unit = units[i];
+    if (unit.move.from != unit.move.to) {
+      same_cell[{unit.move.from, unit.source, unit.move.chunk, unit.version}].push_back(i);
+    }
+  }
+  int groups = 0;
+  for (const auto& [key, indices] : same_cell) {
+    std::vector<bool> reached(static_cast<std::size_t>(ranks));
+    for (const std::size_t i : indices) {
+      reached[static_cast<std::size_t>(units[i].move.to)] = true;
+    }
+    const auto distinct = std::count(reached.begin(), reached.end(), true);
+    if (distinct == ranks - 1 && indices.size() == static_cast<std::size_t>(ranks - 1)) {
+      for (const std::size_t i : indices) {
+        units[i].group = groups;
+      }
+      ++groups;
+    }
+  }
+  return groups;
+}
+
+bool continues(const UnitMove& unit, const UnitMove& previous) {
+  const Move& a = previous.move;
+  const Move& b = unit.move;
+  return a.step == b.step && a.from == b.from && a.to == b.to && a.source == b.source &&
+         a.target == b.target && a.combine == b.combine && previous.source == unit.source &&
+         unit.group < 0 && previous.group < 0 && b.chunk == a.chunk + 1;
+}
+
+}  // namespace
+
+Messages plan_messages(const Schedule& schedule, const LowerOptions& options) {
+  std::vector<UnitMove> units = split(schedule);
+  const bool multicast = options.multicast && schedule.ranks > 2;
+  const int groups = multicast ? group_multicasts(units, schedule.ranks) : 0;
+  std::vector<int> message_of_group(static_cast<std::size_t>(groups), -1);
+  const auto n = static_cast<std::size_t>(schedule.ranks);
+  std::vector<int> sent(
+      n * (n + 1));  // messages so far, by (from, to); the last column is the multicast
+  Messages plan;
+
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const UnitMove& unit = units[i];
+    const Move& move = unit.move;
+    const bool extends = options.contiguous && i > 0 && continues(unit, units[i - 1]);
+    if (move.from == move.to) {
+      if (extends) {
+        ++plan.locals.back().chunks;
+        continue;
+      }
+      plan.locals.push_back({.step = move.step,
+                             .rank = move.to,
+                             .chunk = move.chunk,
+                             .source = unit.source,
+                             .target = move.target,
+                             .combine = move.combine});
+      continue;
+    }
+    if (extends) {
+      ++plan.messages.back().chunks;
+      continue;
+    }
+    int message = unit.group < 0 ? -1 : message_of_group[static_cast<std::size_t>(unit.group)];
+    if (message < 0) {
+      const std::size_t column = unit.group < 0 ? static_cast<std::size_t>(move.to) : n;
+      message = static_cast<int>(plan.messages.size());
+      plan.messages.push_back(
+          {.step = move.step,
+           .from = move.from,
+           .to = unit.group < 0 ? move.to : -1,
+           .chunk = move.chunk,
+           .source = unit.source,
+           .ordinal = sent[static_cast<std::size_t>(move.from) * (n + 1) + column]++});
+      if (unit.group >= 0) {
+        message_of_group[static_cast<std::size_t>(unit.group)] = message;
+      }
+    }
+    plan.arrivals.push_back({.step = move.step,
+                             .to = move.to,
+                             .message = message,
+                             .target = move.target,
+                             .combine = move.combine});
+  }
+  return plan;
+}
+
+}  // namespace unisono::engine

@@ -1,0 +1,47 @@
+// What travels: the moves between ranks as messages with their place in a lane. The same on all
+// ranks, because both ends of a lane must agree on the order of its messages.
+#pragma once
+
+#include <vector>
+
+#include "engine/program.h"
+
+namespace unisono::engine {
+
+struct Message {
+  int step = 0;
+  int from = 0;
+  int to = -1;  // -1: multicast to all others
+  int chunk = 0;
+  int chunks = 1;
+  Place source = Place::input;
+  int ordinal = 0;  // in its lane
+};
+
+struct Arrival {
+  int step = 0;  // of the move: a multicast may be sent earlier
+  int to = 0;
+  int message = 0;
+  Buffer target = Buffer::output;
+  Combine combine = Combine::replace;
+};
+
+struct Local {
+  int step = 0;
+  int rank = 0;
+  int chunk = 0;
+  int chunks = 1;
+  Place source = Place::input;
+  Buffer target = Buffer::output;
+  Combine combine = Combine::replace;
+};
+
+struct Messages {
+  std::vector<Message> messages;  // by step of sending
+  std::vector<Arrival> arrivals;  // by step
+  std::vector<Local> locals;      // by step
+};
+
+Messages plan_messages(const Schedule& schedule, const LowerOptions& options);
+
+}  // namespace unisono::engine

@@ -1,0 +1,41 @@
+// Sleeping and waking between ranks.
+//
+// A rank that has waited long enough says so in its bell, orders that against everybody's sends
+// with one membarrier, looks once more, and sleeps in a futex. Senders then need no fence: they
+// send, and read one word (`sleepers`) that is almost always zero and in their cache. Where the
+// kernel has no membarrier, sleeps are short. Every sleep is bounded, because the sleeper also
+// watches for deaths and timeouts.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "transport/shm/layout.h"
+
+namespace unisono::shm {
+
+class Bells {
+ public:
+  Bells(std::byte* world, int ranks);
+
+  // Called after every send and release, for each rank that may wait for it.
+  bool anybody_sleeps() const noexcept { return sleepers_->load(std::memory_order_relaxed) != 0; }
+  void ring(int rank) noexcept;
+  void ring_all() noexcept;
+
+  // prepare(); look again; then sleep() or cancel().
+  std::uint32_t prepare(int rank) noexcept;
+  void sleep(int rank, std::uint32_t seen, int timeout_us) noexcept;
+  void cancel(int rank) noexcept;
+  int longest_sleep_us() const noexcept { return fenced_ ? 2000 : 100; }
+
+  Bell& bell(int rank) noexcept { return bells_[rank]; }
+
+ private:
+  std::atomic<std::uint32_t>* sleepers_;
+  Bell* bells_;
+  int ranks_;
+  bool fenced_;
+};
+
+}  // namespace unisono::shm

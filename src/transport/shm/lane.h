@@ -1,0 +1,150 @@
+// The two ends of a lane over a ring of cells (layout.h). A writer has one or many readers
+// (multicast).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "transport/shm/layout.h"
+#include "transport/shm/pool.h"
+
+namespace unisono::shm {
+
+class LaneWriter {
+ public:
+  // `heads`: where the readers count what they have released.
+  LaneWriter(Cell* cells, std::vector<const Head*> heads)
+      : cells_(cells), heads_(std::move(heads)) {}
+
+  std::uint32_t position() const noexcept { return next_; }
+  bool drained(std::uint32_t position) noexcept {
+    return behind(position) || (refresh(), behind(position));
+  }
+  bool has_room(std::uint32_t cells) noexcept { return fits(cells) || (refresh(), fits(cells)); }
+
+  // REQUIRES: has_room(cells_for(bytes)).
+  void put_bytes(const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
+    const auto* from = static_cast<const std::byte*>(data);
+    Cell& first = cells_[next_ % kCells];
+    const std::uint32_t cells = cells_for(bytes);
+    first.signature = signature;
+    const std::size_t head = bytes < kFirstPayload ? bytes : kFirstPayload;
+    copy_short(first.payload, from, head);
+    first.header.store(make_header(next_, bytes, Kind::bytes, cells), std::memory_order_release);
+    ++next_;
+    for (std::size_t done = head; done < bytes; done += kNextPayload, ++next_) {
+      Cell& cell = cells_[next_ % kCells];
+      const std::size_t part = bytes - done < kNextPayload ? bytes - done : kNextPayload;
+      std::memcpy(cell.next_payload(), from + done, part);
+      cell.header.store(make_header(next_, 0, Kind::bytes, 0), std::memory_order_release);
+    }
+  }
+
+  // REQUIRES: has_room(1).
+  void put_reference(const Reference& reference, Kind kind, std::uint64_t signature) noexcept {
+    Cell& cell = cells_[next_ % kCells];
+    cell.signature = signature;
+    std::memcpy(cell.payload, &reference, sizeof(reference));
+    cell.header.store(make_header(next_, 0, kind, 1), std::memory_order_release);
+    ++next_;
+  }
+
+  // Slots come back to the pool in the order in which they were sent.
+  void lend(std::uint32_t slot) noexcept {
+    lent_[lent_end_++ % kCells] = {.slot = slot, .position = next_};
+  }
+  void reclaim(Pool& pool) noexcept {
+    while (lent_begin_ != lent_end_ && behind(lent_[lent_begin_ % kCells].position)) {
+      pool.give(lent_[lent_begin_++ % kCells].slot);
+    }
+  }
+  std::uint32_t slots_lent() const noexcept { return lent_end_ - lent_begin_; }
+  void refresh() noexcept {
+    std::uint32_t slowest = next_ - 1;
+    for (const Head* head : heads_) {
+      const std::uint32_t seen = head->cells.load(std::memory_order_acquire);
+      if (static_cast<std::int32_t>(slowest - seen) > 0) {
+        slowest = seen;
+      }
+    }
+    released_ = slowest;
+  }
+
+  static constexpr std::uint32_t cells_for(std::size_t bytes) noexcept {
+    return bytes <= kFirstPayload
+               ? 1
+               : 1 + static_cast<std::uint32_t>((bytes - kFirstPayload + kNextPayload - 1) /
+                                                kNextPayload);
+  }
+  // A copy of a few bytes without a call into libc for the usual sizes.
+  static void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if (bytes == 8) {
+      std::memcpy(to, from, 8);
+    } else if (bytes == 4) {
+      std::memcpy(to, from, 4);
+    } else if (bytes != 0) {
+      std::memcpy(to, from, bytes);
+    }
+  }
+
+ private:
+  bool fits(std::uint32_t cells) const noexcept {
+    return (next_ - 1 - released_) + cells <= kCells;
+  }
+  // All readers have released every cell before `position`.
+  bool behind(std::uint32_t position) const noexcept {
+    return static_cast<std::int32_t>(released_ - (position - 1)) >= 0;
+  }
+
+  struct Lent {
+    std::uint32_t slot;
+    std::uint32_t position;  // free when this position is drained
+  };
+  Cell* cells_;
+  std::uint32_t next_ = 1;      // position of the next cell
+  std::uint32_t released_ = 0;  // the slowest reader's count, as last seen
+  std::uint32_t lent_begin_ = 0;
+  std::uint32_t lent_end_ = 0;
+  std::array<Lent, kCells> lent_ = {};
+  std::vector<const Head*> heads_;
+};
+
+class LaneReader {
+ public:
+  LaneReader(const Cell* cells, Head* head) : cells_(cells), head_(head) {}
+
+  // The first cell of the next message if it has come, else nullptr.
+  const Cell* arrived() const noexcept {
+    const Cell& cell = cells_[next_ % kCells];
+    return header_sequence(cell.header.load(std::memory_order_acquire)) == next_ ? &cell : nullptr;
+  }
+  // Gathers a message of several cells. False: not all have come.
+  bool gather(std::size_t bytes, std::byte* to) const noexcept {
+    std::memcpy(to, cells_[next_ % kCells].payload, kFirstPayload);
+    std::uint32_t position = next_ + 1;
+    for (std::size_t done = kFirstPayload; done < bytes; done += kNextPayload, ++position) {
+      const Cell& cell = cells_[position % kCells];
+      if (header_sequence(cell.header.load(std::memory_order_acquire)) != position) {
+        return false;
+      }
+      const std::size_t part = bytes - done < kNextPayload ? bytes - done : kNextPayload;
+      std::memcpy(to + done, cell.next_payload(), part);
+    }
+    return true;
+  }
+  void release(std::uint32_t cells) noexcept {
+    next_ += cells;
+    head_->cells.store(next_ - 1, std::memory_order_release);
+  }
+
+ private:
+  const Cell* cells_;
+  Head* head_;
+  std::uint32_t next_ = 1;
+};
+
+}  // namespace unisono::shm

@@ -1,0 +1,146 @@
+// What lies in shared memory, byte by byte. Everything is zero when a group begins.
+//
+// A lane is a ring of cells of one cache line. A message is one or more consecutive cells; each
+// cell carries its own sequence flag, written last, so that a short message costs one cache-line
+// transfer:
+//
+//   first cell   | header 8 B | signature 8 B | 48 B of payload |
+//   next cells   | header 8 B | 56 B of payload                 |
+//   header       | sequence 32 | bytes 16 | kind 8 | cells 8    |   (low bits first)
+//
+// The sequence of a cell is its position in the lane, from 1, modulo 2^32; 0 never occurs in a
+// fresh ring because a ring is a power of two of cells and position p lies in cell p mod kCells. A
+// message of more than kInlineBytes carries a Reference instead of its bytes: to a slot of the
+// writer's pool or to registered memory. The reader counts the cells it has released in `head`, its
+// own line; so the writer knows which cells, slots and shared buffers are free again.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace unisono::shm {
+
+inline constexpr std::size_t kLine = 64;
+inline constexpr std::uint32_t kCells = 32;
+inline constexpr std::size_t kFirstPayload = 48;
+inline constexpr std::size_t kNextPayload = 56;
+inline constexpr std::size_t kInlineCells = 5;
+inline constexpr std::size_t kInlineBytes = kFirstPayload + (kInlineCells - 1) * kNextPayload;
+inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
+inline constexpr std::uint32_t kSlotsPerRank = 512;
+inline constexpr std::size_t kPoolBytes = kSlotBytes * kSlotsPerRank;
+
+enum class Kind : std::uint8_t { bytes = 1, slot = 2, region = 3 };
+
+struct alignas(kLine) Cell {
+  std::atomic<std::uint64_t> header;
+  std::uint64_t signature;
+  std::byte payload[kFirstPayload];
+
+  std::byte* next_payload() { return reinterpret_cast<std::byte*>(&signature); }
+  const std::byte* next_payload() const { return reinterpret_cast<const std::byte*>(&signature); }
+};
+static_assert(sizeof(Cell) == kLine);
+
+struct Reference {
+  std::uint64_t bytes;
+  std::uint64_t offset;   // slot: index in the writer's pool; region: byte offset in it
+  std::uint64_t address;  // in the writer's address space, for readers in the same process
+  std::uint32_t region;   // number of the writer's region
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Reference) <= kFirstPayload);
+
+struct alignas(kLine) Head {
+  std::atomic<std::uint32_t> cells;
+};
+
+struct Ring {
+  Cell cells[kCells];
+};
+
+constexpr std::uint64_t make_header(std::uint32_t sequence, std::size_t bytes, Kind kind,
+                                    std::uint32_t cells) {
+  return sequence | (static_cast<std::uint64_t>(bytes) << 32) |
+         (static_cast<std::uint64_t>(kind) << 48) | (static_cast<std::uint64_t>(cells) << 56);
+}
+constexpr std::uint32_t header_sequence(std::uint64_t header) {
+  return static_cast<std::uint32_t>(header);
+}
+constexpr std::size_t header_bytes(std::uint64_t header) {
+  return (header >> 32) & 0xffffU;
+}
+constexpr Kind header_kind(std::uint64_t header) {
+  return static_cast<Kind>((header >> 48) & 0xffU);
+}
+constexpr std::uint32_t header_cells(std::uint64_t header) {
+  return static_cast<std::uint32_t>(header >> 56);
+}
+
+// What an operation is, for the messages of mismatch, timeout and death. One line, written by its
+// rank alone before the operation's first message, and read by the others only when something is
+// wrong: sequence, then the words, then sequence again, as in a seqlock.
+inline constexpr int kBoardWords = 7;
+struct alignas(kLine) BoardEntry {
+  std::atomic<std::uint64_t> sequence;  // of the operation, from 1; 0: being written
+  std::atomic<std::uint64_t> words[kBoardWords];
+};
+static_assert(sizeof(BoardEntry) == kLine);
+inline constexpr int kBoardEntries = 32;
+struct Board {
+  BoardEntry entries[kBoardEntries];
+};
+
+// A rank's bell: `sleeping` counts its threads that may be in a futex wait on `rings`.
+struct alignas(kLine) Bell {
+  std::atomic<std::uint32_t> rings;
+  std::atomic<std::uint32_t> sleeping;
+  std::atomic<std::uint32_t> left;  // 1: the rank closed its world in good order
+};
+
+// The world's one abort word and the reason, written by whoever is first.
+struct alignas(kLine) AbortRecord {
+  std::atomic<std::uint32_t> state;  // 0 none, 1 being written, 2 complete
+  std::uint32_t code;
+  std::int32_t rank;  // the culprit in the world, -1 none
+  std::int32_t reporter;
+  char text[1008];
+};
+static_assert(sizeof(AbortRecord) == 1024);
+
+// Offsets in the segment of a group of n ranks.
+struct GroupLayout {
+  explicit constexpr GroupLayout(int n)
+      : ranks(static_cast<std::size_t>(n)),
+        boards(0),
+        rings(boards + ranks * sizeof(Board)),
+        heads(rings + 2 * ranks * ranks * sizeof(Ring)),
+        multicast_rings(heads + 2 * ranks * ranks * sizeof(Head)),
+        multicast_heads(multicast_rings + ranks * sizeof(Ring)),
+        bytes(multicast_heads + ranks * ranks * sizeof(Head)) {}
+  std::size_t ranks;
+  std::size_t boards;           // [rank]
+  std::size_t rings;            // [use][from][to]; use 0: collectives, 1: send and recv
+  std::size_t heads;            // [use][from][to]
+  std::size_t multicast_rings;  // [from]
+  std::size_t multicast_heads;  // [from][to]
+  std::size_t bytes;
+};
+
+// Offsets in the segment of the world: the abort word, the bells, the pools, then the first group.
+struct WorldLayout {
+  explicit constexpr WorldLayout(int n)
+      : sleepers(sizeof(AbortRecord)),
+        bells(sleepers + kLine),
+        group((bells + static_cast<std::size_t>(n) * sizeof(Bell) + 4095) & ~std::size_t{4095}),
+        pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
+        bytes(pools + static_cast<std::size_t>(n) * kPoolBytes) {}
+  std::size_t sleepers;  // how many ranks may sleep: one word that every sender reads
+  std::size_t bells;     // [rank]
+  std::size_t group;
+  std::size_t pools;  // [rank]
+  std::size_t bytes;
+};
+
+}  // namespace unisono::shm

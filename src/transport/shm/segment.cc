@@ -1,0 +1,52 @@
+#include "transport/shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "unisono/error.hpp"
+
+namespace unisono::shm {
+namespace {
+
+[[noreturn]] void fail(const std::string& what, std::size_t bytes) {
+  throw Error(ErrorCode::resource,
+              what + " of " + std::to_string(bytes) + " bytes failed: " + std::strerror(errno) +
+                  "\ncheck the limits on memory and open files (ulimit -v -n)");
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+Descriptor create_memory(const char* name, std::size_t bytes) {
+  Descriptor memory(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (memory.get() < 0 || ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {
+    fail("shared memory", bytes);
+  }
+  // Nobody can cut the file short under a reader, which would be a SIGBUS.
+  fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  return memory;
+}
+
+Mapping::Mapping(int fd, std::size_t bytes) : bytes_(bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (data == MAP_FAILED) {
+    fail("mapping shared memory", bytes);
+  }
+  data_ = static_cast<std::byte*>(data);
+}
+
+Mapping::~Mapping() {
+  munmap(data_, bytes_);
+}
+
+}  // namespace unisono::shm

@@ -1,0 +1,200 @@
+#include "transport/shm/shm_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace unisono::shm {
+namespace {
+
+// How many slots one lane may hold at once: enough to keep both ends busy, few enough to stay in
+// the cache.
+constexpr std::uint32_t kSlotsPerLane = 4;
+
+}  // namespace
+
+ShmTransport::ShmTransport(const Host& host, std::byte* group, std::vector<int> members, int rank,
+                           int use)
+    : host_(host),
+      members_(std::move(members)),
+      rank_(rank),
+      ranks_(static_cast<int>(members_.size())),
+      limits_{.inline_bytes = kInlineBytes, .slot_bytes = kSlotBytes, .multicast = use == 0} {
+  const GroupLayout layout(ranks_);
+  const auto n = static_cast<std::size_t>(ranks_);
+  const auto me = static_cast<std::size_t>(rank);
+  const auto lane = [&](std::size_t from, std::size_t to) {
+    return (static_cast<std::size_t>(use) * n + from) * n + to;
+  };
+  const auto ring = [&](std::size_t offset, std::size_t index) {
+    return reinterpret_cast<Ring*>(group + offset)[index].cells;
+  };
+  const auto head = [&](std::size_t offset, std::size_t index) {
+    return reinterpret_cast<Head*>(group + offset) + index;
+  };
+  out_.reserve(n + 1);
+  in_.reserve(2 * n);
+  for (std::size_t peer = 0; peer < n; ++peer) {
+    out_.push_back({.writer = LaneWriter(ring(layout.rings, lane(me, peer)),
+                                         {head(layout.heads, lane(me, peer))})});
+    in_.push_back({.reader = LaneReader(ring(layout.rings, lane(peer, me)),
+                                        head(layout.heads, lane(peer, me))),
+                   .from = members_[peer]});
+  }
+  if (use != 0) {
+    return;
+  }
+  std::vector<const Head*> readers;
+  for (std::size_t peer = 0; peer < n; ++peer) {
+    if (peer != me) {
+      readers.push_back(head(layout.multicast_heads, me * n + peer));
+    }
+    in_.push_back({.reader = LaneReader(ring(layout.multicast_rings, peer),
+                                        head(layout.multicast_heads, peer * n + me)),
+                   .from = members_[peer]});
+  }
+  out_.push_back({.writer = LaneWriter(ring(layout.multicast_rings, me), std::move(readers))});
+}
+
+bool ShmTransport::peek(int lane, transport::Incoming& message) noexcept {
+  In& in = in_[static_cast<std::size_t>(lane)];
+  const Cell* cell = in.reader.arrived();
+  if (cell == nullptr) {
+    return false;
+  }
+  const std::uint64_t header = cell->header.load(std::memory_order_relaxed);
+  in.cells = header_cells(header);
+  message.signature = cell->signature;
+  if (header_kind(header) != Kind::bytes) {
+    return resolve(in, *cell, message);
+  }
+  message.bytes = header_bytes(header);
+  message.data = cell->payload;
+  if (in.cells > 1) {
+    message.data = in.gathered;
+    return in.reader.gather(message.bytes, in.gathered);
+  }
+  return true;
+}
+
+bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& message) noexcept {
+  Reference reference;
+  std::memcpy(&reference, cell.payload, sizeof(reference));
+  message.bytes = reference.bytes;
+  const auto from = static_cast<std::size_t>(in.from);
+  if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::slot) {
+    message.data = host_.pools[from] + reference.offset;
+    return true;
+  }
+  if (host_.same_process[from]) {
+    message.data = reinterpret_cast<const std::byte*>(reference.address);
+    return true;
+  }
+  const Region* region = host_.regions->of_peer(in.from, reference.region);
+  if (region == nullptr || reference.offset + reference.bytes > region->bytes) {
+    return false;  // announced before it was used, so it comes at once; a damaged one times out
+  }
+  message.data = region->base + reference.offset;
+  return true;
+}
+
+void ShmTransport::release(int lane) noexcept {
+  In& in = in_[static_cast<std::size_t>(lane)];
+  in.reader.release(in.cells);
+  if (host_.bells->anybody_sleeps()) {
+    host_.bells->ring(in.from);
+  }
+}
+
+bool ShmTransport::send(int lane, const void* data, std::size_t bytes,
+                        std::uint64_t signature) noexcept {
+  LaneWriter& writer = out(lane).writer;
+  if (!writer.has_room(LaneWriter::cells_for(bytes))) {
+    return false;
+  }
+  writer.put_bytes(data, bytes, signature);
+  wake_readers(lane);
+  return true;
+}
+
+std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
+  Out& to = out(lane);
+  if (to.slot != Pool::kNone) {
+    return host_.pool->data(to.slot);
+  }
+  if (bytes <= kInlineBytes) {
+    return to.writer.has_room(kInlineCells) ? to.staged : nullptr;
+  }
+  if (!to.writer.has_room(1)) {
+    return nullptr;
+  }
+  to.writer.reclaim(*host_.pool);
+  if (to.writer.slots_lent() >= kSlotsPerLane) {
+    to.writer.refresh();
+    to.writer.reclaim(*host_.pool);
+    if (to.writer.slots_lent() >= kSlotsPerLane) {
+      return nullptr;
+    }
+  }
+  to.slot = host_.pool->take();
+  return to.slot == Pool::kNone ? nullptr : host_.pool->data(to.slot);
+}
+
+void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept {
+  Out& to = out(lane);
+  if (to.slot == Pool::kNone) {
+    to.writer.put_bytes(to.staged, bytes, signature);
+  } else {
+    const Reference reference{
+        .bytes = bytes, .offset = to.slot * kSlotBytes, .address = 0, .region = 0, .reserved = 0};
+    to.writer.put_reference(reference, Kind::slot, signature);
+    to.writer.lend(std::exchange(to.slot, Pool::kNone));
+  }
+  wake_readers(lane);
+}
+
+bool ShmTransport::can_share(const void* data, std::size_t bytes) noexcept {
+  return host_.regions->holding(data, bytes) != nullptr;
+}
+
+bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
+                         std::uint64_t signature) noexcept {
+  LaneWriter& writer = out(lane).writer;
+  const Region* region = host_.regions->holding(data, bytes);
+  if (region == nullptr || !writer.has_room(1)) {
+    return false;
+  }
+  const auto* first = static_cast<const std::byte*>(data);
+  const Reference reference{.bytes = bytes,
+                            .offset = static_cast<std::uint64_t>(first - region->base),
+                            .address = reinterpret_cast<std::uint64_t>(first),
+                            .region = region->number,
+                            .reserved = 0};
+  writer.put_reference(reference, Kind::region, signature);
+  wake_readers(lane);
+  return true;
+}
+
+bool ShmTransport::reclaim() noexcept {
+  bool all = true;
+  for (Out& to : out_) {
+    to.writer.refresh();
+    to.writer.reclaim(*host_.pool);
+    all = all && to.writer.slots_lent() == 0;
+  }
+  return all;
+}
+
+void ShmTransport::wake_readers(int lane) noexcept {
+  if (!host_.bells->anybody_sleeps()) {
+    return;
+  }
+  if (lane < ranks_) {
+    host_.bells->ring(members_[static_cast<std::size_t>(lane)]);
+    return;
+  }
+  for (const int member : members_) {
+    host_.bells->ring(member);
+  }
+}
+
+}  // namespace unisono::shm

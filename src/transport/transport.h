@@ -1,0 +1,63 @@
+// The seam between the engine and what carries bytes.
+//
+// A lane is one ordered, reliable, one-way stream of messages. A transport of a group of n ranks
+// gives each rank, by number:
+//   outgoing lane p      to rank p
+//   outgoing lane n      multicast: one message that all other ranks read
+//   incoming lane p      from rank p
+//   incoming lane n + p  rank p's multicast
+// Every message carries the signature of the operation it belongs to; the engine compares it.
+//
+// Nothing here blocks, allocates or throws. Not thread-safe: one thread at a time drives a
+// transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace unisono::transport {
+
+struct Incoming {
+  const std::byte* data = nullptr;  // valid until release()
+  std::size_t bytes = 0;
+  std::uint64_t signature = 0;
+};
+
+// A place in an outgoing lane: everything sent up to it is read once drained() says so.
+using Mark = std::uint32_t;
+
+struct Limits {
+  std::size_t inline_bytes = 0;  // at most this much goes through send()
+  std::size_t slot_bytes = 0;    // at most this much goes through reserve()
+  bool multicast = false;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const noexcept = 0;
+  virtual int ranks() const noexcept = 0;
+  virtual const Limits& limits() const noexcept = 0;
+
+  // The next message of a lane, if it has come. The same message until release().
+  virtual bool peek(int lane, Incoming& message) noexcept = 0;
+  virtual void release(int lane) noexcept = 0;
+
+  // Copies a short message into the lane. False: no room now.
+  virtual bool send(int lane, const void* data, std::size_t bytes,
+                    std::uint64_t signature) noexcept = 0;
+  // Room to write a message in place; the same room until commit(). nullptr: no room now.
+  virtual std::byte* reserve(int lane, std::size_t bytes) noexcept = 0;
+  virtual void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept = 0;
+
+  // Whether the readers of a lane can read this memory where it is.
+  virtual bool can_share(const void* data, std::size_t bytes) noexcept = 0;
+  // Sends a reference to memory that can_share(): it must not change until drained(). False: no
+  // room now.
+  virtual bool share(int lane, const void* data, std::size_t bytes,
+                     std::uint64_t signature) noexcept = 0;
+  virtual Mark mark(int lane) const noexcept = 0;
+  virtual bool drained(int lane, Mark mark) noexcept = 0;
+};
+
+}  // namespace unisono::transport
