@@ -1,0 +1,189 @@
+"""What cannot be compared with a file: one function a check; it returns what is wrong, or None."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+COMMANDS = ("run", "show", "verify", "list", "env", "completion", "help")
+
+
+def output(program, words, environment, **more):
+    return subprocess.run([str(program)] + words, env=environment, capture_output=True, text=True,
+                          timeout=60, **more)
+
+
+def marked(mark):
+    """Processes that have the mark in their environment."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as file:
+                    if mark.encode() in file.read():
+                        found.append(int(entry))
+            except OSError:
+                pass
+    return found
+
+
+def wait_for_none(mark, seconds=5):
+    end = time.time() + seconds
+    while marked(mark) and time.time() < end:
+        time.sleep(0.02)
+    return marked(mark)
+
+
+def tables_agree(program, scratch, environment):
+    """Help, man page and the three completions know the same options as the parser."""
+    table = json.loads(output(program, ["help", "--json"], environment).stdout)
+    scripts = {shell: output(program, ["completion", shell], environment).stdout
+               for shell in ("bash", "zsh", "fish")}
+    names = [command["name"] for command in table["commands"]]
+    problems = [f"{name} is missing" for name in COMMANDS if name not in names]
+    overview = output(program, ["help"], environment).stdout
+    for command in table["commands"]:
+        name = command["name"]
+        help_text = output(program, ["help", name], environment).stdout
+        man = output(program, ["help", name, "--man"], environment).stdout.replace("\\-", "-")
+        if len(command["examples"]) != 3 or help_text.find("examples") > help_text.find("usage"):
+            problems.append(f"{name}: three examples must come first")
+        if f"  {name} " not in overview:
+            problems.append(f"{name}: not in the overview")
+        fish = "\n".join(line for line in scripts["fish"].splitlines()
+                         if f"from {name}'" in line)
+        zsh = scripts["zsh"].partition(f"    {name})\n")[2].partition(";;")[0]
+        bash = re.search(rf"^    {name}\) .*$", scripts["bash"], re.M).group(0)
+        for option in command["options"]:
+            flag = f"--{option['name']}"
+            places = {"help": flag + (" " if option["value"] else "") in help_text,
+                      "man": rf"\fB{flag}\fR" in man,
+                      "bash": re.search(rf"[ ']{flag}[ ']", bash),
+                      "zsh": f"'{flag}[" in zsh, "fish": f" -l {option['name']} " in fish}
+            problems += [f"{name} {flag}: not in {place}" for place, there in places.items()
+                         if not there]
+    return "\n".join(problems)
+
+
+def scripts_parse(program, scratch, environment):
+    script = scratch / "unisono.bash"
+    script.write_text(output(program, ["completion", "bash"], environment).stdout)
+    words = ('source "$1"; COMP_WORDS=(unisono show --st); COMP_CWORD=2; _unisono; '
+             'echo "${COMPREPLY[*]}"; COMP_WORDS=(unisono show --format j); COMP_CWORD=3; _unisono; '
+             'echo "${COMPREPLY[*]}"')
+    result = subprocess.run(["bash", "-c", words, "bash", str(script)], capture_output=True,
+                            text=True, timeout=20)
+    if result.stdout.split() != ["--step", "json"]:
+        return f"bash completes: {result.stdout!r} {result.stderr}"
+    return None
+
+
+def json_everywhere(program, scratch, environment):
+    """--json gives JSON, one value or one a line."""
+    for words in (["list"], ["env"], ["help"], ["verify", "--all", "-n", "2"],
+                  ["show", "all_reduce/ring", "-n", "3"], ["completion", "zsh"],
+                  ["run", "-n", "2", "--", "echo", "x"]):
+        text = output(program, [words[0], "--json"] + words[1:], environment).stdout
+        try:
+            json.loads(text)
+        except ValueError:
+            try:
+                for line in text.splitlines():
+                    json.loads(line)
+            except ValueError as error:
+                return f"{words}: {error}\n{text}"
+    return None
+
+
+def shown_file_verifies(program, scratch, environment):
+    for name in output(program, ["list", "--names"], environment).stdout.split():
+        path = scratch / "schedule.json"
+        path.write_text(output(program, ["show", name, "-n", "5", "--json"], environment).stdout)
+        result = output(program, ["verify", str(path)], environment)
+        if result.returncode != 0:
+            return f"{name}: {result.stdout}{result.stderr}"
+    return None
+
+
+def nothing_left(program, scratch, environment):
+    """Children and grandchildren end with the job, whatever ends it."""
+    mark = f"CLI_TEST_MARK={os.getpid()}-"
+    # A rank with a child in its group, and one that has left for a session of its own.
+    body = "sleep 61 & setsid sleep 62 & [ $RANK = 1 ] && sleep 0.3 && exit 5; wait"
+    job = ["run", "-n", "2", "--env", mark + "a", "--", "sh", "-c", body]
+    result = output(program, job, environment)
+    if result.returncode != 5 or wait_for_none(mark + "a"):
+        return f"after a failure: code {result.returncode}, left {marked(mark + 'a')}"
+    result = output(program, ["run", "-n", "2", "--env", mark + "b", "--", "sh", "-c",
+                              "sleep 61 & exit 0"], environment)
+    if result.returncode != 0 or wait_for_none(mark + "b"):
+        return f"after success: code {result.returncode}, left {marked(mark + 'b')}"
+    return None
+
+
+def launcher_signals(program, scratch, environment):
+    """The launcher's own death takes the ranks and their children with it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        mark = f"CLI_TEST_MARK={os.getpid()}-{number}"
+        job = subprocess.Popen([str(program), "run", "-n", "3", "--env", mark, "--", "sh", "-c",
+                                "echo up; sleep 63"], env=environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        if job.stdout.readline() == "":
+            return "the job did not start"
+        job.send_signal(number)
+        job.communicate(timeout=20)
+        wanted = -number if number == signal.SIGKILL else 128 + number
+        left = wait_for_none(mark)
+        if job.returncode != wanted or left:
+            return f"signal {number}: code {job.returncode}, wanted {wanted}, left {left}"
+    return None
+
+
+def log_files(program, scratch, environment):
+    folder = scratch / "logs"
+    output(program, ["run", "-n", "2", "--log-dir", str(folder), "--only", "0", "--", "sh", "-c",
+                     "echo out $RANK; echo err $RANK >&2"], environment)
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    wanted = {f"rank-{rank}.{end}": f"{end} {rank}\n" for rank in (0, 1) for end in ("out", "err")}
+    return None if texts == wanted else f"{texts}"
+
+
+def binding(program, scratch, environment):
+    """Rank i gets CPU floor(i * CPUs / ranks) of the allowed ones."""
+    cpus = sorted(os.sched_getaffinity(0))
+    ranks = 2 * len(cpus)
+    code = "import os; print(os.environ['RANK'], *sorted(os.sched_getaffinity(0)))"
+    for bind in ("core", "none"):
+        result = output(program, ["run", "-n", str(ranks), "--bind", bind, "--no-prefix", "--",
+                                  "python3", "-c", code], environment)
+        got = dict(line.split(" ", 1) for line in result.stdout.splitlines())
+        for rank in range(ranks):
+            wanted = [cpus[rank * len(cpus) // ranks]] if bind == "core" else cpus
+            if got.get(str(rank)) != " ".join(map(str, wanted)):
+                return f"--bind {bind}: {got}"
+    return None
+
+
+def job_variables(program, scratch, environment):
+    """Each job has its own name, token and port."""
+    seen = []
+    for _ in range(2):
+        text = output(program, ["run", "-n", "2", "--no-prefix", "--", "sh", "-c",
+                                "echo $UNISONO_JOB $UNISONO_TOKEN $MASTER_PORT"], environment).stdout
+        lines = set(text.splitlines())
+        if len(lines) != 1:
+            return f"ranks of one job differ: {text}"
+        seen.append(lines.pop().split())
+    if not re.fullmatch(r"[0-9a-f]{32}", seen[0][1]) or not 0 < int(seen[0][2]) < 65536:
+        return f"{seen}"
+    return None if seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1] else f"{seen}"
+
+
+def all_checks():
+    return [("tables_agree", "text", tables_agree), ("scripts_parse", "text", scripts_parse),
+            ("json_everywhere", "text", json_everywhere),
+            ("shown_file_verifies", "text", shown_file_verifies),
+            ("nothing_left", "run", nothing_left), ("launcher_signals", "run", launcher_signals),
+            ("log_files", "run", log_files), ("binding", "run", binding),
+            ("job_variables", "run", job_variables)]
