@@ -136,7 +136,8 @@ def summarise(case, samples, bench):
     state = max(by_state, key=lambda s: (len(by_state[s]),
                                          min((len(v) for v in by_state[s].values()), default=0)))
     chosen = by_state[state]
-    result = {"case": case, "state": state, "times_us": {}, "wrong": [], "samples": {}}
+    result = {"case": case, "state": state, "times_us": {}, "least_us": {}, "wrong": [],
+              "samples": {}}
     if not chosen:
         return result
     result["hop_us"] = statistics.median(s["hop_us"] for v in chosen.values() for s in v)
@@ -146,6 +147,7 @@ def summarise(case, samples, bench):
             result["wrong"].append(column)
             continue
         result["times_us"][column] = statistics.median(s["median_us"] for s in found)
+        result["least_us"][column] = min(s.get("min_us", s["median_us"]) for s in found)
     times = result["times_us"]
     peers = [(times[name], name) for name in PEERS if name in times]
     if peers:
