@@ -3,7 +3,8 @@
 //
 //   send      waits for its data, for the sender's send before it, and for the message before it
 //             on its lane to be taken off
-//   receive   waits for its send, for the receive before it on its lane, and for its target
+//   receive   waits for its send, and with it for all receives before it on its lane; and for its
+//             target
 //   local     waits for its data and its target at once: it has no lane to hold a copy
 #include <cstddef>
 #include <cstdint>
@@ -91,9 +92,7 @@ class Waits {
           (static_cast<std::uint64_t>(move.from) << 32) | static_cast<std::uint32_t>(move.to);
       const auto [before, first_on_lane] = last_lane.try_emplace(lane, index);
       if (!first_on_lane) {
-        const std::uint32_t taken = write_event(std::exchange(before->second, index));
-        wait(read_event(index), taken);
-        wait(write_event(index), taken);
+        wait(read_event(index), write_event(std::exchange(before->second, index)));
       }
     }
   }

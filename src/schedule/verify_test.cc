@@ -191,17 +191,15 @@ TEST(DataFlow, FindsReplacedContributions) {
   EXPECT_EQ(texts(verify(schedule)), "end: chunk 0 lacks ranks 1 on rank 1\n");
 }
 
-// Doubling often enough to run over the counter must not come back to one.
+// Doubling 8 times runs over a counter of 8 bits, which must not come back to nothing.
 TEST(DataFlow, CountsDoNotWrapAround) {
-  ScheduleBuilder builder{Collective::all_reduce, {.ranks = 2, .chunks = 1}};
-  for (int i = 0; i < 20; ++i) {
+  ScheduleBuilder builder{Collective::barrier, {.ranks = 2, .chunks = 1}};
+  for (int i = 0; i < 9; ++i) {
     builder.step();
     builder.move({.from = 0, .to = 1, .combine = Combine::reduce});
     builder.move({.from = 1, .to = 0, .combine = Combine::reduce});
+    EXPECT_EQ(texts(verify(ScheduleBuilder(builder).build())), "") << i;
   }
-  const std::vector<Finding> findings = verify(std::move(builder).build());
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].text, "step 1: rank 0 counted twice at rank 1 chunk 0");
 }
 
 TEST(DataFlow, CountsABarriersTokensAtLeastOnce) {
