@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "schedule/cells.h"
+#include "schedule/sort_by.h"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -198,10 +199,8 @@ Schedule beside(const Schedule& a, const Schedule& b) {
   require_same_shape("beside", a, b);
   Schedule whole = a;
   add(whole, b, 0);
-  std::stable_sort(whole.moves.begin(), whole.moves.end(),
-                   [](const Move& x, const Move& y) { return x.step < y.step; });
-  std::stable_sort(whole.phases.begin(), whole.phases.end(),
-                   [](const Phase& x, const Phase& y) { return x.first_step < y.first_step; });
+  sort_by(whole.moves, [](const Move& move) { return move.step; });
+  sort_by(whole.phases, [](const Phase& phase) { return phase.first_step; });
   return whole;
 }
 

@@ -1,12 +1,12 @@
 // Collects findings up to a limit: a schedule that is wrong everywhere is not worth a long list.
 #pragma once
 
-#include <algorithm>
-#include <climits>
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
 
+#include "schedule/sort_by.h"
 #include "schedule/verify.h"
 
 namespace unisono {
@@ -25,11 +25,9 @@ class Findings {
 
   // By step; what belongs to the end comes last.
   std::vector<Finding> take() && {
-    const auto order = [](const Finding& finding) {
-      return finding.step < 0 ? INT_MAX : finding.step;
-    };
-    std::stable_sort(list_.begin(), list_.end(),
-                     [&order](const Finding& a, const Finding& b) { return order(a) < order(b); });
+    sort_by(list_, [](const Finding& finding) {
+      return finding.step < 0 ? std::numeric_limits<int>::max() : finding.step;
+    });
     return std::move(list_);
   }
 
