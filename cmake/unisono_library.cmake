@@ -38,6 +38,9 @@ endfunction()
 unisono_add_library(unisono_shared SHARED)
 set(version_script ${PROJECT_SOURCE_DIR}/cmake/install/unisono.map)
 target_link_options(unisono_shared PRIVATE -Wl,--version-script=${version_script} -Wl,--as-needed)
+if(NOT UNISONO_SANITIZE)  # a sanitizer's run time comes with the program
+  target_link_options(unisono_shared PRIVATE -Wl,--no-undefined)
+endif()
 set_target_properties(unisono_shared PROPERTIES
   EXPORT_NAME unisono VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${version_script})
