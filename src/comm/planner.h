@@ -67,7 +67,8 @@ class Planner {
   struct Compiled {
     Schedule schedule;
     engine::Program out_of_place = {};
-    std::unique_ptr<engine::Program> in_place = {};  // absent: the algorithm cannot, the input is staged
+    std::unique_ptr<engine::Program> in_place =
+        {};  // absent: the algorithm cannot, the input is staged
   };
   const Algorithm& choose(const Call& call) const;
   Compiled& compile(const Algorithm& algorithm, Collective collective, int root);
