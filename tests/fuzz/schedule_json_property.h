@@ -17,7 +17,7 @@ inline std::string schedule_json_property(std::string_view text) {
     return parsed.message.empty() || parsed.position.empty() ? "refused without message or position"
                                                              : "";
   }
-  constexpr int kMostChunks = 1 << 16;  // beyond, verify is right to take its time
+  constexpr int kMostChunks = 1 << 16;  // beyond, verify may take seconds
   if (parsed.value->chunks <= kMostChunks) {
     (void)verify(*parsed.value);
     (void)verify_in_place(*parsed.value);
