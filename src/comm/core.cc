@@ -143,6 +143,7 @@ void Core::begin(const Prepared& prepared, const Call& call) {
   engine::Operation operation{.program = &prepared.program,
                               .input = static_cast<const std::byte*>(call.in),
                               .output = static_cast<std::byte*>(call.out),
+                              .output_bytes = prepared.extent.output,
                               .scratch = scratch_.data(),
                               .reducer = prepared.reducer,
                               .signature = signature_};

@@ -28,6 +28,7 @@ struct Operation {
   const BoundProgram* program = nullptr;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  std::size_t output_bytes = 0;
   std::byte* scratch = nullptr;
   Reducer reducer;
   std::uint64_t signature = 0;
@@ -75,7 +76,11 @@ class Executor {
   Progress advance_compute(const BoundPass& pass, State& state) noexcept;
   bool open_sources(const BoundPass& pass, const State& state, std::size_t& bytes) noexcept;
   void close_sources(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
-  void combine(const BoundPass& pass, std::size_t bytes, int targets) noexcept;
+  void combine(const BoundPass& pass, std::size_t bytes, int targets,
+               kernels::Store store) noexcept;
+  int open_forwards(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
+  void commit_forwards(int taken, std::size_t bytes) noexcept;
+  bool shows(const BoundOperand& target, std::size_t bytes) const noexcept;
   bool settle(const BoundPass& pass, State& state) noexcept;
   std::byte* own(const BoundOperand& operand) const noexcept;
   int rank_of(int lane) const noexcept { return lane < ranks_ ? lane : lane - ranks_; }
@@ -85,6 +90,7 @@ class Executor {
   std::size_t inline_bytes_;
   std::size_t slot_bytes_;
   Operation operation_;
+  bool output_shared_ = false;
   std::vector<State> states_;
   std::vector<std::uint32_t> active_;
   std::vector<Arriving> in_;

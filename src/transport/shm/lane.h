@@ -42,6 +42,9 @@ class LaneWriter {
       std::memcpy(cell.next_payload(), from + done, part);
       cell.header.store(make_header(next_, 0, Kind::bytes, 0), std::memory_order_release);
     }
+    // The reader has the next cell in its cache since the last lap: take it back while we wait
+    // anyhow.
+    __builtin_prefetch(&cells_[next_ % kCells], 1);
   }
 
   // REQUIRES: has_room(1).
