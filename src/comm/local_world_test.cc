@@ -24,6 +24,13 @@ using testing::options_for;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
 
+// Sanitizers slow down what is timed here.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kSlowness = 20;
+#else
+constexpr int kSlowness = 1;
+#endif
+
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
@@ -143,8 +150,7 @@ TEST(LocalWorld, SixtyFourThreadsJoinWithinASecond) {
     LocalWorld::join(options_for(rank, 64, job));
     return std::string();
   }));
-  EXPECT_LT(ms_since(start), 1000);
-  std::printf("64 threads: %.1f ms\n", ms_since(start));
+  EXPECT_LT(ms_since(start), 1000 * kSlowness);
 }
 
 TEST(LocalWorld, SixtyFourProcessesJoinWithinASecond) {
@@ -154,8 +160,7 @@ TEST(LocalWorld, SixtyFourProcessesJoinWithinASecond) {
     LocalWorld::join(options_for(rank, 64, job));
     return std::string();
   }));
-  EXPECT_LT(ms_since(start), 2000);
-  std::printf("64 processes: %.1f ms\n", ms_since(start));
+  EXPECT_LT(ms_since(start), 1000 * kSlowness);
 }
 
 }  // namespace
