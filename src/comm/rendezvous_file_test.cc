@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -102,6 +103,23 @@ TEST_F(RendezvousFile, SeesThatAPidWasGivenAgain) {
   const FileEntry second(path_, -1, 2, Deadline::never());
   EXPECT_EQ(second.rank(), 1);
   EXPECT_EQ(second.job(), "file/abc");
+}
+
+// The last rank of one job removes the file while a rank of the next waits for its lock.
+TEST_F(RendezvousFile, ReplacedWhileWaitingForItsLock) {
+  const std::string end = " 2\nrank 0 " + std::to_string(::getpid()) + " " +
+                          std::to_string(start_of(::getpid()).value()) + "\n";
+  write("unisono.rendezvous/1\njob old" + end);
+  UniqueFd held(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  std::string job;
+  std::thread waiter([&] { job = FileEntry(path_, -1, 2, Deadline::never()).job(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  fs::remove(path_);
+  write("unisono.rendezvous/1\njob new" + end);
+  held.reset();
+  waiter.join();
+  EXPECT_EQ(job, "file/new");
 }
 
 TEST_F(RendezvousFile, GoesWhenTheJobFails) {
