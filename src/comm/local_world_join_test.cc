@@ -219,6 +219,31 @@ TEST(Join, FalseListenerIsNotBelieved) {
   }
 }
 
+// Nor does rank 0 believe a visitor that does not care whether the listener knows the token.
+TEST(Join, FalseProofIsTurnedAway) {
+  const std::string job = unique_name("proof");
+  std::string told;
+  const auto results = as_threads(2, [&](int rank) {
+    if (rank == 1) {
+      const UniqueFd socket = connect_raw(job);
+      const Waiter wait = [&](short events) { wait_for(socket.get(), events, Deadline::never()); };
+      send_hello(socket.get(), make_hello(1, 2, true, 0));
+      if (!receive_frame(socket.get(), wait)) {
+        return std::string("no challenge");
+      }
+      send_packet(socket.get(), FrameType::proof, false, std::vector<std::byte>(sizeof(Proof)), {});
+      const auto answer = receive_frame(socket.get(), wait);
+      told = answer && answer->type == FrameType::error ? error_from(*answer).what() : "let in";
+    }
+    ConnectOptions options = options_for(rank, 2, job);
+    options.token = kToken;
+    return join(options);
+  });
+  EXPECT_EQ(told.rfind("config: rank 1 was turned away by rank 0: it has another job token", 0), 0U)
+      << told;
+  EXPECT_EQ(results, std::vector<std::string>(2, "joined"));
+}
+
 TEST(Join, VersionsDiffer) {
   const std::string job = unique_name("version");
   std::string told;
