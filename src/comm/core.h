@@ -79,6 +79,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool test(RequestState& request);
 
   void group(const std::function<void()>& body);
+  bool grouping() const noexcept { return grouping_; }  // inside group(), which waits for all
   std::shared_ptr<Core> split(int color, int key);
   void abort(std::string_view reason);
   std::unique_ptr<RegionState> allocate(std::size_t bytes);

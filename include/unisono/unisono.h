@@ -1,0 +1,412 @@
+/* The C interface: C99, and valid C++. It stands on the same core as communicator.hpp, so ranks
+ * that use either may be in one world.
+ *
+ * Results. A function that can fail returns unisono_result_t; UNISONO_SUCCESS is 0. The text of the
+ * thread's latest failure is unisono_last_error(): "<code>: <what failed, where, since
+ * when>\n<what to try next>". No function throws or ends the process. After UNISONO_PEER_LOST,
+ * UNISONO_TIMEOUT, UNISONO_MISMATCH or UNISONO_ABORTED the communicator and all that were split
+ * from the same world are unusable, and every rank gets the same reason; UNISONO_USAGE leaves them
+ * as they were.
+ *
+ * Threads. One thread at a time uses a communicator, its plans and its requests; different
+ * communicators are independent. unisono_abort() alone may be called from any thread.
+ *
+ * Buffers belong to the caller. `count` is in elements, `bytes` in bytes. n is the size of the
+ * communicator:
+ *
+ *   collective       in                              out                     count
+ *   broadcast        root: count                     count                   the vector
+ *   reduce           count                           root: count             the vector
+ *   all_reduce       count                           count                   the vector
+ *   scatter          root: n*count                   count                   one rank's part
+ *   gather           count                           root: n*count           one rank's part
+ *   all_gather       count                           n*count                 one rank's part
+ *   reduce_scatter   n*count                         count                   one rank's part
+ *   all_to_all       n*count                         n*count                 one pair's part
+ *
+ * A buffer that a rank does not use, or of no elements, may be NULL. The v-forms take lists of n
+ * entries: the count of each rank's part (the same list on all ranks), for all_to_all_v the counts
+ * that this rank sends to and receives from each. Parts lie packed in rank order, unless the
+ * matching displs (NULL: packed) give their offsets in elements. Lists are read before the function
+ * returns, in the asynchronous forms too.
+ *
+ * In place: `in` and `out` are the same address for broadcast, reduce, all_reduce and all_to_all;
+ * for all_gather `in` is this rank's part of `out`; for reduce_scatter `out` is this rank's part of
+ * `in`; for scatter (gather) the root's `out` (`in`) is its part of `in` (`out`). Any other overlap
+ * is UNISONO_USAGE.
+ *
+ * All ranks of a communicator must make the same collective calls in the same order, with the same
+ * count, dtype, op, root and algorithm; otherwise all get UNISONO_MISMATCH.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "unisono/export.hpp"
+
+#if defined(__cplusplus)
+#define UNISONO_NOEXCEPT noexcept
+#define UNISONO_INT : int /* so that any int that C passes is a value of the type */
+extern "C" {
+#else
+#define UNISONO_NOEXCEPT
+#define UNISONO_INT
+#endif
+
+/* What a call ended with. */
+typedef enum unisono_result UNISONO_INT {
+  UNISONO_SUCCESS = 0,
+  UNISONO_USAGE = 1,      /* the caller passed something that cannot be done */
+  UNISONO_CONFIG = 2,     /* the environment or options contradict each other */
+  UNISONO_CONNECTION = 3, /* ranks could not find each other */
+  UNISONO_PEER_LOST = 4,  /* a rank died or left */
+  UNISONO_TIMEOUT = 5,    /* a rank did not arrive in time */
+  UNISONO_MISMATCH = 6,   /* ranks disagree on what they are doing */
+  UNISONO_ABORTED = 7,    /* this or another rank called unisono_abort() */
+  UNISONO_CORRUPT = 8,    /* data that cannot be: a damaged file or message */
+  UNISONO_RESOURCE = 9,   /* the system gave no memory, descriptor or address */
+  UNISONO_INTERNAL = 10   /* a mistake in unisono */
+} unisono_result_t;
+
+/* Element types. */
+typedef enum unisono_dtype UNISONO_INT {
+  UNISONO_I8 = 0,
+  UNISONO_U8 = 1,
+  UNISONO_I32 = 2,
+  UNISONO_U32 = 3,
+  UNISONO_I64 = 4,
+  UNISONO_U64 = 5,
+  UNISONO_F16 = 6,
+  UNISONO_BF16 = 7,
+  UNISONO_F8E4M3 = 8, /* OCP E4M3: no infinity, overflow gives NaN */
+  UNISONO_F8E5M2 = 9, /* OCP E5M2: IEEE-like, overflow gives infinity */
+  UNISONO_F32 = 10,
+  UNISONO_F64 = 11,
+  UNISONO_BOOL = 12 /* one byte, 0 or 1 */
+} unisono_dtype_t;
+
+/* Reduce operations. `unisono list --dtypes` says which dtypes each is defined for. */
+typedef enum unisono_op UNISONO_INT {
+  UNISONO_SUM = 0,
+  UNISONO_PROD = 1,
+  UNISONO_MIN = 2,
+  UNISONO_MAX = 3,
+  UNISONO_AVG = 4, /* the sum divided by the number of ranks; integers truncate towards zero */
+  UNISONO_BAND = 5,
+  UNISONO_BOR = 6,
+  UNISONO_BXOR = 7,
+  UNISONO_LAND = 8,
+  UNISONO_LOR = 9,
+  UNISONO_LXOR = 10,
+  UNISONO_PREMUL_SUM = 11, /* unisono_call_t alone: each rank's input times `factor`, summed */
+  UNISONO_USER = 12        /* unisono_call_t alone: a function of the caller's */
+} unisono_op_t;
+
+typedef enum unisono_collective UNISONO_INT {
+  UNISONO_BROADCAST = 0,
+  UNISONO_SCATTER = 1,
+  UNISONO_GATHER = 2,
+  UNISONO_REDUCE = 3,
+  UNISONO_ALL_REDUCE = 4,
+  UNISONO_ALL_GATHER = 5,
+  UNISONO_REDUCE_SCATTER = 6,
+  UNISONO_ALL_TO_ALL = 7,
+  UNISONO_BARRIER = 8,
+  UNISONO_SCATTER_V = 9,
+  UNISONO_GATHER_V = 10,
+  UNISONO_ALL_GATHER_V = 11,
+  UNISONO_REDUCE_SCATTER_V = 12,
+  UNISONO_ALL_TO_ALL_V = 13
+} unisono_collective_t;
+
+/* This rank's end of a group of ranks. */
+typedef struct unisono_comm_handle* unisono_comm_t;
+/* An operation under way. Ends in unisono_wait(), and nowhere else. */
+typedef struct unisono_request_handle* unisono_request_t;
+/* A collective whose checks, algorithm choice and lowering are done. */
+typedef struct unisono_plan_handle* unisono_plan_t;
+/* Memory that the peers on this host read and write directly, while it is registered. */
+typedef struct unisono_region_handle* unisono_region_t;
+
+/* About the library. Any thread. */
+
+/* The text of this thread's latest failure, of at most 4095 bytes; "" before the first. It stays as
+ * it is until the thread's next failure; success does not clear it. */
+UNISONO_EXPORT const char* unisono_last_error(void) UNISONO_NOEXCEPT;
+/* "success", "usage", "peer_lost", ...: static text; "unknown" for what is no unisono_result_t. */
+UNISONO_EXPORT const char* unisono_result_name(unisono_result_t result) UNISONO_NOEXCEPT;
+/* The version of the library that runs, such as "0.1.0". */
+UNISONO_EXPORT const char* unisono_version(void) UNISONO_NOEXCEPT;
+/* Bytes of one element; 0 for what is no unisono_dtype_t. */
+UNISONO_EXPORT size_t unisono_dtype_bytes(unisono_dtype_t dtype) UNISONO_NOEXCEPT;
+
+/* Communicators. */
+
+/* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: the size tells the library
+ * which members the caller knows. -1 and NULL are read from the environment, in this order:
+ * UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI, MPICH and other PMI launchers, Slurm. With
+ * none of them the world has one rank. */
+typedef struct unisono_connect_options {
+  size_t struct_size;
+  int rank;
+  int size;
+  int connect_timeout_ms;
+  int timeout_ms;        /* the longest that one operation waits for its peers; 0: for ever */
+  const char* job;       /* ranks with the same name on one host find each other */
+  const char* token;     /* at least 16 characters: proves that a connection belongs to the job */
+  const char* file;      /* a file that every rank can read and write, as the meeting point */
+  const char* algorithm; /* forces algorithms: "all_reduce=ring,broadcast=binomial" */
+} unisono_connect_options_t;
+#define UNISONO_CONNECT_OPTIONS_INIT \
+  {sizeof(unisono_connect_options_t), -1, -1, 30000, 300000, NULL, NULL, NULL, NULL}
+
+/* Joins the world that the options (NULL: the environment alone) describe; blocks until all ranks
+ * are there. *comm is the caller's to free; NULL after a failure. Any thread.
+ * Errors: USAGE, CONFIG, CONNECTION, PEER_LOST, RESOURCE. */
+UNISONO_EXPORT unisono_result_t unisono_connect(const unisono_connect_options_t* options,
+                                                unisono_comm_t* comm) UNISONO_NOEXCEPT;
+/* Leaves the group and sets *comm to NULL; *comm may be NULL. What it started may be waited for
+ * afterwards, and plans and regions made with it stay usable. Peers that still wait for this rank
+ * get UNISONO_PEER_LOST once all of a world is freed. */
+UNISONO_EXPORT unisono_result_t unisono_comm_free(unisono_comm_t* comm) UNISONO_NOEXCEPT;
+/* This rank's number in the group, from 0; -1 if comm is NULL. */
+UNISONO_EXPORT int unisono_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
+/* The number of ranks in the group; 0 if comm is NULL. */
+UNISONO_EXPORT int unisono_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
+/* Ranks with the same color form a group, ordered by key, then rank. color < 0: in no group, and
+ * *group becomes NULL. All ranks must call it. Blocks. Errors: those of a collective, RESOURCE. */
+UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
+                                              unisono_comm_t* group) UNISONO_NOEXCEPT;
+/* Ends all operations of this world, on all ranks, with UNISONO_ABORTED. `reason` (may be NULL)
+ * becomes part of everybody's text; only the first one counts. Any thread. */
+UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,
+                                              unisono_comm_t comm) UNISONO_NOEXCEPT;
+
+/* Requests. */
+
+/* Blocks until the operation has ended and returns its result; the request is used up, and *request
+ * becomes NULL, also after a failure. Waiting again is UNISONO_USAGE. timeout_ms: -1 for the
+ * communicator's, 0 for ever; running out of it ends the world's operations on all ranks. */
+UNISONO_EXPORT unisono_result_t unisono_wait(unisono_request_t* request,
+                                             int timeout_ms) UNISONO_NOEXCEPT;
+/* Sets *done to 1 if the operation has ended, so that unisono_wait() returns at once, else to 0.
+ * Never blocks; moves operations on. */
+UNISONO_EXPORT unisono_result_t unisono_test(unisono_request_t request, int* done) UNISONO_NOEXCEPT;
+
+/* Collectives: shapes, in-place rule, lists and errors are those at the top. They return when the
+ * buffers may be used again. A failure is USAGE (nothing was sent) or one that all ranks get:
+ * PEER_LOST, TIMEOUT, MISMATCH, ABORTED.
+ *
+ * The _async form of each starts it and sets *request; buffers must live, and `out` must not be
+ * touched, until unisono_wait() has returned. They progress while the caller computes. Inside
+ * unisono_group() the group waits: *request becomes NULL, and `request` may be NULL. */
+
+UNISONO_EXPORT unisono_result_t unisono_broadcast(void* data, size_t count, unisono_dtype_t dtype,
+                                                  int root, unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_broadcast_async(void* data, size_t count, unisono_dtype_t dtype, int root,
+                        unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_reduce(const void* in, void* out, size_t count,
+                                               unisono_dtype_t dtype, unisono_op_t op, int root,
+                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_reduce_async(const void* in, void* out, size_t count,
+                                                     unisono_dtype_t dtype, unisono_op_t op,
+                                                     int root, unisono_comm_t comm,
+                                                     unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_all_reduce(const void* in, void* out, size_t count,
+                                                   unisono_dtype_t dtype, unisono_op_t op,
+                                                   unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_all_reduce_async(
+    const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
+    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_scatter(const void* in, void* out, size_t count,
+                                                unisono_dtype_t dtype, int root,
+                                                unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_scatter_async(const void* in, void* out, size_t count,
+                                                      unisono_dtype_t dtype, int root,
+                                                      unisono_comm_t comm,
+                                                      unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_gather(const void* in, void* out, size_t count,
+                                               unisono_dtype_t dtype, int root,
+                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_gather_async(const void* in, void* out, size_t count,
+                                                     unisono_dtype_t dtype, int root,
+                                                     unisono_comm_t comm,
+                                                     unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_all_gather(const void* in, void* out, size_t count,
+                                                   unisono_dtype_t dtype,
+                                                   unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_all_gather_async(const void* in, void* out, size_t count, unisono_dtype_t dtype,
+                         unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_reduce_scatter(const void* in, void* out, size_t count,
+                                                       unisono_dtype_t dtype, unisono_op_t op,
+                                                       unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_async(
+    const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
+    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_all_to_all(const void* in, void* out, size_t count,
+                                                   unisono_dtype_t dtype,
+                                                   unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_all_to_all_async(const void* in, void* out, size_t count, unisono_dtype_t dtype,
+                         unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Returns when all ranks have called it. */
+UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
+                                                      unisono_request_t* request) UNISONO_NOEXCEPT;
+
+/* The v-forms. */
+
+UNISONO_EXPORT unisono_result_t unisono_scatter_v(const void* in, void* out, const size_t* counts,
+                                                  const size_t* displs, unisono_dtype_t dtype,
+                                                  int root, unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_scatter_v_async(
+    const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
+    int root, unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_gather_v(const void* in, void* out, const size_t* counts,
+                                                 const size_t* displs, unisono_dtype_t dtype,
+                                                 int root, unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_gather_v_async(const void* in, void* out,
+                                                       const size_t* counts, const size_t* displs,
+                                                       unisono_dtype_t dtype, int root,
+                                                       unisono_comm_t comm,
+                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_all_gather_v(const void* in, void* out,
+                                                     const size_t* counts, const size_t* displs,
+                                                     unisono_dtype_t dtype,
+                                                     unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_all_gather_v_async(
+    const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
+    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v(const void* in, void* out,
+                                                         const size_t* counts, const size_t* displs,
+                                                         unisono_dtype_t dtype, unisono_op_t op,
+                                                         unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v_async(
+    const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
+    unisono_op_t op, unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+/* counts[i] of this rank must be recv_counts of rank i for this rank. */
+UNISONO_EXPORT unisono_result_t unisono_all_to_all_v(const void* in, const size_t* counts,
+                                                     const size_t* displs, void* out,
+                                                     const size_t* recv_counts,
+                                                     const size_t* recv_displs,
+                                                     unisono_dtype_t dtype,
+                                                     unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_all_to_all_v_async(
+    const void* in, const size_t* counts, const size_t* displs, void* out,
+    const size_t* recv_counts, const size_t* recv_displs, unisono_dtype_t dtype,
+    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+
+/* Any collective, with all that can be said of one. */
+
+/* A user-defined operation: inout[i] = in[i] op inout[i] for `count` elements. Must be associative
+ * and commutative; it may run in the progress thread, and must not call unisono. */
+typedef void (*unisono_combine_t)(void* inout, const void* in, size_t count, void* context);
+
+/* Start from UNISONO_CALL_INIT, and set what the collective needs. */
+typedef struct unisono_call {
+  size_t struct_size;
+  unisono_collective_t collective;
+  unisono_dtype_t dtype;
+  unisono_op_t op;
+  int root;
+  int timeout_ms; /* -1: the communicator's; 0: for ever */
+  int reserved;   /* 0 */
+  const void* in;
+  void* out;
+  size_t count; /* not of v-forms */
+  const size_t* counts;
+  const size_t* displs;
+  const size_t* recv_counts; /* all_to_all_v */
+  const size_t* recv_displs; /* all_to_all_v */
+  double factor;             /* UNISONO_PREMUL_SUM; the same on all ranks */
+  unisono_combine_t combine; /* UNISONO_USER */
+  void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
+  const char* algorithm;     /* NULL: chosen; all ranks must name the same */
+} unisono_call_t;
+#define UNISONO_CALL_INIT  \
+  {sizeof(unisono_call_t), \
+   UNISONO_BARRIER,        \
+   UNISONO_U8,             \
+   UNISONO_SUM,            \
+   0,                      \
+   -1,                     \
+   0,                      \
+   NULL,                   \
+   NULL,                   \
+   0,                      \
+   NULL,                   \
+   NULL,                   \
+   NULL,                   \
+   NULL,                   \
+   1.0,                    \
+   NULL,                   \
+   NULL,                   \
+   NULL}
+
+UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
+                                            unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, unisono_comm_t comm,
+                                                  unisono_request_t* request) UNISONO_NOEXCEPT;
+
+/* Persistent operations: prepares `call`, which may be gone afterwards, its buffers not. Local: it
+ * sends nothing. *plan is the caller's to free; NULL after a failure. Errors: USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_plan(const unisono_call_t* call, unisono_comm_t comm,
+                                             unisono_plan_t* plan) UNISONO_NOEXCEPT;
+/* Runs the plan on its buffers, as unisono_run() would. */
+UNISONO_EXPORT unisono_result_t unisono_plan_start(unisono_plan_t plan) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_plan_start_async(unisono_plan_t plan, unisono_request_t* request) UNISONO_NOEXCEPT;
+/* The algorithm that was chosen, such as "ring": valid until the plan is freed; "" if plan is NULL.
+ */
+UNISONO_EXPORT const char* unisono_plan_algorithm(unisono_plan_t plan) UNISONO_NOEXCEPT;
+/* Sets *plan to NULL; *plan may be NULL. What it has started goes on. */
+UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_NOEXCEPT;
+
+/* Several operations started as one: `body` calls _async functions on `comm`; returns when all are
+ * done. Small all_reduces that follow each other become one. Blocking calls on `comm` in `body` are
+ * UNISONO_USAGE. If `body` returns anything but UNISONO_SUCCESS, nothing is started and that is the
+ * result; on all ranks or none, since the others would wait. */
+UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
+                                              void* context, unisono_comm_t comm) UNISONO_NOEXCEPT;
+
+/* Messages with one tag between two ranks arrive in order. A receive of a size other than the one
+ * sent is UNISONO_MISMATCH on both sides. unisono_send() may return before the receive begins if
+ * the message is short (16 KiB); longer ones wait for the receiver. `to`, `from`: ranks of comm. */
+UNISONO_EXPORT unisono_result_t unisono_send(const void* data, size_t bytes, int to, int tag,
+                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_send_async(const void* data, size_t bytes, int to, int tag,
+                                                   unisono_comm_t comm,
+                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_recv(void* data, size_t bytes, int from, int tag,
+                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_recv_async(void* data, size_t bytes, int from, int tag,
+                                                   unisono_comm_t comm,
+                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
+
+/* Registered memory. Local calls: the peers need not do the same. */
+
+/* New, zeroed, page-aligned memory; unisono_region_address() is where. bytes may be 0. Errors:
+ * RESOURCE. */
+UNISONO_EXPORT unisono_result_t unisono_allocate(size_t bytes, unisono_comm_t comm,
+                                                 unisono_region_t* region) UNISONO_NOEXCEPT;
+/* Moves the whole pages of ordinary private memory onto shared ones at the same address (about 1 ms
+ * per MiB, once). The memory must stay mapped, and not be freed, until the region is. A fork shares
+ * it with its parent. Errors: USAGE (not mapped, or registered already), RESOURCE. */
+UNISONO_EXPORT unisono_result_t unisono_register_buffer(void* data, size_t bytes,
+                                                        unisono_comm_t comm,
+                                                        unisono_region_t* region) UNISONO_NOEXCEPT;
+/* Where the registered bytes begin; NULL if there are none. */
+UNISONO_EXPORT void* unisono_region_address(unisono_region_t region) UNISONO_NOEXCEPT;
+/* How many there are: what was asked for, or the whole pages of a registered buffer. */
+UNISONO_EXPORT size_t unisono_region_bytes(unisono_region_t region) UNISONO_NOEXCEPT;
+/* Unregisters, and sets *region to NULL; *region may be NULL. What unisono_allocate() gave is gone,
+ * a registered buffer is ordinary memory again with the same contents. REQUIRES: no operation on
+ * the memory is under way on any rank. */
+UNISONO_EXPORT unisono_result_t unisono_region_free(unisono_region_t* region) UNISONO_NOEXCEPT;
+
+#if defined(__cplusplus)
+}
+#endif
+#undef UNISONO_INT

@@ -1,0 +1,158 @@
+/* Mistakes through the C interface: the exact code and text of each. */
+#include <stdio.h>
+#include <string.h>
+
+#include "c_program.h"
+
+/* The text with this rank's number in the place of %d. */
+static const char* on_rank(unisono_comm_t comm, const char* format) {
+  static char text[512];
+  const char* place = strstr(format, "%d");
+  snprintf(text, sizeof(text), "%.*s%d%s", (int)(place - format), format, unisono_rank(comm),
+           place + 2);
+  return text;
+}
+
+static const char* const kNoComm =
+    "usage: the communicator is NULL\nit was never connected, was freed, or unisono_split() gave "
+    "no group for a negative color";
+
+static void check_handles(unisono_comm_t comm) {
+  unisono_request_t request = NULL;
+  unisono_comm_t none = NULL;
+  float x = 0.0F;
+  int ended = 0;
+  FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, UNISONO_SUM, NULL), UNISONO_USAGE, kNoComm);
+  FAILS(unisono_split(0, 0, none, &none), UNISONO_USAGE, kNoComm);
+  FAILS(unisono_barrier_async(comm, NULL), UNISONO_USAGE,
+        "usage: `request` is NULL\npass the address of the variable that holds it");
+  SUCCEEDS(unisono_barrier_async(comm, &request));
+  SUCCEEDS(unisono_wait(&request, -1));
+  FAILS(unisono_wait(&request, -1), UNISONO_USAGE,
+        "usage: the request is NULL\nit has been waited for already, was never started, or belongs "
+        "to a group");
+  FAILS(unisono_test(request, &ended), UNISONO_USAGE,
+        "usage: the request is NULL\nit has been waited for already, was never started, or belongs "
+        "to a group");
+  FAILS(unisono_plan_start(NULL), UNISONO_USAGE,
+        "usage: the plan is NULL\nit was never made, or was freed");
+  FAILS(unisono_group(NULL, NULL, comm), UNISONO_USAGE,
+        "usage: `body` is NULL\npass the function that starts the operations");
+}
+
+static void check_arguments(unisono_comm_t comm) {
+  float x[8] = {0};
+  const size_t counts[3] = {1, 1, (size_t)-1};
+  FAILS(unisono_broadcast(x, 1, UNISONO_F32, 3, comm), UNISONO_USAGE,
+        on_rank(comm, "usage: broadcast on rank %d: root 3 is not a rank\nranks are 0 to 2"));
+  FAILS(unisono_all_reduce(NULL, x, 1, UNISONO_F32, UNISONO_SUM, comm), UNISONO_USAGE,
+        on_rank(comm,
+                "usage: all_reduce on rank %d: `in` is null, but 4 bytes are read from it\n"
+                "pass the buffer, or the count 0"));
+  FAILS(unisono_all_reduce(x, x + 1, 4, UNISONO_F32, UNISONO_SUM, comm), UNISONO_USAGE,
+        on_rank(comm,
+                "usage: all_reduce on rank %d: `in` and `out` overlap, and not in the one way that "
+                "is in place\nuse disjoint buffers, or see the in-place rule in communicator.hpp"));
+  FAILS(unisono_all_reduce(x, x, 1, UNISONO_F32, UNISONO_BAND, comm), UNISONO_USAGE,
+        on_rank(comm,
+                "usage: all_reduce on rank %d: band of f32 is not defined\n"
+                "see `unisono list --dtypes` for the pairs that are"));
+  FAILS(unisono_all_gather_v(x, x, NULL, NULL, UNISONO_F32, comm), UNISONO_USAGE,
+        on_rank(comm,
+                "usage: all_gather_v on rank %d: counts and displs must have one entry for each of "
+                "the 3 ranks\ncheck the lengths of the lists"));
+  FAILS(unisono_all_gather_v(x, x, counts, NULL, UNISONO_F32, comm), UNISONO_USAGE,
+        on_rank(comm,
+                "usage: all_gather_v on rank %d: more elements than memory can hold\n"
+                "check the counts for negative numbers"));
+  FAILS(unisono_send(x, 4, -1, 0, comm), UNISONO_USAGE,
+        on_rank(comm, "usage: send on rank %d: -1 is not a rank\nranks are 0 to 2"));
+  FAILS(unisono_register_buffer(NULL, 8192, comm, NULL), UNISONO_USAGE,
+        "usage: `region` is NULL\npass the address of the variable that holds it");
+}
+
+/* Values that are none of the enumeration, also where they would wrap to one. */
+static void check_enumerations(unisono_comm_t comm) {
+  float x = 0.0F;
+  FAILS(unisono_all_reduce(&x, &x, 1, (unisono_dtype_t)256, UNISONO_SUM, comm), UNISONO_USAGE,
+        "usage: 256 is no unisono_dtype_t\nuse the values of the enumeration in unisono.h");
+  FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, (unisono_op_t)-1, comm), UNISONO_USAGE,
+        "usage: -1 is no unisono_op_t\nuse the values of the enumeration in unisono.h");
+  FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, UNISONO_PREMUL_SUM, comm), UNISONO_USAGE,
+        "usage: premul_sum needs a factor\nset it in a unisono_call_t, and use unisono_run()");
+  FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, UNISONO_USER, comm), UNISONO_USAGE,
+        "usage: user needs a function\nset it in a unisono_call_t, and use unisono_run()");
+  EXPECT(unisono_dtype_bytes((unisono_dtype_t)13) == 0);
+  EXPECT(unisono_dtype_bytes(UNISONO_BF16) == 2);
+  EXPECT(strcmp(unisono_result_name((unisono_result_t)11), "unknown") == 0);
+  EXPECT(strcmp(unisono_result_name((unisono_result_t)-1), "unknown") == 0);
+}
+
+static void check_calls(unisono_comm_t comm) {
+  unisono_call_t call = UNISONO_CALL_INIT;
+  unisono_plan_t plan = NULL;
+  float x = 0.0F;
+  FAILS(unisono_run(NULL, comm), UNISONO_USAGE,
+        "usage: `call` is NULL\npass the address of the variable that holds it");
+  call.struct_size = 0;
+  FAILS(unisono_run(&call, comm), UNISONO_USAGE,
+        "usage: struct_size is 0\nstart from UNISONO_CALL_INIT");
+  call.struct_size = sizeof(call);
+  call.reserved = 1;
+  FAILS(unisono_run(&call, comm), UNISONO_USAGE,
+        "usage: `reserved` is not 0\nstart from UNISONO_CALL_INIT");
+  call.reserved = 0;
+  call.collective = UNISONO_ALL_REDUCE;
+  call.dtype = UNISONO_F32;
+  call.op = UNISONO_USER;
+  call.in = call.out = &x;
+  call.count = 1;
+  FAILS(unisono_plan(&call, comm, &plan), UNISONO_USAGE,
+        on_rank(comm,
+                "usage: all_reduce on rank %d: the user-defined operation has no function\n"
+                "set UserOp::combine"));
+  EXPECT(plan == NULL);
+}
+
+static unisono_result_t block_in_group(void* comm) {
+  return unisono_barrier((unisono_comm_t)comm);
+}
+
+void run_mistakes(unisono_comm_t comm) {
+  unisono_connect_options_t options = UNISONO_CONNECT_OPTIONS_INIT;
+  unisono_comm_t other = comm;
+  check_handles(comm);
+  check_arguments(comm);
+  check_enumerations(comm);
+  check_calls(comm);
+  FAILS(unisono_group(block_in_group, comm, comm), UNISONO_USAGE,
+        "usage: a blocking call inside group()\nuse the async form there: group() waits for all");
+  options.struct_size = 4;
+  FAILS(unisono_connect(&options, &other), UNISONO_USAGE,
+        "usage: struct_size is 4\nstart from UNISONO_CONNECT_OPTIONS_INIT");
+  EXPECT(other == NULL);
+  SUCCEEDS(unisono_barrier(comm)); /* none of this has hurt the communicator */
+}
+
+void run_mismatch(unisono_comm_t comm) {
+  static const char* const kText =
+      "mismatch: operation #1: rank 0 calls all_reduce f32 sum, count 4 (one_shot); rank 1 calls "
+      "all_reduce f32 sum, count 5 (one_shot)\nall ranks must make the same calls in the same "
+      "order";
+  float x[5] = {0};
+  const size_t count = unisono_rank(comm) == 0 ? 4 : 5;
+  FAILS(unisono_all_reduce(x, x, count, UNISONO_F32, UNISONO_SUM, comm), UNISONO_MISMATCH, kText);
+  FAILS(unisono_barrier(comm), UNISONO_MISMATCH, kText); /* and from now on */
+}
+
+void run_abort(unisono_comm_t comm) {
+  static const char* const kText = "aborted: rank 1 called abort(): no more data";
+  unisono_request_t request = NULL;
+  if (unisono_rank(comm) == 1) {
+    SUCCEEDS(unisono_abort("no more data", comm));
+    FAILS(unisono_barrier_async(comm, &request), UNISONO_ABORTED, kText);
+    EXPECT(request == NULL);
+  } else {
+    FAILS(unisono_barrier(comm), UNISONO_ABORTED, kText);
+  }
+}
