@@ -82,7 +82,7 @@ def forget_unused(names):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True, type=pathlib.Path)
-    parser.add_argument("--suite", choices=["text", "run", "all"], default="all")
+    parser.add_argument("--suite", choices=["text", "run", "bench", "all"], default="all")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--update", action="store_true")
     options = parser.parse_args()

@@ -21,7 +21,7 @@ def approval_cases():
         "no_words": text(),
         "version": text("--version"),
         **{f"help_{name}": text("help", name)
-           for name in ("run", "show", "verify", "list", "env", "help", "completion")},
+           for name in ("run", "bench", "show", "verify", "list", "doctor", "env", "help", "completion")},
         "help_option": text("list", "--help"),
         "help_json": text("help", "env", "--json"),
         "man_env": text("help", "env", "--man"),
@@ -43,6 +43,13 @@ def approval_cases():
                                  environment={"UNISONO_TIMEOUT_SM": "1"}),
         "help_unknown": text("help", "shwo"),
         "completion_unknown": text("completion", "bsh"),
+
+        "bench_no_collective": text("bench"),
+        "bench_unknown_collective": text("bench", "all_redcue"),
+        "bench_unknown_dtype": text("bench", "all_reduce", "-d", "f31"),
+        "bench_bad_size": text("bench", "all_reduce", "-b", "8 apples"),
+        "bench_bad_sizes": text("bench", "all_reduce", "-b", "16", "-e", "8"),
+        "bench_main_job_and_word": text("bench", "all_reduce", "--main-job"),
 
         "list": text("list"),
         "list_all_reduce": text("list", "all_reduce"),

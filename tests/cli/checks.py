@@ -5,8 +5,13 @@ import re
 import signal
 import subprocess
 import time
+import xml.etree.ElementTree
 
-COMMANDS = ("run", "show", "verify", "list", "env", "completion", "help")
+COMMANDS = ("run", "bench", "show", "verify", "list", "doctor", "env", "completion", "help")
+COLLECTIVES = {"broadcast", "scatter", "gather", "reduce", "all_reduce", "all_gather",
+               "reduce_scatter", "all_to_all", "barrier", "scatter_v", "gather_v", "all_gather_v",
+               "reduce_scatter_v", "all_to_all_v", "send_recv"}
+QUICK = ["-b", "8", "-e", "8K", "-f", "32", "--iters", "5"]
 
 
 def output(program, words, environment, **more):
@@ -83,7 +88,7 @@ def json_everywhere(program, scratch, environment):
     """--json gives JSON, one value or one a line."""
     for words in (["list"], ["env"], ["help"], ["verify", "--all", "-n", "2"],
                   ["show", "all_reduce/ring", "-n", "3"], ["completion", "zsh"],
-                  ["run", "-n", "2", "--", "echo", "x"]):
+                  ["run", "-n", "2", "--", "echo", "x"], ["bench", "all_reduce", "-e", "8"]):
         text = output(program, [words[0], "--json"] + words[1:], environment).stdout
         try:
             json.loads(text)
@@ -180,10 +185,85 @@ def job_variables(program, scratch, environment):
     return None if seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1] else f"{seen}"
 
 
+def bench(program, environment, ranks, words):
+    # A call that does not end is an error that says where, long before the job's own limit.
+    return output(program, ["run", "-n", str(ranks), "--timeout", "50s", "--env",
+                            "UNISONO_TIMEOUT_MS=10000", "--", str(program), "bench"] + words,
+                  environment)
+
+
+def bench_all(program, scratch, environment):
+    """Every collective, in and out of place, on an odd number of ranks: no wrong element."""
+    result = bench(program, environment, 3, ["all", "-d", "f32,bf16", "--json"] + QUICK)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    seen = {row["collective"] for row in rows}
+    wrong = [row for row in rows if row["wrong"]]
+    if result.returncode != 0 or seen != COLLECTIVES or wrong or not any(
+            row["in_place"] for row in rows):
+        return f"code {result.returncode}, {seen ^ COLLECTIVES}, {wrong}\n{result.stderr}"
+    return None
+
+
+def bench_forms(program, scratch, environment):
+    """Columns of each format, and what the options choose."""
+    nccl = bench(program, environment, 2, ["all_reduce", "--format", "nccl-tests"] + QUICK)
+    lines = [line.split() for line in nccl.stdout.splitlines() if not line.startswith("#")]
+    if len(lines) != 3 or any(len(line) != 13 for line in lines) or lines[0][2] != "float":
+        return f"nccl-tests: {nccl.stdout}{nccl.stderr}"
+    csv = bench(program, environment, 2, ["gather", "--format", "csv", "-r", "all", "--place", "out"]
+                + QUICK).stdout.splitlines()
+    if len(csv) != 1 + 3 * 2 or len({len(line.split(",")) for line in csv}) != 1:
+        return f"csv: {csv}"
+    for mode in (["--fresh"], ["--persistent"], ["--data", "random"]):
+        result = bench(program, environment, 2, ["all_reduce", "-o", "sum,max,prod"] + mode + QUICK)
+        rows = [line for line in result.stdout.splitlines() if not line.startswith("#")]
+        if result.returncode != 0 or len(rows) != 3 * 3 * 2 or any(
+                line.split()[-1] != "0" for line in rows):
+            return f"{mode}: {result.stdout}{result.stderr}"
+    forced = bench(program, environment, 2, ["all_reduce", "--algorithm", "ring", "--json"] + QUICK)
+    if {json.loads(line)["algorithm"] for line in forced.stdout.splitlines()} != {"ring"}:
+        return f"forced: {forced.stdout}{forced.stderr}"
+    return None
+
+
+def bench_thresholds(program, scratch, environment):
+    for words, code in ((["--min-busbw", "1e9"], 5), (["--max-time", "1ns"], 5),
+                        (["--min-busbw", "0", "--max-time", "10s"], 0)):
+        result = bench(program, environment, 2, ["all_reduce"] + words + QUICK)
+        if result.returncode != code:
+            return f"{words}: code {result.returncode}\n{result.stderr}"
+    return None
+
+
+def bench_plot(program, scratch, environment):
+    path = scratch / "plot.svg"
+    bench(program, environment, 2, ["all_reduce,broadcast", "--plot", str(path)] + QUICK)
+    root = xml.etree.ElementTree.parse(path).getroot()
+    drawn = [element for element in root.iter() if element.tag.endswith("path")
+             and " L" in element.get("d", "")]
+    return None if len(drawn) == 5 else f"{len(drawn)} lines drawn, wanted 4 and the limit"
+
+
+def doctor(program, scratch, environment):
+    """All that this host may lack is the permission to read a peer's memory."""
+    result = output(program, ["doctor", "--json"], environment)
+    report = json.loads(result.stdout)
+    failed = [check["name"] for check in report["checks"] if not check["passed"]]
+    may_fail = {"reading a peer (process_vm_readv)"}
+    if set(failed) - may_fail or result.returncode != (1 if failed else 0):
+        return f"{result.stdout}{result.stderr}"
+    result = output(program, ["doctor"], environment | {"UNISONO_JBO": "x"})
+    if result.returncode != 1 or "UNISONO_JOB" not in result.stdout or "fix:" not in result.stdout:
+        return f"{result.stdout}{result.stderr}"
+    return None
+
+
 def all_checks():
     return [("tables_agree", "text", tables_agree), ("scripts_parse", "text", scripts_parse),
             ("json_everywhere", "text", json_everywhere),
             ("shown_file_verifies", "text", shown_file_verifies),
             ("nothing_left", "run", nothing_left), ("launcher_signals", "run", launcher_signals),
             ("log_files", "run", log_files), ("binding", "run", binding),
-            ("job_variables", "run", job_variables)]
+            ("job_variables", "run", job_variables), ("bench_all", "bench", bench_all),
+            ("bench_forms", "bench", bench_forms), ("bench_plot", "bench", bench_plot),
+            ("bench_thresholds", "bench", bench_thresholds), ("doctor", "bench", doctor)]

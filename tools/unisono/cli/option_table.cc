@@ -5,9 +5,9 @@
 namespace unisono::cli {
 
 std::span<const Command* const> commands() {
-  static constexpr const Command* kCommands[] = {&kRunCommand,  &kShowCommand, &kVerifyCommand,
-                                                 &kListCommand, &kEnvCommand,  &kCompletionCommand,
-                                                 &kHelpCommand};
+  static constexpr const Command* kCommands[] = {
+      &kRunCommand,    &kBenchCommand, &kShowCommand,       &kVerifyCommand, &kListCommand,
+      &kDoctorCommand, &kEnvCommand,   &kCompletionCommand, &kHelpCommand};
   return kCommands;
 }
 

@@ -1,0 +1,384 @@
+#include "bench/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "schedule/schedule.h"
+
+namespace unisono::cli {
+namespace {
+
+// One element type as double and back. f64 and integers below 2^53 are exact.
+template <typename T>
+double load(T value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<double>(value);
+  } else {
+    return to_float(value);
+  }
+}
+
+template <typename T>
+T store(double value) {
+  if constexpr (std::is_same_v<T, f16>) {
+    return to_f16(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, bf16>) {
+    return to_bf16(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, f8e4m3>) {
+    return to_f8e4m3(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, f8e5m2>) {
+    return to_f8e5m2(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value != 0;
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// Calls `action` with a value of the type.
+template <typename Action>
+auto with_type(Dtype dtype, Action action) {
+  switch (dtype) {
+    case Dtype::i8:
+      return action(std::int8_t{});
+    case Dtype::u8:
+      return action(std::uint8_t{});
+    case Dtype::i32:
+      return action(std::int32_t{});
+    case Dtype::u32:
+      return action(std::uint32_t{});
+    case Dtype::i64:
+      return action(std::int64_t{});
+    case Dtype::u64:
+      return action(std::uint64_t{});
+    case Dtype::f16:
+      return action(f16{});
+    case Dtype::bf16:
+      return action(bf16{});
+    case Dtype::f8e4m3:
+      return action(f8e4m3{});
+    case Dtype::f8e5m2:
+      return action(f8e5m2{});
+    case Dtype::f32:
+      return action(float{});
+    case Dtype::boolean:
+      return action(bool{});
+    case Dtype::f64:
+      break;
+  }
+  return action(double{});
+}
+
+bool is_float(Dtype dtype) {
+  return dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 ||
+         dtype == Dtype::bf16 || dtype == Dtype::f8e4m3 || dtype == Dtype::f8e5m2;
+}
+
+// Integers up to here are exact (a float's 2^mantissa), or do not wrap.
+double exact_limit(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f8e4m3:
+      return 16;
+    case Dtype::f8e5m2:
+      return 8;
+    case Dtype::bf16:
+      return 256;
+    case Dtype::f16:
+      return 2048;
+    case Dtype::boolean:
+      return 1;
+    case Dtype::i8:
+      return 127;
+    case Dtype::u8:
+      return 255;
+    default:
+      return 1 << 23;
+  }
+}
+
+double epsilon(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f8e4m3:
+      return 0x1p-4;
+    case Dtype::f8e5m2:
+      return 0x1p-3;
+    case Dtype::bf16:
+      return 0x1p-8;
+    case Dtype::f16:
+      return 0x1p-11;
+    case Dtype::f32:
+      return 0x1p-24;
+    default:
+      return 0x1p-53;
+  }
+}
+
+std::uint64_t mixed(std::uint64_t seed, int rank, std::size_t index) {
+  const std::uint64_t r = static_cast<std::uint64_t>(rank) + 1;
+  std::uint64_t x = (index + seed) * 0x9E3779B97F4A7C15ULL + r * 0xD1B54A32D192ED03ULL;
+  x ^= x >> 29;
+  return x * 0xBF58476D1CE4E5B9ULL;
+}
+
+// The element as the rank holds it, before it is rounded to the type.
+inline double value_at(const DataRule& rule, int rank, std::size_t index) {
+  const std::uint64_t bits = mixed(rule.seed, rank, index);
+  if (!rule.exact) {
+    return static_cast<double>(static_cast<std::int64_t>(bits)) * 0x1p-63;
+  }
+  if (rule.op == ReduceOp::prod) {
+    // One rank has 2, the others 1: the product is 2.
+    const auto n = static_cast<std::size_t>(rule.ranks);
+    return (index + static_cast<std::size_t>(rank)) % n == rule.seed % n ? 2 : 1;
+  }
+  return static_cast<double>((bits >> 40U) & rule.mask);
+}
+
+// The elements of a rank as stored. Exact values are few: they are converted once.
+template <typename T>
+class Source {
+ public:
+  Source(const DataRule& rule, int rank) : rule_(rule), rank_(rank) {
+    from_table_ = rule.exact && rule.op != ReduceOp::prod && rule.mask < std::size(table_);
+    for (std::size_t i = 0; from_table_ && i <= rule.mask; ++i) {
+      table_[i] = store<T>(static_cast<double>(i));
+    }
+  }
+  T at(std::size_t index) const {
+    return from_table_ ? table_[(mixed(rule_.seed, rank_, index) >> 40U) & rule_.mask]
+                       : store<T>(value_at(rule_, rank_, index));
+  }
+
+ private:
+  const DataRule& rule_;
+  int rank_;
+  bool from_table_ = false;
+  T table_[256] = {};
+};
+
+struct Expected {
+  double value = 0;
+  double bound = 0;  // 0: exact
+};
+
+double combine(ReduceOp op, double a, double b) {
+  const auto x = static_cast<std::uint64_t>(std::abs(a));
+  const auto y = static_cast<std::uint64_t>(std::abs(b));
+  switch (op) {
+    case ReduceOp::prod:
+      return a * b;
+    case ReduceOp::min:
+      return std::min(a, b);
+    case ReduceOp::max:
+      return std::max(a, b);
+    case ReduceOp::band:
+      return static_cast<double>(x & y);
+    case ReduceOp::bor:
+      return static_cast<double>(x | y);
+    case ReduceOp::bxor:
+      return static_cast<double>(x ^ y);
+    case ReduceOp::land:
+      return a != 0 && b != 0 ? 1 : 0;
+    case ReduceOp::lor:
+      return a != 0 || b != 0 ? 1 : 0;
+    case ReduceOp::lxor:
+      return (a != 0) != (b != 0) ? 1 : 0;
+    default:
+      return a + b;
+  }
+}
+
+template <typename T>
+Expected reduced(const DataRule& rule, std::size_t index) {
+  const double factor = rule.op == ReduceOp::premul_sum ? kPremulFactor : 1.0;
+  // Exact values are the same before and after rounding to the type.
+  const auto element = [&](int rank) {
+    const double value = value_at(rule, rank, index);
+    return factor * (rule.exact ? value : load(store<T>(value)));
+  };
+  double value = element(0);
+  double magnitude = std::abs(value);
+  if (rule.ranks == 1 &&
+      (rule.op == ReduceOp::land || rule.op == ReduceOp::lor || rule.op == ReduceOp::lxor)) {
+    return {.value = value, .bound = 0};
+  }
+  for (int rank = 1; rank < rule.ranks; ++rank) {
+    const double next = element(rank);
+    value = combine(rule.op, value, next);
+    magnitude += std::abs(next);
+  }
+  const double n = rule.ranks;
+  if (rule.op == ReduceOp::avg) {
+    value = is_float(rule.dtype) ? value / n : std::trunc(value / n);
+    magnitude /= n;
+  }
+  const bool sums = rule.op == ReduceOp::sum || rule.op == ReduceOp::avg ||
+                    rule.op == ReduceOp::premul_sum || rule.op == ReduceOp::prod;
+  if (rule.exact || !sums) {
+    return {.value = load(store<T>(value)), .bound = 0};
+  }
+  if (rule.op == ReduceOp::prod) {
+    magnitude = 1;
+  }
+  return {.value = value,
+          .bound = n * epsilon(rule.dtype) * magnitude + 0x1p-9 * epsilon(rule.dtype)};
+}
+
+template <typename T>
+bool is_right(T got, Expected expected) {
+  const double value = load(got);
+  return expected.bound == 0 ? value == expected.value
+                             : std::abs(value - expected.value) <= expected.bound;
+}
+
+template <typename T>
+std::uint64_t check_moved(const DataRule& rule, int from, std::size_t first, std::size_t count,
+                          const T* data) {
+  std::uint64_t wrong = 0;
+  const Source<T> source(rule, from);
+  for (std::size_t i = 0; i < count; ++i) {
+    const T expected = source.at(first + i);
+    wrong += std::memcmp(&data[i], &expected, sizeof(T)) != 0 ? 1 : 0;
+  }
+  return wrong;
+}
+
+template <typename T>
+std::uint64_t check_reduced(const DataRule& rule, std::size_t first, std::size_t count,
+                            const T* data) {
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    wrong += is_right(data[i], reduced<T>(rule, first + i)) ? 0 : 1;
+  }
+  return wrong;
+}
+
+// The whole result in parts of one source each. all_to_all: the part from s to d has the index
+// space of s's input, in which d's part starts after those to ranks below d.
+template <typename T>
+std::uint64_t check_parts(const Case& row, const DataRule& rule, int rank, const T* data) {
+  std::uint64_t wrong = 0;
+  const bool pairs = plain_form(row.workload.collective) == Collective::all_to_all;
+  for (int source = 0; source < rule.ranks; ++source) {
+    const Layout theirs = layout_of(row, source, rule.ranks);
+    std::size_t first = 0;
+    std::size_t count = theirs.in_count;
+    if (pairs) {
+      const auto part = [&](int to) {
+        return theirs.counts.empty() ? theirs.count : theirs.counts[static_cast<std::size_t>(to)];
+      };
+      for (int to = 0; to < rank; ++to) {
+        first += part(to);
+      }
+      count = part(rank);
+    } else if (source == row.root && plain_form(row.workload.collective) == Collective::gather) {
+      count = theirs.in_count;
+    }
+    wrong += check_moved(rule, source, first, count, data);
+    data += count;
+  }
+  return wrong;
+}
+
+template <typename T>
+std::uint64_t check_type(const Case& row, const Layout& layout, const DataRule& rule, int rank,
+                         const T* data) {
+  if (row.workload.send_recv) {
+    const int from = (rank + rule.ranks - 1) % rule.ranks;
+    return check_moved(rule, from, 0, layout.out_count, data);
+  }
+  if (layout.out_count == 0) {
+    return 0;
+  }
+  std::size_t offset = 0;  // of this rank's part in the whole vector
+  if (layout.counts.empty()) {
+    offset = layout.count * static_cast<std::size_t>(rank);
+  } else {
+    for (int r = 0; r < rank; ++r) {
+      offset += layout.counts[static_cast<std::size_t>(r)];
+    }
+  }
+  switch (plain_form(row.workload.collective)) {
+    case Collective::broadcast:
+      return check_moved(rule, row.root, 0, layout.out_count, data);
+    case Collective::scatter:
+      return check_moved(rule, row.root, offset, layout.out_count, data);
+    case Collective::reduce:
+    case Collective::all_reduce:
+      return check_reduced(rule, 0, layout.out_count, data);
+    case Collective::reduce_scatter:
+      return check_reduced(rule, offset, layout.out_count, data);
+    case Collective::barrier:
+      return 0;
+    default:
+      return check_parts(row, rule, rank, data);
+  }
+}
+
+}  // namespace
+
+DataRule data_rule(const Case& row, int ranks, std::uint64_t seed, bool random) {
+  const bool reducing = !row.workload.send_recv && reduces(plain_form(row.workload.collective));
+  DataRule rule{.seed = seed,
+                .dtype = row.dtype,
+                .op = reducing ? row.op : ReduceOp::max,  // nothing to sum: no limit on values
+                .ranks = ranks,
+                .exact = !random || !is_float(row.dtype),
+                .mask = 1};
+  double most = exact_limit(row.dtype);
+  if (rule.op == ReduceOp::sum || rule.op == ReduceOp::avg) {
+    most /= ranks;
+  } else if (rule.op == ReduceOp::premul_sum) {
+    most /= ranks * kPremulFactor;
+  } else if (rule.op == ReduceOp::land || rule.op == ReduceOp::lor || rule.op == ReduceOp::lxor) {
+    most = 1;
+  }
+  if (most < 1 && is_float(row.dtype)) {
+    rule.exact = false;
+  }
+  rule.mask = std::bit_floor(static_cast<unsigned>(std::clamp(most, 1.0, 65535.0)) + 1) - 1;
+  return rule;
+}
+
+std::string bound_text(const DataRule& rule) {
+  return rule.exact ? "exact"
+                    : fmt::format("within {} ranks x {:.2g} x sum of magnitudes", rule.ranks,
+                                  epsilon(rule.dtype));
+}
+
+void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, void* data) {
+  with_type(rule.dtype, [&](auto type) {
+    using T = decltype(type);
+    T* elements = static_cast<T*>(data);
+    const Source<T> source(rule, rank);
+    for (std::size_t i = 0; i < count; ++i) {
+      elements[i] = source.at(first + i);
+    }
+  });
+}
+
+void fill_case(const Case& row, const Layout& layout, const DataRule& rule, int rank, void* in,
+               void* out) {
+  const std::size_t element = size_of(row.dtype);
+  if (out != nullptr) {
+    std::memset(out, 0xA5, layout.out_count * element);
+  }
+  if (in != nullptr) {
+    fill(rule, rank, 0, layout.in_count, in);
+  }
+}
+
+std::uint64_t check_case(const Case& row, const Layout& layout, const DataRule& rule, int rank,
+                         const void* out) {
+  return with_type(row.dtype, [&](auto type) {
+    using T = decltype(type);
+    return check_type(row, layout, rule, rank, static_cast<const T*>(out));
+  });
+}
+
+}  // namespace unisono::cli

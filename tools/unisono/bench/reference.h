@@ -1,0 +1,45 @@
+// What every rank's data is, and what the result must be: computed here from (seed, rank, index)
+// alone, in plain scalar code that shares nothing with the library.
+//
+// Values are small integers wherever the sum over all ranks can be represented exactly: then every
+// order of summation gives the same bits and one wrong bit is seen. Where it cannot (narrow floats
+// and many ranks, or --data random), values are random in [-1, 1] and a result may differ from the
+// exact one by ranks * epsilon * (sum of magnitudes).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "bench/cases.h"
+
+namespace unisono::cli {
+
+struct DataRule {
+  std::uint64_t seed = 0;
+  Dtype dtype = Dtype::f32;
+  ReduceOp op = ReduceOp::sum;
+  int ranks = 1;
+  bool exact = true;
+  unsigned mask = 0;  // exact values are 0..mask
+};
+
+inline constexpr double kPremulFactor = 2.0;
+
+DataRule data_rule(const Case& row, int ranks, std::uint64_t seed, bool random);
+// "exact", or the bound as text.
+std::string bound_text(const DataRule& rule);
+
+// Writes elements [first, first + count) of rank `rank`'s input.
+void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, void* data);
+
+// Fills a rank's whole input for a case, and the output with what no result can be. `in` and `out`
+// are where the call's buffers start.
+void fill_case(const Case& row, const Layout& layout, const DataRule& rule, int rank, void* in,
+               void* out);
+
+// How many elements of the output are wrong.
+std::uint64_t check_case(const Case& row, const Layout& layout, const DataRule& rule, int rank,
+                         const void* out);
+
+}  // namespace unisono::cli

@@ -1,0 +1,155 @@
+#include "bench/runner.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "schedule/schedule.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::uint64_t kCheckedTwice = 1 << 20;  // results up to this size, after timing as well
+constexpr std::size_t kAlignment = 4096;
+
+std::byte* aligned(std::vector<std::byte>& memory) {
+  void* start = memory.data();
+  std::size_t space = memory.size();
+  return static_cast<std::byte*>(std::align(kAlignment, 1, start, space));
+}
+
+}  // namespace
+
+std::uint64_t read_all(const void* data, std::size_t bytes) {
+  std::uint64_t sum = 0;
+  const auto* words = static_cast<const std::byte*>(data);
+  for (std::size_t i = 0; i + sizeof(sum) <= bytes; i += sizeof(sum)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, words + i, sizeof(word));
+    sum += word;
+  }
+  return sum;
+}
+
+Runner::Runner(Communicator& comm, const RunnerOptions& options)
+    : comm_(comm), options_(options), limit_(comm) {
+  // A part has at least one element, so that small cases grow to one element for each rank.
+  const std::size_t bytes =
+      static_cast<std::size_t>(options.most_bytes) + 16 * static_cast<std::size_t>(comm.size());
+  if (options.registered) {
+    for (Region& region : regions_) {
+      region = comm.allocate(bytes);
+    }
+    first_ = regions_[0].bytes().data();
+    second_ = regions_[1].bytes().data();
+  } else {
+    for (std::vector<std::byte>& memory : memory_) {
+      memory.resize(bytes + kAlignment);
+    }
+    first_ = aligned(memory_[0]);
+    second_ = aligned(memory_[1]);
+  }
+}
+
+Runner::Buffers Runner::place(const Case& row, const Layout& layout) {
+  const std::size_t element = size_of(row.dtype);
+  if (!row.in_place) {
+    return {.in = layout.in_count == 0 ? nullptr : first_,
+            .out = layout.out_count == 0 ? nullptr : second_};
+  }
+  return {.in = first_ + layout.in_offset * element, .out = first_ + layout.out_offset * element};
+}
+
+Call Runner::call_of(const Case& row, const Layout& layout, Buffers buffers) const {
+  Call call{.collective = row.workload.collective,
+            .in = buffers.in,
+            .out = buffers.out,
+            .count = layout.counts.empty() ? layout.count : 0,
+            .dtype = row.dtype,
+            .reduction = row.op == ReduceOp::premul_sum ? Reduction::premul_sum(kPremulFactor)
+                                                        : Reduction(row.op),
+            .root = is_rooted(row.workload.collective) ? row.root : 0};
+  call.counts = layout.counts;
+  call.recv_counts = layout.recv_counts;
+  call.algorithm = row.algorithm;
+  return call;
+}
+
+std::function<void()> Runner::operation(const Case& row, const Layout& layout, Buffers buffers,
+                                        const Call& call) {
+  if (row.workload.send_recv) {
+    const int next = (comm_.rank() + 1) % comm_.size();
+    const int before = (comm_.rank() + comm_.size() - 1) % comm_.size();
+    const std::size_t bytes = layout.in_count * size_of(row.dtype);
+    return [this, buffers, bytes, next, before] {
+      Request receiving = comm_.recv_async(buffers.out, bytes, before);
+      comm_.send(buffers.in, bytes, next);
+      receiving.wait();
+    };
+  }
+  if (options_.persistent) {
+    return [plan = plan_] { plan->start(); };
+  }
+  return [this, call] { comm_.run(call); };
+}
+
+std::uint64_t Runner::total_wrong(std::uint64_t mine) {
+  // The seed proves that what was gathered is of this case.
+  std::uint64_t total = 0;
+  const auto seed = static_cast<double>(seed_);
+  const auto all = gather_numbers(comm_, {static_cast<double>(mine), seed + comm_.rank()});
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank][1] != seed + static_cast<double>(rank)) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("the gathered results of rank {} are not its own\n"
+                              "all_gather gives wrong data: try --algorithm with another one",
+                              rank));
+    }
+    total += static_cast<std::uint64_t>(all[rank][0]);
+  }
+  return total;
+}
+
+Row Runner::run(const Case& row) {
+  ++seed_;
+  const int rank = comm_.rank();
+  const Layout layout = layout_of(row, rank, comm_.size());
+  const DataRule rule = data_rule(row, comm_.size(), seed_, options_.random);
+  const Buffers buffers = place(row, layout);
+  const Call call = call_of(row, layout, buffers);
+  Row result{.what = row,
+             .algorithm = "-",
+             .ranks = comm_.size(),
+             .count = layout.count,
+             .bytes = layout.size_bytes,
+             .timing = {},
+             .limit_us = 0,
+             .wrong = 0,
+             .bound = bound_text(rule)};
+  plan_.reset();
+  if (!row.workload.send_recv) {
+    plan_ = std::make_shared<Plan>(comm_.plan(call));
+    result.algorithm = plan_->algorithm();
+  }
+  const std::function<void()> operate = operation(row, layout, buffers, call);
+  fill_case(row, layout, rule, rank, buffers.in, buffers.out);
+  operate();
+  std::uint64_t wrong = check_case(row, layout, rule, rank, buffers.out);
+  const std::size_t element = size_of(row.dtype);
+  volatile std::uint64_t sink = 0;
+  result.timing = measure(comm_, options_.timing, operate, [&] {
+    sink = sink + read_all(buffers.out, layout.out_count * element);
+    if (buffers.in != nullptr) {
+      fill(rule, rank, 0, layout.in_count, buffers.in);
+    }
+  });
+  // The inputs are as they were: the last result must be right as well.
+  if (!row.in_place && layout.size_bytes <= kCheckedTwice) {
+    wrong += check_case(row, layout, rule, rank, buffers.out);
+  }
+  result.wrong = total_wrong(wrong);
+  result.limit_us = limit_.time_us(row, layout);
+  return result;
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,58 @@
+// Runs one case at a time: fills, checks, measures. Every rank calls it in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "bench/formats.h"
+#include "bench/limit.h"
+#include "bench/reference.h"
+#include "bench/timing.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+
+struct RunnerOptions {
+  TimingOptions timing;
+  bool registered = false;
+  bool persistent = false;
+  bool random = false;
+  std::uint64_t most_bytes = 0;  // of any case
+};
+
+class Runner {
+ public:
+  Runner(Communicator& comm, const RunnerOptions& options);
+  // Collective; every rank gets the same row.
+  Row run(const Case& row);
+  double hop_us() const { return limit_.hop_us(); }
+
+ private:
+  struct Buffers {
+    void* in = nullptr;
+    void* out = nullptr;
+  };
+  Buffers place(const Case& row, const Layout& layout);
+  Call call_of(const Case& row, const Layout& layout, Buffers buffers) const;
+  std::function<void()> operation(const Case& row, const Layout& layout, Buffers buffers,
+                                  const Call& call);
+  std::uint64_t total_wrong(std::uint64_t mine);
+
+  Communicator& comm_;
+  RunnerOptions options_;
+  Limit limit_;
+  std::uint64_t seed_ = 0;
+  std::vector<std::byte> memory_[2];
+  Region regions_[2];
+  std::byte* first_ = nullptr;
+  std::byte* second_ = nullptr;
+  std::shared_ptr<Plan> plan_;  // shared with the copies of one std::function
+};
+
+// All bytes of a buffer, so that it is in this core's cache as a consumer would have it.
+std::uint64_t read_all(const void* data, std::size_t bytes);
+
+}  // namespace unisono::cli

@@ -1,0 +1,44 @@
+// How long a collective takes.
+//
+// Calls are timed in batches: a barrier, then a batch of calls in a row, timed by each rank. The
+// time of a batch is that of the slowest rank, divided by its calls; `time` is the median over the
+// batches, `p99` their 99th percentile. With --fresh a batch is one call, and before it each rank
+// writes its input anew and reads its output, untimed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+
+struct TimingOptions {
+  int iterations = 0;  // 0: as many as fit in target_s
+  int warmup = 0;      // 0: as many as the size asks for
+  double target_s = 0.2;
+  int least_iterations = 3;  // however long they take
+  bool fresh = false;
+};
+
+struct Timing {
+  double time_us = 0;
+  double p99_us = 0;
+  int iterations = 0;
+};
+
+// `call` is the operation; `refresh` rewrites the input and reads the output (--fresh only).
+// Collective: every rank gets the same result.
+Timing measure(Communicator& comm, const TimingOptions& options, const std::function<void()>& call,
+               const std::function<void()>& refresh);
+
+// Every rank's numbers on every rank, by rank. `values` has the same size everywhere.
+std::vector<std::vector<double>> gather_numbers(Communicator& comm,
+                                                const std::vector<double>& values);
+
+// The p-quantile, 0 <= p <= 1. REQUIRES: not empty.
+double quantile(std::vector<double> values, double p);
+
+}  // namespace unisono::cli

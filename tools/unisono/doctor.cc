@@ -1,0 +1,290 @@
+// `unisono doctor`: can ranks work together here? One line a check, with the fix where it fails.
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/env.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "kernels/kernels.h"
+#include "run/spawn.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+namespace {
+
+struct Check {
+  std::string name;
+  bool passed = false;
+  std::string found;  // what was seen
+  std::string fix;    // what to do where it failed
+};
+
+constexpr int kProbeTimeout = 10'000;  // ms
+
+Check check_memfd() {
+  const int fd = ::memfd_create("unisono-doctor", MFD_CLOEXEC);
+  const bool grown = fd >= 0 && ::ftruncate(fd, 1 << 20) == 0;
+  const std::string why = grown ? "works" : std::strerror(errno);
+  if (fd >= 0) {
+    ::close(fd);
+  }
+  return {"shared memory (memfd)", grown, why,
+          "memfd_create needs Linux 3.17 and a seccomp profile that allows it"};
+}
+
+Check check_futex() {
+  std::uint32_t word = 1;
+  const long result = ::syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+  const bool works = result == -1 && errno == EAGAIN;
+  return {"sleeping (futex)", works, works ? "works" : std::strerror(errno),
+          "allow futex in the seccomp profile"};
+}
+
+Check check_membarrier() {
+  const long commands = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  const bool works = commands >= 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+  return {"cheap fences (membarrier)", works,
+          works          ? "works"
+          : commands < 0 ? std::strerror(errno)
+                         : "no private_expedited",
+          "needs Linux 4.14 and a seccomp profile that allows membarrier"};
+}
+
+// A child that waits until it is killed.
+class Child {
+ public:
+  explicit Child(const std::function<int()>& body) {
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::_exit(body());
+    }
+  }
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+  void end() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+      pid_ = -1;
+    }
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+int sleep_for_ever() {
+  ::pause();
+  return 0;
+}
+
+Check check_pidfd() {
+  const Child child(sleep_for_ever);
+  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, child.pid(), 0));
+  const std::string why = fd >= 0 ? "works" : std::strerror(errno);
+  bool seen = false;
+  if (fd >= 0) {
+    ::kill(child.pid(), SIGKILL);
+    pollfd poll = {.fd = fd, .events = POLLIN, .revents = 0};
+    seen = ::poll(&poll, 1, 1000) == 1;
+    ::close(fd);
+  }
+  return {"seeing a death (pidfd)", seen, why,
+          "needs Linux 5.3 and a seccomp profile that allows pidfd_open"};
+}
+
+Check check_process_vm() {
+  static int value = 0;
+  value = 0;
+  const Child child(sleep_for_ever);
+  int copy = -1;
+  const iovec here = {.iov_base = &copy, .iov_len = sizeof(copy)};
+  const iovec there = {.iov_base = &value, .iov_len = sizeof(value)};
+  const bool works =
+      ::process_vm_readv(child.pid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(sizeof(copy));
+  return {"reading a peer (process_vm_readv)", works, works ? "permitted" : std::strerror(errno),
+          "slower without it: allow ptrace between your processes "
+          "(sysctl kernel.yama.ptrace_scope=0, or --cap-add SYS_PTRACE in a container)"};
+}
+
+Check check_cpus() {
+  const std::size_t allowed = allowed_cpus().size();
+  const auto variable = read_env("LOCAL_WORLD_SIZE");
+  const std::size_t ranks =
+      variable ? static_cast<std::size_t>(std::max(1, std::atoi(variable->c_str()))) : 1;
+  // A rank of `unisono run` may use only the CPU that it was bound to.
+  const bool enough =
+      ranks <= std::max(allowed, static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN)));
+  return {"CPUs", enough,
+          fmt::format("{} allowed, {} rank{} here", allowed, ranks, ranks == 1 ? "" : "s"),
+          "ranks share CPUs: correct, but slower; start fewer ranks"};
+}
+
+Check check_simd() {
+  const std::string target = kernels::target_name();
+  const bool vector =
+      target.find("SCALAR") == std::string::npos && target.find("EMU128") == std::string::npos;
+  return {"vector instructions", vector, target, "reductions run without SIMD on this CPU"};
+}
+
+Check check_variables() {
+  const std::vector<std::string> warnings = unknown_env_warnings();
+  return {"UNISONO_* variables", warnings.empty(),
+          warnings.empty() ? "all known" : fmt::format("{}", fmt::join(warnings, "; ")),
+          "unisono env lists those that exist"};
+}
+
+// What a rank of the probe does; the text of its error goes to `report`.
+int probe_rank(int rank, const std::string& job, const std::string& token, int report) {
+  try {
+    ConnectOptions options;
+    options.rank = rank;
+    options.size = 2;
+    options.job = job;
+    options.token = token;
+    options.connect_timeout_ms = kProbeTimeout / 2;
+    options.timeout_ms = kProbeTimeout / 2;
+    Communicator comm = Communicator::connect(options);
+    std::array<int, 3> data = {rank + 1, 10 * (rank + 1), -rank};
+    comm.all_reduce(std::span<int>(data), sum);
+    return data == std::array<int, 3>{3, 30, -1} ? 0 : 1;
+  } catch (const std::exception& error) {
+    const std::string_view text = error.what();
+    [[maybe_unused]] const ssize_t written = ::write(report, text.data(), text.size());
+    return 1;
+  }
+}
+
+Check check_ranks() {
+  int ends[2];
+  if (::pipe(ends) != 0) {
+    return {"two ranks can talk", false, std::strerror(errno), "ulimit -n"};
+  }
+  const std::string job = fmt::format("doctor-{}", ::getpid());
+  const std::string token = fmt::format("doctor-token-{:016}", ::getpid());
+  std::array<pid_t, 2> ranks = {};
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks[static_cast<std::size_t>(rank)] = ::fork();
+    if (ranks[static_cast<std::size_t>(rank)] == 0) {
+      ::close(ends[0]);
+      ::_exit(probe_rank(rank, job, token, ends[1]));
+    }
+  }
+  ::close(ends[1]);
+  // The pipe ends when both ranks have.
+  std::string report;
+  std::array<char, 512> block;
+  pollfd poll = {.fd = ends[0], .events = POLLIN, .revents = 0};
+  bool in_time = true;
+  for (;;) {
+    in_time = ::poll(&poll, 1, 2 * kProbeTimeout) == 1;
+    const ssize_t got = in_time ? ::read(ends[0], block.data(), block.size()) : 0;
+    if (got <= 0) {
+      break;
+    }
+    report.append(block.data(), static_cast<std::size_t>(got));
+  }
+  ::close(ends[0]);
+  bool right = in_time;
+  for (const pid_t pid : ranks) {
+    if (!in_time) {
+      ::kill(pid, SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    right = right && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  const std::string found = right            ? "all_reduce of two processes is right"
+                            : !in_time       ? "no answer in time"
+                            : report.empty() ? "wrong data, or a rank died"
+                                             : report.substr(0, report.find('\n'));
+  return {"two ranks can talk", right, found,
+          "see the lines above; a firewall plays no part, no network is used"};
+}
+
+void print_text(const std::vector<Check>& checks, const Console& console) {
+  for (const Check& check : checks) {
+    fmt::print(
+        "{}  {:<34}  {}\n",
+        check.passed ? console.paint(Paint::good, "pass") : console.paint(Paint::bad, "FAIL"),
+        check.name, check.found);
+    if (!check.passed) {
+      fmt::print("      fix: {}\n", check.fix);
+    }
+  }
+}
+
+void print_json(const std::vector<Check>& checks, bool passed) {
+  nlohmann::ordered_json result;
+  result["schema"] = "unisono.doctor/1";
+  result["version"] = UNISONO_VERSION;
+  result["passed"] = passed;
+  result["checks"] = nlohmann::json::array();
+  for (const Check& check : checks) {
+    result["checks"].push_back({{"name", check.name},
+                                {"passed", check.passed},
+                                {"found", check.found},
+                                {"fix", check.passed ? "" : check.fix}});
+  }
+  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int run_doctor(const Arguments&, const Console& console) {
+  const std::vector<Check> checks = {
+      {"version", true, fmt::format("unisono {}", UNISONO_VERSION), {}},
+      check_memfd(),
+      check_futex(),
+      check_membarrier(),
+      check_pidfd(),
+      check_process_vm(),
+      check_cpus(),
+      check_simd(),
+      check_variables(),
+      check_ranks()};
+  const bool passed =
+      std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed; });
+  if (console.json()) {
+    print_json(checks, passed);
+  } else {
+    print_text(checks, console);
+  }
+  return passed ? kDone : kAnswerIsNo;
+}
+
+}  // namespace
+
+const Command kDoctorCommand = {
+    .name = "doctor",
+    .summary = "check that ranks can work together on this host",
+    .operands = "",
+    .max_operands = 0,
+    .runs_program = false,
+    .examples = {{{"unisono doctor", "Every check, with what to do where one fails."},
+                  {"unisono doctor --json", "The same for a program."},
+                  {"unisono run -n 1 -- unisono doctor", "As a rank sees it."}}},
+    .description =
+        "Each line is a check: pass, or FAIL and the fix. /dev/shm plays no part: shared "
+        "memory has no name and is not bound by its size. Exit code 0: all passed, 1: "
+        "one failed.",
+    .options = {},
+    .run = run_doctor};
+
+}  // namespace unisono::cli
