@@ -45,7 +45,7 @@ class Waiter {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr int kSpins = 3000;
-  static constexpr int kYields = 200;
+  static constexpr int kYields = 1000;
 
   World& world_;
   int timeout_ms_;
