@@ -31,6 +31,32 @@ class Turns {
   std::map<int, std::vector<int>> ordinals_;
 };
 
+// See BoundProgram::small.
+bool is_small(const Program& program, std::span<const std::size_t> bytes) {
+  std::map<int, std::size_t> lanes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const Pass& pass = program.passes[i];
+    const bool travels = pass.send || std::any_of(pass.sources.begin(), pass.sources.end(),
+                                                  [](const Operand& source) {
+                                                    return source.place == Place::lane;
+                                                  });
+    if (bytes[i] > (travels ? kSmallMessage : kSmallLane)) {
+      return false;
+    }
+    // What comes in counts as well: its sender must find the program small by the same figures.
+    for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
+      if (operand.place == Place::lane) {
+        std::size_t& lane = lanes[2 * operand.lane + (pass.send ? 1 : 0)];
+        lane += bytes[i] + 48 + bytes[i] / 4;
+        if (lane > kSmallLane) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
 std::size_t align_up(std::size_t bytes) {
   return (bytes + 63) & ~std::size_t{63};
 }
@@ -69,6 +95,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     }
   }
   turns.sort();
+  bound.small = is_small(program, bytes);
 
   const auto bind_operands = [&](const Pass& pass, const std::vector<Operand>& operands,
                                  std::size_t size) {

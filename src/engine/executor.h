@@ -71,6 +71,10 @@ class Executor {
     bool open = false;
   };
 
+  // Programs of short messages: the passes one after the other (executor_small.cc).
+  Progress poll_small() noexcept;
+  bool step_small(const BoundPass& pass) noexcept;
+  Wait waiting_small() const noexcept;
   std::size_t allowed(const BoundPass& pass) const noexcept;
   Progress advance_send(const BoundPass& pass, State& state) noexcept;
   Progress advance_compute(const BoundPass& pass, State& state) noexcept;
@@ -91,6 +95,7 @@ class Executor {
   std::size_t slot_bytes_;
   Operation operation_;
   bool output_shared_ = false;
+  std::uint32_t next_ = 0;  // of a small program: the pass that is next
   std::vector<State> states_;
   std::vector<std::uint32_t> active_;
   std::vector<Arriving> in_;

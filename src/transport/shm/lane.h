@@ -42,9 +42,7 @@ class LaneWriter {
       std::memcpy(cell.next_payload(), from + done, part);
       cell.header.store(make_header(next_, 0, Kind::bytes, 0), std::memory_order_release);
     }
-    // The reader has the next cell in its cache since the last lap: take it back while we wait
-    // anyhow.
-    __builtin_prefetch(&cells_[next_ % kCells], 1);
+    claim(cells);
   }
 
   // REQUIRES: has_room(1).
@@ -95,6 +93,17 @@ class LaneWriter {
   }
 
  private:
+  // The reader has the next cells in its cache since the last lap: take them back while we wait anyhow.
+  void claim(std::uint32_t cells) noexcept {
+    for (std::uint32_t i = 0; i < cells; ++i) {
+      const Cell* cell = &cells_[(next_ + i) % kCells];
+#if defined(__x86_64__)
+      asm volatile("prefetchw %0" : : "m"(*cell));  // the builtin needs -mprfchw to be more than a read
+#else
+      __builtin_prefetch(cell, 1);
+#endif
+    }
+  }
   bool fits(std::uint32_t cells) const noexcept {
     return (next_ - 1 - released_) + cells <= kCells;
   }
