@@ -9,9 +9,6 @@
 namespace unisono::bench {
 namespace {
 
-// Up to this many bytes send() returns before the receive begins (communicator.hpp).
-constexpr std::size_t kEagerBytes = 16384;
-
 Collective collective_of(Kind kind) {
   switch (kind) {
     case Kind::all_reduce:
@@ -93,16 +90,8 @@ class UnisonoPeer final : public Peer {
     }
     const std::size_t bytes = operation.count * size_of(operation.dtype);
     const int partner = rank() ^ 1;
-    if (bytes <= kEagerBytes) {
-      return [this, bytes, partner, in = operation.in, out = operation.out] {
-        comm_.send(in, bytes, partner);
-        comm_.recv(out, bytes, partner);
-      };
-    }
     return [this, bytes, partner, in = operation.in, out = operation.out] {
-      Request receive = comm_.recv_async(out, bytes, partner);
-      comm_.send(in, bytes, partner);
-      receive.wait();
+      comm_.exchange(in, bytes, partner, out, bytes, partner);
     };
   }
 

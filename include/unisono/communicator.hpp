@@ -390,6 +390,10 @@ class UNISONO_EXPORT Communicator {
   // begins if the message fits the lane's buffer (16 KiB); larger ones wait for the receiver.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   void recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
+  // Sends to one rank and receives from another (or the same) at once: what rings and shifts are
+  // made of.
+  void exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
+                std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
   Request send_async(const void* data, std::size_t bytes, int to, int tag = 0);
   Request recv_async(void* data, std::size_t bytes, int from, int tag = 0);
 

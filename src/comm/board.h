@@ -11,7 +11,7 @@
 
 namespace unisono::comm {
 
-struct OperationRecord {
+struct alignas(8) OperationRecord {
   std::uint64_t sequence = 0;
   std::uint64_t signature = 0;
   std::uint64_t count = 0;

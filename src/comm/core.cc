@@ -1,6 +1,7 @@
 // The calls: collectives blocking, persistent and asynchronous, and send and recv.
 #include "comm/core.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,14 +13,6 @@ using comm::Prepared;
 using comm::Transfer;
 using comm::Waiter;
 using engine::Progress;
-
-namespace {
-
-constexpr std::size_t align_up(std::size_t bytes) {
-  return (bytes + 63) & ~std::size_t{63};
-}
-
-}  // namespace
 
 std::shared_ptr<Core> Core::connect(const ConnectOptions& options) {
   auto world = comm::World::connect(options);
@@ -134,11 +127,12 @@ void Core::execute(const Prepared& prepared, const Call& call) {
 void Core::begin(const Prepared& prepared, const Call& call) {
   ++sequence_;
   signature_ = comm::mix(prepared.signature ^ sequence_);
-  record(prepared);
-  const std::size_t needed =
-      align_up(prepared.program.scratch_bytes) + align_up(prepared.staged_bytes);
-  if (scratch_.size() < needed) {
-    scratch_.resize(needed);
+  comm::OperationRecord record = prepared.record;
+  record.sequence = sequence_;
+  record.signature = signature_;
+  comm::write_record(boards_[rank_], record);
+  if (scratch_.size() < prepared.workspace_bytes) {
+    scratch_.resize(prepared.workspace_bytes);
   }
   engine::Operation operation{.program = &prepared.program,
                               .input = static_cast<const std::byte*>(call.in),
@@ -152,7 +146,7 @@ void Core::begin(const Prepared& prepared, const Call& call) {
     operation.output = &barrier_token_[1];
   }
   if (prepared.stage_input && prepared.staged_bytes != 0) {
-    std::byte* staged = scratch_.data() + align_up(prepared.program.scratch_bytes);
+    std::byte* staged = scratch_.data() + prepared.staged_offset;
     if (prepared.multiply != nullptr) {
       prepared.multiply(staged, call.in, prepared.staged_bytes / size_of(call.dtype),
                         prepared.factor);
@@ -170,19 +164,10 @@ void Core::finish(const Prepared& prepared, const Call& call) {
   }
 }
 
-void Core::record(const Prepared& prepared) {
-  comm::OperationRecord record{.sequence = sequence_,
-                               .signature = signature_,
-                               .count = prepared.count,
-                               .root = prepared.root,
-                               .collective = prepared.collective,
-                               .dtype = prepared.dtype,
-                               .op = prepared.op};
-  prepared.algorithm.copy(record.algorithm, sizeof(record.algorithm) - 1);
-  comm::write_record(boards_[rank_], record);
-}
-
 void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {
+  if (executor_.poll() == Progress::finished) {
+    return;
+  }
   Waiter waiter(*world_, effective_timeout(timeout_ms));
   for (;;) {
     switch (executor_.poll()) {
@@ -212,35 +197,50 @@ void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {
   }
 }
 
-void Core::transfer(const Transfer& transfer, int timeout_ms) {
+void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   check_blocking();
-  check_transfer(transfer);
+  for (const Transfer& transfer : transfers) {
+    check_transfer(transfer);
+  }
   if (pending_.load(std::memory_order_acquire) != 0) {
-    const auto request = transfer_async(transfer);
-    wait(*request, timeout_ms);
+    std::vector<std::shared_ptr<RequestState>> requests;
+    for (const Transfer& transfer : transfers) {
+      requests.push_back(transfer_async(transfer));
+    }
+    for (const auto& request : requests) {
+      wait(*request, timeout_ms);
+    }
     return;
   }
-  Transfer mine = transfer;
-  transfers_.post(mine);
+  using P2p = comm::PointToPoint;
+  for (Transfer& transfer : transfers) {
+    transfers_.post(transfer);
+  }
+  const auto unfinished = [&] {
+    return std::find_if_not(transfers.begin(), transfers.end(), P2p::finished);
+  };
   Waiter waiter(*world_, effective_timeout(timeout_ms));
-  while (!comm::PointToPoint::finished(mine)) {
+  while (unfinished() != transfers.end()) {
     const auto progress = transfers_.poll();
-    if (progress == comm::PointToPoint::Progress::failed) {
+    if (progress == P2p::Progress::failed) {
       world_->raise(ErrorCode::mismatch, transfers_.fault_peer(), transfers_.fault());
       throw_abort(nullptr);
     }
-    if (progress == comm::PointToPoint::Progress::advanced) {
+    if (progress == P2p::Progress::advanced) {
       waiter.reset();
       continue;
     }
     if (waiter.spin()) {
       continue;
     }
-    using P2p = comm::PointToPoint;
-    const auto verdict = waiter.pause([&] { return transfers_.poll() == P2p::Progress::advanced; },
-                                      [&] { look_for_leaver(mine.peer); });
+    const auto verdict =
+        waiter.pause([&] { return transfers_.poll() == P2p::Progress::advanced; },
+                     [&] {
+                       const auto first = unfinished();
+                       look_for_leaver(first == transfers.end() ? -1 : first->peer);
+                     });
     if (verdict == Waiter::Verdict::timed_out) {
-      raise_transfer_timeout(mine, waiter.waited_s());
+      raise_transfer_timeout(*unfinished(), waiter.waited_s());
     }
     if (verdict != Waiter::Verdict::look_again) {
       throw_abort(nullptr);

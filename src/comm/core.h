@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -72,7 +73,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void start(const PlanState& plan);
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
   std::shared_ptr<RequestState> transfer_async(const comm::Transfer& transfer);
-  void transfer(const comm::Transfer& transfer, int timeout_ms);
+  // One or more at once; they are used up.
+  void transfer(std::span<comm::Transfer> transfers, int timeout_ms);
 
   // Waits; throws what ended the operation.
   void wait(RequestState& request, int timeout_ms);
@@ -93,7 +95,6 @@ class Core : public std::enable_shared_from_this<Core> {
   void finish(const comm::Prepared& prepared, const Call& call);
   void wait_blocking(const comm::Prepared& prepared, int timeout_ms);
   int effective_timeout(int timeout_ms) const;
-  void record(const comm::Prepared& prepared);
   void check_transfer(const comm::Transfer& transfer) const;
   // What goes wrong: each tells the world why, which ends every wait.
   void raise_fault();

@@ -269,10 +269,37 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
     }
   }
   prepared.signature = hash.value();
+
+  constexpr std::size_t kLine = 64;
+  prepared.staged_offset = (prepared.program.scratch_bytes + kLine - 1) / kLine * kLine;
+  prepared.workspace_bytes = prepared.staged_offset + prepared.staged_bytes;
+  prepared.record = {.count = prepared.count,
+                     .root = root,
+                     .collective = call.collective,
+                     .dtype = call.dtype,
+                     .op = call.reduction.op};
+  prepared.algorithm.copy(prepared.record.algorithm, sizeof(prepared.record.algorithm) - 1);
   return prepared;
 }
 
-const std::shared_ptr<const Prepared>& Planner::find(const Call& call) {
+const std::shared_ptr<const Prepared>& Planner::remember(const Call& call, const PlanEntry& entry) {
+  latest_ = {.collective = call.collective,
+             .dtype = call.dtype,
+             .op = call.reduction.op,
+             .root = call.root,
+             .in = call.in,
+             .out = call.out,
+             .count = call.count,
+             .factor = call.reduction.factor,
+             .algorithm = entry.key.algorithm};
+  if (call.reduction.op == ReduceOp::user) {
+    latest_.count = ~call.count;  // equals no such call: its function may be another one
+  }
+  latest_prepared_ = &entry.prepared;
+  return entry.prepared;
+}
+
+const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
   const bool in_place = is_in_place(call);
   if (is_v(call)) {
     check_shape(call);
@@ -288,21 +315,22 @@ const std::shared_ptr<const Prepared>& Planner::find(const Call& call) {
         i /= 2;
       }
       check_buffers(call, *entries_[i]->prepared, in_place);
-      return entries_[i]->prepared;
+      return remember(call, *entries_[i]);
     }
   }
   check_shape(call);
-  auto entry = std::make_unique<Entry>(
-      Entry{.key = key,
-            .algorithm = std::string(call.algorithm),
-            .prepared = std::make_shared<const Prepared>(prepare(call, in_place))});
+  auto entry = std::make_unique<PlanEntry>(
+      PlanEntry{.key = key,
+                .algorithm = std::string(call.algorithm),
+                .prepared = std::make_shared<const Prepared>(prepare(call, in_place))});
   entry->key.algorithm = entry->algorithm;
   check_buffers(call, *entry->prepared, in_place);
   if (entries_.size() == kMostEntries) {
     entries_.pop_back();
+    latest_ = {};
   }
   entries_.push_back(std::move(entry));
-  return entries_.back()->prepared;
+  return remember(call, *entries_.back());
 }
 
 }  // namespace unisono::comm

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "comm/board.h"
 #include "engine/bound_program.h"
 #include "engine/executor.h"
 #include "unisono/communicator.hpp"
@@ -37,6 +38,9 @@ struct Prepared {
   double factor = 1.0;
   kernels::ScaleFunction divide = nullptr;
   std::size_t staged_bytes = 0;
+  std::size_t workspace_bytes = 0;  // scratch of the program, then the staged input
+  std::size_t staged_offset = 0;
+  OperationRecord record = {};  // but for its sequence and signature
 };
 
 // What makes two calls the same to the planner.
@@ -54,6 +58,12 @@ struct PlanKey {
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
+struct PlanEntry {
+  PlanKey key;
+  std::string algorithm;                     // owns what key.algorithm views
+  std::shared_ptr<const Prepared> prepared;  // shared with the operations that run it
+};
+
 class Planner {
  public:
   // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
@@ -61,7 +71,9 @@ class Planner {
 
   // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
   // next find(); an operation that lives longer copies the pointer.
-  const std::shared_ptr<const Prepared>& find(const Call& call);
+  const std::shared_ptr<const Prepared>& find(const Call& call) {
+    return call == latest_ ? *latest_prepared_ : look_up(call);
+  }
 
  private:
   struct Compiled {
@@ -70,6 +82,28 @@ class Planner {
     std::unique_ptr<engine::Program> in_place =
         {};  // absent: the algorithm cannot, the input is staged
   };
+  // The buffers and sizes of the latest call: the same call again needs no check. Neither v-forms
+  // nor user-defined operations.
+  struct Latest {
+    Collective collective = Collective::barrier;
+    Dtype dtype = Dtype::u8;
+    ReduceOp op = ReduceOp::user;
+    int root = -1;
+    const void* in = nullptr;
+    const void* out = nullptr;
+    std::size_t count = 0;
+    double factor = 0;
+    std::string_view algorithm = {};
+    friend bool operator==(const Call& call, const Latest& latest) {
+      return call.in == latest.in && call.out == latest.out && call.count == latest.count &&
+             call.collective == latest.collective && call.dtype == latest.dtype &&
+             call.reduction.op == latest.op && call.root == latest.root &&
+             call.reduction.factor == latest.factor &&
+             call.algorithm.size() == latest.algorithm.size() && call.algorithm == latest.algorithm;
+    }
+  };
+  const std::shared_ptr<const Prepared>& look_up(const Call& call);
+  const std::shared_ptr<const Prepared>& remember(const Call& call, const PlanEntry& entry);
   const Algorithm& choose(const Call& call) const;
   Compiled& compile(const Algorithm& algorithm, Collective collective, int root);
   Prepared prepare(const Call& call, bool in_place);
@@ -84,12 +118,9 @@ class Planner {
   std::uint64_t group_id_;
   std::map<Collective, std::string> forced_;
   std::map<std::pair<const Algorithm*, std::pair<Collective, int>>, Compiled> compiled_;
-  struct Entry {
-    PlanKey key;
-    std::string algorithm;                     // owns what key.algorithm views
-    std::shared_ptr<const Prepared> prepared;  // shared with the operations that run it
-  };
-  std::vector<std::unique_ptr<Entry>> entries_;  // what is used often is in front
+  std::vector<std::unique_ptr<PlanEntry>> entries_;  // what is used often is in front
+  Latest latest_;
+  const std::shared_ptr<const Prepared>* latest_prepared_ = nullptr;
   std::shared_ptr<const Prepared> latest_v_;
 };
 

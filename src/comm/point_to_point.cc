@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "comm/hash.h"
+#include "engine/peer_copy.h"
 
 namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kShareBytes = 4096;
+constexpr std::size_t kWithEnvelope = 256 - 16;  // bytes that go in one short message with it
+const char* const kTooLong = "a message is longer than its envelope says, from rank ";
 
 }  // namespace
 
@@ -68,17 +71,32 @@ PointToPoint::Progress PointToPoint::poll() {
   return result;
 }
 
+// A short message travels with its envelope.
+bool PointToPoint::send_envelope(int peer, Transfer& transfer) {
+  const Envelope envelope{.tag = transfer.tag, .bytes = transfer.bytes};
+  std::byte message[sizeof(Envelope) + kWithEnvelope];
+  std::memcpy(message, &envelope, sizeof(envelope));
+  const std::size_t along = transfer.bytes <= kWithEnvelope ? transfer.bytes : 0;
+  if (along != 0) {
+    std::memcpy(message + sizeof(envelope), transfer.data, along);
+  }
+  if (!transport_.send(peer, message, sizeof(envelope) + along, signature_)) {
+    return false;
+  }
+  transfer.opened = true;
+  transfer.done = along;
+  return true;
+}
+
 PointToPoint::Progress PointToPoint::poll_sends(int peer) {
   auto& sends = peers_[static_cast<std::size_t>(peer)].sends;
   Progress result = Progress::idle;
   while (!sends.empty()) {
     Transfer& transfer = *sends.front();
     if (!transfer.opened) {
-      const Envelope envelope{.tag = transfer.tag, .bytes = transfer.bytes};
-      if (!transport_.send(peer, &envelope, sizeof(envelope), signature_)) {
+      if (!send_envelope(peer, transfer)) {
         return result;
       }
-      transfer.opened = true;
       result = Progress::advanced;
     }
     while (transfer.done < transfer.bytes) {
@@ -100,7 +118,7 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
         if (slot == nullptr) {
           return result;
         }
-        std::memcpy(slot, data, bytes);
+        engine::copy_to_peer(slot, data, bytes);
         transport_.commit(peer, bytes, signature_);
       }
       transfer.done += bytes;
@@ -156,7 +174,7 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
                                                   const transport::Incoming& message) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Envelope envelope;
-  if (message.signature != signature_ || message.bytes != sizeof(envelope)) {
+  if (message.signature != signature_ || message.bytes < sizeof(envelope)) {
     return fail(peer_rank, "a message from rank " + std::to_string(peer_rank) +
                                " is not of this group's send and recv");
   }
@@ -176,13 +194,8 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
     peer.receive = &transfer;
     peer.receives.erase(wanted);
   }
-  peer.coming = envelope.bytes != 0;
-  if (!peer.coming) {
-    peer.receive = nullptr;
-    peer.store = nullptr;
-  }
-  transport_.release(peer_rank);
-  return Progress::advanced;
+  peer.coming = true;
+  return take_data(peer_rank, message.data + sizeof(envelope), message.bytes - sizeof(envelope));
 }
 
 PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
@@ -205,24 +218,36 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
       result = Progress::advanced;
       continue;
     }
-    std::size_t& done = peer.receive != nullptr ? peer.receive->done : peer.store->done;
-    const std::size_t bytes =
-        peer.receive != nullptr ? peer.receive->bytes : peer.store->data.size();
-    std::byte* data = peer.receive != nullptr ? peer.receive->data : peer.store->data.data();
-    if (message.signature != signature_ || message.bytes > bytes - done) {
-      return fail(peer_rank, "a message from rank " + std::to_string(peer_rank) +
-                                 " is longer than its envelope says");
-    }
-    std::memcpy(data + done, message.data, message.bytes);
-    transport_.release(peer_rank);
-    done += message.bytes;
-    if (done == bytes) {
-      peer.coming = false;
-      peer.receive = nullptr;
-      peer.store = nullptr;
+    if (message.signature != signature_ ||
+        take_data(peer_rank, message.data, message.bytes) == Progress::failed) {
+      return fail(peer_rank, kTooLong + std::to_string(peer_rank));
     }
     result = Progress::advanced;
   }
+}
+
+// The next bytes of the message that is coming in.
+PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* data,
+                                               std::size_t bytes) {
+  Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
+  Transfer* receive = peer.receive;
+  std::size_t& done = receive != nullptr ? receive->done : peer.store->done;
+  const std::size_t all = receive != nullptr ? receive->bytes : peer.store->data.size();
+  std::byte* target = receive != nullptr ? receive->data : peer.store->data.data();
+  if (bytes > all - done) {
+    return fail(peer_rank, kTooLong + std::to_string(peer_rank));
+  }
+  if (bytes != 0) {
+    std::memcpy(target + done, data, bytes);
+  }
+  transport_.release(peer_rank);
+  done += bytes;
+  if (done == all) {
+    peer.coming = false;
+    peer.receive = nullptr;
+    peer.store = nullptr;
+  }
+  return Progress::advanced;
 }
 
 }  // namespace unisono::comm

@@ -67,7 +67,9 @@ class PointToPoint {
     Stored* store = nullptr;
   };
   Progress poll_sends(int peer);
+  bool send_envelope(int peer, Transfer& transfer);
   Progress poll_receives(int peer);
+  Progress take_data(int peer, const std::byte* data, std::size_t bytes);
   Progress open_message(int peer, const transport::Incoming& message);
   Progress serve_from_store(int peer);
   Progress size_mismatch(int peer, const Transfer& transfer, std::size_t sent);

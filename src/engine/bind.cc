@@ -36,10 +36,9 @@ bool is_small(const Program& program, std::span<const std::size_t> bytes) {
   std::map<int, std::size_t> lanes;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const Pass& pass = program.passes[i];
-    const bool travels = pass.send || std::any_of(pass.sources.begin(), pass.sources.end(),
-                                                  [](const Operand& source) {
-                                                    return source.place == Place::lane;
-                                                  });
+    const bool travels =
+        pass.send || std::any_of(pass.sources.begin(), pass.sources.end(),
+                                 [](const Operand& source) { return source.place == Place::lane; });
     if (bytes[i] > (travels ? kSmallMessage : kSmallLane)) {
       return false;
     }

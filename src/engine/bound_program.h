@@ -39,15 +39,15 @@ struct BoundProgram {
   std::vector<std::uint32_t> forwards = {};
   std::size_t scratch_bytes = 0;
   std::size_t element = 1;
-  // Every message is short and a lane gets few of them: the passes may run one after the other. That cannot
-  // block for ever: a lane has room for all that two operations put into it, so sends never wait for a rank that is in the same
-  // operation; and a receive at step s waits for a send at a step <= s, before which its sender waits only at
-  // earlier steps.
+  // Every message is short and a lane gets few of them: the passes may run one after the other.
+  // That cannot block for ever: a lane has room for all that two operations put into it, so sends
+  // never wait for a rank that is in the same operation; and a receive at step s waits for a send
+  // at a step <= s, before which its sender waits only at earlier steps.
   bool small = false;
 };
 
-// The longest message of a small program, and how many bytes with their headers one lane may get. Every
-// transport carries this much without waiting for the reader.
+// The longest message of a small program, and how many bytes with their headers one lane may get.
+// Every transport carries this much without waiting for the reader.
 inline constexpr std::size_t kSmallMessage = 256;
 inline constexpr std::size_t kSmallLane = 1024;
 

@@ -1,11 +1,12 @@
-// Small programs: their passes one after the other, with no state but the number of the next one. This is the path of the
-// short messages, where every nanosecond counts.
+// Small programs: their passes one after the other, with no state but the number of the next one.
+// This is the path of the short messages, where every nanosecond counts.
 #include "engine/executor.h"
 
 namespace unisono::engine {
 namespace {
 
-// How often one poll looks for a message before it gives up: the common wait is one line transfer between two cores.
+// How often one poll looks for a message before it gives up: the common wait is one line transfer
+// between two cores.
 constexpr int kLooks = 64;
 
 }  // namespace
