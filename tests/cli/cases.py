@@ -54,6 +54,7 @@ def approval_cases():
         "list": text("list"),
         "list_all_reduce": text("list", "all_reduce"),
         "list_json": text("list", "barrier", "--json"),
+        "list_dtypes": text("list", "--dtypes"),
         "env": text("env"),
         "env_set": text("env", environment={"UNISONO_TIMEOUT_MS": "5", "UNISONO_TOKEN": "s" * 20}),
         "env_json": text("env", "--json"),

@@ -204,6 +204,20 @@ def bench_all(program, scratch, environment):
     return None
 
 
+def bench_types(program, scratch, environment):
+    """Every dtype with every operation that it has: no wrong element."""
+    result = bench(program, environment, 3, ["all_reduce", "-d", "all", "-o", "all", "-b", "64",
+                                             "-e", "64", "--iters", "2", "--json"])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    listed = json.loads(output(program, ["list", "--dtypes", "--json"], environment).stdout)
+    wanted = {(row["dtype"], op) for row in listed["dtypes"] for op in row["ops"]}
+    seen = {(row["dtype"], row["op"]) for row in rows}
+    wrong = [row for row in rows if row["wrong"]]
+    if result.returncode != 0 or wrong or seen != wanted:
+        return f"code {result.returncode}, {seen ^ wanted}, {wrong}\n{result.stderr}"
+    return None
+
+
 def bench_forms(program, scratch, environment):
     """Columns of each format, and what the options choose."""
     nccl = bench(program, environment, 2, ["all_reduce", "--format", "nccl-tests"] + QUICK)
@@ -265,5 +279,6 @@ def all_checks():
             ("nothing_left", "run", nothing_left), ("launcher_signals", "run", launcher_signals),
             ("log_files", "run", log_files), ("binding", "run", binding),
             ("job_variables", "run", job_variables), ("bench_all", "bench", bench_all),
-            ("bench_forms", "bench", bench_forms), ("bench_plot", "bench", bench_plot),
+            ("bench_types", "bench", bench_types), ("bench_forms", "bench", bench_forms),
+            ("bench_plot", "bench", bench_plot),
             ("bench_thresholds", "bench", bench_thresholds), ("doctor", "bench", doctor)]

@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "kernels/kernels.h"
 
 namespace unisono::cli {
 namespace {
@@ -94,9 +95,55 @@ std::vector<const Algorithm*> choose(const Arguments& arguments) {
   return chosen;
 }
 
+// Which (dtype, op) pairs the reductions can do.
+struct Support {
+  Dtype dtype;
+  std::vector<ReduceOp> ops;
+};
+
+bool is_supported(Dtype dtype, ReduceOp op) {
+  return kernels::find_reduce(dtype, op) != nullptr &&
+         (op != ReduceOp::avg || kernels::find_divide(dtype) != nullptr) &&
+         (op != ReduceOp::premul_sum || kernels::find_multiply(dtype) != nullptr);
+}
+
+std::vector<Support> supports() {
+  std::vector<Support> result;
+  for (int dtype = 0; dtype < kDtypeCount; ++dtype) {
+    Support row{.dtype = static_cast<Dtype>(dtype), .ops = {}};
+    for (int op = 0; op < kReduceOpCount; ++op) {
+      if (is_supported(row.dtype, static_cast<ReduceOp>(op))) {
+        row.ops.push_back(static_cast<ReduceOp>(op));
+      }
+    }
+    result.push_back(row);
+  }
+  return result;
+}
+
+void print_dtypes(const Console& console) {
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.dtypes/1";
+  json["dtypes"] = nlohmann::json::array();
+  std::string text = "dtype    bytes  reduce operations (user: with every dtype)\n";
+  for (const Support& row : supports()) {
+    std::vector<std::string_view> names;
+    for (const ReduceOp op : row.ops) {
+      names.push_back(to_string(op));
+    }
+    json["dtypes"].push_back(
+        {{"dtype", to_string(row.dtype)}, {"bytes", size_of(row.dtype)}, {"ops", names}});
+    text += fmt::format("{:<8} {:>5}  {}\n", to_string(row.dtype), size_of(row.dtype),
+                        fmt::join(names, " "));
+  }
+  fmt::print("{}", console.json() ? json.dump(2) + "\n" : text);
+}
+
 int run_list(const Arguments& arguments, const Console& console) {
   const std::vector<const Algorithm*> algorithms = choose(arguments);
-  if (arguments.has("collectives")) {
+  if (arguments.has("dtypes")) {
+    print_dtypes(console);
+  } else if (arguments.has("collectives")) {
     for (int i = 0; i < kCollectiveCount; ++i) {
       fmt::print("{}\n", to_string(static_cast<Collective>(i)));
     }
@@ -114,6 +161,7 @@ int run_list(const Arguments& arguments, const Console& console) {
 
 constexpr Option kOptions[] = {
     {.name = "names", .help = "Only collective/algorithm, one a line."},
+    {.name = "dtypes", .help = "The data types, and the reduce operations that each one has."},
     {.name = "collectives", .help = "Only the names of the collectives, one a line."}};
 
 }  // namespace

@@ -12,10 +12,11 @@
 namespace unisono::cli {
 namespace {
 
-constexpr double kWidth = 860;
+constexpr double kPlotRight = 650;
 constexpr double kHeight = 520;
 constexpr double kLeft = 78;
-constexpr double kRight = 210;
+constexpr double kLegend = 60;  // beside the longest name
+constexpr double kLetter = 6.7;
 constexpr double kTop = 56;
 constexpr double kBottom = 60;
 // Distinct also for the colour-blind (Okabe and Ito).
@@ -29,6 +30,7 @@ struct Point {
 
 struct Series {
   std::string name;
+  std::string base;  // the same in place and out of place: they share a colour
   bool dashed = false;
   std::vector<Point> points;
 };
@@ -44,7 +46,7 @@ struct Scale {
   }
 };
 
-std::string series_name(const Row& row, bool dtypes) {
+std::string base_name(const Row& row, bool dtypes) {
   std::string name(row.what.workload.name());
   if (!row.what.algorithm.empty()) {
     name += "/" + row.what.algorithm;
@@ -52,7 +54,7 @@ std::string series_name(const Row& row, bool dtypes) {
   if (dtypes) {
     name += fmt::format(" {}", to_string(row.what.dtype));
   }
-  return row.what.in_place ? name + ", in place" : name;
+  return name;
 }
 
 std::vector<Series> group(const std::vector<Row>& rows) {
@@ -64,11 +66,12 @@ std::vector<Series> group(const std::vector<Row>& rows) {
     if (row.bytes == 0) {
       continue;
     }
-    const std::string name = series_name(row, dtypes);
+    const std::string base = base_name(row, dtypes);
+    const std::string name = row.what.in_place ? base + ", in place" : base;
     auto found =
         std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.name == name; });
     if (found == series.end()) {
-      series.push_back({.name = name, .dashed = row.what.in_place, .points = {}});
+      series.push_back({.name = name, .base = base, .dashed = row.what.in_place, .points = {}});
       found = std::prev(series.end());
     }
     found->points.push_back({static_cast<double>(row.bytes), row.timing.time_us});
@@ -78,7 +81,7 @@ std::vector<Series> group(const std::vector<Row>& rows) {
 
 // The limit of the first collective; the others' differ only where fewer bytes arrive.
 Series limit_of(const std::vector<Row>& rows) {
-  Series limit{.name = "limit", .dashed = true, .points = {}};
+  Series limit{.name = "limit", .base = {}, .dashed = true, .points = {}};
   for (const Row& row : rows) {
     const bool first = row.what.workload.name() == rows.front().what.workload.name();
     const auto bytes = static_cast<double>(row.bytes);
@@ -125,17 +128,23 @@ std::string axes(const Scale& x, const Scale& y) {
     text += fmt::format(
         "<path class='grid' d='M{0} {1:.1f} H{2}'/>"
         "<text x='{3}' y='{4:.1f}' text-anchor='end'>{5}</text>\n",
-        kLeft, y.at(us), kWidth - kRight, kLeft - 8, y.at(us) + 4, time_text(us));
+        kLeft, y.at(us), kPlotRight, kLeft - 8, y.at(us) + 4, time_text(us));
   }
   return text;
 }
 
 std::string lines(const std::vector<Series>& series, const Scale& x, const Scale& y) {
   std::string text;
+  std::vector<std::string_view> bases;  // by colour
   for (std::size_t i = 0; i < series.size(); ++i) {
+    const auto known = std::find(bases.begin(), bases.end(), series[i].base);
+    const auto color_index = static_cast<std::size_t>(known - bases.begin());
+    if (known == bases.end()) {
+      bases.push_back(series[i].base);
+    }
     const bool is_limit = series[i].name == "limit";
     const std::string_view color =
-        is_limit ? std::string_view("#777777") : kColors[(i / 2) % std::size(kColors)];
+        is_limit ? std::string_view("#777777") : kColors[color_index % std::size(kColors)];
     const std::string_view dash = is_limit ? "2 4" : series[i].dashed ? "7 4" : "none";
     text += fmt::format("<path class='line' d='{}' stroke='{}' stroke-dasharray='{}'/>\n",
                         path_of(series[i], x, y), color, dash);
@@ -149,7 +158,7 @@ std::string lines(const std::vector<Series>& series, const Scale& x, const Scale
     text += fmt::format(
         "<path class='line' d='M{0} {1} h26' stroke='{2}' stroke-dasharray='{3}'/>"
         "<text x='{4}' y='{5}'>{6}</text>\n",
-        kWidth - kRight + 14, row, color, dash, kWidth - kRight + 46, row + 4, series[i].name);
+        kPlotRight + 14, row, color, dash, kPlotRight + 46, row + 4, series[i].name);
   }
   return text;
 }
@@ -180,9 +189,14 @@ std::string plot_svg(const std::vector<Row>& rows) {
   if (most_bytes <= 0) {
     return {};
   }
-  const Scale x{least_bytes, std::max(most_bytes, 2 * least_bytes), kLeft, kWidth - kRight};
+  const Scale x{least_bytes, std::max(most_bytes, 2 * least_bytes), kLeft, kPlotRight};
   const Scale y{std::pow(10, std::floor(std::log10(least_us))),
                 std::pow(10, std::ceil(std::log10(most_us * 1.001))), kHeight - kBottom, kTop};
+  std::size_t longest = 0;
+  for (const Series& one : series) {
+    longest = std::max(longest, one.name.size());
+  }
+  const double width = kPlotRight + kLegend + kLetter * static_cast<double>(longest);
   std::string text = fmt::format(
       "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0} {1}' width='{0}' height='{1}'>\n"
       "<style>text{{font:12px sans-serif;fill:#333}} .title{{font:600 15px sans-serif}}"
@@ -190,14 +204,14 @@ std::string plot_svg(const std::vector<Row>& rows) {
       "<rect width='{0}' height='{1}' fill='white'/>\n"
       "<text class='title' x='{2}' y='26'>{3}, {4} rank{5}</text>\n"
       "<text x='{2}' y='44'>median time of the slowest rank; lower is better</text>\n",
-      kWidth, kHeight, kLeft,
+      width, kHeight, kLeft,
       rows.front().what.workload.name() == rows.back().what.workload.name()
           ? rows.front().what.workload.name()
           : std::string_view("collectives"),
       rows.front().ranks, rows.front().ranks == 1 ? "" : "s");
   text += axes(x, y) + lines(series, x, y);
   text += fmt::format("<text x='{}' y='{}' text-anchor='middle'>size in bytes</text>\n</svg>\n",
-                      (kLeft + kWidth - kRight) / 2, kHeight - 16);
+                      (kLeft + kPlotRight) / 2, kHeight - 16);
   return text;
 }
 

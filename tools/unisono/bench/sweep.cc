@@ -1,6 +1,7 @@
 #include "bench/sweep.h"
 
 #include "algorithms/catalog.h"
+#include "kernels/kernels.h"
 #include "schedule/schedule.h"
 
 namespace unisono::cli {
@@ -55,6 +56,11 @@ std::vector<Case> sweep_cases(const SweepOptions& options, int ranks) {
     const std::size_t sizes = is_barrier(workload) ? 1 : options.sizes.size();
     for (std::size_t dtype = 0; dtype < dtypes; ++dtype) {
       for (std::size_t op = 0; op < ops; ++op) {
+        // Of several pairs, those that are not defined are passed over; a single one is an error.
+        if (uses_op(workload) && dtypes * ops > 1 &&
+            kernels::find_reduce(options.dtypes[dtype], options.ops[op]) == nullptr) {
+          continue;
+        }
         for (std::size_t root = 0; root < roots; ++root) {
           for (std::size_t size = 0; size < sizes; ++size) {
             add_places(options,
