@@ -9,6 +9,10 @@ function(unisono_warnings target)
     # clang tells.
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
                            $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+    # With a sanitizer g++ sees uninitialised values in its own standard library.
+    if(UNISONO_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+    endif()
   endif()
 endfunction()
 
