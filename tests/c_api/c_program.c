@@ -4,6 +4,7 @@
 #include "c_program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -83,7 +84,7 @@ static int run_scenario(int scenario) {
   for (rank = 0; rank < scenarios[scenario].ranks; ++rank) {
     ranks[rank] = fork();
     if (ranks[rank] == 0) {
-      _exit(run_rank(scenario, rank, job));
+      exit(run_rank(scenario, rank, job)); /* and not _exit(): leaks are looked for there */
     }
     if (ranks[rank] < 0) {
       perror("fork");
