@@ -1,0 +1,40 @@
+// Runs a body on a number of ranks, as threads of this process or as processes of their own.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/rendezvous_testing.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::testing {
+
+enum class Ranks : std::uint8_t { threads, processes };
+
+// A rank says what went wrong, or nothing.
+using RankBody = std::function<std::string(Communicator&)>;
+
+inline ConnectOptions test_options(int rank, int ranks, const std::string& job) {
+  ConnectOptions options = comm::testing::options_for(rank, ranks, job);
+  options.timeout_ms = 20'000;
+  return options;
+}
+
+// What each rank said. REQUIRES, for processes: this process has no other threads now.
+inline std::vector<std::string> on_ranks(Ranks kind, int ranks, const RankBody& body) {
+  const std::string job = comm::testing::unique_name("collectives");
+  const auto one = [&](int rank) {
+    Communicator communicator = Communicator::connect(test_options(rank, ranks, job));
+    return body(communicator);
+  };
+  return kind == Ranks::threads ? comm::testing::as_threads(ranks, one)
+                                : comm::testing::as_processes(ranks, one);
+}
+
+inline const char* to_string(Ranks kind) {
+  return kind == Ranks::threads ? "threads" : "processes";
+}
+
+}  // namespace unisono::testing

@@ -1,0 +1,55 @@
+// Runs one case on one rank and compares the result with the oracle.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "case.h"
+#include "oracle.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::testing {
+
+// A rank's buffers for one case, filled, with guards around them, and the call on them. Lives until
+// check().
+class CaseRun {
+ public:
+  CaseRun(Communicator& communicator, const Case& test_case);
+  CaseRun(const CaseRun&) = delete;
+  CaseRun& operator=(const CaseRun&) = delete;
+
+  const Call& call() const { return call_; }
+  // Empty, or what is wrong with the result, and where.
+  std::string check() const;
+
+ private:
+  struct Memory {
+    std::vector<std::byte> own;
+    Region region;
+    std::byte* data = nullptr;  // first byte of the buffer, after its guard
+    std::size_t bytes = 0;
+  };
+  void allocate(Communicator& communicator, Memory& memory, std::size_t bytes);
+  void fill();
+  void describe_call();
+  std::string check_guards(const Memory& memory, const char* name) const;
+  std::string check_input() const;
+  std::string check_output() const;
+
+  Case case_;
+  int rank_;
+  Shape shape_;
+  std::size_t element_;
+  bool in_place_;
+  Memory first_, second_;  // in place only the first is used
+  std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  std::size_t user_element_;
+  Call call_;
+};
+
+// The whole of it: fill, call in the case's form, check.
+std::string run_case(Communicator& communicator, const Case& test_case);
+
+}  // namespace unisono::testing
