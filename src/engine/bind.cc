@@ -124,6 +124,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     BoundPass result{.bytes = bytes[i],
                      .send = pass.send,
                      .transient = pass.transient,
+                     .may_share = pass.may_share,
                      .step = static_cast<std::uint32_t>(pass.step)};
     result.sources = static_cast<std::uint32_t>(bound.operands.size());
     result.targets = result.sources_end = bind_operands(pass, pass.sources, bytes[i]);

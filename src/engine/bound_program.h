@@ -23,6 +23,7 @@ struct BoundPass {
   std::size_t bytes = 0;
   bool send = false;
   bool transient = false;
+  bool may_share = true;
   kernels::Store store = kernels::Store::cached;
   std::uint32_t step = 0;
   // Ranges in the arrays of BoundProgram.

@@ -132,7 +132,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
     if (!transport_.send(lane.lane, data, bytes, operation_.signature)) {
       return Progress::idle;
     }
-  } else if (bytes >= kShareBytes && transport_.can_share(data, bytes)) {
+  } else if (pass.may_share && bytes >= kShareBytes && transport_.can_share(data, bytes)) {
     if (!transport_.share(lane.lane, data, bytes, operation_.signature)) {
       return Progress::idle;
     }

@@ -34,6 +34,7 @@ class Lowering {
     merge();
     find_dependencies();
     find_forwards();
+    find_swaps();
     return std::move(program_);
   }
 
@@ -46,6 +47,8 @@ class Lowering {
   bool try_merge(const Pass& pass, std::vector<std::optional<Pass>>& merged);
   void find_dependencies();
   void find_forwards();
+  void find_swaps();
+  int latest_read(const Pass& send) const;
   Place readable(Place place, int chunk) const {
     return place != Place::input && !written_.written(place, chunk) ? Place::input : place;
   }
@@ -334,6 +337,54 @@ void Lowering::find_forwards() {
     Pass& pass = passes[i];
     pass.transient = !pass.send && pass.targets[0].place == Place::scratch &&
                      !pass.forwards.empty() && readers[i] == static_cast<int>(pass.forwards.size());
+  }
+}
+
+// The latest step at which a rank that gets this message can read it: the reader's passes may be
+// merged with those that go on with the same chunk.
+int Lowering::latest_read(const Pass& send) const {
+  const int lane = send.targets[0].lane;
+  const auto sent =
+      std::find_if(plan_.messages.begin(), plan_.messages.end(), [&](const Message& message) {
+        return message.from == program_.rank && message.ordinal == send.targets[0].ordinal &&
+               (message.to < 0 ? schedule_.ranks : message.to) == lane;
+      });
+  const auto overlaps = [&](int chunk, int chunks) {
+    return chunk < send.chunk + send.chunks && send.chunk < chunk + chunks;
+  };
+  const auto reaches = [&](int rank) {
+    return sent->to < 0 ? rank != program_.rank : rank == sent->to;
+  };
+  int latest = 0;
+  for (const Arrival& arrival : plan_.arrivals) {
+    const Message& message = plan_.messages[static_cast<std::size_t>(arrival.message)];
+    const bool this_one = &message == &*sent;
+    const bool goes_on = arrival.combine == Combine::reduce && reaches(arrival.to) &&
+                         overlaps(message.chunk, message.chunks);
+    if (this_one || goes_on) {
+      latest = std::max(latest, arrival.step);
+    }
+  }
+  for (const Local& local : plan_.locals) {
+    if (reaches(local.rank) && overlaps(local.chunk, local.chunks)) {
+      latest = std::max(latest, local.step);
+    }
+  }
+  return latest;
+}
+
+// Steps order all passes of all ranks. A write that waits until the readers of its old contents are
+// done waits for something earlier, and so no circle of ranks can wait, if all of them read in
+// earlier steps.
+void Lowering::find_swaps() {
+  auto& passes = program_.passes;
+  for (const Pass& pass : passes) {
+    for (const Dependency& wait : pass.waits) {
+      Pass& earlier = passes[static_cast<std::size_t>(wait.pass)];
+      if (wait.drained && earlier.send && earlier.may_share && latest_read(earlier) >= pass.step) {
+        earlier.may_share = false;
+      }
+    }
   }
 }
 

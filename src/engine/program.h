@@ -41,6 +41,10 @@ struct Pass {
   // The target is scratch that only the forwards read: a segment that all of them took needs no
   // memory.
   bool transient = false;
+  // A send whose readers may look at its source where it is. Not if the source is overwritten while
+  // a reader may still wait for this very rank: two ranks that swap in place would each keep the
+  // other from going on.
+  bool may_share = true;
 };
 
 struct Program {
