@@ -5,7 +5,8 @@
 //   cost     ceil(log2(n))*alpha + log2(n)/2 * S*beta: for short parts
 //   scratch  the parts that pass through
 //   order    nothing is summed
-//   limits   not in place: a part arrives before the one whose place it takes has left
+//   limits   not in place: a part arrives before the one whose place it takes has left; not the
+//            v-form: a rank would pass on parts whose sizes only their two ends know
 //   source   Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997
 #include <bit>
 
@@ -55,7 +56,6 @@ extern constinit const Algorithm all_to_all_bruck{
     .chunks_sent = chunks_sent,
     .edge = [](Shape shape, int from,
                int to) { return is_power_of_two(wrap(to - from, shape.ranks)); },
-    .allows_v = true,
     .limits = "not in place",
     .in_place = false};
 

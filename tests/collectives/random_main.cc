@@ -1,0 +1,222 @@
+// Random collectives against the oracle:
+//
+//   random_collectives [--count N] [--seed S] [--ranks 1..9] [--kind threads|processes|both]
+//
+// Cases are a function of the seed alone. They run in rounds of up to kRound on one group of ranks;
+// a round now and then runs several cases at once, on communicators split from the first. A case
+// that fails is printed as a line for `collective_cases KIND --case LINE`, and with the seed that
+// repeats its round.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalog.h"
+#include "ranks.h"
+#include "run_case.h"
+
+namespace unisono::testing {
+namespace {
+
+constexpr int kRound = 500;
+constexpr int kAtOnce = 4;
+
+struct Options {
+  long count = 10'000;
+  std::uint64_t seed = 0;
+  int least = 1;
+  int most = 9;
+  std::string kind = "both";
+};
+
+// The same numbers on every rank and machine.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() { return state_ = scramble(state_); }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
+  bool one_in(std::size_t n) { return below(n) == 0; }
+  template <typename T>
+  const T& of(const std::vector<T>& values) {
+    return values[below(values.size())];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+std::string draw_algorithm(Draw& draw, const Case& one) {
+  std::vector<std::string> names = {""};
+  for (const Algorithm* algorithm : catalog()) {
+    if (find_algorithm(one.collective, algorithm->name) == algorithm &&
+        (algorithm->supports == nullptr || algorithm->supports(one.ranks))) {
+      names.emplace_back(algorithm->name);
+    }
+  }
+  return draw.of(names);
+}
+
+// Bytes of the whole vector: mostly few, seldom a MiB.
+std::size_t draw_bytes(Draw& draw) {
+  const std::size_t largest = draw.one_in(40) ? 20 : draw.one_in(6) ? 15 : 10;
+  const std::size_t bits = draw.below(largest + 1);
+  return draw.below((std::size_t{1} << bits) + 1);
+}
+
+Case draw_case(Draw& draw, int ranks) {
+  Case one;
+  one.ranks = ranks;
+  one.collective = static_cast<Collective>(draw.below(kCollectiveCount));
+  one.algorithm = draw_algorithm(draw, one);
+  do {
+    one.dtype = static_cast<Dtype>(draw.below(kDtypeCount));
+    one.op = static_cast<ReduceOp>(draw.below(kReduceOpCount));
+  } while (has_op(one.collective) && !defined(one.dtype, one.op));
+  one.op = has_op(one.collective) ? one.op : ReduceOp::sum;
+  const auto n = static_cast<std::size_t>(ranks);
+  one.root = has_root(one.collective) ? static_cast<int>(draw.below(n)) : 0;
+  const bool vector = one.collective == Collective::broadcast ||
+                      one.collective == Collective::reduce ||
+                      one.collective == Collective::all_reduce;
+  one.count = draw_bytes(draw) / size_of(one.dtype) / (vector ? 1 : n);
+  one.in_place = draw.one_in(2);
+  one.gaps = is_v(one.collective) && draw.one_in(2);
+  one.memory = draw.one_in(12) ? static_cast<Memory>(1 + draw.below(2)) : Memory::plain;
+  one.form = static_cast<Form>(draw.one_in(3) ? draw.below(4) : 0);
+  one.skew = draw.one_in(5) ? draw.below(9) : 0;
+  one.seed = draw.next() % 1'000'000;
+  return one;
+}
+
+std::string failure(const Communicator& communicator, const Case& one, const std::string& wrong) {
+  return to_line(one) + "\n    rank " + std::to_string(communicator.rank()) + ": " + wrong + "\n";
+}
+
+// Several cases in flight on one communicator and on two others of the same ranks.
+std::string run_at_once(Communicator& communicator, std::vector<Communicator>& others,
+                        const std::vector<Case>& cases) {
+  std::vector<std::unique_ptr<CaseRun>> runs;
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::size_t which = i % (others.size() + 1);
+    Communicator& on = which == 0 ? communicator : others[which - 1];
+    runs.push_back(std::make_unique<CaseRun>(on, cases[i]));
+    requests.push_back(on.run_async(runs.back()->call()));
+  }
+  std::string failures;
+  for (std::size_t i = cases.size(); i-- > 0;) {
+    requests[i].wait();
+    const std::string wrong = runs[i]->check();
+    failures += wrong.empty() ? "" : failure(communicator, cases[i], wrong + " (several at once)");
+  }
+  return failures;
+}
+
+std::string run_round(Communicator& communicator, std::uint64_t seed, int count) {
+  Draw draw(seed);
+  std::vector<Communicator> others;
+  others.push_back(communicator.split(0, communicator.rank()));
+  others.push_back(communicator.split(0, communicator.rank()));
+  std::string failures;
+  std::vector<Case> cases;
+  try {
+    for (int done = 0; done < count && failures.empty(); done += static_cast<int>(cases.size())) {
+      const auto left = static_cast<std::size_t>(count - done);
+      cases.clear();
+      for (std::size_t i = draw.one_in(8) ? std::min<std::size_t>(kAtOnce, left) : 1; i > 0; --i) {
+        cases.push_back(draw_case(draw, communicator.size()));
+      }
+      if (cases.size() > 1) {
+        failures += run_at_once(communicator, others, cases);
+      } else {
+        const std::string wrong = run_case(communicator, cases[0]);
+        failures += wrong.empty() ? "" : failure(communicator, cases[0], wrong);
+      }
+    }
+  } catch (const std::exception& error) {
+    for (const Case& one : cases) {
+      failures += failure(communicator, one, error.what());
+    }
+  }
+  return failures;
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  options.seed = std::random_device{}();
+  for (int i = 1; i < argc; i += 2) {
+    const std::string key = argv[i];
+    const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    if (key == "--count" && !value.empty()) {
+      options.count = std::stol(value);
+    } else if (key == "--seed" && !value.empty()) {
+      options.seed = std::stoull(value, nullptr, 0);
+    } else if (key == "--ranks" && !value.empty()) {
+      const std::size_t dots = value.find("..");
+      options.least = std::stoi(value);
+      options.most = dots == std::string::npos ? options.least : std::stoi(value.substr(dots + 2));
+    } else if (key == "--kind" && !value.empty()) {
+      options.kind = value;
+    } else {
+      throw std::runtime_error(
+          "usage: random_collectives [--count N] [--seed S] [--ranks 1..9] "
+          "[--kind threads|processes|both]");
+    }
+  }
+  return options;
+}
+
+int run(const Options& options) {
+  std::printf("random_collectives --count %ld --seed 0x%llx --ranks %d..%d --kind %s\n",
+              options.count, static_cast<unsigned long long>(options.seed), options.least,
+              options.most, options.kind.c_str());
+  std::fflush(stdout);
+  const auto start = std::chrono::steady_clock::now();
+  long done = 0;
+  for (std::uint64_t round = options.seed; done < options.count; ++round) {
+    Draw draw(round);
+    const int ranks =
+        options.least +
+        static_cast<int>(draw.below(static_cast<std::size_t>(options.most - options.least) + 1));
+    const Ranks kind = options.kind == "threads"     ? Ranks::threads
+                       : options.kind == "processes" ? Ranks::processes
+                                                     : static_cast<Ranks>(draw.below(2));
+    const std::uint64_t seed = draw.next();
+    const int count = static_cast<int>(std::min<long>(kRound, options.count - done));
+    bool good = true;
+    for (const std::string& failures :
+         on_ranks(kind, ranks, [&](Communicator& c) { return run_round(c, seed, count); })) {
+      good = good && failures.empty();
+      std::fputs(failures.c_str(), stdout);
+    }
+    if (!good) {
+      std::printf(
+          "FAILED on %s; again: random_collectives --count %d --seed 0x%llx --ranks %d..%d"
+          " --kind %s\n",
+          to_string(kind), count, static_cast<unsigned long long>(round), options.least,
+          options.most, options.kind.c_str());
+      return 1;
+    }
+    done += count;
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::printf("%ld cases all right in %.1f s\n", done, took.count());
+  return 0;
+}
+
+}  // namespace
+}  // namespace unisono::testing
+
+int main(int argc, char** argv) {
+  try {
+    return unisono::testing::run(unisono::testing::parse(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}
