@@ -104,6 +104,9 @@ constexpr Dtype dtype_of() {
 // others ask for.
 UNISONO_EXPORT void expect(Collective collective, const char* what, std::size_t have,
                            std::size_t need);
+// The same for a v-form, whose lists say the lengths.
+UNISONO_EXPORT void expect_parts(const Call& call, std::size_t in, std::size_t out, int rank,
+                                 int ranks);
 template <typename T>
 Call vector_call(Collective collective, std::span<const T> in, std::span<T> out,
                  Reduction reduction, int root) {
@@ -154,7 +157,7 @@ Call part_call(Collective collective, std::span<const T> in, std::span<T> out, s
 }
 template <typename T>
 Call pair_call(std::span<const T> in, std::span<T> out, int ranks) {
-  const auto n = static_cast<std::size_t>(ranks);
+  const auto n = static_cast<std::size_t>(ranks < 1 ? 1 : ranks);  // an empty communicator refuses
   expect(Collective::all_to_all, "in", in.size(), in.size() / n * n);
   expect(Collective::all_to_all, "out", out.size(), in.size());
   return {.collective = Collective::all_to_all,
@@ -165,16 +168,18 @@ Call pair_call(std::span<const T> in, std::span<T> out, int ranks) {
 }
 template <typename T>
 Call v_call(Collective collective, std::span<const T> in, std::span<T> out,
-            std::span<const std::size_t> counts, int root, Reduction reduction = sum,
-            std::span<const std::size_t> recv_counts = {}) {
-  return {.collective = collective,
-          .in = in.data(),
-          .out = out.data(),
-          .dtype = dtype_of<T>(),
-          .reduction = reduction,
-          .root = root,
-          .counts = counts,
-          .recv_counts = recv_counts};
+            std::span<const std::size_t> counts, int root, int rank, int ranks,
+            Reduction reduction = sum, std::span<const std::size_t> recv_counts = {}) {
+  const Call call{.collective = collective,
+                  .in = in.data(),
+                  .out = out.data(),
+                  .dtype = dtype_of<T>(),
+                  .reduction = reduction,
+                  .root = root,
+                  .counts = counts,
+                  .recv_counts = recv_counts};
+  expect_parts(call, in.size(), out.size(), rank, ranks);
+  return call;
 }
 }  // namespace detail
 
@@ -332,53 +337,56 @@ class UNISONO_EXPORT Communicator {
   // v-forms: parts packed in rank order; run() takes offsets as well.
   template <typename T>
   void all_gather_v(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts) {
-    run(detail::v_call(Collective::all_gather_v, in, out, counts, 0));
+    run(detail::v_call(Collective::all_gather_v, in, out, counts, 0, rank(), size()));
   }
   template <typename T>
   Request all_gather_v_async(std::span<const T> in, std::span<T> out,
                              std::span<const std::size_t> counts) {
-    return run_async(detail::v_call(Collective::all_gather_v, in, out, counts, 0));
+    return run_async(detail::v_call(Collective::all_gather_v, in, out, counts, 0, rank(), size()));
   }
   template <typename T>
   void reduce_scatter_v(std::span<const T> in, std::span<T> out,
                         std::span<const std::size_t> counts, Reduction reduction) {
-    run(detail::v_call(Collective::reduce_scatter_v, in, out, counts, 0, reduction));
+    run(detail::v_call(Collective::reduce_scatter_v, in, out, counts, 0, rank(), size(),
+                       reduction));
   }
   template <typename T>
   Request reduce_scatter_v_async(std::span<const T> in, std::span<T> out,
                                  std::span<const std::size_t> counts, Reduction reduction) {
-    return run_async(detail::v_call(Collective::reduce_scatter_v, in, out, counts, 0, reduction));
+    return run_async(detail::v_call(Collective::reduce_scatter_v, in, out, counts, 0, rank(),
+                                    size(), reduction));
   }
   template <typename T>
   void scatter_v(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts,
                  int root) {
-    run(detail::v_call(Collective::scatter_v, in, out, counts, root));
+    run(detail::v_call(Collective::scatter_v, in, out, counts, root, rank(), size()));
   }
   template <typename T>
   Request scatter_v_async(std::span<const T> in, std::span<T> out,
                           std::span<const std::size_t> counts, int root) {
-    return run_async(detail::v_call(Collective::scatter_v, in, out, counts, root));
+    return run_async(detail::v_call(Collective::scatter_v, in, out, counts, root, rank(), size()));
   }
   template <typename T>
   void gather_v(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts,
                 int root) {
-    run(detail::v_call(Collective::gather_v, in, out, counts, root));
+    run(detail::v_call(Collective::gather_v, in, out, counts, root, rank(), size()));
   }
   template <typename T>
   Request gather_v_async(std::span<const T> in, std::span<T> out,
                          std::span<const std::size_t> counts, int root) {
-    return run_async(detail::v_call(Collective::gather_v, in, out, counts, root));
+    return run_async(detail::v_call(Collective::gather_v, in, out, counts, root, rank(), size()));
   }
   template <typename T>
   void all_to_all_v(std::span<const T> in, std::span<const std::size_t> send_counts,
                     std::span<T> out, std::span<const std::size_t> recv_counts) {
-    run(detail::v_call(Collective::all_to_all_v, in, out, send_counts, 0, sum, recv_counts));
+    run(detail::v_call(Collective::all_to_all_v, in, out, send_counts, 0, rank(), size(), sum,
+                       recv_counts));
   }
   template <typename T>
   Request all_to_all_v_async(std::span<const T> in, std::span<const std::size_t> send_counts,
                              std::span<T> out, std::span<const std::size_t> recv_counts) {
-    return run_async(
-        detail::v_call(Collective::all_to_all_v, in, out, send_counts, 0, sum, recv_counts));
+    return run_async(detail::v_call(Collective::all_to_all_v, in, out, send_counts, 0, rank(),
+                                    size(), sum, recv_counts));
   }
   void barrier(int timeout_ms = -1) {
     run({.collective = Collective::barrier, .timeout_ms = timeout_ms});

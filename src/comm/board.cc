@@ -99,6 +99,17 @@ std::optional<OperationRecord> read_record(const shm::Board& board,
   return record.has_value() && record->sequence == sequence ? record : std::nullopt;
 }
 
+std::optional<OperationRecord> find_record(const shm::Board& board,
+                                           std::uint64_t signature) noexcept {
+  for (const shm::BoardEntry& entry : board.entries) {
+    const auto record = read_entry(entry);
+    if (record.has_value() && record->signature == signature) {
+      return record;
+    }
+  }
+  return std::nullopt;
+}
+
 OperationRecord newest_record(const shm::Board& board) noexcept {
   OperationRecord newest;
   for (const shm::BoardEntry& entry : board.entries) {

@@ -29,6 +29,9 @@ void write_record(shm::Board& board, const OperationRecord& record) noexcept;
 // The record of one operation, if the board still has it.
 std::optional<OperationRecord> read_record(const shm::Board& board,
                                            std::uint64_t sequence) noexcept;
+// The record of the operation with this signature, if the board still has it.
+std::optional<OperationRecord> find_record(const shm::Board& board,
+                                           std::uint64_t signature) noexcept;
 // The newest record that a rank wrote; sequence 0 if none.
 OperationRecord newest_record(const shm::Board& board) noexcept;
 

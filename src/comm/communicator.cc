@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
@@ -19,6 +20,13 @@ detail::Core& core_of(const std::shared_ptr<detail::Core>& core) {
                 "group for a negative color");
   }
   return *core;
+}
+
+detail::PlanState& state_of(const std::unique_ptr<detail::PlanState>& state) {
+  if (state == nullptr) {
+    throw Error(ErrorCode::usage, "this plan is empty\nit was moved from");
+  }
+  return *state;
 }
 
 comm::Transfer transfer_of(bool send, const void* data, std::size_t bytes, int peer, int tag) {
@@ -38,6 +46,38 @@ void detail::expect(Collective collective, const char* what, std::size_t have, s
                                       std::to_string(need) +
                                       " that the other argument asks for\n"
                                       "see the table of shapes in communicator.hpp");
+  }
+}
+
+void detail::expect_parts(const Call& call, std::size_t in, std::size_t out, int rank, int ranks) {
+  if (call.counts.size() != static_cast<std::size_t>(ranks)) {
+    return;  // refused by the call itself
+  }
+  const auto total = [](std::span<const std::size_t> counts) {
+    return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  };
+  const std::size_t mine = call.counts[static_cast<std::size_t>(rank)];
+  const std::size_t whole = total(call.counts);
+  const bool root = rank == call.root;
+  switch (call.collective) {
+    case Collective::scatter_v:
+    case Collective::reduce_scatter_v:
+      if (root || call.collective == Collective::reduce_scatter_v) {
+        expect(call.collective, "in", in, whole);
+      }
+      expect(call.collective, "out", out, mine);
+      break;
+    case Collective::gather_v:
+    case Collective::all_gather_v:
+      expect(call.collective, "in", in, mine);
+      if (root || call.collective == Collective::all_gather_v) {
+        expect(call.collective, "out", out, whole);
+      }
+      break;
+    default:
+      expect(call.collective, "in", in, whole);
+      expect(call.collective, "out", out, total(call.recv_counts));
+      break;
   }
 }
 
@@ -71,13 +111,15 @@ Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 Plan::~Plan() = default;
 void Plan::start() {
-  state_->core->start(*state_);
+  detail::PlanState& state = state_of(state_);
+  state.core->start(state);
 }
 Request Plan::start_async() {
-  return Request(state_->core->start_async(*state_));
+  detail::PlanState& state = state_of(state_);
+  return Request(state.core->start_async(state));
 }
 std::string_view Plan::algorithm() const {
-  return state_->prepared->algorithm;
+  return state_of(state_).prepared->algorithm;
 }
 
 Region::Region() = default;

@@ -40,21 +40,24 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
       planner_(rank, static_cast<int>(members_.size()), id, world_->options().algorithm) {}
 
 Core::~Core() {
+  if (!world_->same_process()) {  // the child of a fork has no progress thread, and maybe its locks
+    if (progress_.joinable()) {
+      progress_.detach();
+    }
+    static_cast<void>(work_.release());  // NOLINT(bugprone-unused-return-value)
+    return;
+  }
   {
     const std::lock_guard lock(driving_);
     stopping_ = true;
   }
-  work_.notify_all();
+  work_->notify_all();
   if (progress_.joinable()) {
-    if (world_->same_process()) {
-      progress_.join();
-    } else {
-      progress_.detach();  // the child of a fork has no such thread
-    }
+    progress_.join();
   }
   // What peers have not read yet stays in our slots, which other groups would use again.
   Waiter waiter(*world_, 1000);
-  while (world_->same_process() && !(collective_lanes_.reclaim() && transfer_lanes_.reclaim())) {
+  while (!(collective_lanes_.reclaim() && transfer_lanes_.reclaim())) {
     if (!waiter.spin() &&
         waiter.pause([] { return false; }, [] {}) != Waiter::Verdict::look_again) {
       break;
@@ -115,6 +118,10 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
   plan->core = shared_from_this();
   plan->prepared = planner_.find(call);
   plan->call = call;
+  // These are in what was prepared; the caller's lists and words may be gone before start().
+  plan->call.counts = plan->call.displs = {};
+  plan->call.recv_counts = plan->call.recv_displs = {};
+  plan->call.algorithm = {};
   return plan;
 }
 
@@ -223,7 +230,7 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   while (unfinished() != transfers.end()) {
     const auto progress = transfers_.poll();
     if (progress == P2p::Progress::failed) {
-      world_->raise(ErrorCode::mismatch, transfers_.fault_peer(), transfers_.fault());
+      raise_transfer_fault();
       throw_abort(nullptr);
     }
     if (progress == P2p::Progress::advanced) {

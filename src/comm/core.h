@@ -100,9 +100,11 @@ class Core : public std::enable_shared_from_this<Core> {
   void raise_fault();
   void raise_disagreement(int peer, const comm::OperationRecord& theirs);
   void raise_timeout(double seconds);
+  void raise_transfer_fault();
   void raise_transfer_timeout(const comm::Transfer& transfer, double seconds);
   void look_around();
   void look_for_leaver(int peer);
+  void raise_left(int peer);
   [[noreturn]] void throw_abort(const comm::Prepared* prepared);
 
   std::shared_ptr<RequestState> enqueue(const std::shared_ptr<RequestState>& request);
@@ -132,7 +134,9 @@ class Core : public std::enable_shared_from_this<Core> {
   int left_seen_ = 0;  // how often in a row a peer that we wait for was seen to have left
 
   std::mutex driving_;  // guards the queue and all above while pending_ is not 0
-  std::condition_variable work_;
+  // In the child of a fork it is abandoned: its destructor would wait for a thread that is not
+  // there.
+  std::unique_ptr<std::condition_variable> work_ = std::make_unique<std::condition_variable>();
   std::deque<std::shared_ptr<RequestState>> queue_;    // collectives; the first one runs
   bool running_ = false;                               // the first has begun
   std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives

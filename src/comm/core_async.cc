@@ -83,7 +83,7 @@ std::shared_ptr<RequestState> Core::enqueue(const std::shared_ptr<RequestState>&
       progress_ = std::thread([this] { progress_thread(); });
     }
   }
-  work_.notify_one();
+  work_->notify_one();
   return handle(request);
 }
 
@@ -154,7 +154,7 @@ bool Core::drive() {
   if (!moving_.empty()) {
     const auto progress = transfers_.poll();
     if (progress == PointToPoint::Progress::failed) {
-      world_->raise(ErrorCode::mismatch, transfers_.fault_peer(), transfers_.fault());
+      raise_transfer_fault();
       fail_all();
       return true;
     }
@@ -176,6 +176,9 @@ void Core::wait(RequestState& request, int timeout_ms) {
                 {.rank = rank_});
   }
   request.waited = true;
+  if (!world_->same_process()) {
+    check_usable();
+  }
   waiters_.fetch_add(1, std::memory_order_relaxed);
   Waiter waiter(*world_, effective_timeout(timeout_ms));
   const auto drive_once = [this] {
@@ -190,9 +193,11 @@ void Core::wait(RequestState& request, int timeout_ms) {
     if (request.done.load(std::memory_order_acquire) || waiter.spin()) {
       continue;
     }
-    const auto verdict = waiter.pause(drive_once, [this] {
+    const auto verdict = waiter.pause(drive_once, [&] {
       const std::lock_guard lock(driving_);
-      if (running_) {
+      if (request.prepared == nullptr) {
+        look_for_leaver(request.transfer.peer);
+      } else if (running_) {
         look_around();
       }
     });
@@ -206,7 +211,7 @@ void Core::wait(RequestState& request, int timeout_ms) {
     }
   }
   if (waiters_.fetch_sub(1, std::memory_order_relaxed) == 1) {
-    work_.notify_one();
+    work_->notify_one();
   }
   if (request.error != nullptr) {
     throw Error(*request.error);
@@ -228,7 +233,7 @@ void Core::progress_thread() {
   while (!stopping_) {
     if (pending_.load(std::memory_order_relaxed) == 0 ||
         waiters_.load(std::memory_order_relaxed) != 0) {
-      work_.wait_for(lock, std::chrono::milliseconds(10));
+      work_->wait_for(lock, std::chrono::milliseconds(10));
       continue;
     }
     if (drive()) {

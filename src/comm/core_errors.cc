@@ -29,8 +29,9 @@ void Core::throw_abort(const comm::Prepared* prepared) {
   world_->throw_abort(std::move(context));
 }
 
+// About the operation with the number of `theirs`.
 void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
-  const auto mine = comm::read_record(boards_[rank_], sequence_);
+  const auto mine = comm::read_record(boards_[rank_], theirs.sequence);
   std::string a = "rank " + std::to_string(rank_) + " calls " +
                   (mine.has_value() ? comm::describe(*mine) : "another operation");
   std::string b = "rank " + std::to_string(peer) + " calls " + comm::describe(theirs);
@@ -38,7 +39,7 @@ void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
     std::swap(a, b);
   }
   world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(peer)],
-                "operation #" + std::to_string(sequence_) + ": " + a + "; " + b + kSameCalls);
+                "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b + kSameCalls);
 }
 
 // A message that is not of this operation came from a peer: say what the peer is doing.
@@ -53,12 +54,14 @@ void Core::raise_fault() {
   if (fault.signature == signature_) {
     world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(fault.from)],
                   "operation #" + std::to_string(sequence_) + ": rank " +
-                      std::to_string(fault.from) + " sends rank " + std::to_string(rank_) +
-                      " more than it expects (" + std::to_string(fault.bytes) +
-                      " bytes more)\nsend counts and receive counts must agree");
+                      std::to_string(fault.from) + " sends rank " + std::to_string(rank_) + " " +
+                      std::to_string(fault.bytes) +
+                      " bytes, more than it expects\nsend counts and receive counts must agree");
     return;
   }
-  raise_disagreement(fault.from, comm::newest_record(board));
+  // Left over from an operation that this rank took for another one, and finished.
+  const auto earlier = comm::find_record(board, fault.signature);
+  raise_disagreement(fault.from, earlier.has_value() ? *earlier : comm::newest_record(board));
 }
 
 void Core::raise_timeout(double seconds) {
@@ -75,9 +78,11 @@ void Core::raise_timeout(double seconds) {
     text += " (" + comm::describe(*mine) + ")";
   }
   std::string missing;
+  int culprit = wait.rank;
   for (int peer = 0; peer < size(); ++peer) {
     const auto newest = comm::newest_record(boards_[peer]);
     if (newest.sequence < sequence_) {
+      culprit = missing.empty() ? peer : culprit;
       missing += "\nrank " + std::to_string(peer) + " has not entered it: ";
       missing += newest.sequence == 0 ? std::string("it has called nothing yet")
                                       : "its latest is #" + std::to_string(newest.sequence) + ", " +
@@ -86,8 +91,13 @@ void Core::raise_timeout(double seconds) {
   }
   text += missing.empty() ? "\nall ranks have entered it: look for one that is stopped or starved"
                           : missing;
-  world_->raise(ErrorCode::timeout,
-                wait.rank < 0 ? -1 : members_[static_cast<std::size_t>(wait.rank)], text);
+  world_->raise(ErrorCode::timeout, culprit < 0 ? -1 : members_[static_cast<std::size_t>(culprit)],
+                text);
+}
+
+void Core::raise_transfer_fault() {
+  world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(transfers_.fault_peer())],
+                transfers_.fault());
 }
 
 void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds) {
@@ -109,7 +119,14 @@ void Core::look_around() {
       return;
     }
   }
-  look_for_leaver(executor_.waiting().rank);
+  for (int peer = 0; peer < size(); ++peer) {
+    // Who has entered the operation has sent all that it owed before it left.
+    if (comm::newest_record(boards_[peer]).sequence < sequence_ &&
+        world_->has_left(members_[static_cast<std::size_t>(peer)])) {
+      raise_left(peer);
+      return;
+    }
+  }
 }
 
 void Core::look_for_leaver(int peer) {
@@ -120,6 +137,10 @@ void Core::look_for_leaver(int peer) {
   if (++left_seen_ < 2) {
     return;  // its last messages may have come since the last look
   }
+  raise_left(peer);
+}
+
+void Core::raise_left(int peer) {
   world_->raise(ErrorCode::peer_lost, members_[static_cast<std::size_t>(peer)],
                 "rank " + std::to_string(peer) +
                     " has left: it destroyed its communicator while rank " + std::to_string(rank_) +

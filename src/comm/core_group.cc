@@ -46,6 +46,7 @@ struct Fused {
       to += bytes_of(part->call);
     }
     Call call = parts.front()->call;
+    call.algorithm = parts.front()->prepared->algorithm;
     call.in = packed.data();
     call.out = packed.data();
     call.count = bytes / size_of(call.dtype);

@@ -128,6 +128,15 @@ void Planner::check_shape(const Call& call) const {
              "check the lengths of the lists");
     }
   }
+  if (call.collective == Collective::all_to_all_v) {
+    const auto me = static_cast<std::size_t>(rank_);
+    if (call.counts[me] != call.recv_counts[me]) {
+      refuse(call,
+             "it sends " + std::to_string(call.counts[me]) + " elements to itself, but receives " +
+                 std::to_string(call.recv_counts[me]),
+             "counts and recv_counts must agree for the rank itself");
+    }
+  }
   const std::size_t most = kMostBytes / size_of(call.dtype) / (n * n);
   if (call.count > most || total(call.counts) > most || total(call.displs) > most * n ||
       total(call.recv_counts) > most || total(call.recv_displs) > most * n) {
@@ -145,7 +154,7 @@ void Planner::check_shape(const Call& call) const {
       refuse(call,
              std::string(to_string(op)) + " of " + std::string(to_string(call.dtype)) +
                  " is not defined",
-             "see `unisono list --dtypes` for the pairs that are");
+             "bitwise and logical ops are for integers and bool, avg and premul_sum for numbers");
     }
   }
 }

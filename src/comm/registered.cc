@@ -96,8 +96,7 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
   }
   auto* base = reinterpret_cast<std::byte*>(begin);
   const std::size_t size = end - begin;
-  if (world_->regions().holding(base, 1) != nullptr ||
-      world_->regions().holding(base + size - 1, 1) != nullptr) {
+  if (world_->regions().overlaps(base, size)) {
     throw Error(ErrorCode::usage,
                 "register_buffer: the memory is registered already\nkeep the first Region",
                 {.rank = rank_});

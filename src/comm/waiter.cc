@@ -47,6 +47,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
   const std::uint32_t seen = world_.bells().prepare(me);
   if (look() || world_.aborted()) {
     world_.bells().cancel(me);
+    reset();
     return Verdict::look_again;
   }
   world_.bells().sleep(me, seen, static_cast<int>(left_us));

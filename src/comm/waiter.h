@@ -23,6 +23,7 @@ class Waiter {
   void reset() noexcept {
     spent_ = 0;
     yields_ = 0;
+    timing_ = false;  // the timeout is for no progress at all
   }
   // True: look again at once. False: the budget is spent, call pause().
   bool spin() noexcept {

@@ -181,7 +181,7 @@ std::shared_ptr<shm::Mapping> World::take_segment(int offerer, const SegmentOffe
   if (host_.same_process[static_cast<std::size_t>(offerer)]) {
     return *offer.mapping;
   }
-  drain_announcements();
+  regions_->drain();  // which holds its lock before ours, as everywhere
   const std::lock_guard lock(local_use_);
   const auto found = segments_.find({offerer, offer.number});
   if (found == segments_.end()) {

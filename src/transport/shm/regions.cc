@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "unisono/error.hpp"
-
 namespace unisono::shm {
 
 Regions::Regions(int rank, Announce announce, Drain drain)
@@ -19,12 +17,11 @@ void Regions::replace(List list) {
 
 std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd) {
   const std::lock_guard lock(changing_);
+  drain_();  // ranks that only register must not fill each other's sockets
   const std::uint32_t number = next_number_++;
   if (!announce_(number, bytes, fd)) {
-    throw Error(ErrorCode::resource,
-                "a region of " + std::to_string(bytes) +
-                    " bytes could not be announced: a peer has too many unread announcements"
-                    "\nregister fewer, larger regions, or use the registered ones in between");
+    announce_(number, 0, -1);  // to those who were told
+    return 0;
   }
   List list = *list_.load(std::memory_order_relaxed);
   list.push_back({.base = base, .bytes = bytes, .number = number, .owner = rank_});
@@ -39,6 +36,15 @@ void Regions::remove(std::uint32_t number) noexcept {
   announce_(number, 0, -1);
 }
 
+bool Regions::overlaps(const void* data, std::size_t bytes) const noexcept {
+  const List* list = list_.load(std::memory_order_acquire);
+  const auto* first = static_cast<const std::byte*>(data);
+  return std::any_of(list->begin(), list->end(), [&](const Region& region) {
+    return region.owner == rank_ && first < region.base + region.bytes &&
+           region.base < first + bytes;
+  });
+}
+
 const Region* Regions::find(int owner, std::uint32_t number) const noexcept {
   const List* list = list_.load(std::memory_order_acquire);
   const auto found = std::find_if(list->begin(), list->end(), [&](const Region& region) {
@@ -50,11 +56,15 @@ const Region* Regions::find(int owner, std::uint32_t number) const noexcept {
 const Region* Regions::of_peer(int owner, std::uint32_t number) noexcept {
   const Region* region = find(owner, number);
   if (region == nullptr) {
-    const std::lock_guard lock(changing_);
-    drain_();
+    drain();
     region = find(owner, number);
   }
   return region;
+}
+
+void Regions::drain() {
+  const std::lock_guard lock(changing_);
+  drain_();
 }
 
 void Regions::learn(int owner, std::uint32_t number, std::size_t bytes, int fd) {

@@ -34,7 +34,8 @@ class Regions {
   using Drain = std::function<void()>;
   Regions(int rank, Announce announce, Drain drain);
 
-  // This rank's memory. Throws resource if the peers cannot be told.
+  // This rank's memory. 0: a peer reads too few of its announcements to be told; the memory is then
+  // not shared, and goes through slots.
   std::uint32_t add(const std::byte* base, std::size_t bytes, int fd);
   void remove(std::uint32_t number) noexcept;
   // The own region that holds all of this memory, or nullptr.
@@ -50,8 +51,13 @@ class Regions {
     return nullptr;
   }
 
+  // Whether any of this memory is in an own region.
+  bool overlaps(const void* data, std::size_t bytes) const noexcept;
+
   // A peer's region. Takes in announcements if it is not known yet; nullptr if it is still unknown.
   const Region* of_peer(int owner, std::uint32_t number) noexcept;
+  // Takes in what has been announced.
+  void drain();
   void learn(int owner, std::uint32_t number, std::size_t bytes, int fd);
   void forget(int owner, std::uint32_t number);
 
