@@ -1,0 +1,102 @@
+#include <cstdint>
+#include <span>
+
+#include "mistakes.h"
+
+namespace unisono::testing {
+namespace {
+
+template <typename T>
+void sum_all(Communicator& comm, std::size_t count, Reduction reduction = sum,
+             std::string_view algorithm = {}) {
+  std::vector<T> data(count);
+  comm.run({.collective = Collective::all_reduce,
+            .in = data.data(),
+            .out = data.data(),
+            .count = count,
+            .dtype = detail::dtype_of<T>(),
+            .reduction = reduction,
+            .algorithm = algorithm});
+}
+
+}  // namespace
+
+std::vector<Mistake> disagreement_mistakes() {
+  using Counts = std::vector<std::size_t>;
+  return {
+      {.name = "disagree_collective",
+       .make =
+           [](Communicator& comm) {
+             if (comm.rank() == 0) {
+               sum_all<float>(comm, 8);
+             } else {
+               std::vector<float> data(8);
+               comm.broadcast(std::span(data), 0);
+             }
+           }},
+      {.name = "disagree_count",
+       .make = [](Communicator& comm) { sum_all<float>(comm, comm.rank() == 0 ? 8 : 9); }},
+      {.name = "disagree_count_large",
+       .make =
+           [](Communicator& comm) { sum_all<float>(comm, comm.rank() == 0 ? 100'000 : 200'000); }},
+      {.name = "disagree_dtype",
+       .make =
+           [](Communicator& comm) {
+             comm.rank() == 0 ? sum_all<float>(comm, 8) : sum_all<std::int32_t>(comm, 8);
+           }},
+      {.name = "disagree_op",
+       .make = [](Communicator& comm) { sum_all<float>(comm, 8, comm.rank() == 0 ? sum : max); }},
+      {.name = "disagree_algorithm",
+       .make =
+           [](Communicator& comm) {
+             sum_all<float>(comm, 8, sum, comm.rank() == 0 ? "ring" : "flat");
+           }},
+      {.name = "disagree_root",
+       .make =
+           [](Communicator& comm) {
+             std::vector<float> data(8);
+             comm.broadcast(std::span(data), comm.rank());
+           }},
+      {.name = "disagree_order",
+       .make =
+           [](Communicator& comm) {
+             if (comm.rank() == 0) {
+               comm.barrier();
+             }
+             sum_all<float>(comm, 8);
+             if (comm.rank() == 1) {
+               comm.barrier();
+             }
+           }},
+      {.name = "disagree_counts_v",
+       .make =
+           [](Communicator& comm) {
+             const Counts counts = comm.rank() == 0 ? Counts{3, 3} : Counts{4, 3};
+             const std::vector<float> in(3);
+             std::vector<float> out(counts[0] + counts[1]);
+             comm.all_gather_v(std::span<const float>(in), std::span(out), counts);
+           }},
+      {.name = "disagree_sent_and_received",
+       .make =
+           [](Communicator& comm) {
+             const Counts send = comm.rank() == 0 ? Counts{1, 5} : Counts{1, 1};
+             const Counts receive = comm.rank() == 0 ? Counts{1, 1} : Counts{2, 1};
+             const std::vector<float> in(6);
+             std::vector<float> out(receive[0] + receive[1]);
+             comm.all_to_all_v(std::span<const float>(in).first(send[0] + send[1]), send,
+                               std::span(out), receive);
+           }},
+      {.name = "recv_of_another_size",
+       .make =
+           [](Communicator& comm) {
+             std::vector<float> data(8);
+             if (comm.rank() == 0) {
+               comm.send(data.data(), 32, 1, 5);
+             } else {
+               comm.recv(data.data(), 16, 0, 5);
+             }
+           }},
+  };
+}
+
+}  // namespace unisono::testing
