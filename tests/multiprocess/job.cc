@@ -1,0 +1,108 @@
+#include "job.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include "comm/rendezvous_testing.h"
+
+namespace unisono::testing {
+namespace {
+
+void send_report(int fd, Report report) {
+  report.at_ns = now_ns();
+  static_cast<void>(!::write(fd, &report, sizeof(report)));
+}
+
+}  // namespace
+
+std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+Job::Job(int ranks, const Body& body, int timeout_ms, int connect_timeout_ms)
+    : name_(comm::testing::unique_name("multiprocess")), parent_(::getpid()) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) {
+      throw Error(ErrorCode::resource, "no pipe");
+    }
+    const comm::UniqueFd in(ends[1]);
+    Rank& mine = ranks_.emplace_back();
+    mine.reports.reset(ends[0]);
+    ConnectOptions options = comm::testing::options_for(rank, ranks, name_, connect_timeout_ms);
+    options.timeout_ms = timeout_ms;
+    mine.pid = ::fork();
+    if (mine.pid == 0) {
+      run_rank(rank, in.get(), body, options);
+    }
+  }
+}
+
+void Job::run_rank(int rank, int reports, const Body& body, const ConnectOptions& options) const {
+  static_cast<void>(rank);
+  Report report;
+  try {
+    Communicator communicator = Communicator::connect(options);
+    send_report(reports, {.kind = Report::Kind::ready});
+    body(communicator);
+  } catch (const Error& error) {
+    report.kind = Report::Kind::failed;
+    report.code = error.code();
+    report.peer = error.context().peer;
+    std::strncpy(report.text, error.what(), sizeof(report.text) - 1);
+  } catch (const std::exception& error) {
+    report.kind = Report::Kind::failed;
+    std::strncpy(report.text, error.what(), sizeof(report.text) - 1);
+  }
+  send_report(reports, report);
+  _exit(0);
+}
+
+Job::~Job() {
+  for (const Rank& rank : ranks_) {
+    ::kill(rank.pid, SIGKILL);
+    ::waitpid(rank.pid, nullptr, 0);
+  }
+}
+
+std::optional<Report> Job::read_report(const Rank& rank, int timeout_ms) {
+  pollfd waiting{.fd = rank.reports.get(), .events = POLLIN, .revents = 0};
+  Report report;
+  if (::poll(&waiting, 1, timeout_ms) != 1 ||
+      ::read(rank.reports.get(), &report, sizeof(report)) != sizeof(report)) {
+    return std::nullopt;
+  }
+  return report;
+}
+
+bool Job::wait_ready() {
+  for (const Rank& rank : ranks_) {
+    const auto report = read_report(rank, 10'000);
+    if (!report.has_value() || report->kind != Report::Kind::ready) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::int64_t Job::signal(int rank, int number) const {
+  ::kill(ranks_[static_cast<std::size_t>(rank)].pid, number);
+  return now_ns();
+}
+
+std::optional<Report> Job::ending(int rank, int timeout_ms) {
+  const Rank& mine = ranks_[static_cast<std::size_t>(rank)];
+  auto report = read_report(mine, timeout_ms);
+  if (report.has_value() && report->kind == Report::Kind::ready) {
+    report = read_report(mine, timeout_ms);
+  }
+  return report;
+}
+
+}  // namespace unisono::testing

@@ -1,0 +1,60 @@
+// A job of ranks as processes that a test may kill: each reports how it ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/rendezvous_fd.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::testing {
+
+// What a rank says about itself, through a pipe, in one write.
+struct Report {
+  enum class Kind : std::uint8_t { ready, ended, failed };
+  Kind kind = Kind::ended;
+  ErrorCode code = ErrorCode::internal;
+  std::int32_t peer = -1;
+  std::int64_t at_ns = 0;
+  char text[256] = {};
+};
+
+class Job {
+ public:
+  // `body` runs on every rank, after connect(), and throws what ends it.
+  using Body = std::function<void(Communicator&)>;
+  Job(int ranks, const Body& body, int timeout_ms = 20'000, int connect_timeout_ms = 20'000);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  ~Job();  // kills and collects whatever is left
+
+  int ranks() const { return static_cast<int>(ranks_.size()); }
+  const std::string& name() const { return name_; }
+  // All ranks have connected. False: not within ten seconds.
+  bool wait_ready();
+  // Returns when the signal was sent, in nanoseconds.
+  std::int64_t signal(int rank, int number) const;
+  // How a rank ended; nothing if it does not end within `timeout_ms`, or without a word.
+  std::optional<Report> ending(int rank, int timeout_ms = 10'000);
+
+ private:
+  struct Rank {
+    pid_t pid = -1;
+    comm::UniqueFd reports;
+  };
+  static std::optional<Report> read_report(const Rank& rank, int timeout_ms);
+  [[noreturn]] void run_rank(int rank, int reports, const Body& body,
+                             const ConnectOptions& options) const;
+  std::string name_;
+  pid_t parent_;
+  std::vector<Rank> ranks_;
+};
+
+std::int64_t now_ns();
+
+}  // namespace unisono::testing

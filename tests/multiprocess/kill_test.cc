@@ -1,0 +1,272 @@
+// Ranks that die, leave, stop or fork while the others communicate.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <span>
+
+#include "job.h"
+
+namespace unisono::testing {
+namespace {
+
+constexpr int kTrials = 200;
+
+unsigned below(std::mt19937& random, unsigned limit) {
+  return static_cast<unsigned>(random() % limit);
+}
+
+// One of the collectives, of 8 B to 4 MiB, as both follow from a seed.
+void communicate(Communicator& comm, std::mt19937& random, std::vector<float>& a,
+                 std::vector<float>& b) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  const std::size_t count = (std::size_t{2} << (random() % 20)) / n * n;
+  const int root = static_cast<int>(random() % n);
+  const auto in = std::span<const float>(a).first(count);
+  const auto out = std::span(b).first(count);
+  switch (random() % 8) {
+    case 0:
+      return comm.barrier();
+    case 1:
+      return comm.broadcast(out, root);
+    case 2:
+      return comm.reduce(in, out, sum, root);
+    case 3:
+      return comm.all_gather(in.first(count / n), out);
+    case 4:
+      return comm.reduce_scatter(in, out.first(count / n), sum);
+    case 5:
+      return comm.all_to_all(in, out);
+    case 6: {
+      const int next = (comm.rank() + 1) % comm.size();
+      const int previous = (comm.rank() + comm.size() - 1) % comm.size();
+      Request sent = comm.send_async(in.data(), in.size_bytes(), next);
+      comm.recv(out.data(), out.size_bytes(), previous);
+      return sent.wait();
+    }
+    default:
+      return comm.all_reduce(in, out, sum);
+  }
+}
+
+void communicate_for_ever(Communicator& comm, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> a(std::size_t{2} << 20);
+  std::vector<float> b(a.size());
+  for (;;) {
+    communicate(comm, random, a, b);
+  }
+}
+
+void expect_lost(const std::optional<Report>& report, const std::vector<int>& dead) {
+  ASSERT_TRUE(report.has_value()) << "a survivor hangs or died";
+  EXPECT_EQ(report->kind, Report::Kind::failed);
+  EXPECT_EQ(report->code, ErrorCode::peer_lost) << report->text;
+  EXPECT_TRUE(std::find(dead.begin(), dead.end(), report->peer) != dead.end())
+      << "names " << report->peer << ": " << report->text;
+}
+
+void expect_no_files(const std::string& job) {
+  for (const char* folder : {"/dev/shm", "/tmp"}) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      EXPECT_EQ(entry.path().string().find(job), std::string::npos) << entry.path();
+    }
+  }
+}
+
+TEST(Kill, AnyRankAtAnyMomentIsNamedByAllOthers) {
+  std::mt19937 random(std::random_device{}());
+  std::vector<double> times_ms;
+  for (int trial = 0; trial < kTrials && !HasFailure(); ++trial) {
+    const unsigned seed = below(random, 1'000'000);
+    const int ranks = 2 + static_cast<int>(below(random, 4));
+    const int victim = static_cast<int>(below(random, static_cast<unsigned>(ranks)));
+    const unsigned delay_us = below(random, 8000);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", ranks " + std::to_string(ranks) + ", victim " +
+                 std::to_string(victim) + ", after " + std::to_string(delay_us) + " us");
+    Job job(ranks, [&](Communicator& comm) { communicate_for_ever(comm, seed); });
+    ASSERT_TRUE(job.wait_ready());
+    ::usleep(delay_us);
+    const std::int64_t killed = job.signal(victim, SIGKILL);
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank != victim) {
+        const auto report = job.ending(rank);
+        expect_lost(report, {victim});
+        times_ms.push_back(report.has_value() ? double(report->at_ns - killed) / 1e6 : 1e9);
+      }
+    }
+    expect_no_files(job.name());
+  }
+  std::sort(times_ms.begin(), times_ms.end());
+  const double p99 = times_ms[times_ms.size() * 99 / 100];
+  std::printf("%zu survivors: a death is told after %.2f ms (median), %.2f ms (p99)\n",
+              times_ms.size(), times_ms[times_ms.size() / 2], p99);
+  EXPECT_LT(p99, 1000.0);
+}
+
+TEST(Kill, AllButOne) {
+  for (int survivor = 0; survivor < 4; ++survivor) {
+    Job job(4, [](Communicator& comm) { communicate_for_ever(comm, 7); });
+    ASSERT_TRUE(job.wait_ready());
+    std::vector<int> dead;
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank != survivor) {
+        job.signal(rank, SIGKILL);
+        dead.push_back(rank);
+      }
+    }
+    expect_lost(job.ending(survivor), dead);
+  }
+}
+
+TEST(Kill, WhileTheOthersConnect) {
+  std::mt19937 random(std::random_device{}());
+  for (int trial = 0; trial < 15; ++trial) {
+    const int victim = static_cast<int>(below(random, 3));
+    Job job(3, [](Communicator& comm) { communicate_for_ever(comm, 7); }, 10'000, 1000);
+    ::usleep(below(random, 3000));
+    job.signal(victim, SIGKILL);
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank != victim) {
+        const auto report = job.ending(rank);
+        ASSERT_TRUE(report.has_value()) << "rank " << rank << " hangs or died";
+        EXPECT_EQ(report->kind, Report::Kind::failed);
+        EXPECT_TRUE(report->code == ErrorCode::peer_lost || report->code == ErrorCode::connection)
+            << report->text;
+      }
+    }
+  }
+}
+
+TEST(Kill, ARankThatLeavesIsNamed) {
+  for (const bool in_order : {true, false}) {
+    Job job(4, [&](Communicator& comm) {
+      std::vector<float> data(1000);
+      for (int i = 0;; ++i) {
+        comm.all_reduce(std::span(data), sum);
+        if (i == 10 && comm.rank() == 2) {
+          if (!in_order) {
+            _exit(0);
+          }
+          return;
+        }
+      }
+    });
+    for (const int rank : {0, 1, 3}) {
+      expect_lost(job.ending(rank), {2});
+    }
+  }
+}
+
+TEST(Kill, ARootThatOnlySendsNoticesThatAReaderLeft) {
+  Job job(3, [](Communicator& comm) {
+    std::vector<float> data(std::size_t{1} << 20);
+    if (comm.rank() != 1) {
+      comm.broadcast(std::span(data), 0);
+    }
+  });
+  expect_lost(job.ending(0), {1});
+}
+
+TEST(Stop, ARankThatStopsIsNamedInATimeout) {
+  Job job(
+      3,
+      [](Communicator& comm) {
+        std::vector<float> data(1000);
+        for (int i = 0;; ++i) {
+          if (i == 10 && comm.rank() == 1) {
+            ::raise(SIGSTOP);
+          }
+          comm.all_reduce(std::span(data), sum);
+        }
+      },
+      300);
+  for (const int rank : {0, 2}) {
+    const auto report = job.ending(rank);
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->code, ErrorCode::timeout) << report->text;
+    EXPECT_EQ(report->peer, 1) << report->text;
+  }
+}
+
+// A slow operation is no timeout as long as it goes on.
+TEST(Stop, ProgressKeepsATimeoutAway) {
+  Job job(
+      2,
+      [](Communicator& comm) {
+        const auto slow = [](void* inout, const void* in, std::size_t count, void*) {
+          ::usleep(30'000);
+          for (std::size_t i = 0; i < count; ++i) {
+            static_cast<float*>(inout)[i] += static_cast<const float*>(in)[i];
+          }
+        };
+        std::vector<float> data(std::size_t{1} << 19, 1.0F);  // 32 segments of 64 KiB
+        comm.all_reduce(std::span(data), Reduction::custom({.combine = slow}));
+        if (data.front() != 2.0F || data.back() != 2.0F) {
+          throw std::runtime_error("wrong sum");
+        }
+      },
+      250);
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto report = job.ending(rank);
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->kind, Report::Kind::ended) << report->text;
+  }
+}
+
+int in_child(Communicator& comm) {
+  try {
+    comm.barrier();
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::usage ? 0 : 2;
+  }
+  return 1;
+}
+
+TEST(Fork, AChildIsRefusedAndItsParentGoesOn) {
+  Job job(2, [](Communicator& first) {
+    const pid_t rank_process = ::getpid();
+    int status = 0;
+    pid_t child = 0;
+    {
+      Communicator comm = std::move(first);
+      std::vector<float> data(100'000, 1.0F);
+      for (int i = 0; i < 20 && ::getpid() == rank_process; ++i) {
+        std::fill(data.begin(), data.end(), 1.0F);
+        Request request = comm.all_reduce_async(std::span(data), sum);
+        child = comm.rank() == 0 ? ::fork() : 1;
+        if (child == 0) {
+          ::alarm(5);  // a child that hangs is killed
+          status = in_child(comm);
+          break;  // the child destroys the request and the communicator
+        }
+        if (comm.rank() == 0) {
+          ::waitpid(child, &status, 0);
+        }
+        request.wait();
+        if (status != 0 || data.front() != 2.0F || data.back() != 2.0F) {
+          throw std::runtime_error("the child ended with " + std::to_string(status) +
+                                   ", or the sum is wrong");
+        }
+      }
+    }
+    if (::getpid() != rank_process) {
+      _exit(status);
+    }
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto report = job.ending(rank, 60'000);
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->kind, Report::Kind::ended) << report->text;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::testing
