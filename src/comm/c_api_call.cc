@@ -190,7 +190,10 @@ unisono_result_t unisono_group(unisono_result_t (*body)(void* context), void* co
 
 unisono_result_t unisono_send(const void* data, std::size_t bytes, int to, int tag,
                               unisono_comm_t comm) noexcept {
-  return guard([&] { core_of(comm).transfer(transfer_of(true, data, bytes, to, tag), -1); });
+  return guard([&] {
+    unisono::comm::Transfer transfer = transfer_of(true, data, bytes, to, tag);
+    core_of(comm).transfer({&transfer, 1}, -1);
+  });
 }
 
 unisono_result_t unisono_send_async(const void* data, std::size_t bytes, int to, int tag,
@@ -204,7 +207,10 @@ unisono_result_t unisono_send_async(const void* data, std::size_t bytes, int to,
 
 unisono_result_t unisono_recv(void* data, std::size_t bytes, int from, int tag,
                               unisono_comm_t comm) noexcept {
-  return guard([&] { core_of(comm).transfer(transfer_of(false, data, bytes, from, tag), -1); });
+  return guard([&] {
+    unisono::comm::Transfer transfer = transfer_of(false, data, bytes, from, tag);
+    core_of(comm).transfer({&transfer, 1}, -1);
+  });
 }
 
 unisono_result_t unisono_recv_async(void* data, std::size_t bytes, int from, int tag,

@@ -154,7 +154,7 @@ void Planner::check_shape(const Call& call) const {
       refuse(call,
              std::string(to_string(op)) + " of " + std::string(to_string(call.dtype)) +
                  " is not defined",
-             "bitwise and logical ops are for integers and bool, avg and premul_sum for numbers");
+             "see `unisono list --dtypes` for the pairs that are");
     }
   }
 }
