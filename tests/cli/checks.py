@@ -228,7 +228,7 @@ def bench_forms(program, scratch, environment):
                 + QUICK).stdout.splitlines()
     if len(csv) != 1 + 3 * 2 or len({len(line.split(",")) for line in csv}) != 1:
         return f"csv: {csv}"
-    for mode in (["--fresh"], ["--persistent"], ["--data", "random"]):
+    for mode in (["--fresh"], ["--registered"], ["--persistent"], ["--data", "random"]):
         result = bench(program, environment, 2, ["all_reduce", "-o", "sum,max,prod"] + mode + QUICK)
         rows = [line for line in result.stdout.splitlines() if not line.startswith("#")]
         if result.returncode != 0 or len(rows) != 3 * 3 * 2 or any(
