@@ -118,6 +118,10 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
   plan->core = shared_from_this();
   plan->prepared = planner_.find(call);
   plan->call = call;
+  // The plan has taken what it needs of the lists, which belong to the caller.
+  plan->call.counts = plan->call.displs = {};
+  plan->call.recv_counts = plan->call.recv_displs = {};
+  plan->call.algorithm = {};
   // These are in what was prepared; the caller's lists and words may be gone before start().
   plan->call.counts = plan->call.displs = {};
   plan->call.recv_counts = plan->call.recv_displs = {};
