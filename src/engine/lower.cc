@@ -200,7 +200,8 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
   Pass& writer = **earlier;
   if (writer.send || writer.chunk != pass.chunk || writer.chunks != pass.chunks ||
       writer.targets.size() != 1 || writer.targets[0].place != cell ||
-      writer.sources.size() + pass.sources.size() > kernels::kMaxSources) {
+      writer.sources.size() + pass.sources.size() > kernels::kMaxSources ||
+      uses_lane(pass, writer.sources)) {  // a pass sees one message of a lane
     return false;
   }
   // Nothing in between may take the writer's lanes or change what it reads.
