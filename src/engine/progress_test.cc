@@ -1,0 +1,320 @@
+// The lowered programs of the whole catalogue finish, with right results, on the poorest transport
+// there can be: every lane holds one message of one short segment (or of one reference to the
+// sender's memory), and the ranks are polled in any order.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "algorithms/catalog.h"
+#include "engine/bound_program.h"
+#include "engine/executor.h"
+
+namespace unisono::engine {
+namespace {
+
+struct Message {
+  std::vector<std::byte> copy;
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t signature = 0;
+  std::vector<bool> unread;  // by rank
+  bool present = false;
+};
+
+// All lanes: [from][to], to = n: multicast.
+struct Lanes {
+  Lanes(int n, std::size_t slot, bool shares)
+      : ranks(n),
+        slot_bytes(slot),
+        can_share(shares),
+        messages(static_cast<std::size_t>(n) * static_cast<std::size_t>(n + 1)) {}
+  Message& at(int from, int to) {
+    return messages[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks + 1) +
+                    static_cast<std::size_t>(to)];
+  }
+  int ranks;
+  std::size_t slot_bytes;
+  bool can_share;
+  std::vector<Message> messages;
+};
+
+class PoorTransport final : public transport::Transport {
+ public:
+  PoorTransport(Lanes& lanes, int rank)
+      : lanes_(lanes),
+        rank_(rank),
+        limits_{.inline_bytes = 8, .slot_bytes = lanes.slot_bytes, .multicast = true},
+        room_(static_cast<std::size_t>(lanes.ranks) + 1) {}
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return lanes_.ranks; }
+  const transport::Limits& limits() const noexcept override { return limits_; }
+  bool peek(int lane, transport::Incoming& incoming) noexcept override {
+    const Message& message = incoming_lane(lane);
+    if (!message.present || !message.unread[static_cast<std::size_t>(rank_)]) {
+      return false;
+    }
+    incoming = {.data = message.data, .bytes = message.bytes, .signature = message.signature};
+    return true;
+  }
+  void release(int lane) noexcept override {
+    Message& message = incoming_lane(lane);
+    message.unread[static_cast<std::size_t>(rank_)] = false;
+    message.present = std::count(message.unread.begin(), message.unread.end(), true) != 0;
+  }
+  bool send(int lane, const void* data, std::size_t bytes,
+            std::uint64_t signature) noexcept override {
+    std::byte* to = reserve(lane, bytes);
+    if (to != nullptr) {
+      std::memcpy(to, data, bytes);
+      commit(lane, bytes, signature);
+    }
+    return to != nullptr;
+  }
+  std::byte* reserve(int lane, std::size_t bytes) noexcept override {
+    if (lanes_.at(rank_, lane).present) {
+      return nullptr;
+    }
+    auto& room = room_[static_cast<std::size_t>(lane)];
+    room.resize(bytes);
+    return room.data();
+  }
+  void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override {
+    Message& message = lanes_.at(rank_, lane);
+    message.copy.swap(room_[static_cast<std::size_t>(lane)]);
+    put(lane, message.copy.data(), bytes, signature);
+  }
+  bool can_share(const void*, std::size_t) noexcept override { return lanes_.can_share; }
+  bool share(int lane, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept override {
+    if (lanes_.at(rank_, lane).present) {
+      return false;
+    }
+    put(lane, static_cast<const std::byte*>(data), bytes, signature);
+    return true;
+  }
+  transport::Mark mark(int) const noexcept override { return 0; }
+  bool drained(int lane, transport::Mark) noexcept override {
+    return !lanes_.at(rank_, lane).present;
+  }
+
+ private:
+  Message& incoming_lane(int lane) {
+    return lane < lanes_.ranks ? lanes_.at(lane, rank_)
+                               : lanes_.at(lane - lanes_.ranks, lanes_.ranks);
+  }
+  void put(int lane, const std::byte* data, std::size_t bytes, std::uint64_t signature) {
+    Message& message = lanes_.at(rank_, lane);
+    message.data = data;
+    message.bytes = bytes;
+    message.signature = signature;
+    message.unread.assign(static_cast<std::size_t>(lanes_.ranks), lane == lanes_.ranks);
+    message.unread[static_cast<std::size_t>(lane == lanes_.ranks ? rank_ : lane)] =
+        lane != lanes_.ranks;
+    message.present = true;
+  }
+  Lanes& lanes_;
+  int rank_;
+  transport::Limits limits_;
+  std::vector<std::vector<std::byte>> room_;
+};
+
+std::uint64_t value_of(int rank, int chunk, std::size_t index) {
+  return static_cast<std::uint64_t>(rank + 1) * 1'000'003 +
+         static_cast<std::uint64_t>(chunk) * 7919 + index * 31;
+}
+
+// One rank: its program, its buffers, its executor.
+struct Rank {
+  std::vector<ChunkPlace> places;
+  BoundProgram program;
+  std::vector<std::uint64_t> first, second, scratch;
+  std::uint64_t* in = nullptr;
+  std::uint64_t* out = nullptr;
+  std::unique_ptr<PoorTransport> transport;
+  std::unique_ptr<Executor> executor;
+  bool finished = false;
+};
+
+struct Trial {
+  const Schedule& schedule;
+  bool in_place = false;
+  std::size_t count = 1;  // as in Call
+  std::size_t slot_bytes = 16;
+  bool share = false;
+};
+
+void set_buffers(const Trial& trial, int rank, Rank& mine) {
+  const Schedule& schedule = trial.schedule;
+  std::ptrdiff_t shift = 0;  // in place: how far the output of a chunk lies before its input
+  std::size_t end = 64;
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    const ChunkPlace& place = mine.places[static_cast<std::size_t>(chunk)];
+    end = std::max({end, place.input + place.bytes, place.output + place.bytes});
+    if (has_input(schedule, rank, chunk) && needs_output(schedule, rank, chunk)) {
+      shift =
+          (static_cast<std::ptrdiff_t>(place.output) - static_cast<std::ptrdiff_t>(place.input)) /
+          8;
+    }
+  }
+  mine.first.assign(2 * end / 8 + 8, 0);
+  mine.second.assign(2 * end / 8 + 8, 0);
+  mine.in = mine.first.data() + (trial.in_place && shift > 0 ? shift : 0);
+  mine.out = (trial.in_place ? mine.first.data() + (shift < 0 ? -shift : 0) : mine.second.data());
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    const ChunkPlace& place = mine.places[static_cast<std::size_t>(chunk)];
+    for (std::size_t i = 0; has_input(schedule, rank, chunk) && i < place.bytes / 8; ++i) {
+      mine.in[place.input / 8 + i] = value_of(rank, chunk, i);
+    }
+  }
+}
+
+std::vector<Rank> make_ranks(const Trial& trial, Lanes& lanes) {
+  const Schedule& schedule = trial.schedule;
+  const bool pairs = schedule.collective == Collective::all_to_all;
+  std::vector<Rank> ranks(static_cast<std::size_t>(schedule.ranks));
+  for (int rank = 0; rank < schedule.ranks; ++rank) {
+    Rank& mine = ranks[static_cast<std::size_t>(rank)];
+    mine.places = lay_out(schedule, rank, {.element = 8, .count = trial.count});
+    const Program program =
+        lower(schedule, rank, {.in_place = trial.in_place, .contiguous = !pairs});
+    mine.program = engine::bind(program, mine.places, 8, extent_of(schedule, rank, mine.places));
+    mine.program.small = false;  // which trusts that its messages fit the lanes
+    set_buffers(trial, rank, mine);
+    mine.scratch.assign(mine.program.scratch_bytes / 8 + 1, 0);
+    mine.transport = std::make_unique<PoorTransport>(lanes, rank);
+    mine.executor = std::make_unique<Executor>(*mine.transport);
+    mine.executor->start({.program = &mine.program,
+                          .input = reinterpret_cast<const std::byte*>(mine.in),
+                          .output = reinterpret_cast<std::byte*>(mine.out),
+                          .scratch = reinterpret_cast<std::byte*>(mine.scratch.data()),
+                          .reducer = {.kernel = kernels::find_reduce(Dtype::u64, ReduceOp::sum)},
+                          .signature = 42});
+  }
+  return ranks;
+}
+
+// Polls in the order of the ranks (seed 0) or in random orders. False: nobody can go on.
+bool all_finish(std::vector<Rank>& ranks, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::size_t> order(ranks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (;;) {
+    bool moved = false;
+    bool finished = true;
+    if (seed != 0) {
+      std::shuffle(order.begin(), order.end(), random);
+    }
+    for (const std::size_t i : order) {
+      Rank& rank = ranks[i];
+      if (!rank.finished) {
+        const Progress progress = rank.executor->poll();
+        EXPECT_NE(progress, Progress::failed);
+        rank.finished = progress == Progress::finished;
+        moved |= progress == Progress::advanced || rank.finished;
+      }
+      finished &= rank.finished;
+    }
+    if (finished || !moved) {
+      return finished;
+    }
+  }
+}
+
+std::uint64_t expected(const Schedule& schedule, int chunk, std::size_t index) {
+  std::uint64_t sum = 0;
+  for (int rank = 0; rank < schedule.ranks; ++rank) {
+    sum += has_input(schedule, rank, chunk) ? value_of(rank, chunk, index) : 0;
+  }
+  return sum;
+}
+
+// Empty, or what went wrong.
+std::string run(const Trial& trial, unsigned seed) {
+  const Schedule& schedule = trial.schedule;
+  Lanes lanes(schedule.ranks, trial.slot_bytes, trial.share);
+  std::vector<Rank> ranks = make_ranks(trial, lanes);
+  if (!all_finish(ranks, seed)) {
+    return "nobody can go on";
+  }
+  for (int rank = 0; rank < schedule.ranks && schedule.collective != Collective::barrier; ++rank) {
+    const Rank& mine = ranks[static_cast<std::size_t>(rank)];
+    for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+      const ChunkPlace& place = mine.places[static_cast<std::size_t>(chunk)];
+      for (std::size_t i = 0; needs_output(schedule, rank, chunk) && i < place.bytes / 8; ++i) {
+        if (mine.out[place.output / 8 + i] != expected(schedule, chunk, i)) {
+          return "rank " + std::to_string(rank) + ", chunk " + std::to_string(chunk) +
+                 ": a wrong result";
+        }
+      }
+    }
+  }
+  return "";
+}
+
+bool can_run_in_place(const Schedule& schedule) {
+  return schedule.collective != Collective::all_to_all &&
+         schedule.collective != Collective::barrier && verify_in_place(schedule).empty();
+}
+
+class Progressing : public ::testing::TestWithParam<const Algorithm*> {};
+
+void expect_progress(const Algorithm& algorithm, Shape shape, std::size_t elements, bool share) {
+  const Schedule schedule = build_schedule(algorithm, shape);
+  const auto chunks = static_cast<std::size_t>(schedule.chunks);
+  const bool vector = algorithm.collective == Collective::all_reduce ||
+                      algorithm.collective == Collective::broadcast ||
+                      algorithm.collective == Collective::reduce;
+  const std::size_t count = algorithm.collective == Collective::barrier ? 1
+                            : vector ? elements * chunks + 1  // not divisible
+                                     : elements;
+  for (const bool in_place : {false, true}) {
+    if (in_place && !can_run_in_place(schedule)) {
+      continue;
+    }
+    for (const unsigned seed : {0U, 1U, 2U}) {
+      const Trial trial{.schedule = schedule,
+                        .in_place = in_place,
+                        .count = count,
+                        .slot_bytes = share ? std::size_t{65536} : 16,
+                        .share = share};
+      ASSERT_EQ(run(trial, seed), "")
+          << algorithm.name << " n=" << shape.ranks << " root=" << shape.root
+          << (in_place ? " in place" : "") << (share ? " shared" : "") << " order " << seed;
+    }
+  }
+}
+
+TEST_P(Progressing, WithLanesOfOneSegment) {
+  for (int ranks = 1; ranks <= 16; ++ranks) {
+    expect_progress(*GetParam(), {.ranks = ranks, .root = 0}, 5, false);
+    expect_progress(*GetParam(), {.ranks = ranks, .root = ranks - 1}, 3, false);
+  }
+}
+
+TEST_P(Progressing, WithMemoryThatReadersSee) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    expect_progress(*GetParam(), {.ranks = ranks, .root = ranks / 2}, 600, true);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Progressing,
+                         ::testing::ValuesIn(catalog().begin(), catalog().end()),
+                         [](const auto& tested) {
+                           return std::string(to_string(tested.param->collective)) + "_" +
+                                  std::string(tested.param->name);
+                         });
+
+TEST(Progress, OfManyRanks) {
+  for (const char* name : {"flat", "ring", "halving_doubling"}) {
+    const Algorithm& algorithm = *find_algorithm(Collective::all_reduce, name);
+    expect_progress(algorithm, {.ranks = 48}, 2, false);
+  }
+}
+
+}  // namespace
+}  // namespace unisono::engine
