@@ -16,9 +16,10 @@ namespace unisono::shm {
 
 class LaneWriter {
  public:
-  // `heads`: where the readers count what they have released.
-  LaneWriter(Cell* cells, std::vector<const Head*> heads)
-      : cells_(cells), heads_(std::move(heads)) {}
+  // `heads`: where the readers count what they have released. `start`: the first position, which
+  // is another one only in tests.
+  LaneWriter(Cell* cells, std::vector<const Head*> heads, std::uint32_t start = 1)
+      : cells_(cells), next_(start), released_(start - 1), heads_(std::move(heads)) {}
 
   std::uint32_t position() const noexcept { return next_; }
   bool drained(std::uint32_t position) noexcept {
@@ -123,8 +124,8 @@ class LaneWriter {
     std::uint32_t position;  // free when this position is drained
   };
   Cell* cells_;
-  std::uint32_t next_ = 1;      // position of the next cell
-  std::uint32_t released_ = 0;  // the slowest reader's count, as last seen
+  std::uint32_t next_;      // position of the next cell
+  std::uint32_t released_;  // the slowest reader's count, as last seen
   std::uint32_t lent_begin_ = 0;
   std::uint32_t lent_end_ = 0;
   std::array<Lent, kCells> lent_ = {};
@@ -133,7 +134,8 @@ class LaneWriter {
 
 class LaneReader {
  public:
-  LaneReader(const Cell* cells, Head* head) : cells_(cells), head_(head) {}
+  LaneReader(const Cell* cells, Head* head, std::uint32_t start = 1)
+      : cells_(cells), head_(head), next_(start) {}
 
   // The first cell of the next message if it has come, else nullptr.
   const Cell* arrived() const noexcept {
@@ -162,7 +164,7 @@ class LaneReader {
  private:
   const Cell* cells_;
   Head* head_;
-  std::uint32_t next_ = 1;
+  std::uint32_t next_;
 };
 
 }  // namespace unisono::shm
