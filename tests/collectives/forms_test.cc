@@ -1,0 +1,292 @@
+// What is more than one collective call: groups of ranks, send and recv, group(), plans, registered
+// memory, very long vectors.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "ranks.h"
+
+namespace unisono::testing {
+namespace {
+
+std::string wrong_unless(bool right, const std::string& what) {
+  return right ? "" : what + "; ";
+}
+
+std::vector<int> sequence(int first, std::size_t count) {
+  std::vector<int> values(count);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+class Forms : public ::testing::TestWithParam<Ranks> {
+ protected:
+  static void run(int ranks, const RankBody& body) {
+    const auto said = on_ranks(GetParam(), ranks, body);
+    for (std::size_t rank = 0; rank < said.size(); ++rank) {
+      EXPECT_EQ(said[rank], "") << "rank " << rank;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(On, Forms, ::testing::Values(Ranks::processes, Ranks::threads),
+                         [](const auto& kind) { return to_string(kind.param); });
+
+// The sum of the old ranks of a group's members, computed by the group.
+int sum_over(Communicator& group, int value) {
+  std::vector<int> data = {value};
+  group.all_reduce(std::span(data), sum);
+  return data[0];
+}
+
+TEST_P(Forms, SplitByColorAndKey) {
+  run(5, [](Communicator& comm) {
+    const int rank = comm.rank();
+    Communicator parity = comm.split(rank % 2, -rank);  // in falling order
+    const int members = rank % 2 == 0 ? 3 : 2;
+    std::string wrong = wrong_unless(parity.size() == members, "size");
+    wrong += wrong_unless(parity.rank() == members - 1 - rank / 2, "order of the keys");
+    wrong += wrong_unless(sum_over(parity, rank) == (rank % 2 == 0 ? 6 : 4), "sum");
+    Communicator some = comm.split(rank < 2 ? 7 : -1, 0);
+    wrong += wrong_unless(some.size() == (rank < 2 ? 2 : 0), "negative color");
+    if (some.size() != 0) {
+      wrong += wrong_unless(sum_over(some, rank) == 1, "sum of some");
+      Communicator single = some.split(rank, 0);
+      wrong += wrong_unless(single.size() == 1 && sum_over(single, rank) == rank, "split of split");
+    }
+    Communicator inner = parity.split(0, rank);  // in rising order again
+    wrong += wrong_unless(inner.rank() == rank / 2, "order in a split of a split");
+    return wrong + wrong_unless(sum_over(inner, rank) == sum_over(parity, rank), "inner sum");
+  });
+}
+
+TEST_P(Forms, SixtyFourGroups) {
+  run(3, [](Communicator& comm) {
+    std::vector<Communicator> groups;
+    for (int i = 0; i < 64; ++i) {
+      groups.push_back(comm.split(0, i % 2 == 0 ? comm.rank() : -comm.rank()));
+    }
+    std::string wrong;
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::vector<int>> data(groups.size());
+      std::vector<Request> requests;
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        data[i] = sequence(static_cast<int>(i) * (comm.rank() + 1), 100);
+        requests.push_back(groups[i].all_reduce_async(std::span(data[i]), sum));
+      }
+      for (std::size_t i = groups.size(); i-- > 0;) {
+        requests[i].wait();
+        const int first = static_cast<int>(i) * 6;
+        wrong += wrong_unless(data[i][0] == first && data[i][99] == first + 3 * 99,
+                              "group " + std::to_string(i));
+      }
+    }
+    return wrong;
+  });
+}
+
+TEST_P(Forms, TagsMayBeReceivedInAnyOrder) {
+  run(2, [](Communicator& comm) {
+    const std::size_t lengths[] = {0, 1, 70, 5000, 300'000};
+    std::vector<std::vector<int>> got;
+    std::vector<Request> requests;
+    std::vector<std::vector<int>> sent;
+    for (int tag = 0; tag < 5; ++tag) {
+      sent.push_back(sequence(tag, lengths[tag]));
+      got.emplace_back(lengths[tag], -1);
+    }
+    for (int i = 0; i < 5; ++i) {
+      const int tag = comm.rank() == 0 ? i : 4 - i;
+      auto& send = sent[static_cast<std::size_t>(tag)];
+      requests.push_back(comm.send_async(send.data(), send.size() * 4, 1 - comm.rank(), tag));
+    }
+    for (int i = 0; i < 5; ++i) {
+      const int tag = comm.rank() == 0 ? i : 4 - i;
+      auto& receive = got[static_cast<std::size_t>(tag)];
+      requests.push_back(comm.recv_async(receive.data(), receive.size() * 4, 1 - comm.rank(), tag));
+    }
+    for (Request& request : requests) {
+      request.wait();
+    }
+    return wrong_unless(got == sent, "a message went astray");
+  });
+}
+
+TEST_P(Forms, MessagesOfOneTagKeepTheirOrder) {
+  run(2, [](Communicator& comm) {
+    std::string wrong;
+    for (int i = 0; i < 300; ++i) {
+      int value = i;
+      if (comm.rank() == 0) {
+        comm.send(&value, sizeof(value), 1, i % 3 == 0 ? 1 : 2);
+      } else {
+        comm.recv(&value, sizeof(value), 0, i % 3 == 0 ? 1 : 2);
+        wrong += wrong_unless(value == i, "message " + std::to_string(i));
+      }
+    }
+    return wrong;
+  });
+}
+
+TEST_P(Forms, SendToItselfAndNothing) {
+  run(2, [](Communicator& comm) {
+    const std::vector<int> mine = sequence(comm.rank(), 1000);
+    std::vector<int> got(1000);
+    Request sent = comm.send_async(mine.data(), 4000, comm.rank(), 3);
+    comm.recv(got.data(), 4000, comm.rank(), 3);
+    sent.wait();
+    Request nothing = comm.send_async(nullptr, 0, 1 - comm.rank());
+    comm.recv(nullptr, 0, 1 - comm.rank());
+    nothing.wait();
+    return wrong_unless(got == mine, "a message to itself");
+  });
+}
+
+TEST_P(Forms, GroupsOfExchangesAndSums) {
+  run(3, [](Communicator& comm) {
+    const int next = (comm.rank() + 1) % 3;
+    const int previous = (comm.rank() + 2) % 3;
+    const std::vector<int> mine = sequence(comm.rank(), std::size_t{1} << 18);  // 1 MiB
+    std::vector<int> got(mine.size());
+    std::vector<std::vector<float>> sums(20);
+    std::vector<float> average(10, static_cast<float>(comm.rank()));
+    comm.group([&] {
+      static_cast<void>(comm.send_async(mine.data(), mine.size() * 4, next));
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        sums[i].assign(i * 50, static_cast<float>(comm.rank() + 1));
+        static_cast<void>(comm.all_reduce_async(std::span(sums[i]), sum));
+      }
+      static_cast<void>(comm.all_reduce_async(std::span(average), avg));
+      static_cast<void>(comm.recv_async(got.data(), got.size() * 4, previous));
+    });
+    std::string wrong = wrong_unless(got == sequence(previous, mine.size()), "exchange");
+    for (const auto& data : sums) {
+      wrong += wrong_unless(data == std::vector<float>(data.size(), 6.0F), "a fused sum");
+    }
+    return wrong + wrong_unless(average == std::vector<float>(10, 1.0F), "average");
+  });
+}
+
+TEST_P(Forms, APlanOutlivesTheListsItWasMadeOf) {
+  run(2, [](Communicator& comm) {
+    std::vector<int> in = sequence(comm.rank() * 10, 3);
+    std::vector<int> out(6);
+    std::optional<Plan> plan;
+    {
+      auto counts = std::make_unique<std::vector<std::size_t>>(2, 3);
+      auto word = std::make_unique<std::string>("ring");
+      plan.emplace(comm.plan({.collective = Collective::all_gather_v,
+                              .in = in.data(),
+                              .out = out.data(),
+                              .dtype = Dtype::i32,
+                              .counts = *counts,
+                              .algorithm = *word}));
+    }
+    std::string wrong = wrong_unless(plan->algorithm() == "ring", "algorithm");
+    for (int round = 0; round < 20; ++round) {
+      in[0] = round;
+      round % 2 == 0 ? plan->start() : plan->start_async().wait();
+      wrong += wrong_unless(out[0] == round && out[3] == round && out[5] == 12, "a round");
+    }
+    return wrong;
+  });
+}
+
+// More announcements than a socket holds, while the peer listens to none of them.
+TEST_P(Forms, ManyRegionsComeAndGo) {
+  run(2, [](Communicator& comm) {
+    std::string wrong;
+    if (comm.rank() == 0) {
+      for (int i = 0; i < 1000; ++i) {
+        const Region region = comm.allocate(5000);
+        wrong += wrong_unless(region.bytes().size() == 5000, "size");
+      }
+    }
+    comm.barrier();
+    const Region region = comm.allocate(std::size_t{1} << 20);
+    const std::span<int> data(reinterpret_cast<int*>(region.bytes().data()), std::size_t{1} << 18);
+    std::fill(data.begin(), data.end(), comm.rank() + 1);
+    comm.all_reduce(data, sum);
+    return wrong + wrong_unless(data.front() == 3 && data.back() == 3, "sum after them");
+  });
+}
+
+// A long virtual range over few real pages.
+class Sparse {
+ public:
+  explicit Sparse(std::size_t bytes) : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
+    const comm::UniqueFd piece(::memfd_create("sparse", MFD_CLOEXEC));
+    if (::ftruncate(piece.get(), kPiece) != 0) {
+      return;
+    }
+    base_ = static_cast<std::byte*>(
+        ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    for (std::size_t at = 0; at + kPiece < bytes_; at += kPiece) {
+      ::mmap(base_ + at, kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, piece.get(), 0);
+    }
+    ::mmap(base_ + bytes_ - kPiece, kPiece, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);  // the end has pages of its own
+  }
+  Sparse(const Sparse&) = delete;
+  Sparse& operator=(const Sparse&) = delete;
+  ~Sparse() { ::munmap(base_, bytes_); }
+  std::byte* data() const { return base_; }
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{2} << 20;
+  std::size_t bytes_;
+  std::byte* base_ = nullptr;
+};
+
+TEST(Long, MoreElementsThanAnInt) {
+  constexpr std::size_t kCount = (std::size_t{1} << 31) + 7;
+  for (const std::string& wrong : on_ranks(Ranks::processes, 2, [&](Communicator& comm) {
+         const Sparse memory(kCount);
+         const std::span<std::byte> data(memory.data(), kCount);
+         for (std::size_t i = 0; i < 7 && comm.rank() == 0; ++i) {
+           data[kCount - 7 + i] = static_cast<std::byte>(i + 1);
+         }
+         comm.broadcast(data, 0);
+         std::string text;
+         for (std::size_t i = 0; i < 7; ++i) {
+           text += wrong_unless(data[kCount - 7 + i] == static_cast<std::byte>(i + 1), "the end");
+         }
+         return text;
+       })) {
+    EXPECT_EQ(wrong, "");
+  }
+}
+
+TEST(Timeout, NamesTheRankThatHasNotCome) {
+  for (const std::string& said : on_ranks(Ranks::threads, 4, [](Communicator& comm) {
+         try {
+           if (comm.rank() == 2) {
+             int never = 0;
+             comm.recv(&never, sizeof(never), 2, 0, 30'000);
+           }
+           std::vector<float> data(8);
+           comm.run({.collective = Collective::all_reduce,
+                     .in = data.data(),
+                     .out = data.data(),
+                     .count = 8,
+                     .dtype = Dtype::f32,
+                     .algorithm = "ring",
+                     .timeout_ms = 200});
+         } catch (const Error& error) {
+           return wrong_unless(error.code() == ErrorCode::timeout && error.context().peer == 2,
+                               error.what());
+         }
+         return std::string("no error");
+       })) {
+    EXPECT_EQ(said, "");
+  }
+}
+
+}  // namespace
+}  // namespace unisono::testing
