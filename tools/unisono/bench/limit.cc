@@ -89,7 +89,7 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
   if (found != copies_.end()) {
     return found->second;
   }
-  const bool copies = !alone || comm_.rank() == 0;
+  const bool copies = bytes != 0 && (!alone || comm_.rank() == 0);
   std::vector<std::byte> from(copies ? bytes : 0, std::byte{1});
   std::vector<std::byte> to(copies ? bytes : 0, std::byte{2});
   const int calls = static_cast<int>(std::clamp<std::uint64_t>((1 << 20) / (bytes + 1), 1, 1000));
