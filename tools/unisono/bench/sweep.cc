@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
-constexpr std::uint64_t kMostInPlace = 4 * kMiB;  // of the main job
 
 void add_places(const SweepOptions& options, Case row, std::vector<Case>& cases) {
   const bool both = has_in_place(row.workload);
