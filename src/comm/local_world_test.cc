@@ -25,7 +25,7 @@ using testing::unique_name;
 using Clock = std::chrono::steady_clock;
 
 // Sanitizers slow down what is timed here.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef UNISONO_SANITIZED
 constexpr int kSlowness = 20;
 #else
 constexpr int kSlowness = 1;
