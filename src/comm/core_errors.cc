@@ -51,17 +51,17 @@ void Core::raise_fault() {
     raise_disagreement(fault.from, *same);
     return;
   }
-  if (fault.signature == signature_) {
-    world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(fault.from)],
-                  "operation #" + std::to_string(sequence_) + ": rank " +
-                      std::to_string(fault.from) + " sends rank " + std::to_string(rank_) + " " +
-                      std::to_string(fault.bytes) +
-                      " bytes, more than it expects\nsend counts and receive counts must agree");
-    return;
-  }
   // Left over from an operation that this rank took for another one, and finished.
   const auto earlier = comm::find_record(board, fault.signature);
-  raise_disagreement(fault.from, earlier.has_value() ? *earlier : comm::newest_record(board));
+  if (earlier.has_value() && earlier->sequence != sequence_) {
+    raise_disagreement(fault.from, *earlier);
+    return;
+  }
+  world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(fault.from)],
+                "operation #" + std::to_string(sequence_) + ": rank " + std::to_string(fault.from) +
+                    " sends rank " + std::to_string(rank_) + " another number of bytes than the " +
+                    std::to_string(fault.expected) +
+                    " it expects\nsend counts and receive counts must agree");
 }
 
 void Core::raise_timeout(double seconds) {

@@ -252,8 +252,9 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   }
   prepared.stage_input = prepared.multiply != nullptr || (in_place && compiled.in_place == nullptr);
   const bool run_in_place = in_place && !prepared.stage_input;
-  prepared.program = engine::bind(run_in_place ? *compiled.in_place : compiled.out_of_place, places,
-                                  sizes.element, prepared.extent);
+  prepared.program =
+      engine::bind(run_in_place ? *compiled.in_place : compiled.out_of_place, places, sizes.element,
+                   prepared.extent, call.collective == Collective::all_to_all_v);
   if (prepared.stage_input) {
     prepared.staged_bytes = prepared.extent.input;
   }

@@ -31,7 +31,7 @@ class Waiter {
       return false;
     }
     ++spent_;
-    __builtin_ia32_pause();
+    relax();
     return true;
   }
 
@@ -47,6 +47,14 @@ class Waiter {
   using Clock = std::chrono::steady_clock;
   static constexpr int kSpins = 3000;
   static constexpr int kYields = 1000;
+
+  static void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
 
   World& world_;
   int timeout_ms_;

@@ -63,7 +63,7 @@ std::size_t align_up(std::size_t bytes) {
 }  // namespace
 
 BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, std::size_t element,
-                  Extent extent) {
+                  Extent extent, bool private_sizes) {
   BoundProgram bound{.element = element};
 
   std::vector<std::size_t> scratch(program.scratch.size());
@@ -126,6 +126,9 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
                      .transient = pass.transient,
                      .may_share = pass.may_share,
                      .step = static_cast<std::uint32_t>(pass.step)};
+    if (private_sizes) {
+      result.salt = bytes[i] * 0x9e3779b97f4a7c15U;  // odd, so different lengths differ
+    }
     result.sources = static_cast<std::uint32_t>(bound.operands.size());
     result.targets = result.sources_end = bind_operands(pass, pass.sources, bytes[i]);
     result.targets_end = bind_operands(pass, pass.targets, bytes[i]);

@@ -26,6 +26,9 @@ struct BoundPass {
   bool may_share = true;
   kernels::Store store = kernels::Store::cached;
   std::uint32_t step = 0;
+  // Part of the signature of its messages, where only their two ends know their length
+  // (all_to_all_v).
+  std::uint64_t salt = 0;
   // Ranges in the arrays of BoundProgram.
   std::uint32_t sources = 0, sources_end = 0;
   std::uint32_t targets = 0, targets_end = 0;
@@ -55,7 +58,8 @@ inline constexpr std::size_t kSmallLane = 1024;
 // Outputs of at least this much bypass the cache.
 inline constexpr std::size_t kStreamingBytes = std::size_t{16} << 20;
 
+// `private_sizes`: a message's length is known to its two ends alone, so that they must compare it.
 BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, std::size_t element,
-                  Extent extent);
+                  Extent extent, bool private_sizes = false);
 
 }  // namespace unisono::engine

@@ -129,11 +129,11 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
   std::size_t bytes = limit - state.done;
   if (bytes <= inline_bytes_) {
-    if (!transport_.send(lane.lane, data, bytes, operation_.signature)) {
+    if (!transport_.send(lane.lane, data, bytes, signature_of(pass))) {
       return Progress::idle;
     }
   } else if (pass.may_share && bytes >= kShareBytes && transport_.can_share(data, bytes)) {
-    if (!transport_.share(lane.lane, data, bytes, operation_.signature)) {
+    if (!transport_.share(lane.lane, data, bytes, signature_of(pass))) {
       return Progress::idle;
     }
     state.shared = true;
@@ -145,7 +145,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
       return Progress::idle;
     }
     copy_to_peer(slot, data, bytes);
-    transport_.commit(lane.lane, bytes, operation_.signature);
+    transport_.commit(lane.lane, bytes, signature_of(pass));
   }
   state.done += bytes;
   if (state.done == pass.bytes) {
@@ -175,11 +175,11 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
       if (!transport_.peek(source.lane, message)) {
         return false;
       }
-      if (message.signature != operation_.signature || message.bytes > pass.bytes - state.done ||
+      if (message.signature != signature_of(pass) || message.bytes > pass.bytes - state.done ||
           message.bytes == 0) {
         fault_ = {.from = rank_of(source.lane),
                   .signature = message.signature,
-                  .bytes = message.bytes,
+                  .expected = pass.bytes,
                   .step = pass.step};
         return false;
       }
@@ -266,7 +266,7 @@ void Executor::commit_forwards(int taken, std::size_t bytes) noexcept {
   for (int k = 0; k < taken; ++k) {
     const BoundPass& forward = program.passes[took_[k]];
     const BoundOperand& lane = program.operands[forward.targets];
-    transport_.commit(lane.lane, bytes, operation_.signature);
+    transport_.commit(lane.lane, bytes, signature_of(forward));
     states_[took_[k]].done += bytes;
     if (states_[took_[k]].done == forward.bytes) {
       ++out_turn_[static_cast<std::size_t>(lane.lane)];

@@ -38,7 +38,7 @@ struct Operation {
 struct Fault {
   int from = -1;  // rank of the group
   std::uint64_t signature = 0;
-  std::size_t bytes = 0;  // of a message with our signature that is too long
+  std::size_t expected = 0;  // bytes of the whole message that should have come
   std::uint32_t step = 0;
 };
 
@@ -75,6 +75,9 @@ class Executor {
   Progress poll_small() noexcept;
   bool step_small(const BoundPass& pass) noexcept;
   Wait waiting_small() const noexcept;
+  std::uint64_t signature_of(const BoundPass& pass) const noexcept {
+    return operation_.signature ^ pass.salt;
+  }
   std::size_t allowed(const BoundPass& pass) const noexcept;
   Progress advance_send(const BoundPass& pass, State& state) noexcept;
   Progress advance_compute(const BoundPass& pass, State& state) noexcept;

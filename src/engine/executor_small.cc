@@ -31,7 +31,7 @@ bool Executor::step_small(const BoundPass& pass) noexcept {
   const BoundOperand* operands = operation_.program->operands.data();
   if (pass.send) {
     return transport_.send(operands[pass.targets].lane, own(operands[pass.sources]), pass.bytes,
-                           operation_.signature);
+                           signature_of(pass));
   }
   for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
     const BoundOperand& source = operands[i];
@@ -47,10 +47,10 @@ bool Executor::step_small(const BoundPass& pass) noexcept {
         return false;
       }
     }
-    if (message.signature != operation_.signature || message.bytes != pass.bytes) {
+    if (message.signature != signature_of(pass) || message.bytes != pass.bytes) {
       fault_ = {.from = rank_of(source.lane),
                 .signature = message.signature,
-                .bytes = message.bytes,
+                .expected = pass.bytes,
                 .step = pass.step};
       return false;
     }
