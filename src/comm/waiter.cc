@@ -8,6 +8,8 @@ namespace unisono::comm {
 namespace {
 
 constexpr auto kCheckEvery = std::chrono::milliseconds(2);
+// A turn of eight ranks on two cores takes some 10 us; who waits longer leaves the core to others.
+constexpr auto kYieldFor = std::chrono::microseconds(500);
 
 }  // namespace
 
@@ -15,11 +17,6 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
                               const std::function<void()>& check) {
   if (world_.aborted()) {
     return Verdict::aborted;
-  }
-  if (yields_ < kYields) {
-    ++yields_;
-    sched_yield();
-    return Verdict::look_again;
   }
   const auto now = Clock::now();
   if (!timing_) {
@@ -34,6 +31,11 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     if (world_.aborted()) {
       return Verdict::aborted;
     }
+  }
+  // By the clock and not by a count: on a busy machine one yield can cost a whole time slice.
+  if (now - since_ < kYieldFor) {
+    sched_yield();
+    return Verdict::look_again;
   }
   std::int64_t left_us = world_.bells().longest_sleep_us();
   if (timeout_ms_ > 0) {

@@ -22,7 +22,6 @@ class Waiter {
   // Something happened: start over.
   void reset() noexcept {
     spent_ = 0;
-    yields_ = 0;
     timing_ = false;  // the timeout is for no progress at all
   }
   // True: look again at once. False: the budget is spent, call pause().
@@ -46,7 +45,6 @@ class Waiter {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr int kSpins = 3000;
-  static constexpr int kYields = 1000;
 
   static void relax() noexcept {
 #if defined(__x86_64__)
@@ -60,7 +58,6 @@ class Waiter {
   int timeout_ms_;
   int spins_;
   int spent_ = 0;
-  int yields_ = 0;
   bool timing_ = false;
   Clock::time_point since_;
   Clock::time_point checked_;
