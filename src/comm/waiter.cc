@@ -7,7 +7,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr auto kCheckEvery = std::chrono::milliseconds(2);
+constexpr auto kCheckEvery = std::chrono::milliseconds(1);
 // A turn of eight ranks on two cores takes some 10 us; who waits longer leaves the core to others.
 constexpr auto kYieldFor = std::chrono::microseconds(500);
 

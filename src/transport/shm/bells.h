@@ -27,7 +27,7 @@ class Bells {
   std::uint32_t prepare(int rank) noexcept;
   void sleep(int rank, std::uint32_t seen, int timeout_us) noexcept;
   void cancel(int rank) noexcept;
-  int longest_sleep_us() const noexcept { return fenced_ ? 2000 : 100; }
+  int longest_sleep_us() const noexcept { return fenced_ ? 1000 : 100; }
 
   Bell& bell(int rank) noexcept { return bells_[rank]; }
 
