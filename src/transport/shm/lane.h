@@ -28,24 +28,21 @@ class LaneWriter {
   bool has_room(std::uint32_t cells) noexcept { return fits(cells) || (refresh(), fits(cells)); }
 
   // REQUIRES: has_room(cells_for(bytes)).
-  // The first cell is written last: when the reader sees it the others are there, and nobody fights
-  // for half-written lines.
   void put_bytes(const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
     const auto* from = static_cast<const std::byte*>(data);
     const std::uint32_t cells = cells_for(bytes);
     const std::size_t head = bytes < kFirstPayload ? bytes : kFirstPayload;
-    std::uint32_t position = next_ + 1;
-    for (std::size_t done = head; done < bytes; done += kNextPayload, ++position) {
-      Cell& cell = cells_[position % kCells];
-      const std::size_t part = bytes - done < kNextPayload ? bytes - done : kNextPayload;
-      std::memcpy(cell.next_payload(), from + done, part);
-      cell.header.store(make_header(position, 0, Kind::bytes, 0), std::memory_order_release);
-    }
     Cell& first = cells_[next_ % kCells];
     first.signature = signature;
     copy_short(first.payload, from, head);
     first.header.store(make_header(next_, bytes, Kind::bytes, cells), std::memory_order_release);
-    next_ += cells;
+    ++next_;
+    for (std::size_t done = head; done < bytes; done += kNextPayload, ++next_) {
+      Cell& cell = cells_[next_ % kCells];
+      const std::size_t part = bytes - done < kNextPayload ? bytes - done : kNextPayload;
+      std::memcpy(cell.next_payload(), from + done, part);
+      cell.header.store(make_header(next_, 0, Kind::bytes, 0), std::memory_order_release);
+    }
     claim(cells);
   }
 
@@ -97,10 +94,10 @@ class LaneWriter {
   }
 
  private:
-  // The reader has the coming cells in its cache since the last lap: take some back in good time.
+  // The reader has the next cells in its cache since the last lap: take them back in good time.
   void claim(std::uint32_t cells) noexcept {
     for (std::uint32_t i = 0; i < cells; ++i) {
-      const Cell* cell = &cells_[(next_ + kClaimAhead + i) % kCells];
+      const Cell* cell = &cells_[(next_ + i) % kCells];
 #if defined(__x86_64__)
       asm volatile("prefetchw %0"
                    :
@@ -118,7 +115,6 @@ class LaneWriter {
     return static_cast<std::int32_t>(released_ - (position - 1)) >= 0;
   }
 
-  static constexpr std::uint32_t kClaimAhead = 6;
   struct Lent {
     std::uint32_t slot;
     std::uint32_t position;  // free when this position is drained
