@@ -2,7 +2,7 @@
 # One case of the installation tests: install_test.sh CASE SOURCE BUILD
 #   install       installs BUILD, then moves the tree: it must not know where it was installed
 #   tool          the installed program, its man pages and completion scripts
-#   find_package  static  pkg_config  subdirectory   build and run a user's project
+#   find_package  static  c_project  pkg_config  subdirectory   build and run a user's project
 # CXX, CC, LAUNCHER: the compilers, and ccache or nothing.
 set -euo pipefail
 case=$1 source=$2 build=$3
@@ -43,6 +43,12 @@ case $case in
       echo "the static consumer needs libunisono.so"
       exit 1
     fi
+    "$work/$case/consumer"
+    ;;
+  c_project)
+    fresh "$work/$case"
+    configure -S "$here/c_project" -B "$work/$case" -DCMAKE_PREFIX_PATH="$prefix"
+    cmake --build "$work/$case"
     "$work/$case/consumer"
     ;;
   pkg_config)
