@@ -61,6 +61,7 @@ World::World(const ConnectOptions& options, std::unique_ptr<LocalWorld> local)
   host_.bells = bells_.get();
   host_.pool = pool_.get();
   host_.regions = regions_.get();
+  host_.lenders = &lenders_;
   for (int peer = 0; peer < size_; ++peer) {
     host_.pools.push_back(world + layout.pools + static_cast<std::size_t>(peer) * shm::kPoolBytes);
     host_.same_process.push_back(local_->peer(peer).same_process);

@@ -85,6 +85,7 @@ class World {
   std::unique_ptr<shm::Bells> bells_;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<shm::Regions> regions_;
+  shm::Lenders lenders_;
   shm::Host host_;
 };
 

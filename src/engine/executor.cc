@@ -19,10 +19,12 @@ Executor::Executor(transport::Transport& transport)
       inline_bytes_(transport.limits().inline_bytes),
       slot_bytes_(transport.limits().slot_bytes),
       in_(2 * static_cast<std::size_t>(ranks_)),
-      out_turn_(static_cast<std::size_t>(ranks_) + 1),
-      bounce_(slot_bytes_) {}
+      out_turn_(static_cast<std::size_t>(ranks_) + 1) {}
 
-void Executor::start(const Operation& operation) noexcept {
+void Executor::start(const Operation& operation) {
+  if (operation.reducer.user != nullptr) {
+    bounce_.resize(slot_bytes_);
+  }
   operation_ = operation;
   next_ = 0;
   if (operation.program->small) {

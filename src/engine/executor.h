@@ -47,7 +47,7 @@ class Executor {
   explicit Executor(transport::Transport& transport);
 
   // REQUIRES: the previous operation has finished or failed.
-  void start(const Operation& operation) noexcept;
+  void start(const Operation& operation);
   Progress poll() noexcept;
   const Fault& fault() const noexcept { return fault_; }
 
@@ -103,7 +103,7 @@ class Executor {
   std::vector<std::uint32_t> active_;
   std::vector<Arriving> in_;
   std::vector<std::uint32_t> out_turn_;
-  std::vector<std::byte> bounce_;  // one segment, for user-defined operations
+  std::vector<std::byte> bounce_;  // one segment, once a user-defined operation comes
   const void* sources_[kernels::kMaxSources] = {};
   void* targets_[kernels::kMaxSources + 1] = {};
   std::uint32_t took_[kernels::kMaxSources] = {};  // the sends that go with the targets

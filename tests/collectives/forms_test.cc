@@ -91,6 +91,23 @@ TEST_P(Forms, SixtyFourGroups) {
   });
 }
 
+// Together their idle lanes would keep more slots than a rank has.
+TEST_P(Forms, ManyGroupsShareTheSlotsOfARank) {
+  run(3, [](Communicator& comm) {
+    std::vector<Communicator> groups;
+    std::vector<int> data(std::size_t{1} << 18, 1);
+    std::string wrong;
+    for (int i = 0; i < 80; ++i) {
+      std::fill(data.begin(), data.end(), i);
+      groups.push_back(comm.split(0, comm.rank()));
+      groups.back().all_reduce(std::span(data), sum);
+      wrong +=
+          wrong_unless(data.front() == 3 * i && data.back() == 3 * i, "group " + std::to_string(i));
+    }
+    return wrong;
+  });
+}
+
 TEST_P(Forms, TagsMayBeReceivedInAnyOrder) {
   run(2, [](Communicator& comm) {
     const std::size_t lengths[] = {0, 1, 70, 5000, 300'000};

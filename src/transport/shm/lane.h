@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -57,14 +58,22 @@ class LaneWriter {
 
   // Slots come back to the pool in the order in which they were sent.
   void lend(std::uint32_t slot) noexcept {
-    lent_[lent_end_++ % kCells] = {.slot = slot, .position = next_};
+    const std::uint32_t end = lent_end_.load(std::memory_order_relaxed);
+    lent_[end % kCells].slot.store(slot, std::memory_order_relaxed);
+    lent_[end % kCells].position.store(next_, std::memory_order_relaxed);
+    lent_end_.store(end + 1, std::memory_order_release);
   }
   void reclaim(Pool& pool) noexcept {
-    while (lent_begin_ != lent_end_ && behind(lent_[lent_begin_ % kCells].position)) {
-      pool.give(lent_[lent_begin_++ % kCells].slot);
-    }
+    give_back(pool, [this](std::uint32_t position) { return behind(position); });
   }
-  std::uint32_t slots_lent() const noexcept { return lent_end_ - lent_begin_; }
+  // For the other threads of the rank: a group that finds the pool empty takes back what an idle
+  // one no longer needs.
+  void reclaim_from_outside(Pool& pool) noexcept {
+    give_back(pool, [this](std::uint32_t position) { return read_by_all(position); });
+  }
+  std::uint32_t slots_lent() const noexcept {
+    return lent_end_.load(std::memory_order_relaxed) - lent_begin_.load(std::memory_order_relaxed);
+  }
   void refresh() noexcept {
     std::uint32_t slowest = next_ - 1;
     for (const Head* head : heads_) {
@@ -115,15 +124,39 @@ class LaneWriter {
     return static_cast<std::int32_t>(released_ - (position - 1)) >= 0;
   }
 
+  bool read_by_all(std::uint32_t position) const noexcept {
+    for (const Head* head : heads_) {
+      const std::uint32_t seen = head->cells.load(std::memory_order_acquire);
+      if (static_cast<std::int32_t>(seen - (position - 1)) < 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+  template <typename IsFree>
+  void give_back(Pool& pool, IsFree is_free) noexcept {
+    std::uint32_t begin = lent_begin_.load(std::memory_order_acquire);
+    while (begin != lent_end_.load(std::memory_order_acquire)) {
+      const std::uint32_t slot = lent_[begin % kCells].slot.load(std::memory_order_relaxed);
+      if (!is_free(lent_[begin % kCells].position.load(std::memory_order_relaxed))) {
+        return;
+      }
+      if (lent_begin_.compare_exchange_weak(begin, begin + 1, std::memory_order_acq_rel)) {
+        pool.give(slot);
+        ++begin;
+      }
+    }
+  }
+
   struct Lent {
-    std::uint32_t slot;
-    std::uint32_t position;  // free when this position is drained
+    std::atomic<std::uint32_t> slot;
+    std::atomic<std::uint32_t> position;  // free when this position is drained
   };
   Cell* cells_;
   std::uint32_t next_;      // position of the next cell
   std::uint32_t released_;  // the slowest reader's count, as last seen
-  std::uint32_t lent_begin_ = 0;
-  std::uint32_t lent_end_ = 0;
+  std::atomic<std::uint32_t> lent_begin_ = 0;
+  std::atomic<std::uint32_t> lent_end_ = 0;
   std::array<Lent, kCells> lent_ = {};
   std::vector<const Head*> heads_;
 };

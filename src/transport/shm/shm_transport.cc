@@ -31,28 +31,67 @@ ShmTransport::ShmTransport(const Host& host, std::byte* group, std::vector<int> 
   const auto head = [&](std::size_t offset, std::size_t index) {
     return reinterpret_cast<Head*>(group + offset) + index;
   };
-  out_.reserve(n + 1);
   in_.reserve(2 * n);
   for (std::size_t peer = 0; peer < n; ++peer) {
-    out_.push_back({.writer = LaneWriter(ring(layout.rings, lane(me, peer)),
-                                         {head(layout.heads, lane(me, peer))})});
+    out_.emplace_back(ring(layout.rings, lane(me, peer)),
+                      std::vector<const Head*>{head(layout.heads, lane(me, peer))});
     in_.push_back({.reader = LaneReader(ring(layout.rings, lane(peer, me)),
                                         head(layout.heads, lane(peer, me))),
                    .from = members_[peer]});
   }
-  if (use != 0) {
-    return;
+  if (use == 0) {
+    add_multicast_lanes(group, layout);
   }
+  host_.lenders->add(this);  // complete: other threads may look at it now
+}
+
+void ShmTransport::add_multicast_lanes(std::byte* group, const GroupLayout& layout) {
+  const auto n = static_cast<std::size_t>(ranks_);
+  const auto me = static_cast<std::size_t>(rank_);
+  Ring* rings = reinterpret_cast<Ring*>(group + layout.multicast_rings);
+  Head* heads = reinterpret_cast<Head*>(group + layout.multicast_heads);
   std::vector<const Head*> readers;
   for (std::size_t peer = 0; peer < n; ++peer) {
     if (peer != me) {
-      readers.push_back(head(layout.multicast_heads, me * n + peer));
+      readers.push_back(heads + me * n + peer);
     }
-    in_.push_back({.reader = LaneReader(ring(layout.multicast_rings, peer),
-                                        head(layout.multicast_heads, peer * n + me)),
-                   .from = members_[peer]});
+    in_.push_back(
+        {.reader = LaneReader(rings[peer].cells, heads + peer * n + me), .from = members_[peer]});
   }
-  out_.push_back({.writer = LaneWriter(ring(layout.multicast_rings, me), std::move(readers))});
+  out_.emplace_back(rings[me].cells, std::move(readers));
+}
+
+void Lenders::add(ShmTransport* lender) {
+  const std::lock_guard lock(changing_);
+  lenders_.push_back(lender);
+}
+
+void Lenders::remove(ShmTransport* lender) {
+  const std::lock_guard lock(changing_);
+  std::erase(lenders_, lender);
+  if (latest_.load(std::memory_order_relaxed) == lender) {
+    latest_.store(nullptr, std::memory_order_relaxed);
+  }
+}
+
+void Lenders::reclaim() noexcept {
+  const std::lock_guard lock(changing_);
+  for (ShmTransport* lender : lenders_) {
+    lender->reclaim_from_outside();
+  }
+}
+
+void Lenders::change_turn(ShmTransport* lender) noexcept {
+  const std::lock_guard lock(changing_);
+  if (ShmTransport* before = latest_.exchange(lender, std::memory_order_relaxed)) {
+    before->reclaim_from_outside();
+  }
+}
+
+void ShmTransport::reclaim_from_outside() noexcept {
+  for (Out& to : out_) {
+    to.writer.reclaim_from_outside(*host_.pool);
+  }
 }
 
 bool ShmTransport::peek(int lane, transport::Incoming& message) noexcept {
@@ -135,7 +174,12 @@ std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
       return nullptr;
     }
   }
+  host_.lenders->take_turn(this);
   to.slot = host_.pool->take();
+  if (to.slot == Pool::kNone) {
+    host_.lenders->reclaim();
+    to.slot = host_.pool->take();
+  }
   return to.slot == Pool::kNone ? nullptr : host_.pool->data(to.slot);
 }
 

@@ -2,7 +2,10 @@
 // pools, registered memory.
 #pragma once
 
-#include <memory>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "transport/shm/bells.h"
@@ -13,6 +16,30 @@
 
 namespace unisono::shm {
 
+class ShmTransport;
+
+// The transports of one rank. A lane that falls idle keeps the slots of its last messages; who
+// needs slots takes them back.
+class Lenders {
+ public:
+  void add(ShmTransport* lender);
+  void remove(ShmTransport* lender);
+  // From all. The slow path of an empty pool.
+  void reclaim() noexcept;
+  // Says who takes slots from now on, and takes back from the one before.
+  void take_turn(ShmTransport* lender) noexcept {
+    if (latest_.load(std::memory_order_relaxed) != lender) {
+      change_turn(lender);
+    }
+  }
+
+ private:
+  void change_turn(ShmTransport* lender) noexcept;
+  std::mutex changing_;  // guards lenders_, and that those in it live
+  std::vector<ShmTransport*> lenders_;
+  std::atomic<ShmTransport*> latest_ = nullptr;
+};
+
 // What the groups of one rank share. All references outlive the transports.
 struct Host {
   int rank = 0;  // in the world
@@ -20,6 +47,7 @@ struct Host {
   Bells* bells = nullptr;
   Pool* pool = nullptr;  // this rank's
   Regions* regions = nullptr;
+  Lenders* lenders = nullptr;
   std::vector<std::byte*> pools;   // by world rank
   std::vector<bool> same_process;  // by world rank
 };
@@ -28,6 +56,10 @@ class ShmTransport final : public transport::Transport {
  public:
   // `use` 0: the lanes of collectives, 1: those of send and recv (no multicast).
   ShmTransport(const Host& host, std::byte* group, std::vector<int> members, int rank, int use);
+
+  ~ShmTransport() override { host_.lenders->remove(this); }
+  ShmTransport(const ShmTransport&) = delete;
+  ShmTransport& operator=(const ShmTransport&) = delete;
 
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return ranks_; }
@@ -47,9 +79,11 @@ class ShmTransport final : public transport::Transport {
   }
   // Takes back the slots that all readers are done with. True: none is lent any more.
   bool reclaim() noexcept;
+  void reclaim_from_outside() noexcept;
 
  private:
   struct Out {
+    explicit Out(Cell* cells, std::vector<const Head*> heads) : writer(cells, std::move(heads)) {}
     LaneWriter writer;
     std::uint32_t slot = Pool::kNone;  // reserved, not yet committed
     alignas(kLine) std::byte staged[kInlineBytes] = {};
@@ -62,6 +96,7 @@ class ShmTransport final : public transport::Transport {
   };
   Out& out(int lane) noexcept { return out_[static_cast<std::size_t>(lane)]; }
   const Out& out(int lane) const noexcept { return out_[static_cast<std::size_t>(lane)]; }
+  void add_multicast_lanes(std::byte* group, const GroupLayout& layout);
   void wake_readers(int lane) noexcept;
   bool resolve(In& in, const Cell& cell, transport::Incoming& message) noexcept;
 
@@ -70,7 +105,7 @@ class ShmTransport final : public transport::Transport {
   int rank_;
   int ranks_;
   transport::Limits limits_;
-  std::vector<Out> out_;
+  std::deque<Out> out_;  // a lane does not move
   std::vector<In> in_;
 };
 
