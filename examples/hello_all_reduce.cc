@@ -2,7 +2,6 @@
 //
 //   unisono run -n 2 -- ./hello_all_reduce
 #include <cstdio>
-#include <span>
 #include <unisono/unisono.hpp>
 #include <vector>
 
@@ -10,7 +9,7 @@ int main() {
   try {
     auto comm = unisono::Communicator::connect();
     std::vector<float> data(1000, static_cast<float>(comm.rank() + 1));
-    comm.all_reduce(std::span(data), unisono::sum);
+    comm.all_reduce(data, unisono::sum);
 
     const auto n = static_cast<float>(comm.size());
     const bool right = data.front() == n * (n + 1) / 2 && data.back() == data.front();

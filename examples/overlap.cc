@@ -39,7 +39,7 @@ int run() {
   for (std::size_t layer = 0; layer < kLayers; ++layer) {
     compute_gradient(layer, comm.rank(), gradients[layer]);
     // Returns at once. The vector must live, and stay as it is, until wait() has returned.
-    requests.push_back(comm.all_reduce_async(std::span(gradients[layer]), unisono::avg));
+    requests.push_back(comm.all_reduce_async(gradients[layer], unisono::avg));
   }
   bool right = true;
   for (std::size_t layer = 0; layer < kLayers; ++layer) {

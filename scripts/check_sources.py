@@ -19,12 +19,14 @@ from pathlib import Path
 # What each layer may include besides itself and the public headers.
 LAYERS = {
     "base": [],
+    "topology": ["base"],
     "schedule": ["base"],
     "algorithms": ["schedule", "base"],
+    "model": ["algorithms", "schedule", "topology", "base"],
     "kernels": ["base"],
     "transport": ["kernels", "schedule", "base"],
     "engine": ["transport", "kernels", "schedule", "base"],
-    "comm": ["engine", "transport", "kernels", "algorithms", "schedule", "base"],
+    "comm": ["model", "engine", "transport", "kernels", "algorithms", "schedule", "base"],
 }
 
 # Spellings that are wrong in code, and the right ones. Benchmarks against other libraries have to

@@ -25,7 +25,8 @@ enum class ErrorCode : std::uint8_t {
 
 UNISONO_EXPORT std::string_view to_string(ErrorCode code);
 
-// Where it happened. -1 or empty where a field does not apply.
+// Where it happened. -1 or empty where a field does not apply. Ranks are those of the world, of
+// split groups as well; steps count from 1, as `unisono show` does.
 struct ErrorContext {
   int rank = -1;
   int peer = -1;

@@ -24,9 +24,13 @@ struct ConnectOptions {
   int connect_timeout_ms = 30'000;
   // The longest that one operation may wait for its peers. 0: for ever.
   int timeout_ms = 300'000;
-  // Forces one algorithm for a collective: "all_reduce=ring,broadcast=binomial". One that cannot
-  // serve is an error at the call, never replaced.
+  // Forces one algorithm for a collective: "all_reduce=ring,broadcast=binomial", or a schedule from
+  // a file: "all_reduce=mine.json". One that cannot serve is an error at the call, never replaced.
   std::string algorithm;
+  // What `unisono tune` has measured: the file that chooses algorithms where none is forced, the
+  // same on all ranks; "none" for the built-in choice. Unset: UNISONO_PROFILE, else
+  // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it is there.
+  std::string profile;
 };
 
 }  // namespace unisono

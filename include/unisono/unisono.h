@@ -156,9 +156,10 @@ typedef struct unisono_connect_options {
   const char* token;     /* at least 16 characters: proves that a connection belongs to the job */
   const char* file;      /* a file that every rank can read and write, as the meeting point */
   const char* algorithm; /* forces algorithms: "all_reduce=ring,broadcast=binomial" */
+  const char* profile;   /* what `unisono tune` has written, chooses algorithms; "none": built in */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT \
-  {sizeof(unisono_connect_options_t), -1, -1, 30000, 300000, NULL, NULL, NULL, NULL}
+  {sizeof(unisono_connect_options_t), -1, -1, 30000, 300000, NULL, NULL, NULL, NULL, NULL}
 
 /* Joins the world that the options (NULL: the environment alone) describe; blocks until all ranks
  * are there. *comm is the caller's to free; NULL after a failure. Any thread.
@@ -323,7 +324,7 @@ typedef struct unisono_call {
   double factor;             /* UNISONO_PREMUL_SUM; the same on all ranks */
   unisono_combine_t combine; /* UNISONO_USER */
   void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
-  const char* algorithm;     /* NULL: chosen; all ranks must name the same */
+  const char* algorithm;     /* NULL: chosen; "ring", "mine.json"; all ranks must name the same */
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \
   {sizeof(unisono_call_t), \

@@ -3,5 +3,6 @@
 
 #include "unisono/communicator.hpp"
 #include "unisono/error.hpp"
+#include "unisono/explain.hpp"
 #include "unisono/options.hpp"
 #include "unisono/types.hpp"

@@ -33,8 +33,10 @@ extern constinit const Algorithm all_gather_flat{
     .summary = "every rank sends its part to every other",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = [](int n) { return n - 1; },
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost = [](Shape shape,
+               const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta / shape.ranks); },
     .edge = [](Shape, int from, int to) { return from != to; },
     .allows_v = true};
 

@@ -3,7 +3,7 @@
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
 //   sent     n-1 chunks for n = p, the lower bound; up to twice as many by a rank that stands for a
 //            pair
-//   cost     log2(p)*alpha + (n-1)/n * S*beta for n = p
+//   cost     log2(p)*alpha + (n-1)/n * S*beta for n = p; else 2 alpha and up to n more parts
 //   scratch  none
 //   order    nothing is summed
 //   limits   none (a rank beyond the power of two hands its part to a neighbour); in place
@@ -64,8 +64,15 @@ extern constinit const Algorithm all_gather_recursive_doubling{
     .summary = "partners at doubling distances exchange all they have; best for powers of two",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = [](int n) { return floor_log2(n) + Fold{n}.steps(); },
-    .chunks_sent = chunks_sent,
+    .steps = [](Shape shape) { return floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
+    .chunks_sent = [](Shape shape) { return chunks_sent(shape.ranks); },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          const Fold fold{shape.ranks};
+          const int chunks =
+              chunks_sent(shape.ranks) + (fold.rest > 0 ? 1 : 0);  // and the part handed in
+          return (floor_log2(shape.ranks) + fold.steps()) * t.alpha + chunks * t.beta / shape.ranks;
+        },
     .edge = [](Shape shape, int from, int to) { return Fold{shape.ranks}.edge(from, to); },
     .allows_v = true};
 

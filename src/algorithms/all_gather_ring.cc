@@ -26,6 +26,13 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+CompactSchedule compact(Shape shape) {
+  return {.collective = Collective::all_gather,
+          .ranks = shape.ranks,
+          .chunks = shape.ranks,
+          .phases = {ring_lap("all_gather", shape.ranks, false)}};
+}
+
 }  // namespace
 
 extern constinit const Algorithm all_gather_ring{
@@ -34,9 +41,12 @@ extern constinit const Algorithm all_gather_ring{
     .summary = "each part travels once around a ring; neighbours only",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = [](int n) { return n - 1; },
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost = [](Shape shape,
+               const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta / shape.ranks); },
     .edge = [](Shape shape, int from, int to) { return to == wrap(from + 1, shape.ranks); },
-    .allows_v = true};
+    .allows_v = true,
+    .compact = compact};
 
 }  // namespace unisono::algorithms

@@ -2,8 +2,9 @@
 //
 //   steps    2n (n > 1): n contributions in rank order, one copy to the output, n-1 sends
 //   sent     2(n-1) chunks per rank = 2(n-1)/n * S bytes, the lower bound
-//   cost     2(n-1)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma; 2*alpha where a rank can reach
-//            all others at once
+//   cost     (3n-4) * (alpha + S/n * beta) + (n-1)/n * S*gamma with one port: rank 0 is first
+//            everywhere, and the others wait for it. 2*alpha + 2(n-1)/n * S*beta where a rank can
+//            reach all others at once
 //   scratch  one chunk per rank: the sum in the making
 //   order    every chunk is summed in the order 0, 1, ..., n-1 (see rank_order.h)
 //   limits   none; in place
@@ -43,8 +44,14 @@ extern constinit const Algorithm all_reduce_flat{
     .summary = "each rank reduces one chunk of all in rank order, then sends it to all",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = [](int n) { return rank_order_steps(n) + n - 1; },
-    .chunks_sent = [](int n) { return 2 * (n - 1); },
+    .steps = [](Shape shape) { return rank_order_steps(shape.ranks) + shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return 2 * (shape.ranks - 1); },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return shape.ranks == 1 ? 0
+                                  : (3 * shape.ranks - 4) * (t.alpha + t.beta / shape.ranks) +
+                                        (shape.ranks - 1) * t.gamma / shape.ranks;
+        },
     .edge = [](Shape, int from, int to) { return from != to; }};
 
 }  // namespace unisono::algorithms

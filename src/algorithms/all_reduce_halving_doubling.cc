@@ -3,7 +3,8 @@
 //   steps    2 log2(p), with p the largest power of two <= n; 2 more unless n = p
 //   sent     2(p-1) chunks = 2(p-1)/p * S bytes, the lower bound; p more by a rank that stands for
 //            a pair
-//   cost     2 log2(p)*alpha + 2(p-1)/p * S*beta + (p-1)/p * S*gamma for n = p
+//   cost     2 log2(p)*alpha + 2(p-1)/p * S*beta + (p-1)/p * S*gamma for n = p; else
+//            2 alpha + 2 S*beta + S*gamma more
 //   scratch  none
 //   order    a balanced tree over the positions: first pairs, then distance p/2, p/4, ..., 1
 //   limits   none (a rank beyond the power of two hands its input to a neighbour); in place
@@ -71,11 +72,19 @@ extern constinit const Algorithm all_reduce_halving_doubling{
     .summary = "recursive halving, then recursive doubling; few steps and least bytes",
     .source = "Rabenseifner, ICCS 2004",
     .build = build,
-    .steps = [](int n) { return 2 * floor_log2(n) + Fold{n}.steps(); },
+    .steps = [](Shape shape) { return 2 * floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
     .chunks_sent =
-        [](int n) {
-          const Fold fold{n};
+        [](Shape shape) {
+          const Fold fold{shape.ranks};
           return 2 * (fold.power - 1) + (fold.rest > 0 ? fold.power : 0);
+        },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          const Fold fold{shape.ranks};
+          const double folds = fold.rest > 0 ? 1 : 0;
+          const double share = 1 - 1.0 / fold.power;
+          return 2 * (floor_log2(shape.ranks) + folds) * t.alpha + 2 * (share + folds) * t.beta +
+                 (share + folds) * t.gamma;
         },
     .edge = [](Shape shape, int from, int to) { return Fold{shape.ranks}.edge(from, to); }};
 

@@ -2,8 +2,9 @@
 //
 //   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
 //   sent     n-1 chunks per rank = (n-1) * S bytes
-//   cost     (n-1) * (alpha + S*beta + S*gamma); one alpha where a rank can reach all others at
-//            once: the lowest latency for small vectors
+//   cost     (2n-3) * (alpha + S*beta) + (n-1) * S*gamma with one port: rank 0 is first everywhere,
+//            and the others wait for it. One alpha where a rank can reach all others at once: the
+//            lowest latency for small vectors
 //   scratch  one chunk per rank: the sum in the making
 //   order    summed in the order 0, 1, ..., n-1 on every rank (see rank_order.h)
 //   limits   none; in place
@@ -33,8 +34,14 @@ extern constinit const Algorithm all_reduce_one_shot{
     .summary = "every rank sends its input to all and reduces all in rank order",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = rank_order_steps,
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return rank_order_steps(shape.ranks); },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return shape.ranks == 1
+                     ? 0
+                     : (2 * shape.ranks - 3) * (t.alpha + t.beta) + (shape.ranks - 1) * t.gamma;
+        },
     .edge = [](Shape, int from, int to) { return from != to; }};
 
 }  // namespace unisono::algorithms

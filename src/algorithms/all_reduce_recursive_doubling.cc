@@ -2,7 +2,7 @@
 //
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
 //   sent     log2(p) chunks = log2(p) * S bytes; 1 more by a rank that stands for a pair
-//   cost     log2(p) * (alpha + S*beta + S*gamma) for n = p
+//   cost     log2(p) * (alpha + S*beta + S*gamma) for n = p; else 2 alpha + 2 S*beta + S*gamma more
 //   scratch  none
 //   order    a balanced tree over the positions. Both partners add the same two sums, and addition
 //            commutes, so all ranks have the same bits
@@ -49,8 +49,15 @@ extern constinit const Algorithm all_reduce_recursive_doubling{
     .summary = "partners at doubling distances exchange sums; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = [](int n) { return floor_log2(n) + Fold{n}.steps(); },
-    .chunks_sent = [](int n) { return floor_log2(n) + (Fold{n}.rest > 0 ? 1 : 0); },
+    .steps = [](Shape shape) { return floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
+    .chunks_sent =
+        [](Shape shape) { return floor_log2(shape.ranks) + (Fold{shape.ranks}.rest > 0 ? 1 : 0); },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          const double folds = Fold{shape.ranks}.rest > 0 ? 1 : 0;
+          return (floor_log2(shape.ranks) + 2 * folds) * (t.alpha + t.beta) +
+                 (floor_log2(shape.ranks) + folds) * t.gamma;
+        },
     .edge = [](Shape shape, int from, int to) { return Fold{shape.ranks}.edge(from, to); }};
 
 }  // namespace unisono::algorithms

@@ -39,6 +39,14 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+CompactSchedule compact(Shape shape) {
+  return {.collective = Collective::all_reduce,
+          .ranks = shape.ranks,
+          .chunks = shape.ranks,
+          .phases = {ring_lap("reduce_scatter", shape.ranks, true),
+                     ring_lap("all_gather", shape.ranks, false)}};
+}
+
 }  // namespace
 
 extern constinit const Algorithm all_reduce_ring{
@@ -47,8 +55,13 @@ extern constinit const Algorithm all_reduce_ring{
     .summary = "reduce_scatter lap and all_gather lap around a ring; least bytes",
     .source = "Patarasuk and Yuan, JPDC 69(2), 2009",
     .build = build,
-    .steps = [](int n) { return 2 * (n - 1); },
-    .chunks_sent = [](int n) { return 2 * (n - 1); },
-    .edge = [](Shape shape, int from, int to) { return to == wrap(from + 1, shape.ranks); }};
+    .steps = [](Shape shape) { return 2 * (shape.ranks - 1); },
+    .chunks_sent = [](Shape shape) { return 2 * (shape.ranks - 1); },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return (shape.ranks - 1) * (2 * t.alpha + (2 * t.beta + t.gamma) / shape.ranks);
+        },
+    .edge = [](Shape shape, int from, int to) { return to == wrap(from + 1, shape.ranks); },
+    .compact = compact};
 
 }  // namespace unisono::algorithms

@@ -1,45 +1,52 @@
-// Bruck all_to_all: a part that has d places to go hops 2^k places for every bit k of d.
+// Bruck all_to_all with radix k: a part that has d places to go hops j*k^i places for every digit j
+// of d in radix k.
 //
-//   steps    ceil(log2(n)), the lower bound
-//   sent     the set bits of 1, 2, ..., n-1: about n/2 * log2(n) chunks per rank
-//   cost     ceil(log2(n))*alpha + log2(n)/2 * S*beta: for short parts
+//   steps    ceil(log_k(n)); for k = 2 the lower bound
+//   sent     the digits of 1, 2, ..., n-1 that are not zero: about n * (k-1)/k * log_k(n) chunks
+//   cost     M*alpha + (sent)/n * S*beta, where M of 1, 2, ..., n-1 have one digit that is not
+//   zero:
+//            few steps and most bytes for k = 2, one hop for each part for k = n
 //   scratch  the parts that pass through
 //   order    nothing is summed
 //   limits   not in place: a part arrives before the one whose place it takes has left; not the
 //            v-form: a rank would pass on parts whose sizes only their two ends know
 //   source   Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997
-#include <bit>
-
-#include "algorithms/shapes.h"
+#include "algorithms/knomial.h"
 
 namespace unisono::algorithms {
 namespace {
 
 Schedule build(Shape shape) {
   const int n = shape.ranks;
+  const int radix = shape.parameters.radix;
   ScheduleBuilder schedule{Collective::all_to_all, {.ranks = n, .chunks = n * n}};
-  for (int hop = 1; hop < n; hop *= 2) {
+  for (const int weight : weights(n, radix)) {
     schedule.step();
-    for (int distance = hop; distance < n; ++distance) {
-      if ((distance & hop) == 0) {
-        continue;
-      }
-      // The lower bits of the way are behind it.
-      for (int source = 0; source < n; ++source) {
-        const int rank = wrap(source + (distance & (hop - 1)), n);
-        schedule.move({.from = rank,
-                       .to = wrap(rank + hop, n),
-                       .chunk = source * n + wrap(source + distance, n)});
+    for (int digit = 1; digit <= last_digit(n, radix, weight); ++digit) {
+      const int hop = digit * weight;
+      for (int distance = hop; distance < n; ++distance) {
+        if (distance / weight % radix != digit) {
+          continue;
+        }
+        // The lower digits of the way are behind it.
+        for (int source = 0; source < n; ++source) {
+          const int rank = wrap(source + distance % weight, n);
+          schedule.move({.from = rank,
+                         .to = wrap(rank + hop, n),
+                         .chunk = source * n + wrap(source + distance, n)});
+        }
       }
     }
   }
   return std::move(schedule).build();
 }
 
-constexpr int chunks_sent(int n) {
+constexpr int chunks_sent(Shape shape) {
   int sent = 0;
-  for (int distance = 1; distance < n; ++distance) {
-    sent += std::popcount(static_cast<unsigned>(distance));
+  for (int distance = 1; distance < shape.ranks; ++distance) {
+    for (int left = distance; left > 0; left /= shape.parameters.radix) {
+      sent += left % shape.parameters.radix == 0 ? 0 : 1;
+    }
   }
   return sent;
 }
@@ -49,14 +56,23 @@ constexpr int chunks_sent(int n) {
 extern constinit const Algorithm all_to_all_bruck{
     .name = "bruck",
     .collective = Collective::all_to_all,
-    .summary = "parts hop by the bits of their distance; fewest steps, for short parts",
+    .summary = "parts hop by the digits of their distance; fewest steps, for short parts",
     .source = "Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997",
     .build = build,
-    .steps = ceil_log2,
+    .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },
     .chunks_sent = chunks_sent,
-    .edge = [](Shape shape, int from,
-               int to) { return is_power_of_two(wrap(to - from, shape.ranks)); },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return single_digits(shape.ranks, shape.parameters.radix) * t.alpha +
+                 chunks_sent(shape) * t.beta / shape.ranks;
+        },
+    .edge =
+        [](Shape shape, int from, int to) {
+          return from != to &&
+                 knomial_parent(wrap(to - from, shape.ranks), shape.parameters.radix) == 0;
+        },
     .limits = "not in place",
-    .in_place = false};
+    .in_place = false,
+    .defaults = [](int) { return AlgorithmParameters{.radix = 2}; }};
 
 }  // namespace unisono::algorithms

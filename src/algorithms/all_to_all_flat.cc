@@ -34,8 +34,10 @@ extern constinit const Algorithm all_to_all_flat{
     .summary = "every rank sends to every other at once",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = [](int n) { return n > 1 ? 1 : 0; },
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost = [](Shape shape,
+               const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta / shape.ranks); },
     .edge = [](Shape, int from, int to) { return from != to; },
     .allows_v = true};
 

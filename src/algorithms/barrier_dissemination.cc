@@ -33,10 +33,10 @@ extern constinit const Algorithm barrier_dissemination{
     .summary = "every rank tells the ranks 1, 2, 4, ... places on",
     .source = "Hensgen, Finkel and Manber, IJPP 17(1), 1988",
     .build = build,
-    .steps = ceil_log2,
-    .chunks_sent = ceil_log2,
-    .edge = [](Shape shape, int from, int to) {
-      return is_power_of_two(wrap(to - from, shape.ranks));
-    }};
+    .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
+    .chunks_sent = [](Shape shape) { return ceil_log2(shape.ranks); },
+    .cost = [](Shape shape, const CostTerms& t) { return ceil_log2(shape.ranks) * t.alpha; },
+    .edge = [](Shape shape, int from,
+               int to) { return is_power_of_two(wrap(to - from, shape.ranks)); }};
 
 }  // namespace unisono::algorithms

@@ -35,8 +35,9 @@ extern constinit const Algorithm barrier_flat{
     .summary = "every rank tells every other; one hop",
     .source = "Mellor-Crummey and Scott, ACM TOCS 9(1), 1991",
     .build = build,
-    .steps = [](int n) { return n - 1; },
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost = [](Shape shape, const CostTerms& t) { return (shape.ranks - 1) * t.alpha; },
     .edge = [](Shape, int from, int to) { return from != to; }};
 
 }  // namespace unisono::algorithms

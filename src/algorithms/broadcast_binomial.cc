@@ -33,10 +33,13 @@ extern constinit const Algorithm broadcast_binomial{
     .summary = "the ranks that have the data double in every step; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = ceil_log2,
-    .chunks_sent = ceil_log2,
-    .edge = [](Shape shape, int from, int to) {
-      return from != to && binomial_parent(from_root(shape, to)) == from_root(shape, from);
-    }};
+    .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
+    .chunks_sent = [](Shape shape) { return ceil_log2(shape.ranks); },
+    .cost = [](Shape shape,
+               const CostTerms& t) { return ceil_log2(shape.ranks) * (t.alpha + t.beta); },
+    .edge =
+        [](Shape shape, int from, int to) {
+          return from != to && binomial_parent(from_root(shape, to)) == from_root(shape, from);
+        }};
 
 }  // namespace unisono::algorithms

@@ -1,8 +1,9 @@
-// Pipelined chain broadcast: the vector in n chunks follows the ranks like beads on a string.
+// Pipelined chain broadcast: the vector in s segments follows the ranks like beads on a string.
 //
-//   steps    2(n-1): n-1 hops and n-1 more chunks behind the first
-//   sent     n chunks = S bytes by every rank but the last
-//   cost     2(n-1) * (alpha + S/n * beta): twice the lower bound in bytes over time, for any n
+//   steps    n-2 + s: s segments leave the root, the last of them has n-2 more hops to go
+//   sent     s chunks = S bytes by every rank but the last
+//   cost     (n-2 + s) * (alpha + S/s * beta); least for s = sqrt((n-2) * S*beta / alpha), where it
+//            is (sqrt((n-2)*alpha) + sqrt(S*beta))^2. See optimal_segments
 //   scratch  none
 //   order    nothing is summed
 //   limits   none; in place
@@ -14,11 +15,13 @@ namespace {
 
 Schedule build(Shape shape) {
   const int n = shape.ranks;
-  ScheduleBuilder schedule{Collective::broadcast, {.ranks = n, .chunks = n, .root = shape.root}};
-  for (int step = 0; step < 2 * (n - 1); ++step) {
+  const int segments = shape.parameters.segments;
+  ScheduleBuilder schedule{Collective::broadcast,
+                           {.ranks = n, .chunks = segments, .root = shape.root}};
+  for (int step = 0; step < n - 2 + segments; ++step) {
     schedule.step();
     // Chunk c leaves the rank at position p in step p + c.
-    for (int position = std::max(0, step - (n - 1)); position <= std::min(step, n - 2);
+    for (int position = std::max(0, step - segments + 1); position <= std::min(step, n - 2);
          ++position) {
       schedule.move({.from = to_rank(shape, position),
                      .to = to_rank(shape, position + 1),
@@ -33,12 +36,22 @@ Schedule build(Shape shape) {
 extern constinit const Algorithm broadcast_chain{
     .name = "chain",
     .collective = Collective::broadcast,
-    .summary = "chunks follow each other along a chain; for long vectors",
+    .summary = "segments follow each other along a chain; for long vectors",
     .source = "Traeff and Ripke, JPDC 68(12), 2008",
     .build = build,
-    .steps = [](int n) { return 2 * (n - 1); },
-    .chunks_sent = [](int n) { return n > 1 ? n : 0; },
+    .steps =
+        [](Shape shape) {
+          return shape.ranks > 1 ? shape.ranks - 2 + shape.parameters.segments : 0;
+        },
+    .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? shape.parameters.segments : 0; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          const int segments = shape.parameters.segments;
+          return shape.ranks == 1 ? 0
+                                  : (shape.ranks - 2 + segments) * (t.alpha + t.beta / segments);
+        },
     .edge = [](Shape shape, int from,
-               int to) { return from_root(shape, to) == from_root(shape, from) + 1; }};
+               int to) { return from_root(shape, to) == from_root(shape, from) + 1; },
+    .defaults = [](int ranks) { return AlgorithmParameters{.segments = ranks}; }};
 
 }  // namespace unisono::algorithms

@@ -31,8 +31,9 @@ extern constinit const Algorithm broadcast_flat{
     .summary = "the root sends to every other rank",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = [](int n) { return n - 1; },
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost = [](Shape shape, const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta); },
     .edge = [](Shape shape, int from, int to) { return from == shape.root && to != from; }};
 
 }  // namespace unisono::algorithms

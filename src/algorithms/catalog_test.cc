@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace unisono {
 namespace {
@@ -20,18 +21,14 @@ std::string name_of(const Algorithm& algorithm) {
 }
 
 std::string describe(const Algorithm& algorithm, Shape shape) {
-  return name_of(algorithm) + " n=" + std::to_string(shape.ranks) +
+  return name_of(algorithm) + to_text(shape.parameters) + " n=" + std::to_string(shape.ranks) +
          " root=" + std::to_string(shape.root);
-}
-
-bool supports(const Algorithm& algorithm, int ranks) {
-  return algorithm.supports == nullptr || algorithm.supports(ranks);
 }
 
 void for_each_shape(const Algorithm& algorithm, int least, int most,
                     const std::function<void(Shape)>& visit) {
   for (int ranks = least; ranks <= most; ++ranks) {
-    if (!supports(algorithm, ranks)) {
+    if (!can_serve(algorithm, {.ranks = ranks})) {
       continue;
     }
     const int roots = is_rooted(algorithm.collective) ? ranks : 1;
@@ -55,6 +52,7 @@ bool same(const Schedule& a, const Schedule& b) {
 }
 
 class Catalog : public testing::TestWithParam<const Algorithm*> {};
+class CatalogParameters : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(Catalog, IsRightForAllRanksAndRoots) {
   const Algorithm& algorithm = *GetParam();
@@ -99,15 +97,63 @@ TEST_P(Catalog, KnowsTheLineOfEveryMove) {
   }
 }
 
-TEST_P(Catalog, NeedsChunksOfOneRankForCountsPerRank) {
-  if (!GetParam()->allows_v) {
-    GTEST_SKIP() << "not used with counts per rank";
+// Parameters besides the defaults, of those that the algorithm takes.
+std::vector<AlgorithmParameters> variants(const Algorithm& algorithm) {
+  const AlgorithmParameters taken = complete(algorithm, {.ranks = 2}).parameters;
+  std::vector<AlgorithmParameters> all = {{}};
+  const auto vary = [&all](const auto& values, auto member) {
+    std::vector<AlgorithmParameters> more;
+    for (const AlgorithmParameters& parameters : all) {
+      for (const auto& value : values) {
+        more.push_back(parameters);
+        more.back().*member = value;
+      }
+    }
+    all = std::move(more);
+  };
+  if (taken.radix != 0) {
+    vary(std::vector{2, 3, 5, 8}, &AlgorithmParameters::radix);
   }
-  for (int ranks = 1; ranks <= 16; ++ranks) {
-    const Schedule schedule = build_schedule(*GetParam(), {.ranks = ranks});
-    const bool pairs = schedule.collective == Collective::all_to_all;
-    EXPECT_EQ(schedule.chunks, pairs ? ranks * ranks : ranks);
+  if (taken.segments != 0) {
+    vary(std::vector{1, 2, 7}, &AlgorithmParameters::segments);
   }
+  if (taken.aggregate != 0) {
+    vary(std::vector{1, 2, 3, 64}, &AlgorithmParameters::aggregate);
+  }
+  if (taken.local != AlgorithmParameters::Levels{}) {
+    vary(std::vector<AlgorithmParameters::Levels>{{1}, {2}, {3}, {2, 2}, {4, 2}, {2, 3, 2}, {64}},
+         &AlgorithmParameters::local);
+  }
+  return all;
+}
+
+std::set<int> some_roots(const Algorithm& algorithm, int ranks) {
+  return is_rooted(algorithm.collective) ? std::set{0, ranks / 2, ranks - 1} : std::set{0};
+}
+
+// Not all n and roots, as there are many parameters; the defaults are tested with all of them.
+TEST_P(CatalogParameters, IsRight) {
+  const Algorithm& algorithm = *GetParam();
+  int served = 0;
+  for (const AlgorithmParameters& parameters : variants(algorithm)) {
+    for (int ranks = 1; ranks <= kMostRanks; ranks += ranks < 17 || ranks % 8 == 0 ? 1 : 7) {
+      for (const int root : some_roots(algorithm, ranks)) {
+        const Shape shape{.ranks = ranks, .root = root, .parameters = parameters};
+        if (!can_serve(algorithm, shape)) {
+          continue;
+        }
+        const Schedule schedule = build_schedule(algorithm, shape);
+        ASSERT_EQ(texts(verify(schedule)), "") << describe(algorithm, shape);
+        ASSERT_EQ(texts(verify_claims(algorithm, schedule)), "") << describe(algorithm, shape);
+        if (algorithm.in_place) {
+          ASSERT_EQ(texts(verify_in_place(schedule)), "") << describe(algorithm, shape);
+        }
+        EXPECT_EQ(schedule.algorithm, full_name(algorithm, shape));
+        ++served;
+      }
+    }
+  }
+  EXPECT_GT(served, 60);
 }
 
 // One way to spoil a move; false where it leaves the move as it is.
@@ -163,6 +209,7 @@ class Mutants {
   explicit Mutants(const Algorithm& algorithm) : algorithm_(algorithm) {}
 
   void check_all_of(Shape shape) {
+    shape_ = shape;
     const Schedule original = build_schedule(algorithm_, shape);
     for (std::size_t index = 0; index < original.moves.size(); ++index) {
       const Move& move = original.moves[index];
@@ -185,11 +232,12 @@ class Mutants {
     const bool passes = accepted(algorithm_, mutant);
     rejected_ += passes ? 0 : 1;
     EXPECT_EQ(passes, spares_redundant && is_redundant(move))
-        << describe(algorithm_, {.ranks = mutant.ranks, .root = mutant.root}) << ": " << name
-        << " step " << move.step << " " << move.from << "->" << move.to << " chunk " << move.chunk;
+        << describe(algorithm_, shape_) << ": " << name << " step " << move.step << " " << move.from
+        << "->" << move.to << " chunk " << move.chunk;
   }
 
   const Algorithm& algorithm_;
+  Shape shape_;
   int rejected_ = 0;
 };
 
@@ -200,11 +248,54 @@ TEST_P(Catalog, RejectsEverySingleMoveMutant) {
   EXPECT_GT(mutants.rejected(), 100);
 }
 
+TEST_P(CatalogParameters, RejectsEverySingleMoveMutant) {
+  const Algorithm& algorithm = *GetParam();
+  Mutants mutants(algorithm);
+  for (const AlgorithmParameters& parameters : variants(algorithm)) {
+    for (const int ranks : {3, 4, 6}) {
+      const Shape shape{.ranks = ranks,
+                        .root = is_rooted(algorithm.collective) ? 1 : 0,
+                        .parameters = parameters};
+      if (can_serve(algorithm, shape)) {
+        mutants.check_all_of(shape);
+      }
+    }
+  }
+  EXPECT_GT(mutants.rejected(), 100);
+}
+
+std::string test_name(const testing::TestParamInfo<const Algorithm*>& instance) {
+  return std::string(to_string(instance.param->collective)) + "_" +
+         std::string(instance.param->name);
+}
+
+std::vector<const Algorithm*> with_parameters() {
+  std::vector<const Algorithm*> algorithms(catalog().begin(), catalog().end());
+  std::erase_if(algorithms, [](const Algorithm* each) { return each->defaults == nullptr; });
+  return algorithms;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Catalog, testing::ValuesIn(catalog().begin(), catalog().end()),
-                         [](const auto& instance) {
-                           return std::string(to_string(instance.param->collective)) + "_" +
-                                  std::string(instance.param->name);
-                         });
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(All, CatalogParameters, testing::ValuesIn(with_parameters()), test_name);
+
+// Counts per rank cut the vector where a rank's part ends: so must the chunks.
+TEST(CatalogList, HasChunksOfOneRankWhereCountsPerRankAreAllowed) {
+  int allowing = 0;
+  for (const Algorithm* algorithm : catalog()) {
+    if (!algorithm->allows_v) {
+      continue;
+    }
+    ++allowing;
+    for_each_shape(*algorithm, 1, 16, [&](Shape shape) {
+      const bool pairs = algorithm->collective == Collective::all_to_all;
+      EXPECT_EQ(build_schedule(*algorithm, shape).chunks,
+                pairs ? shape.ranks * shape.ranks : shape.ranks)
+          << describe(*algorithm, shape);
+    });
+  }
+  EXPECT_GE(allowing, 5);  // each of the five v-forms has one
+}
 
 TEST(CatalogList, HasNoNameTwiceAndServesEveryCollective) {
   std::set<std::string> names;

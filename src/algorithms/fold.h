@@ -1,4 +1,5 @@
-// Any number of ranks for algorithms that want a power of two.
+// Any number of ranks for algorithms that want a power of two, or another number of them that is at
+// least half of all.
 //
 // With n = power + rest, the first 2*rest ranks form pairs. The even one of a pair hands its part
 // to the odd one and waits; the odd one and all ranks behind the pairs are the participants, which
@@ -10,11 +11,12 @@
 namespace unisono::algorithms {
 
 struct Fold {
-  int power = 1;
-  int rest = 0;
+  int power = 1;  // how many take part
+  int rest = 0;   // how many wait
 
-  explicit constexpr Fold(int ranks)
-      : power(floor_power_of_two(ranks)), rest(ranks - floor_power_of_two(ranks)) {}
+  explicit constexpr Fold(int ranks) : Fold(ranks, floor_power_of_two(ranks)) {}
+  // REQUIRES: 2 * participants >= ranks.
+  constexpr Fold(int ranks, int participants) : power(participants), rest(ranks - participants) {}
 
   // The rank at a position.
   constexpr int rank(int position) const {

@@ -31,8 +31,10 @@ extern constinit const Algorithm gather_flat{
     .summary = "every rank sends its part to the root",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = [](int n) { return n - 1; },
-    .chunks_sent = [](int n) { return n > 1 ? 1 : 0; },
+    .steps = [](Shape shape) { return shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
+    .cost = [](Shape shape,
+               const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta / shape.ranks); },
     .edge = [](Shape shape, int from, int to) { return from != to && to == shape.root; },
     .allows_v = true};
 

@@ -34,8 +34,12 @@ extern constinit const Algorithm reduce_binomial{
     .summary = "sums of subtrees are handed up a tree; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = ceil_log2,
-    .chunks_sent = [](int n) { return n > 1 ? 1 : 0; },
+    .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
+    .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return ceil_log2(shape.ranks) * (t.alpha + t.beta + t.gamma);
+        },
     .edge =
         [](Shape shape, int from, int to) {
           return from != to && binomial_parent(from_root(shape, from)) == from_root(shape, to);

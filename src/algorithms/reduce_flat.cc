@@ -30,8 +30,10 @@ extern constinit const Algorithm reduce_flat{
     .summary = "every rank sends to the root, which sums in rank order",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = rank_order_steps,
-    .chunks_sent = [](int n) { return n > 1 ? 1 : 0; },
+    .steps = [](Shape shape) { return rank_order_steps(shape.ranks); },
+    .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
+    .cost = [](Shape shape,
+               const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta + t.gamma); },
     .edge = [](Shape shape, int from, int to) { return from != to && to == shape.root; }};
 
 }  // namespace unisono::algorithms

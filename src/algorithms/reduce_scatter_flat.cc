@@ -2,8 +2,9 @@
 //
 //   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
 //   sent     n-1 chunks per rank = (n-1)/n * S bytes, the lower bound
-//   cost     (n-1)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma; one alpha where a rank can reach
-//            all others at once
+//   cost     (2n-3) * (alpha + S/n * beta) + (n-1)/n * S*gamma with one port: rank 0 is first
+//            everywhere, and the others wait for it. alpha + (n-1)/n * S*beta where a rank can
+//            reach all others at once
 //   scratch  one chunk per rank: the sum in the making
 //   order    every chunk is summed in the order 0, 1, ..., n-1 (see rank_order.h)
 //   limits   none; in place
@@ -34,8 +35,14 @@ extern constinit const Algorithm reduce_scatter_flat{
     .summary = "every rank sends chunk d to rank d, which sums in rank order",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = rank_order_steps,
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return rank_order_steps(shape.ranks); },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return shape.ranks == 1 ? 0
+                                  : (2 * shape.ranks - 3) * (t.alpha + t.beta / shape.ranks) +
+                                        (shape.ranks - 1) * t.gamma / shape.ranks;
+        },
     .edge = [](Shape, int from, int to) { return from != to; },
     .allows_v = true};
 

@@ -2,7 +2,8 @@
 //
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
 //   sent     n-1 chunks for n = p, the lower bound; n by a rank that hands its input in
-//   cost     log2(p)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma for n = p
+//   cost     log2(p)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma for n = p; else 2 alpha and
+//            up to n+1 more parts
 //   scratch  the sums that are passed on: at most n-1 chunks per rank
 //   order    a balanced tree over the positions: first pairs, then distance p/2, p/4, ..., 1
 //   limits   none (a rank beyond the power of two hands its input to a neighbour); in place
@@ -57,8 +58,21 @@ extern constinit const Algorithm reduce_scatter_recursive_halving{
     .summary = "partners at halving distances exchange halves; few steps and least bytes",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = [](int n) { return floor_log2(n) + Fold{n}.steps(); },
-    .chunks_sent = [](int n) { return Fold{n}.rest > 0 ? n : n - 1; },
+    .steps = [](Shape shape) { return floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
+    .chunks_sent =
+        [](Shape shape) { return Fold{shape.ranks}.rest > 0 ? shape.ranks : shape.ranks - 1; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          const Fold fold{shape.ranks};
+          // A rank at position 0 keeps the largest halves, as they hold the most pairs.
+          double reduced = fold.rest > 0 ? shape.ranks : 0;
+          for (int half = fold.power / 2; half >= 1; half /= 2) {
+            reduced += fold.first_rank(half);
+          }
+          const double sent = reduced + (fold.rest > 0 ? 1 : 0);
+          return (floor_log2(shape.ranks) + fold.steps()) * t.alpha +
+                 (sent * t.beta + reduced * t.gamma) / shape.ranks;
+        },
     .edge = [](Shape shape, int from, int to) { return Fold{shape.ranks}.edge(from, to); },
     .allows_v = true};
 

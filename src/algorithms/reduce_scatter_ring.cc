@@ -29,6 +29,13 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+CompactSchedule compact(Shape shape) {
+  return {.collective = Collective::reduce_scatter,
+          .ranks = shape.ranks,
+          .chunks = shape.ranks,
+          .phases = {ring_lap("reduce_scatter", shape.ranks, true)}};
+}
+
 }  // namespace
 
 extern constinit const Algorithm reduce_scatter_ring{
@@ -37,9 +44,14 @@ extern constinit const Algorithm reduce_scatter_ring{
     .summary = "each chunk is summed once around a ring; least bytes",
     .source = "Patarasuk and Yuan, JPDC 69(2), 2009",
     .build = build,
-    .steps = [](int n) { return n - 1; },
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return (shape.ranks - 1) * (t.alpha + (t.beta + t.gamma) / shape.ranks);
+        },
     .edge = [](Shape shape, int from, int to) { return to == wrap(from + 1, shape.ranks); },
-    .allows_v = true};
+    .allows_v = true,
+    .compact = compact};
 
 }  // namespace unisono::algorithms

@@ -38,8 +38,12 @@ extern constinit const Algorithm scatter_binomial{
     .summary = "subtrees of parts are halved in every step; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build,
-    .steps = ceil_log2,
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return ceil_log2(shape.ranks) * t.alpha + (shape.ranks - 1) * t.beta / shape.ranks;
+        },
     .edge =
         [](Shape shape, int from, int to) {
           return from != to && binomial_parent(from_root(shape, to)) == from_root(shape, from);

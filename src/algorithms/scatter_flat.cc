@@ -31,8 +31,10 @@ extern constinit const Algorithm scatter_flat{
     .summary = "the root sends every rank its part",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build,
-    .steps = [](int n) { return n - 1; },
-    .chunks_sent = [](int n) { return n - 1; },
+    .steps = [](Shape shape) { return shape.ranks - 1; },
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost = [](Shape shape,
+               const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta / shape.ranks); },
     .edge = [](Shape shape, int from, int to) { return from == shape.root && to != from; },
     .allows_v = true};
 

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <source_location>
+#include <string>
+#include <utility>
 
 #include "algorithms/catalog.h"
+#include "schedule/compact.h"
 #include "schedule/schedule.h"
 
 namespace unisono::algorithms {
@@ -63,6 +66,49 @@ constexpr int subtree_size(int position, int ranks) {
   return position == 0 ? ranks : std::min(position & -position, ranks - position);
 }
 
+// k-nomial trees, and other algorithms that take the digits of a number in some radix. The weight
+// of a digit is a power of the radix: 1, k, k*k, ... below n.
+constexpr int heaviest(int n, int radix) {
+  int weight = 1;
+  while (weight <= (n - 1) / radix) {
+    weight *= radix;
+  }
+  return weight;
+}
+constexpr int digits(int n, int radix) {
+  int count = 0;
+  for (int left = n - 1; left > 0; left /= radix) {
+    ++count;
+  }
+  return count;
+}
+// How many of 1, 2, ..., n-1 have one digit that is not zero: the children of the root of a
+// k-nomial tree.
+constexpr int single_digits(int n, int radix) {
+  return n == 1 ? 0 : (n - 1) / heaviest(n, radix) + (digits(n, radix) - 1) * (radix - 1);
+}
+// The weight of the lowest digit that is not zero. REQUIRES: position > 0.
+constexpr int lowest_weight(int position, int radix) {
+  int weight = 1;
+  while (position % radix == 0) {
+    position /= radix;
+    weight *= radix;
+  }
+  return weight;
+}
+// Positions are counted from the root. The parent lacks the lowest digit of its child; the subtree
+// of a position is the range that starts there and is `knomial_subtree` long. -1 for the root.
+constexpr int knomial_parent(int position, int radix) {
+  if (position == 0) {
+    return -1;
+  }
+  const int weight = lowest_weight(position, radix);
+  return position - position / weight % radix * weight;
+}
+constexpr int knomial_subtree(int position, int ranks, int radix) {
+  return position == 0 ? ranks : std::min(lowest_weight(position, radix), ranks - position);
+}
+
 // A move of chunks [spec.chunk, spec.chunk + spec.chunks) counted in a circle of `ranks` chunks.
 inline void move_wrapped(ScheduleBuilder& schedule, MoveSpec spec, int ranks,
                          std::source_location where = std::source_location::current()) {
@@ -73,6 +119,16 @@ inline void move_wrapped(ScheduleBuilder& schedule, MoveSpec spec, int ranks,
   spec.chunk = 0;
   spec.chunks = beyond;
   schedule.move(spec, where);
+}
+
+// n-1 steps in which every rank sends one chunk to the next one of a ring.
+inline CompactPhase ring_lap(std::string name, int n, bool reduces) {
+  CompactPhase phase{.name = std::move(name), .steps = n - 1};
+  for (int rank = 0; rank < n && n > 1; ++rank) {
+    phase.messages.push_back(
+        {.from = rank, .to = wrap(rank + 1, n), .chunks = 1, .reduced = reduces ? 1 : 0});
+  }
+  return phase;
 }
 
 }  // namespace unisono::algorithms

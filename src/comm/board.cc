@@ -5,15 +5,8 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kNameWords = 3;
-static_assert(sizeof(OperationRecord::algorithm) == kNameWords * sizeof(std::uint64_t));
-
-std::uint64_t pack(const OperationRecord& record) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(record.root)) |
-         static_cast<std::uint64_t>(record.collective) << 32 |
-         static_cast<std::uint64_t>(record.dtype) << 40 |
-         static_cast<std::uint64_t>(record.op) << 48;
-}
+static_assert(sizeof(OperationRecord::algorithm) ==
+              sizeof(PackedRecord) - 2 * sizeof(std::uint64_t));
 
 std::optional<OperationRecord> read_entry(const shm::BoardEntry& entry) noexcept {
   OperationRecord record;
@@ -76,21 +69,15 @@ std::string describe(const OperationRecord& record) {
   return text + " (" + record.algorithm + ")";
 }
 
-void write_record(shm::Board& board, const OperationRecord& record) noexcept {
-  shm::BoardEntry& entry = board.entries[record.sequence % shm::kBoardEntries];
-  entry.sequence.store(0, std::memory_order_relaxed);
-  const auto put = [&](int word, std::uint64_t value) {
-    entry.words[word].store(value, std::memory_order_release);  // not before sequence became 0
-  };
-  std::uint64_t name[kNameWords];
-  std::memcpy(name, record.algorithm, sizeof(name));
-  put(0, record.signature);
-  put(1, record.count);
-  put(2, pack(record));
-  put(3, name[0]);
-  put(4, name[1]);
-  put(5, name[2]);
-  entry.sequence.store(record.sequence, std::memory_order_release);
+PackedRecord pack(const OperationRecord& record) noexcept {
+  PackedRecord packed;
+  packed.words[0] = record.count;
+  packed.words[1] = static_cast<std::uint64_t>(static_cast<std::uint32_t>(record.root)) |
+                    static_cast<std::uint64_t>(record.collective) << 32 |
+                    static_cast<std::uint64_t>(record.dtype) << 40 |
+                    static_cast<std::uint64_t>(record.op) << 48;
+  std::memcpy(&packed.words[2], record.algorithm, sizeof(record.algorithm));
+  return packed;
 }
 
 std::optional<OperationRecord> read_record(const shm::Board& board,

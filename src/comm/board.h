@@ -25,7 +25,23 @@ struct alignas(8) OperationRecord {
 // "all_reduce f32 sum, count 10 (ring)".
 std::string describe(const OperationRecord& record);
 
-void write_record(shm::Board& board, const OperationRecord& record) noexcept;
+// What is the same each time a plan runs, in the words of the board: made once.
+struct PackedRecord {
+  std::uint64_t words[shm::kBoardWords - 2] = {};
+};
+PackedRecord pack(const OperationRecord& record) noexcept;
+
+inline void write_record(shm::Board& board, std::uint64_t sequence, std::uint64_t signature,
+                         const PackedRecord& record) noexcept {
+  shm::BoardEntry& entry = board.entries[sequence % shm::kBoardEntries];
+  entry.sequence.store(0, std::memory_order_relaxed);
+  // Released, so not before sequence became 0.
+  entry.words[0].store(signature, std::memory_order_release);
+  for (int i = 1; i <= shm::kBoardWords - 2; ++i) {
+    entry.words[i].store(record.words[i - 1], std::memory_order_release);
+  }
+  entry.sequence.store(sequence, std::memory_order_release);
+}
 // The record of one operation, if the board still has it.
 std::optional<OperationRecord> read_record(const shm::Board& board,
                                            std::uint64_t sequence) noexcept;

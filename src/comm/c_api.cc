@@ -28,7 +28,7 @@ static_assert(result_of(ErrorCode::resource) == UNISONO_RESOURCE);
 static_assert(result_of(ErrorCode::internal) == UNISONO_INTERNAL);
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_connect_options_t, algorithm) + sizeof(char*) ==
+static_assert(offsetof(unisono_connect_options_t, profile) + sizeof(char*) ==
               sizeof(unisono_connect_options_t));
 
 std::string text_of(const char* text) {
@@ -48,7 +48,8 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
           .file = text_of(known.file),
           .connect_timeout_ms = known.connect_timeout_ms,
           .timeout_ms = known.timeout_ms,
-          .algorithm = text_of(known.algorithm)};
+          .algorithm = text_of(known.algorithm),
+          .profile = text_of(known.profile)};
 }
 
 detail::RequestState& state_of(unisono_request_t request) {

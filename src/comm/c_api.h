@@ -6,7 +6,6 @@
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "comm/core.h"
 #include "unisono/communicator.hpp"
@@ -20,8 +19,7 @@ struct unisono_request_handle {
   std::shared_ptr<unisono::detail::RequestState> state;
 };
 struct unisono_plan_handle {
-  std::vector<std::size_t> lists;  // owns what the spans of a v-form's call view
-  std::string algorithm;           // ends with a zero
+  std::string algorithm;  // ends with a zero
   std::unique_ptr<unisono::detail::PlanState> state;
 };
 struct unisono_region_handle {

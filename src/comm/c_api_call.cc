@@ -50,18 +50,6 @@ Call call_of(const unisono_call_t* given, int ranks) {
                     ranks);
 }
 
-// The plan's call must not view what the caller may free.
-void own_lists(unisono_plan_handle& plan, Call& call) {
-  for (const auto* list : {&call.counts, &call.displs, &call.recv_counts, &call.recv_displs}) {
-    plan.lists.insert(plan.lists.end(), list->begin(), list->end());
-  }
-  const std::size_t* next = plan.lists.data();
-  for (auto* list : {&call.counts, &call.displs, &call.recv_counts, &call.recv_displs}) {
-    *list = {next, list->size()};
-    next += list->size();
-  }
-}
-
 unisono_plan_handle& plan_of(unisono_plan_t plan) {
   if (plan == nullptr) {
     throw Error(ErrorCode::usage, "the plan is NULL\nit was never made, or was freed");
@@ -137,10 +125,8 @@ unisono_result_t unisono_plan(const unisono_call_t* call, unisono_comm_t comm,
     *plan = nullptr;
     unisono::detail::Core& core = core_of(comm);
     auto handle = std::make_unique<unisono_plan_handle>();
-    unisono::Call mine = call_of(call, core.size());
-    own_lists(*handle, mine);
-    handle->state = core.plan(mine);
-    handle->state->call.algorithm = {};  // already in the plan
+    handle->state =
+        core.plan(call_of(call, core.size()));  // which keeps nothing of the call's lists
     handle->algorithm = handle->state->prepared->algorithm;
     *plan = handle.release();
   });

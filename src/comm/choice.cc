@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "algorithms/catalog.h"
+#include "comm/own_schedule.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -27,6 +28,32 @@ std::string_view default_algorithm(Collective collective, int ranks, std::size_t
   }
 }
 
+std::optional<double> vector_bytes(const Call& call, int ranks) {
+  double elements = static_cast<double>(call.count);
+  switch (call.collective) {
+    case Collective::all_to_all_v:
+      return std::nullopt;
+    case Collective::barrier:
+      return 0;
+    case Collective::scatter:
+    case Collective::gather:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+      elements *= ranks;
+      break;
+    default:
+      if (is_v_form(call.collective)) {
+        elements = 0;
+        for (const std::size_t count : call.counts) {
+          elements += static_cast<double>(count);
+        }
+      }
+      break;
+  }
+  return elements * static_cast<double>(size_of(call.dtype));
+}
+
 std::map<Collective, std::string> parse_forced(std::string_view text) {
   std::map<Collective, std::string> forced;
   while (!text.empty()) {
@@ -40,11 +67,17 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
                                          "write for example all_reduce=ring,broadcast=binomial");
     }
     const std::string_view name = item.substr(equals + 1);
-    if (find_algorithm(*collective, name) == nullptr) {
+    if (is_own_schedule(name)) {
+      forced[*collective] = name;
+      continue;
+    }
+    const Algorithm* algorithm = find_algorithm(*collective, name);
+    if (algorithm == nullptr) {
       throw Error(ErrorCode::config, "there is no algorithm \"" + std::string(name) + "\" for " +
                                          std::string(to_string(*collective)) +
                                          "\nthere are: " + list_algorithms(*collective));
     }
+    parse_parameters(*algorithm, name);  // refused here, not at the first call
     forced[plain_form(*collective)] = name;
   }
   return forced;

@@ -3,15 +3,21 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "unisono/call.hpp"
 #include "unisono/types.hpp"
 
 namespace unisono::comm {
 
 // `bytes`: count times the size of an element, as in Call.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes);
+
+// The larger of what a rank sends and receives in all, as the models count; nothing where the ranks
+// do not know the same of it (all_to_all_v).
+std::optional<double> vector_bytes(const Call& call, int ranks);
 
 // "all_reduce=ring,broadcast=binomial". Throws config.
 std::map<Collective, std::string> parse_forced(std::string_view text);

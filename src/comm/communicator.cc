@@ -5,6 +5,7 @@
 #include <mutex>
 #include <numeric>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -45,7 +46,7 @@ void detail::expect(Collective collective, const char* what, std::size_t have, s
                                       std::to_string(have) + " elements, not the " +
                                       std::to_string(need) +
                                       " that the other argument asks for\n"
-                                      "see the table of shapes in communicator.hpp");
+                                      "see the table of shapes in call.hpp");
   }
 }
 
@@ -155,6 +156,9 @@ Request Communicator::run_async(const Call& call) {
 Plan Communicator::plan(const Call& call) {
   return Plan(core_of(core_).plan(call));
 }
+Explanation Communicator::explain(const Call& call) {
+  return core_of(core_).explain(call);
+}
 
 void Communicator::send(const void* data, std::size_t bytes, int to, int tag, int timeout_ms) {
   comm::Transfer transfer = transfer_of(true, data, bytes, to, tag);
@@ -207,30 +211,41 @@ void run_threads(int ranks, const std::function<void(Communicator&)>& body,
   std::mutex first;  // guards `failure`
   std::exception_ptr failure;
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      ConnectOptions mine = common;
-      mine.rank = rank;
+  threads.reserve(static_cast<std::size_t>(ranks));
+  const auto run_rank = [&](int rank) {
+    ConnectOptions mine = common;
+    mine.rank = rank;
+    try {
+      Communicator communicator = Communicator::connect(mine);
       try {
-        Communicator communicator = Communicator::connect(mine);
-        try {
-          body(communicator);
-        } catch (const std::exception& error) {
-          {
-            const std::lock_guard lock(first);
-            if (failure == nullptr) {
-              failure = std::current_exception();
-            }
+        body(communicator);
+      } catch (const std::exception& error) {
+        {
+          const std::lock_guard lock(first);
+          if (failure == nullptr) {
+            failure = std::current_exception();
           }
-          communicator.abort(error.what());
         }
-      } catch (...) {
-        const std::lock_guard lock(first);
-        if (failure == nullptr) {
-          failure = std::current_exception();
-        }
+        communicator.abort(error.what());
       }
-    });
+    } catch (...) {
+      const std::lock_guard lock(first);
+      if (failure == nullptr) {
+        failure = std::current_exception();
+      }
+    }
+  };
+  try {
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back(run_rank, rank);
+    }
+  } catch (const std::system_error&) {  // no more threads: those that wait for the rest give up
+    const std::lock_guard lock(first);
+    failure = std::make_exception_ptr(
+        Error(ErrorCode::resource, "run_threads: only " + std::to_string(threads.size()) + " of " +
+                                       std::to_string(ranks) +
+                                       " threads could be started\nraise the limit (ulimit -u), "
+                                       "or start fewer ranks"));
   }
   for (std::thread& thread : threads) {
     thread.join();

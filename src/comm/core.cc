@@ -29,15 +29,19 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
            std::byte* memory, std::vector<int> members, int rank, std::uint64_t id)
     : world_(std::move(world)),
       segment_(std::move(segment)),
+      memory_(memory),
       boards_(reinterpret_cast<shm::Board*>(memory)),
       members_(std::move(members)),
       rank_(rank),
       id_(id),
       collective_lanes_(world_->host(), memory, members_, rank, 0),
-      transfer_lanes_(world_->host(), memory, members_, rank, 1),
-      executor_(collective_lanes_),
-      transfers_(transfer_lanes_, id),
-      planner_(rank, static_cast<int>(members_.size()), id, world_->options().algorithm) {}
+      executor_(collective_lanes_, !world_->crowded()),
+      planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
+               world_->options().algorithm) {}
+
+Core::Transfers::Transfers(const Core& core)
+    : lanes(core.world_->host(), core.memory_, core.members_, core.rank_, 1),
+      queue(lanes, core.id_, [&core](int rank) { return core.name(rank); }) {}
 
 Core::~Core() {
   if (!world_->same_process()) {  // the child of a fork has no progress thread, and maybe its locks
@@ -57,7 +61,7 @@ Core::~Core() {
   }
   // What peers have not read yet stays in our slots, which other groups would use again.
   Waiter waiter(*world_, 1000);
-  while (!(collective_lanes_.reclaim() && transfer_lanes_.reclaim())) {
+  while (!(collective_lanes_.reclaim() && (transfers_ == nullptr || transfers_->lanes.reclaim()))) {
     if (!waiter.spin() &&
         waiter.pause([] { return false; }, [] {}) != Waiter::Verdict::look_again) {
       break;
@@ -70,21 +74,19 @@ void Core::check_usable() const {
     throw Error(ErrorCode::usage,
                 "this process is a fork of the one that joined the world\n"
                 "a communicator cannot be used in the child: exec a program there, or fork before "
-                "Communicator::connect()",
-                {.rank = rank_});
+                "connecting",
+                {.rank = world_->rank()});
   }
   if (world_->aborted()) {
-    world_->throw_abort({.rank = rank_});
+    world_->throw_abort({.rank = world_->rank()});
   }
 }
 
-void Core::check_blocking() const {
+void Core::refuse_blocking() const {
   check_usable();
-  if (grouping_) {
-    throw Error(ErrorCode::usage,
-                "a blocking call inside group()\nuse the async form there: group() waits for all",
-                {.rank = rank_});
-  }
+  throw Error(ErrorCode::usage,
+              "a blocking call inside group()\nuse the async form there: group() waits for all",
+              {.rank = world_->rank()});
 }
 
 int Core::effective_timeout(int timeout_ms) const {
@@ -122,11 +124,13 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
   plan->call.counts = plan->call.displs = {};
   plan->call.recv_counts = plan->call.recv_displs = {};
   plan->call.algorithm = {};
-  // These are in what was prepared; the caller's lists and words may be gone before start().
-  plan->call.counts = plan->call.displs = {};
-  plan->call.recv_counts = plan->call.recv_displs = {};
-  plan->call.algorithm = {};
   return plan;
+}
+
+Explanation Core::explain(const Call& call) {
+  check_usable();
+  const std::lock_guard lock(driving_);  // the progress thread plans as well
+  return planner_.explain(call);
 }
 
 void Core::execute(const Prepared& prepared, const Call& call) {
@@ -135,26 +139,18 @@ void Core::execute(const Prepared& prepared, const Call& call) {
   finish(prepared, call);
 }
 
-void Core::begin(const Prepared& prepared, const Call& call) {
-  ++sequence_;
-  signature_ = comm::mix(prepared.signature ^ sequence_);
-  comm::OperationRecord record = prepared.record;
-  record.sequence = sequence_;
-  record.signature = signature_;
-  comm::write_record(boards_[rank_], record);
+void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt) {
   if (scratch_.size() < prepared.workspace_bytes) {
-    scratch_.resize(prepared.workspace_bytes);
+    scratch_.resize(prepared.workspace_bytes);  // first: it may throw, and nothing has begun
   }
-  engine::Operation operation{.program = &prepared.program,
-                              .input = static_cast<const std::byte*>(call.in),
-                              .output = static_cast<std::byte*>(call.out),
-                              .output_bytes = prepared.extent.output,
-                              .scratch = scratch_.data(),
-                              .reducer = prepared.reducer,
-                              .signature = signature_};
+  ++sequence_;
+  signature_ = comm::mix(prepared.signature ^ sequence_ ^ salt);
+  comm::write_record(boards_[rank_], sequence_, signature_, prepared.record);
+  std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
+  std::byte* out = static_cast<std::byte*>(call.out);
   if (prepared.collective == Collective::barrier) {
-    operation.input = &barrier_token_[0];
-    operation.output = &barrier_token_[1];
+    in = &barrier_token_[0];
+    out = &barrier_token_[1];
   }
   if (prepared.stage_input && prepared.staged_bytes != 0) {
     std::byte* staged = scratch_.data() + prepared.staged_offset;
@@ -164,9 +160,13 @@ void Core::begin(const Prepared& prepared, const Call& call) {
     } else {
       std::memcpy(staged, call.in, prepared.staged_bytes);
     }
-    operation.input = staged;
+    in = staged;
   }
-  executor_.start(operation);
+  executor_.start({.program = &prepared.program,
+                   .buffers = {in, out, scratch_.data()},
+                   .output_bytes = prepared.extent.output,
+                   .reducer = prepared.reducer,
+                   .signature = signature_});
 }
 
 void Core::finish(const Prepared& prepared, const Call& call) {
@@ -224,15 +224,16 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
     return;
   }
   using P2p = comm::PointToPoint;
+  P2p& queue = this->transfers();
   for (Transfer& transfer : transfers) {
-    transfers_.post(transfer);
+    queue.post(transfer);
   }
   const auto unfinished = [&] {
     return std::find_if_not(transfers.begin(), transfers.end(), P2p::finished);
   };
   Waiter waiter(*world_, effective_timeout(timeout_ms));
   while (unfinished() != transfers.end()) {
-    const auto progress = transfers_.poll();
+    const auto progress = or_tell_all([&queue] { return queue.poll(); });
     if (progress == P2p::Progress::failed) {
       raise_transfer_fault();
       throw_abort(nullptr);
@@ -244,12 +245,12 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
     if (waiter.spin()) {
       continue;
     }
-    const auto verdict =
-        waiter.pause([&] { return transfers_.poll() == P2p::Progress::advanced; },
-                     [&] {
-                       const auto first = unfinished();
-                       look_for_leaver(first == transfers.end() ? -1 : first->peer);
-                     });
+    const auto verdict = waiter.pause(
+        [&] { return or_tell_all([&queue] { return queue.poll(); }) == P2p::Progress::advanced; },
+        [&] {
+          const auto first = unfinished();
+          look_for_leaver(first == transfers.end() ? -1 : first->peer);
+        });
     if (verdict == Waiter::Verdict::timed_out) {
       raise_transfer_timeout(*unfinished(), waiter.waited_s());
     }
@@ -260,20 +261,18 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
 }
 
 void Core::check_transfer(const Transfer& transfer) const {
-  const char* name = transfer.send ? "send" : "recv";
+  const char* verb = transfer.send ? "send" : "recv";
   if (transfer.peer < 0 || transfer.peer >= size()) {
     throw Error(ErrorCode::usage,
-                std::string(name) + " on rank " + std::to_string(rank_) + ": " +
-                    std::to_string(transfer.peer) + " is not a rank\nranks are 0 to " +
-                    std::to_string(size() - 1),
-                {.rank = rank_, .peer = transfer.peer, .collective = name});
+                std::string(verb) + " on " + name(rank_) + ": " + std::to_string(transfer.peer) +
+                    " is not a rank\nranks are 0 to " + std::to_string(size() - 1),
+                {.rank = world_->rank(), .peer = transfer.peer, .collective = verb});
   }
   if (transfer.bytes != 0 && transfer.data == nullptr) {
     throw Error(ErrorCode::usage,
-                std::string(name) + " on rank " + std::to_string(rank_) +
-                    ": the buffer is null, but " + std::to_string(transfer.bytes) +
-                    " bytes are named\npass the buffer",
-                {.rank = rank_, .peer = transfer.peer, .collective = name});
+                std::string(verb) + " on " + name(rank_) + ": the buffer is null, but " +
+                    std::to_string(transfer.bytes) + " bytes are named\npass the buffer",
+                {.rank = world_->rank(), .peer = transfer.peer, .collective = verb});
   }
 }
 
@@ -319,7 +318,7 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   comm::World::SegmentOffer offer;
   std::shared_ptr<shm::Mapping> segment;
   if (color >= 0 && rank == 0) {
-    offer = world_->offer_segment(members, layout.bytes, segment);
+    or_tell_all([&] { offer = world_->offer_segment(members, layout.bytes, segment); });
   }
   std::vector<comm::World::SegmentOffer> offers(n);
   run({.collective = Collective::all_gather,
@@ -327,7 +326,9 @@ std::shared_ptr<Core> Core::split(int color, int key) {
        .out = offers.data(),
        .count = sizeof(offer)});
   if (color >= 0 && rank != 0) {
-    segment = world_->take_segment(members[0], offers[static_cast<std::size_t>(order[0])]);
+    or_tell_all([&] {
+      segment = world_->take_segment(members[0], offers[static_cast<std::size_t>(order[0])]);
+    });
   }
   run({.collective = Collective::barrier});  // the offers are taken
   if (color < 0) {

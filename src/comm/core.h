@@ -34,6 +34,7 @@ struct RequestState {
   comm::Transfer transfer;                         // or a send or recv, where prepared is null
   Call call = {};
   std::vector<std::size_t> lists = {};  // owns what the spans of a v-form's call view
+  std::uint64_t salt = 0;               // of its signature: what went into a fused operation
   bool waited = false;
   std::atomic<bool> done = false;
   std::unique_ptr<Error> error;
@@ -68,8 +69,9 @@ class Core : public std::enable_shared_from_this<Core> {
   int size() const noexcept { return static_cast<int>(members_.size()); }
 
   void run(const Call& call);
-  std::shared_ptr<RequestState> run_async(const Call& call);
+  std::shared_ptr<RequestState> run_async(const Call& call, std::uint64_t salt = 0);
   std::unique_ptr<PlanState> plan(const Call& call);
+  Explanation explain(const Call& call);
   void start(const PlanState& plan);
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
   std::shared_ptr<RequestState> transfer_async(const comm::Transfer& transfer);
@@ -89,14 +91,20 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   void check_usable() const;
-  void check_blocking() const;
+  void check_blocking() const {
+    if (!world_->same_process() || world_->aborted() || grouping_) {
+      refuse_blocking();
+    }
+  }
+  [[noreturn]] void refuse_blocking() const;
   void execute(const comm::Prepared& prepared, const Call& call);
-  void begin(const comm::Prepared& prepared, const Call& call);
+  void begin(const comm::Prepared& prepared, const Call& call, std::uint64_t salt = 0);
   void finish(const comm::Prepared& prepared, const Call& call);
   void wait_blocking(const comm::Prepared& prepared, int timeout_ms);
   int effective_timeout(int timeout_ms) const;
   void check_transfer(const comm::Transfer& transfer) const;
   // What goes wrong: each tells the world why, which ends every wait.
+  std::string name(int rank) const;  // of the group: "rank 5 (1 of its group)"
   void raise_fault();
   void raise_disagreement(int peer, const comm::OperationRecord& theirs);
   void raise_timeout(double seconds);
@@ -106,10 +114,21 @@ class Core : public std::enable_shared_from_this<Core> {
   void look_for_leaver(int peer);
   void raise_left(int peer);
   [[noreturn]] void throw_abort(const comm::Prepared* prepared);
+  // A step that the others wait for: if this rank cannot do it, they hear of it.
+  template <typename Step>
+  auto or_tell_all(const Step& step) {
+    try {
+      return step();
+    } catch (const std::exception& error) {
+      world_->raise(error);
+    }
+    throw_abort(nullptr);
+  }
 
   std::shared_ptr<RequestState> enqueue(const std::shared_ptr<RequestState>& request);
   // Moves everything pending by one poll. REQUIRES: driving_ is held.
   bool drive();
+  bool drive_all();
   std::shared_ptr<RequestState> handle(const std::shared_ptr<RequestState>& request);
   void complete(RequestState& request, std::unique_ptr<Error> error);
   void fail_all();
@@ -117,15 +136,27 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::shared_ptr<comm::World> world_;
   std::shared_ptr<shm::Mapping> segment_;  // of a split group; the first group lies in the world's
+  std::byte* memory_;
   shm::Board* boards_;
   std::vector<int> members_;
   int rank_;
   std::uint64_t id_;
   std::uint32_t splits_ = 0;
   shm::ShmTransport collective_lanes_;
-  shm::ShmTransport transfer_lanes_;
   engine::Executor executor_;
-  comm::PointToPoint transfers_;
+  // Of send and recv: made at the first one, as most groups have none.
+  struct Transfers {
+    Transfers(const Core& core);
+    shm::ShmTransport lanes;
+    comm::PointToPoint queue;
+  };
+  comm::PointToPoint& transfers() {
+    if (transfers_ == nullptr) {
+      transfers_ = std::make_unique<Transfers>(*this);
+    }
+    return transfers_->queue;
+  }
+  std::unique_ptr<Transfers> transfers_;
   comm::Planner planner_;
   std::uint64_t sequence_ = 0;  // of the latest operation
   std::uint64_t signature_ = 0;

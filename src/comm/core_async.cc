@@ -33,7 +33,7 @@ void own_lists(RequestState& request) {
 
 }  // namespace
 
-std::shared_ptr<RequestState> Core::run_async(const Call& call) {
+std::shared_ptr<RequestState> Core::run_async(const Call& call, std::uint64_t salt) {
   check_usable();
   auto request = std::make_shared<RequestState>();
   {
@@ -41,6 +41,7 @@ std::shared_ptr<RequestState> Core::run_async(const Call& call) {
     request->prepared = planner_.find(call);
   }
   request->call = call;
+  request->salt = salt;
   own_lists(*request);
   return enqueue(request);
 }
@@ -75,7 +76,7 @@ std::shared_ptr<RequestState> Core::enqueue(const std::shared_ptr<RequestState>&
     if (request->prepared != nullptr) {
       queue_.push_back(request);
     } else {
-      transfers_.post(request->transfer);
+      transfers().post(request->transfer);
       moving_.push_back(request);
     }
     drive();  // what can start at once, starts
@@ -124,7 +125,18 @@ void Core::fail_all() {
   running_ = false;
 }
 
+// What it throws (a lack of memory) may have nobody to go to, and the peers wait for this rank.
 bool Core::drive() {
+  try {
+    return drive_all();
+  } catch (const std::exception& error) {
+    world_->raise(error);
+    fail_all();
+    return true;
+  }
+}
+
+bool Core::drive_all() {
   if (world_->aborted()) {
     fail_all();
     return true;
@@ -133,7 +145,7 @@ bool Core::drive() {
   if (!queue_.empty()) {
     RequestState& first = *queue_.front();
     if (!running_) {
-      begin(*first.prepared, first.call);
+      begin(*first.prepared, first.call, first.salt);
       running_ = true;
     }
     const Progress progress = executor_.poll();
@@ -152,7 +164,7 @@ bool Core::drive() {
     }
   }
   if (!moving_.empty()) {
-    const auto progress = transfers_.poll();
+    const auto progress = transfers().poll();
     if (progress == PointToPoint::Progress::failed) {
       raise_transfer_fault();
       fail_all();
@@ -173,7 +185,7 @@ bool Core::drive() {
 void Core::wait(RequestState& request, int timeout_ms) {
   if (request.waited) {
     throw Error(ErrorCode::usage, "this request has been waited for already\nwait once",
-                {.rank = rank_});
+                {.rank = world_->rank()});
   }
   request.waited = true;
   if (!world_->same_process()) {
@@ -210,7 +222,12 @@ void Core::wait(RequestState& request, int timeout_ms) {
       }
     }
   }
-  if (waiters_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+  bool last = false;
+  {
+    const std::lock_guard lock(driving_);  // so that the progress thread cannot miss it
+    last = waiters_.fetch_sub(1, std::memory_order_relaxed) == 1;
+  }
+  if (last) {
     work_->notify_one();
   }
   if (request.error != nullptr) {
@@ -231,10 +248,12 @@ void Core::progress_thread() {
   std::unique_lock lock(driving_);
   Waiter waiter(*world_, 0);
   while (!stopping_) {
-    if (pending_.load(std::memory_order_relaxed) == 0 ||
-        waiters_.load(std::memory_order_relaxed) != 0) {
-      work_->wait_for(lock, std::chrono::milliseconds(10));
-      continue;
+    work_->wait(lock, [this] {
+      return stopping_ || (pending_.load(std::memory_order_relaxed) != 0 &&
+                           waiters_.load(std::memory_order_relaxed) == 0);
+    });
+    if (stopping_) {
+      break;
     }
     if (drive()) {
       waiter.reset();

@@ -16,15 +16,23 @@ std::string seconds_text(double seconds) {
 }
 
 constexpr const char* kSameCalls = "\nall ranks must make the same calls in the same order";
+constexpr const char* kSameGroup =
+    "\nin group() too, where several all_reduces became this one, each must have the same count";
 
 }  // namespace
 
+std::string Core::name(int rank) const {
+  const int world = members_[static_cast<std::size_t>(rank)];
+  std::string text = "rank " + std::to_string(world);
+  return world == rank ? text : text + " (" + std::to_string(rank) + " of its group)";
+}
+
 void Core::throw_abort(const comm::Prepared* prepared) {
-  ErrorContext context{.rank = rank_};
+  ErrorContext context{.rank = world_->rank()};
   if (prepared != nullptr) {
     context.collective = std::string(to_string(prepared->collective));
     context.op_seq = static_cast<std::int64_t>(sequence_);
-    context.step = static_cast<int>(executor_.waiting().step);
+    context.step = static_cast<int>(executor_.waiting().step) + 1;
   }
   world_->throw_abort(std::move(context));
 }
@@ -32,14 +40,16 @@ void Core::throw_abort(const comm::Prepared* prepared) {
 // About the operation with the number of `theirs`.
 void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
   const auto mine = comm::read_record(boards_[rank_], theirs.sequence);
-  std::string a = "rank " + std::to_string(rank_) + " calls " +
-                  (mine.has_value() ? comm::describe(*mine) : "another operation");
-  std::string b = "rank " + std::to_string(peer) + " calls " + comm::describe(theirs);
+  const bool alike = mine.has_value() && comm::describe(*mine) == comm::describe(theirs);
+  std::string a =
+      name(rank_) + " calls " + (mine.has_value() ? comm::describe(*mine) : "another operation");
+  std::string b = name(peer) + " calls " + comm::describe(theirs);
   if (peer < rank_) {
     std::swap(a, b);
   }
   world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(peer)],
-                "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b + kSameCalls);
+                "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b +
+                    (alike ? kSameGroup : kSameCalls));
 }
 
 // A message that is not of this operation came from a peer: say what the peer is doing.
@@ -58,8 +68,8 @@ void Core::raise_fault() {
     return;
   }
   world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(fault.from)],
-                "operation #" + std::to_string(sequence_) + ": rank " + std::to_string(fault.from) +
-                    " sends rank " + std::to_string(rank_) + " another number of bytes than the " +
+                "operation #" + std::to_string(sequence_) + ": " + name(fault.from) + " sends " +
+                    name(rank_) + " another number of bytes than the " +
                     std::to_string(fault.expected) +
                     " it expects\nsend counts and receive counts must agree");
 }
@@ -68,10 +78,9 @@ void Core::raise_timeout(double seconds) {
   const auto mine = comm::read_record(boards_[rank_], sequence_);
   const engine::Executor::Wait wait = executor_.waiting();
   std::string text = (mine.has_value() ? std::string(to_string(mine->collective)) : "operation") +
-                     " #" + std::to_string(sequence_) + " on rank " + std::to_string(rank_) +
-                     ": no data";
+                     " #" + std::to_string(sequence_) + " on " + name(rank_) + ": no data";
   if (wait.rank >= 0) {
-    text += " from rank " + std::to_string(wait.rank);
+    text += " from " + name(wait.rank);
   }
   text += " for " + seconds_text(seconds) + " at step " + std::to_string(wait.step + 1);
   if (mine.has_value()) {
@@ -83,7 +92,7 @@ void Core::raise_timeout(double seconds) {
     const auto newest = comm::newest_record(boards_[peer]);
     if (newest.sequence < sequence_) {
       culprit = missing.empty() ? peer : culprit;
-      missing += "\nrank " + std::to_string(peer) + " has not entered it: ";
+      missing += "\n" + name(peer) + " has not entered it: ";
       missing += newest.sequence == 0 ? std::string("it has called nothing yet")
                                       : "its latest is #" + std::to_string(newest.sequence) + ", " +
                                             comm::describe(newest);
@@ -96,16 +105,16 @@ void Core::raise_timeout(double seconds) {
 }
 
 void Core::raise_transfer_fault() {
-  world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(transfers_.fault_peer())],
-                transfers_.fault());
+  world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(transfers().fault_peer())],
+                transfers().fault());
 }
 
 void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds) {
   world_->raise(ErrorCode::timeout, members_[static_cast<std::size_t>(transfer.peer)],
-                std::string(transfer.send ? "send to rank " : "recv from rank ") +
-                    std::to_string(transfer.peer) + " on rank " + std::to_string(rank_) + ", tag " +
-                    std::to_string(transfer.tag) + ", " + format_bytes(transfer.bytes) + ": " +
-                    std::to_string(transfer.done) + " bytes done after " + seconds_text(seconds) +
+                std::string(transfer.send ? "send to " : "recv from ") + name(transfer.peer) +
+                    " on " + name(rank_) + ", tag " + std::to_string(transfer.tag) + ", " +
+                    format_bytes(transfer.bytes) + ": " + std::to_string(transfer.done) +
+                    " bytes done after " + seconds_text(seconds) +
                     "\nthe other side must call the matching " + (transfer.send ? "recv" : "send") +
                     " with the same tag");
 }
@@ -142,8 +151,7 @@ void Core::look_for_leaver(int peer) {
 
 void Core::raise_left(int peer) {
   world_->raise(ErrorCode::peer_lost, members_[static_cast<std::size_t>(peer)],
-                "rank " + std::to_string(peer) +
-                    " has left: it destroyed its communicator while rank " + std::to_string(rank_) +
+                name(peer) + " has left: it destroyed its communicator while " + name(rank_) +
                     " waits for it\nall ranks must make the same calls before they leave");
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/core.h"
+#include "comm/hash.h"
 
 namespace unisono::detail {
 namespace {
@@ -52,6 +53,14 @@ struct Fused {
     call.count = bytes / size_of(call.dtype);
     return call;
   }
+  // Ranks that fuse other counts to the same total disagree.
+  std::uint64_t salt() const {
+    comm::Hash hash;
+    for (const RequestState* part : parts) {
+      hash.add(part->call.count);
+    }
+    return hash.value();
+  }
   void unpack() const {
     const std::byte* from = packed.data();
     for (const RequestState* part : parts) {
@@ -95,27 +104,32 @@ void Core::group(const std::function<void()>& body) {
     for (; i < end; ++i) {
       pack->parts.push_back(requests[i].get());
     }
-    started.push_back(run_async(pack->pack()));
+    started.push_back(run_async(pack->pack(), pack->salt()));
   }
   std::unique_ptr<Error> failure;
   for (const auto& request : started) {
     try {
       request->waited = false;
-      wait(*request, -1);
+      wait(*request, request->call.timeout_ms);
     } catch (const Error& error) {
       if (failure == nullptr) {
         failure = std::make_unique<Error>(error);
       }
     }
   }
-  if (failure != nullptr) {
-    throw Error(*failure);
-  }
   for (const auto& pack : fused) {
-    pack->unpack();
+    if (failure == nullptr) {
+      pack->unpack();
+    }
     for (RequestState* part : pack->parts) {
+      if (failure != nullptr) {
+        part->error = std::make_unique<Error>(*failure);
+      }
       part->done.store(true, std::memory_order_release);
     }
+  }
+  if (failure != nullptr) {
+    throw Error(*failure);
   }
 }
 

@@ -57,7 +57,7 @@ class World final : public LocalWorld {
   void require_owner() const {
     if (::getpid() != owner_) {
       throw Error(ErrorCode::usage,
-                  "a child of fork() cannot use the communicator of its parent\nTry: connect anew "
+                  "a child of fork() cannot use the communicator of its parent\nconnect anew "
                   "in the child");
     }
   }
@@ -108,7 +108,7 @@ class World final : public LocalWorld {
       star_.fail(ErrorCode::resource, std::string("rank 0 cannot make the connections between the "
                                                   "ranks: ") +
                                           std::strerror(errno) +  // NOLINT(concurrency-mt-unsafe)
-                                          "\nTry: raise the limit of open files (ulimit -n)");
+                                          "\nraise the limit of open files (ulimit -n)");
     }
     return {UniqueFd(ends[0]), UniqueFd(ends[1])};
   }

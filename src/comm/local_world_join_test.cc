@@ -70,8 +70,7 @@ TEST(Join, MissingRanksAreNamedOnAll) {
   });
   for (const int rank : {0, 1, 2, 4, 6, 7}) {
     const std::string& text = results[static_cast<std::size_t>(rank)];
-    EXPECT_TRUE(
-        matches(text, "connection: joined 6 of 8; missing ranks 3, 5 after 0\\.[34] s\nTry: .*"))
+    EXPECT_TRUE(matches(text, "connection: joined 6 of 8; missing ranks 3, 5 after 0\\.[34] s\n.*"))
         << rank << ": " << text;
   }
 }
@@ -92,8 +91,8 @@ TEST(Join, WithoutRankZeroTheOthersSaySo) {
   const std::string job = unique_name("headless");
   const auto results = as_threads(
       3, [&](int rank) { return rank == 0 ? "" : join(options_for(rank, 3, job, 100)); });
-  EXPECT_TRUE(matches(results[2],
-                      "connection: rank 2 of 3 found no rank 0 of its job after 0\\.1 s\nTry: .*"))
+  EXPECT_TRUE(
+      matches(results[2], "connection: rank 2 of 3 found no rank 0 of its job after 0\\.1 s\n.*"))
       << results[2];
 }
 
@@ -104,7 +103,7 @@ TEST(Join, RankGivenTwice) {
   const std::string pid = std::to_string(::getpid());
   for (const std::string& text : results) {
     EXPECT_EQ(text.rfind("config: rank 1 was given twice: to process " + pid + " and to process " +
-                             pid + "\nTry: ",
+                             pid + "\n",
                          0),
               0U)
         << text;
@@ -187,7 +186,7 @@ TEST(Join, TokenOnOneSideOnly) {
     return join(options);
   });
   EXPECT_EQ(results[0],
-            "config: rank 1 has a job token, but rank 0 has none\nTry: the same UNISONO_TOKEN on "
+            "config: rank 1 has a job token, but rank 0 has none\nthe same UNISONO_TOKEN on "
             "all ranks");
   EXPECT_EQ(results[1], results[0]);
 }

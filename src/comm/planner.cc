@@ -70,8 +70,14 @@ std::size_t total(std::span<const std::size_t> counts) {
 
 }  // namespace
 
-Planner::Planner(int rank, int ranks, std::uint64_t group_id, std::string_view forced)
-    : rank_(rank), ranks_(ranks), group_id_(group_id), forced_(parse_forced(forced)) {}
+Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
+                 std::uint64_t group_id, std::string_view forced)
+    : programs_(programs),
+      profile_(profile),
+      rank_(rank),
+      ranks_(ranks),
+      group_id_(group_id),
+      forced_(parse_forced(forced)) {}
 
 void Planner::refuse(const Call& call, const std::string& what, const std::string& hint) const {
   throw Error(ErrorCode::usage,
@@ -145,7 +151,8 @@ void Planner::check_shape(const Call& call) const {
   if (reduces(call.collective)) {
     const ReduceOp op = call.reduction.op;
     if (op == ReduceOp::user && call.reduction.user.combine == nullptr) {
-      refuse(call, "the user-defined operation has no function", "set UserOp::combine");
+      refuse(call, "the user-defined operation has no function",
+             "set `combine` to the function that combines two vectors");
     }
     if (static_cast<int>(op) >= kReduceOpCount ||
         (op != ReduceOp::user && kernels::find_reduce(call.dtype, op) == nullptr) ||
@@ -176,62 +183,91 @@ void Planner::check_buffers(const Call& call, const Prepared& prepared, bool in_
   const auto out = reinterpret_cast<std::uintptr_t>(call.out);
   if (in < out + extent.output && out < in + extent.input) {
     refuse(call, "`in` and `out` overlap, and not in the one way that is in place",
-           "use disjoint buffers, or see the in-place rule in communicator.hpp");
+           "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
+           "in-place rule");
   }
 }
 
-const Algorithm& Planner::choose(const Call& call) const {
+Planner::Choice Planner::choose_own(const Call& call, const std::string& path) {
+  std::shared_ptr<const OwnSchedule>& own = own_[path];
+  if (own == nullptr) {
+    own = std::make_shared<const OwnSchedule>(load_own_schedule(path));
+  }
+  const int root = is_rooted(call.collective) ? call.root : 0;
+  const std::string why = refusal(*own, call.collective, ranks_, root);
+  if (!why.empty()) {
+    refuse(call, why, "a schedule serves one collective, number of ranks and root");
+  }
+  return {.shape = {.ranks = ranks_, .root = root}, .name = own->name, .own = own};
+}
+
+std::string_view Planner::profiled(const Call& call) const {
+  const auto bytes = vector_bytes(call, ranks_);
+  const model::Choice* found =
+      bytes ? profile_.choices().find(plain_form(call.collective), ranks_, *bytes) : nullptr;
+  if (found == nullptr) {
+    return {};
+  }
+  // What it says of other rank counts or of plain forms need not hold here.
+  const Algorithm& algorithm = *find_algorithm(call.collective, found->algorithm);
+  const Shape shape{.ranks = ranks_,
+                    .root = is_rooted(call.collective) ? call.root : 0,
+                    .parameters = parse_parameters(algorithm, found->algorithm)};
+  const bool serves = inability(call, algorithm, shape).empty();
+  return serves ? std::string_view(found->algorithm) : std::string_view();
+}
+
+std::string Planner::inability(const Call& call, const Algorithm& algorithm,
+                               const Shape& shape) const {
+  if (!can_serve(algorithm, shape)) {
+    return "cannot serve " + std::to_string(ranks_) + " ranks (" + std::string(algorithm.limits) +
+           ")";
+  }
+  return is_v(call) && !algorithm.allows_v ? "cannot serve the v-form" : "";
+}
+
+Planner::Choice Planner::choose(const Call& call) {
+  using Why = Explanation::Why;
   std::string_view name = call.algorithm;
-  bool forced = !name.empty();
-  if (!forced) {
+  Why why = Why::call;
+  if (name.empty()) {
     const auto found = forced_.find(plain_form(call.collective));
-    forced = found != forced_.end();
-    name = forced ? std::string_view(found->second)
-                  : default_algorithm(call.collective, ranks_, call.count * size_of(call.dtype));
+    why = found != forced_.end() ? Why::option : Why::profile;
+    name = found != forced_.end() ? std::string_view(found->second) : profiled(call);
+  }
+  if (name.empty()) {
+    why = Why::built_in;
+    name = default_algorithm(call.collective, ranks_, call.count * size_of(call.dtype));
+  }
+  if (is_own_schedule(name)) {
+    Choice choice = choose_own(call, std::string(name));
+    choice.why = why;
+    return choice;
   }
   const Algorithm* algorithm = find_algorithm(call.collective, name);
   if (algorithm == nullptr) {
     refuse(call, "there is no algorithm \"" + std::string(name) + "\"",
            "there are: " + list_algorithms(call.collective));
   }
-  if (algorithm->supports != nullptr && !algorithm->supports(ranks_)) {
-    refuse(call,
-           std::string(name) + " cannot serve " + std::to_string(ranks_) + " ranks (" +
-               std::string(algorithm->limits) + ")",
+  const Shape shape{.ranks = ranks_,
+                    .root = is_rooted(call.collective) ? call.root : 0,
+                    .parameters = parse_parameters(*algorithm, name)};
+  if (const std::string reason = inability(call, *algorithm, shape); !reason.empty()) {
+    refuse(call, std::string(name) + " " + reason,
            "there are: " + list_algorithms(call.collective));
   }
-  if (is_v(call) && !algorithm->allows_v) {
-    refuse(call, std::string(name) + " cannot serve the v-form",
-           "there are: " + list_algorithms(call.collective));
-  }
-  return *algorithm;
-}
-
-Planner::Compiled& Planner::compile(const Algorithm& algorithm, Collective collective, int root) {
-  const auto key = std::pair(&algorithm, std::pair(collective, root));
-  const auto found = compiled_.find(key);
-  if (found != compiled_.end()) {
-    return found->second;
-  }
-  Compiled compiled{.schedule = build_schedule(algorithm, {.ranks = ranks_, .root = root})};
-  const bool contiguous =
-      !is_v_form(collective) && plain_form(collective) != Collective::all_to_all;
-  engine::LowerOptions options{.contiguous = contiguous};
-  compiled.out_of_place = engine::lower(compiled.schedule, rank_, options);
-  // all_to_all in place lays blocks of the output over other blocks of the input.
-  if (plain_form(collective) != Collective::all_to_all &&
-      verify_in_place(compiled.schedule).empty()) {
-    options.in_place = true;
-    compiled.in_place =
-        std::make_unique<engine::Program>(engine::lower(compiled.schedule, rank_, options));
-  }
-  return compiled_.emplace(key, std::move(compiled)).first->second;
+  return {.algorithm = algorithm, .shape = shape, .name = full_name(*algorithm, shape), .why = why};
 }
 
 Prepared Planner::prepare(const Call& call, bool in_place) {
-  const Algorithm& algorithm = choose(call);
-  const int root = is_rooted(call.collective) ? call.root : 0;
-  Compiled& compiled = compile(algorithm, call.collective, root);
+  const Choice choice = choose(call);
+  const int root = choice.shape.root;
+  const auto found =
+      choice.own != nullptr
+          ? programs_.find(choice.own->schedule,
+                           choice.name + "#" + std::to_string(choice.own->content), rank_)
+          : programs_.find(*choice.algorithm, choice.shape, choice.name, call.collective, rank_);
+  const Compiled& compiled = *found;
   const engine::Sizes sizes = sizes_of(call);
   const auto places = engine::lay_out(compiled.schedule, rank_, sizes);
 
@@ -240,7 +276,7 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                     .op = call.reduction.op,
                     .root = root,
                     .count = is_v(call) ? total(call.counts) : call.count,
-                    .algorithm = std::string(algorithm.name)};
+                    .algorithm = choice.name};
   prepared.extent = engine::extent_of(compiled.schedule, rank_, places);
   const bool reducing = reduces(call.collective);
   if (reducing && call.reduction.op == ReduceOp::premul_sum) {
@@ -273,6 +309,9 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   hash.add(static_cast<std::uint64_t>(call.dtype)).add(static_cast<std::uint64_t>(root));
   hash.add(reducing ? static_cast<std::uint64_t>(call.reduction.op) : 0).add(call.count);
   hash.add(static_cast<std::uint64_t>(ranks_)).add(std::string_view(prepared.algorithm));
+  if (choice.own != nullptr) {
+    hash.add(choice.own->content);
+  }
   if (call.collective != Collective::all_to_all_v) {  // whose counts belong to this rank alone
     for (const std::size_t count : call.counts) {
       hash.add(count);
@@ -283,12 +322,13 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   constexpr std::size_t kLine = 64;
   prepared.staged_offset = (prepared.program.scratch_bytes + kLine - 1) / kLine * kLine;
   prepared.workspace_bytes = prepared.staged_offset + prepared.staged_bytes;
-  prepared.record = {.count = prepared.count,
-                     .root = root,
-                     .collective = call.collective,
-                     .dtype = call.dtype,
-                     .op = call.reduction.op};
-  prepared.algorithm.copy(prepared.record.algorithm, sizeof(prepared.record.algorithm) - 1);
+  OperationRecord record{.count = prepared.count,
+                         .root = root,
+                         .collective = call.collective,
+                         .dtype = call.dtype,
+                         .op = call.reduction.op};
+  prepared.algorithm.copy(record.algorithm, sizeof(record.algorithm) - 1);
+  prepared.record = pack(record);
   return prepared;
 }
 
@@ -310,13 +350,19 @@ const std::shared_ptr<const Prepared>& Planner::remember(const Call& call, const
 }
 
 const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
-  const bool in_place = is_in_place(call);
   if (is_v(call)) {
-    check_shape(call);
+    check_shape(call);  // first: what follows reads the lists
+    const bool in_place = is_in_place(call);
     latest_v_ = std::make_shared<const Prepared>(prepare(call, in_place));
     check_buffers(call, *latest_v_, in_place);
     return latest_v_;
   }
+  if (!(call.counts.empty() && call.displs.empty() && call.recv_counts.empty() &&
+        call.recv_displs.empty())) {
+    refuse(call, "it has one count for all ranks, but lists of counts or displs are given",
+           "leave the lists out, or call the v-form");
+  }
+  const bool in_place = is_in_place(call);
   const PlanKey key = key_of(call, in_place);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i]->key == key) {
@@ -336,8 +382,13 @@ const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
   entry->key.algorithm = entry->algorithm;
   check_buffers(call, *entry->prepared, in_place);
   if (entries_.size() == kMostEntries) {
-    entries_.pop_back();
     latest_ = {};
+    // Any of the half that is used less: neither a loop over many sizes nor a change of sizes then
+    // misses always.
+    constexpr std::size_t kHalf = kMostEntries / 2;
+    evicted_ = (evicted_ + 97) % kHalf;
+    entries_[kHalf + evicted_] = std::move(entry);
+    return remember(call, *entries_[kHalf + evicted_]);
   }
   entries_.push_back(std::move(entry));
   return remember(call, *entries_.back());

@@ -13,6 +13,9 @@
 
 #include "algorithms/catalog.h"
 #include "comm/board.h"
+#include "comm/own_schedule.h"
+#include "comm/profile.h"
+#include "comm/programs.h"
 #include "engine/bound_program.h"
 #include "engine/executor.h"
 #include "unisono/communicator.hpp"
@@ -40,7 +43,7 @@ struct Prepared {
   std::size_t staged_bytes = 0;
   std::size_t workspace_bytes = 0;  // scratch of the program, then the staged input
   std::size_t staged_offset = 0;
-  OperationRecord record = {};  // but for its sequence and signature
+  PackedRecord record = {};
 };
 
 // What makes two calls the same to the planner.
@@ -67,21 +70,19 @@ struct PlanEntry {
 class Planner {
  public:
   // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
-  Planner(int rank, int ranks, std::uint64_t group_id, std::string_view forced);
+  // `programs` and `profile` outlive the planner.
+  Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
+          std::string_view forced);
 
   // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
   // next find(); an operation that lives longer copies the pointer.
   const std::shared_ptr<const Prepared>& find(const Call& call) {
     return call == latest_ ? *latest_prepared_ : look_up(call);
   }
+  // Buffers are not looked at. Throws usage.
+  Explanation explain(const Call& call);
 
  private:
-  struct Compiled {
-    Schedule schedule;
-    engine::Program out_of_place = {};
-    std::unique_ptr<engine::Program> in_place =
-        {};  // absent: the algorithm cannot, the input is staged
-  };
   // The buffers and sizes of the latest call: the same call again needs no check. Neither v-forms
   // nor user-defined operations.
   struct Latest {
@@ -104,8 +105,20 @@ class Planner {
   };
   const std::shared_ptr<const Prepared>& look_up(const Call& call);
   const std::shared_ptr<const Prepared>& remember(const Call& call, const PlanEntry& entry);
-  const Algorithm& choose(const Call& call) const;
-  Compiled& compile(const Algorithm& algorithm, Collective collective, int root);
+  // What serves a call.
+  struct Choice {
+    const Algorithm* algorithm = nullptr;
+    Shape shape = {};
+    std::string name = {};                        // with its parameters
+    std::shared_ptr<const OwnSchedule> own = {};  // in the place of an algorithm
+    Explanation::Why why = Explanation::Why::built_in;
+  };
+  Choice choose(const Call& call);
+  Choice choose_own(const Call& call, const std::string& path);
+  // Why the algorithm cannot serve the call; "": it can.
+  std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
+  // The profile's algorithm where it can serve the call; "": none.
+  std::string_view profiled(const Call& call) const;
   Prepared prepare(const Call& call, bool in_place);
   void check_shape(const Call& call) const;
   void check_buffers(const Call& call, const Prepared& prepared, bool in_place) const;
@@ -113,12 +126,15 @@ class Planner {
   [[noreturn]] void refuse(const Call& call, const std::string& what,
                            const std::string& hint) const;
 
+  Programs& programs_;
+  const Profile& profile_;
   int rank_;
   int ranks_;
   std::uint64_t group_id_;
   std::map<Collective, std::string> forced_;
-  std::map<std::pair<const Algorithm*, std::pair<Collective, int>>, Compiled> compiled_;
-  std::vector<std::unique_ptr<PlanEntry>> entries_;  // what is used often is in front
+  std::map<std::string, std::shared_ptr<const OwnSchedule>> own_;  // by path
+  std::vector<std::unique_ptr<PlanEntry>> entries_;                // what is used often is in front
+  std::size_t evicted_ = 0;  // where the latest one was, in the second half
   Latest latest_;
   const std::shared_ptr<const Prepared>* latest_prepared_ = nullptr;
   std::shared_ptr<const Prepared> latest_v_;

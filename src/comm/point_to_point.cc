@@ -11,15 +11,19 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kShareBytes = 4096;
-constexpr std::size_t kWithEnvelope = 256 - 16;  // bytes that go in one short message with it
-const char* const kTooLong = "a message is longer than its envelope says, from rank ";
+const char* const kTooLong = "a message is longer than its envelope says, from ";
 
 }  // namespace
 
-PointToPoint::PointToPoint(transport::Transport& transport, std::uint64_t group_id)
+PointToPoint::PointToPoint(transport::Transport& transport, std::uint64_t group_id,
+                           std::function<std::string(int)> name)
     : transport_(transport),
+      name_(std::move(name)),
       signature_(Hash().add("send and recv").add(group_id).value()),
-      peers_(static_cast<std::size_t>(transport.ranks())) {}
+      short_signature_(~signature_ & 0xffffffff00000000U),
+      peers_(static_cast<std::size_t>(transport.ranks())) {
+  busy_.reserve(peers_.size());
+}
 
 bool PointToPoint::finished(const Transfer& transfer) {
   return transfer.opened && transfer.done == transfer.bytes && !transfer.shared;
@@ -29,10 +33,12 @@ void PointToPoint::post(Transfer& transfer) {
   Peer& peer = peers_[static_cast<std::size_t>(transfer.peer)];
   if (transfer.send && transfer.peer == transport_.rank()) {
     send_to_self(transfer);
-  } else if (transfer.send) {
-    peer.sends.push_back(&transfer);
-  } else {
-    peer.receives.push_back(&transfer);
+    return;
+  }
+  (transfer.send ? peer.sends : peer.receives).push(transfer);
+  if (!peer.busy) {
+    peer.busy = true;
+    busy_.push_back(transfer.peer);
   }
 }
 
@@ -46,12 +52,6 @@ void PointToPoint::send_to_self(Transfer& transfer) {
   transfer.done = transfer.bytes;
 }
 
-bool PointToPoint::has_pending() const {
-  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return !peer.sends.empty() || !peer.receives.empty();
-  });
-}
-
 PointToPoint::Progress PointToPoint::fail(int peer, std::string what) {
   fault_ = std::move(what);
   fault_peer_ = peer;
@@ -60,41 +60,44 @@ PointToPoint::Progress PointToPoint::fail(int peer, std::string what) {
 
 PointToPoint::Progress PointToPoint::poll() {
   Progress result = Progress::idle;
-  for (int peer = 0; peer < transport_.ranks(); ++peer) {
-    for (const Progress progress : {poll_sends(peer), poll_receives(peer)}) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < busy_.size(); ++i) {
+    const int rank = busy_[i];
+    for (const Progress progress : {poll_sends(rank), poll_receives(rank)}) {
       if (progress == Progress::failed) {
         return progress;
       }
       result = progress == Progress::advanced ? progress : result;
     }
+    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    peer.busy = !peer.sends.empty() || !peer.receives.empty() || peer.coming;
+    if (peer.busy) {
+      busy_[kept++] = rank;
+    }
   }
+  busy_.resize(kept);
   return result;
 }
 
-// A short message travels with its envelope.
-bool PointToPoint::send_envelope(int peer, Transfer& transfer) {
+bool PointToPoint::open_send(int peer, Transfer& transfer) {
+  if (transfer.bytes <= transport_.limits().inline_bytes) {
+    transfer.opened =
+        transport_.send(peer, transfer.data, transfer.bytes, short_signature(transfer.tag));
+    transfer.done = transfer.opened ? transfer.bytes : 0;
+    return transfer.opened;
+  }
   const Envelope envelope{.tag = transfer.tag, .bytes = transfer.bytes};
-  std::byte message[sizeof(Envelope) + kWithEnvelope];
-  std::memcpy(message, &envelope, sizeof(envelope));
-  const std::size_t along = transfer.bytes <= kWithEnvelope ? transfer.bytes : 0;
-  if (along != 0) {
-    std::memcpy(message + sizeof(envelope), transfer.data, along);
-  }
-  if (!transport_.send(peer, message, sizeof(envelope) + along, signature_)) {
-    return false;
-  }
-  transfer.opened = true;
-  transfer.done = along;
-  return true;
+  transfer.opened = transport_.send(peer, &envelope, sizeof(envelope), signature_);
+  return transfer.opened;
 }
 
 PointToPoint::Progress PointToPoint::poll_sends(int peer) {
   auto& sends = peers_[static_cast<std::size_t>(peer)].sends;
   Progress result = Progress::idle;
   while (!sends.empty()) {
-    Transfer& transfer = *sends.front();
+    Transfer& transfer = sends.front();
     if (!transfer.opened) {
-      if (!send_envelope(peer, transfer)) {
+      if (!open_send(peer, transfer)) {
         return result;
       }
       result = Progress::advanced;
@@ -131,7 +134,7 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
       transfer.shared = false;
       result = Progress::advanced;
     }
-    sends.pop_front();
+    sends.take([](const Transfer&) { return true; });
   }
   return result;
 }
@@ -139,32 +142,30 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
 PointToPoint::Progress PointToPoint::size_mismatch(int peer, const Transfer& transfer,
                                                    std::size_t sent) {
   return fail(peer, "recv of " + std::to_string(transfer.bytes) + " bytes with tag " +
-                        std::to_string(transfer.tag) + " on rank " +
-                        std::to_string(transport_.rank()) + ", but rank " + std::to_string(peer) +
-                        " sends " + std::to_string(sent) +
+                        std::to_string(transfer.tag) + " on " + name_(transport_.rank()) +
+                        ", but " + name_(peer) + " sends " + std::to_string(sent) +
                         "\nboth sides must name the same number of bytes");
 }
 
 PointToPoint::Progress PointToPoint::serve_from_store(int peer_rank) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Progress result = Progress::idle;
-  for (auto it = peer.receives.begin(); it != peer.receives.end();) {
-    Transfer& transfer = **it;
-    const auto found =
-        std::find_if(peer.stored.begin(), peer.stored.end(),
-                     [&](const Stored& stored) { return stored.tag == transfer.tag; });
-    if (found == peer.stored.end() || found->done < found->data.size()) {
-      ++it;
+  for (auto found = peer.stored.begin(); found != peer.stored.end();) {
+    Transfer* transfer = nullptr;
+    if (found->done == found->data.size()) {
+      transfer = peer.receives.take([&](const Transfer& one) { return one.tag == found->tag; });
+    }
+    if (transfer == nullptr) {
+      ++found;
       continue;
     }
-    if (found->data.size() != transfer.bytes) {
-      return size_mismatch(peer_rank, transfer, found->data.size());
+    if (found->data.size() != transfer->bytes) {
+      return size_mismatch(peer_rank, *transfer, found->data.size());
     }
-    std::copy(found->data.begin(), found->data.end(), transfer.data);
-    transfer.done = transfer.bytes;
-    transfer.opened = true;
-    peer.stored.erase(found);
-    it = peer.receives.erase(it);
+    std::copy(found->data.begin(), found->data.end(), transfer->data);
+    transfer->done = transfer->bytes;
+    transfer->opened = true;
+    found = peer.stored.erase(found);
     result = Progress::advanced;
   }
   return result;
@@ -174,28 +175,31 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
                                                   const transport::Incoming& message) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Envelope envelope;
-  if (message.signature != signature_ || message.bytes < sizeof(envelope)) {
-    return fail(peer_rank, "a message from rank " + std::to_string(peer_rank) +
-                               " is not of this group's send and recv");
+  std::size_t along = 0;
+  if (const auto tag = static_cast<std::uint32_t>(message.signature);
+      message.signature == (short_signature_ | tag)) {
+    along = message.bytes;
+    envelope = {.tag = static_cast<std::int32_t>(tag), .bytes = along};
+  } else if (message.signature == signature_ && message.bytes == sizeof(envelope)) {
+    std::memcpy(&envelope, message.data, sizeof(envelope));
+  } else {
+    return fail(peer_rank,
+                "a message from " + name_(peer_rank) + " is not of this group's send and recv");
   }
-  std::memcpy(&envelope, message.data, sizeof(envelope));
-  const auto wanted =
-      std::find_if(peer.receives.begin(), peer.receives.end(),
-                   [&](const Transfer* transfer) { return transfer->tag == envelope.tag; });
-  if (wanted == peer.receives.end()) {
+  Transfer* wanted =
+      peer.receives.take([&](const Transfer& one) { return one.tag == envelope.tag; });
+  if (wanted == nullptr) {
     peer.stored.push_back({.tag = envelope.tag, .data = std::vector<std::byte>(envelope.bytes)});
     peer.store = &peer.stored.back();
   } else {
-    Transfer& transfer = **wanted;
-    if (transfer.bytes != envelope.bytes) {
-      return size_mismatch(peer_rank, transfer, envelope.bytes);
+    if (wanted->bytes != envelope.bytes) {
+      return size_mismatch(peer_rank, *wanted, envelope.bytes);
     }
-    transfer.opened = true;
-    peer.receive = &transfer;
-    peer.receives.erase(wanted);
+    wanted->opened = true;
+    peer.receive = wanted;
   }
   peer.coming = true;
-  return take_data(peer_rank, message.data + sizeof(envelope), message.bytes - sizeof(envelope));
+  return take_data(peer_rank, message.data, along);
 }
 
 PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
@@ -220,7 +224,7 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
     }
     if (message.signature != signature_ ||
         take_data(peer_rank, message.data, message.bytes) == Progress::failed) {
-      return fail(peer_rank, kTooLong + std::to_string(peer_rank));
+      return fail(peer_rank, kTooLong + name_(peer_rank));
     }
     result = Progress::advanced;
   }
@@ -235,7 +239,7 @@ PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* d
   const std::size_t all = receive != nullptr ? receive->bytes : peer.store->data.size();
   std::byte* target = receive != nullptr ? receive->data : peer.store->data.data();
   if (bytes > all - done) {
-    return fail(peer_rank, kTooLong + std::to_string(peer_rank));
+    return fail(peer_rank, kTooLong + name_(peer_rank));
   }
   if (bytes != 0) {
     std::memcpy(target + done, data, bytes);

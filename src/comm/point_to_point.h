@@ -1,14 +1,15 @@
 // send and recv with tags, over lanes of their own.
 //
-// A message is an envelope (tag, bytes), then its data in as many lane messages as it needs. One
-// lane carries the messages of a pair in the order of the sends. A message whose tag no posted
-// receive wants, while others are posted, is stored until it is wanted; with nothing posted it
-// stays in the lane, so that a sender cannot fill the receiver's memory.
+// A short message is one lane message, with the tag in its signature. A longer one is an envelope
+// (tag, bytes), then its data in as many lane messages as it needs. One lane carries the messages
+// of a pair in the order of the sends. A message whose tag no posted receive wants, while others
+// are posted, is stored until it is wanted; with nothing posted it stays in the lane, so that a
+// sender cannot fill the receiver's memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -29,11 +30,45 @@ struct Transfer {
   bool shared = false;
   std::size_t done = 0;
   transport::Mark mark = 0;
+  Transfer* next = nullptr;  // in the queue that it waits in
+};
+
+// Transfers in the order of post(), linked through them: posting allocates nothing.
+class TransferQueue {
+ public:
+  bool empty() const noexcept { return first_ == nullptr; }
+  Transfer& front() const noexcept { return *first_; }
+  void push(Transfer& transfer) noexcept {
+    transfer.next = nullptr;
+    *end_ = &transfer;
+    end_ = &transfer.next;
+  }
+  // The first one that `wanted` takes, out of the queue; nullptr if there is none.
+  template <typename Wanted>
+  Transfer* take(const Wanted& wanted) {
+    for (Transfer** link = &first_; *link != nullptr; link = &(*link)->next) {
+      Transfer* transfer = *link;
+      if (wanted(*transfer)) {
+        *link = transfer->next;
+        if (end_ == &transfer->next) {
+          end_ = link;
+        }
+        return transfer;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  Transfer* first_ = nullptr;
+  Transfer** end_ = &first_;
 };
 
 class PointToPoint {
  public:
-  PointToPoint(transport::Transport& transport, std::uint64_t group_id);
+  // `name` says which rank of the group is meant, for messages.
+  PointToPoint(transport::Transport& transport, std::uint64_t group_id,
+               std::function<std::string(int)> name);
 
   // Transfers of one peer and direction move in the order of post(). A posted transfer must live
   // until it has finished.
@@ -44,7 +79,6 @@ class PointToPoint {
   // After failed: what is wrong, and with whom.
   const std::string& fault() const { return fault_; }
   int fault_peer() const { return fault_peer_; }
-  bool has_pending() const;
 
  private:
   struct Envelope {
@@ -58,16 +92,20 @@ class PointToPoint {
     std::size_t done = 0;
   };
   struct Peer {
-    std::deque<Transfer*> sends = {};
-    std::list<Transfer*> receives = {};
+    TransferQueue sends = {};
+    TransferQueue receives = {};
     std::list<Stored> stored = {};
+    bool busy = false;  // in busy_
     // The message that is coming in: into a receive, or into the store.
     bool coming = false;
     Transfer* receive = nullptr;
     Stored* store = nullptr;
   };
   Progress poll_sends(int peer);
-  bool send_envelope(int peer, Transfer& transfer);
+  bool open_send(int peer, Transfer& transfer);
+  std::uint64_t short_signature(int tag) const noexcept {
+    return short_signature_ | static_cast<std::uint32_t>(tag);
+  }
   Progress poll_receives(int peer);
   Progress take_data(int peer, const std::byte* data, std::size_t bytes);
   Progress open_message(int peer, const transport::Incoming& message);
@@ -77,8 +115,11 @@ class PointToPoint {
   void send_to_self(Transfer& transfer);
 
   transport::Transport& transport_;
+  std::function<std::string(int)> name_;
   std::uint64_t signature_;
-  std::vector<Peer> peers_;
+  std::uint64_t short_signature_;  // and the tag in its lower half
+  std::vector<Peer> peers_;        // does not move: the queues point into it
+  std::vector<int> busy_;          // those with something posted or coming in
   std::string fault_;
   int fault_peer_ = -1;
 };

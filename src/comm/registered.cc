@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "comm/core.h"
+#include "comm/mappings.h"
 
 namespace unisono::detail {
 namespace {
@@ -89,7 +90,7 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
   const std::uintptr_t end = (first + memory.size()) / page * page;
   if (memory.data() == nullptr && !memory.empty()) {
     throw Error(ErrorCode::usage, "register_buffer: the buffer is null\npass memory that is mapped",
-                {.rank = rank_});
+                {.rank = world_->rank()});
   }
   if (end <= begin) {
     return region;  // not one whole page: its bytes go through slots
@@ -98,8 +99,14 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
   const std::size_t size = end - begin;
   if (world_->regions().overlaps(base, size)) {
     throw Error(ErrorCode::usage,
-                "register_buffer: the memory is registered already\nkeep the first Region",
-                {.rank = rank_});
+                "register_buffer: the memory is registered already\nkeep the first registration",
+                {.rank = world_->rank()});
+  }
+  if (const std::string why = comm::why_not_adoptable(begin, end); !why.empty()) {
+    throw Error(ErrorCode::usage,
+                "register_buffer: the memory cannot be adopted: " + why +
+                    "\npass ordinary memory (malloc, std::vector), or use allocate()",
+                {.rank = world_->rank()});
   }
   const shm::Descriptor shared = shm::create_memory("unisono-region", size);
   // write() and not a mapping: a bad address is an error here, not a crash.
@@ -109,7 +116,7 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
       throw Error(ErrorCode::usage,
                   std::string("register_buffer: the memory cannot be read: ") +
                       std::strerror(errno) + "\npass memory that is mapped",
-                  {.rank = rank_});
+                  {.rank = world_->rank()});
     }
     done += static_cast<std::size_t>(wrote);
   }

@@ -45,7 +45,7 @@ class Reader {
       throw Error(ErrorCode::config, std::string(name) + "=" + *value +
                                          " is not a whole number from " + std::to_string(least) +
                                          " to " + std::to_string(std::numeric_limits<int>::max()) +
-                                         "\nTry: correct or unset " + std::string(name));
+                                         "\ncorrect or unset " + std::string(name));
     }
     return result;
   }
@@ -135,7 +135,7 @@ struct Sourced {
 
 void require_one_host(const Launch& launch, const Reader& env, const Sourced& size) {
   const std::string only =
-      ", but this version connects ranks of one host only\nTry: start all "
+      ", but this version connects ranks of one host only\nstart all "
       "ranks on one host";
   const auto local =
       launch.local_size_name.empty() ? std::nullopt : env.number(launch.local_size_name, 1);
@@ -155,20 +155,19 @@ void check(const Sourced& rank, const Sourced& size, bool has_file) {
   if (size.value < 0 && (rank.value >= 0 || has_file)) {
     throw Error(ErrorCode::config,
                 (has_file ? "a rendezvous file is given" : rank.described()) +
-                    ", but the number of ranks is not\nTry: set UNISONO_SIZE as well");
+                    ", but the number of ranks is not\nset UNISONO_SIZE as well");
   }
   if (size.value >= 0 && rank.value < 0 && !has_file) {
     throw Error(ErrorCode::config, size.described() +
-                                       ", but the rank of this process is not set\nTry: set "
+                                       ", but the rank of this process is not set\nset "
                                        "UNISONO_RANK as well, or UNISONO_FILE");
   }
   if (size.value == 0) {
-    throw Error(ErrorCode::config,
-                size.described() + " is not a number of ranks\nTry: give at least 1");
+    throw Error(ErrorCode::config, size.described() + " is not a number of ranks\ngive at least 1");
   }
   if (rank.value >= 0 && rank.value >= size.value) {
     throw Error(ErrorCode::config, rank.described() + " is not below " + size.described() +
-                                       "\nTry: ranks 0 to " + std::to_string(size.value - 1));
+                                       "\nranks 0 to " + std::to_string(size.value - 1));
   }
 }
 
@@ -179,7 +178,7 @@ Sourced choose(int option, std::string_view option_name, const Reader& env,
   }
   if (option < -1) {
     throw Error(ErrorCode::config, std::string(option_name) + "=" + std::to_string(option) +
-                                       " is negative\nTry: a number from 0, or -1 for unset");
+                                       " is negative\na number from 0, or -1 for unset");
   }
   for (const std::string_view name : {own_name, launch_name}) {
     if (const auto value = name.empty() ? std::nullopt : env.number(name, least)) {
@@ -198,7 +197,7 @@ void fill_text(std::string& field, const Reader& env, std::string_view name) {
 void fill_ms(int& field, int unset, const Reader& env, std::string_view name) {
   if (field < 0) {
     throw Error(ErrorCode::config,
-                "a timeout of " + std::to_string(field) + " ms is negative\nTry: 0 for none");
+                "a timeout of " + std::to_string(field) + " ms is negative\n0 for none");
   }
   if (field == unset) {
     field = env.number(name, 0).value_or(unset);
@@ -214,12 +213,13 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   fill_text(result.token, env, "UNISONO_TOKEN");
   fill_text(result.file, env, "UNISONO_FILE");
   fill_text(result.algorithm, env, "UNISONO_ALGORITHM");
+  fill_text(result.profile, env, "UNISONO_PROFILE");
   const ConnectOptions unset;
   fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
   fill_ms(result.timeout_ms, unset.timeout_ms, env, "UNISONO_TIMEOUT_MS");
   if (!result.token.empty() && result.token.size() < kLeastTokenCharacters) {
     throw Error(ErrorCode::config, "the job token has " + std::to_string(result.token.size()) +
-                                       " characters\nTry: at least " +
+                                       " characters\nat least " +
                                        std::to_string(kLeastTokenCharacters) +
                                        ", for example from: openssl rand -hex 16");
   }

@@ -164,44 +164,43 @@ TEST(Resolve, FileLeavesTheRankOpen) {
   expect_ranks(options, -1, 2);
   EXPECT_EQ(options.file, "/tmp/x");
   EXPECT_EQ(refusal({{"UNISONO_FILE", "/tmp/x"}}),
-            "config: a rendezvous file is given, but the number of ranks is not\nTry: set "
+            "config: a rendezvous file is given, but the number of ranks is not\nset "
             "UNISONO_SIZE as well");
 }
 
 TEST(Resolve, ContradictionsNameVariableAndValue) {
   EXPECT_EQ(refusal(with(kTorchrun, "RANK", "4")),
-            "config: RANK=4 is not below WORLD_SIZE=4\nTry: ranks 0 to 3");
+            "config: RANK=4 is not below WORLD_SIZE=4\nranks 0 to 3");
   EXPECT_EQ(refusal({{"UNISONO_RANK", "1"}, {"WORLD_SIZE", "1"}}),
-            "config: UNISONO_RANK=1 is not below WORLD_SIZE=1\nTry: ranks 0 to 0");
+            "config: UNISONO_RANK=1 is not below WORLD_SIZE=1\nranks 0 to 0");
   EXPECT_EQ(refusal({{"RANK", "1"}}),
-            "config: RANK=1, but the number of ranks is not\nTry: set UNISONO_SIZE as well");
+            "config: RANK=1, but the number of ranks is not\nset UNISONO_SIZE as well");
   EXPECT_EQ(refusal({{"WORLD_SIZE", "4"}}),
-            "config: WORLD_SIZE=4, but the rank of this process is not set\nTry: set UNISONO_RANK "
+            "config: WORLD_SIZE=4, but the rank of this process is not set\nset UNISONO_RANK "
             "as well, or UNISONO_FILE");
   ConnectOptions options;
   options.rank = 0;
   options.size = 0;
-  EXPECT_EQ(refusal({}, options), "config: size=0 is not a number of ranks\nTry: give at least 1");
+  EXPECT_EQ(refusal({}, options), "config: size=0 is not a number of ranks\ngive at least 1");
   options.rank = -2;
-  EXPECT_EQ(refusal({}, options),
-            "config: rank=-2 is negative\nTry: a number from 0, or -1 for unset");
+  EXPECT_EQ(refusal({}, options), "config: rank=-2 is negative\na number from 0, or -1 for unset");
 }
 
 TEST(Resolve, GarbageIsNamed) {
   for (const char* value : {"x", "1x", "-1", "1.0", " 1", "+1", "99999999999"}) {
     EXPECT_EQ(refusal(with(kTorchrun, "RANK", value)),
               std::string("config: RANK=") + value +
-                  " is not a whole number from 0 to 2147483647\nTry: correct or unset RANK");
+                  " is not a whole number from 0 to 2147483647\ncorrect or unset RANK");
   }
   EXPECT_EQ(refusal({{"UNISONO_SIZE", "0"}, {"UNISONO_RANK", "0"}}),
-            "config: UNISONO_SIZE=0 is not a whole number from 1 to 2147483647\nTry: correct or "
+            "config: UNISONO_SIZE=0 is not a whole number from 1 to 2147483647\ncorrect or "
             "unset UNISONO_SIZE");
   EXPECT_NE(refusal({{"UNISONO_CONNECT_TIMEOUT_MS", "soon"}}), "accepted");
 }
 
 TEST(Resolve, MoreThanOneHostIsRefused) {
   const std::string end =
-      ", but this version connects ranks of one host only\nTry: start all ranks on one host";
+      ", but this version connects ranks of one host only\nstart all ranks on one host";
   EXPECT_EQ(refusal(with(kTorchrun, "LOCAL_WORLD_SIZE", "2")),
             "config: WORLD_SIZE=4 and LOCAL_WORLD_SIZE=2" + end);
   EXPECT_EQ(refusal(with(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "1")),
@@ -218,7 +217,7 @@ TEST(Resolve, MoreThanOneHostIsRefused) {
 
 TEST(Resolve, ShortTokenIsRefused) {
   EXPECT_EQ(refusal({{"UNISONO_TOKEN", "secret"}}),
-            "config: the job token has 6 characters\nTry: at least 16, for example from: openssl "
+            "config: the job token has 6 characters\nat least 16, for example from: openssl "
             "rand -hex 16");
 }
 

@@ -45,7 +45,7 @@ UniqueFd open_file(const std::string& path, bool create) {
   UniqueFd file(::open(path.c_str(), create ? flags | O_CREAT : flags, 0600));
   if (!file && create) {
     throw Error(ErrorCode::config, "the rendezvous file " + path + " cannot be opened: " +
-                                       reason() + "\nTry: a path that this user can write");
+                                       reason() + "\na path that this user can write");
   }
   return file;
 }
@@ -57,8 +57,8 @@ void lock(const UniqueFd& file, const std::string& path, const Deadline& deadlin
                   "the rendezvous file " + path + " cannot be locked: " + reason());
     }
     if (deadline.passed()) {
-      throw Error(ErrorCode::connection, "the rendezvous file " + path +
-                                             " stays locked by another process\nTry: another file");
+      throw Error(ErrorCode::connection,
+                  "the rendezvous file " + path + " stays locked by another process\nanother file");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -73,8 +73,8 @@ bool is_current(const UniqueFd& file, const std::string& path) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw Error(ErrorCode::config, "the rendezvous file " + path + " " + why +
-                                     "\nTry: another path, or remove the file");
+  throw Error(ErrorCode::config,
+              "the rendezvous file " + path + " " + why + "\nanother path, or remove the file");
 }
 
 Content read_content(const UniqueFd& file, const std::string& path) {
@@ -166,7 +166,7 @@ bool FileEntry::enter(int rank, int size, const Deadline& deadline) {
     throw Error(ErrorCode::config,
                 "rank " + std::to_string(rank_) + " was given twice: to process " +
                     std::to_string(taken->pid) + " and to process " + std::to_string(::getpid()) +
-                    " (rendezvous file " + path_ + ")\nTry: another rank for one of them");
+                    " (rendezvous file " + path_ + ")\nanother rank for one of them");
   }
   const pid_t self = ::getpid();
   content.entries.push_back({rank_, self, start_of(self).value_or(0)});

@@ -44,13 +44,13 @@ void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
   if (invitation.token.empty() || bytes.size() != kNonceBytes + sizeof(Proof)) {
     throw Error(ErrorCode::config, "rank 0 asked for a job token that rank " +
                                        std::to_string(invitation.rank) +
-                                       " does not have\nTry: the same UNISONO_TOKEN on all ranks");
+                                       " does not have\nthe same UNISONO_TOKEN on all ranks");
   }
   const auto nonce = bytes.first<kNonceBytes>();
   const Proof theirs = prove(invitation.token, invitation.job, Side::listener, hello, nonce);
   if (!equal(theirs, bytes.subspan(kNonceBytes))) {
     throw Error(ErrorCode::config, "the job token of rank " + std::to_string(invitation.rank) +
-                                       " is not that of rank 0\nTry: the same UNISONO_TOKEN on all "
+                                       " is not that of rank 0\nthe same UNISONO_TOKEN on all "
                                        "ranks");
   }
   const Proof ours = prove(invitation.token, invitation.job, Side::joiner, hello, nonce);
@@ -75,7 +75,7 @@ std::vector<Process> processes_from(const Frame& welcome, int size) {
   }
   throw Error(ErrorCode::connection,
               message +
-                  "\nTry: start all ranks together, on this host, with the same UNISONO_JOB; or "
+                  "\nstart all ranks together, on this host, with the same UNISONO_JOB; or "
                   "raise UNISONO_CONNECT_TIMEOUT_MS");
 }
 

@@ -74,7 +74,7 @@ void Lobby::check_members() {
       fail(ErrorCode::connection, "rank " + number(static_cast<int>(rank)) + " (process " +
                                       number(member.process.seen) +
                                       ") joined and left before all " + number(invitation_.size) +
-                                      " ranks were there\nTry: look at the output of that rank");
+                                      " ranks were there\nlook at the output of that rank");
     }
   }
 }
@@ -147,7 +147,7 @@ bool Lobby::hear_hello(Visitor& visitor) {
         token ? "has no job token, but rank 0 has one" : "has a job token, but rank 0 has none";
     if (!token) {
       fail(ErrorCode::config, "rank " + number(visitor.hello.rank) + " " + why +
-                                  "\nTry: the same UNISONO_TOKEN on all ranks");
+                                  "\nthe same UNISONO_TOKEN on all ranks");
     }
     turn_away(visitor, why);
     return false;
@@ -189,7 +189,7 @@ bool Lobby::let_in(Visitor& visitor) {
     fail(ErrorCode::config,
          who + " says that the job has " + number(hello.size) + " ranks, rank 0 (process " +
              number(::getpid()) + ") says " + number(invitation_.size) +
-             "\nTry: the same size on all ranks; another UNISONO_JOB for another job");
+             "\nthe same size on all ranks; another UNISONO_JOB for another job");
   }
   if (hello.rank < 0 || hello.rank >= invitation_.size) {
     fail(ErrorCode::config, who + " is outside of 0.." + number(invitation_.size - 1));
@@ -199,7 +199,7 @@ bool Lobby::let_in(Visitor& visitor) {
     fail(ErrorCode::config,
          "rank " + number(hello.rank) + " was given twice: to process " +
              number(member.process.seen) + " and to process " + number(visitor.pid) +
-             "\nTry: another rank for one of them; another UNISONO_JOB for another job");
+             "\nanother rank for one of them; another UNISONO_JOB for another job");
   }
   member = {std::move(visitor.socket), {visitor.pid, hello.pid}};
   deadline_ = Deadline::earlier(deadline_, Deadline::of_timeout(std::max(hello.patience_ms, 0)));
@@ -212,7 +212,7 @@ void Lobby::turn_away(Visitor& visitor, const std::string& why) {
   refusal_ = "process " + number(visitor.pid) + ", as " + who + ", was turned away: it " + why;
   const auto bytes =
       error_bytes(ErrorCode::config, who + " was turned away by rank 0: it " + why +
-                                         "\nTry: the same UNISONO_TOKEN and version on all ranks");
+                                         "\nthe same UNISONO_TOKEN and version on all ranks");
   send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
 }
 
@@ -283,11 +283,10 @@ void Lobby::fail_missing() {
   if (!refusal_.empty()) {
     message += " (" + refusal_ + ")";
   }
-  fail(
-      ErrorCode::connection,
-      message +
-          "\nTry: see whether these ranks run on this host and have the same UNISONO_JOB; or raise "
-          "UNISONO_CONNECT_TIMEOUT_MS");
+  fail(ErrorCode::connection,
+       message +
+           "\nsee whether these ranks run on this host and have the same UNISONO_JOB; or raise "
+           "UNISONO_CONNECT_TIMEOUT_MS");
 }
 
 }  // namespace unisono::comm

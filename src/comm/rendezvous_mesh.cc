@@ -63,14 +63,14 @@ void Mesh::watch(const UniqueFd& set, int fd, std::uint32_t events, int peer) {
   if (!set || ::epoll_ctl(set.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     throw Error(ErrorCode::resource,
                 std::string("cannot watch the other ranks: ") + std::strerror(errno) +  // NOLINT
-                    "\nTry: raise the limit of open files (ulimit -n)");
+                    "\nraise the limit of open files (ulimit -n)");
   }
 }
 
 void Mesh::require_owner() const {
   if (::getpid() != owner_) {
     throw Error(ErrorCode::usage,
-                "a child of fork() cannot use the communicator of its parent\nTry: connect anew in "
+                "a child of fork() cannot use the communicator of its parent\nconnect anew in "
                 "the child");
   }
 }

@@ -44,7 +44,7 @@ Meeting meet_as_root(const Invitation& invitation) {
       throw Error(ErrorCode::connection,
                   "rank 0 could not take the address of its job in " + waited(invitation) +
                       (attempt.obstacle.empty() ? "" : " (" + attempt.obstacle + ")") +
-                      "\nTry: another UNISONO_JOB");
+                      "\nanother UNISONO_JOB");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -127,7 +127,7 @@ Frame Star::receive_from(int from, FrameType expected) {
   if (frame->type != expected) {
     fail(ErrorCode::mismatch,
          "rank " + number(from) + " is at another point of the set-up than rank " + number(rank_) +
-             "\nTry: see that all ranks make the same calls in the same order",
+             "\nsee that all ranks make the same calls in the same order",
          from);
   }
   return std::move(*frame);
@@ -145,7 +145,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
     fail(ErrorCode::timeout,
          "rank" + absent_after(peer) + " did not take part in the set-up within " +
              number(timeout_ms_) +
-             " ms\nTry: see what that rank does; or raise "
+             " ms\nsee what that rank does; or raise "
              "UNISONO_CONNECT_TIMEOUT_MS",
          peer);
   }
@@ -164,7 +164,7 @@ void Star::wait_as_other(short events) {
   if (!wait_for(link(0), events, deadline_.later_by_ms(kGraceMs))) {
     fail(ErrorCode::timeout,
          "rank 0 did not end the set-up within " + number(timeout_ms_) +
-             " ms\nTry: see what the other ranks do; or raise "
+             " ms\nsee what the other ranks do; or raise "
              "UNISONO_CONNECT_TIMEOUT_MS",
          0);
   }
@@ -194,7 +194,7 @@ void Star::fail_closed(int peer) {
   }
   fail(ErrorCode::peer_lost,
        "rank " + number(peer) +
-           " closed its connection during the set-up\nTry: look at the output "
+           " closed its connection during the set-up\nlook at the output "
            "of that rank",
        peer);
 }

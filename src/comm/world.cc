@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace unisono::comm {
@@ -38,11 +40,17 @@ struct Offer {
 
 std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   const ConnectOptions complete = resolve(options);
-  return std::make_shared<World>(complete, LocalWorld::join(complete));
+  auto profile = std::make_unique<Profile>(Profile::find(complete.profile));  // before anyone waits
+  return std::make_shared<World>(complete, std::move(profile), LocalWorld::join(complete));
 }
 
-World::World(const ConnectOptions& options, std::unique_ptr<LocalWorld> local)
-    : options_(options), local_(std::move(local)), size_(local_->size()), pid_(getpid()) {
+World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
+             std::unique_ptr<LocalWorld> local)
+    : options_(options),
+      profile_(std::move(profile)),
+      local_(std::move(local)),
+      size_(local_->size()),
+      pid_(getpid()) {
   host_.rank = local_->rank();
   exchange_memory();
   const shm::WorldLayout layout(size_);
@@ -56,7 +64,13 @@ World::World(const ConnectOptions& options, std::unique_ptr<LocalWorld> local)
       [this](std::uint32_t number, std::size_t bytes, int fd) {
         return announce(number, bytes, fd);
       },
-      [this] { drain_announcements(); });
+      [this] {
+        try {
+          drain_announcements();
+        } catch (const std::exception& error) {
+          raise(error);  // the readers of lanes cannot throw
+        }
+      });
   host_.world = world;
   host_.bells = bells_.get();
   host_.pool = pool_.get();
@@ -209,6 +223,24 @@ void World::raise(ErrorCode code, int culprit, const std::string& text) noexcept
   bells_->ring_all();
 }
 
+void World::raise(const std::exception& error) noexcept {
+  try {
+    const std::string who = "rank " + std::to_string(rank()) + ": ";
+    if (const auto* ours = dynamic_cast<const Error*>(&error)) {
+      const std::string code = std::string(to_string(ours->code())) + ": ";
+      const std::string_view text = ours->what();
+      raise(ours->code(), rank(), who + std::string(text.substr(code.size())));
+    } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+      raise(ErrorCode::resource, rank(),
+            who + "out of memory\ncheck the limits on memory (ulimit -v, cgroup)");
+    } else {
+      raise(ErrorCode::internal, rank(), who + error.what());
+    }
+  } catch (const std::bad_alloc&) {
+    raise(ErrorCode::resource, rank(), {});  // not even for the text
+  }
+}
+
 void World::throw_abort(ErrorContext context) const {
   // The writer may be between claiming the record and completing it; if it died there, say so.
   for (int tries = 0; record_->state.load(std::memory_order_acquire) != 2; ++tries) {
@@ -237,7 +269,7 @@ void World::look_for_deaths() noexcept {
                 "\nlook at its last output; the other ranks cannot go on without it");
     }
   } catch (const std::exception& error) {
-    raise(ErrorCode::internal, -1, error.what());
+    raise(error);
   }
 }
 

@@ -2,6 +2,7 @@
 // and the one abort word.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "comm/local_world.h"
+#include "comm/profile.h"
+#include "comm/programs.h"
 #include "transport/shm/bells.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/regions.h"
@@ -23,7 +26,8 @@ namespace unisono::comm {
 class World {
  public:
   static std::shared_ptr<World> connect(const ConnectOptions& options);
-  World(const ConnectOptions& options, std::unique_ptr<LocalWorld> local);
+  World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
+        std::unique_ptr<LocalWorld> local);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();
@@ -37,6 +41,8 @@ class World {
   std::byte* first_group() const noexcept;
   // More ranks than CPUs that they may use: waiting must give way at once.
   bool crowded() const noexcept { return crowded_; }
+  Programs& programs() noexcept { return programs_; }
+  const Profile& profile() const noexcept { return *profile_; }
   // The segment of a new group: one member offers it, the others take it. The offer must stay until
   // all have taken it; who is in the same process shares the offered mapping.
   struct SegmentOffer {
@@ -51,6 +57,8 @@ class World {
   bool aborted() const noexcept { return record_->state.load(std::memory_order_acquire) != 0; }
   // The first reason stays; everybody is woken.
   void raise(ErrorCode code, int culprit, const std::string& text) noexcept;
+  // What ended this rank's part in an operation ends it for all: they would wait for it.
+  void raise(const std::exception& error) noexcept;
   // REQUIRES: aborted().
   [[noreturn]] void throw_abort(ErrorContext context) const;
   // Looks for dead peers; raises peer_lost. Cheap, but a system call.
@@ -70,6 +78,7 @@ class World {
   void drain_announcements();
 
   ConnectOptions options_;
+  std::unique_ptr<Profile> profile_;
   std::unique_ptr<LocalWorld> local_;
   int size_;
   int pid_;
@@ -86,6 +95,7 @@ class World {
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<shm::Regions> regions_;
   shm::Lenders lenders_;
+  Programs programs_;
   shm::Host host_;
 };
 

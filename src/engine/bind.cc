@@ -31,22 +31,25 @@ class Turns {
   std::map<int, std::vector<int>> ordinals_;
 };
 
+bool travels(const Pass& pass) {
+  return pass.send ||
+         std::any_of(pass.sources.begin(), pass.sources.end(),
+                     [](const Operand& source) { return source.place == Place::lane; });
+}
+
 // See BoundProgram::small.
 bool is_small(const Program& program, std::span<const std::size_t> bytes) {
   std::map<int, std::size_t> lanes;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const Pass& pass = program.passes[i];
-    const bool travels =
-        pass.send || std::any_of(pass.sources.begin(), pass.sources.end(),
-                                 [](const Operand& source) { return source.place == Place::lane; });
-    if (bytes[i] > (travels ? kSmallMessage : kSmallLane)) {
+    if (bytes[i] > (travels(pass) ? kSmallMessage : kSmallLane)) {
       return false;
     }
     // What comes in counts as well: its sender must find the program small by the same figures.
     for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
       if (operand.place == Place::lane) {
         std::size_t& lane = lanes[2 * operand.lane + (pass.send ? 1 : 0)];
-        lane += bytes[i] + 48 + bytes[i] / 4;
+        lane += 64 + bytes[i] + bytes[i] / 4;
         if (lane > kSmallLane) {
           return false;
         }
@@ -79,12 +82,21 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     previous = program.scratch[chunk];
   }
 
+  // Where only the two ends know a length, nothing is a message too, of one byte that nobody reads:
+  // the other end may expect more.
+  const std::size_t nothing = align_up(bound.scratch_bytes);
   std::vector<std::size_t> bytes;
+  std::vector<bool> is_nothing;
   Turns turns;
   for (const Pass& pass : program.passes) {
     std::size_t sum = 0;
     for (int i = 0; i < pass.chunks; ++i) {
       sum += places[static_cast<std::size_t>(pass.chunk + i)].bytes;
+    }
+    is_nothing.push_back(private_sizes && sum == 0 && travels(pass));
+    if (is_nothing.back()) {
+      sum = 1;
+      bound.scratch_bytes = nothing + 1;
     }
     bytes.push_back(sum);
     for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
@@ -97,7 +109,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
   bound.small = is_small(program, bytes);
 
   const auto bind_operands = [&](const Pass& pass, const std::vector<Operand>& operands,
-                                 std::size_t size) {
+                                 std::size_t size, bool empty) {
     const auto chunk = static_cast<std::size_t>(pass.chunk);
     for (const Operand& operand : operands) {
       BoundOperand result{.place = operand.place, .lane = operand.lane};
@@ -115,6 +127,10 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
           result.turn = size == 0 ? 0 : turns.turn(operand, pass.send);
           break;
       }
+      if (empty && operand.place != Place::lane) {
+        result.place = Place::scratch;
+        result.offset = nothing;
+      }
       bound.operands.push_back(result);
     }
     return static_cast<std::uint32_t>(bound.operands.size());
@@ -125,13 +141,16 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
                      .send = pass.send,
                      .transient = pass.transient,
                      .may_share = pass.may_share,
-                     .step = static_cast<std::uint32_t>(pass.step)};
+                     .step = static_cast<std::uint32_t>(pass.step),
+                     .is_nothing = is_nothing[i]};
     if (private_sizes) {
-      result.salt = bytes[i] * 0x9e3779b97f4a7c15U;  // odd, so different lengths differ
+      const std::size_t length = is_nothing[i] ? 0 : bytes[i];
+      result.salt = (length + 1) * 0x9e3779b97f4a7c15U;  // odd, so different lengths differ
     }
     result.sources = static_cast<std::uint32_t>(bound.operands.size());
-    result.targets = result.sources_end = bind_operands(pass, pass.sources, bytes[i]);
-    result.targets_end = bind_operands(pass, pass.targets, bytes[i]);
+    result.targets = result.sources_end =
+        bind_operands(pass, pass.sources, bytes[i], is_nothing[i]);
+    result.targets_end = bind_operands(pass, pass.targets, bytes[i], is_nothing[i]);
     result.waits = static_cast<std::uint32_t>(bound.waits.size());
     bound.waits.insert(bound.waits.end(), pass.waits.begin(), pass.waits.end());
     result.waits_end = static_cast<std::uint32_t>(bound.waits.size());

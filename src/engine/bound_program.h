@@ -29,6 +29,7 @@ struct BoundPass {
   // Part of the signature of its messages, where only their two ends know their length
   // (all_to_all_v).
   std::uint64_t salt = 0;
+  bool is_nothing = false;  // its message is one byte that nobody reads (bind.cc)
   // Ranges in the arrays of BoundProgram.
   std::uint32_t sources = 0, sources_end = 0;
   std::uint32_t targets = 0, targets_end = 0;
@@ -53,7 +54,7 @@ struct BoundProgram {
 // The longest message of a small program, and how many bytes with their headers one lane may get.
 // Every transport carries this much without waiting for the reader.
 inline constexpr std::size_t kSmallMessage = 256;
-inline constexpr std::size_t kSmallLane = 1024;
+inline constexpr std::size_t kSmallLane = 768;
 
 // Outputs of at least this much bypass the cache.
 inline constexpr std::size_t kStreamingBytes = std::size_t{16} << 20;

@@ -9,30 +9,35 @@ namespace unisono::engine {
 namespace {
 
 // Shorter pieces of registered memory are copied: waiting for the reader to be done costs more than
-// the copy.
-constexpr std::size_t kShareBytes = 4096;
+// the copy, and most where the reader has to get the core first.
+constexpr std::size_t kShareBytes = 1024;
+constexpr std::size_t kShareBytesCrowded = 8192;
+// How often a patient poll looks for a short message: the usual wait is one line transfer.
+constexpr int kLooks = 16;
+
 }  // namespace
 
-Executor::Executor(transport::Transport& transport)
+Executor::Executor(transport::Transport& transport, bool patient)
     : transport_(transport),
       ranks_(transport.ranks()),
       inline_bytes_(transport.limits().inline_bytes),
       slot_bytes_(transport.limits().slot_bytes),
+      share_bytes_(patient ? kShareBytes : kShareBytesCrowded),
+      looks_(patient ? kLooks : 1),
       in_(2 * static_cast<std::size_t>(ranks_)),
       out_turn_(static_cast<std::size_t>(ranks_) + 1) {}
 
-void Executor::start(const Operation& operation) {
-  if (operation.reducer.user != nullptr) {
+void Executor::start_general() {
+  if (operation_.reducer.user != nullptr) {
     bounce_.resize(slot_bytes_);
   }
-  operation_ = operation;
-  next_ = 0;
-  if (operation.program->small) {
+  if (operation_.program->small) {
     return;
   }
-  output_shared_ = operation.output_bytes >= kShareBytes &&
-                   transport_.can_share(operation.output, operation.output_bytes);
-  const auto& passes = operation.program->passes;
+  output_shared_ = operation_.output_bytes >= share_bytes_ &&
+                   transport_.can_share(operation_.buffers[static_cast<std::size_t>(Place::output)],
+                                        operation_.output_bytes);
+  const auto& passes = operation_.program->passes;
   states_.assign(passes.size(), {});  // allocates only when a larger program comes
   active_.clear();
   for (std::uint32_t i = 0; i < passes.size(); ++i) {
@@ -49,10 +54,7 @@ void Executor::start(const Operation& operation) {
   std::fill(out_turn_.begin(), out_turn_.end(), 0);
 }
 
-Progress Executor::poll() noexcept {
-  if (operation_.program->small) {
-    return poll_small();
-  }
+Progress Executor::poll_general() noexcept {
   bool advanced = false;
   std::size_t kept = 0;
   for (std::size_t k = 0; k < active_.size(); ++k) {
@@ -92,17 +94,6 @@ bool Executor::settle(const BoundPass& pass, State& state) noexcept {
   return true;
 }
 
-std::byte* Executor::own(const BoundOperand& operand) const noexcept {
-  switch (operand.place) {
-    case Place::input:
-      return const_cast<std::byte*>(operation_.input) + operand.offset;
-    case Place::output:
-      return operation_.output + operand.offset;
-    default:
-      return operation_.scratch + operand.offset;
-  }
-}
-
 std::size_t Executor::allowed(const BoundPass& pass) const noexcept {
   std::size_t limit = pass.bytes;
   for (std::uint32_t i = pass.waits; i < pass.waits_end; ++i) {
@@ -134,7 +125,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
     if (!transport_.send(lane.lane, data, bytes, signature_of(pass))) {
       return Progress::idle;
     }
-  } else if (pass.may_share && bytes >= kShareBytes && transport_.can_share(data, bytes)) {
+  } else if (pass.may_share && bytes >= share_bytes_ && transport_.can_share(data, bytes)) {
     if (!transport_.share(lane.lane, data, bytes, signature_of(pass))) {
       return Progress::idle;
     }
@@ -181,7 +172,7 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
           message.bytes == 0) {
         fault_ = {.from = rank_of(source.lane),
                   .signature = message.signature,
-                  .expected = pass.bytes,
+                  .expected = pass.is_nothing ? 0 : pass.bytes,
                   .step = pass.step};
         return false;
       }
@@ -321,7 +312,7 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
 
 // Whether the sends of this output will be references and not copies.
 bool Executor::shows(const BoundOperand& target, std::size_t bytes) const noexcept {
-  return output_shared_ && target.place == Place::output && bytes >= kShareBytes;
+  return output_shared_ && target.place == Place::output && bytes >= share_bytes_;
 }
 
 Executor::Wait Executor::waiting() const noexcept {

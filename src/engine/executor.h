@@ -26,10 +26,8 @@ struct Reducer {
 
 struct Operation {
   const BoundProgram* program = nullptr;
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
+  std::byte* buffers[3] = {};  // by Place: the input, which is only read, the output, the scratch
   std::size_t output_bytes = 0;
-  std::byte* scratch = nullptr;
   Reducer reducer;
   std::uint64_t signature = 0;
 };
@@ -44,11 +42,19 @@ struct Fault {
 
 class Executor {
  public:
-  explicit Executor(transport::Transport& transport);
+  // `patient`: waits for a peer are short, so one poll may look for a short message for some 0.2
+  // us. Not where the peer may need this very core.
+  explicit Executor(transport::Transport& transport, bool patient = true);
 
   // REQUIRES: the previous operation has finished or failed.
-  void start(const Operation& operation);
-  Progress poll() noexcept;
+  void start(const Operation& operation) {
+    operation_ = operation;
+    next_ = 0;
+    if (!operation.program->small || operation.reducer.user != nullptr) {
+      start_general();
+    }
+  }
+  Progress poll() noexcept { return operation_.program->small ? poll_small() : poll_general(); }
   const Fault& fault() const noexcept { return fault_; }
 
   // For messages: whom the operation waits for, at which step. -1: nobody in particular.
@@ -73,11 +79,14 @@ class Executor {
 
   // Programs of short messages: the passes one after the other (executor_small.cc).
   Progress poll_small() noexcept;
-  bool step_small(const BoundPass& pass) noexcept;
+  bool receive_small(const BoundPass& pass) noexcept;
+  bool await_small(const BoundPass& pass, int lane, transport::Incoming& message) noexcept;
   Wait waiting_small() const noexcept;
   std::uint64_t signature_of(const BoundPass& pass) const noexcept {
     return operation_.signature ^ pass.salt;
   }
+  void start_general();
+  Progress poll_general() noexcept;
   std::size_t allowed(const BoundPass& pass) const noexcept;
   Progress advance_send(const BoundPass& pass, State& state) noexcept;
   Progress advance_compute(const BoundPass& pass, State& state) noexcept;
@@ -89,13 +98,17 @@ class Executor {
   void commit_forwards(int taken, std::size_t bytes) noexcept;
   bool shows(const BoundOperand& target, std::size_t bytes) const noexcept;
   bool settle(const BoundPass& pass, State& state) noexcept;
-  std::byte* own(const BoundOperand& operand) const noexcept;
+  std::byte* own(const BoundOperand& operand) const noexcept {
+    return operation_.buffers[static_cast<std::size_t>(operand.place)] + operand.offset;
+  }
   int rank_of(int lane) const noexcept { return lane < ranks_ ? lane : lane - ranks_; }
 
   transport::Transport& transport_;
   int ranks_;
   std::size_t inline_bytes_;
   std::size_t slot_bytes_;
+  std::size_t share_bytes_;  // the least piece of registered memory that is read where it is
+  int looks_;                // of one poll for a short message
   Operation operation_;
   bool output_shared_ = false;
   std::uint32_t next_ = 0;  // of a small program: the pass that is next

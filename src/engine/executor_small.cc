@@ -5,56 +5,70 @@
 namespace unisono::engine {
 namespace {
 
-// How often one poll looks for a message before it gives up: the common wait is one line transfer
-// between two cores.
-constexpr int kLooks = 64;
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 }  // namespace
 
 Progress Executor::poll_small() noexcept {
-  const auto& passes = operation_.program->passes;
+  const BoundProgram& program = *operation_.program;
+  const BoundPass* const passes = program.passes.data();
+  const auto end = static_cast<std::uint32_t>(program.passes.size());
   const std::uint32_t begin = next_;
   fault_.from = -1;
-  while (next_ < passes.size()) {
+  for (; next_ < end; ++next_) {
     const BoundPass& pass = passes[next_];
-    if (pass.bytes != 0 && !step_small(pass)) {
+    if (pass.bytes == 0) {
+      continue;
+    }
+    const BoundOperand* const operands = program.operands.data();
+    const bool done =
+        pass.send ? transport_.send(operands[pass.targets].lane, own(operands[pass.sources]),
+                                    pass.bytes, signature_of(pass))
+                  : receive_small(pass);
+    if (!done) {
       return fault_.from >= 0 ? Progress::failed
              : next_ != begin ? Progress::advanced
                               : Progress::idle;
     }
-    ++next_;
   }
   return Progress::finished;
 }
 
-bool Executor::step_small(const BoundPass& pass) noexcept {
-  const BoundOperand* operands = operation_.program->operands.data();
-  if (pass.send) {
-    return transport_.send(operands[pass.targets].lane, own(operands[pass.sources]), pass.bytes,
-                           signature_of(pass));
-  }
-  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
-    const BoundOperand& source = operands[i];
-    const void*& address = sources_[i - pass.sources];
-    if (source.place != Place::lane) {
-      address = own(source);
-      continue;
-    }
-    transport::Incoming message;
-    int looks = 0;
-    while (!transport_.peek(source.lane, message)) {
-      if (++looks == kLooks) {
-        return false;
-      }
-    }
-    if (message.signature != signature_of(pass) || message.bytes != pass.bytes) {
-      fault_ = {.from = rank_of(source.lane),
-                .signature = message.signature,
-                .expected = pass.bytes,
-                .step = pass.step};
+bool Executor::await_small(const BoundPass& pass, int lane, transport::Incoming& message) noexcept {
+  // Between two looks it relaxes: a look takes the cache line away from the writer, who may be
+  // about to write it.
+  for (int looks = 0; !transport_.peek(lane, message); relax()) {
+    if (++looks == looks_) {
       return false;
     }
-    address = message.data;
+  }
+  if (message.signature == signature_of(pass) && message.bytes == pass.bytes) {
+    return true;
+  }
+  fault_ = {.from = rank_of(lane),
+            .signature = message.signature,
+            .expected = pass.is_nothing ? 0 : pass.bytes,
+            .step = pass.step};
+  return false;
+}
+
+bool Executor::receive_small(const BoundPass& pass) noexcept {
+  const BoundOperand* const operands = operation_.program->operands.data();
+  int sources = 0;
+  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
+    transport::Incoming message;
+    if (operands[i].place != Place::lane) {
+      message.data = own(operands[i]);
+    } else if (!await_small(pass, operands[i].lane, message)) {
+      return false;
+    }
+    sources_[sources++] = message.data;
   }
   int targets = 0;
   for (std::uint32_t i = pass.targets; i < pass.targets_end; ++i) {

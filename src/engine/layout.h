@@ -18,9 +18,11 @@ struct ChunkPlace {
 };
 
 // Sizes in elements. `counts` and `displs` are per rank; empty displs: packed in rank order.
-//   scatter_v, gather_v, all_gather_v, reduce_scatter_v   counts, displs: the parts of the whole
-//   vector all_to_all_v   counts, displs: what this rank sends to each; recv_*: what it gets from
-//   each
+//
+//   scatter_v, gather_v,             counts, displs: the parts of the whole vector
+//   all_gather_v, reduce_scatter_v
+//   all_to_all_v                     counts, displs: what this rank sends to each;
+//                                    recv_*: what it gets from each
 struct Sizes {
   std::size_t element = 1;  // bytes
   std::size_t count = 0;    // as in Call

@@ -27,7 +27,7 @@ struct F8e4m3 : Widened<std::uint8_t> {
   static HWY_INLINE Acc decode(Raw raw) {
     return decode_narrow<3, 7, false>(hn::PromoteTo(BitsTag(), raw));
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     return shrink(encode_narrow<3, 7, 0x43f00000U, 0x7fU>(acc));  // 480, were it a number
   }
@@ -38,7 +38,7 @@ struct F8e5m2 : Widened<std::uint8_t> {
   static HWY_INLINE Acc decode(Raw raw) {
     return decode_narrow<2, 15, true>(hn::PromoteTo(BitsTag(), raw));
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     return shrink(encode_narrow<2, 15, 0x47800000U, 0x7eU>(acc));  // 65536
   }
@@ -80,6 +80,17 @@ HWY_INLINE FloatVec round_mantissa(FloatVec value) {
   return hn::BitCast(df, hn::OrAnd(hn::BitCast(d, rounded), bits, hn::Set(d, 0x80000000U)));
 }
 
+// Rounds the lower kDrop bits of the mantissa away; a carry into the exponent is as it should be.
+// What came of two operands by a sum may take this way: where the f16 itself is rounded, the lesser
+// operand is below 2^-7 of the greater, too little to bring the sum near the middle between two f8.
+template <int kDrop>
+HWY_INLINE HalfVec round_half(HalfVec half) {
+  const HalfTag d;
+  const auto odd = hn::And(hn::ShiftRight<kDrop>(half), hn::Set(d, std::uint16_t{1}));
+  const auto below = hn::Set(d, static_cast<std::uint16_t>((1U << (kDrop - 1)) - 1U));
+  return hn::Add(half, hn::Add(odd, below));
+}
+
 struct F8e5m2 {
   using Lane = std::uint8_t;
   using D = ByteTag;
@@ -103,16 +114,27 @@ struct F8e5m2 {
   static HWY_INLINE Acc combine(Acc a, Acc b) {
     return {Op::apply(FloatTag(), a.even, b.even), Op::apply(FloatTag(), a.odd, b.odd)};
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     const D d;
-    const auto even = narrow_half(round_mantissa<2, Op>(acc.even));
-    const auto odd = narrow_half(round_mantissa<2, Op>(acc.odd));
-    const auto code = hn::BitCast(d, hn::Or(hn::ShiftRight<8>(even), odd));
+    const auto even = narrow<Op, kPair>(acc.even);
+    const auto odd = narrow<Op, kPair>(acc.odd);
+    const auto code = hn::BitCast(
+        d, hn::OrAnd(hn::ShiftRight<8>(even), odd, hn::Set(HalfTag(), std::uint16_t{0xff00})));
     // NaN has one code for each sign; what comes of operands may have kept their payload.
     const auto all = hn::Set(d, std::uint8_t{0x7f});
     return hn::IfThenElse(hn::Eq(hn::And(code, all), all),
                           hn::And(code, hn::Set(d, std::uint8_t{0xfe})), code);
+  }
+
+ private:
+  // The lower byte of each half may hold anything.
+  template <class Op, bool kPair>
+  static HWY_INLINE HalfVec narrow(FloatVec value) {
+    if constexpr (kPair && Op::kLinear && !Op::kExact) {
+      return round_half<8>(narrow_half(value));
+    }
+    return narrow_half(round_mantissa<2, Op>(value));
   }
 };
 
@@ -149,13 +171,14 @@ struct F8e4m3 {
     return {Op::apply(FloatTag(), a.even, b.even), Op::apply(FloatTag(), a.odd, b.odd),
             hn::Or(a.is_nan, b.is_nan)};
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     const HalfTag d;
-    const auto even = narrow_half(round_mantissa<3, Op>(scale<Op>(acc.even, 0x1p-8F)));
-    const auto odd = narrow_half(round_mantissa<3, Op>(scale<Op>(acc.odd, 0x1p-8F)));
+    const auto even = narrow<Op, kPair>(acc.even);
+    const auto odd = narrow<Op, kPair>(acc.odd);
+    const auto upper = hn::Add(magnitude(odd), magnitude(odd));
     const auto codes =
-        hn::Or(hn::ShiftRight<7>(magnitude(even)), hn::Add(magnitude(odd), magnitude(odd)));
+        hn::OrAnd(hn::ShiftRight<7>(magnitude(even)), upper, hn::Set(d, std::uint16_t{0xff00}));
     const auto signs = hn::BitCast(
         d, hn::OddEven(hn::BitCast(D(), odd), hn::BitCast(D(), hn::ShiftRight<8>(even))));
     const auto code = hn::BitCast(D(), hn::OrAnd(codes, signs, hn::Set(d, std::uint16_t{0x8080})));
@@ -163,6 +186,14 @@ struct F8e4m3 {
   }
 
  private:
+  // The seven lower bits of each half may hold anything.
+  template <class Op, bool kPair>
+  static HWY_INLINE HalfVec narrow(FloatVec value) {
+    if constexpr (kPair && Op::kLinear && !Op::kExact) {
+      return round_half<7>(narrow_half(value));
+    }
+    return narrow_half(round_mantissa<3, Op>(scale<Op>(value, 0x1p-8F)));
+  }
   template <class Op>
   static HWY_INLINE FloatVec scale(FloatVec value, float by) {
     return Op::kLinear ? value : hn::Mul(value, hn::Set(FloatTag(), by));

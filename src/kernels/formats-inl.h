@@ -2,8 +2,9 @@
 // SIMD target.
 //
 // A format has: Lane, the stored lane; D, the tag of one stored vector (Raw); Acc, what the
-// arithmetic works on; broadcast(number); decode<Op>(Raw); combine<Op>(Acc, Acc); encode<Op>(Acc),
-// which rounds to nearest, ties to even, exactly as to_f16() and its like do.
+// arithmetic works on; broadcast(number); decode<Op>(Raw); combine<Op>(Acc, Acc); encode<Op,
+// kPair>(Acc), which rounds to nearest, ties to even, exactly as to_f16() and its like do. kPair:
+// two operands made the Acc, which may make rounding simpler.
 //
 // The formats of 16 bits and less are in narrow-inl.h and f8-inl.h.
 #if defined(UNISONO_KERNELS_FORMATS_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -42,7 +43,7 @@ struct Native {
   static HWY_INLINE Acc combine(Acc a, Acc b) {
     return Op::apply(D(), a, b);
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     return acc;
   }

@@ -81,7 +81,7 @@ struct Bf16 : Widened<std::uint16_t> {
   static HWY_INLINE Acc decode(Raw raw) {
     return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(BitsTag(), raw)));
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     const BitsTag d;
     auto bits = hn::BitCast(d, acc);
@@ -120,7 +120,7 @@ struct Bf16 {
   static HWY_INLINE Acc combine(Acc a, Acc b) {
     return {Op::apply(FloatTag(), a.even, b.even), Op::apply(FloatTag(), a.odd, b.odd)};
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     const D d;
     const auto even = hn::BitCast(BitsTag(), acc.even);
@@ -145,7 +145,7 @@ struct F16 : Widened<std::uint16_t> {
   static HWY_INLINE Acc decode(Raw raw) {
     return decode_narrow<10, 15, true>(hn::PromoteTo(BitsTag(), raw));
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     return shrink(encode_narrow<10, 15, 0x47800000U, 0x7e00U>(acc));
   }
@@ -156,7 +156,7 @@ struct F16 : Widened<std::uint16_t> {
   static HWY_INLINE Acc decode(Raw raw) {
     return hn::PromoteTo(FloatTag(), hn::BitCast(hn::Rebind<hwy::float16_t, FloatTag>(), raw));
   }
-  template <class Op>
+  template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
     const D d;
     const hn::RebindToSigned<D> di;

@@ -95,7 +95,7 @@ class Sweep {
     Raw raw[kUnroll];
 #pragma GCC unroll 4
     for (std::size_t u = 0; u < kUnroll; ++u) {
-      raw[u] = Format::template encode<Op>(acc[u]);
+      raw[u] = Format::template encode < Op, kSources == 2 > (acc[u]);
     }
     std::size_t t = 0;
     do {
@@ -121,7 +121,7 @@ class Sweep {
       acc = Format::template combine<Op>(acc,
                                          Format::template decode<Op>(load_first(D(), from, lanes)));
     }
-    const Raw raw = Format::template encode<Op>(acc);
+    const Raw raw = Format::template encode < Op, kSources == 2 > (acc);
     std::size_t t = 0;
     do {
       store_first(D(), raw, target_at(arguments, t, i * kSize), lanes);

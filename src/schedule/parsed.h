@@ -1,25 +1,4 @@
-// What a parser returns: a value, or what is wrong and where.
+// The result of the parsers, which all layers share.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <utility>
-
-namespace unisono {
-
-template <typename T>
-struct Parsed {
-  std::optional<T> value;
-  std::string message;   // empty with a value
-  std::string position;  // "byte 17", or a JSON pointer such as "/moves/to/3"
-
-  static Parsed success(T value) {
-    return {.value = std::move(value), .message = {}, .position = {}};
-  }
-  static Parsed failure(std::string message, std::string position) {
-    return {.value = std::nullopt, .message = std::move(message), .position = std::move(position)};
-  }
-  explicit operator bool() const { return value.has_value(); }
-};
-
-}  // namespace unisono
+#include "base/parsed.h"

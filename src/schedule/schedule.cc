@@ -147,14 +147,34 @@ Buffer ScheduleBuilder::resolve_target(const MoveSpec& spec, int chunk) const {
   return needs_output(schedule_, spec.to, chunk) ? Buffer::output : Buffer::scratch;
 }
 
+bool ScheduleBuilder::is_output_whole(int rank, MoveSpec::Place place) const {
+  if (place != MoveSpec::Place::automatic) {
+    return place != MoveSpec::Place::scratch;
+  }
+  switch (plain_form(schedule_.collective)) {
+    case Collective::broadcast:
+    case Collective::all_reduce:
+    case Collective::all_gather:
+      return true;
+    case Collective::reduce:
+    case Collective::gather:
+      return rank == schedule_.root;
+    default:
+      return false;
+  }
+}
+
 void ScheduleBuilder::move(const MoveSpec& spec, std::source_location where) {
   step_ = std::max(step_, 0);
   int chunk = spec.chunk;
   const int end = spec.chunk + spec.chunks;
+  // Without this, long ranges of many ranks would be walked chunk by chunk.
+  const bool one_place =
+      is_output_whole(spec.from, spec.source) && is_output_whole(spec.to, spec.target);
   while (chunk < end) {
     const Buffer source = resolve_source(spec, chunk);
     const Buffer target = resolve_target(spec, chunk);
-    int next = chunk + 1;
+    int next = one_place ? end : chunk + 1;
     while (next < end && resolve_source(spec, next) == source &&
            resolve_target(spec, next) == target) {
       ++next;

@@ -124,6 +124,8 @@ class ScheduleBuilder {
   Buffer resolve_source(const MoveSpec& spec, int chunk) const;
   Buffer resolve_target(const MoveSpec& spec, int chunk) const;
   std::size_t cell(int rank, int chunk) const;
+  // Do all chunks of the rank come to the same place, which is not scratch?
+  bool is_output_whole(int rank, MoveSpec::Place place) const;
 
   Schedule schedule_;
   int step_ = -1;

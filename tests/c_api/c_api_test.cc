@@ -101,6 +101,7 @@ TEST(CApi, DefaultsAreThoseOfCpp) {
   EXPECT_EQ(c.token, nullptr);
   EXPECT_EQ(c.file, nullptr);
   EXPECT_EQ(c.algorithm, nullptr);
+  EXPECT_EQ(c.profile, nullptr);
 
   const unisono_call_t call = UNISONO_CALL_INIT;
   const Call same;

@@ -49,10 +49,13 @@ static void check_arguments(unisono_comm_t comm) {
         on_rank(comm,
                 "usage: all_reduce on rank %d: `in` is null, but 4 bytes are read from it\n"
                 "pass the buffer, or the count 0"));
-  FAILS(unisono_all_reduce(x, x + 1, 4, UNISONO_F32, UNISONO_SUM, comm), UNISONO_USAGE,
-        on_rank(comm,
-                "usage: all_reduce on rank %d: `in` and `out` overlap, and not in the one way that "
-                "is in place\nuse disjoint buffers, or see the in-place rule in communicator.hpp"));
+  FAILS(
+      unisono_all_reduce(x, x + 1, 4, UNISONO_F32, UNISONO_SUM, comm), UNISONO_USAGE,
+      on_rank(
+          comm,
+          "usage: all_reduce on rank %d: `in` and `out` overlap, and not in the one way that "
+          "is in place\nuse disjoint buffers; the headers (communicator.hpp, unisono.h) begin with "
+          "the in-place rule"));
   FAILS(unisono_all_reduce(x, x, 1, UNISONO_F32, UNISONO_BAND, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_reduce on rank %d: band of f32 is not defined\n"
@@ -110,7 +113,7 @@ static void check_calls(unisono_comm_t comm) {
   FAILS(unisono_plan(&call, comm, &plan), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_reduce on rank %d: the user-defined operation has no function\n"
-                "set UserOp::combine"));
+                "set `combine` to the function that combines two vectors"));
   EXPECT(plan == NULL);
 }
 

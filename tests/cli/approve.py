@@ -29,6 +29,7 @@ def clean_environment():
             if not name.startswith(("UNISONO_", "OMPI_", "PMI_", "SLURM_"))
             and name not in ("RANK", "WORLD_SIZE", "NO_COLOR", "COLUMNS", "LOCAL_WORLD_SIZE")}
     kept["COLUMNS"] = "100"
+    kept["XDG_CONFIG_HOME"] = str(HERE / "absent")  # nothing that was tuned on this machine
     return kept
 
 
@@ -45,10 +46,10 @@ def normalised(text):
 def run_case(program, case, scratch):
     environment = clean_environment()
     environment.update(case.get("environment", {}))
-    command = [str(program)] + case["words"]
+    command = [str(program)] + [word.replace("SCRATCH", scratch) for word in case["words"]]
     result = subprocess.run(command, cwd=case.get("folder", HERE / "files"), env=environment,
                             input=case.get("input", ""), capture_output=True, text=True, timeout=60)
-    text = normalised(result.stdout)
+    text = normalised(result.stdout).replace(scratch, "SCRATCH")
     if result.stderr:
         text += "--- stderr\n" + normalised(result.stderr)
     if result.returncode != 0:

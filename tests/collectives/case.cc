@@ -78,7 +78,7 @@ Values algorithms_of(const Family& family, int ranks) {
   Values names;
   for (const Algorithm* algorithm : catalog()) {
     if (find_algorithm(family.collective, algorithm->name) == algorithm &&
-        (algorithm->supports == nullptr || algorithm->supports(ranks))) {
+        can_serve(*algorithm, {.ranks = ranks})) {
       names.emplace_back(algorithm->name);
     }
   }

@@ -54,7 +54,7 @@ std::string draw_algorithm(Draw& draw, const Case& one) {
   std::vector<std::string> names = {""};
   for (const Algorithm* algorithm : catalog()) {
     if (find_algorithm(one.collective, algorithm->name) == algorithm &&
-        (algorithm->supports == nullptr || algorithm->supports(one.ranks))) {
+        can_serve(*algorithm, {.ranks = one.ranks})) {
       names.emplace_back(algorithm->name);
     }
   }

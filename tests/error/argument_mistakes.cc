@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -7,6 +10,12 @@
 
 namespace unisono::testing {
 namespace {
+
+struct Unmap {
+  void* memory;
+  std::size_t bytes;
+  ~Unmap() { munmap(memory, bytes); }
+};
 
 using Counts = std::vector<std::size_t>;
 
@@ -60,6 +69,19 @@ std::vector<Mistake> buffers() {
            [](Communicator& comm) {
              Region region = comm.register_buffer({static_cast<std::byte*>(nullptr), 8192});
            }},
+      {.name = "register_file_mapping",
+       .make =
+           [](Communicator& comm) {
+             constexpr std::size_t kBytes = 8192;
+             const int file = memfd_create("data", 0);
+             void* memory = nullptr;
+             if (ftruncate(file, kBytes) == 0) {
+               memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+             }
+             close(file);
+             const Unmap unmap{memory, kBytes};
+             Region region = comm.register_buffer({static_cast<std::byte*>(memory), kBytes});
+           }},
       {.name = "register_twice",
        .ranks = 1,
        .make =
@@ -86,7 +108,21 @@ std::vector<Mistake> numbers() {
              std::vector<float> data(4);
              comm.run(sum_of(data.data(), data.data(), static_cast<std::size_t>(-1)));
            }},
+      {.name = "counts_without_v",
+       .make =
+           [](Communicator& comm) {
+             const std::vector<float> in(2);
+             std::vector<float> out(4);
+             const Counts counts = {2};
+             comm.run({.collective = Collective::all_gather,
+                       .in = in.data(),
+                       .out = out.data(),
+                       .count = 2,
+                       .dtype = Dtype::f32,
+                       .counts = counts});
+           }},
       {.name = "counts_too_short",
+       .ranks = 4,
        .make =
            [](Communicator& comm) {
              const std::vector<float> in(4);

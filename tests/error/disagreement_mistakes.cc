@@ -68,6 +68,17 @@ std::vector<Mistake> disagreement_mistakes() {
                comm.barrier();
              }
            }},
+      {.name = "disagree_in_group",  // the sum of the counts is the same
+       .make =
+           [](Communicator& comm) {
+             std::vector<float> data(8);
+             const auto parts = std::span(data);
+             const std::size_t cut = comm.rank() == 0 ? 2 : 6;
+             comm.group([&] {
+               static_cast<void>(comm.all_reduce_async(parts.first(cut), sum));
+               static_cast<void>(comm.all_reduce_async(parts.subspan(cut), sum));
+             });
+           }},
       {.name = "disagree_counts_v",
        .make =
            [](Communicator& comm) {
@@ -85,6 +96,37 @@ std::vector<Mistake> disagreement_mistakes() {
              std::vector<float> out(receive[0] + receive[1]);
              comm.all_to_all_v(std::span<const float>(in).first(send[0] + send[1]), send,
                                std::span(out), receive);
+           }},
+      {.name = "disagree_expects_nothing",
+       .make =
+           [](Communicator& comm) {
+             const Counts send = comm.rank() == 0 ? Counts{1, 5} : Counts{1, 1};
+             const Counts receive = comm.rank() == 0 ? Counts{1, 1} : Counts{0, 1};
+             const std::vector<float> in(6);
+             std::vector<float> out(receive[0] + receive[1]);
+             comm.all_to_all_v(std::span<const float>(in).first(send[0] + send[1]), send,
+                               std::span(out), receive);
+           }},
+      {.name = "disagree_sent_nothing",
+       .make =
+           [](Communicator& comm) {
+             const Counts send = comm.rank() == 0 ? Counts{1, 0} : Counts{1, 1};
+             const Counts receive = comm.rank() == 0 ? Counts{1, 1} : Counts{2, 1};
+             const std::vector<float> in(2);
+             std::vector<float> out(receive[0] + receive[1]);
+             comm.all_to_all_v(std::span<const float>(in).first(send[0] + send[1]), send,
+                               std::span(out), receive);
+             comm.barrier();
+           }},
+      {.name = "disagree_in_split_group",
+       .ranks = 4,
+       .make =
+           [](Communicator& comm) {
+             Communicator half = comm.split(comm.rank() / 2, comm.rank());
+             if (comm.rank() >= 2) {
+               sum_all<float>(half, comm.rank() == 2 ? 8 : 9);
+             }
+             comm.barrier();
            }},
       {.name = "recv_of_another_size",
        .make =

@@ -24,7 +24,7 @@ std::map<std::string, std::string> wanted_files() {
   for (const Algorithm* algorithm : catalog()) {
     for (const int ranks : {4, 5}) {
       const Shape shape{.ranks = ranks, .root = is_rooted(algorithm->collective) ? 1 : 0};
-      if (algorithm->supports != nullptr && !algorithm->supports(ranks)) {
+      if (!can_serve(*algorithm, shape)) {
         continue;
       }
       const std::string name = std::string(to_string(algorithm->collective)) + "_" +

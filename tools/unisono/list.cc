@@ -16,6 +16,10 @@
 namespace unisono::cli {
 namespace {
 
+std::vector<std::string_view> parameter_names(const Algorithm& algorithm) {
+  return names_of(complete(algorithm, {.ranks = 2}).parameters);
+}
+
 std::string limits_of(const Algorithm& algorithm) {
   std::string limits(algorithm.limits);
   if (limits.empty()) {
@@ -23,6 +27,9 @@ std::string limits_of(const Algorithm& algorithm) {
   }
   if (algorithm.allows_v) {
     limits += ", v";
+  }
+  for (const std::string_view name : parameter_names(algorithm)) {
+    limits += fmt::format(", {}=", name);
   }
   return limits;
 }
@@ -59,8 +66,10 @@ void print_table(const std::vector<const Algorithm*>& algorithms, const Console&
                console.paint(Paint::dim, algorithm->source));
   }
   if (!console.quiet()) {
-    fmt::print("\n{} algorithms; n is the number of ranks, v: also serves the v-form\n",
-               algorithms.size());
+    fmt::print(
+        "\n{} algorithms; n is the number of ranks, v: also serves the v-form, "
+        "radix= and so on: parameters\n",
+        algorithms.size());
   }
 }
 
@@ -75,6 +84,7 @@ void print_json(const std::vector<const Algorithm*>& algorithms) {
     row["summary"] = algorithm->summary;
     row["limits"] = algorithm->limits;
     row["allows_v"] = algorithm->allows_v;
+    row["parameters"] = parameter_names(*algorithm);
     row["source"] = algorithm->source;
     result["algorithms"].push_back(row);
   }
@@ -178,7 +188,9 @@ const Command kListCommand = {
                    "Every schedule for four ranks."}}},
     .description =
         "Each row is an algorithm that `show`, `verify` and `bench --algorithm` take by "
-        "its name, collective/algorithm.",
+        "its name, collective/algorithm. A parameter follows the name: "
+        "broadcast/chain:segments=16. Without it the algorithm has a default for it, which may "
+        "depend on n.",
     .options = kOptions,
     .run = run_list};
 

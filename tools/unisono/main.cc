@@ -24,6 +24,15 @@ int fail(const Console& console, const UsageError& error) {
   return kUsage;
 }
 
+// Where this rank was when another one ended the operation; empty if it was in none.
+std::string place_of(const ErrorContext& context) {
+  if (context.op_seq < 0 || context.collective.empty()) {
+    return {};
+  }
+  return fmt::format("rank {} was at step {} of {} #{}", context.rank, context.step + 1,
+                     context.collective, context.op_seq);
+}
+
 // what() is "<code>: <what failed>\n<what to try next>".
 int fail(const Console& console, const Error& error) {
   std::string_view text = error.what();
@@ -32,7 +41,7 @@ int fail(const Console& console, const Error& error) {
     text.remove_prefix(code.size() + 2);
   }
   const std::size_t end = text.find('\n');
-  print_error(console, code, text.substr(0, end), {},
+  print_error(console, code, text.substr(0, end), place_of(error.context()),
               end == std::string_view::npos ? std::string_view{} : text.substr(end + 1));
   return exit_code(error.code());
 }

@@ -1,73 +1,22 @@
 // `unisono run`: the launcher for ranks on one host.
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "run/job.h"
 #include "run/launcher.h"
 #include "run/spawn.h"
 
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostRanks = 4096;
-
-std::string random_hex(std::size_t bytes) {
-  std::vector<unsigned char> raw(bytes);
-  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(bytes)) {
-    throw Error(ErrorCode::resource, "the system gives no random numbers");
-  }
-  std::string text;
-  for (const unsigned char byte : raw) {
-    text += fmt::format("{:02x}", byte);
-  }
-  return text;
-}
-
-std::string host_name() {
-  std::array<char, 256> name = {};
-  ::gethostname(name.data(), name.size() - 1);
-  const std::string full(name.data());
-  return full.substr(0, full.find('.'));
-}
-
-// A port that no one listens on now; programs that are used to torchrun meet there.
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  const bool found = fd >= 0 &&
-                     ::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  if (fd >= 0) {
-    ::close(fd);
-  }
-  return found ? ::ntohs(address.sin_port) : 29500;
-}
-
-std::vector<std::string> job_environment(const Arguments& arguments, int ranks) {
-  // What would win over the launcher's own variables is taken away.
-  std::vector<std::string> result = {"UNISONO_RANK",
-                                     "UNISONO_SIZE",
-                                     "UNISONO_FILE",
-                                     fmt::format("WORLD_SIZE={}", ranks),
-                                     fmt::format("LOCAL_WORLD_SIZE={}", ranks),
-                                     "MASTER_ADDR=127.0.0.1",
-                                     fmt::format("MASTER_PORT={}", free_port()),
-                                     fmt::format("UNISONO_JOB=run-{}", random_hex(8)),
-                                     fmt::format("UNISONO_TOKEN={}", random_hex(16))};
+std::vector<std::string> environment_of(const Arguments& arguments, int ranks) {
+  std::vector<std::string> result = job_environment(ranks);
   for (const std::string& entry : arguments.texts("env")) {
     if (entry.find('=') == std::string::npos || entry.starts_with("=")) {
       throw UsageError(fmt::format("--env cannot be '{}'", entry), "NAME=VALUE",
@@ -92,10 +41,10 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console) {
   }
   LaunchOptions options;
   options.ranks = arguments.has("ranks")
-                      ? static_cast<int>(arguments.number("ranks", 1, kMostRanks))
+                      ? static_cast<int>(arguments.number("ranks", 1, kMostJobRanks))
                       : std::max(1, static_cast<int>(allowed_cpus().size()));
   options.program = arguments.program();
-  options.environment = job_environment(arguments, options.ranks);
+  options.environment = environment_of(arguments, options.ranks);
   options.bind = arguments.text("bind") == "core";
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
   options.log_dir = arguments.text("log-dir");
@@ -197,8 +146,8 @@ const Command kRunCommand = {
         "result.\n\n"
         "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
         "to say what they have to say, then get SIGTERM and a second later SIGKILL; the first "
-        "failure is reported. The exit code is that rank's, or 128 plus its signal. Nothing of a "
-        "job outlives the launcher, even if that is killed.",
+        "failure is reported. The exit code is that rank's, or 3 if a signal killed it. Nothing "
+        "of a job outlives the launcher, even if that is killed.",
     .options = kOptions,
     .run = run_run};
 

@@ -23,7 +23,8 @@ Schedule read_schedule(const Arguments& arguments) {
     const Algorithm& algorithm = algorithm_of(target);
     const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
     const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
-    return build_checked(algorithm, {.ranks = ranks, .root = root});
+    return build_checked(
+        algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)});
   }
   for (const std::string_view option : {"ranks", "root"}) {
     if (arguments.has(option)) {

@@ -179,13 +179,14 @@ struct Sweep {
 
 class Verifier {
  public:
-  Verifier(Range range, const Arguments& arguments, const Console& console)
-      : range_(range), arguments_(arguments), console_(console) {}
+  Verifier(Range range, const AlgorithmParameters& parameters, const Arguments& arguments,
+           const Console& console)
+      : range_(range), parameters_(parameters), arguments_(arguments), console_(console) {}
 
   Sweep sweep(const Algorithm& algorithm) {
     Sweep result;
     for (int ranks = range_.first; ranks <= range_.last; ++ranks) {
-      if (algorithm.supports != nullptr && !algorithm.supports(ranks)) {
+      if (!can_serve(algorithm, {.ranks = ranks, .parameters = parameters_})) {
         continue;
       }
       const bool rooted = is_rooted(algorithm.collective);
@@ -197,8 +198,8 @@ class Verifier {
         }
         console_.progress(fmt::format("{}/{} n={} root={}", to_string(algorithm.collective),
                                       algorithm.name, ranks, root));
-        Checked checked =
-            check(build_schedule(algorithm, {.ranks = ranks, .root = root}), &algorithm);
+        const Shape shape{.ranks = ranks, .root = root, .parameters = parameters_};
+        Checked checked = check(build_schedule(algorithm, shape), &algorithm);
         ++result.schedules;
         result.moves += static_cast<std::int64_t>(checked.schedule.moves.size());
         if (!checked.findings.empty()) {
@@ -212,14 +213,16 @@ class Verifier {
 
  private:
   Range range_;
+  AlgorithmParameters parameters_;
   const Arguments& arguments_;
   const Console& console_;
 };
 
-int verify_sweep(std::span<const Algorithm* const> algorithms, const Arguments& arguments,
+int verify_sweep(std::span<const Algorithm* const> algorithms,
+                 const AlgorithmParameters& parameters, const Arguments& arguments,
                  const Console& console) {
   const Range range = read_ranks(arguments);
-  Verifier verifier(range, arguments, console);
+  Verifier verifier(range, parameters, arguments, console);
   nlohmann::ordered_json rows = nlohmann::json::array();
   std::int64_t schedules = 0;
   std::size_t wrong = 0;
@@ -227,8 +230,8 @@ int verify_sweep(std::span<const Algorithm* const> algorithms, const Arguments& 
     const Sweep sweep = verifier.sweep(*algorithm);
     schedules += sweep.schedules;
     wrong += sweep.wrong.size();
-    const std::string name =
-        fmt::format("{}/{}", to_string(algorithm->collective), algorithm->name);
+    const std::string name = fmt::format("{}/{}{}", to_string(algorithm->collective),
+                                         algorithm->name, to_text(parameters));
     if (console.json()) {
       rows.push_back({{"name", name},
                       {"schedules", sweep.schedules},
@@ -271,7 +274,7 @@ int run_verify(const Arguments& arguments, const Console& console) {
     if (!arguments.operands().empty()) {
       throw UsageError("--all goes without a schedule", {}, "unisono help verify");
     }
-    return verify_sweep(catalog(), arguments, console);
+    return verify_sweep(catalog(), {}, arguments, console);
   }
   if (arguments.operands().empty()) {
     throw UsageError("which schedule?", "unisono verify all_reduce/ring, or unisono verify --all",
@@ -288,16 +291,17 @@ int run_verify(const Arguments& arguments, const Console& console) {
     return verify_one(check(load_schedule(target), nullptr), console);
   }
   const Algorithm& algorithm = algorithm_of(target);
+  const AlgorithmParameters parameters = parameters_of(algorithm, target);
   const Range range = arguments.has("ranks") ? read_ranks(arguments) : Range{};
   if (arguments.has("ranks") && range.first == range.last &&
       (!is_rooted(algorithm.collective) || arguments.has("root"))) {
     const int root =
         arguments.has("root") ? static_cast<int>(arguments.number("root", 0, range.first - 1)) : 0;
-    return verify_one(
-        check(build_checked(algorithm, {.ranks = range.first, .root = root}), &algorithm), console);
+    const Shape shape{.ranks = range.first, .root = root, .parameters = parameters};
+    return verify_one(check(build_checked(algorithm, shape), &algorithm), console);
   }
   const Algorithm* const chosen = &algorithm;
-  return verify_sweep(std::span(&chosen, 1), arguments, console);
+  return verify_sweep(std::span(&chosen, 1), parameters, arguments, console);
 }
 
 constexpr Option kOptions[] = {

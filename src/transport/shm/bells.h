@@ -19,7 +19,11 @@ class Bells {
   Bells(std::byte* world, int ranks);
 
   // Called after every send and release, for each rank that may wait for it.
-  bool anybody_sleeps() const noexcept { return sleepers_->load(std::memory_order_relaxed) != 0; }
+  bool anybody_sleeps() const noexcept {
+    // The light side of the membarrier: the compiler, too, must keep this load behind the send.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return sleepers_->load(std::memory_order_relaxed) != 0;
+  }
   void ring(int rank) noexcept;
   void ring_all() noexcept;
 

@@ -44,7 +44,6 @@ class LaneWriter {
       std::memcpy(cell.next_payload(), from + done, part);
       cell.header.store(make_header(next_, 0, Kind::bytes, 0), std::memory_order_release);
     }
-    claim(cells);
   }
 
   // REQUIRES: has_room(1).
@@ -56,11 +55,12 @@ class LaneWriter {
     ++next_;
   }
 
-  // Slots come back to the pool in the order in which they were sent.
+  // Slots come back to the pool in the order in which they were sent. REQUIRES: slots_lent() <
+  // kSlotsPerLane.
   void lend(std::uint32_t slot) noexcept {
     const std::uint32_t end = lent_end_.load(std::memory_order_relaxed);
-    lent_[end % kCells].slot.store(slot, std::memory_order_relaxed);
-    lent_[end % kCells].position.store(next_, std::memory_order_relaxed);
+    lent_[end % kSlotsPerLane].slot.store(slot, std::memory_order_relaxed);
+    lent_[end % kSlotsPerLane].position.store(next_, std::memory_order_relaxed);
     lent_end_.store(end + 1, std::memory_order_release);
   }
   void reclaim(Pool& pool) noexcept {
@@ -103,19 +103,6 @@ class LaneWriter {
   }
 
  private:
-  // The reader has the next cells in its cache since the last lap: take them back in good time.
-  void claim(std::uint32_t cells) noexcept {
-    for (std::uint32_t i = 0; i < cells; ++i) {
-      const Cell* cell = &cells_[(next_ + i) % kCells];
-#if defined(__x86_64__)
-      asm volatile("prefetchw %0"
-                   :
-                   : "m"(*cell));  // the builtin needs -mprfchw to be more than a read
-#else
-      __builtin_prefetch(cell, 1);
-#endif
-    }
-  }
   bool fits(std::uint32_t cells) const noexcept {
     return (next_ - 1 - released_) + cells <= kCells;
   }
@@ -137,8 +124,8 @@ class LaneWriter {
   void give_back(Pool& pool, IsFree is_free) noexcept {
     std::uint32_t begin = lent_begin_.load(std::memory_order_acquire);
     while (begin != lent_end_.load(std::memory_order_acquire)) {
-      const std::uint32_t slot = lent_[begin % kCells].slot.load(std::memory_order_relaxed);
-      if (!is_free(lent_[begin % kCells].position.load(std::memory_order_relaxed))) {
+      const std::uint32_t slot = lent_[begin % kSlotsPerLane].slot.load(std::memory_order_relaxed);
+      if (!is_free(lent_[begin % kSlotsPerLane].position.load(std::memory_order_relaxed))) {
         return;
       }
       if (lent_begin_.compare_exchange_weak(begin, begin + 1, std::memory_order_acq_rel)) {
@@ -157,7 +144,7 @@ class LaneWriter {
   std::uint32_t released_;  // the slowest reader's count, as last seen
   std::atomic<std::uint32_t> lent_begin_ = 0;
   std::atomic<std::uint32_t> lent_end_ = 0;
-  std::array<Lent, kCells> lent_ = {};
+  std::array<Lent, kSlotsPerLane> lent_ = {};
   std::vector<const Head*> heads_;
 };
 
@@ -185,15 +172,24 @@ class LaneReader {
     }
     return true;
   }
-  void release(std::uint32_t cells) noexcept {
+  // `at_once`: the writer may wait for just this message. Otherwise it is told with one of the
+  // next: each time costs both ends a cache line. True: the writer was told.
+  bool release(std::uint32_t cells, bool at_once) noexcept {
     next_ += cells;
+    untold_ += cells;
+    if (!at_once && untold_ <= kUntoldCells) {
+      return false;
+    }
+    untold_ = 0;
     head_->cells.store(next_ - 1, std::memory_order_release);
+    return true;
   }
 
  private:
   const Cell* cells_;
   Head* head_;
   std::uint32_t next_;
+  std::uint32_t untold_ = 0;
 };
 
 }  // namespace unisono::shm

@@ -63,7 +63,7 @@ struct Lane {
       std::memcpy(buffer, cell->payload, data.size());
     }
     data.assign(buffer, buffer + data.size());
-    ends[reader].release(header_cells(header));
+    ends[reader].release(header_cells(header), true);
     return true;
   }
 
@@ -153,7 +153,7 @@ TEST(Lane, CarriesReferencesAndGivesSlotsBackInOrder) {
   EXPECT_EQ(header_kind(cell->header.load()), Kind::slot);
   std::memcpy(&reference, cell->payload, sizeof(reference));
   EXPECT_EQ(reference.offset, slots[0]);
-  lane.ends[0].release(1);
+  lane.ends[0].release(1, true);
   lane.writer->refresh();
   lane.writer->reclaim(pool);
   EXPECT_EQ(lane.writer->slots_lent(), 2U);

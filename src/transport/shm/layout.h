@@ -12,7 +12,8 @@
 // fresh ring because a ring is a power of two of cells and position p lies in cell p mod kCells. A
 // message of more than kInlineBytes carries a Reference instead of its bytes: to a slot of the
 // writer's pool or to registered memory. The reader counts the cells it has released in `head`, its
-// own line; so the writer knows which cells, slots and shared buffers are free again.
+// own line; so the writer knows which cells, slots and shared buffers are free again. Of cells that
+// held bytes it may say so a few messages later.
 #pragma once
 
 #include <atomic>
@@ -23,12 +24,18 @@ namespace unisono::shm {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint32_t kCells = 32;
+// How many released cells a reader may keep to itself: a writer always finds room for two
+// operations of a small program (bound_program.h), and for one message of any kind.
+inline constexpr std::uint32_t kUntoldCells = 7;
 inline constexpr std::size_t kFirstPayload = 48;
 inline constexpr std::size_t kNextPayload = 56;
 inline constexpr std::size_t kInlineCells = 5;
 inline constexpr std::size_t kInlineBytes = kFirstPayload + (kInlineCells - 1) * kNextPayload;
 inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kSlotsPerRank = 512;
+// How many slots one lane may hold at once: enough to keep both ends busy, few enough to stay in
+// the cache.
+inline constexpr std::uint32_t kSlotsPerLane = 4;
 inline constexpr std::size_t kPoolBytes = kSlotBytes * kSlotsPerRank;
 
 enum class Kind : std::uint8_t { bytes = 1, slot = 2, region = 3 };

@@ -4,14 +4,6 @@
 #include <utility>
 
 namespace unisono::shm {
-namespace {
-
-// How many slots one lane may hold at once: enough to keep both ends busy, few enough to stay in
-// the cache.
-constexpr std::uint32_t kSlotsPerLane = 4;
-
-}  // namespace
-
 ShmTransport::ShmTransport(const Host& host, std::byte* group, std::vector<int> members, int rank,
                            int use)
     : host_(host),
@@ -102,8 +94,9 @@ bool ShmTransport::peek(int lane, transport::Incoming& message) noexcept {
   }
   const std::uint64_t header = cell->header.load(std::memory_order_relaxed);
   in.cells = header_cells(header);
+  in.refers = header_kind(header) != Kind::bytes;
   message.signature = cell->signature;
-  if (header_kind(header) != Kind::bytes) {
+  if (in.refers) {
     return resolve(in, *cell, message);
   }
   message.bytes = header_bytes(header);
@@ -122,14 +115,15 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
   const auto from = static_cast<std::size_t>(in.from);
   if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::slot) {
     message.data = host_.pools[from] + reference.offset;
-    return true;
+    return reference.bytes <= kSlotBytes && reference.offset <= kPoolBytes - kSlotBytes;
   }
   if (host_.same_process[from]) {
     message.data = reinterpret_cast<const std::byte*>(reference.address);
     return true;
   }
   const Region* region = host_.regions->of_peer(in.from, reference.region);
-  if (region == nullptr || reference.offset + reference.bytes > region->bytes) {
+  if (region == nullptr || reference.offset > region->bytes ||
+      reference.bytes > region->bytes - reference.offset) {
     return false;  // announced before it was used, so it comes at once; a damaged one times out
   }
   message.data = region->base + reference.offset;
@@ -138,8 +132,7 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
 
 void ShmTransport::release(int lane) noexcept {
   In& in = in_[static_cast<std::size_t>(lane)];
-  in.reader.release(in.cells);
-  if (host_.bells->anybody_sleeps()) {
+  if (in.reader.release(in.cells, in.refers) && host_.bells->anybody_sleeps()) {
     host_.bells->ring(in.from);
   }
 }

@@ -92,6 +92,7 @@ class ShmTransport final : public transport::Transport {
     LaneReader reader;
     int from = 0;             // in the world
     std::uint32_t cells = 0;  // of the message that peek() gave
+    bool refers = false;      // it is a reference, and the writer may wait for its release
     alignas(kLine) std::byte gathered[kInlineBytes] = {};
   };
   Out& out(int lane) noexcept { return out_[static_cast<std::size_t>(lane)]; }

@@ -1,7 +1,6 @@
 #include "bench/limit.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "bench/timing.h"
+#include "run/spawn.h"
 #include "schedule/schedule.h"
 
 namespace unisono::cli {
@@ -36,23 +36,45 @@ struct alignas(64) Line {
   std::atomic<int> value{0};
 };
 
-// Threads on the first and the last CPU of the machine that they may use; the launcher binds each
-// rank to one, which a thread may undo for itself.
+// All CPUs that a thread of this process can have, ascending. The launcher binds each rank to one,
+// which a thread may undo for itself; what a container allows it may not.
+std::vector<int> possible_cpus() {
+  std::vector<int> cpus;
+  std::thread([&cpus] {
+    cpu_set_t set;
+    std::memset(&set, 0xff, sizeof(set));
+    ::sched_setaffinity(0, sizeof(set), &set);
+    cpus = allowed_cpus();
+  }).join();
+  return cpus;
+}
+
 double ping_pong(int first, int last) {
   Line there;
   Line back;
-  std::atomic<bool> pinned{true};
+  std::atomic<int> pinned{0};  // threads that are where they belong
+  std::atomic<int> tried{0};
+  // Two that spin on one CPU would take turns by the time slice.
+  const auto both = [&](int cpu) {
+    pinned += pin(cpu) ? 1 : 0;
+    ++tried;
+    while (tried != 2) {
+      std::this_thread::yield();
+    }
+    return pinned == 2;
+  };
   double best = 0;
   std::thread echo([&] {
-    pinned = pin(last);
-    for (int i = 1; i <= kRoundTrips * kRepeats; ++i) {
+    for (int i = 1; i <= kRoundTrips * kRepeats && (i > 1 || both(last)); ++i) {
       while (there.value.load(std::memory_order_acquire) != i) {
       }
       back.value.store(i, std::memory_order_release);
     }
   });
   std::thread caller([&] {
-    const bool here = pin(first);
+    if (!both(first)) {
+      return;
+    }
     int i = 0;
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
       const double start = now_us();
@@ -64,18 +86,17 @@ double ping_pong(int first, int last) {
       const double one_way = (now_us() - start) / (2.0 * kRoundTrips);
       best = repeat == 0 ? one_way : std::min(best, one_way);
     }
-    pinned = pinned && here;
   });
   echo.join();
   caller.join();
-  return pinned ? best : 0;
+  return best;
 }
 
 }  // namespace
 
 double measure_hop_us() {
-  const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
-  return online < 2 ? 0 : ping_pong(0, static_cast<int>(online) - 1);
+  const std::vector<int> cpus = possible_cpus();
+  return cpus.size() < 2 ? 0 : ping_pong(cpus.front(), cpus.back());
 }
 
 Limit::Limit(Communicator& comm) : comm_(comm) {
@@ -112,8 +133,9 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
 }
 
 double Limit::time_us(const Case& row, const Layout& layout) {
-  if (comm_.size() == 1) {
-    return 0;
+  const bool barrier = !row.workload.send_recv && row.workload.collective == Collective::barrier;
+  if (comm_.size() == 1 || (layout.size_bytes == 0 && !barrier)) {
+    return 0;  // nothing travels
   }
   const Collective plain = plain_form(row.workload.collective);
   const bool alone =

@@ -1,5 +1,7 @@
 #include "bench/sweep.h"
 
+#include <optional>
+
 #include "algorithms/catalog.h"
 #include "kernels/kernels.h"
 #include "schedule/schedule.h"
@@ -55,22 +57,26 @@ std::vector<Case> sweep_cases(const SweepOptions& options, int ranks) {
     const std::size_t sizes = is_barrier(workload) ? 1 : options.sizes.size();
     for (std::size_t dtype = 0; dtype < dtypes; ++dtype) {
       for (std::size_t op = 0; op < ops; ++op) {
-        // Of several pairs, those that are not defined are passed over; a single one is an error.
+        // Of several pairs, those that are not defined are passed over; a single one was refused.
         if (uses_op(workload) && dtypes * ops > 1 &&
             kernels::find_reduce(options.dtypes[dtype], options.ops[op]) == nullptr) {
           continue;
         }
         for (std::size_t root = 0; root < roots; ++root) {
+          std::optional<std::uint64_t> before;  // small sizes may round to the same count
           for (std::size_t size = 0; size < sizes; ++size) {
-            add_places(options,
-                       {.workload = workload,
-                        .algorithm = options.algorithm,
-                        .dtype = options.dtypes[dtype],
-                        .op = options.ops[op],
-                        .root = options.roots[root] % ranks,
-                        .bytes = options.sizes[size],
-                        .in_place = false},
-                       cases);
+            const Case row{.workload = workload,
+                           .algorithm = options.algorithm,
+                           .dtype = options.dtypes[dtype],
+                           .op = options.ops[op],
+                           .root = options.roots[root] % ranks,
+                           .bytes = options.sizes[size],
+                           .in_place = false};
+            const std::uint64_t bytes = layout_of(row, 0, ranks).size_bytes;
+            if (before != bytes) {
+              add_places(options, row, cases);
+            }
+            before = bytes;
           }
         }
       }
@@ -93,7 +99,7 @@ std::vector<Case> main_job_cases(int ranks) {
   options.sizes = {64, 4 * kKiB, kMiB};
   options.roots = {ranks - 1};
   for (const Algorithm* algorithm : catalog()) {
-    if (algorithm->supports != nullptr && !algorithm->supports(ranks)) {
+    if (!can_serve(*algorithm, {.ranks = ranks})) {
       continue;
     }
     options.algorithm = algorithm->name;

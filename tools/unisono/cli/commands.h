@@ -7,6 +7,10 @@ namespace unisono::cli {
 
 extern const Command kRunCommand;
 extern const Command kBenchCommand;
+extern const Command kPlanCommand;
+extern const Command kTuneCommand;
+extern const Command kSimCommand;
+extern const Command kTopoCommand;
 extern const Command kShowCommand;
 extern const Command kVerifyCommand;
 extern const Command kListCommand;

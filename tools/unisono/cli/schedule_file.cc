@@ -10,6 +10,7 @@
 #include "cli/failure.h"
 #include "cli/target.h"
 #include "schedule/json.h"
+#include "schedule/verify.h"
 
 namespace unisono::cli {
 namespace {
@@ -60,6 +61,15 @@ Schedule load_schedule(const std::string& path) {
                      {}, "unisono show all_reduce/ring -n 4 --json shows the form");
   }
   return std::move(*parsed.value);
+}
+
+Schedule load_verified_schedule(const std::string& path) {
+  Schedule schedule = load_schedule(path);
+  if (const std::vector<Finding> findings = verify(schedule); !findings.empty()) {
+    throw UsageError(fmt::format("{} is no right schedule", path), findings.front().text,
+                     fmt::format("unisono verify {}", path));
+  }
+  return schedule;
 }
 
 }  // namespace unisono::cli

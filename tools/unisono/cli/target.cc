@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/failure.h"
+#include "unisono/error.hpp"
 
 namespace unisono::cli {
 Collective collective_of(std::string_view word) {
@@ -51,10 +52,23 @@ const Algorithm& algorithm_of(std::string_view target) {
                    detail, fmt::format("unisono list {}", to_string(collective)));
 }
 
+AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view target) {
+  try {
+    return parse_parameters(algorithm, target);
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    const std::size_t line = text.find('\n');
+    const std::size_t start = text.find(": ") + 2;  // behind the code
+    throw UsageError(std::string(text.substr(start, line - start)),
+                     std::string(text.substr(line + 1)),
+                     fmt::format("unisono list {}", to_string(algorithm.collective)));
+  }
+}
+
 Schedule build_checked(const Algorithm& algorithm, Shape shape) {
-  if (algorithm.supports != nullptr && !algorithm.supports(shape.ranks)) {
+  if (!can_serve(algorithm, shape)) {
     throw UsageError(fmt::format("{}/{} cannot serve {} ranks", to_string(algorithm.collective),
-                                 algorithm.name, shape.ranks),
+                                 full_name(algorithm, shape), shape.ranks),
                      std::string(algorithm.limits),
                      fmt::format("unisono list {}", to_string(algorithm.collective)));
   }

@@ -19,11 +19,16 @@ bool is_schedule_file(const std::string& target);
 // "all_reduce/ring"; throws UsageError with the nearest name.
 const Algorithm& algorithm_of(std::string_view target);
 
+// The parameters in "broadcast/knomial:radix=4"; throws UsageError.
+AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view target);
+
 // Throws UsageError where the algorithm cannot serve the shape.
 Schedule build_checked(const Algorithm& algorithm, Shape shape);
 
 // Reads unisono.schedule/1. Throws UsageError "file:line: what is wrong".
 Schedule load_schedule(const std::string& path);
+// Throws UsageError also where it is not right.
+Schedule load_verified_schedule(const std::string& path);
 
 // "all_reduce/ring", or the collective alone where the algorithm has no name.
 std::string title_of(const Schedule& schedule);

@@ -26,6 +26,7 @@ using namespace std::chrono_literals;
 // After the first failure the others have this long to print their own errors.
 constexpr auto kGrace = 2s;
 constexpr auto kTermination = 1s;
+constexpr auto kTick = 200ms;
 
 std::size_t as_size(int value) {
   return static_cast<std::size_t>(value);
@@ -99,6 +100,9 @@ void Launcher::start_ranks() {
     const Spawned spawned = spawn(spawn_options);
     result_.ends[as_size(rank)].pid = spawned.pid;
     own_group_[as_size(rank)] = spawn_options.own_group;
+    if (spawn_options.own_group) {
+      guardian_->watch(spawned.pid);
+    }
     lanes_[as_size(rank) * 2].fd = spawned.out;
     lanes_[as_size(rank) * 2 + 1].fd = spawned.err;
     if (console_.verbose()) {
@@ -110,7 +114,7 @@ void Launcher::start_ranks() {
 }
 
 JobResult Launcher::run() {
-  Guardian guardian;
+  guardian_.emplace();
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) {
@@ -125,11 +129,6 @@ JobResult Launcher::run() {
   }
   open_logs();
   start_ranks();
-  for (int rank = 0; rank < options_.ranks; ++rank) {
-    if (own_group_[as_size(rank)]) {
-      guardian.watch(result_.ends[as_size(rank)].pid);
-    }
-  }
   while (!all_ended()) {
     std::vector<pollfd> polls = {{.fd = signal_fd_, .events = POLLIN, .revents = 0}};
     for (const Lane& lane : lanes_) {
@@ -146,8 +145,12 @@ JobResult Launcher::run() {
     reap(now);
     check_clock(now);
     output_.flush_due(now);
+    if (options_.on_tick) {
+      options_.on_tick();
+    }
   }
-  kill_orphans(guardian.pid());
+  kill_orphans(guardian_->pid());
+  guardian_.reset();
   drain();
   result_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - result_.start).count();
@@ -162,6 +165,9 @@ int Launcher::poll_timeout_ms(Time now) const {
   } else if (options_.timeout_s > 0) {
     sooner(result_.start + std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::duration<double>(options_.timeout_s)));
+  }
+  if (options_.on_tick) {
+    sooner(now + kTick);
   }
   if (!next) {
     return -1;
@@ -225,6 +231,7 @@ void Launcher::reap(Time now) {
     // Its group goes while its number cannot yet have been given to another process.
     if (own_group_[as_size(rank)]) {
       ::kill(-end.pid, SIGKILL);
+      guardian_->forget(end.pid);
     }
     ::waitpid(end.pid, nullptr, 0);
     end.ended = true;

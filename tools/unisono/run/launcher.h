@@ -4,11 +4,14 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/console.h"
 #include "run/output.h"
+#include "run/spawn.h"
 
 namespace unisono::cli {
 
@@ -20,6 +23,7 @@ struct LaunchOptions {
   double timeout_s = 0;                  // 0: none
   std::string log_dir;                   // rank-<i>.out and rank-<i>.err; empty: none
   OutputOptions output;
+  std::function<void()> on_tick;  // some times a second while the ranks run; may be empty
 };
 
 // How one rank ended.
@@ -84,6 +88,7 @@ class Launcher {
   std::vector<Lane> lanes_;
   std::vector<bool> own_group_;
   int signal_fd_ = -1;
+  std::optional<Guardian> guardian_;  // while the ranks run
   Stage stage_ = Stage::running;
   Time stage_end_;
 };

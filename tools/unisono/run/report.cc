@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <string.h>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "cli/failure.h"
 #include "run/launcher.h"
@@ -21,8 +23,13 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
 }
 
+struct Line {
+  std::string ranks;
+  std::string end;
+};
+
 // The other ranks, those that ended alike in one line.
-std::string others(const JobResult& result, int first) {
+void add_others(const JobResult& result, int first, std::vector<Line>& lines) {
   std::map<std::string, std::vector<int>> by_end;
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     const RankEnd& end = result.ends[rank];
@@ -31,9 +38,19 @@ std::string others(const JobResult& result, int first) {
           static_cast<int>(rank));
     }
   }
-  std::string text;
   for (const auto& [how, ranks] : by_end) {
-    text += fmt::format("{:<9}  {}\n", ranks_text(ranks), how);
+    lines.push_back({.ranks = ranks_text(ranks), .end = how});
+  }
+}
+
+std::string table_of(const std::vector<Line>& lines) {
+  std::size_t width = 0;
+  for (const Line& line : lines) {
+    width = std::max(width, line.ranks.size());
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    text += fmt::format("{:<{}}  {}\n", line.ranks, width, line.end);
   }
   return text;
 }
@@ -41,6 +58,9 @@ std::string others(const JobResult& result, int first) {
 std::string hint(const RankEnd& end, const LaunchOptions& options) {
   if (end.signal == SIGKILL) {
     return "out of memory? try: dmesg | tail";
+  }
+  if (end.signal == SIGABRT) {
+    return "it ended itself: its last lines say why";
   }
   if (end.signal != 0) {
     return fmt::format("ulimit -c unlimited, run again, then: gdb {} core",
@@ -70,11 +90,12 @@ void report_rank(const JobResult& result, const LaunchOptions& options, const Ou
   const std::string message = end.signal != 0
                                   ? fmt::format("the job cannot finish: rank {} is gone", rank)
                                   : fmt::format("the job cannot finish: rank {} gave up", rank);
-  std::string detail =
-      fmt::format("{:<9}  {}, {:.1f} s after the start ({} pid {})   <- first failure\n",
-                  fmt::format("rank {}", rank), end_text(end), after, options.output.host, end.pid);
-  detail += others(result, rank);
-  detail += tail_of(output, rank);
+  std::vector<Line> lines = {
+      {.ranks = fmt::format("rank {}", rank),
+       .end = fmt::format("{}, {:.1f} s after the start ({} pid {})   <- first failure",
+                          end_text(end), after, options.output.host, end.pid)}};
+  add_others(result, rank, lines);
+  std::string detail = table_of(lines) + tail_of(output, rank);
   detail.pop_back();
   print_error(console, end.signal != 0 ? "peer_lost" : "rank_failed", message, detail,
               hint(end, options));
@@ -82,11 +103,12 @@ void report_rank(const JobResult& result, const LaunchOptions& options, const Ou
 
 void report_timeout(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console) {
-  std::string detail = others(result, -1);
+  std::vector<Line> lines;
   if (result.unfinished.size() < result.ends.size()) {
-    detail = fmt::format("{:<9}  had not ended\n", ranks_text(result.unfinished)) + detail;
+    lines.push_back({.ranks = ranks_text(result.unfinished), .end = "had not ended"});
   }
-  detail += tail_of(output, result.unfinished.front());
+  add_others(result, -1, lines);
+  std::string detail = table_of(lines) + tail_of(output, result.unfinished.front());
   detail.pop_back();
   print_error(console, "timeout",
               fmt::format("{} of {} ranks still ran after {:g} s", result.unfinished.size(),
@@ -125,7 +147,7 @@ int job_exit_code(const JobResult& result) {
     return kDone;
   }
   const RankEnd& end = result.ends[static_cast<std::size_t>(result.first_failure)];
-  return end.signal != 0 ? kSignalBase + end.signal : end.exit_code;
+  return end.signal != 0 ? kCouldNotRun : end.exit_code;
 }
 
 }  // namespace unisono::cli

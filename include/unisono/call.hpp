@@ -1,0 +1,74 @@
+// A collective call as plain data: what all the forms of Communicator's calls come down to.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "unisono/types.hpp"
+
+namespace unisono {
+
+// Combines `count` elements: inout[i] = in[i] op inout[i]. Must be associative and commutative.
+struct UserOp {
+  void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
+  void* context = nullptr;
+};
+
+// A reduce operation with what it needs: converts from ReduceOp.
+struct Reduction {
+  ReduceOp op = ReduceOp::sum;
+  double factor = 1.0;  // premul_sum
+  UserOp user = {};
+  constexpr Reduction(ReduceOp value) : op(value) {}  // NOLINT(google-explicit-constructor)
+  static Reduction premul_sum(double factor) {
+    Reduction result{ReduceOp::premul_sum};
+    result.factor = factor;
+    return result;
+  }
+  static Reduction custom(UserOp user) {
+    Reduction result{ReduceOp::user};
+    result.user = user;
+    return result;
+  }
+};
+inline constexpr Reduction sum{ReduceOp::sum};
+inline constexpr Reduction prod{ReduceOp::prod};
+inline constexpr Reduction min{ReduceOp::min};
+inline constexpr Reduction max{ReduceOp::max};
+inline constexpr Reduction avg{ReduceOp::avg};
+
+// The untyped form of a collective call, which all others come down to.
+//
+//   collective       in                              out                     count
+//   broadcast        root: count                     count                   the vector
+//   reduce           count                           root: count             the vector
+//   all_reduce       count                           count                   the vector
+//   scatter          root: n*count                   count                   one rank's part
+//   gather           count                           root: n*count           one rank's part
+//   all_gather       count                           n*count                 one rank's part
+//   reduce_scatter   n*count                         count                   one rank's part
+//   all_to_all       n*count                         n*count                 one pair's part
+//
+// v-forms give `counts` instead: of each rank's part (scatter_v, gather_v, all_gather_v,
+// reduce_scatter_v; the same on all ranks), or this rank's send and receive counts (all_to_all_v:
+// counts, recv_counts). Parts lie packed in rank order unless `displs` (`recv_displs`) give their
+// offsets in elements.
+struct Call {
+  Collective collective = Collective::barrier;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;
+  Dtype dtype = Dtype::u8;
+  Reduction reduction = ReduceOp::sum;
+  int root = 0;
+  std::span<const std::size_t> counts = {};
+  std::span<const std::size_t> displs = {};
+  std::span<const std::size_t> recv_counts = {};
+  std::span<const std::size_t> recv_displs = {};
+  // A name, with parameters or not, or a schedule file "mine.json"; empty: chosen.
+  std::string_view algorithm = {};
+  int timeout_ms = -1;  // -1: the communicator's; 0: for ever
+};
+
+}  // namespace unisono

@@ -1,0 +1,155 @@
+// How the typed forms of Communicator turn their buffers into a Call.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "unisono/call.hpp"
+#include "unisono/export.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono {
+
+// What may be passed as a buffer: all that std::span can be made of, such as a span of any extent,
+// a std::vector, a std::array or an array.
+template <typename B>
+concept InBuffer = requires(B& buffer) { std::span(buffer); };
+
+// One that outlives the call: no temporary that owns its elements.
+template <typename B>
+concept AsyncInBuffer = InBuffer<B> && requires(B&& buffer) { std::span(std::forward<B>(buffer)); };
+
+// Its elements, without const.
+template <InBuffer B>
+using ElementOf = typename decltype(std::span(std::declval<B&>()))::value_type;
+
+// One whose elements can be written.
+template <typename B>
+concept OutBuffer =
+    AsyncInBuffer<B> &&
+    !std::is_const_v<typename decltype(std::span(std::declval<B&>()))::element_type>;
+
+// Of the same elements as another one.
+template <typename B, typename Other>
+concept InBufferLike = InBuffer<B> && std::is_same_v<ElementOf<B>, ElementOf<Other>>;
+template <typename B, typename Other>
+concept AsyncInBufferLike = AsyncInBuffer<B> && InBufferLike<B, Other>;
+template <typename B, typename Other>
+concept OutBufferLike = OutBuffer<B> && InBufferLike<B, Other>;
+
+namespace detail {
+
+template <InBuffer B>
+std::span<const ElementOf<B>> view(B& buffer) {
+  return std::span(buffer);
+}
+template <InBuffer B>
+std::span<ElementOf<B>> out_view(B& buffer) {
+  return std::span(buffer);
+}
+
+template <typename T>
+constexpr Dtype dtype_of() {
+  static_assert(kDtypeOf<T>.has_value(), "unisono: no Dtype for this element type");
+  return *kDtypeOf<T>;
+}
+// The Calls of the typed forms. `expect` throws usage when a span has not the length that the
+// others ask for.
+UNISONO_EXPORT void expect(Collective collective, const char* what, std::size_t have,
+                           std::size_t need);
+// The same for a v-form, whose lists say the lengths.
+UNISONO_EXPORT void expect_parts(const Call& call, std::size_t in, std::size_t out, int rank,
+                                 int ranks);
+template <typename T>
+Call vector_call(Collective collective, std::span<const T> in, std::span<T> out,
+                 Reduction reduction, int root) {
+  expect(collective, "out", out.size(), in.size());
+  return {.collective = collective,
+          .in = in.data(),
+          .out = out.data(),
+          .count = in.size(),
+          .dtype = dtype_of<T>(),
+          .reduction = reduction,
+          .root = root};
+}
+template <typename T>
+Call reduce_call(std::span<const T> in, std::span<T> out, Reduction reduction, int root,
+                 bool is_root) {
+  if (is_root) {
+    expect(Collective::reduce, "out", out.size(), in.size());
+  }
+  return {.collective = Collective::reduce,
+          .in = in.data(),
+          .out = out.data(),
+          .count = in.size(),
+          .dtype = dtype_of<T>(),
+          .reduction = reduction,
+          .root = root};
+}
+// One side is a part of `count` elements, the other the vector of all `ranks` parts.
+template <typename T>
+Call part_call(Collective collective, std::span<const T> in, std::span<T> out, std::size_t count,
+               int root, Reduction reduction = sum) {
+  return {.collective = collective,
+          .in = in.data(),
+          .out = out.data(),
+          .count = count,
+          .dtype = dtype_of<T>(),
+          .reduction = reduction,
+          .root = root};
+}
+template <typename T>
+Call scatter_call(std::span<const T> in, std::span<T> out, int root, int rank, int ranks) {
+  if (rank == root) {
+    expect(Collective::scatter, "in", in.size(), out.size() * static_cast<std::size_t>(ranks));
+  }
+  return part_call(Collective::scatter, in, out, out.size(), root);
+}
+template <typename T>
+Call gather_call(std::span<const T> in, std::span<T> out, int root, int rank, int ranks) {
+  if (rank == root) {
+    expect(Collective::gather, "out", out.size(), in.size() * static_cast<std::size_t>(ranks));
+  }
+  return part_call(Collective::gather, in, out, in.size(), root);
+}
+template <typename T>
+Call all_gather_call(std::span<const T> in, std::span<T> out, int ranks) {
+  expect(Collective::all_gather, "out", out.size(), in.size() * static_cast<std::size_t>(ranks));
+  return part_call(Collective::all_gather, in, out, in.size(), 0);
+}
+template <typename T>
+Call reduce_scatter_call(std::span<const T> in, std::span<T> out, int ranks, Reduction reduction) {
+  expect(Collective::reduce_scatter, "in", in.size(), out.size() * static_cast<std::size_t>(ranks));
+  return part_call(Collective::reduce_scatter, in, out, out.size(), 0, reduction);
+}
+template <typename T>
+Call pair_call(std::span<const T> in, std::span<T> out, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks < 1 ? 1 : ranks);  // an empty communicator refuses
+  expect(Collective::all_to_all, "in", in.size(), in.size() / n * n);
+  expect(Collective::all_to_all, "out", out.size(), in.size());
+  return {.collective = Collective::all_to_all,
+          .in = in.data(),
+          .out = out.data(),
+          .count = in.size() / n,
+          .dtype = dtype_of<T>()};
+}
+template <typename T>
+Call v_call(Collective collective, std::span<const T> in, std::span<T> out,
+            std::span<const std::size_t> counts, int root, int rank, int ranks,
+            Reduction reduction = sum, std::span<const std::size_t> recv_counts = {}) {
+  const Call call{.collective = collective,
+                  .in = in.data(),
+                  .out = out.data(),
+                  .dtype = dtype_of<T>(),
+                  .reduction = reduction,
+                  .root = root,
+                  .counts = counts,
+                  .recv_counts = recv_counts};
+  expect_parts(call, in.size(), out.size(), rank, ranks);
+  return call;
+}
+
+}  // namespace detail
+}  // namespace unisono

@@ -1,0 +1,65 @@
+// The parallel aggregated trees of PAT: which parts move how far in which step.
+//
+// In an all_gather the part of every rank goes down a binomial tree over the others, the same one
+// seen from each rank: a rank at the distance d from the owner sends on to d + 2^b, for every bit b
+// below the lowest that d has, the highest first. First the highest bits are done by all trees in
+// turn, as long as no message has more than `aggregate` parts. What is left are as many subtrees of
+// 2^low distances; they are walked depth first, all at once, so that a rank waits with few parts
+// for the ranks below it.
+#pragma once
+
+#include <vector>
+
+#include "algorithms/shapes.h"
+
+namespace unisono::algorithms {
+
+struct TreeStep {
+  int hop = 1;                    // from the distance d to d + hop
+  std::vector<int> reached = {};  // the distances that are reached
+};
+
+inline std::vector<TreeStep> tree_steps(int ranks, int aggregate) {
+  std::vector<TreeStep> steps;
+  // High bits: 1, 2, 4, ... parts in a message.
+  int block = ceil_log2(ranks) == 0 ? 1 : 2 * widest_hop(ranks);
+  for (int parts = 1; block > 1 && 2L * parts <= aggregate; parts *= 2) {
+    TreeStep step{.hop = block / 2};
+    for (int distance = step.hop; distance < ranks; distance += block) {
+      step.reached.push_back(distance);
+    }
+    steps.push_back(std::move(step));
+    block /= 2;
+  }
+  // Low bits: the distances of a subtree, each behind its parent, and the far ones first.
+  std::vector<int> open;
+  for (int hop = 1; hop < block; hop *= 2) {
+    open.push_back(hop);
+  }
+  while (!open.empty()) {
+    const int low = open.back();
+    open.pop_back();
+    TreeStep step{.hop = low & -low};
+    for (int distance = low; distance < ranks; distance += block) {
+      step.reached.push_back(distance);
+    }
+    if (!step.reached.empty()) {
+      steps.push_back(step);
+    }
+    for (int hop = 1; hop < step.hop; hop *= 2) {
+      open.push_back(low + hop);
+    }
+  }
+  return steps;
+}
+
+inline int tree_step_count(Shape shape) {
+  return static_cast<int>(tree_steps(shape.ranks, shape.parameters.aggregate).size());
+}
+
+// Is it a hop of the trees from the one distance to the other?
+constexpr bool is_tree_hop(Shape shape, int distance) {
+  return is_power_of_two(distance) && distance < shape.ranks;
+}
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,65 @@
+// Double binary tree all_reduce: segments flow up two trees to rank 0, and down again.
+//
+//   steps    at most 2s + 4*ceil(log2(n)), for s segments
+//   sent     at most 2s+1 chunks, about 2*S bytes, by a rank with two children
+//   cost     at most half the steps * (2*alpha + S/s * (2*beta + gamma)): no more than
+//            S*(2*beta + gamma) for long vectors, in O(log2(n)) steps where a ring has O(n)
+//   scratch  none
+//   order    a rank's own, then those of its children as they come: the same one for all segments
+//   of
+//            a tree
+//   limits   none; in place
+//   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
+#include "algorithms/two_trees.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  ScheduleBuilder schedule{Collective::all_reduce,
+                           {.ranks = shape.ranks, .chunks = shape.parameters.segments}};
+  schedule.phase("reduce");
+  reduce_two_trees(schedule, shape);
+  schedule.phase("broadcast");
+  broadcast_two_trees(schedule, shape);
+  return std::move(schedule).build();
+}
+
+// With three ranks each has one child in one of the trees, with two rank 1 has none.
+int chunks_sent(Shape shape) {
+  const int segments = shape.parameters.segments;
+  switch (shape.ranks) {
+    case 1:
+      return 0;
+    case 2:
+      return segments;
+    case 3:
+      return segments + (segments + 1) / 2;
+    default:
+      return segments + two_tree_fan_out(shape);
+  }
+}
+
+}  // namespace
+
+extern constinit const Algorithm all_reduce_double_tree{
+    .name = "double_tree",
+    .collective = Collective::all_reduce,
+    .summary = "segments flow up and down two trees that use all ports; for many ranks",
+    .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
+    .build = build,
+    .steps = [](Shape shape) { return 2 * TwoTrees(shape.ranks).steps(shape.parameters.segments); },
+    .chunks_sent = chunks_sent,
+    .edge =
+        [](Shape shape, int from, int to) {
+          return is_two_tree_edge(shape, from, to) || is_two_tree_edge(shape, to, from);
+        },
+    .route =
+        [](Shape shape, const Move& move) {
+          return move.combine == Combine::reduce
+                     ? is_two_tree_route(shape, move.to, move.from, move.chunk)
+                     : is_two_tree_route(shape, move.from, move.to, move.chunk);
+        },
+    .defaults = [](int n) { return AlgorithmParameters{.segments = two_tree_segments(n)}; }};
+
+}  // namespace unisono::algorithms

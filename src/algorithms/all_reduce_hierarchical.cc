@@ -1,0 +1,53 @@
+// Hierarchical all_reduce: reduce_scatter from the inner level to the outer, all_gather back.
+//
+//   steps    2 * sum over the levels of log2(L), or L-1 where L is no power of two
+//   sent     2(n-1) chunks = 2(n-1)/n * S bytes, the lower bound; of these 2(m-1)/n * S at the top
+//            level of m groups
+//   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma; with other alpha and beta at
+//   each
+//            level, 2(L-1)/(L * ranks below) * S bytes at a level
+//   scratch  none
+//   order    nested: the sums of the inner level, then of these those of the next
+//   limits   n a multiple of the groups; in place
+//   source   Cho, Finkler, Serrano, Kung and Hunter, SysML 2019
+#include "algorithms/hierarchy.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const Hierarchy hierarchy(shape);
+  ScheduleBuilder schedule{Collective::all_reduce, {.ranks = shape.ranks, .chunks = shape.ranks}};
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    schedule.phase("reduce_scatter " + std::to_string(level));
+    reduce_scatter_range(schedule, hierarchy, level, shape.ranks);
+  }
+  for (int level = hierarchy.levels() - 1; level >= 0; --level) {
+    schedule.phase("all_gather " + std::to_string(level));
+    all_gather_range(schedule, hierarchy, level, shape.ranks);
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm all_reduce_hierarchical{
+    .name = "hierarchical",
+    .collective = Collective::all_reduce,
+    .summary =
+        "reduce_scatter level by level outwards, all_gather back; least bytes between groups",
+    .source = "Cho, Finkler, Serrano, Kung and Hunter, SysML 2019",
+    .build = build,
+    .steps = [](Shape shape) { return 2 * exchange_steps(shape); },
+    .chunks_sent = [](Shape shape) { return 2 * (shape.ranks - 1); },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return 2 * exchange_steps(shape) * t.alpha +
+                 (shape.ranks - 1) * (2 * t.beta + t.gamma) / shape.ranks;
+        },
+    .edge = [](Shape shape, int from, int to) { return is_level_edge(Hierarchy(shape), from, to); },
+    .supports = groups_divide,
+    .limits = kGroupLimits,
+    .defaults = square_groups};
+
+}  // namespace unisono::algorithms

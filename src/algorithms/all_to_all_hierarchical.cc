@@ -1,0 +1,95 @@
+// Hierarchical all_to_all: a part goes digit by digit to its destination, inside groups first, so
+// that few and long messages go between groups.
+//
+//   steps    sum over the levels of L-1 for even L, L for odd L
+//   sent     sum over the levels of (L-1)/L * n chunks
+//   cost     sum over the levels of (L-1)*alpha + (L-1)/L * S*beta, for even L
+//   scratch  the parts that pass through
+//   order    nothing is summed
+//   limits   n a multiple of the groups; in place; not the v-form: a rank would pass on parts whose
+//            sizes only their two ends know
+//   source   Traeff and Rougier, EuroMPI/ASIA 2014
+#include "algorithms/hierarchy.h"
+#include "algorithms/pairing.h"
+
+namespace unisono::algorithms {
+namespace {
+
+// All that `rank` has at this level for ranks with the digit `digit`: from those that differ from
+// it in lower digits only, to those that differ in higher digits only.
+void send(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int level, int rank, int digit) {
+  const int n = hierarchy.ranks();
+  const int stride = hierarchy.stride(level);
+  const int to = hierarchy.with_digit(rank, level, digit);
+  for (int source = rank / stride * stride; source < rank / stride * stride + stride; ++source) {
+    for (int target = to % (stride * hierarchy.size(level)); target < n;
+         target += stride * hierarchy.size(level)) {
+      schedule.move({.from = rank, .to = to, .chunk = source * n + target});
+    }
+  }
+}
+
+Schedule build(Shape shape) {
+  const Hierarchy hierarchy(shape);
+  const int n = shape.ranks;
+  ScheduleBuilder schedule{Collective::all_to_all, {.ranks = n, .chunks = n * n}};
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    schedule.phase("all_to_all " + std::to_string(level));
+    const int size = hierarchy.size(level);
+    for (int round = 0; round < pairing_rounds(size); ++round) {
+      schedule.step();
+      for (int rank = 0; rank < n; ++rank) {
+        const int digit = partner(size, round, hierarchy.digit(rank, level));
+        if (digit >= 0) {
+          send(schedule, hierarchy, level, rank, digit);
+        }
+      }
+    }
+  }
+  return std::move(schedule).build();
+}
+
+template <typename Term>
+int sum_over_levels(Shape shape, const Term& term) {
+  const Hierarchy hierarchy(shape);
+  int sum = 0;
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    sum += term(hierarchy.size(level));
+  }
+  return sum;
+}
+
+int steps(Shape shape) {
+  return sum_over_levels(shape, pairing_rounds);
+}
+
+int chunks_sent(Shape shape) {
+  return sum_over_levels(shape, [&](int size) { return shape.ranks / size * (size - 1); });
+}
+
+}  // namespace
+
+extern constinit const Algorithm all_to_all_hierarchical{
+    .name = "hierarchical",
+    .collective = Collective::all_to_all,
+    .summary = "inside groups first, then between them; few messages between groups",
+    .source = "Traeff and Rougier, EuroMPI/ASIA 2014",
+    .build = build,
+    .steps = steps,
+    .chunks_sent = chunks_sent,
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          const Hierarchy hierarchy(shape);
+          double time = 0;
+          for (int level = 0; level < hierarchy.levels(); ++level) {
+            const int size = hierarchy.size(level);
+            time += pairing_rounds(size) * (t.alpha + t.beta / size);
+          }
+          return time;
+        },
+    .edge = [](Shape shape, int from, int to) { return Hierarchy(shape).meet(from, to) >= 0; },
+    .supports = groups_divide,
+    .limits = kGroupLimits,
+    .defaults = square_groups};
+
+}  // namespace unisono::algorithms

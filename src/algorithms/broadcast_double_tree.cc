@@ -1,0 +1,41 @@
+// Double binary tree broadcast: half of the segments flow down one tree, half down another, and who
+// passes data on in one is a leaf of the other.
+//
+//   steps    at most s + 2*ceil(log2(n)), for s segments
+//   sent     at most s+1 chunks, about S bytes, by a rank with two children
+//   cost     at most (steps) * (alpha + S/s * beta): no more than S*beta for long vectors
+//   scratch  none
+//   order    nothing is summed
+//   limits   none; in place
+//   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
+#include "algorithms/two_trees.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  ScheduleBuilder schedule{
+      Collective::broadcast,
+      {.ranks = shape.ranks, .chunks = shape.parameters.segments, .root = shape.root}};
+  broadcast_two_trees(schedule, shape);
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm broadcast_double_tree{
+    .name = "double_tree",
+    .collective = Collective::broadcast,
+    .summary = "segments flow down two trees that use all ports; for long vectors on many ranks",
+    .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
+    .build = build,
+    .steps = [](Shape shape) { return TwoTrees(shape.ranks).steps(shape.parameters.segments); },
+    .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? two_tree_fan_out(shape) : 0; },
+    .edge = is_two_tree_edge,
+    .route =
+        [](Shape shape, const Move& move) {
+          return is_two_tree_route(shape, move.from, move.to, move.chunk);
+        },
+    .defaults = [](int n) { return AlgorithmParameters{.segments = two_tree_segments(n)}; }};
+
+}  // namespace unisono::algorithms

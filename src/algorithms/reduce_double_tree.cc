@@ -1,0 +1,44 @@
+// Double binary tree reduce: half of the segments flow up one tree, half up another, and who adds
+// sums in one is a leaf of the other.
+//
+//   steps    at most s + 2*ceil(log2(n)), for s segments
+//   sent     s chunks = S bytes by every rank but the root
+//   cost     at most (steps) * (alpha + S/s * (beta + gamma)): no more than S*(beta+gamma) for long
+//            vectors
+//   scratch  the sums of the tree in which a rank has children, half of the segments
+//   order    a rank's own, then those of its children as they come: the same one for all segments
+//   of
+//            a tree
+//   limits   none; in place
+//   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
+#include "algorithms/two_trees.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  ScheduleBuilder schedule{
+      Collective::reduce,
+      {.ranks = shape.ranks, .chunks = shape.parameters.segments, .root = shape.root}};
+  reduce_two_trees(schedule, shape);
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm reduce_double_tree{
+    .name = "double_tree",
+    .collective = Collective::reduce,
+    .summary = "segments flow up two trees that use all ports; for long vectors on many ranks",
+    .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
+    .build = build,
+    .steps = [](Shape shape) { return TwoTrees(shape.ranks).steps(shape.parameters.segments); },
+    .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? shape.parameters.segments : 0; },
+    .edge = [](Shape shape, int from, int to) { return is_two_tree_edge(shape, to, from); },
+    .route =
+        [](Shape shape, const Move& move) {
+          return is_two_tree_route(shape, move.to, move.from, move.chunk);
+        },
+    .defaults = [](int n) { return AlgorithmParameters{.segments = two_tree_segments(n)}; }};
+
+}  // namespace unisono::algorithms

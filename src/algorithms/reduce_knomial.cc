@@ -1,0 +1,50 @@
+// k-nomial reduce: a rank adds the sums of its k-1 children at every level, and hands the sum up.
+//
+//   steps    one for each child of the root: at most (k-1) * ceil(log_k(n))
+//   sent     one chunk = S bytes by every rank but the root
+//   cost     (children of the root) * (alpha + S*beta + S*gamma)
+//   scratch  the sum, on a rank that has children, but for the root
+//   order    a rank's own, then those of its children, from the nearest to the farthest
+//   limits   none; in place
+//   source   Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023
+#include "algorithms/knomial.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const int radix = shape.parameters.radix;
+  ScheduleBuilder schedule{Collective::reduce,
+                           {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
+  for (const int weight : weights(shape.ranks, radix)) {
+    // Two sums cannot be added to one chunk in the same step.
+    for (int digit = 1; digit <= last_digit(shape.ranks, radix, weight); ++digit) {
+      schedule.step();
+      for_each_knomial_edge(shape.ranks, radix, weight, digit, [&](int parent, int child) {
+        schedule.move({.from = to_rank(shape, child),
+                       .to = to_rank(shape, parent),
+                       .combine = Combine::reduce});
+      });
+    }
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm reduce_knomial{
+    .name = "knomial",
+    .collective = Collective::reduce,
+    .summary = "ranks add the sums of k-1 others at every level and hand them up",
+    .source = "Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023",
+    .build = build,
+    .steps = [](Shape shape) { return single_digits(shape.ranks, shape.parameters.radix); },
+    .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return single_digits(shape.ranks, shape.parameters.radix) * (t.alpha + t.beta + t.gamma);
+        },
+    .edge = [](Shape shape, int from, int to) { return is_knomial_edge(shape, to, from); },
+    .defaults = [](int) { return AlgorithmParameters{.radix = 4}; }};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,49 @@
+// Hierarchical reduce_scatter: from the inner level to the outer, so that little goes between
+// groups.
+//
+//   steps    sum over the levels of log2(L), or L-1 where L is no power of two
+//   sent     n-1 chunks per rank, the lower bound; of these m-1 at the top level of m groups
+//   cost     (steps)*alpha + (n-1)/n * S*(beta + gamma); with other alpha and beta at each level,
+//            (L-1) * (ranks above) chunks at a level
+//   scratch  the sums that are passed on: at most n-1 chunks per rank
+//   order    nested: the sums of the inner level, then of these those of the next
+//   limits   n a multiple of the groups; in place
+//   source   Traeff and Hunold, IEEE CLUSTER 2020
+#include "algorithms/hierarchy.h"
+
+namespace unisono::algorithms {
+namespace {
+
+Schedule build(Shape shape) {
+  const Hierarchy hierarchy(shape);
+  ScheduleBuilder schedule{Collective::reduce_scatter,
+                           {.ranks = shape.ranks, .chunks = shape.ranks}};
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    schedule.phase("reduce_scatter " + std::to_string(level));
+    reduce_scatter_parts(schedule, hierarchy, level);
+  }
+  return std::move(schedule).build();
+}
+
+}  // namespace
+
+extern constinit const Algorithm reduce_scatter_hierarchical{
+    .name = "hierarchical",
+    .collective = Collective::reduce_scatter,
+    .summary = "inside groups first, then between them; least bytes between groups",
+    .source = "Traeff and Hunold, IEEE CLUSTER 2020",
+    .build = build,
+    .steps = exchange_steps,
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return exchange_steps(shape) * t.alpha +
+                 (shape.ranks - 1) * (t.beta + t.gamma) / shape.ranks;
+        },
+    .edge = [](Shape shape, int from, int to) { return is_level_edge(Hierarchy(shape), from, to); },
+    .allows_v = true,
+    .supports = groups_divide,
+    .limits = kGroupLimits,
+    .defaults = square_groups};
+
+}  // namespace unisono::algorithms

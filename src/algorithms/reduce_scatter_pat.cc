@@ -1,0 +1,79 @@
+// PAT reduce_scatter: the sums of every part come up a tree, from far ranks last, a few in a
+// message.
+//
+//   steps    ceil(log2(n)) while a message may have n/2 parts; for fewer, say A = 2^a:
+//            a + 2^(ceil(log2(n))-a) - 1, or fewer where n is no power of two
+//   sent     n-1 chunks per rank, the lower bound
+//   cost     (steps)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma
+//   scratch  the sums that wait for more: at most A * ceil(log2(n)) chunks at one time
+//   order    a rank's own, then those of the ranks below it in the tree, the nearest first
+//   limits   none; in place
+//   source   Jeaugey, arXiv 2506.20252, 2025
+#include "algorithms/aggregated_trees.h"
+
+namespace unisono::algorithms {
+namespace {
+
+// The all_gather backwards: what was sent on is now added up.
+Schedule build(Shape shape) {
+  const int n = shape.ranks;
+  ScheduleBuilder schedule{Collective::reduce_scatter, {.ranks = n, .chunks = n}};
+  std::vector<TreeStep> steps = tree_steps(n, shape.parameters.aggregate);
+  std::reverse(steps.begin(), steps.end());
+  for (const TreeStep& step : steps) {
+    schedule.step();
+    for (int rank = 0; rank < n; ++rank) {
+      for (const int distance : step.reached) {
+        schedule.move({.from = rank,
+                       .to = wrap(rank - step.hop, n),
+                       .chunk = wrap(rank - distance, n),
+                       .combine = Combine::reduce});
+      }
+    }
+  }
+  return std::move(schedule).build();
+}
+
+// A distance waits from the step after which it first received to the one in which it sends.
+int scratch_chunks(Shape shape) {
+  std::vector<TreeStep> steps = tree_steps(shape.ranks, shape.parameters.aggregate);
+  std::reverse(steps.begin(), steps.end());
+  std::vector<bool> waits(static_cast<std::size_t>(shape.ranks), false);
+  int now = 0;
+  int most = 0;
+  for (const TreeStep& step : steps) {
+    for (const int distance : step.reached) {
+      now -= waits[static_cast<std::size_t>(distance)] ? 1 : 0;
+    }
+    for (const int distance : step.reached) {
+      const auto target = static_cast<std::size_t>(distance - step.hop);
+      now += target != 0 && !waits[target] ? 1 : 0;
+      waits[target] = target != 0;
+    }
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+}  // namespace
+
+extern constinit const Algorithm reduce_scatter_pat{
+    .name = "pat",
+    .collective = Collective::reduce_scatter,
+    .summary = "sums come up trees, far ranks last, a few in a message; little scratch",
+    .source = "Jeaugey, arXiv 2506.20252, 2025",
+    .build = build,
+    .steps = tree_step_count,
+    .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return tree_step_count(shape) * t.alpha +
+                 (shape.ranks - 1) * (t.beta + t.gamma) / shape.ranks;
+        },
+    .edge = [](Shape shape, int from,
+               int to) { return is_tree_hop(shape, wrap(from - to, shape.ranks)); },
+    .allows_v = true,
+    .scratch_chunks = scratch_chunks,
+    .defaults = [](int) { return AlgorithmParameters{.aggregate = 4}; }};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,77 @@
+// Rounds of exchanges for recursive multiplying: any number of ranks in some radix.
+//
+// With k^m the largest power of the radix that is at most n, and q = n / k^m rounded down, q * k^m
+// ranks take part; the others are folded (fold.h). The positions of those that take part have m
+// digits in radix k and a highest one in radix q. In a round all those meet that differ in one
+// digit only.
+#pragma once
+
+#include <vector>
+
+#include "algorithms/fold.h"
+
+namespace unisono::algorithms {
+
+struct Round {
+  int weight = 1;  // of the digit
+  int size = 1;    // its radix: that many positions meet
+
+  constexpr int digit(int position) const { return position / weight % size; }
+  // The position that has another digit in this place.
+  constexpr int with_digit(int position, int digit_there) const {
+    return position + (digit_there - digit(position)) * weight;
+  }
+};
+
+class Rounds {
+ public:
+  Rounds(int ranks, int radix) : fold_(ranks, participants(ranks, radix)) {
+    long weight = 1;
+    for (; weight * radix <= ranks; weight *= radix) {
+      rounds_.push_back({.weight = static_cast<int>(weight), .size = radix});
+    }
+    const int rest = static_cast<int>(ranks / weight);
+    if (rest > 1) {
+      rounds_.push_back({.weight = static_cast<int>(weight), .size = rest});
+    }
+  }
+
+  const Fold& fold() const { return fold_; }
+  const std::vector<Round>& all() const { return rounds_; }
+
+  // May they meet in a round, or hand in or back?
+  static bool edge(Shape shape, int from, int to) {
+    const int radix = shape.parameters.radix;
+    const Fold fold(shape.ranks, participants(shape.ranks, radix));
+    const int a = fold.position(from);
+    const int b = fold.position(to);
+    if (a < 0 || b < 0) {
+      return from / 2 == to / 2 && from != to;
+    }
+    // The lowest digits that differ are the only ones that do.
+    if (a == b) {
+      return false;
+    }
+    const int apart = a > b ? a - b : b - a;
+    const int weight = lowest_weight(apart, radix);
+    return a % weight == b % weight && is_one_digit(a, b, weight, radix);
+  }
+
+ private:
+  static constexpr int participants(int ranks, int radix) {
+    long weight = 1;
+    while (weight * radix <= ranks) {
+      weight *= radix;
+    }
+    return static_cast<int>(ranks / weight * weight);
+  }
+  // The highest digit has no more above it.
+  static constexpr bool is_one_digit(int a, int b, int weight, int radix) {
+    return a / weight / radix == b / weight / radix;
+  }
+
+  Fold fold_;
+  std::vector<Round> rounds_;
+};
+
+}  // namespace unisono::algorithms

@@ -1,0 +1,39 @@
+// The programs of a rank: what a schedule comes to for one place in a group of one size. Made once,
+// and shared by all groups in which the rank has the same place.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "algorithms/catalog.h"
+#include "engine/program.h"
+#include "schedule/schedule.h"
+
+namespace unisono::comm {
+
+struct Compiled {
+  Schedule schedule;
+  engine::Program out_of_place = {};
+  // Absent: the algorithm cannot, the input is staged.
+  std::unique_ptr<engine::Program> in_place = {};
+};
+
+class Programs {
+ public:
+  // Builds and lowers at the first call. `name`: the algorithm's, with its parameters. Any thread.
+  std::shared_ptr<const Compiled> find(const Algorithm& algorithm, const Shape& shape,
+                                       std::string_view name, Collective collective, int rank);
+  // Of a schedule that is there already. `name`: unique among schedules.
+  std::shared_ptr<const Compiled> find(const Schedule& schedule, std::string_view name, int rank);
+
+ private:
+  using Key = std::tuple<Collective, int, int, int, std::string>;  // ..., ranks, root, rank, name
+  std::mutex changing_;
+  std::map<Key, std::shared_ptr<const Compiled>> compiled_;
+};
+
+}  // namespace unisono::comm

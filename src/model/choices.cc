@@ -1,0 +1,135 @@
+#include "model/choices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "model/machine.h"
+#include "schedule/schedule.h"
+
+namespace unisono::model {
+namespace {
+
+constexpr double kStep = 1.4142135623730951;  // from one size that is looked at to the next
+constexpr double kRounding = 1.0001;
+
+// Which sizes of an algorithm were measured.
+struct Span {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+};
+
+// The algorithms of one collective and rank count.
+using Spans = std::map<std::string, Span>;
+
+class Chooser {
+ public:
+  Chooser(const Machine& machine, const DefaultAlgorithm& default_algorithm, Collective collective,
+          int ranks, const Spans& measured)
+      : machine_(machine),
+        default_(default_algorithm),
+        collective_(collective),
+        ranks_(ranks),
+        measured_(measured) {}
+
+  void add_rows(std::vector<Choice>& rows) const {
+    double least = std::numeric_limits<double>::infinity();
+    double most = 0;
+    for (const auto& [name, span] : measured_) {
+      least = std::min(least, span.least);
+      most = std::max(most, span.most);
+    }
+    std::string current;
+    for (double bytes = least; bytes <= most * kRounding; bytes *= kStep) {
+      const std::string chosen = choose(bytes, current);
+      if (chosen != current) {
+        rows.push_back({.collective = collective_,
+                        .ranks = ranks_,
+                        .from_bytes = current.empty() ? 0 : std::round(bytes),
+                        .algorithm = chosen});
+        current = chosen;
+      }
+      if (bytes == 0) {
+        break;
+      }
+    }
+  }
+
+ private:
+  std::string choose(double bytes, const std::string& current) const {
+    std::string best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [name, span] : measured_) {
+      if (bytes <= span.most * kRounding) {
+        const double time = machine_.time_s(collective_, name, ranks_, bytes);
+        if (time < least) {
+          least = time;
+          best = name;
+        }
+      }
+    }
+    const auto stays = [&](const std::string& name) {
+      const auto found = measured_.find(name);
+      return found != measured_.end() && bytes <= found->second.most * kRounding &&
+             machine_.time_s(collective_, name, ranks_, bytes) <= least * kWorthChanging;
+    };
+    const std::string usual(default_(collective_, ranks_, bytes));
+    if (stays(usual)) {
+      return usual;
+    }
+    return stays(current) ? current : best;
+  }
+
+  const Machine& machine_;
+  const DefaultAlgorithm& default_;
+  Collective collective_;
+  int ranks_;
+  const Spans& measured_;
+};
+
+}  // namespace
+
+Choices::Choices(std::vector<Choice> rows) : rows_(std::move(rows)) {
+  std::stable_sort(rows_.begin(), rows_.end(), [](const Choice& a, const Choice& b) {
+    return std::tie(a.collective, a.ranks, a.from_bytes) <
+           std::tie(b.collective, b.ranks, b.from_bytes);
+  });
+}
+
+const Choice* Choices::find(Collective collective, int ranks, double bytes) const {
+  const Choice* found = nullptr;
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const Choice& row : rows_) {
+    if (row.collective != collective) {
+      continue;
+    }
+    const double distance = std::abs(std::log(static_cast<double>(row.ranks) / ranks));
+    const bool nearer = found == nullptr || (row.ranks != found->ranks && distance < nearest);
+    if (nearer || (row.ranks == found->ranks && row.from_bytes <= bytes)) {
+      found = &row;
+      nearest = distance;
+    }
+  }
+  return found;
+}
+
+Choices make_choices(const Machine& machine, const DefaultAlgorithm& default_algorithm) {
+  std::map<std::pair<Collective, int>, Spans> measured;
+  for (const Point& point : machine.points()) {
+    if (!point.algorithm.empty()) {
+      Span& span = measured[{plain_form(point.collective), point.ranks}][point.algorithm];
+      span.least = std::min(span.least, point.bytes);
+      span.most = std::max(span.most, point.bytes);
+    }
+  }
+  std::vector<Choice> rows;
+  for (const auto& [key, algorithms] : measured) {
+    Chooser(machine, default_algorithm, key.first, key.second, algorithms).add_rows(rows);
+  }
+  return Choices(std::move(rows));
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,142 @@
+#include "model/choices.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "model/machine_json.h"
+
+namespace unisono::model {
+namespace {
+
+TEST(Choices, NearestRanksThenTheRowOfTheSize) {
+  const Choices choices({{Collective::all_reduce, 8, 0, "flat"},
+                         {Collective::all_reduce, 2, 4096, "flat"},
+                         {Collective::all_reduce, 2, 0, "one_shot"},
+                         {Collective::broadcast, 2, 64, "binomial"}});
+  const auto name = [&](Collective collective, int ranks, double bytes) {
+    const Choice* found = choices.find(collective, ranks, bytes);
+    return found == nullptr ? "" : found->algorithm + "/" + std::to_string(found->ranks);
+  };
+  EXPECT_EQ(name(Collective::all_reduce, 2, 0), "one_shot/2");
+  EXPECT_EQ(name(Collective::all_reduce, 2, 4095), "one_shot/2");
+  EXPECT_EQ(name(Collective::all_reduce, 2, 4096), "flat/2");
+  EXPECT_EQ(name(Collective::all_reduce, 1, 1e12), "flat/2");
+  EXPECT_EQ(name(Collective::all_reduce, 3, 8), "one_shot/2");  // 3/2 is less than 8/3
+  EXPECT_EQ(name(Collective::all_reduce, 4, 8), "one_shot/2");  // as near as 8
+  EXPECT_EQ(name(Collective::all_reduce, 5, 8), "flat/8");
+  EXPECT_EQ(name(Collective::broadcast, 64, 8), "binomial/2");  // below the first row
+  EXPECT_EQ(name(Collective::gather, 2, 8), "");
+}
+
+// flat takes 1 us and 1 ns a byte; ring `ring_s` and a tenth of that a byte.
+Machine machine(double ring_s, double most_flat = 1e7) {
+  std::vector<Point> points;
+  for (double bytes = 8; bytes < 1e7; bytes *= 2) {
+    if (bytes <= most_flat) {
+      points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-6 + 1e-9 * bytes});
+    }
+    points.push_back({Collective::all_reduce, "ring", 2, bytes, ring_s + 1e-10 * bytes});
+  }
+  return Machine::fit(points);
+}
+
+std::string_view always_flat(Collective, int, double) {
+  return "flat";
+}
+
+TEST(Choices, TheFastestFromWhereItIsWorthIt) {
+  const Choices choices = make_choices(machine(1e-5), always_flat);
+  ASSERT_EQ(choices.rows().size(), 2U);
+  EXPECT_EQ(choices.rows()[0], (Choice{Collective::all_reduce, 2, 0, "flat"}));
+  EXPECT_EQ(choices.rows()[1].algorithm, "ring");
+  EXPECT_GT(choices.rows()[1].from_bytes, 8'000);  // they are equal at 10,000 bytes
+  EXPECT_LT(choices.rows()[1].from_bytes, 20'000);
+}
+
+TEST(Choices, TheDefaultStaysWhereTheOtherIsLittleFaster) {
+  std::vector<Point> points;
+  for (double bytes = 8; bytes < 1e6; bytes *= 2) {
+    points.push_back({Collective::all_gather, "flat", 2, bytes, 1.03e-6 + 1.03e-9 * bytes});
+    points.push_back({Collective::all_gather, "ring", 2, bytes, 1e-6 + 1e-9 * bytes});
+  }
+  const Machine close = Machine::fit(points);
+  const Choices stays = make_choices(close, always_flat);
+  ASSERT_EQ(stays.rows().size(), 1U);
+  EXPECT_EQ(stays.rows()[0].algorithm, "flat");
+  const Choices changes =
+      make_choices(close, [](Collective, int, double) { return std::string_view("bruck"); });
+  ASSERT_EQ(changes.rows().size(), 1U);
+  EXPECT_EQ(changes.rows()[0].algorithm, "ring");
+}
+
+TEST(Choices, NothingIsChosenBeyondWhereItWasMeasured) {
+  // flat is the faster one everywhere, but was not measured above 1 KiB.
+  const Choices choices = make_choices(machine(1e-2, 1024), always_flat);
+  ASSERT_EQ(choices.rows().size(), 2U);
+  EXPECT_EQ(choices.rows()[1].algorithm, "ring");
+  EXPECT_NEAR(choices.rows()[1].from_bytes, 1448, 1);
+}
+
+TEST(Choices, AreReadBackFromTheMachine) {
+  NamedMachine before{.name = "m", .machine = machine(1e-5)};
+  before.host = {.cpu = "a CPU", .cpus = 2};
+  before.choices = make_choices(before.machine, always_flat);
+  const std::string text = to_json(before);
+  const auto after = parse_machine_json(text);
+  ASSERT_TRUE(after) << after.message;
+  EXPECT_EQ(after.value->choices.rows(), before.choices.rows());
+  EXPECT_EQ(after.value->host.cpu, "a CPU");
+  EXPECT_EQ(after.value->host.cpus, 2);
+  const auto alone = parse_choices_json(text);
+  ASSERT_TRUE(alone) << alone.message;
+  EXPECT_EQ(alone.value->rows(), before.choices.rows());
+}
+
+TEST(Choices, AFileWithoutChoosesNothing) {
+  const auto choices = parse_choices_json(to_json({.name = "m", .machine = machine(1e-5)}));
+  ASSERT_TRUE(choices);
+  EXPECT_TRUE(choices.value->rows().empty());
+}
+
+TEST(Choices, SaysWhatIsWrongAndWhere) {
+  const std::string right =
+      R"({"format": "unisono.machine/1", "choices": {"collective": ["all_gather"],)"
+      R"( "ranks": [3], "from_bytes": [0], "algorithm": ["ring"]}})";
+  ASSERT_TRUE(parse_choices_json(right));
+  struct Mistake {
+    const char* from;
+    const char* to;
+    const char* message;
+    const char* position;
+  };
+  const Mistake mistakes[] = {
+      {"machine/1", "machine/2", "unknown version, this reads unisono.machine/1", "/format"},
+      {"\"unisono.machine/1\"", "1", "a name is needed", "/format"},
+      {"all_gather", "all_gather_v", "the plain form is needed, it serves the v-form as well",
+       "/choices/collective/0"},
+      {"[\"all_gather\"]", "7", "a list is needed", "/choices/collective"},
+      {"[3]", "[]", "a column of 1 values is needed", "/choices/ranks"},
+      {"[3]", "[0]", "no number of ranks", "/choices/ranks/0"},
+      {"[0]", "[\"0\"]", "a number is needed", "/choices/from_bytes/0"},
+      {"[0]", "[-1]", "less than nothing", "/choices/from_bytes/0"},
+      {"[\"ring\"]", "[3]", "a name is needed", "/choices/algorithm/0"},
+      {"\"ring\"", "\"binomial\"", "unknown algorithm 'binomial'", "/choices/algorithm/0"},
+      {"\"ring\"", "\"neighbour_exchange\"", "'neighbour_exchange' cannot serve 3 ranks",
+       "/choices/algorithm/0"},
+      {", \"algorithm\": [\"ring\"]", "", "'algorithm' is missing", "/choices"},
+      {"]}}", "]}", "this is no JSON", "byte 130"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    std::string wrong = right;
+    wrong.replace(wrong.find(mistake.from), std::string(mistake.from).size(), mistake.to);
+    const auto parsed = parse_choices_json(wrong);
+    EXPECT_FALSE(parsed) << wrong;
+    EXPECT_EQ(parsed.message, mistake.message) << wrong;
+    EXPECT_EQ(parsed.position, mistake.position) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::model

@@ -1,0 +1,43 @@
+// How far a fit is off on measurements that it has not seen.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/machine.h"
+
+namespace unisono::model {
+
+// Predicted over measured, less 1, for each point that was predicted.
+struct Errors {
+  std::vector<double> values;
+  std::vector<Point> points;
+
+  void add(const Errors& more);
+  std::size_t count() const { return values.size(); }
+  // Of the absolute values, between the nearest two; 0 without values. `part` is 0.5 for the
+  // median.
+  double quantile(double part) const;
+  // The point that is farthest off. REQUIRES: count() > 0.
+  std::size_t worst() const;
+};
+
+// Of the points whose algorithm the machine knows.
+Errors errors_of(const Machine& machine, std::span<const Point> points);
+
+// Each half of the sizes of every series (collective, algorithm, ranks) in turn is predicted from
+// the other half. Series of one size cannot be.
+Errors hold_out_sizes(std::span<const Point> points);
+// Each rank count in turn is predicted from all others; nothing where there is only one.
+Errors hold_out_ranks(std::span<const Point> points);
+// Each collective in turn is predicted from all others; nothing where there is only one.
+Errors hold_out_collectives(std::span<const Point> points);
+
+// As hold_out_sizes, but with the plain curve, alpha + bytes/beta, through each series: what there
+// is to gain. Series of less than four sizes are left out.
+Errors hold_out_sizes_of_plain_curve(std::span<const Point> points);
+
+}  // namespace unisono::model

@@ -1,0 +1,106 @@
+#include "model/machine.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "schedule/schedule.h"
+#include "unisono/error.hpp"
+
+namespace unisono::model {
+namespace {
+
+void check(const Point& point) {
+  if (point.ranks < 1 || !std::isfinite(point.bytes) || point.bytes < 0 ||
+      !std::isfinite(point.time_s) || point.time_s <= 0) {
+    throw Error(ErrorCode::usage, "a measurement of " + std::string(to_string(point.collective)) +
+                                      " needs ranks >= 1, bytes >= 0 and a time > 0\n"
+                                      "leave out rows of calls that did not run");
+  }
+}
+
+// Schedules may have to be built to know the work of an algorithm. In the group of the library's
+// choice there are several collectives, whose work is quickly known.
+Work remembered_work(Machine::Group& group, const Point& point, bool one_collective) {
+  const auto found = group.works.find(point.ranks);
+  if (one_collective && found != group.works.end()) {
+    return found->second;
+  }
+  const Work work = work_of(point.collective, point.algorithm, point.ranks);
+  if (one_collective) {
+    group.works[point.ranks] = work;
+  }
+  return work;
+}
+
+}  // namespace
+
+std::string Machine::group_of(Collective collective, const std::string& algorithm) {
+  return algorithm.empty() ? "" : std::string(to_string(plain_form(collective))) + "/" + algorithm;
+}
+
+Machine Machine::fit(std::vector<Point> points) {
+  std::map<std::string, std::vector<const Point*>> members;
+  for (const Point& point : points) {
+    check(point);
+    members[group_of(point.collective, point.algorithm)].push_back(&point);
+  }
+  Machine machine;
+  for (const auto& [name, group] : members) {
+    Group& fitted = machine.groups_[name];
+    std::vector<Measured> measured;
+    for (const Point* point : group) {
+      measured.push_back({.work = remembered_work(fitted, *point, !name.empty()),
+                          .ranks = point->ranks,
+                          .bytes = point->bytes,
+                          .time_s = point->time_s});
+    }
+    fitted.trend = fit_trend(measured, !name.empty());
+    std::vector<Residual> residuals;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const double trend =
+          fitted.trend.time_s(measured[i].work, measured[i].ranks, measured[i].bytes);
+      residuals.push_back({.collective = plain_form(group[i]->collective),
+                           .ranks = group[i]->ranks,
+                           .bytes = group[i]->bytes,
+                           .log_ratio = std::log(group[i]->time_s / trend)});
+    }
+    fitted.residuals = Residuals(std::move(residuals));
+  }
+  machine.points_ = std::move(points);
+  return machine;
+}
+
+bool Machine::knows(Collective collective, const std::string& algorithm) const {
+  return groups_.contains(group_of(collective, algorithm));
+}
+
+const Trend* Machine::trend(Collective collective, const std::string& algorithm) const {
+  const auto found = groups_.find(group_of(collective, algorithm));
+  return found == groups_.end() ? nullptr : &found->second.trend;
+}
+
+Machine Machine::restore(std::vector<Point> points, std::map<std::string, Group> groups) {
+  Machine machine;
+  machine.points_ = std::move(points);
+  machine.groups_ = std::move(groups);
+  for (const Point& point : machine.points_) {
+    const auto found = machine.groups_.find(group_of(point.collective, point.algorithm));
+    if (found != machine.groups_.end()) {
+      remembered_work(found->second, point, !found->first.empty());
+    }
+  }
+  return machine;
+}
+
+double Machine::time_s(Collective collective, const std::string& algorithm, int ranks,
+                       double bytes) const {
+  const Group& group = groups_.at(group_of(collective, algorithm));
+  const auto work = group.works.find(ranks);
+  const double trend = group.trend.time_s(
+      work != group.works.end() ? work->second : work_of(collective, algorithm, ranks), ranks,
+      bytes);
+  return trend * std::exp(group.residuals.expected(plain_form(collective), ranks, bytes));
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,403 @@
+#include "model/machine_json.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalog.h"
+#include "unisono/error.hpp"
+
+namespace unisono::model {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMostRanks = 1e9;
+
+// A value that is not what it must be.
+struct Fault {
+  std::string message;
+  std::string position;
+};
+
+// The numbers of a trend, how they are called, and in which unit.
+struct TrendField {
+  const char* name;
+  double Trend::* member;
+  double unit;
+  bool is_rate = false;  // written as GB/s, kept as seconds per byte
+};
+constexpr std::array kTrendFields = {
+    TrendField{"floor_us", &Trend::floor_s, 1e-6},
+    TrendField{"alpha_us", &Trend::alpha_s, 1e-6},
+    TrendField{"gb_per_s", &Trend::beta_s_per_byte, 1e-9, true},
+    TrendField{"ramp_bytes", &Trend::ramp_bytes, 1},
+    TrendField{"restart_gb_per_s", &Trend::restart_s_per_byte, 1e-9, true},
+    TrendField{"direct_alpha_us", &Trend::direct_alpha_s, 1e-6},
+    TrendField{"direct_gb_per_s", &Trend::direct_beta_s_per_byte, 1e-9, true},
+    TrendField{"reduce_gb_per_s", &Trend::gamma_s_per_byte, 1e-9, true},
+    TrendField{"switch_alpha_us", &Trend::switch_alpha_s, 1e-6},
+    TrendField{"switch_gb_per_s", &Trend::switch_beta_s_per_byte, 1e-9, true},
+};
+
+Json factors_json(const std::map<int, double>& factors) {
+  Json json = Json::object();
+  for (const auto& [ranks, factor] : factors) {
+    json[std::to_string(ranks)] = factor;
+  }
+  return json;
+}
+
+Json trend_json(const Trend& trend) {
+  Json json;
+  for (const TrendField& field : kTrendFields) {
+    const double value = trend.*field.member;
+    json[field.name] = field.is_rate ? field.unit / value : value / field.unit;
+  }
+  json["has_switch"] = trend.has_switch;
+  json["byte_factors"] = factors_json(trend.byte_factors);
+  json["latency_factors"] = factors_json(trend.latency_factors);
+  return json;
+}
+
+Json residuals_json(const Residuals::State& state) {
+  Json json;
+  json["scale"] = state.scale;
+  for (const char* name : {"collective", "ranks", "bytes", "weight"}) {
+    json[name] = Json::array();
+  }
+  for (std::size_t i = 0; i < state.known.size(); ++i) {
+    json["collective"].push_back(to_string(state.known[i].collective));
+    json["ranks"].push_back(state.known[i].ranks);
+    json["bytes"].push_back(state.known[i].bytes);
+    json["weight"].push_back(state.weights[i]);
+  }
+  return json;
+}
+
+// A part of the document that knows where it is.
+class Place {
+ public:
+  Place(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
+
+  [[noreturn]] void fail(const std::string& message) const {
+    throw Fault{message, path_.empty() ? "/" : path_};
+  }
+  bool has(const std::string& name) const { return json_.is_object() && json_.contains(name); }
+  Place operator[](const std::string& name) const {
+    if (!json_.is_object()) {
+      fail("an object is needed");
+    }
+    const auto found = json_.find(name);
+    if (found == json_.end()) {
+      fail("'" + name + "' is missing");
+    }
+    return {*found, path_ + "/" + name};
+  }
+  Place operator[](std::size_t index) const {
+    return {json_[index], path_ + "/" + std::to_string(index)};
+  }
+  std::size_t size() const {
+    if (!json_.is_array()) {
+      fail("a list is needed");
+    }
+    return json_.size();
+  }
+  // A list of `size` values.
+  Place column(const std::string& name, std::size_t size) const {
+    Place values = (*this)[name];
+    if (values.size() != size) {
+      values.fail("a column of " + std::to_string(size) + " values is needed");
+    }
+    return values;
+  }
+
+  std::string word() const {
+    if (!json_.is_string()) {
+      fail("a name is needed");
+    }
+    return json_.get<std::string>();
+  }
+  double number() const {
+    if (!json_.is_number() || !std::isfinite(json_.get<double>())) {
+      fail("a number is needed");
+    }
+    return json_.get<double>();
+  }
+  double positive() const {
+    const double value = number();
+    if (value <= 0) {
+      fail("a number above 0 is needed");
+    }
+    return value;
+  }
+  double not_negative() const {
+    const double value = number();
+    if (value < 0) {
+      fail("less than nothing");
+    }
+    return value;
+  }
+  int ranks() const {
+    const double value = number();
+    if (value < 1 || value > kMostRanks || value != std::floor(value)) {
+      fail("no number of ranks");
+    }
+    return static_cast<int>(value);
+  }
+  Collective collective() const {
+    const auto collective = parse_collective(word());
+    if (!collective) {
+      fail("unknown collective");
+    }
+    return *collective;
+  }
+  const Json& json() const { return json_; }
+
+ private:
+  const Json& json_;
+  std::string path_;
+};
+
+std::vector<Point> read_points(const Place& place) {
+  const Place collectives = place["collective"];
+  const std::size_t size = collectives.size();
+  if (size == 0) {
+    collectives.fail("there are no measurements");
+  }
+  const Place algorithms = place.column("algorithm", size);
+  const Place ranks = place.column("ranks", size);
+  const Place bytes = place.column("bytes", size);
+  const Place times = place.column("time_us", size);
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < size; ++i) {
+    Point point{.collective = collectives[i].collective(),
+                .algorithm = algorithms[i].word(),
+                .ranks = ranks[i].ranks(),
+                .bytes = bytes[i].not_negative(),
+                .time_s = times[i].positive() * 1e-6};
+    if (!point.algorithm.empty() && find_algorithm(point.collective, point.algorithm) == nullptr) {
+      algorithms[i].fail("unknown algorithm");
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+std::map<int, double> read_factors(const Place& factors) {
+  std::map<int, double> result;
+  if (!factors.json().is_object()) {
+    factors.fail("an object is needed");
+  }
+  for (const auto& [name, factor] : factors.json().items()) {
+    int ranks = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ranks);
+    if (error != std::errc{} || end != name.data() + name.size() || ranks < 1) {
+      factors.fail("the name of a factor is no number of ranks");
+    }
+    result[ranks] = factors[name].positive();
+  }
+  return result;
+}
+
+Trend read_trend(const Place& place) {
+  Trend trend;
+  for (const TrendField& field : kTrendFields) {
+    const double value = place[field.name].positive();
+    trend.*field.member = field.is_rate ? field.unit / value : value * field.unit;
+  }
+  const Place has_switch = place["has_switch"];
+  if (!has_switch.json().is_boolean()) {
+    has_switch.fail("true or false is needed");
+  }
+  trend.has_switch = has_switch.json().get<bool>();
+  trend.byte_factors = read_factors(place["byte_factors"]);
+  trend.latency_factors = read_factors(place["latency_factors"]);
+  return trend;
+}
+
+Residuals::State read_residuals(const Place& place) {
+  const Place collectives = place["collective"];
+  const std::size_t size = collectives.size();
+  const Place ranks = place.column("ranks", size);
+  const Place bytes = place.column("bytes", size);
+  const Place weights = place.column("weight", size);
+  Residuals::State state;
+  state.scale = place["scale"].positive();
+  for (std::size_t i = 0; i < size; ++i) {
+    state.known.push_back({.collective = collectives[i].collective(),
+                           .ranks = ranks[i].ranks(),
+                           .bytes = bytes[i].not_negative()});
+    state.weights.push_back(weights[i].number());
+  }
+  return state;
+}
+
+void check_format(const Place& place) {
+  const Place format = place["format"];
+  if (format.word() != kMachineFormat) {
+    format.fail("unknown version, this reads " + std::string(kMachineFormat));
+  }
+}
+
+// An algorithm, with parameters or without, for so many ranks.
+std::string read_choice(const Place& place, Collective collective, int ranks) {
+  const std::string name = place.word();
+  const Algorithm* algorithm = find_algorithm(collective, name);
+  if (algorithm == nullptr) {
+    place.fail("unknown algorithm '" + name + "'");
+  }
+  Shape shape{.ranks = ranks};
+  try {
+    shape.parameters = parse_parameters(*algorithm, name);
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    place.fail(what.substr(0, what.find('\n')));
+  }
+  if (!can_serve(*algorithm, shape)) {
+    place.fail("'" + name + "' cannot serve " + std::to_string(ranks) + " ranks");
+  }
+  return name;
+}
+
+Choices read_choices(const Place& place) {
+  if (!place.has("choices")) {
+    return {};
+  }
+  const Place columns = place["choices"];
+  const Place collectives = columns["collective"];
+  const std::size_t size = collectives.size();
+  const Place ranks = columns.column("ranks", size);
+  const Place bytes = columns.column("from_bytes", size);
+  const Place algorithms = columns.column("algorithm", size);
+  std::vector<Choice> rows;
+  for (std::size_t i = 0; i < size; ++i) {
+    const Collective collective = collectives[i].collective();
+    if (is_v_form(collective)) {
+      collectives[i].fail("the plain form is needed, it serves the v-form as well");
+    }
+    const int row_ranks = ranks[i].ranks();
+    rows.push_back({.collective = collective,
+                    .ranks = row_ranks,
+                    .from_bytes = bytes[i].not_negative(),
+                    .algorithm = read_choice(algorithms[i], collective, row_ranks)});
+  }
+  return Choices(std::move(rows));
+}
+
+HostInfo read_host(const Place& place) {
+  if (!place.has("host")) {
+    return {};
+  }
+  const Place host = place["host"];
+  return {.cpu = host["cpu"].word(), .cpus = host["cpus"].ranks()};
+}
+
+Machine read_machine(const Place& place) {
+  std::vector<Point> points = read_points(place["points"]);
+  if (!place.has("groups")) {
+    return Machine::fit(std::move(points));
+  }
+  const Place list = place["groups"];
+  std::map<std::string, Machine::Group> groups;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Place group = list[i];
+    groups[group["group"].word()] = {.trend = read_trend(group["trend"]),
+                                     .residuals = Residuals(read_residuals(group["residuals"]))};
+  }
+  return Machine::restore(std::move(points), std::move(groups));
+}
+
+NamedMachine read(const Place& place) {
+  check_format(place);
+  return {.name = place["name"].word(),
+          .machine = read_machine(place),
+          .host = read_host(place),
+          .choices = read_choices(place)};
+}
+
+Json choices_json(const Choices& choices) {
+  Json json;
+  for (const char* name : {"collective", "ranks", "from_bytes", "algorithm"}) {
+    json[name] = Json::array();
+  }
+  for (const Choice& row : choices.rows()) {
+    json["collective"].push_back(to_string(row.collective));
+    json["ranks"].push_back(row.ranks);
+    json["from_bytes"].push_back(row.from_bytes);
+    json["algorithm"].push_back(row.algorithm);
+  }
+  return json;
+}
+
+// Of a parser: what the text says, or what is wrong with it.
+template <typename T, typename Read>
+Parsed<T> parsed(std::string_view text, const Json::parser_callback_t& passes, Read&& read) {
+  try {
+    const Json json = Json::parse(text, passes);
+    return Parsed<T>::success(read(Place(json, "")));
+  } catch (const Json::parse_error& error) {
+    return Parsed<T>::failure("this is no JSON", "byte " + std::to_string(error.byte));
+  } catch (const Json::exception&) {
+    return Parsed<T>::failure("a number is out of range", "/");
+  } catch (const Fault& fault) {
+    return Parsed<T>::failure(fault.message, fault.position);
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    return Parsed<T>::failure(what.substr(0, what.find('\n')), "/points");
+  }
+}
+
+}  // namespace
+
+std::string to_json(const NamedMachine& named) {
+  Json json;
+  json["format"] = kMachineFormat;
+  json["name"] = named.name;
+  if (named.host.cpus > 0) {
+    json["host"] = {{"cpu", named.host.cpu}, {"cpus", named.host.cpus}};
+  }
+  if (!named.choices.rows().empty()) {
+    json["choices"] = choices_json(named.choices);
+  }
+  Json& points = json["points"];
+  for (const char* name : {"collective", "algorithm", "ranks", "bytes", "time_us"}) {
+    points[name] = Json::array();
+  }
+  for (const Point& point : named.machine.points()) {
+    points["collective"].push_back(to_string(point.collective));
+    points["algorithm"].push_back(point.algorithm);
+    points["ranks"].push_back(point.ranks);
+    points["bytes"].push_back(point.bytes);
+    points["time_us"].push_back(point.time_s * 1e6);
+  }
+  json["groups"] = Json::array();
+  for (const auto& [name, group] : named.machine.groups()) {
+    json["groups"].push_back({{"group", name},
+                              {"trend", trend_json(group.trend)},
+                              {"residuals", residuals_json(group.residuals.state())}});
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Parsed<NamedMachine> parse_machine_json(std::string_view text) {
+  return parsed<NamedMachine>(text, nullptr, read);
+}
+
+Parsed<Choices> parse_choices_json(std::string_view text) {
+  const auto passes = [](int depth, Json::parse_event_t event, const Json& value) {
+    return depth != 1 || event != Json::parse_event_t::key ||
+           (value != "points" && value != "groups");
+  };
+  return parsed<Choices>(text, passes, [](const Place& place) {
+    check_format(place);
+    return read_choices(place);
+  });
+}
+
+}  // namespace unisono::model

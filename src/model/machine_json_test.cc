@@ -1,0 +1,109 @@
+#include "model/machine_json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+
+namespace unisono::model {
+namespace {
+
+NamedMachine machine() {
+  std::vector<Point> points;
+  for (int octave = 10; octave < 30; ++octave) {
+    points.push_back({.collective = Collective::all_reduce,
+                      .algorithm = octave % 2 == 0 ? "" : "ring",
+                      .ranks = 4,
+                      .bytes = std::exp2(octave),
+                      .time_s = 1e-5 + std::exp2(octave) * 1e-10});
+  }
+  return {.name = "a \"machine\"", .machine = Machine::fit(points)};
+}
+
+TEST(MachineJson, IsReadBack) {
+  const NamedMachine before = machine();
+  const auto after = parse_machine_json(to_json(before));
+  ASSERT_TRUE(after) << after.message;
+  EXPECT_EQ(after.value->name, before.name);
+  ASSERT_EQ(after.value->machine.points().size(), before.machine.points().size());
+  for (const char* algorithm : {"", "ring"}) {
+    const double time = before.machine.time_s(Collective::all_reduce, algorithm, 6, 1e6);
+    EXPECT_NEAR(after.value->machine.time_s(Collective::all_reduce, algorithm, 6, 1e6), time,
+                1e-6 * time);
+  }
+}
+
+struct Mistake {
+  const char* from;
+  const char* to;
+  const char* message;
+  const char* position;
+};
+
+TEST(MachineJson, SaysWhatIsWrongAndWhere) {
+  const std::string right =
+      R"({"format": "unisono.machine/1", "name": "m", "points": {"collective": ["barrier"],)"
+      R"( "algorithm": [""], "ranks": [2], "bytes": [0], "time_us": [1.5]}})";
+  ASSERT_TRUE(parse_machine_json(right));
+  const Mistake mistakes[] = {
+      {"machine/1", "machine/9", "unknown version, this reads unisono.machine/1", "/format"},
+      {"\"name\": \"m\"", "\"name\": 3", "a name is needed", "/name"},
+      {"\"name\": \"m\", ", "", "'name' is missing", "/"},
+      {"[\"barrier\"]", "[]", "there are no measurements", "/points/collective"},
+      {"[\"barrier\"]", "[\"barier\"]", "unknown collective", "/points/collective/0"},
+      {"[\"\"]", "[\"x\"]", "unknown algorithm", "/points/algorithm/0"},
+      {"[2]", "[2, 3]", "a column of 1 values is needed", "/points/ranks"},
+      {"[2]", "[2.5]", "no number of ranks", "/points/ranks/0"},
+      {"[0]", "[-1]", "less than nothing", "/points/bytes/0"},
+      {"[1.5]", "[0]", "a number above 0 is needed", "/points/time_us/0"},
+      {"[1.5]", "[\"1\"]", "a number is needed", "/points/time_us/0"},
+      {"[1.5]", "[1e999]", "a number is out of range", "/"},
+      {"[1.5]}}", "[1.5]}", "this is no JSON", "byte 148"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    std::string text = right;
+    text.replace(text.find(mistake.from), std::string(mistake.from).size(), mistake.to);
+    const auto parsed = parse_machine_json(text);
+    EXPECT_FALSE(parsed);
+    EXPECT_EQ(parsed.message, mistake.message);
+    EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
+  }
+  EXPECT_EQ(parse_machine_json("[]").message, "an object is needed");
+}
+
+TEST(MachineJson, SurvivesEveryMutation) {
+  const std::string right = to_json(machine());
+  std::mt19937_64 random(7);
+  int read = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = right;
+    for (int i = 0; i < 3; ++i) {
+      const std::size_t place = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[place] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(place, 1 + random() % 8);
+          break;
+        case 2:
+          text.insert(place, text.substr(random() % text.size(), 1 + random() % 8));
+          break;
+        default:
+          text[place] = "0123456789-+e.,[]{}\""[random() % 21];
+          break;
+      }
+    }
+    const auto parsed = parse_machine_json(text);
+    ASSERT_NE(static_cast<bool>(parsed), !parsed.message.empty());
+    if (parsed && parsed.value->machine.knows(Collective::all_reduce, "")) {
+      ++read;
+      parsed.value->machine.time_s(Collective::all_reduce, "", 6, 1e6);
+    }
+  }
+  EXPECT_GT(read, 0);
+}
+
+}  // namespace
+}  // namespace unisono::model

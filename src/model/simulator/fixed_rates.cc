@@ -1,0 +1,361 @@
+#include "model/simulator/fixed_rates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace unisono::model {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// Phases where to follow both ports of every rank would take most of the time.
+bool has_long_phases(const Play& play) {
+  constexpr std::size_t kManyMessages = 4096;
+  return std::any_of(play.items.begin(), play.items.end(), [](const PlayItem& item) {
+    return item.blocks != nullptr &&
+           std::any_of(item.blocks->begin(), item.blocks->end(), [](const PlayBlock& block) {
+             return block.repeats > 2 && block.messages.size() > kManyMessages;
+           });
+  });
+}
+
+double transfer_us(const PathTable& paths, const PlayMessage& message) {
+  return message.bytes > 0 ? message.bytes / paths.path(message.path).bytes_per_us : 0;
+}
+
+}  // namespace
+
+FixedRates::FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options)
+    : play_(play), paths_(paths), options_(options), ports_(at(options.ports)) {
+  const std::size_t actors = play.rank_of_actor.size();
+  now_.resize(actors);
+  for (std::size_t actor = 0; actor < actors; ++actor) {
+    now_[actor].time_us = now_[actor].compute_us = play.late_us[actor];
+  }
+  for (Side* side : {&out_, &in_}) {
+    side->free.resize(actors * ports_);
+    side->began.resize(actors);
+  }
+  received_.resize(actors);
+  arrived_.resize(actors);
+  int ranks = 0;
+  for (const int rank : play.rank_of_actor) {
+    ranks = std::max(ranks, rank + 1);
+  }
+  busy_.resize(at(ranks));
+  sending_us_.resize(at(ranks));
+  receiving_us_.resize(at(ranks));
+  exact_busy_ = options.rank_times && !has_long_phases(play);
+  computing_.resize(at(ranks));
+  result_.links.resize(paths.bytes_per_us().size());
+}
+
+SimulationResult FixedRates::run() && {
+  for (std::size_t i = 0; i < play_.items.size(); ++i) {
+    const PlayItem& item = play_.items[i];
+    if (item.blocks == nullptr) {
+      compute(item);
+    } else {
+      operate(item, i);
+    }
+    double end = 0;
+    for (const int actor : item.actors) {
+      end = std::max(end, now_[at(actor)].time_us);
+    }
+    result_.item_end_us.push_back(end);
+  }
+  Moment last;
+  for (const Moment& moment : now_) {
+    last.wait_for(moment);
+  }
+  result_.total_us = last.time_us;
+  result_.critical = last.critical();
+  for (LinkUse& use : result_.links) {
+    use.busy_us = std::min(use.busy_us, last.time_us);
+  }
+  for (std::int64_t record = last.record; record >= 0;
+       record = result_.records[static_cast<std::size_t>(record)].cause) {
+    result_.critical_records.push_back(static_cast<int>(record));
+  }
+  std::reverse(result_.critical_records.begin(), result_.critical_records.end());
+  for (std::size_t rank = 0; rank < busy_.size() && options_.rank_times; ++rank) {
+    const double moving =
+        exact_busy_ ? busy_[rank].total_us() : std::max(sending_us_[rank], receiving_us_[rank]);
+    const double waiting = last.time_us - moving - computing_[rank];
+    constexpr double kRounding = 1e-12;
+    result_.ranks.push_back({.moving_us = moving,
+                             .computing_us = computing_[rank],
+                             .waiting_us = waiting > kRounding * last.time_us ? waiting : 0});
+  }
+  return std::move(result_);
+}
+
+void FixedRates::compute(const PlayItem& item) {
+  for (std::size_t i = 0; i < item.actors.size(); ++i) {
+    Moment& now = now_[at(item.actors[i])];
+    now.time_us += item.compute_us[i];
+    now.compute_us += item.compute_us[i];
+    computing_[at(play_.rank_of_actor[at(item.actors[i])])] += item.compute_us[i];
+  }
+}
+
+void FixedRates::operate(const PlayItem& item, std::size_t index) {
+  for (const int actor : item.actors) {
+    Moment& now = now_[at(actor)];
+    now.time_us += item.launch_us;
+    now.latency_us += item.launch_us;
+    for (Side* side : {&out_, &in_}) {
+      std::fill_n(side->free.begin() + static_cast<std::ptrdiff_t>(at(actor) * ports_), ports_,
+                  now);
+      side->began[at(actor)] = now.time_us;
+    }
+    received_[at(actor)] = now;
+  }
+  for (const PlayBlock& block : *item.blocks) {
+    const Step step{.block = &block, .item = index};
+    if (block.has_needs) {
+      play_needs(step);
+    } else {
+      play_steps(step);
+    }
+    count_links(block);
+  }
+  for (const int actor : item.actors) {
+    Moment& now = now_[at(actor)];
+    for (std::size_t port = 0; port < ports_; ++port) {
+      now.wait_for(out_.free[at(actor) * ports_ + port]);
+      now.wait_for(in_.free[at(actor) * ports_ + port]);
+    }
+    now.wait_for(received_[at(actor)]);
+  }
+}
+
+void FixedRates::play_needs(const Step& step) {
+  const PlayBlock& block = *step.block;
+  std::vector<Moment> ends(block.messages.size());
+  for (std::size_t i = 0; i < block.messages.size(); ++i) {
+    const PlayMessage& message = block.messages[i];
+    Moment ready = now_[at(message.from)];
+    for (const std::uint32_t need : block.needs_of(i)) {
+      ready.wait_for(ends[need]);
+    }
+    ends[i] = message.from == message.to ? reduce_locally(message, ready) : send(step, i, ready);
+    received_[at(message.to)].wait_for(ends[i]);
+    result_.messages += message.from != message.to ? 1 : 0;
+    result_.simulated += message.from != message.to ? 1 : 0;
+  }
+}
+
+FixedRates::Party FixedRates::party_of(const PlayBlock& block) const {
+  Party party;
+  for (const PlayMessage& message : block.messages) {
+    party.senders.push_back(message.from);
+    party.receivers.push_back(message.to);
+    for (const int actor : {message.from, message.to}) {
+      party.ranks.push_back(play_.rank_of_actor[at(actor)]);
+    }
+  }
+  for (std::vector<int>* list : {&party.senders, &party.receivers, &party.ranks}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  return party;
+}
+
+void FixedRates::remember(const Party& party) {
+  last_out_.clear();
+  last_in_.clear();
+  last_busy_us_.clear();
+  for (const int actor : party.senders) {
+    last_out_.push_back(first_free(out_, actor));
+  }
+  for (const int actor : party.receivers) {
+    last_in_.push_back(first_free(in_, actor));
+  }
+  for (std::size_t i = 0; i < party.ranks.size() && exact_busy_; ++i) {
+    last_busy_us_.push_back(busy_[at(party.ranks[i])].total_us());
+  }
+}
+
+// How far the two sides of one rank are from each other.
+double FixedRates::most_apart_us(const Party& party) const {
+  double most = 0;
+  for (const int actor : party.senders) {
+    if (!std::binary_search(party.receivers.begin(), party.receivers.end(), actor)) {
+      continue;
+    }
+    most = std::max(most, std::abs(out_.free[at(actor)].time_us - in_.free[at(actor)].time_us));
+  }
+  return most;
+}
+
+// All that the last step has changed changes `periods` times more in the same way.
+void FixedRates::move_on(const Party& party, double period_us, double periods) {
+  const double offset = period_us * periods;
+  for (std::size_t i = 0; i < party.senders.size(); ++i) {
+    Moment& free = first_free(out_, party.senders[i]);
+    free = free.further(last_out_[i], period_us, periods);
+    out_.began[at(party.senders[i])] += offset;
+  }
+  for (std::size_t i = 0; i < party.receivers.size(); ++i) {
+    Moment& free = first_free(in_, party.receivers[i]);
+    free = free.further(last_in_[i], period_us, periods);
+    in_.began[at(party.receivers[i])] += offset;
+    received_[at(party.receivers[i])] = free;
+  }
+  for (std::size_t i = 0; i < last_busy_us_.size(); ++i) {
+    BusyTime& busy = busy_[at(party.ranks[i])];
+    busy.shift((busy.total_us() - last_busy_us_[i]) * periods, offset);
+  }
+}
+
+// Steps that are alike. If every message of a step ends equally longer after that of the step
+// before, so do those of all further steps, and they need not be played.
+void FixedRates::play_steps(Step step) {
+  const PlayBlock& block = *step.block;
+  const auto messages = static_cast<double>(block.messages.size());
+  result_.messages += messages * static_cast<double>(block.repeats);
+  const bool may_skip =
+      options_.extrapolate && options_.jitter <= 0 && ports_ == 1 && block.repeats > 2;
+  const Party party = may_skip ? party_of(block) : Party{};
+  last_end_us_.assign(block.messages.size(), 0);
+  double steady = 0;  // how many steps
+  for (; step.number < block.repeats; ++step.number) {
+    const bool was_steady = steady > 0;
+    if (may_skip && was_steady) {
+      remember(party);
+    }
+    double least = std::numeric_limits<double>::infinity();
+    double most = -least;
+    for (std::size_t i = 0; i < block.messages.size(); ++i) {
+      const PlayMessage& message = block.messages[i];
+      const Moment end =
+          send(step, i, block.waits ? received_[at(message.from)] : now_[at(message.from)]);
+      arrived_[at(message.to)].wait_for(end);
+      const double change = end.time_us - last_end_us_[i];
+      least = std::min(least, change);
+      most = std::max(most, change);
+      last_end_us_[i] = end.time_us;
+    }
+    for (const PlayMessage& message : block.messages) {
+      received_[at(message.to)].wait_for(arrived_[at(message.to)]);
+    }
+    result_.simulated += messages;
+    constexpr double kRounding = 4e-15;  // of sums of times
+    steady = step.number > 0 && most - least <= kRounding * last_end_us_.front() ? steady + 1 : 0;
+    const double period_us = (least + most) / 2;
+    if (may_skip && was_steady && steady > 0 &&
+        (!exact_busy_ || (steady - 2) * period_us >= most_apart_us(party))) {
+      move_on(party, period_us, static_cast<double>(block.repeats - 1 - step.number));
+      break;
+    }
+  }
+}
+
+Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready) {
+  const PlayMessage& message = step.block->messages[index];
+  Moment start = ready;
+  start.wait_for(first_free(out_, message.from));
+  start.wait_for(first_free(in_, message.to));
+  if (ports_ > 1) {
+    start.time_us =
+        std::max({start.time_us, out_.began[at(message.from)], in_.began[at(message.to)]});
+  }
+  double overhead = message.overhead_us;
+  if (options_.jitter > 0) {
+    overhead *= jitter_factor(options_, step.item, static_cast<std::uint64_t>(step.number), index);
+  }
+  Moment end = start;
+  const double latency = overhead + message.latency_us;
+  end.time_us += latency + transfer_us(paths_, message);
+  end.latency_us += latency;
+  end.messages += 1;
+  const double out_us = end.time_us;
+  Moment sent = end;
+  end.time_us += message.reduce_us;
+  end.reduce_us += message.reduce_us;
+  if (options_.records > 0) {
+    keep(step, message, start.time_us, end, start.record);
+    sent.record = end.record;
+  }
+  take_port(out_, message.from, sent, start.time_us);
+  take_port(in_, message.to, end, start.time_us);
+  if (exact_busy_) {
+    busy_[at(play_.rank_of_actor[at(message.from)])].add(BusyTime::sending, start.time_us, out_us);
+    busy_[at(play_.rank_of_actor[at(message.to)])].add(BusyTime::receiving, start.time_us,
+                                                       end.time_us);
+  }
+  return end;
+}
+
+// A local reduction goes through the receiving port; a copy costs nothing.
+Moment FixedRates::reduce_locally(const PlayMessage& message, const Moment& ready) {
+  if (message.reduce_us <= 0) {
+    return ready;
+  }
+  Moment end = ready;
+  end.wait_for(first_free(in_, message.to));
+  if (ports_ > 1) {
+    end.time_us = std::max(end.time_us, in_.began[at(message.to)]);
+  }
+  const double start_us = end.time_us;
+  end.time_us += message.reduce_us;
+  end.reduce_us += message.reduce_us;
+  take_port(in_, message.to, end, start_us);
+  if (exact_busy_) {
+    busy_[at(play_.rank_of_actor[at(message.to)])].add(BusyTime::receiving, start_us, end.time_us);
+  }
+  return end;
+}
+
+void FixedRates::take_port(Side& side, int actor, const Moment& until, double began) {
+  side.began[at(actor)] = began;
+  const std::size_t first = at(actor) * ports_;
+  side.free[first] = until;
+  for (std::size_t i = first; i + 1 < first + ports_; ++i) {
+    if (side.free[i].time_us > side.free[i + 1].time_us) {
+      std::swap(side.free[i], side.free[i + 1]);
+    }
+  }
+}
+
+void FixedRates::keep(const Step& step, const PlayMessage& message, double start_us, Moment& end,
+                      std::int64_t cause) {
+  if (result_.records.size() >= options_.records) {
+    end.record = -1;
+    return;
+  }
+  end.record = static_cast<std::int64_t>(result_.records.size());
+  result_.records.push_back({.item = static_cast<int>(step.item),
+                             .phase = step.block->phase,
+                             .step = step.number,
+                             .from = play_.rank_of_actor[at(message.from)],
+                             .to = play_.rank_of_actor[at(message.to)],
+                             .bytes = message.bytes,
+                             .start_us = start_us,
+                             .end_us = end.time_us,
+                             .cause = static_cast<int>(cause)});
+}
+
+void FixedRates::count_links(const PlayBlock& block) {
+  for (const PlayMessage& message : block.messages) {
+    if (message.from == message.to) {
+      continue;
+    }
+    const auto repeats = static_cast<double>(block.repeats);
+    const double sent_us =
+        (message.overhead_us + message.latency_us + transfer_us(paths_, message)) * repeats;
+    sending_us_[at(play_.rank_of_actor[at(message.from)])] += sent_us;
+    receiving_us_[at(play_.rank_of_actor[at(message.to)])] += sent_us + message.reduce_us * repeats;
+    for (const int link : paths_.links(paths_.path(message.path))) {
+      LinkUse& use = result_.links[at(link)];
+      use.bytes += message.bytes * repeats;
+      use.busy_us += transfer_us(paths_, message) * repeats;
+    }
+  }
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,79 @@
+// The engine for links that are alone with each message: no rate ever changes, so the times of
+// messages follow from those before them, in the order of the schedule. Every rank has one stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "model/simulator/busy_time.h"
+#include "model/simulator/moment.h"
+#include "model/simulator/program.h"
+
+namespace unisono::model {
+
+class FixedRates {
+ public:
+  FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options);
+  SimulationResult run() &&;
+
+ private:
+  // Of an actor. Ports are kept sorted by when they are free; `began` is when the last message did.
+  struct Side {
+    std::vector<Moment> free = {};  // `ports` for each actor
+    std::vector<double> began = {};
+  };
+  struct Step {
+    const PlayBlock* block = nullptr;
+    std::size_t item = 0;
+    std::int64_t number = 0;
+  };
+  void compute(const PlayItem& item);
+  void operate(const PlayItem& item, std::size_t index);
+  void play_needs(const Step& step);
+  void play_steps(Step step);
+  // Who takes part in a block, each once.
+  struct Party {
+    std::vector<int> senders = {};
+    std::vector<int> receivers = {};
+    std::vector<int> ranks = {};
+  };
+  Party party_of(const PlayBlock& block) const;
+  void remember(const Party& party);
+  double most_apart_us(const Party& party) const;
+  void move_on(const Party& party, double period_us, double periods);
+  Moment send(const Step& step, std::size_t index, const Moment& ready);
+  Moment reduce_locally(const PlayMessage& message, const Moment& ready);
+  void take_port(Side& side, int actor, const Moment& until, double began);
+  void keep(const Step& step, const PlayMessage& message, double start_us, Moment& end,
+            std::int64_t cause);
+  void count_links(const PlayBlock& block);
+
+  Moment& first_free(Side& side, int actor) const {
+    return side.free[static_cast<std::size_t>(actor) * ports_];
+  }
+
+  const Play& play_;
+  const PathTable& paths_;
+  const SimulationOptions& options_;
+  std::size_t ports_;
+  std::vector<Moment> now_;  // of each actor: its items so far are done
+  Side out_;
+  Side in_;
+  std::vector<Moment> received_;  // by each actor, in the steps before
+  std::vector<BusyTime> busy_;    // of ranks
+  bool exact_busy_ = true;        // else only how long each port of a rank is busy
+  std::vector<double> sending_us_;
+  std::vector<double> receiving_us_;
+  std::vector<double> computing_;
+  SimulationResult result_;
+
+  // What was before a step, in the order of the party; `last_end_us_` by message.
+  std::vector<double> last_end_us_;
+  std::vector<Moment> last_out_;
+  std::vector<Moment> last_in_;
+  std::vector<double> last_busy_us_;
+  std::vector<Moment> arrived_;  // at each actor in this step, or before
+};
+
+}  // namespace unisono::model

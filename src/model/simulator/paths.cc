@@ -1,0 +1,89 @@
+#include "model/simulator/paths.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "unisono/error.hpp"
+
+namespace unisono::model {
+namespace {
+
+constexpr double kUsPerSecond = 1e6;
+
+int device_named(const Topology& topology, std::string_view name) {
+  const auto found = std::find_if(topology.devices.begin(), topology.devices.end(),
+                                  [name](const Device& device) { return device.name == name; });
+  return found == topology.devices.end() ? -1 : static_cast<int>(found - topology.devices.begin());
+}
+
+}  // namespace
+
+PathTable::PathTable(const Parameters& parameters) {
+  const double beta = parameters.beta_s_per_byte * kUsPerSecond;
+  paths_.push_back({.overhead_us = parameters.alpha_s * kUsPerSecond,
+                    .bytes_per_us = beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()});
+}
+
+PathTable::PathTable(const Topology& topology, std::span<const LinkFault> faults)
+    : topology_(&topology) {
+  router_.emplace_back(topology);
+  for (const Link& link : topology.links) {
+    bytes_per_us_.push_back(link.bytes_per_us);
+    latency_us_.push_back(link.latency_us);
+  }
+  for (const LinkFault& fault : faults) {
+    apply(fault);
+  }
+}
+
+void PathTable::apply(const LinkFault& fault) {
+  const std::size_t arrow = fault.name.find("->");
+  const bool one_way = arrow != std::string::npos;
+  const int from = device_named(*topology_, std::string_view(fault.name).substr(0, arrow));
+  const int to =
+      one_way ? device_named(*topology_, std::string_view(fault.name).substr(arrow + 2)) : -1;
+  int hits = 0;
+  for (std::size_t i = 0; i < bytes_per_us_.size(); ++i) {
+    const Link& link = topology_->links[i];
+    const bool hit =
+        one_way ? link.from == from && link.to == to : link.from == from || link.to == from;
+    if (hit && from >= 0) {
+      bytes_per_us_[i] *= fault.bandwidth_factor;
+      latency_us_[i] += fault.added_latency_us;
+      ++hits;
+    }
+  }
+  if (hits == 0) {
+    throw Error(ErrorCode::usage, "there is no link '" + fault.name +
+                                      "' in the topology\nname a device, or one direction of a "
+                                      "link as 'from->to'");
+  }
+}
+
+int PathTable::find(int from_rank, int to_rank) {
+  if (topology_ == nullptr) {
+    return 0;
+  }
+  const std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from_rank))
+                                << 32U |
+                            static_cast<std::uint32_t>(to_rank);
+  const auto [place, added] = index_.try_emplace(key, static_cast<int>(paths_.size()));
+  if (!added) {
+    return place->second;
+  }
+  const std::vector<int>& route = router_.front().route(from_rank, to_rank);
+  Path path{.overhead_us = topology_->overhead_us,
+            .bytes_per_us = std::numeric_limits<double>::infinity(),
+            .first = static_cast<std::uint32_t>(links_.size()),
+            .count = static_cast<std::uint32_t>(route.size())};
+  for (const int link : route) {
+    const auto at = static_cast<std::size_t>(link);
+    path.latency_us += latency_us_[at];
+    path.bytes_per_us = std::min(path.bytes_per_us, bytes_per_us_[at]);
+    links_.push_back(link);
+  }
+  paths_.push_back(path);
+  return place->second;
+}
+
+}  // namespace unisono::model

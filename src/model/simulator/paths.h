@@ -1,0 +1,60 @@
+// What a message meets on its way: latency, links, the bandwidth when it is alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/cost.h"
+#include "topology/routes.h"
+#include "topology/topology.h"
+
+namespace unisono::model {
+
+// A link, or all links of a device, that is worse than it should be.
+struct LinkFault {
+  std::string name = {};        // "a->b" for one direction, or the name of a device: all its links
+  double bandwidth_factor = 1;  // above 0, at most 1
+  double added_latency_us = 0;
+};
+
+struct Path {
+  double overhead_us = 0;   // at the sender
+  double latency_us = 0;    // of the links
+  double bytes_per_us = 0;  // of the narrowest link
+  std::uint32_t first = 0;  // its links, in PathTable::links
+  std::uint32_t count = 0;
+};
+
+class PathTable {
+ public:
+  // Every pair of ranks has its own link with the figures of `parameters`.
+  explicit PathTable(const Parameters& parameters);
+  // Keeps a reference. Errors: Error(usage) for a fault that names no link.
+  PathTable(const Topology& topology, std::span<const LinkFault> faults);
+
+  // The index of the path; the same pair has the same one. Errors: Error(usage) without a way.
+  int find(int from_rank, int to_rank);
+
+  const Path& path(int index) const { return paths_[static_cast<std::size_t>(index)]; }
+  std::span<const int> links(const Path& path) const {
+    return std::span(links_).subspan(path.first, path.count);
+  }
+  // Of the topology, with faults; empty without a topology.
+  const std::vector<double>& bytes_per_us() const { return bytes_per_us_; }
+
+ private:
+  void apply(const LinkFault& fault);
+
+  const Topology* topology_ = nullptr;
+  std::vector<double> bytes_per_us_;
+  std::vector<double> latency_us_;
+  std::vector<Path> paths_;
+  std::vector<int> links_;
+  std::unordered_map<std::uint64_t, int> index_;
+  std::vector<Router> router_;  // one, with a topology
+};
+
+}  // namespace unisono::model

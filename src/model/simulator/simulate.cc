@@ -1,0 +1,81 @@
+#include "model/simulator/simulate.h"
+
+#include <algorithm>
+
+#include "model/simulator/fixed_rates.h"
+#include "model/simulator/program.h"
+#include "model/simulator/shared_rates.h"
+#include "unisono/error.hpp"
+
+namespace unisono::model {
+namespace {
+
+void check(const Workload& workload, const SimulationOptions& options) {
+  const auto wrong = [](const std::string& what) { throw Error(ErrorCode::usage, what); };
+  constexpr int kMostPorts = 64;
+  if (workload.ranks < 1) {
+    wrong("a workload needs a rank");
+  }
+  if (options.ports < 1 || options.ports > kMostPorts) {
+    wrong("a rank has 1 to 64 ports, not " + std::to_string(options.ports));
+  }
+  for (const RankFault& fault : options.rank_faults) {
+    if (!(fault.factor > 0) || !(fault.late_us >= 0)) {
+      wrong("the factor of a slow rank must be above zero, and lateness zero or more");
+    }
+  }
+  for (const LinkFault& fault : options.link_faults) {
+    if (!(fault.bandwidth_factor > 0) || !(fault.bandwidth_factor <= 1) ||
+        !(fault.added_latency_us >= 0)) {
+      wrong(
+          "a worse link keeps more than 0 and at most all of its bandwidth; added latency is "
+          "zero or more");
+    }
+  }
+}
+
+bool has_streams(const Play& play) {
+  std::vector<int> ranks = play.rank_of_actor;
+  std::sort(ranks.begin(), ranks.end());
+  return std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end();
+}
+
+SimulationResult play_out(const Workload& workload, const SimulationOptions& options,
+                          PathTable& paths) {
+  const Play play = make_play(workload, options, paths);
+  const bool shared =
+      options.contention == Contention::on || has_streams(play) ||
+      (options.contention == Contention::automatic && may_share_links(play, paths, options.ports));
+  return shared ? SharedRates(play, paths, options).run() : FixedRates(play, paths, options).run();
+}
+
+}  // namespace
+
+SimulationResult simulate(const Workload& workload, const Topology& topology,
+                          const SimulationOptions& options) {
+  check(workload, options);
+  if (workload.ranks > topology.rank_count()) {
+    throw Error(ErrorCode::usage, "the workload has " + std::to_string(workload.ranks) +
+                                      " ranks, the topology " +
+                                      std::to_string(topology.rank_count()) +
+                                      "\ntake a larger topology, or fewer ranks");
+  }
+  PathTable paths(topology, options.link_faults);
+  return play_out(workload, options, paths);
+}
+
+SimulationResult simulate(const Workload& workload, const Parameters& flat,
+                          const SimulationOptions& options) {
+  check(workload, options);
+  if (!options.link_faults.empty()) {
+    throw Error(ErrorCode::usage, "a flat network has no links that could be worse");
+  }
+  constexpr double kUsPerSecond = 1e6;
+  SimulationOptions with_parameters = options;
+  with_parameters.gamma_us_per_byte = flat.gamma_s_per_byte * kUsPerSecond;
+  with_parameters.launch_us = flat.floor_s * kUsPerSecond;
+  PathTable paths(flat);
+  return play_out(workload, with_parameters, paths);
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,176 @@
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/env.h"
+#include "model/simulator/workload.h"
+#include "topology/json_value.h"
+#include "topology/topology.h"
+#include "unisono/error.hpp"
+
+namespace unisono::model {
+namespace {
+
+constexpr std::int64_t kMostItems = 1'000'000;
+constexpr double kMostUs = 1e12;
+constexpr double kMostBytes = 1e18;
+constexpr std::int64_t kMostStreams = 64;
+
+class Reader {
+ public:
+  Reader(const JsonNode& document, bool written_out)
+      : document_(document), written_out_(written_out) {}
+
+  Workload read() {
+    document_.allow_only({"format", "ranks", "groups", "items"});
+    const JsonNode format = document_.at("format");
+    if (format.text() != kWorkloadFormat) {
+      format.fail("unknown format " + in_quotes(format.text()) + ", this reads " +
+                  std::string(kWorkloadFormat));
+    }
+    workload_.ranks = static_cast<int>(document_.at("ranks").whole(1, kMostTopologyRanks));
+    if (const auto groups = document_.find("groups")) {
+      for (const std::string& name : groups->keys()) {
+        groups_.emplace(name, ranks_of(groups->at(name)));
+      }
+    }
+    const JsonNode items = document_.at("items");
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      add(items.item(i));
+    }
+    return std::move(workload_);
+  }
+
+ private:
+  std::vector<int> ranks_of(const JsonNode& list) const {
+    std::vector<int> ranks;
+    std::vector<bool> seen(static_cast<std::size_t>(workload_.ranks));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const JsonNode entry = list.item(i);
+      const auto rank = static_cast<int>(entry.whole(0, workload_.ranks - 1));
+      if (seen[static_cast<std::size_t>(rank)]) {
+        entry.fail("rank " + std::to_string(rank) + " comes twice");
+      }
+      seen[static_cast<std::size_t>(rank)] = true;
+      ranks.push_back(rank);
+    }
+    if (ranks.empty()) {
+      list.fail("a group needs a rank");
+    }
+    return ranks;
+  }
+
+  std::vector<int> group_of(const JsonNode& item) const {
+    const auto group = item.find("group");
+    if (!group) {
+      std::vector<int> all(static_cast<std::size_t>(workload_.ranks));
+      std::iota(all.begin(), all.end(), 0);
+      return all;
+    }
+    if (!group->is(JsonValue::Kind::text)) {
+      return ranks_of(*group);
+    }
+    const auto found = groups_.find(group->text());
+    if (found == groups_.end()) {
+      group->fail("there is no group " + in_quotes(group->text()));
+    }
+    return found->second;
+  }
+
+  void add(const JsonNode& node) {
+    node.allow_only({"name", "compute_us", "collective", "algorithm", "bytes", "root", "group",
+                     "stream", "repeat"});
+    const std::vector<int> ranks = group_of(node);
+    WorkItem item = node.find("compute_us") ? compute(node) : operation_of(node, ranks);
+    item.ranks = ranks;
+    if (const auto name = node.find("name")) {
+      item.name = name->text();
+    }
+    if (const auto stream = node.find("stream")) {
+      item.stream = static_cast<int>(stream->whole(0, kMostStreams - 1));
+    }
+    std::int64_t repeat = 1;
+    if (const auto times = node.find("repeat")) {
+      repeat = times->whole(0, kMostItems);
+    }
+    const auto ranks_in_all = static_cast<std::int64_t>(ranks.size()) * repeat;
+    constexpr std::int64_t kMostPlaces = 50'000'000;
+    places_ += ranks_in_all;
+    if (static_cast<std::int64_t>(workload_.items.size()) + repeat > kMostItems ||
+        places_ > kMostPlaces) {
+      node.fail("more than 1000000 items, or 50000000 ranks in all of them");
+    }
+    workload_.items.insert(workload_.items.end(), static_cast<std::size_t>(repeat), item);
+  }
+
+  static WorkItem compute(const JsonNode& node) {
+    for (const char* key : {"collective", "algorithm", "bytes", "root"}) {
+      if (const auto other = node.find(key)) {
+        other->fail("a compute step has none");
+      }
+    }
+    return {.name = "compute", .compute_us = node.at("compute_us").number(0, kMostUs)};
+  }
+
+  WorkItem operation_of(const JsonNode& node, const std::vector<int>& ranks) {
+    const JsonNode collective = node.at("collective");
+    const JsonNode name = node.at("algorithm");
+    const auto parsed = parse_collective(collective.text());
+    if (!parsed) {
+      collective.fail(in_quotes(collective.text()) + " is no collective");
+    }
+    const Algorithm* algorithm = find_algorithm(*parsed, name.text());
+    if (algorithm == nullptr) {
+      name.fail(std::string(to_string(*parsed)) + " has no algorithm " + in_quotes(name.text()));
+    }
+    int root = 0;
+    if (const auto given = node.find("root")) {
+      root = static_cast<int>(given->whole(0, static_cast<std::int64_t>(ranks.size()) - 1));
+    }
+    const double bytes = node.at("bytes").number(0, kMostBytes);
+    const auto key = std::tuple(*parsed, name.text(), ranks.size(), root);
+    auto known = known_.find(key);
+    if (known == known_.end()) {
+      try {
+        const Shape shape{.ranks = static_cast<int>(ranks.size()),
+                          .root = root,
+                          .parameters = parse_parameters(*algorithm, name.text())};
+        known = known_.emplace(key, operation(*algorithm, shape, bytes, written_out_)).first;
+      } catch (const Error& error) {
+        std::string_view what = error.what();
+        what = what.substr(0, what.find('\n'));
+        what.remove_prefix(std::min(what.size(), what.find(": ") + 2));
+        name.fail(std::string(what));
+      }
+    }
+    WorkItem item = known->second;
+    item.bytes = bytes;
+    return item;
+  }
+
+  const JsonNode& document_;
+  bool written_out_;
+  Workload workload_;
+  std::map<std::string, std::vector<int>> groups_;
+  std::map<std::tuple<Collective, std::string, std::size_t, int>, WorkItem> known_;
+  std::int64_t places_ = 0;
+};
+
+}  // namespace
+
+Parsed<Workload> parse_workload_json(std::string_view text, bool written_out) {
+  const Parsed<JsonValue> document = parse_json(text);
+  if (!document) {
+    return Parsed<Workload>::failure(document.message, document.position);
+  }
+  try {
+    const JsonNode root(*document.value, "");
+    return Parsed<Workload>::success(Reader(root, written_out).read());
+  } catch (const JsonProblem& problem) {
+    return Parsed<Workload>::failure(problem.message, problem.position);
+  }
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,104 @@
+#include "model/simulator/workload.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "model/simulator/report.h"
+#include "topology/json_value.h"
+#include "topology/presets.h"
+
+namespace unisono::model {
+namespace {
+
+std::string document(const std::string& items) {
+  return R"({"format": "unisono.workload/1", "ranks": 8, "groups": {"low": [0, 1, 2, 3]},
+             "items": [)" +
+         items + "]}";
+}
+
+void expect_failure(const std::string& items, const std::string& position,
+                    const std::string& message) {
+  const auto parsed = parse_workload_json(document(items));
+  EXPECT_FALSE(parsed);
+  EXPECT_EQ(parsed.position, position);
+  EXPECT_EQ(parsed.message, message);
+}
+
+TEST(WorkloadJson, ReadsItems) {
+  const auto parsed = parse_workload_json(document(
+      R"({"name": "layer", "compute_us": 250},
+         {"collective": "all_reduce", "algorithm": "ring", "bytes": 1e6, "group": "low", "repeat": 2},
+         {"collective": "broadcast", "algorithm": "binomial", "bytes": 4096, "root": 2,
+          "group": [7, 5, 3], "stream": 1})"));
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  const Workload& workload = *parsed.value;
+  EXPECT_EQ(workload.ranks, 8);
+  ASSERT_EQ(workload.items.size(), 4U);
+  EXPECT_EQ(workload.items[0].name, "layer");
+  EXPECT_EQ(workload.items[0].compute_us, 250);
+  EXPECT_EQ(workload.items[0].ranks.size(), 8U);
+  EXPECT_EQ(workload.items[1].name, "all_reduce/ring");
+  EXPECT_EQ(workload.items[1].ranks, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_NE(workload.items[2].compact, nullptr);
+  EXPECT_EQ(workload.items[2].compact, workload.items[1].compact);
+  EXPECT_EQ(workload.items[3].ranks, (std::vector<int>{7, 5, 3}));
+  EXPECT_EQ(workload.items[3].stream, 1);
+  ASSERT_NE(workload.items[3].schedule, nullptr);
+  EXPECT_EQ(workload.items[3].schedule->root, 2);
+}
+
+TEST(WorkloadJson, SaysWhatIsWrong) {
+  expect_failure(R"({"compute_us": -1})", "/items/0/compute_us", "-1 is not in 0..1000000000000");
+  expect_failure(R"({"compute_us": 1, "bytes": 4})", "/items/0/bytes", "a compute step has none");
+  expect_failure(R"({"collective": "all_redcue", "algorithm": "ring", "bytes": 4})",
+                 "/items/0/collective", "\"all_redcue\" is no collective");
+  expect_failure(R"({"collective": "all_reduce", "algorithm": "rign", "bytes": 4})",
+                 "/items/0/algorithm", "all_reduce has no algorithm \"rign\"");
+  expect_failure(R"({"collective": "all_reduce", "algorithm": "ring"})", "/items/0",
+                 "key \"bytes\" is missing");
+  expect_failure(R"({"compute_us": 1, "group": "high"})", "/items/0/group",
+                 "there is no group \"high\"");
+  expect_failure(R"({"compute_us": 1, "group": [0, 8]})", "/items/0/group/1", "8 is not in 0..7");
+  expect_failure(R"({"compute_us": 1, "group": [1, 1]})", "/items/0/group/1", "rank 1 comes twice");
+  expect_failure(R"({"compute_us": 1, "group": []})", "/items/0/group", "a group needs a rank");
+  expect_failure(R"({"compute_us": 1, "repeat": 999999}, {"compute_us": 1, "repeat": 2})",
+                 "/items/1", "more than 1000000 items, or 50000000 ranks in all of them");
+  expect_failure(R"({"compute_us": 1, "grop": [0]})", "/items/0",
+                 "unknown key \"grop\", did you mean \"group\"?");
+}
+
+TEST(WorkloadJson, RefusesMoreMessagesThanCanBe) {
+  const auto parsed = parse_workload_json(
+      R"({"format": "unisono.workload/1", "ranks": 1000000,
+          "items": [{"collective": "all_to_all", "algorithm": "pairwise", "bytes": 1}]})");
+  EXPECT_EQ(parsed.position, "/items/0/algorithm");
+  EXPECT_EQ(parsed.message,
+            "all_to_all/pairwise on 1000000 ranks has too many messages to simulate");
+}
+
+// The files that are written can be read, and say what the result says.
+TEST(Report, IsJson) {
+  const Topology topology = *make_preset("dgx_h100:nodes=2").value;
+  const auto parsed = parse_workload_json(
+      R"({"format": "unisono.workload/1", "ranks": 16,
+          "items": [{"name": "a \"layer\"", "compute_us": 5},
+                    {"collective": "all_reduce", "algorithm": "halving_doubling", "bytes": 1e6}]})");
+  ASSERT_TRUE(parsed) << parsed.message;
+  const SimulationResult result = simulate(*parsed.value, topology, {.records = 10000});
+  const auto report = parse_json(report_json(result, *parsed.value, &topology));
+  ASSERT_TRUE(report) << report.message;
+  const JsonNode root(*report.value, "");
+  EXPECT_NEAR(root.at("time_us").number(0, 1e9), result.total_us, 1e-9);
+  EXPECT_EQ(root.at("ranks").size(), 16U);
+  EXPECT_EQ(root.at("items").item(0).at("name").text(), "a \"layer\"");
+  EXPECT_GT(root.at("links").size(), 0U);
+  EXPECT_EQ(root.at("critical_messages").size(), result.critical_records.size());
+  const auto trace = parse_json(chrome_trace(result, *parsed.value));
+  ASSERT_TRUE(trace) << trace.message;
+  // Two events a message, and the names of 16 * 2 threads.
+  EXPECT_EQ(JsonNode(*trace.value, "").at("traceEvents").size(), 2 * result.records.size() + 32);
+}
+
+}  // namespace
+}  // namespace unisono::model

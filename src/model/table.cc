@@ -1,0 +1,190 @@
+#include "model/table.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "algorithms/catalog.h"
+
+namespace unisono::model {
+namespace {
+
+constexpr std::size_t kMostShown = 40;
+constexpr std::size_t kMostRows = 1'000'000;
+
+enum Column : std::size_t { kMachine, kCollective, kAlgorithm, kRanks, kBytes, kTime, kColumns };
+constexpr std::array<std::string_view, kColumns> kNames = {"machine", "collective", "algorithm",
+                                                           "ranks",   "bytes",      "time_us"};
+constexpr std::array kNeeded = {kCollective, kRanks, kBytes, kTime};
+
+std::string in_quotes(std::string_view text) {
+  std::string shown(text.substr(0, kMostShown));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
+  return "'" + shown + (text.size() > kMostShown ? "...'" : "'");
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  return first == std::string_view::npos
+             ? std::string_view{}
+             : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+// nullopt if a quote is never closed.
+std::optional<std::vector<std::string>> fields_of(std::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quoted && line.substr(i, 2) == "\"\"") {
+      fields.back() += line[i++];
+    } else if (line[i] == '"') {
+      quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += line[i];
+    }
+  }
+  for (std::string& field : fields) {
+    field = trimmed(field);
+  }
+  return quoted ? std::nullopt : std::optional(std::move(fields));
+}
+
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+class Reader {
+ public:
+  // An empty message where all is well.
+  std::string read(std::string_view line) {
+    const auto fields = fields_of(line);
+    if (!fields) {
+      return "a double quote is not closed";
+    }
+    return columns_ == 0 ? read_names(*fields) : read_row(*fields);
+  }
+  bool has_names() const { return columns_ > 0; }
+  Table take() { return std::move(table_); }
+
+ private:
+  std::string read_names(const std::vector<std::string>& names) {
+    for (std::size_t column = 0; column < kColumns; ++column) {
+      const auto found = std::find(names.begin(), names.end(), kNames[column]);
+      places_[column] =
+          found == names.end() ? names.size() : static_cast<std::size_t>(found - names.begin());
+    }
+    for (const Column needed : kNeeded) {
+      if (places_[needed] == names.size()) {
+        return "there is no column '" + std::string(kNames[needed]) +
+               "': the first line names the columns";
+      }
+    }
+    columns_ = names.size();
+    return {};
+  }
+
+  std::string read_row(const std::vector<std::string>& fields) {
+    if (fields.size() != columns_) {
+      return std::to_string(fields.size()) + " fields, where the first line names " +
+             std::to_string(columns_) + " columns";
+    }
+    if (table_.rows.size() == kMostRows) {
+      return "more than " + std::to_string(kMostRows) + " rows";
+    }
+    const auto field = [&](Column column) {
+      return places_[column] < fields.size() ? std::string_view(fields[places_[column]])
+                                             : std::string_view();
+    };
+    Table::Row row{.machine = std::string(field(kMachine)), .point = {}};
+    const auto collective = parse_collective(field(kCollective));
+    if (!collective) {
+      return "unknown collective " + in_quotes(field(kCollective));
+    }
+    row.point.collective = *collective;
+    row.point.algorithm = field(kAlgorithm);
+    if (!row.point.algorithm.empty() &&
+        find_algorithm(*collective, row.point.algorithm) == nullptr) {
+      return std::string(to_string(*collective)) + " has no algorithm " +
+             in_quotes(row.point.algorithm);
+    }
+    const auto ranks = number(field(kRanks));
+    if (!ranks || *ranks < 1 || *ranks > 1e9 || *ranks != std::floor(*ranks)) {
+      return in_quotes(field(kRanks)) + " is no number of ranks";
+    }
+    row.point.ranks = static_cast<int>(*ranks);
+    const auto bytes = number(field(kBytes));
+    if (!bytes || *bytes < 0) {
+      return in_quotes(field(kBytes)) + " is no number of bytes";
+    }
+    row.point.bytes = *bytes;
+    const auto time_us = number(field(kTime));
+    if (!time_us || *time_us <= 0) {
+      return in_quotes(field(kTime)) + " is no time in microseconds";
+    }
+    row.point.time_s = *time_us * 1e-6;
+    table_.rows.push_back(std::move(row));
+    return {};
+  }
+
+  std::array<std::size_t, kColumns> places_ = {};
+  std::size_t columns_ = 0;
+  Table table_;
+};
+
+}  // namespace
+
+std::vector<std::string> Table::machines() const {
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    if (std::find(names.begin(), names.end(), row.machine) == names.end()) {
+      names.push_back(row.machine);
+    }
+  }
+  return names;
+}
+
+std::vector<Point> Table::points(std::string_view machine) const {
+  std::vector<Point> points;
+  for (const Row& row : rows) {
+    if (row.machine == machine) {
+      points.push_back(row.point);
+    }
+  }
+  return points;
+}
+
+Parsed<Table> parse_table(std::string_view text) {
+  Reader reader;
+  std::size_t number = 0;
+  while (!text.empty()) {
+    ++number;
+    const std::size_t end = text.find('\n');
+    const std::string_view line = trimmed(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    if (line.empty() || line.front() == '#') {
+      continue;
+    }
+    const std::string message = reader.read(line);
+    if (!message.empty()) {
+      return Parsed<Table>::failure(message, "line " + std::to_string(number));
+    }
+  }
+  Table table = reader.take();
+  if (table.rows.empty()) {
+    return Parsed<Table>::failure("there are no measurements", "line " + std::to_string(number));
+  }
+  return Parsed<Table>::success(std::move(table));
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,36 @@
+// Tables of measured times, as comma separated values.
+//
+//   machine,collective,dtype,ranks,bytes,time_us,source
+//   dgx-a100,all_reduce,float32,2,1048576,44.2,"a paper, its table 3"
+//
+// The first line names the columns, in any order. Needed: collective, ranks, bytes and time_us.
+// `machine` groups the rows ("" without it), `algorithm` names one of the catalogue (the library's
+// own choice without it). All other columns are for people. A field in double quotes may hold
+// commas, and two double quotes for one. Empty lines and lines that begin with # are left out.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/machine.h"
+#include "schedule/parsed.h"
+
+namespace unisono::model {
+
+struct Table {
+  struct Row {
+    std::string machine;
+    Point point;
+  };
+  std::vector<Row> rows;
+
+  // Each once, in the order of their first rows.
+  std::vector<std::string> machines() const;
+  std::vector<Point> points(std::string_view machine) const;
+};
+
+// The position of a failure is "line 17".
+Parsed<Table> parse_table(std::string_view text);
+
+}  // namespace unisono::model

@@ -1,0 +1,99 @@
+#include "model/table.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+namespace unisono::model {
+namespace {
+
+constexpr const char* kHead = "machine,collective,dtype,ranks,bytes,time_us,source\n";
+
+TEST(Table, ReadsQuotesBlanksCommentsAndAnyOrderOfColumns) {
+  const auto parsed = parse_table(
+      "# from somewhere\r\n"
+      "time_us, bytes ,ranks,collective,note,algorithm\r\n"
+      "\n"
+      "12.5,64,4,all_gather,\"a, \"\"quoted\"\" note\",ring\r\n"
+      "1e3,0,2,barrier,,\n");
+  ASSERT_TRUE(parsed) << parsed.message;
+  ASSERT_EQ(parsed.value->rows.size(), 2U);
+  const Point& first = parsed.value->rows[0].point;
+  EXPECT_EQ(first.collective, Collective::all_gather);
+  EXPECT_EQ(first.algorithm, "ring");
+  EXPECT_EQ(first.ranks, 4);
+  EXPECT_EQ(first.bytes, 64);
+  EXPECT_DOUBLE_EQ(first.time_s, 12.5e-6);
+  EXPECT_EQ(parsed.value->rows[1].point.algorithm, "");
+}
+
+TEST(Table, GroupsByMachine) {
+  const auto parsed = parse_table(std::string(kHead) +
+                                  "b,all_reduce,f32,2,8,1,x\n"
+                                  "a,all_reduce,f32,2,8,2,x\n"
+                                  "b,all_reduce,f32,4,8,3,x\n");
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed.value->machines(), (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(parsed.value->points("b").size(), 2U);
+  EXPECT_EQ(parsed.value->points("a").size(), 1U);
+}
+
+TEST(Table, SurvivesEveryMutation) {
+  const std::string right = std::string(kHead) +
+                            "a,all_reduce,f32,2,8,1.5,\"x, \"\"y\"\"\"\n"
+                            "b,all_gather,f32,4,1e3,2,z\n";
+  std::mt19937_64 random(7);
+  int read = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text = right;
+    for (int i = 0; i < 2; ++i) {
+      const std::size_t place = random() % text.size();
+      if (random() % 2 == 0) {
+        text[place] = "0123456789-e.,\"\n\r#\0\xff"[random() % 20];
+      } else {
+        text.erase(place, 1 + random() % 4);
+      }
+    }
+    const auto parsed = parse_table(text);
+    ASSERT_NE(static_cast<bool>(parsed), !parsed.message.empty());
+    read += parsed ? 1 : 0;
+  }
+  EXPECT_GT(read, 0);
+}
+
+struct Mistake {
+  const char* rows;
+  const char* message;
+  const char* position;
+};
+
+TEST(Table, SaysWhatIsWrongAndWhere) {
+  const Mistake mistakes[] = {
+      {"m,all_reduce,f32,2,8,1,x\nm,all_redcue,f32,2,8,1,x\n", "unknown collective 'all_redcue'",
+       "line 3"},
+      {"m,all_reduce,f32,two,8,1,x\n", "'two' is no number of ranks", "line 2"},
+      {"m,all_reduce,f32,2.5,8,1,x\n", "'2.5' is no number of ranks", "line 2"},
+      {"m,all_reduce,f32,0,8,1,x\n", "'0' is no number of ranks", "line 2"},
+      {"m,all_reduce,f32,2,-8,1,x\n", "'-8' is no number of bytes", "line 2"},
+      {"m,all_reduce,f32,2,nan,1,x\n", "'nan' is no number of bytes", "line 2"},
+      {"m,all_reduce,f32,2,8,0,x\n", "'0' is no time in microseconds", "line 2"},
+      {"m,all_reduce,f32,2,8,,x\n", "'' is no time in microseconds", "line 2"},
+      {"m,all_reduce,f32,2,8,1\n", "6 fields, where the first line names 7 columns", "line 2"},
+      {"m,all_reduce,f32,2,8,1,\"x\n", "a double quote is not closed", "line 2"},
+      {"", "there are no measurements", "line 1"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const auto parsed = parse_table(std::string(kHead) + mistake.rows);
+    EXPECT_FALSE(parsed);
+    EXPECT_EQ(parsed.message, mistake.message);
+    EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
+  }
+  EXPECT_EQ(parse_table("collective,ranks,bytes\n").message,
+            "there is no column 'time_us': the first line names the columns");
+  EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,algorithm\nbarrier,2,0,1,rign\n").message,
+            "barrier has no algorithm 'rign'");
+}
+
+}  // namespace
+}  // namespace unisono::model

@@ -1,0 +1,51 @@
+// The presets, each defined in one of presets_machines.cc and presets_fabrics.cc, and the node that
+// both use.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/presets.h"
+
+namespace unisono::machines {
+
+extern const Preset dgx_a100;
+extern const Preset dgx_h100;
+extern const Preset hgx_h200;
+extern const Preset gb200_nvl72;
+extern const Preset pcie_server;
+extern const Preset ethernet_cluster;
+extern const Preset fat_tree;
+extern const Preset rail_optimised;
+extern const Preset dragonfly;
+extern const Preset torus;
+
+inline constexpr double gb_per_s(double value) {
+  return value * 1e3;
+}
+inline constexpr double gbit_per_s(double value) {
+  return value * 125;
+}
+
+// A node whose GPUs hang on one NVSwitch plane, with a NIC beside each GPU.
+struct GpuNode {
+  int gpus = 8;
+  double nvlink_bytes_per_us = 0;
+  double pcie_bytes_per_us = 0;
+};
+// From GPU to GPU: 0.6 us over NVLink; over the network 2.7 us with one switch, 1.0 us of that on
+// the PCIe of each side. These are the latencies that NCCL reckons with (ring, LL) in
+// src/graph/tuning.cc.
+inline constexpr double kNvlinkLatencyUs = 0.3;
+inline constexpr double kPcieLatencyUs = 1.0;
+inline constexpr double kNicLatencyUs = 0.35;
+// One more switch on the way: NVIDIA Quantum-2 passes a packet on in less than 0.15 us.
+inline constexpr double kSwitchLatencyUs = 0.15;
+
+// Adds the node and its ranks; returns its NICs in the order of its GPUs.
+std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const GpuNode& node);
+
+inline constexpr GpuNode kH100Node = {
+    .gpus = 8, .nvlink_bytes_per_us = gb_per_s(450), .pcie_bytes_per_us = gb_per_s(63)};
+
+}  // namespace unisono::machines

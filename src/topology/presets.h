@@ -1,0 +1,47 @@
+// Topologies of well-known machines, by name. Figures are those that their makers or papers
+// publish, of one direction; `source` of a preset says where.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/parsed.h"
+#include "topology/topology.h"
+
+namespace unisono {
+
+struct PresetParameter {
+  std::string_view name;
+  std::int64_t fallback = 1;
+  std::int64_t least = 1;
+  std::int64_t most = 1;
+  std::string_view help;
+};
+
+struct PresetValue {
+  std::string name;
+  std::int64_t value = 0;
+};
+
+struct Preset {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  std::span<const PresetParameter> parameters;
+  // `values` are those of the parameters, in their order.
+  Topology (*build)(std::span<const std::int64_t> values);
+  std::int64_t (*ranks)(std::span<const std::int64_t> values);
+};
+
+std::span<const Preset* const> presets();
+const Preset* find_preset(std::string_view name);
+
+// The position of a failure is the name of the parameter at fault, or "preset".
+Parsed<Topology> make_preset(std::string_view name, std::span<const PresetValue> values);
+
+// "fat_tree" or "fat_tree:hosts=64,ports=8".
+Parsed<Topology> make_preset(std::string_view text);
+
+}  // namespace unisono

@@ -1,0 +1,231 @@
+// Presets of machines: nodes with GPUs, servers.
+#include <array>
+
+#include "topology/preset_list.h"
+
+namespace unisono::machines {
+
+std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const GpuNode& node) {
+  const int box = add_device(topology, name, DeviceKind::node);
+  const int nvswitch = add_device(topology, name + ".nvswitch", DeviceKind::network_switch, box);
+  std::vector<int> nics;
+  for (int i = 0; i < node.gpus; ++i) {
+    const std::string number = std::to_string(i);
+    const int gpu = add_device(topology, name + ".gpu" + number, DeviceKind::gpu, box);
+    nics.push_back(add_device(topology, name + ".nic" + number, DeviceKind::nic, box));
+    connect(topology, gpu, nvswitch, kNvlinkLatencyUs, node.nvlink_bytes_per_us);
+    connect(topology, gpu, nics.back(), kPcieLatencyUs, node.pcie_bytes_per_us);
+    topology.ranks.push_back(gpu);
+  }
+  return nics;
+}
+
+namespace {
+
+std::string numbered(const char* name, std::int64_t number) {
+  return name + std::to_string(number);
+}
+
+// Switches for the NICs of equal number, the rails, and one that joins the rails without being
+// their bottleneck.
+std::vector<int> add_rails(Topology& topology, int rails, std::int64_t nodes,
+                           double nic_bytes_per_us) {
+  std::vector<int> result;
+  if (nodes > 1) {
+    const int spine = add_device(topology, "spine", DeviceKind::network_switch);
+    for (int rail = 0; rail < rails; ++rail) {
+      result.push_back(add_device(topology, numbered("rail", rail), DeviceKind::network_switch));
+      connect(topology, result.back(), spine, kSwitchLatencyUs,
+              static_cast<double>(nodes) * nic_bytes_per_us);
+    }
+  }
+  return result;
+}
+
+Topology nodes_on_rails(std::int64_t nodes, const GpuNode& node, double nic_bytes_per_us) {
+  Topology topology;
+  const std::vector<int> rails = add_rails(topology, node.gpus, nodes, nic_bytes_per_us);
+  for (std::int64_t i = 0; i < nodes; ++i) {
+    const std::vector<int> nics = add_gpu_node(topology, numbered("node", i), node);
+    for (std::size_t rail = 0; rail < rails.size(); ++rail) {
+      connect(topology, nics[rail], rails[rail], kNicLatencyUs, nic_bytes_per_us);
+    }
+  }
+  return topology;
+}
+
+// The switch of a rail has as many ports as there may be nodes.
+constexpr std::array<PresetParameter, 1> kNodes40 = {
+    {{.name = "nodes", .most = 40, .help = "nodes, joined by one switch per rail"}}};
+constexpr std::array<PresetParameter, 1> kNodes64 = {
+    {{.name = "nodes", .most = 64, .help = "nodes, joined by one switch per rail"}}};
+
+std::int64_t eight_each(std::span<const std::int64_t> values) {
+  return 8 * values[0];
+}
+
+Topology build_dgx_a100(std::span<const std::int64_t> values) {
+  return nodes_on_rails(
+      values[0],
+      {.gpus = 8, .nvlink_bytes_per_us = gb_per_s(300), .pcie_bytes_per_us = gb_per_s(31.5)},
+      gbit_per_s(200));
+}
+
+Topology build_h100(std::span<const std::int64_t> values) {
+  return nodes_on_rails(values[0], kH100Node, gbit_per_s(400));
+}
+
+constexpr std::array<PresetParameter, 1> kRacks = {
+    {{.name = "racks", .most = 16, .help = "racks, joined by one switch per rail of 4"}}};
+
+// 18 trays of 4 GPUs. A rail is that of the GPUs of one number in their trays.
+Topology build_gb200(std::span<const std::int64_t> values) {
+  constexpr int kTrays = 18;
+  constexpr int kGpus = 4;
+  Topology topology;
+  const std::vector<int> rails =
+      add_rails(topology, kGpus, values[0] > 1 ? kTrays * values[0] : 1, gbit_per_s(400));
+  for (std::int64_t r = 0; r < values[0]; ++r) {
+    const std::string rack_name = numbered("rack", r);
+    const int rack = add_device(topology, rack_name, DeviceKind::group);
+    const int nvswitch =
+        add_device(topology, rack_name + ".nvswitch", DeviceKind::network_switch, rack);
+    for (int t = 0; t < kTrays; ++t) {
+      const std::string name = rack_name + ".tray" + std::to_string(t);
+      const int tray = add_device(topology, name, DeviceKind::node, rack);
+      for (std::size_t g = 0; g < kGpus; ++g) {
+        const int gpu =
+            add_device(topology, name + ".gpu" + std::to_string(g), DeviceKind::gpu, tray);
+        topology.ranks.push_back(gpu);
+        connect(topology, gpu, nvswitch, kNvlinkLatencyUs, gb_per_s(900));
+        if (!rails.empty()) {
+          const int nic =
+              add_device(topology, name + ".nic" + std::to_string(g), DeviceKind::nic, tray);
+          connect(topology, gpu, nic, kPcieLatencyUs, gb_per_s(63));
+          connect(topology, nic, rails[g], kNicLatencyUs, gbit_per_s(400));
+        }
+      }
+    }
+  }
+  return topology;
+}
+
+// Two sockets, four GPUs on a PCIe switch below each; the NIC is on socket 0.
+Topology build_pcie_server(std::span<const std::int64_t> values) {
+  Topology topology;
+  const int fabric =
+      values[0] > 1 ? add_device(topology, "switch", DeviceKind::network_switch) : -1;
+  for (std::int64_t i = 0; i < values[0]; ++i) {
+    const std::string name = numbered("node", i);
+    const int node = add_device(topology, name, DeviceKind::node);
+    std::array<int, 2> sockets{};
+    for (std::size_t s = 0; s < sockets.size(); ++s) {
+      const std::string number = std::to_string(s);
+      sockets[s] = add_device(topology, name + ".socket" + number, DeviceKind::socket, node);
+      const int bridge =
+          add_device(topology, name + ".pcie" + number, DeviceKind::network_switch, node);
+      connect(topology, sockets[s], bridge, kPcieLatencyUs / 2, gb_per_s(31.5));
+      for (int g = 0; g < 4; ++g) {
+        const int gpu =
+            add_device(topology, name + ".gpu" + std::to_string(4 * static_cast<int>(s) + g),
+                       DeviceKind::gpu, node);
+        connect(topology, gpu, bridge, kPcieLatencyUs / 2, gb_per_s(31.5));
+        topology.ranks.push_back(gpu);
+      }
+    }
+    connect(topology, sockets[0], sockets[1], 0.1, gb_per_s(67.2));
+    if (fabric >= 0) {
+      const int nic = add_device(topology, name + ".nic", DeviceKind::nic, node);
+      connect(topology, sockets[0], nic, kPcieLatencyUs / 2, gb_per_s(31.5));
+      connect(topology, nic, fabric, kNicLatencyUs, gbit_per_s(100));
+    }
+  }
+  return topology;
+}
+
+constexpr std::array<PresetParameter, 2> kEthernet = {
+    {{.name = "hosts", .fallback = 8, .most = 1024, .help = "hosts on one switch, a rank each"},
+     {.name = "gbit_per_s", .fallback = 25, .most = 800, .help = "of a port, each way"}}};
+
+Topology build_ethernet(std::span<const std::int64_t> values) {
+  Topology topology;
+  topology.overhead_us = 10;
+  const int fabric = add_device(topology, "switch", DeviceKind::network_switch);
+  for (std::int64_t i = 0; i < values[0]; ++i) {
+    const int host = add_device(topology, numbered("host", i), DeviceKind::node);
+    connect(topology, host, fabric, kSwitchLatencyUs, gbit_per_s(static_cast<double>(values[1])));
+    topology.ranks.push_back(host);
+  }
+  return topology;
+}
+
+}  // namespace
+
+extern constinit const Preset dgx_a100{
+    .name = "dgx_a100",
+    .summary = "8 A100 on NVSwitch, a 200 Gbit/s NIC each",
+    .source =
+        "NVIDIA DGX A100 System Architecture white paper: NVLink 3, 600 GB/s per GPU, both "
+        "ways together, hence 300 each way; 8 ConnectX-6 of 200 Gbit/s; PCIe 4.0 x16: 31.5 "
+        "GB/s each way. Latencies: NCCL src/graph/tuning.cc",
+    .parameters = kNodes40,
+    .build = build_dgx_a100,
+    .ranks = eight_each};
+
+extern constinit const Preset dgx_h100{
+    .name = "dgx_h100",
+    .summary = "8 H100 on NVSwitch, a 400 Gbit/s NIC each",
+    .source =
+        "NVIDIA DGX H100/H200 User Guide: NVLink 4, 900 GB/s per GPU, both ways together, "
+        "hence 450 each way; 8 ConnectX-7 of 400 Gbit/s; PCIe 5.0 x16: 63 GB/s each way. "
+        "Latencies: NCCL src/graph/tuning.cc",
+    .parameters = kNodes64,
+    .build = build_h100,
+    .ranks = eight_each};
+
+extern constinit const Preset hgx_h200{
+    .name = "hgx_h200",
+    .summary = "8 H200 on NVSwitch, a 400 Gbit/s NIC each",
+    .source =
+        "NVIDIA H200 data sheet: NVLink 4, 900 GB/s per GPU, both ways together, hence 450 "
+        "each way; PCIe 5.0 x16: 63 GB/s each way; NIC as in DGX H200: ConnectX-7 of 400 "
+        "Gbit/s. Latencies: NCCL src/graph/tuning.cc",
+    .parameters = kNodes64,
+    .build = build_h100,
+    .ranks = eight_each};
+
+extern constinit const Preset gb200_nvl72{
+    .name = "gb200_nvl72",
+    .summary = "racks of 72 B200 on one NVLink domain, a 400 Gbit/s NIC each",
+    .source =
+        "NVIDIA GB200 NVL72 data sheet: 18 trays of 4 GPUs; NVLink 5, 1.8 TB/s per GPU, both "
+        "ways together, hence 900 GB/s each way; ConnectX-7 of 400 Gbit/s. Latencies: NCCL "
+        "src/graph/tuning.cc",
+    .parameters = kRacks,
+    .build = build_gb200,
+    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return 72 * values[0]; }};
+
+extern constinit const Preset pcie_server{
+    .name = "pcie_server",
+    .summary = "two sockets, 8 GPUs on PCIe 4.0, one 100 Gbit/s NIC",
+    .source =
+        "PCI-SIG: PCIe 4.0 x16, 16 GT/s with 128b/130b coding: 31.5 GB/s each way. Intel Xeon "
+        "Ice Lake: 3 UPI links of 11.2 GT/s, 22.4 GB/s each way each. Latencies: NCCL "
+        "src/graph/tuning.cc; between sockets 0.1 us is assumed",
+    .parameters = kNodes64,
+    .build = build_pcie_server,
+    .ranks = eight_each};
+
+extern constinit const Preset ethernet_cluster{
+    .name = "ethernet_cluster",
+    .summary = "hosts on one Ethernet switch, a rank each, over TCP",
+    .source =
+        "IEEE 802.3: a port carries its bit rate each way at once. TCP from application to "
+        "application about 10 us: Larsen et al., Architectural Breakdown of End-to-End "
+        "Latency in a TCP/IP Network, Int. J. Parallel Programming 37, 2009. A switch below "
+        "0.3 us: NVIDIA Spectrum SN2000 data sheet",
+    .parameters = kEthernet,
+    .build = build_ethernet,
+    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return values[0]; }};
+
+}  // namespace unisono::machines

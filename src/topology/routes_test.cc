@@ -1,0 +1,148 @@
+#include "topology/routes.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "topology/presets.h"
+#include "unisono/error.hpp"
+
+namespace unisono {
+namespace {
+
+// Distance in links by a plain search over everything; ranks are passed through by none.
+std::vector<int> distances(const Topology& topology, int rank) {
+  std::vector<bool> has_rank(topology.devices.size());
+  for (const int device : topology.ranks) {
+    has_rank[static_cast<std::size_t>(device)] = true;
+  }
+  const int start = topology.ranks[static_cast<std::size_t>(rank)];
+  std::vector<int> distance(topology.devices.size(), std::numeric_limits<int>::max());
+  distance[static_cast<std::size_t>(start)] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Link& link : topology.links) {
+      const int from = distance[static_cast<std::size_t>(link.from)];
+      if (from == std::numeric_limits<int>::max() ||
+          (has_rank[static_cast<std::size_t>(link.from)] && link.from != start)) {
+        continue;
+      }
+      int& to = distance[static_cast<std::size_t>(link.to)];
+      if (from + 1 < to) {
+        to = from + 1;
+        changed = true;
+      }
+    }
+  }
+  return distance;
+}
+
+void expect_route_is_right(const Topology& topology, Router& router, int from, int to,
+                           const std::vector<int>& distance) {
+  const std::vector<int> route = router.route(from, to);
+  int at = topology.ranks[static_cast<std::size_t>(from)];
+  for (const int index : route) {
+    const Link& link = topology.links[static_cast<std::size_t>(index)];
+    ASSERT_EQ(link.from, at);
+    at = link.to;
+  }
+  ASSERT_EQ(at, topology.ranks[static_cast<std::size_t>(to)]);
+  EXPECT_EQ(static_cast<int>(route.size()), distance[static_cast<std::size_t>(at)]);
+}
+
+TEST(Routes, AreShortestOnEveryPreset) {
+  for (const std::string name : {"dgx_h100:nodes=2", "pcie_server:nodes=3", "gb200_nvl72:racks=2",
+                                 "fat_tree:hosts=40,ports=4", "rail_optimised:nodes=33",
+                                 "dragonfly:groups=5", "torus:x=4,y=3,z=2"}) {
+    SCOPED_TRACE(name);
+    const Topology topology = *make_preset(name).value;
+    Router router(topology);
+    for (int from = 0; from < topology.rank_count(); from += 7) {
+      const std::vector<int> distance = distances(topology, from);
+      for (int to = 0; to < topology.rank_count(); ++to) {
+        expect_route_is_right(topology, router, from, to, distance);
+      }
+    }
+  }
+}
+
+TEST(Routes, AreShortestOnRandomDirectedGraphs) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    Topology topology;
+    for (int i = 0; i < 24; ++i) {
+      add_device(topology, std::to_string(i), DeviceKind::network_switch);
+    }
+    for (int i = 0; i < 5; ++i) {
+      topology.ranks.push_back(i);
+    }
+    std::uniform_int_distribution<int> device(0, 23);
+    for (int i = 0; i < 60; ++i) {
+      const int from = device(random);
+      const int to = device(random);
+      if (from != to) {
+        topology.links.push_back({.from = from, .to = to, .latency_us = 1, .bytes_per_us = 1});
+      }
+    }
+    Router router(topology);
+    for (int from = 0; from < 5; ++from) {
+      const std::vector<int> distance = distances(topology, from);
+      for (int to = 0; to < 5; ++to) {
+        if (distance[static_cast<std::size_t>(to)] == std::numeric_limits<int>::max()) {
+          EXPECT_THROW(router.route(from, to), Error);
+        } else {
+          expect_route_is_right(topology, router, from, to, distance);
+        }
+      }
+    }
+  }
+}
+
+TEST(Routes, PreferTheWiderOfTwoShortestPaths) {
+  Topology topology;
+  const int a = add_device(topology, "a", DeviceKind::gpu);
+  const int b = add_device(topology, "b", DeviceKind::gpu);
+  topology.ranks = {a, b};
+  for (const double width : {10.0, 30.0, 20.0}) {
+    const int via = add_device(topology, std::to_string(width), DeviceKind::network_switch);
+    connect(topology, a, via, 1, width);
+    connect(topology, via, b, 1, 1000);
+  }
+  Router router(topology);
+  const std::vector<int> route = router.route(0, 1);
+  ASSERT_EQ(route.size(), 2U);
+  EXPECT_EQ(topology.links[static_cast<std::size_t>(route[0])].bytes_per_us, 30);
+}
+
+// Every rank sends to the one a fixed distance on: in a full fat tree no link is used twice.
+TEST(Routes, ShiftsShareNoLinkOfAFatTree) {
+  for (const std::string name : {"fat_tree:hosts=16,ports=4", "fat_tree:hosts=128,ports=8"}) {
+    const Topology topology = *make_preset(name).value;
+    Router router(topology);
+    const int ranks = topology.rank_count();
+    for (int shift = 1; shift < ranks; ++shift) {
+      std::map<int, int> users;
+      for (int from = 0; from < ranks; ++from) {
+        for (const int link : router.route(from, (from + shift) % ranks)) {
+          EXPECT_EQ(++users[link], 1) << name << " shift " << shift << " link " << link;
+        }
+      }
+    }
+  }
+}
+
+TEST(Routes, TheSamePairHasTheSameRoute) {
+  const Topology topology = *make_preset("rail_optimised:nodes=40").value;
+  Router router(topology);
+  const std::vector<int> first = router.route(3, 300);
+  (void)router.route(9, 200);
+  EXPECT_EQ(router.route(3, 300), first);
+  EXPECT_EQ(Router(topology).route(3, 300), first);
+}
+
+}  // namespace
+}  // namespace unisono

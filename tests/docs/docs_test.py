@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Holds the documents to the program: docs_test.py CHECK --source ... says what is wrong.
+
+  programs   every C and C++ block with a main() builds, and runs right on two ranks
+  output     a block that begins with "$ unisono ..." shows what that command prints (--update writes it)
+  excerpts   C++ blocks of the guide to algorithms stand in src/algorithms as they are
+  links      relative links lead to a file, and to a heading where they name one
+  commands   every `unisono VERB --option` in a shell block exists
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+
+def documents(source):
+    return sorted(list(source.glob("*.md")) + list((source / "docs").rglob("*.md")))
+
+
+def blocks(path):
+    """(language, text, line) of each fenced block."""
+    found = re.finditer(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.DOTALL | re.MULTILINE)
+    for match in found:
+        yield match.group(1), match.group(2), path.read_text()[:match.start()].count("\n") + 1
+
+
+def all_blocks(source):
+    for path in documents(source):
+        for language, text, line in blocks(path):
+            yield f"{path.relative_to(source)}:{line}", language, text
+
+
+def clean_environment(library):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("UNISONO_")}
+    kept["LD_LIBRARY_PATH"] = str(library.parent)
+    kept["XDG_CONFIG_HOME"] = str(library.parent / "absent")  # nothing that was tuned here
+    return kept
+
+
+def programs(options):
+    count = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for place, language, text in all_blocks(options.source):
+            if language not in ("c", "cpp") or "int main(" not in text:
+                continue
+            count += 1
+            file = pathlib.Path(scratch) / f"example{count}.{'c' if language == 'c' else 'cc'}"
+            file.write_text(text)
+            compiler = ([options.cc, "-std=c99"] if language == "c" else [options.cxx, "-std=c++20"])
+            build = subprocess.run(
+                compiler + ["-Wall", "-Wextra", "-Werror", "-I", str(options.source / "include"),
+                            str(file), str(options.library), "-o", str(file.with_suffix(""))],
+                capture_output=True, text=True)
+            if build.returncode != 0:
+                yield f"{place}: does not build\n{build.stderr}"
+                continue
+            job = [str(options.program), "run", "-n", "2", "--timeout", "50s", "--",
+                   str(file.with_suffix(""))]
+            result = subprocess.run(job, capture_output=True, text=True, timeout=60,
+                                    env=clean_environment(options.library))
+            if result.returncode != 0 or result.stderr:
+                yield f"{place}: code {result.returncode}\n{result.stdout}{result.stderr}"
+    if count < 4:
+        yield f"only {count} programs were found"
+
+
+def output(options):
+    count = 0
+    for place, _, text in all_blocks(options.source):
+        command, _, shown = text.partition("\n")
+        if not command.startswith("$ unisono "):
+            continue
+        count += 1
+        result = subprocess.run([str(options.program)] + shlex.split(command)[2:],
+                                capture_output=True, text=True, timeout=60, cwd=options.source,
+                                env=clean_environment(options.library) | {"COLUMNS": "100"})
+        printed = result.stdout + result.stderr
+        if printed != shown and options.update:
+            path = options.source / place.partition(":")[0]
+            path.write_text(path.read_text().replace(text, f"{command}\n{printed}", 1))
+        elif printed != shown:
+            yield f"{place}: {command} prints\n{printed}"
+    if count < 1:
+        yield "no output was found"
+
+
+def excerpts(options):
+    guide = options.source / "docs/guides/write-an-algorithm.md"
+    files = [path.read_text() for path in (options.source / "src/algorithms").glob("*.cc")]
+    found = [text for language, text, _ in blocks(guide) if language == "cpp"]
+    for text in found:
+        if not any(text in file for file in files):
+            yield f"{guide.name}: no file of src/algorithms has\n{text}"
+    if not found:
+        yield f"{guide.name}: no excerpt was found"
+
+
+def anchor(heading):
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def links(options):
+    for path in documents(options.source):
+        text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, heading = target.partition("#")
+            other = (path.parent / name).resolve() if name else path
+            where = f"{path.relative_to(options.source)}: {target}"
+            if not other.exists():
+                yield f"{where}: no such file"
+            elif heading and heading not in map(
+                    anchor, re.findall(r"^#+ (.*)$", other.read_text(), re.MULTILINE)):
+                yield f"{where}: no such heading"
+
+
+def commands(options):
+    table = json.loads(subprocess.run([str(options.program), "help", "--json"], check=True,
+                                      capture_output=True, text=True).stdout)
+    known = {command["name"]: {f"--{option['name']}" for option in command["options"]}
+             for command in table["commands"]}
+    count = 0
+    for place, language, text in all_blocks(options.source):
+        if language not in ("sh", ""):
+            continue
+        for verb, words in re.findall(r"(?:^|[ $/])unisono (\w+)([^|#\n]*)", text):
+            count += 1
+            own = words.partition(" -- ")[0]
+            if verb not in known:
+                yield f"{place}: there is no unisono {verb}"
+                continue
+            for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", own):
+                if option not in known[verb]:
+                    yield f"{place}: unisono {verb} has no {option}"
+    if count < 5:
+        yield f"only {count} commands were found"
+
+
+CHECKS = {"programs": programs, "output": output, "excerpts": excerpts, "links": links,
+          "commands": commands}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("check", choices=CHECKS)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--program", type=pathlib.Path)
+    parser.add_argument("--library", type=pathlib.Path)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--cxx", default="c++")
+    options = parser.parse_args()
+    findings = list(CHECKS[options.check](options))
+    print("\n".join(findings) or f"{options.check}: right")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

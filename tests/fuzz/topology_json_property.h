@@ -1,0 +1,75 @@
+// What must hold for any bytes given to the parsers of topologies and workloads.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "model/simulator/simulate.h"
+#include "model/simulator/workload.h"
+#include "topology/json.h"
+#include "unisono/error.hpp"
+
+namespace unisono::fuzz {
+
+inline std::string workload_json_property(std::string_view text) {
+  const Parsed<model::Workload> parsed = model::parse_workload_json(text);
+  if (!parsed) {
+    return parsed.message.empty() || parsed.position.empty() ? "refused without message or position"
+                                                             : "";
+  }
+  double messages = 0;
+  for (const model::WorkItem& item : parsed.value->items) {
+    messages += static_cast<double>(item.ranks.size());
+  }
+  constexpr double kMost = 1000;  // beyond, playing may take seconds
+  if (messages <= kMost) {
+    const model::Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
+    const model::SimulationResult result = model::simulate(*parsed.value, flat);
+    if (!(result.total_us >= 0)) {
+      return "a time below zero";
+    }
+  }
+  return "";
+}
+
+// Empty if it holds, else what does not: a refusal says what and where; what is taken passes
+// check(), is the same after it is written and read again, and a ring runs on it, or there is no
+// way between two ranks.
+inline std::string topology_json_property(std::string_view text) {
+  const Parsed<Topology> parsed = parse_topology_json(text);
+  if (!parsed) {
+    if (parsed.message.empty() || parsed.position.empty()) {
+      return "refused without message or position";
+    }
+    return workload_json_property(text);
+  }
+  const Topology& topology = *parsed.value;
+  constexpr int kMostRanks = 4096;
+  if (topology.rank_count() > kMostRanks || topology.links.size() > kMostRanks) {
+    return "";
+  }
+  if (check(topology)) {
+    return "taken, but not right";
+  }
+  const std::string written = to_json(topology);
+  const Parsed<Topology> again = parse_topology_json(written);
+  if (!again) {
+    return "not read back: " + again.position + ": " + again.message;
+  }
+  if (to_json(*again.value) != written) {
+    return "not the same when read back";
+  }
+  model::Workload workload{.ranks = topology.rank_count()};
+  workload.items.push_back(model::operation(*find_algorithm(Collective::all_gather, "ring"),
+                                            {.ranks = workload.ranks}, 1e6));
+  try {
+    if (!(model::simulate(workload, topology).total_us >= 0)) {
+      return "a time below zero";
+    }
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::usage ? "" : error.what();
+  }
+  return "";
+}
+
+}  // namespace unisono::fuzz

@@ -1,0 +1,15 @@
+// From the command line of `unisono bench` to what it runs and how it prints.
+#pragma once
+
+#include "bench/formats.h"
+#include "bench/sweep.h"
+#include "cli/arguments.h"
+#include "cli/console.h"
+
+namespace unisono::cli {
+
+// Throw UsageError for what cannot be run.
+SweepOptions read_sweep(const Arguments& arguments, int ranks);
+Format read_format(const Arguments& arguments, const Console& console);
+
+}  // namespace unisono::cli

@@ -1,0 +1,165 @@
+#include "bench/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "base/bytes_text.h"
+#include "bench/read_options.h"
+#include "cli/failure.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::uint64_t kMainJobMost = std::uint64_t{64} << 20U;
+
+std::string case_text(const Case& row) {
+  return fmt::format("{} {} {} {}{}", row.workload.name(), row.algorithm, to_string(row.dtype),
+                     format_bytes(row.bytes), row.in_place ? " in place" : "");
+}
+
+int online_cpus() {
+  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+bool several(const std::vector<Case>& cases) {
+  return std::any_of(cases.begin(), cases.end(), [&](const Case& row) {
+    return row.workload.name() != cases.front().workload.name();
+  });
+}
+
+}  // namespace
+
+Session::Session(Communicator& comm, const Arguments& arguments, const Console& console)
+    : comm_(comm), arguments_(arguments), console_(console) {
+  main_job_ = arguments.has("main-job");
+  format_ = read_format(arguments, console);
+  speaks_ = comm.rank() == 0;
+}
+
+int Session::run() {
+  if (main_job_ && !arguments_.operands().empty()) {
+    throw UsageError("--main-job goes without a collective", {}, "unisono help bench");
+  }
+  const std::vector<Case> cases =
+      main_job_ ? main_job_cases(comm_.size())
+                : sweep_cases(read_sweep(arguments_, comm_.size()), comm_.size());
+  Runner runner(comm_, runner_options(cases));
+  heading_ = {.ranks = comm_.size(),
+              .cpus = online_cpus(),
+              .hop_us = runner.hop_us(),
+              .registered = arguments_.has("registered"),
+              .persistent = arguments_.has("persistent"),
+              .fresh = arguments_.has("fresh"),
+              .several = several(cases)};
+  say(heading_text(format_, heading_, console_));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (speaks_) {
+      console_.progress(fmt::format("{}/{}  {}", i + 1, cases.size(), case_text(cases[i])));
+    }
+    rows_.push_back(runner.run(cases[i]));
+    print_from(i, cases);
+  }
+  say(footer_text(format_, rows_, console_));
+  write_plot();
+  return verdict();
+}
+
+RunnerOptions Session::runner_options(const std::vector<Case>& cases) const {
+  RunnerOptions options{
+      .timing = {.iterations = static_cast<int>(arguments_.number("iters", 0, 100'000'000)),
+                 .warmup = static_cast<int>(arguments_.number("warmup", 0, 100'000'000)),
+                 .target_s = main_job_ ? 0.02 : arguments_.seconds("time-per-row"),
+                 .least_iterations = main_job_ ? 2 : 3,
+                 .fresh = arguments_.has("fresh")},
+      .registered = arguments_.has("registered"),
+      .persistent = arguments_.has("persistent"),
+      .random = arguments_.text("data") == "random",
+      .most_bytes = main_job_ ? kMainJobMost : 0};
+  for (const Case& row : cases) {
+    options.most_bytes = std::max(options.most_bytes, row.bytes);
+  }
+  return options;
+}
+
+void Session::say(const std::string& text) const {
+  if (speaks_ && !text.empty()) {
+    console_.end_progress();
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+// nccl-tests has one line for both places: the out-of-place row waits for the in-place one.
+void Session::print_from(std::size_t i, const std::vector<Case>& cases) const {
+  const bool pairs = format_ == Format::nccl_tests;
+  const bool follows = i + 1 < cases.size() && cases[i + 1].in_place && !cases[i].in_place;
+  if (pairs && follows) {
+    return;
+  }
+  const bool second = pairs && i > 0 && cases[i].in_place && !cases[i - 1].in_place;
+  say(second ? row_text(format_, rows_[i - 1], &rows_[i], heading_, console_)
+             : row_text(format_, rows_[i], nullptr, heading_, console_));
+}
+
+void Session::write_plot() const {
+  const std::string path = arguments_.text("plot");
+  if (path.empty() || !speaks_) {
+    return;
+  }
+  std::ofstream file(path);
+  file << plot_svg(rows_);
+  file.close();
+  if (!file) {
+    throw UsageError(fmt::format("cannot write {}", path), {}, "unisono help bench");
+  }
+  console_.note(fmt::format("# plot: {}", path));
+}
+
+int Session::verdict() const {
+  std::uint64_t wrong = 0;
+  for (const Row& row : rows_) {
+    wrong += row.wrong;
+  }
+  if (main_job_ && format_ == Format::text) {
+    say(fmt::format("{} wrong\n", wrong));
+  } else if (main_job_ && format_ == Format::jsonl) {
+    say(fmt::format("{{\"schema\":\"unisono.bench_end/1\",\"rows\":{},\"wrong\":{}}}\n",
+                    rows_.size(), wrong));
+  }
+  if (!speaks_) {
+    return kDone;
+  }
+  if (wrong != 0) {
+    print_error(console_, "wrong", fmt::format("{} elements differ from the reference", wrong), {},
+                "--algorithm NAME says whether one algorithm is to blame");
+    return kAnswerIsNo;
+  }
+  return too_slow() ? kTooSlow : kDone;
+}
+
+bool Session::too_slow() const {
+  const double least = arguments_.has("min-busbw") ? arguments_.real("min-busbw") : 0;
+  const double most_us = arguments_.has("max-time") ? arguments_.seconds("max-time") * 1e6 : 0;
+  std::string detail;
+  for (const Row& row : rows_) {
+    if (row.bytes > 0 && row.busbw() < least) {
+      detail += fmt::format("{}: busbw {:.2f} GB/s, asked for {:g}\n", case_text(row.what),
+                            row.busbw(), least);
+    }
+    if (most_us > 0 && row.timing.time_us > most_us) {
+      detail += fmt::format("{}: {:.1f} us, asked for {:g}\n", case_text(row.what),
+                            row.timing.time_us, most_us);
+    }
+  }
+  if (detail.empty()) {
+    return false;
+  }
+  print_error(console_, "too_slow", "slower than asked", detail, "unisono doctor");
+  return true;
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,42 @@
+// A run of `unisono bench`: its cases one after the other, printed on rank 0 as they come.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/formats.h"
+#include "bench/runner.h"
+#include "bench/sweep.h"
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+
+class Session {
+ public:
+  Session(Communicator& comm, const Arguments& arguments, const Console& console);
+
+  // Returns the exit code. Only rank 0 speaks, and its exit code is the answer.
+  int run();
+
+ private:
+  RunnerOptions runner_options(const std::vector<Case>& cases) const;
+  void say(const std::string& text) const;
+  void print_from(std::size_t i, const std::vector<Case>& cases) const;
+  void write_plot() const;
+  int verdict() const;
+  bool too_slow() const;
+
+  Communicator& comm_;
+  const Arguments& arguments_;
+  const Console& console_;
+  bool main_job_ = false;
+  bool speaks_ = false;
+  Format format_ = Format::text;
+  Heading heading_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace unisono::cli

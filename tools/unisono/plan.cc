@@ -1,0 +1,164 @@
+// `unisono plan`: what would run, and why.
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "cli/target.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostRanks = 1'000'000;
+
+model::Call call_of(const Arguments& arguments) {
+  if (arguments.operands().empty()) {
+    throw UsageError("which collective?",
+                     "unisono plan all_reduce -n 8 --bytes 64MiB --link alpha=5us,beta=12.5GB/s",
+                     "unisono list");
+  }
+  return {.collective = collective_of(arguments.operands().front()),
+          .ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks)),
+          .bytes = static_cast<double>(arguments.bytes("bytes"))};
+}
+
+void check_options(const Arguments& arguments, std::string_view chosen,
+                   std::initializer_list<std::string_view> others) {
+  for (const std::string_view other : others) {
+    if (arguments.has(other)) {
+      throw UsageError(fmt::format("--{} does not go with --{}", other, chosen), {},
+                       "unisono help plan");
+    }
+  }
+}
+
+model::Parameters network_of(const Arguments& arguments) {
+  if (!arguments.has("link")) {
+    throw UsageError("which network? --link or --machine says",
+                     "--link alpha=5us,beta=12.5GB/s: 5 us a message, 12.5 GB/s each way",
+                     "unisono help plan");
+  }
+  model::Parameters parameters = parse_link(arguments.text("link"));
+  if (arguments.has("floor")) {
+    parameters.floor_s = arguments.seconds("floor");
+  }
+  return parameters;
+}
+
+Schedule own_schedule(const std::string& path, const model::Call& call) {
+  Schedule schedule = load_verified_schedule(path);
+  if (schedule.collective != call.collective || schedule.ranks != call.ranks) {
+    throw UsageError(fmt::format("{} is a schedule for {} of {} ranks, not for {} of {}", path,
+                                 to_string(schedule.collective), schedule.ranks,
+                                 to_string(call.collective), call.ranks),
+                     {}, fmt::format("unisono show {}", path));
+  }
+  return schedule;
+}
+
+// An algorithm that cannot serve is an error, never replaced by another.
+model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
+  const model::Parameters parameters = network_of(arguments);
+  if (!arguments.has("algorithm")) {
+    return make_plan(call, parameters);
+  }
+  const std::string& name = arguments.text("algorithm");
+  if (is_schedule_file(name)) {
+    const Schedule schedule = own_schedule(name, call);
+    const model::Asked asked{.own = &schedule, .name = name};
+    return make_plan(call, parameters, &asked);
+  }
+  const std::string target = fmt::format("{}/{}", to_string(call.collective), name);
+  const Algorithm& algorithm = algorithm_of(target);
+  const model::Asked asked{.algorithm = &algorithm, .parameters = parameters_of(algorithm, target)};
+  model::Plan plan = make_plan(call, parameters, &asked);
+  if (std::none_of(plan.candidates.begin(), plan.candidates.end(),
+                   [](const model::Candidate& candidate) { return candidate.is_asked; })) {
+    throw UsageError(fmt::format("{} cannot serve {} ranks", target, call.ranks),
+                     std::string(algorithm.limits),
+                     fmt::format("unisono list {}", to_string(call.collective)));
+  }
+  return plan;
+}
+
+int run_plan(const Arguments& arguments, const Console& console) {
+  if (arguments.has("fit")) {
+    check_options(arguments, "fit", {"link", "floor", "algorithm", "machine", "ranks", "bytes"});
+    if (!arguments.operands().empty()) {
+      throw UsageError("--fit takes all collectives of its table, so name none", {},
+                       "save the machine with --save, and ask it with --machine");
+    }
+    return run_fit(arguments, console);
+  }
+  for (const std::string_view option : {"test", "save", "only"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} goes with --fit", option), {}, "unisono help plan");
+    }
+  }
+  const model::Call call = call_of(arguments);
+  if (arguments.has("machine")) {
+    check_options(arguments, "machine", {"link", "floor", "algorithm"});
+    print_prediction(load_machine(arguments.text("machine")), call, console);
+    return kDone;
+  }
+  print_plan(plan_for(arguments, call), console);
+  return kDone;
+}
+
+constexpr Option kOptions[] = {
+    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
+    {.name = "bytes",
+     .letter = 'b',
+     .value = "SIZE",
+     .help = "The larger of what a rank sends and receives in all, as benchmarks count.",
+     .fallback = "1MiB"},
+    {.name = "link",
+     .value = "LINK",
+     .help = "The network: alpha=TIME a message, beta=BANDWIDTH each way; also gamma=BANDWIDTH of "
+             "reducing, floor=TIME."},
+    {.name = "floor", .value = "TIME", .help = "What starting a call costs, however small."},
+    {.name = "algorithm",
+     .value = "NAME",
+     .help = "The algorithm to run, with its parameters, or the file of a schedule; an error if it "
+             "cannot serve so many ranks."},
+    {.name = "machine",
+     .value = "FILE",
+     .help = "Ask a machine that --fit has saved or unisono tune has measured "
+             "(unisono.machine/1)."},
+    {.name = "fit",
+     .value = "TABLE",
+     .help = "Fit machines to a table of measured times (CSV) and say how far off they are on rows "
+             "they have not seen."},
+    {.name = "test", .value = "TABLE", .help = "With --fit: also predict the rows of this table."},
+    {.name = "only", .value = "NAME", .help = "With --fit: only this machine of the table."},
+    {.name = "save", .value = "FILE", .help = "With --fit: write the machine for --machine."}};
+
+}  // namespace
+
+const Command kPlanCommand = {
+    .name = "plan",
+    .summary = "say which algorithm is fastest on a network, and why",
+    .operands = "[COLLECTIVE]",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono plan all_reduce -n 8 --bytes 64MiB --link alpha=5us,beta=12.5GB/s",
+                   "Every algorithm on a flat network."},
+                  {"unisono plan --fit measured.csv --only dgx-a100 --save a100.json",
+                   "Fit a machine to its measurements."},
+                  {"unisono plan all_reduce -n 6 --bytes 64MiB --machine a100.json",
+                   "What that machine would take."}}},
+    .description =
+        "Times are those of the schedule on a network where every rank has one sending and one "
+        "receiving port: computed from the schedule itself, up to 512 ranks, and from closed "
+        "formulas above.\n\n"
+        "A table for --fit names its columns in the first line: collective, ranks, bytes and "
+        "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
+        "an algorithm are of a library that chose itself.",
+    .options = kOptions,
+    .run = run_plan};
+
+}  // namespace unisono::cli

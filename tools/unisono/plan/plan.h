@@ -1,0 +1,38 @@
+// The parts of `unisono plan`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "model/machine_json.h"
+#include "model/plan.h"
+
+namespace unisono::cli {
+
+// "alpha=5us,beta=12.5GB/s[,gamma=100GB/s][,floor=10us]". Throws UsageError.
+model::Parameters parse_link(std::string_view text);
+// "5 us + 12.5 GB/s", and what else there is.
+std::string link_text(const model::Parameters& parameters);
+// "9.43 ms": three digits and a unit.
+std::string time_text(double seconds);
+// "112 MiB", "146 KiB": as bytes_text, but of any number and to three digits.
+std::string size_text(double bytes);
+// To six digits, as measurements and predictions are not better than that.
+double rounded(double value);
+std::string read_text_file(const std::string& path);
+
+// A table of what could run.
+void print_plan(const model::Plan& plan, const Console& console);
+
+// What a fitted machine predicts for a call.
+void print_prediction(const model::NamedMachine& machine, const model::Call& call,
+                      const Console& console);
+
+// Reads the table, fits every machine in it, and says how far off it is on rows left out.
+int run_fit(const Arguments& arguments, const Console& console);
+
+model::NamedMachine load_machine(const std::string& path);
+
+}  // namespace unisono::cli

@@ -1,0 +1,205 @@
+// `unisono plan --machine`: what a fitted machine takes for a call, algorithm by algorithm.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/failure.h"
+#include "plan/plan.h"
+
+namespace unisono::cli {
+namespace {
+
+struct Row {
+  std::string algorithm;              // "": the library's choice
+  std::optional<double> time_s = {};  // nothing: the machine does not know it
+  std::optional<double> measured_s = {};
+  bool chosen = false;
+};
+
+std::string name_of(const Row& row) {
+  return row.algorithm.empty() ? "the library's choice" : row.algorithm;
+}
+
+// The rows, fastest first, and which one is chosen.
+class Prediction {
+ public:
+  Prediction(const model::NamedMachine& named, const model::Call& call)
+      : named_(named), call_(call), collective_(plain_form(call.collective)) {
+    add_known();
+    if (rows_.empty()) {
+      throw UsageError(
+          fmt::format("{} has no measurements of {}", named.name, to_string(call.collective)),
+          "and none of a library that chooses itself");
+    }
+    if (std::any_of(rows_.begin(), rows_.end(),
+                    [](const Row& row) { return !row.algorithm.empty(); })) {
+      add_others();
+    }
+    std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
+      return a.time_s && (!b.time_s || *a.time_s < *b.time_s);
+    });
+    choose();
+  }
+
+  const std::vector<Row>& rows() const { return rows_; }
+  // Empty where there is nothing to choose from.
+  const std::string& why() const { return why_; }
+  bool has_measured() const {
+    return std::any_of(rows_.begin(), rows_.end(),
+                       [](const Row& row) { return row.measured_s.has_value(); });
+  }
+
+ private:
+  bool serves(const std::string& name) const {
+    const Algorithm* algorithm = find_algorithm(collective_, name);
+    return algorithm != nullptr &&
+           can_serve(*algorithm,
+                     {.ranks = call_.ranks, .parameters = parse_parameters(*algorithm, name)});
+  }
+
+  std::optional<double> measured(const std::string& algorithm) const {
+    for (const model::Point& point : named_.machine.points()) {
+      if (plain_form(point.collective) == collective_ && point.algorithm == algorithm &&
+          point.ranks == call_.ranks && point.bytes == call_.bytes) {
+        return point.time_s;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void add(const std::string& algorithm) {
+    rows_.push_back(
+        {.algorithm = algorithm,
+         .time_s = named_.machine.time_s(call_.collective, algorithm, call_.ranks, call_.bytes),
+         .measured_s = measured(algorithm)});
+  }
+
+  void add_known() {
+    if (named_.machine.knows(call_.collective, "")) {
+      add("");
+    }
+    const std::string prefix = fmt::format("{}/", to_string(collective_));
+    for (const auto& [group, fitted] : named_.machine.groups()) {
+      if (group.starts_with(prefix) && serves(group.substr(prefix.size()))) {
+        add(group.substr(prefix.size()));
+      }
+    }
+  }
+
+  void add_others() {
+    for (const Algorithm* algorithm : catalog()) {
+      const std::string name(algorithm->name);
+      if (algorithm->collective == collective_ && serves(name) &&
+          !named_.machine.knows(collective_, name)) {
+        rows_.push_back({.algorithm = name});
+      }
+    }
+  }
+
+  void choose() {
+    const model::Choice* row = named_.choices.find(collective_, call_.ranks, call_.bytes);
+    const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Row& one) {
+      return row != nullptr && one.algorithm == row->algorithm && one.time_s;
+    });
+    Row& fastest = rows_.front();
+    if (found == rows_.end()) {
+      if (rows_.size() > 1 && rows_[1].time_s) {
+        fastest.chosen = true;
+        why_ = fmt::format("the fastest, saves {} on {}",
+                           time_text(*rows_[1].time_s - *fastest.time_s), name_of(rows_[1]));
+      }
+      return;
+    }
+    found->chosen = true;
+    why_ = fmt::format("chosen for {} rank{} from {}", row->ranks, row->ranks == 1 ? "" : "s",
+                       size_text(row->from_bytes));
+    if (found != rows_.begin()) {
+      why_ += fmt::format("; {} is {:.1f} % faster here, which is not worth changing",
+                          name_of(fastest), 100 * (*found->time_s / *fastest.time_s - 1));
+    } else if (rows_.size() > 1 && rows_[1].time_s) {
+      why_ += fmt::format("; saves {} on {}", time_text(*rows_[1].time_s - *found->time_s),
+                          name_of(rows_[1]));
+    }
+  }
+
+  const model::NamedMachine& named_;
+  const model::Call& call_;
+  Collective collective_;
+  std::vector<Row> rows_;
+  std::string why_;
+};
+
+void print_json(const Prediction& prediction, const model::NamedMachine& named,
+                const model::Call& call, double bus_bytes) {
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.plan/1";
+  json["machine"] = named.name;
+  json["collective"] = to_string(call.collective);
+  json["ranks"] = call.ranks;
+  json["bytes"] = static_cast<std::uint64_t>(call.bytes);
+  json["candidates"] = nlohmann::json::array();
+  for (const Row& row : prediction.rows()) {
+    nlohmann::ordered_json entry;
+    entry["algorithm"] = row.algorithm;
+    entry["time_us"] = nullptr;
+    if (row.time_s) {
+      entry["time_us"] = rounded(*row.time_s * 1e6);
+      entry["busbw_gb_per_s"] = rounded(bus_bytes / *row.time_s * 1e-9);
+    }
+    if (row.measured_s) {
+      entry["measured_us"] = rounded(*row.measured_s * 1e6);
+    }
+    if (row.chosen) {
+      entry["chosen"] = true;
+    }
+    json["candidates"].push_back(std::move(entry));
+  }
+  if (!prediction.why().empty()) {
+    json["why"] = prediction.why();
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_text(const Prediction& prediction, const model::NamedMachine& named,
+                const model::Call& call, double bus_bytes, const Console& console) {
+  fmt::print("{}  {} rank{}  {}   {}, fitted to {} measurements\n\n", to_string(call.collective),
+             call.ranks, call.ranks == 1 ? "" : "s", size_text(call.bytes), named.name,
+             named.machine.points().size());
+  const bool measured = prediction.has_measured();
+  fmt::print("{}\n",
+             console.paint(Paint::strong, fmt::format("{:<22}  {:>8}{}  {:>7}", "algorithm", "time",
+                                                      measured ? "  measured" : "", "busbw")));
+  for (const Row& row : prediction.rows()) {
+    std::string line =
+        fmt::format("{:<22}  {:>8}", name_of(row), row.time_s ? time_text(*row.time_s) : "-");
+    if (measured) {
+      line += fmt::format("  {:>8}", row.measured_s ? time_text(*row.measured_s) : "-");
+    }
+    line += row.time_s ? fmt::format("  {:>7.2f}", bus_bytes / *row.time_s * 1e-9)
+                       : fmt::format("  {:>7}", "-");
+    fmt::print("{}{}\n", line, row.chosen ? "  <- chosen" : "");
+  }
+  if (!prediction.why().empty()) {
+    fmt::print("\nwhy  {}\n", prediction.why());
+  }
+}
+
+}  // namespace
+
+void print_prediction(const model::NamedMachine& machine, const model::Call& call,
+                      const Console& console) {
+  const Prediction prediction(machine, call);
+  const double bus_bytes = call.bytes * model::bus_factor(call.collective, call.ranks);
+  if (console.json()) {
+    print_json(prediction, machine, call, bus_bytes);
+  } else {
+    print_text(prediction, machine, call, bus_bytes, console);
+  }
+}
+
+}  // namespace unisono::cli

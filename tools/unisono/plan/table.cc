@@ -1,0 +1,195 @@
+// What `unisono plan` prints of a plan.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace unisono::cli {
+namespace {
+
+using model::Candidate;
+using model::Plan;
+
+double busbw(const Plan& plan, const Candidate& candidate) {
+  return candidate.time_s > 0
+             ? plan.call.bytes * model::bus_factor(plan.call.collective, plan.call.ranks) /
+                   candidate.time_s
+             : 0;
+}
+
+std::string heading(const Plan& plan) {
+  return fmt::format("{}  {} rank{}  {}   one port a rank, {}", to_string(plan.call.collective),
+                     plan.call.ranks, plan.call.ranks == 1 ? "" : "s", size_text(plan.call.bytes),
+                     link_text(plan.parameters));
+}
+
+std::string row_text(const Plan& plan, const Candidate& candidate, std::size_t width) {
+  const double sent = candidate.moved.sent_bytes;
+  const bool has_sent = plan.call.ranks <= model::kMostBuiltRanks;
+  const double rate = busbw(plan, candidate);
+  const bool has_rate = rate > 0;
+  return fmt::format(
+      "{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}  {:>7}  {:>7}", candidate.name, width,
+      candidate.moved.steps, has_sent ? size_text(sent) : "-",
+      has_sent && plan.bound.bytes > 0 ? fmt::format("{:.2f}x", sent / plan.bound.bytes) : "-",
+      time_text(candidate.time_s), has_rate ? fmt::format("{:.2f}", rate * 1e-9) : "-",
+      has_rate ? fmt::format("{:.0f} %", 100 * rate * plan.parameters.beta_s_per_byte) : "-");
+}
+
+// What is asked for by name, or nullptr.
+const Candidate* asked_in(const Plan& plan) {
+  const auto found = std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                                  [](const Candidate& candidate) { return candidate.is_asked; });
+  return found == plan.candidates.end() ? nullptr : &*found;
+}
+
+// What would run.
+const Candidate& chosen_in(const Plan& plan) {
+  const Candidate* asked = asked_in(plan);
+  return asked != nullptr ? *asked : plan.candidates.front();
+}
+
+std::string mark_of(const Plan& plan, const Candidate& candidate) {
+  if (candidate.is_asked) {
+    return "  <- asked for";
+  }
+  if (&candidate == &plan.candidates.front()) {
+    return asked_in(plan) == nullptr ? "  <- chosen" : "  <- fastest";
+  }
+  return {};
+}
+
+void print_table(const Plan& plan, const Console& console) {
+  std::size_t width = std::string_view("lower bound").size();
+  for (const Candidate& candidate : plan.candidates) {
+    width = std::max(width, candidate.name.size());
+  }
+  fmt::print("{}\n", console.paint(Paint::strong,
+                                   fmt::format("{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}  {:>7}  {:>7}",
+                                               "algorithm", width, "steps", "sent/rank", "vs bound",
+                                               "time", "busbw", "of link")));
+  for (const Candidate& candidate : plan.candidates) {
+    const std::string mark = mark_of(plan, candidate);
+    fmt::print("{}{}\n", row_text(plan, candidate, width), console.paint(Paint::good, mark));
+  }
+  fmt::print("{}\n", console.paint(Paint::dim,
+                                   fmt::format("{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}", "lower bound",
+                                               width, "", size_text(plan.bound.bytes), "",
+                                               time_text(plan.bound.time_s(plan.parameters)))));
+}
+
+// "recursive_doubling below 146 KiB, halving_doubling from there on"
+std::string ranges_text(const Plan& plan) {
+  const auto& ranges = plan.ranges;
+  if (ranges.size() == 1) {
+    return fmt::format("{} for every size", ranges.front().algorithm->name);
+  }
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    parts.push_back(i + 1 < ranges.size()
+                        ? fmt::format("{} below {}", ranges[i].algorithm->name,
+                                      size_text(ranges[i + 1].from_bytes))
+                        : fmt::format("{} from there on", ranges[i].algorithm->name));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string why_text(const Plan& plan) {
+  const Candidate& best = plan.candidates.front();
+  const Candidate* asked = asked_in(plan);
+  if (asked != nullptr && asked != &best) {
+    return fmt::format("asked for; {} would take {} instead of {}: {}", best.name,
+                       time_text(best.time_s), time_text(asked->time_s), reason(best, *asked));
+  }
+  if (plan.candidates.size() == 1) {
+    return "there is no other";
+  }
+  const Candidate& next = plan.candidates[1];
+  const double saved = next.time_s - best.time_s;
+  return saved <= 1e-12 * next.time_s
+             ? fmt::format("as fast as {}: {}", next.name, reason(best, next))
+             : fmt::format("saves {} on {}: {}", time_text(saved), next.name, reason(best, next));
+}
+
+void print_text(const Plan& plan, const Console& console) {
+  fmt::print("{}\n\n", heading(plan));
+  print_table(plan, console);
+  fmt::print("\nwhy   {}\nbest  {}\n", why_text(plan), ranges_text(plan));
+  for (const Algorithm* algorithm : plan.unable) {
+    fmt::print(
+        "not   {}: {}\n", algorithm->name,
+        algorithm->limits.empty() ? "has no closed formula for so many ranks" : algorithm->limits);
+  }
+  if (!console.quiet()) {
+    const Candidate& shown = chosen_in(plan);
+    const std::string what =
+        shown.algorithm == nullptr
+            ? shown.name
+            : fmt::format("{}/{} -n {}", to_string(shown.algorithm->collective),
+                          shown.algorithm->name, std::min(plan.call.ranks, 8));
+    fmt::print("see   unisono show {}\n", what);
+  }
+}
+
+nlohmann::ordered_json row_json(const Plan& plan, const Candidate& candidate) {
+  nlohmann::ordered_json row;
+  row["algorithm"] = candidate.name;
+  row["steps"] = candidate.moved.steps;
+  if (plan.call.ranks <= model::kMostBuiltRanks) {
+    row["sent_bytes"] = candidate.moved.sent_bytes;
+    row["received_bytes"] = candidate.moved.received_bytes;
+    row["reduced_bytes"] = candidate.moved.reduced_bytes;
+    row["total_bytes"] = candidate.moved.total_bytes;
+  }
+  row["path_messages"] = candidate.cost.messages;
+  row["path_bytes"] = candidate.cost.bytes;
+  row["path_reduced_bytes"] = candidate.cost.reduced_bytes;
+  row["time_us"] = rounded(candidate.time_s * 1e6);
+  row["busbw_gb_per_s"] = rounded(busbw(plan, candidate) * 1e-9);
+  return row;
+}
+
+void print_json(const Plan& plan) {
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.plan/1";
+  json["collective"] = to_string(plan.call.collective);
+  json["ranks"] = plan.call.ranks;
+  json["bytes"] = static_cast<std::uint64_t>(plan.call.bytes);
+  json["floor_us"] = rounded(plan.parameters.floor_s * 1e6);
+  json["alpha_us"] = rounded(plan.parameters.alpha_s * 1e6);
+  json["beta_us_per_byte"] = rounded(plan.parameters.beta_s_per_byte * 1e6);
+  json["gamma_us_per_byte"] = rounded(plan.parameters.gamma_s_per_byte * 1e6);
+  json["bound"] = {{"messages", plan.bound.messages},
+                   {"bytes", plan.bound.bytes},
+                   {"reduced_bytes", plan.bound.reduced_bytes},
+                   {"time_us", rounded(plan.bound.time_s(plan.parameters) * 1e6)}};
+  json["chosen"] = chosen_in(plan).name;
+  json["why"] = why_text(plan);
+  json["candidates"] = nlohmann::json::array();
+  for (const Candidate& candidate : plan.candidates) {
+    json["candidates"].push_back(row_json(plan, candidate));
+  }
+  json["best"] = nlohmann::json::array();
+  for (const model::Range& range : plan.ranges) {
+    json["best"].push_back(
+        {{"algorithm", range.algorithm->name}, {"from_bytes", std::llround(range.from_bytes)}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+void print_plan(const Plan& plan, const Console& console) {
+  if (console.json()) {
+    print_json(plan);
+  } else {
+    print_text(plan, console);
+  }
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,145 @@
+// Reading and writing times, sizes and links.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "cli/failure.h"
+#include "plan/plan.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::string_view kExample = "for example --link alpha=5us,beta=12.5GB/s";
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+constexpr Unit kTimes[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+constexpr Unit kRates[] = {{"MB/s", 1e6},        {"GB/s", 1e9},          {"TB/s", 1e12},
+                           {"Mbit/s", 1e6 / 8},  {"Gbit/s", 1e9 / 8},    {"Tbit/s", 1e12 / 8},
+                           {"MiB/s", 1048576.0}, {"GiB/s", 1073741824.0}};
+
+// A number and one of the units; nullopt if it is none, or not above 0 (times may be 0).
+std::optional<double> quantity(std::string_view text, std::span<const Unit> units) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  for (const Unit& known : units) {
+    if (error == std::errc{} && unit == known.name && std::isfinite(value) && value >= 0) {
+      return value * known.factor;
+    }
+  }
+  return std::nullopt;
+}
+
+double time_of(std::string_view key, std::string_view text) {
+  if (const auto value = quantity(text, kTimes)) {
+    return *value;
+  }
+  throw UsageError(fmt::format("--link: {}={} is no time", key, text),
+                   "a number and ns, us, ms or s", std::string(kExample));
+}
+
+double per_byte(std::string_view key, std::string_view text) {
+  const auto value = quantity(text, kRates);
+  if (value && *value > 0) {
+    return 1 / *value;
+  }
+  throw UsageError(fmt::format("--link: {}={} is no bandwidth above 0", key, text),
+                   "a number and GB/s, MB/s, TB/s, Gbit/s, GiB/s ...", std::string(kExample));
+}
+
+}  // namespace
+
+model::Parameters parse_link(std::string_view text) {
+  model::Parameters parameters;
+  bool has_beta = false;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const std::size_t equals = item.find('=');
+    const std::string_view key = item.substr(0, equals);
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view{} : item.substr(equals + 1);
+    if (key == "alpha") {
+      parameters.alpha_s = time_of(key, value);
+    } else if (key == "floor") {
+      parameters.floor_s = time_of(key, value);
+    } else if (key == "beta") {
+      parameters.beta_s_per_byte = per_byte(key, value);
+      has_beta = true;
+    } else if (key == "gamma") {
+      parameters.gamma_s_per_byte = per_byte(key, value);
+    } else {
+      constexpr std::array<std::string_view, 4> kKeys = {"alpha", "beta", "gamma", "floor"};
+      throw UsageError(fmt::format("--link: unknown part '{}'", item), did_you_mean(key, kKeys),
+                       std::string(kExample));
+    }
+  }
+  if (!has_beta) {
+    throw UsageError("--link: beta is missing", "the bandwidth of one direction",
+                     std::string(kExample));
+  }
+  return parameters;
+}
+
+std::string time_text(double seconds) {
+  constexpr Unit kDown[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+  for (const Unit& unit : kDown) {
+    // 0.9995 of a unit would be printed as 1.
+    if (seconds >= unit.factor * 0.9995 || (unit.factor == 1e-9 && seconds > 0)) {
+      const double value = seconds / unit.factor;
+      const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+      return fmt::format("{:.{}f} {}", value, decimals, unit.name);
+    }
+  }
+  return "0 us";
+}
+
+double rounded(double value) {
+  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+}
+
+std::string size_text(double bytes) {
+  constexpr Unit kDown[] = {{"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}};
+  for (const Unit& unit : kDown) {
+    if (bytes >= unit.factor) {
+      const double value = bytes / unit.factor;
+      return value == std::round(value) ? fmt::format("{:.0f} {}", value, unit.name)
+                                        : fmt::format("{:.3g} {}", value, unit.name);
+    }
+  }
+  return fmt::format("{:.0f} B", bytes);
+}
+
+std::string link_text(const model::Parameters& parameters) {
+  const auto rate = [](double s_per_byte) { return fmt::format("{:.4g} GB/s", 1e-9 / s_per_byte); };
+  std::string text =
+      fmt::format("{:.4g} us + {}", parameters.alpha_s * 1e6, rate(parameters.beta_s_per_byte));
+  if (parameters.gamma_s_per_byte > 0) {
+    text += fmt::format(", reduces {}", rate(parameters.gamma_s_per_byte));
+  }
+  if (parameters.floor_s > 0) {
+    text += fmt::format(", starts in {:.4g} us", parameters.floor_s * 1e6);
+  }
+  return text;
+}
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || file.bad()) {
+    throw UsageError(fmt::format("cannot read {}", path),
+                     "no such file, a folder, or no permission");
+  }
+  return text;
+}
+
+}  // namespace unisono::cli

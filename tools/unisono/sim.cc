@@ -1,0 +1,189 @@
+// `unisono sim`: how long a schedule or a workload takes on a topology, and where the time goes.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "cli/target.h"
+#include "model/simulator/report.h"
+#include "plan/plan.h"
+#include "sim/sim.h"
+#include "topo/topo.h"
+#include "topology/json_value.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::int64_t kMostRanks = kMostTopologyRanks;
+
+// A file says in its format what it is.
+bool is_workload(const std::string& text) {
+  const Parsed<JsonValue> document = parse_json(text);
+  if (!document || document.value->kind != JsonValue::Kind::object) {
+    return false;
+  }
+  const auto format = JsonNode(*document.value, "").find("format");
+  return format && format->is(JsonValue::Kind::text) && format->text() == model::kWorkloadFormat;
+}
+
+model::Workload workload_of_file(const std::string& path, const Arguments& arguments,
+                                 bool written_out) {
+  const std::string text = read_document(path);
+  if (is_workload(text)) {
+    for (const std::string_view option : {"ranks", "bytes", "root"}) {
+      if (arguments.has(option)) {
+        throw UsageError(fmt::format("--{} does not go with a workload", option),
+                         fmt::format("{} says it already", path), "unisono help sim");
+      }
+    }
+    Parsed<model::Workload> parsed = model::parse_workload_json(text, written_out);
+    if (!parsed) {
+      throw UsageError(fmt::format("{}: {}: {}", path, parsed.position, parsed.message), {},
+                       "docs/formats/workload.md says what belongs where");
+    }
+    return std::move(*parsed.value);
+  }
+  Schedule schedule = load_verified_schedule(path);
+  model::Workload workload{.ranks = schedule.ranks};
+  workload.items.push_back({.name = title_of(schedule),
+                            .bytes = static_cast<double>(arguments.bytes("bytes")),
+                            .schedule = std::make_shared<const Schedule>(std::move(schedule))});
+  return workload;
+}
+
+model::Workload workload_of(const Arguments& arguments, int most_ranks, bool written_out) {
+  const std::string& target = arguments.operands().front();
+  if (is_schedule_file(target)) {
+    return workload_of_file(target, arguments, written_out);
+  }
+  const Algorithm& algorithm = algorithm_of(target);
+  const int ranks = arguments.has("ranks")
+                        ? static_cast<int>(arguments.number("ranks", 1, kMostRanks))
+                        : most_ranks;
+  const Shape shape{.ranks = ranks,
+                    .root = static_cast<int>(arguments.number("root", 0, ranks - 1)),
+                    .parameters = parameters_of(algorithm, target)};
+  model::Workload workload{.ranks = ranks};
+  workload.items.push_back(model::operation(
+      algorithm, shape, static_cast<double>(arguments.bytes("bytes")), written_out));
+  return workload;
+}
+
+void write_trace(const std::string& path, const model::SimulationResult& result,
+                 const model::Workload& workload, const Console& console) {
+  std::ofstream file(path, std::ios::binary);
+  file << model::chrome_trace(result, workload);
+  file.flush();
+  if (!file) {
+    throw Error(ErrorCode::resource, fmt::format("cannot write {}\nis the disk full?", path));
+  }
+  console.note(fmt::format("{} messages in {}, for chrome://tracing or ui.perfetto.dev",
+                           result.records.size(), path));
+}
+
+int run_sim(const Arguments& arguments, const Console& console) {
+  if (arguments.operands().empty()) {
+    throw UsageError("what is to be simulated?",
+                     "unisono sim all_reduce/ring --on dgx_h100:nodes=2 --bytes 1GiB",
+                     "unisono list");
+  }
+  if (arguments.has("on") == arguments.has("link")) {
+    throw UsageError("on which network? --on or --link says",
+                     "--on dgx_h100:nodes=2, or --link alpha=5us,beta=12.5GB/s",
+                     "unisono topo --presets");
+  }
+  const model::SimulationOptions options = simulation_options(arguments);
+  const bool written_out = options.segment_bytes > 0;
+  if (arguments.has("link")) {
+    const model::Workload workload = workload_of(arguments, 4, written_out);
+    const model::SimulationResult result =
+        model::simulate(workload, parse_link(arguments.text("link")), options);
+    print_simulation(result, workload, nullptr, console);
+    if (arguments.has("trace")) {
+      write_trace(arguments.text("trace"), result, workload, console);
+    }
+    return kDone;
+  }
+  const Topology topology = load_topology(arguments.text("on"));
+  const model::Workload workload = workload_of(arguments, topology.rank_count(), written_out);
+  const model::SimulationResult result = model::simulate(workload, topology, options);
+  print_simulation(result, workload, &topology, console);
+  if (arguments.has("trace")) {
+    write_trace(arguments.text("trace"), result, workload, console);
+  }
+  return kDone;
+}
+
+constexpr Option kOptions[] = {
+    {.name = "on",
+     .value = "TOPOLOGY",
+     .help = "A preset or a file, as `unisono topo` takes them."},
+    {.name = "link",
+     .value = "LINK",
+     .help = "A link of its own for every pair of ranks, as `unisono plan` takes it."},
+    {.name = "ranks",
+     .letter = 'n',
+     .value = "N",
+     .help = "How many ranks; as many as the topology has, unless given."},
+    {.name = "bytes",
+     .letter = 'b',
+     .value = "SIZE",
+     .help = "The larger of what a rank sends and receives in all.",
+     .fallback = "1MiB"},
+    {.name = "root", .value = "R", .help = "The root of a rooted collective.", .fallback = "0"},
+    {.name = "ports",
+     .value = "N",
+     .help = "Messages that a rank can send, and receive, at once.",
+     .fallback = "1"},
+    {.name = "gamma", .value = "SPEED", .help = "How fast a rank reduces, such as 100GB/s."},
+    {.name = "segment", .value = "SIZE", .help = "Cut chunks into segments of at most this size."},
+    {.name = "contention",
+     .value = "WHEN",
+     .help = "Messages share links: auto where there may be any, on always, off never.",
+     .fallback = "auto",
+     .choices = "auto|on|off"},
+    {.name = "late", .value = "R=TIME", .help = "Rank R comes that much later.", .repeats = true},
+    {.name = "slow",
+     .value = "R=FACTOR",
+     .help = "Overhead, reductions and compute steps of rank R take that much longer.",
+     .repeats = true},
+    {.name = "degrade",
+     .value = "LINK=PART",
+     .help = "A link (from->to), or all links of a device, has that part of its bandwidth.",
+     .repeats = true},
+    {.name = "jitter",
+     .value = "PART",
+     .help = "Overhead and compute steps take up to this part longer, at random.",
+     .fallback = "0"},
+    {.name = "seed", .value = "N", .help = "Of the jitter.", .fallback = "1"},
+    {.name = "all-steps", .help = "Play steps that repeat one by one, also when they are steady."},
+    {.name = "trace", .value = "FILE", .help = "Write the messages for chrome://tracing."}};
+
+}  // namespace
+
+const Command kSimCommand = {
+    .name = "sim",
+    .summary = "simulate a schedule or a workload on a topology, with faults",
+    .operands = "COLLECTIVE/ALGORITHM | FILE.json",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono sim all_reduce/ring --on dgx_h100:nodes=2 --bytes 1GiB",
+                   "An algorithm on a known machine."},
+                  {"unisono sim all_reduce/ring --on fat_tree:hosts=64 --degrade host3=0.5",
+                   "One host has half of its bandwidth."},
+                  {"unisono sim step.json --on rail_optimised:nodes=4 --trace step.trace.json",
+                   "A workload: operations of many groups, and compute steps."}}},
+    .description =
+        "Messages start when their data is ready and a port of either side is free. Their bytes "
+        "flow at the max-min fair rate of the links on their way. Steps that repeat are played "
+        "until they are steady, so a ring of 16384 ranks takes seconds.\n\n"
+        "A file is a schedule (unisono.schedule/1) or a workload (unisono.workload/1). The result "
+        "is always the same for the same arguments and seed.",
+    .options = kOptions,
+    .run = run_sim};
+
+}  // namespace unisono::cli

@@ -1,0 +1,21 @@
+// Where topologies come from, for `topo` and `sim`.
+#pragma once
+
+#include <string>
+
+#include "topology/topology.h"
+
+namespace unisono::cli {
+
+// The whole file; throws UsageError.
+std::string read_document(const std::string& path);
+
+// A preset ("dgx_h100:nodes=4"), or a file: what has a dot or exists. Throws UsageError with the
+// place of the mistake.
+Topology load_topology(const std::string& target);
+
+// This host: its packages, cores, GPUs and NICs; a rank on every core, or on every GPU if there are
+// any. Links have usual figures, as hwloc knows none. Throws UsageError where built without hwloc.
+Topology discover_host();
+
+}  // namespace unisono::cli

@@ -1,0 +1,97 @@
+// What `unisono tune` has found.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "plan/plan.h"
+#include "tune/tune.h"
+
+namespace unisono::cli {
+namespace {
+
+using model::Choice;
+
+struct Line {
+  Collective collective;
+  int ranks;
+  std::string text;
+};
+
+// One for each collective and rank count: "one_shot, flat from 16 KiB".
+std::vector<Line> lines_of(const model::Choices& choices) {
+  std::vector<Line> lines;
+  for (const Choice& row : choices.rows()) {
+    if (lines.empty() || lines.back().collective != row.collective ||
+        lines.back().ranks != row.ranks) {
+      lines.push_back({.collective = row.collective, .ranks = row.ranks, .text = row.algorithm});
+    } else {
+      lines.back().text += fmt::format(", {} from {}", row.algorithm, size_text(row.from_bytes));
+    }
+  }
+  return lines;
+}
+
+void print_text(const TuneReport& report, const Console& console) {
+  const model::HostInfo& host = report.machine.host;
+  fmt::print("{}", console.paint(Paint::strong, report.machine.name));
+  if (host.cpus > 0) {
+    fmt::print("  {} CPU{}{}{}", host.cpus, host.cpus == 1 ? "" : "s", host.cpu.empty() ? "" : ", ",
+               host.cpu);
+  }
+  fmt::print("\n{} times", report.machine.machine.points().size());
+  if (report.seconds > 0) {
+    fmt::print(" measured in {}", time_text(report.seconds));
+  }
+  fmt::print("\n\n{}\n", console.paint(Paint::strong, fmt::format("{:<14}  {:>5}  {}", "collective",
+                                                                  "ranks", "algorithm")));
+  Collective before = Collective::barrier;
+  bool first = true;
+  for (const Line& line : lines_of(report.machine.choices)) {
+    const bool repeats = !first && line.collective == before;
+    fmt::print("{:<14}  {:>5}  {}\n", repeats ? "" : to_string(line.collective), line.ranks,
+               line.text);
+    before = line.collective;
+    first = false;
+  }
+  if (report.errors.count() > 0) {
+    fmt::print("\nevery second size left out and predicted: median error {:.1f} %, p90 {:.1f} %\n",
+               100 * report.errors.quantile(0.5), 100 * report.errors.quantile(0.9));
+  }
+  fmt::print("\nwritten to {}\n", report.path);
+}
+
+void print_json(const TuneReport& report) {
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.tune/1";
+  json["file"] = report.path;
+  json["name"] = report.machine.name;
+  json["points"] = report.machine.machine.points().size();
+  json["choices"] = nlohmann::json::array();
+  for (const Choice& row : report.machine.choices.rows()) {
+    json["choices"].push_back({{"collective", to_string(row.collective)},
+                               {"ranks", row.ranks},
+                               {"from_bytes", static_cast<std::uint64_t>(row.from_bytes)},
+                               {"algorithm", row.algorithm}});
+  }
+  json["errors"] = nullptr;
+  if (report.errors.count() > 0) {
+    json["errors"] = {{"points", report.errors.count()},
+                      {"median", rounded(report.errors.quantile(0.5))},
+                      {"p90", rounded(report.errors.quantile(0.9))}};
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+void print_report(const TuneReport& report, const Console& console) {
+  if (console.json()) {
+    print_json(report);
+  } else {
+    print_text(report, console);
+  }
+}
+
+}  // namespace unisono::cli
