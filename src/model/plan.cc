@@ -102,8 +102,11 @@ Candidate make_candidate(const Algorithm& algorithm, const Shape& shape, const C
 
 void add_asked(Plan& plan, const Asked& asked) {
   if (asked.own != nullptr) {
-    Candidate candidate{.shape = {.ranks = plan.call.ranks}, .name = asked.name, .cost = {}};
-    candidate.is_asked = true;
+    Candidate candidate{.shape = {.ranks = plan.call.ranks},
+                        .name = asked.name,
+                        .cost = {},
+                        .moved = {},
+                        .is_asked = true};
     count(candidate, *asked.own, plan.call, plan.parameters);
     plan.candidates.push_back(std::move(candidate));
     return;
