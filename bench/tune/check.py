@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""How far a fresh profile is off: predictions against `unisono bench` on this machine.
+"""How far a fresh profile is off: predictions against times of this machine.
 
     bench/tune/check.py --program build/release/tools/unisono/unisono
 
-Tunes, then measures every algorithm that the profile knows at sizes that were not tuned, and says how far
-the predictions are off and how often the chosen algorithm is the best one. Nothing else should run.
+Tunes, measures again at sizes that were not tuned, and tunes once more. Says how far the predictions of the
+first profile are off on these sizes, how often the algorithm it chooses is the best one, and how far the two
+profiles are apart where they measured the same: nothing predicts better than the machine repeats itself.
+Nothing else should run.
 """
 import argparse
+import collections
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-LEAST, FACTOR = 24, 6  # none of these sizes is one that is tuned
+SIZES = "24,160,1100,7K,50K,400K,3M,24M,48M"  # none of these is tuned
 
 
 def unisono(options, *words):
@@ -28,44 +31,35 @@ def quantile(values, part):
     return values[min(len(values) - 1, int(part * len(values)))] if values else float("nan")
 
 
-def bench(options, ranks, collective, algorithm):
-    """(bytes, us) of each size."""
-    lines = unisono(options, "run", "-n", ranks, "--env", "UNISONO_PROFILE=none", "--", options.program, "bench",
-                    collective, "--algorithm", algorithm, "-b", LEAST, "-e", options.max_bytes, "-f", FACTOR,
-                    "--place", "out", "--time-per-row", options.time_per_row, "--json").splitlines()
-    rows = [json.loads(line) for line in lines]
-    return {row["bytes"]: row["time_us"] for row in rows}
+def points(profile):
+    """{(collective, algorithm, ranks, bytes): us}"""
+    columns = json.loads(profile.read_text())["points"]
+    keys = zip(columns["collective"], columns["algorithm"], columns["ranks"], columns["bytes"])
+    return dict(zip(keys, columns["time_us"]))
 
 
 def predictions(options, profile, ranks, collective, size):
     """{algorithm: us} and the chosen one."""
-    plan = json.loads(unisono(options, "plan", collective, "-n", ranks, "--bytes", size, "--machine", profile,
+    plan = json.loads(unisono(options, "plan", collective, "-n", ranks, "--bytes", f"{size:.0f}", "--machine", profile,
                               "--json"))
     times = {row["algorithm"]: row["time_us"] for row in plan["candidates"] if row["time_us"] is not None}
     chosen = [row["algorithm"] for row in plan["candidates"] if row.get("chosen")]
     return times, chosen[0] if chosen else None
 
 
-def check(options, profile):
-    known = json.loads(profile.read_text())["points"]
-    series = sorted(set(zip(known["ranks"], known["collective"], known["algorithm"])))
-    most = {}
-    for key in zip(known["ranks"], known["collective"], known["algorithm"], known["bytes"]):
-        most[key[:3]] = max(most.get(key[:3], 0), key[3])
-    measured = {}
-    for ranks, collective, algorithm in series:
-        if options.collectives and collective not in options.collectives.split(","):
-            continue
-        for size, time in bench(options, ranks, collective, algorithm).items():
-            measured.setdefault((ranks, collective, size), {})[algorithm] = time
+def check(options, profile, table):
+    measured = collections.defaultdict(dict)
+    for (collective, algorithm, ranks, size), time in points(table).items():
+        measured[ranks, collective, size][algorithm] = time
     rows = []
     for (ranks, collective, size), times in sorted(measured.items()):
         predicted, chosen = predictions(options, profile, ranks, collective, size)
-        for algorithm, time in times.items():
-            rows.append({"ranks": ranks, "collective": collective, "bytes": size, "algorithm": algorithm,
-                         "measured_us": time, "predicted_us": predicted[algorithm],
-                         "tuned": size <= most[ranks, collective, algorithm],
-                         "chosen": algorithm == chosen, "best_us": min(times.values())})
+        rows += [{"ranks": ranks, "collective": collective, "bytes": size, "algorithm": algorithm,
+                  "measured_us": time, "predicted_us": predicted[algorithm], "chosen": algorithm == chosen,
+                  "best_us": min(times.values())}
+                 for algorithm, time in times.items() if algorithm in predicted]
+        if chosen not in times:
+            sys.exit(f"{collective}, {ranks} ranks, {size} B: {chosen} is chosen, but was not measured")
     return rows
 
 
@@ -79,9 +73,11 @@ def report(rows):
               f"  p90 {100 * quantile(values, .9):6.1f} %")
 
     line("all", rows)
-    line("sizes that were tuned around", [row for row in rows if row["tuned"]])
     for ranks in sorted({row["ranks"] for row in rows}):
         line(f"{ranks} ranks", [row for row in rows if row["ranks"] == ranks])
+    for low, high in ((0, 1 << 10), (1 << 10, 1 << 16), (1 << 16, 1 << 22), (1 << 22, 1 << 40)):
+        line(f"{low} B and more" if high >> 40 else f"{low} to {high} B",
+             [row for row in rows if low <= row["bytes"] < high])
     for collective in sorted({row["collective"] for row in rows}):
         line(collective, [row for row in rows if row["collective"] == collective])
     chosen = [row for row in rows if row["chosen"]]
@@ -93,27 +89,31 @@ def report(rows):
                   f" {row['measured_us']:.1f} us, best {row['best_us']:.1f} us")
 
 
+def repeats(first, second):
+    common = [key for key in first if key in second]
+    values = [abs(first[key] / second[key] - 1) for key in common]
+    print(f"{'the machine itself, twice':<34} {len(values):>5}  median {100 * quantile(values, .5):5.1f} %"
+          f"  p90 {100 * quantile(values, .9):6.1f} %")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=pathlib.Path, required=True)
     parser.add_argument("--ranks", default="2,4,8")
-    parser.add_argument("--collectives", default="", help="only these; empty: all")
-    parser.add_argument("--max-bytes", default="64M")
-    parser.add_argument("--time", default="15s", help="of unisono tune")
-    parser.add_argument("--time-per-row", default="20ms")
-    parser.add_argument("--profile", type=pathlib.Path, help="check this one instead of a fresh one")
-    parser.add_argument("--rows", type=pathlib.Path, help="write all rows as JSON")
+    parser.add_argument("--time", default="20s", help="of each of the three measurements")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the three profiles and all rows")
     options = parser.parse_args()
     options.program = options.program.resolve()
     with tempfile.TemporaryDirectory() as scratch:
-        profile = options.profile or pathlib.Path(scratch) / "profile.json"
-        if not options.profile:
-            print(unisono(options, "tune", "-n", options.ranks, "-e", options.max_bytes, "--time", options.time,
-                          "-o", profile))
-        rows = check(options, profile)
-    if options.rows:
-        options.rows.write_text(json.dumps(rows))
-    report(rows)
+        folder = options.keep or pathlib.Path(scratch)
+        folder.mkdir(exist_ok=True)
+        profile, table, again = (folder / name for name in ("profile.json", "table.json", "again.json"))
+        for path, more in ((profile, []), (table, ["--sizes", SIZES]), (again, [])):
+            unisono(options, "tune", "-n", options.ranks, "--time", options.time, "-o", path, *more)
+        rows = check(options, profile, table)
+        (folder / "rows.json").write_text(json.dumps(rows))
+        report(rows)
+        repeats(points(profile), points(again))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,11 @@ struct ConnectOptions {
   // same on all ranks; "none" for the built-in choice. Unset: UNISONO_PROFILE, else
   // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it is there.
   std::string profile;
+  // How this rank waits for its peers: "spin=3000,yield_us=500" looks 3000 times, then gives way to
+  // other threads for 500 us, then sleeps. Less of either leaves CPU time to others, and costs a
+  // wake-up of some microseconds. Unset: UNISONO_WAIT, else the profile, else by the CPUs there
+  // are.
+  std::string wait;
 };
 
 }  // namespace unisono

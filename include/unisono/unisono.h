@@ -157,9 +157,10 @@ typedef struct unisono_connect_options {
   const char* file;      /* a file that every rank can read and write, as the meeting point */
   const char* algorithm; /* forces algorithms: "all_reduce=ring,broadcast=binomial" */
   const char* profile;   /* what `unisono tune` has written, chooses algorithms; "none": built in */
+  const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT \
-  {sizeof(unisono_connect_options_t), -1, -1, 30000, 300000, NULL, NULL, NULL, NULL, NULL}
+  {sizeof(unisono_connect_options_t), -1, -1, 30000, 300000, NULL, NULL, NULL, NULL, NULL, NULL}
 
 /* Joins the world that the options (NULL: the environment alone) describe; blocks until all ranks
  * are there. *comm is the caller's to free; NULL after a failure. Any thread.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 10> kVariables = {{
+constexpr std::array<EnvVariable, 11> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -22,6 +22,7 @@ constexpr std::array<EnvVariable, 10> kVariables = {{
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},
     {"UNISONO_ALGORITHM", "", "Forces algorithms: \"all_reduce=ring,broadcast=binomial\""},
     {"UNISONO_PROFILE", "", "What unisono tune measured chooses algorithms; a file, or none"},
+    {"UNISONO_WAIT", "", "How ranks wait before they sleep: \"spin=3000,yield_us=500\""},
     {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},
 }};
 

@@ -100,7 +100,7 @@ TEST(Explain, WhileOperationsAreOnTheirWay) {
       2,
       [](Communicator& comm) {
         std::vector<float> data(1 << 12, 1);
-        for (int i = 0; i < 50; ++i) {
+        for (std::size_t i = 0; i < 50; ++i) {
           Request request = comm.all_reduce_async(std::span(data).first(data.size() - i), sum);
           EXPECT_FALSE(comm.explain(kReduction).candidates.empty());
           request.wait();

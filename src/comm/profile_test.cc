@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/rendezvous_env.h"
+#include "comm/world.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {
@@ -195,6 +196,44 @@ TEST_F(ProfileTest, TheModelIsReadWhenAskedFor) {
                             R"( "bytes": [0], "time_us": [1.5]}})"));
   ASSERT_NE(whole.machine(), nullptr);
   EXPECT_TRUE(whole.machine()->knows(Collective::barrier, "flat"));
+}
+
+WaitPolicy policy_with(const std::string& profile, const std::string& wait) {
+  ConnectOptions options;
+  options.rank = 0;
+  options.size = 1;
+  options.profile = profile;
+  options.wait = wait;
+  return World::connect(options)->wait_policy();
+}
+
+TEST_F(ProfileTest, SaysHowToWaitUnlessTheOptionDoes) {
+  const std::string path = write(
+      "waits.json",
+      R"({"format": "unisono.machine/1", "waits": {"ranks": [2, 2], "crowded": [true, false],)"
+      R"( "policy": ["spin=1,yield_us=2", "spin=3,yield_us=4"]}})");
+  EXPECT_EQ(policy_with("none", ""), built_in_wait(false));
+  EXPECT_EQ(policy_with(path, ""), (WaitPolicy{.spin = 3, .yield_us = 4}));
+  EXPECT_EQ(policy_with(path, "spin=9"), (WaitPolicy{.spin = 9, .yield_us = 4}));
+  EXPECT_THROW(policy_with("none", "spin=many"), Error);
+}
+
+TEST(WaitOption, AnyPolicyGivesTheSameResults) {
+  for (const char* policy : {"spin=0,yield_us=0", "spin=0", "spin=100000,yield_us=0"}) {
+    ConnectOptions options;
+    options.profile = "none";
+    options.wait = policy;
+    run_threads(
+        3,
+        [](Communicator& comm) {
+          for (int round = 0; round < 20; ++round) {
+            std::vector<int> data(round % 2 == 0 ? 1 : 100'000, comm.rank());
+            comm.all_reduce(data, sum);
+            EXPECT_EQ(data, std::vector<int>(data.size(), 3));
+          }
+        },
+        options);
+  }
 }
 
 std::string path_with(const std::map<std::string, std::string>& variables) {

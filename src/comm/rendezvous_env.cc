@@ -214,6 +214,7 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   fill_text(result.file, env, "UNISONO_FILE");
   fill_text(result.algorithm, env, "UNISONO_ALGORITHM");
   fill_text(result.profile, env, "UNISONO_PROFILE");
+  fill_text(result.wait, env, "UNISONO_WAIT");
   const ConnectOptions unset;
   fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
   fill_ms(result.timeout_ms, unset.timeout_ms, env, "UNISONO_TIMEOUT_MS");

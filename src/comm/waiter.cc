@@ -8,8 +8,6 @@ namespace unisono::comm {
 namespace {
 
 constexpr auto kCheckEvery = std::chrono::milliseconds(1);
-// A turn of eight ranks on two cores takes some 10 us; who waits longer leaves the core to others.
-constexpr auto kYieldFor = std::chrono::microseconds(500);
 
 }  // namespace
 
@@ -33,7 +31,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     }
   }
   // By the clock and not by a count: on a busy machine one yield can cost a whole time slice.
-  if (now - since_ < kYieldFor) {
+  if (now - since_ < std::chrono::microseconds(policy_.yield_us)) {
     sched_yield();
     return Verdict::look_again;
   }

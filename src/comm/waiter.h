@@ -1,8 +1,6 @@
-// How a rank waits: spin for a bounded time, then give way, then sleep; and look around while it
-// waits.
-//
-// The spin budget is zero when ranks outnumber the CPUs: then the peer that we wait for may need
-// this very core.
+// How a rank waits: spin, then give way, then sleep, as its policy says; and look around while it
+// waits
+// (base/wait_policy.h).
 #pragma once
 
 #include <chrono>
@@ -17,7 +15,7 @@ class Waiter {
  public:
   // timeout_ms 0: none.
   Waiter(World& world, int timeout_ms) noexcept
-      : world_(world), timeout_ms_(timeout_ms), spins_(world.crowded() ? 0 : kSpins) {}
+      : world_(world), timeout_ms_(timeout_ms), policy_(world.wait_policy()) {}
 
   // Something happened: start over.
   void reset() noexcept {
@@ -26,7 +24,7 @@ class Waiter {
   }
   // True: look again at once. False: the budget is spent, call pause().
   bool spin() noexcept {
-    if (spent_ >= spins_) {
+    if (spent_ >= policy_.spin) {
       return false;
     }
     ++spent_;
@@ -44,7 +42,6 @@ class Waiter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kSpins = 3000;
 
   static void relax() noexcept {
 #if defined(__x86_64__)
@@ -56,7 +53,7 @@ class Waiter {
 
   World& world_;
   int timeout_ms_;
-  int spins_;
+  WaitPolicy policy_;
   int spent_ = 0;
   bool timing_ = false;
   Clock::time_point since_;

@@ -40,7 +40,9 @@ struct Offer {
 
 std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   const ConnectOptions complete = resolve(options);
-  auto profile = std::make_unique<Profile>(Profile::find(complete.profile));  // before anyone waits
+  // What may be refused comes before anyone waits.
+  auto profile = std::make_unique<Profile>(Profile::find(complete.profile));
+  static_cast<void>(parse_wait_policy(complete.wait, {}));
   return std::make_shared<World>(complete, std::move(profile), LocalWorld::join(complete));
 }
 
@@ -81,6 +83,7 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
     host_.same_process.push_back(local_->peer(peer).same_process);
   }
   find_crowding();
+  choose_wait_policy();
   guard_against_fork();
   local_->all_gather({});  // nobody sends before everybody can be woken
 }
@@ -133,6 +136,14 @@ void World::find_crowding() {
     cpus.insert(local_->peer(peer).cpus.begin(), local_->peer(peer).cpus.end());
   }
   crowded_ = static_cast<std::size_t>(size_) > cpus.size();
+}
+
+void World::choose_wait_policy() {
+  wait_policy_ = built_in_wait(crowded_);
+  if (const model::WaitChoice* found = profile_->choices().find_wait(size_, crowded_)) {
+    wait_policy_ = found->policy;
+  }
+  wait_policy_ = parse_wait_policy(options_.wait, wait_policy_);
 }
 
 std::byte* World::first_group() const noexcept {

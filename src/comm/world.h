@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/wait_policy.h"
 #include "comm/local_world.h"
 #include "comm/profile.h"
 #include "comm/programs.h"
@@ -41,6 +42,7 @@ class World {
   std::byte* first_group() const noexcept;
   // More ranks than CPUs that they may use: waiting must give way at once.
   bool crowded() const noexcept { return crowded_; }
+  const WaitPolicy& wait_policy() const noexcept { return wait_policy_; }
   Programs& programs() noexcept { return programs_; }
   const Profile& profile() const noexcept { return *profile_; }
   // The segment of a new group: one member offers it, the others take it. The offer must stay until
@@ -73,6 +75,7 @@ class World {
  private:
   void exchange_memory();
   void find_crowding();
+  void choose_wait_policy();
   void guard_against_fork();
   bool announce(std::uint32_t number, std::size_t bytes, int fd) noexcept;
   void drain_announcements();
@@ -83,6 +86,7 @@ class World {
   int size_;
   int pid_;
   bool crowded_ = false;
+  WaitPolicy wait_policy_;
   volatile char* fork_guard_ = nullptr;
   std::mutex local_use_;  // guards local_ after the set-up: communicators of several threads look
                           // for deaths

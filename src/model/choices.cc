@@ -16,10 +16,22 @@ namespace {
 constexpr double kStep = 1.4142135623730951;  // from one size that is looked at to the next
 constexpr double kRounding = 1.0001;
 
+// Between two rank counts, in proportion.
+double distance(int a, int b) {
+  return std::abs(std::log(static_cast<double>(a) / b));
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
 // Which sizes of an algorithm were measured.
 struct Span {
   double least = std::numeric_limits<double>::infinity();
   double most = 0;
+
+  bool holds(double bytes) const { return least <= bytes * kRounding && bytes <= most * kRounding; }
 };
 
 // The algorithms of one collective and rank count.
@@ -63,7 +75,7 @@ class Chooser {
     std::string best;
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [name, span] : measured_) {
-      if (bytes <= span.most * kRounding) {
+      if (span.holds(bytes)) {
         const double time = machine_.time_s(collective_, name, ranks_, bytes);
         if (time < least) {
           least = time;
@@ -73,7 +85,7 @@ class Chooser {
     }
     const auto stays = [&](const std::string& name) {
       const auto found = measured_.find(name);
-      return found != measured_.end() && bytes <= found->second.most * kRounding &&
+      return found != measured_.end() && found->second.holds(bytes) &&
              machine_.time_s(collective_, name, ranks_, bytes) <= least * kWorthChanging;
     };
     const std::string usual(default_(collective_, ranks_, bytes));
@@ -92,7 +104,8 @@ class Chooser {
 
 }  // namespace
 
-Choices::Choices(std::vector<Choice> rows) : rows_(std::move(rows)) {
+Choices::Choices(std::vector<Choice> rows, std::vector<WaitChoice> waits)
+    : rows_(std::move(rows)), waits_(std::move(waits)) {
   std::stable_sort(rows_.begin(), rows_.end(), [](const Choice& a, const Choice& b) {
     return std::tie(a.collective, a.ranks, a.from_bytes) <
            std::tie(b.collective, b.ranks, b.from_bytes);
@@ -106,17 +119,29 @@ const Choice* Choices::find(Collective collective, int ranks, double bytes) cons
     if (row.collective != collective) {
       continue;
     }
-    const double distance = std::abs(std::log(static_cast<double>(row.ranks) / ranks));
-    const bool nearer = found == nullptr || (row.ranks != found->ranks && distance < nearest);
+    const double away = distance(row.ranks, ranks);
+    const bool nearer = found == nullptr || (row.ranks != found->ranks && away < nearest);
     if (nearer || (row.ranks == found->ranks && row.from_bytes <= bytes)) {
       found = &row;
-      nearest = distance;
+      nearest = away;
     }
   }
   return found;
 }
 
-Choices make_choices(const Machine& machine, const DefaultAlgorithm& default_algorithm) {
+const WaitChoice* Choices::find_wait(int ranks, bool crowded) const {
+  const WaitChoice* found = nullptr;
+  for (const WaitChoice& row : waits_) {
+    if (row.crowded == crowded &&
+        (found == nullptr || distance(row.ranks, ranks) < distance(found->ranks, ranks))) {
+      found = &row;
+    }
+  }
+  return found;
+}
+
+std::vector<Choice> choose_algorithms(const Machine& machine,
+                                      const DefaultAlgorithm& default_algorithm) {
   std::map<std::pair<Collective, int>, Spans> measured;
   for (const Point& point : machine.points()) {
     if (!point.algorithm.empty()) {
@@ -129,7 +154,40 @@ Choices make_choices(const Machine& machine, const DefaultAlgorithm& default_alg
   for (const auto& [key, algorithms] : measured) {
     Chooser(machine, default_algorithm, key.first, key.second, algorithms).add_rows(rows);
   }
-  return Choices(std::move(rows));
+  return rows;
+}
+
+std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed) {
+  // [ranks, crowded][policy][bytes]
+  std::map<std::pair<int, bool>, std::map<WaitPolicy, std::map<double, std::vector<double>>>> all;
+  for (const TimedWait& one : timed) {
+    all[{one.wait.ranks, one.wait.crowded}][one.wait.policy][one.bytes].push_back(one.time_s);
+  }
+  std::vector<WaitChoice> choices;
+  for (const auto& [layout, policies] : all) {
+    const WaitPolicy usual = built_in_wait(layout.second);
+    if (!policies.contains(usual)) {
+      continue;
+    }
+    WaitChoice choice{.ranks = layout.first, .crowded = layout.second, .policy = usual};
+    double least = -std::log(kWorthChanging);
+    for (const auto& [policy, sizes] : policies) {
+      double sum = 0;  // of the logarithms of what it takes in proportion
+      int count = 0;
+      for (const auto& [bytes, times] : policies.at(usual)) {
+        if (const auto found = sizes.find(bytes); found != sizes.end()) {
+          sum += std::log(median(found->second) / median(times));
+          ++count;
+        }
+      }
+      if (count > 0 && sum / count < least) {
+        least = sum / count;
+        choice.policy = policy;
+      }
+    }
+    choices.push_back(choice);
+  }
+  return choices;
 }
 
 }  // namespace unisono::model

@@ -1,14 +1,16 @@
-// Which algorithm from which size on: what is kept of a tuned machine for every call.
+// Which algorithm from which size on, and how to wait: what is kept of a tuned machine for calls.
 //
 // Rows are of one collective and rank count each; a row holds from its size up to the next one's.
 // Calls of other rank counts take those of the nearest count (in proportion; of two, the smaller).
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/wait_policy.h"
 #include "unisono/types.hpp"
 
 namespace unisono::model {
@@ -23,18 +25,31 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
+// How so many ranks wait best.
+struct WaitChoice {
+  int ranks = 1;
+  bool crowded = false;  // more ranks than CPUs
+  WaitPolicy policy = {};
+  friend bool operator==(const WaitChoice&, const WaitChoice&) = default;
+};
+
 class Choices {
  public:
   Choices() = default;
-  explicit Choices(std::vector<Choice> rows);
+  explicit Choices(std::vector<Choice> rows, std::vector<WaitChoice> waits = {});
 
   // By collective, ranks and size.
   const std::vector<Choice>& rows() const { return rows_; }
   // nullptr: nothing is known of the collective. Of sizes below the first row, that one.
   const Choice* find(Collective collective, int ranks, double bytes) const;
 
+  const std::vector<WaitChoice>& waits() const { return waits_; }
+  // Of the nearest rank count, with as little or as much room on the CPUs; nullptr: not known.
+  const WaitChoice* find_wait(int ranks, bool crowded) const;
+
  private:
   std::vector<Choice> rows_;
+  std::vector<WaitChoice> waits_;
 };
 
 // The algorithm that runs when nobody says.
@@ -46,6 +61,18 @@ inline constexpr double kWorthChanging = 1.05;
 // The fastest of the measured algorithms, as the machine predicts them, for each collective and
 // rank count that was measured, where they were measured; but the built-in default, or else the
 // choice of the size below, stays unless another one is kWorthChanging faster.
-Choices make_choices(const Machine& machine, const DefaultAlgorithm& default_algorithm);
+std::vector<Choice> choose_algorithms(const Machine& machine,
+                                      const DefaultAlgorithm& default_algorithm);
+
+// A call that was timed with a policy.
+struct TimedWait {
+  WaitChoice wait = {};
+  double bytes = 0;
+  double time_s = 0;
+};
+// For each rank count the policy with the shortest times, all sizes counting alike; but the
+// built-in one stays unless another one is kWorthChanging faster. Of several times of one size the
+// median counts.
+std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed);
 
 }  // namespace unisono::model

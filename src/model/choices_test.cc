@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "model/machine_json.h"
 
@@ -42,6 +43,10 @@ Machine machine(double ring_s, double most_flat = 1e7) {
   return Machine::fit(points);
 }
 
+Choices make_choices(const Machine& machine, const DefaultAlgorithm& default_algorithm) {
+  return Choices(choose_algorithms(machine, default_algorithm));
+}
+
 std::string_view always_flat(Collective, int, double) {
   return "flat";
 }
@@ -53,6 +58,20 @@ TEST(Choices, TheFastestFromWhereItIsWorthIt) {
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
   EXPECT_GT(choices.rows()[1].from_bytes, 8'000);  // they are equal at 10,000 bytes
   EXPECT_LT(choices.rows()[1].from_bytes, 20'000);
+}
+
+TEST(Choices, NoneWhereItWasNotMeasured) {
+  std::vector<Point> points;
+  for (double bytes = 8; bytes < 1e6; bytes *= 4) {
+    points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-5 + 1e-9 * bytes});
+    if (bytes > 1000 && bytes < 100'000) {  // always the faster one, by its trend
+      points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-6 + 1e-10 * bytes});
+    }
+  }
+  const Choices choices = make_choices(Machine::fit(points), always_flat);
+  EXPECT_EQ(choices.find(Collective::all_reduce, 2, 512)->algorithm, "flat");
+  EXPECT_EQ(choices.find(Collective::all_reduce, 2, 8192)->algorithm, "ring");
+  EXPECT_EQ(choices.find(Collective::all_reduce, 2, 500'000)->algorithm, "flat");
 }
 
 TEST(Choices, TheDefaultStaysWhereTheOtherIsLittleFaster) {
@@ -136,6 +155,49 @@ TEST(Choices, SaysWhatIsWrongAndWhere) {
     EXPECT_EQ(parsed.message, mistake.message) << wrong;
     EXPECT_EQ(parsed.position, mistake.position) << wrong;
   }
+}
+
+constexpr WaitPolicy kShort{.spin = 10, .yield_us = 20};
+constexpr WaitPolicy kLong{.spin = 30000, .yield_us = 500};
+
+TEST(Choices, OfWaitingTheOneThatIsWorthChanging) {
+  const auto timed = [](bool crowded, WaitPolicy policy, double bytes, double time_s) {
+    return TimedWait{{.ranks = 4, .crowded = crowded, .policy = policy}, bytes, time_s};
+  };
+  const WaitPolicy usual = built_in_wait(true);
+  // Twice as fast at one size, a little slower at the other.
+  std::vector<TimedWait> rows = {timed(true, usual, 8, 2e-6),   timed(true, usual, 64, 4e-6),
+                                 timed(true, kShort, 8, 1e-6),  timed(true, kShort, 64, 4.4e-6),
+                                 timed(true, kLong, 8, 1.9e-6), timed(true, kLong, 64, 3.9e-6)};
+  EXPECT_EQ(choose_waits(rows), (std::vector<WaitChoice>{{4, true, kShort}}));
+  // One disturbed measurement of three does not count.
+  rows.insert(rows.end(), {timed(true, kShort, 8, 1e-6), timed(true, kShort, 8, 9)});
+  EXPECT_EQ(choose_waits(rows), (std::vector<WaitChoice>{{4, true, kShort}}));
+  // 3 % are not worth it; without the usual one there is nothing to compare with.
+  EXPECT_EQ(choose_waits(std::vector{rows[0], rows[1], rows[4], rows[5]}),
+            (std::vector<WaitChoice>{{4, true, usual}}));
+  EXPECT_TRUE(choose_waits(std::vector{rows[2], rows[3]}).empty());
+}
+
+TEST(Choices, OfWaitingGoByRoomThenByRanks) {
+  const Choices choices(
+      {}, {{2, false, kLong}, {4, true, kShort}, {16, true, kLong}, {1, false, kShort}});
+  EXPECT_EQ(choices.find_wait(3, false)->policy, kLong);
+  EXPECT_EQ(choices.find_wait(1, false)->policy, kShort);
+  EXPECT_EQ(choices.find_wait(2, true)->policy, kShort);
+  EXPECT_EQ(choices.find_wait(64, true)->policy, kLong);
+  EXPECT_EQ(Choices({}, {{2, false, kLong}}).find_wait(2, true), nullptr);
+}
+
+TEST(ChoicesJson, WaitsAreReadBack) {
+  NamedMachine before{.name = "m", .machine = machine(1e-5)};
+  before.choices = Choices({}, {{2, false, kLong}, {4, true, kShort}});
+  const std::string text = to_json(before);
+  EXPECT_EQ(parse_choices_json(text).value->waits(), before.choices.waits());
+  EXPECT_EQ(parse_machine_json(text).value->choices.waits(), before.choices.waits());
+  std::string wrong = text;
+  wrong.replace(wrong.find("spin=10"), 7, "spinn=1");
+  EXPECT_EQ(parse_choices_json(wrong).position, "/waits/policy/1");
 }
 
 }  // namespace

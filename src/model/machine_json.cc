@@ -2,28 +2,22 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "model/choices_json.h"
+#include "model/json_place.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr double kMostRanks = 1e9;
-
-// A value that is not what it must be.
-struct Fault {
-  std::string message;
-  std::string position;
-};
+using json_place::Fault;
+using json_place::Json;
+using json_place::Place;
 
 // The numbers of a trend, how they are called, and in which unit.
 struct TrendField {
@@ -80,90 +74,6 @@ Json residuals_json(const Residuals::State& state) {
   return json;
 }
 
-// A part of the document that knows where it is.
-class Place {
- public:
-  Place(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
-
-  [[noreturn]] void fail(const std::string& message) const {
-    throw Fault{message, path_.empty() ? "/" : path_};
-  }
-  bool has(const std::string& name) const { return json_.is_object() && json_.contains(name); }
-  Place operator[](const std::string& name) const {
-    if (!json_.is_object()) {
-      fail("an object is needed");
-    }
-    const auto found = json_.find(name);
-    if (found == json_.end()) {
-      fail("'" + name + "' is missing");
-    }
-    return {*found, path_ + "/" + name};
-  }
-  Place operator[](std::size_t index) const {
-    return {json_[index], path_ + "/" + std::to_string(index)};
-  }
-  std::size_t size() const {
-    if (!json_.is_array()) {
-      fail("a list is needed");
-    }
-    return json_.size();
-  }
-  // A list of `size` values.
-  Place column(const std::string& name, std::size_t size) const {
-    Place values = (*this)[name];
-    if (values.size() != size) {
-      values.fail("a column of " + std::to_string(size) + " values is needed");
-    }
-    return values;
-  }
-
-  std::string word() const {
-    if (!json_.is_string()) {
-      fail("a name is needed");
-    }
-    return json_.get<std::string>();
-  }
-  double number() const {
-    if (!json_.is_number() || !std::isfinite(json_.get<double>())) {
-      fail("a number is needed");
-    }
-    return json_.get<double>();
-  }
-  double positive() const {
-    const double value = number();
-    if (value <= 0) {
-      fail("a number above 0 is needed");
-    }
-    return value;
-  }
-  double not_negative() const {
-    const double value = number();
-    if (value < 0) {
-      fail("less than nothing");
-    }
-    return value;
-  }
-  int ranks() const {
-    const double value = number();
-    if (value < 1 || value > kMostRanks || value != std::floor(value)) {
-      fail("no number of ranks");
-    }
-    return static_cast<int>(value);
-  }
-  Collective collective() const {
-    const auto collective = parse_collective(word());
-    if (!collective) {
-      fail("unknown collective");
-    }
-    return *collective;
-  }
-  const Json& json() const { return json_; }
-
- private:
-  const Json& json_;
-  std::string path_;
-};
-
 std::vector<Point> read_points(const Place& place) {
   const Place collectives = place["collective"];
   const std::size_t size = collectives.size();
@@ -211,11 +121,7 @@ Trend read_trend(const Place& place) {
     const double value = place[field.name].positive();
     trend.*field.member = field.is_rate ? field.unit / value : value * field.unit;
   }
-  const Place has_switch = place["has_switch"];
-  if (!has_switch.json().is_boolean()) {
-    has_switch.fail("true or false is needed");
-  }
-  trend.has_switch = has_switch.json().get<bool>();
+  trend.has_switch = place["has_switch"].truth();
   trend.byte_factors = read_factors(place["byte_factors"]);
   trend.latency_factors = read_factors(place["latency_factors"]);
   return trend;
@@ -243,51 +149,6 @@ void check_format(const Place& place) {
   if (format.word() != kMachineFormat) {
     format.fail("unknown version, this reads " + std::string(kMachineFormat));
   }
-}
-
-// An algorithm, with parameters or without, for so many ranks.
-std::string read_choice(const Place& place, Collective collective, int ranks) {
-  const std::string name = place.word();
-  const Algorithm* algorithm = find_algorithm(collective, name);
-  if (algorithm == nullptr) {
-    place.fail("unknown algorithm '" + name + "'");
-  }
-  Shape shape{.ranks = ranks};
-  try {
-    shape.parameters = parse_parameters(*algorithm, name);
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    place.fail(what.substr(0, what.find('\n')));
-  }
-  if (!can_serve(*algorithm, shape)) {
-    place.fail("'" + name + "' cannot serve " + std::to_string(ranks) + " ranks");
-  }
-  return name;
-}
-
-Choices read_choices(const Place& place) {
-  if (!place.has("choices")) {
-    return {};
-  }
-  const Place columns = place["choices"];
-  const Place collectives = columns["collective"];
-  const std::size_t size = collectives.size();
-  const Place ranks = columns.column("ranks", size);
-  const Place bytes = columns.column("from_bytes", size);
-  const Place algorithms = columns.column("algorithm", size);
-  std::vector<Choice> rows;
-  for (std::size_t i = 0; i < size; ++i) {
-    const Collective collective = collectives[i].collective();
-    if (is_v_form(collective)) {
-      collectives[i].fail("the plain form is needed, it serves the v-form as well");
-    }
-    const int row_ranks = ranks[i].ranks();
-    rows.push_back({.collective = collective,
-                    .ranks = row_ranks,
-                    .from_bytes = bytes[i].not_negative(),
-                    .algorithm = read_choice(algorithms[i], collective, row_ranks)});
-  }
-  return Choices(std::move(rows));
 }
 
 HostInfo read_host(const Place& place) {
@@ -321,20 +182,6 @@ NamedMachine read(const Place& place) {
           .choices = read_choices(place)};
 }
 
-Json choices_json(const Choices& choices) {
-  Json json;
-  for (const char* name : {"collective", "ranks", "from_bytes", "algorithm"}) {
-    json[name] = Json::array();
-  }
-  for (const Choice& row : choices.rows()) {
-    json["collective"].push_back(to_string(row.collective));
-    json["ranks"].push_back(row.ranks);
-    json["from_bytes"].push_back(row.from_bytes);
-    json["algorithm"].push_back(row.algorithm);
-  }
-  return json;
-}
-
 // Of a parser: what the text says, or what is wrong with it.
 template <typename T, typename Read>
 Parsed<T> parsed(std::string_view text, const Json::parser_callback_t& passes, Read&& read) {
@@ -362,9 +209,7 @@ std::string to_json(const NamedMachine& named) {
   if (named.host.cpus > 0) {
     json["host"] = {{"cpu", named.host.cpu}, {"cpus", named.host.cpus}};
   }
-  if (!named.choices.rows().empty()) {
-    json["choices"] = choices_json(named.choices);
-  }
+  write_choices(named.choices, json);
   Json& points = json["points"];
   for (const char* name : {"collective", "algorithm", "ranks", "bytes", "time_us"}) {
     points[name] = Json::array();

@@ -11,7 +11,8 @@
 //                              "weight": [...]}}],         see residuals.h
 //    "host": {"cpu": "...", "cpus": 2},                     optional
 //    "choices": {"collective": [...], "ranks": [...], "from_bytes": [...],
-//                "algorithm": [...]}}                       optional, see choices.h
+//                "algorithm": [...]},                       optional, see choices.h
+//    "waits": {"ranks": [...], "crowded": [...], "policy": [...]}}  optional, likewise
 //
 // Reading fits nothing again, so that it is quick enough for every start of a program. A machine
 // without groups is fitted.

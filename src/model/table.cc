@@ -16,9 +16,19 @@ namespace {
 constexpr std::size_t kMostShown = 40;
 constexpr std::size_t kMostRows = 1'000'000;
 
-enum Column : std::size_t { kMachine, kCollective, kAlgorithm, kRanks, kBytes, kTime, kColumns };
-constexpr std::array<std::string_view, kColumns> kNames = {"machine", "collective", "algorithm",
-                                                           "ranks",   "bytes",      "time_us"};
+enum Column : std::size_t {
+  kMachine,
+  kCollective,
+  kAlgorithm,
+  kRanks,
+  kBytes,
+  kTime,
+  kWait,
+  kCrowded,
+  kColumns
+};
+constexpr std::array<std::string_view, kColumns> kNames = {
+    "machine", "collective", "algorithm", "ranks", "bytes", "time_us", "wait", "crowded"};
 constexpr std::array kNeeded = {kCollective, kRanks, kBytes, kTime};
 
 std::string in_quotes(std::string_view text) {
@@ -133,6 +143,8 @@ class Reader {
       return in_quotes(field(kTime)) + " is no time in microseconds";
     }
     row.point.time_s = *time_us * 1e-6;
+    row.wait = field(kWait);
+    row.crowded = field(kCrowded) == "1";
     table_.rows.push_back(std::move(row));
     return {};
   }
@@ -157,7 +169,7 @@ std::vector<std::string> Table::machines() const {
 std::vector<Point> Table::points(std::string_view machine) const {
   std::vector<Point> points;
   for (const Row& row : rows) {
-    if (row.machine == machine) {
+    if (row.machine == machine && row.wait.empty()) {
       points.push_back(row.point);
     }
   }

@@ -5,7 +5,9 @@
 //
 // The first line names the columns, in any order. Needed: collective, ranks, bytes and time_us.
 // `machine` groups the rows ("" without it), `algorithm` names one of the catalogue (the library's
-// own choice without it). All other columns are for people. A field in double quotes may hold
+// own choice without it); rows with a `wait` policy (base/wait_policy.h) were measured with another
+// way of waiting than the usual one, and `crowded` is 1 where there were more ranks than CPUs. All
+// other columns are for people. A field in double quotes may hold
 // commas, and two double quotes for one. Empty lines and lines that begin with # are left out.
 #pragma once
 
@@ -22,11 +24,14 @@ struct Table {
   struct Row {
     std::string machine;
     Point point;
+    std::string wait = {};  // "": as nobody has said
+    bool crowded = false;   // more ranks than CPUs
   };
   std::vector<Row> rows;
 
   // Each once, in the order of their first rows.
   std::vector<std::string> machines() const;
+  // But for those of which `wait` is said.
   std::vector<Point> points(std::string_view machine) const;
 };
 

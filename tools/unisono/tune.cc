@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/env.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -27,13 +28,17 @@
 #include "run/job.h"
 #include "run/launcher.h"
 #include "tune/measure.h"
+#include "tune/measure_waits.h"
 
 namespace unisono::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kHeading = "collective,algorithm,ranks,bytes,time_us\n";
+constexpr std::string_view kHeading = "collective,algorithm,ranks,bytes,time_us,wait,crowded\n";
+// Of the time of a job: for ways of waiting.
+constexpr double kWaitsShare = 0.05;
+constexpr int kRounds = 3;
 constexpr double kBarCells = 24;
 
 double seconds_since(Clock::time_point start) {
@@ -77,6 +82,27 @@ std::vector<int> rank_counts(const Arguments& arguments) {
   return {counts.begin(), counts.end()};
 }
 
+MeasureOptions measure_options(const Arguments& arguments) {
+  MeasureOptions options{.most_bytes = arguments.bytes("max-bytes"),
+                         .seconds = arguments.seconds("time")};
+  if (!arguments.has("sizes")) {
+    return options;
+  }
+  const std::string list = arguments.text("sizes");
+  for (std::size_t first = 0; first <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', first), list.size());
+    const auto bytes = parse_bytes(list.substr(first, comma - first));
+    if (!bytes) {
+      throw UsageError(fmt::format("--sizes cannot be '{}'", list), "sizes: 100,4K,1MiB");
+    }
+    options.sizes.push_back(*bytes);
+    first = comma + 1;
+  }
+  std::sort(options.sizes.begin(), options.sizes.end());
+  options.most_bytes = options.sizes.back();
+  return options;
+}
+
 // One rank of a job: measures, and rank 0 writes the table.
 int run_measure(const Arguments& arguments) {
   const std::string path = arguments.text("measure");
@@ -86,13 +112,19 @@ int run_measure(const Arguments& arguments) {
     file.open(path, std::ios::binary);
     file << kHeading;
   }
-  measure_algorithms(
-      comm, {.most_bytes = arguments.bytes("max-bytes"), .seconds = arguments.seconds("time")},
-      [&](const model::Point& point) {
-        file << fmt::format("{},{},{},{:.0f},{:.4f}\n", to_string(point.collective),
-                            point.algorithm, point.ranks, point.bytes, point.time_s * 1e6)
-             << std::flush;
-      });
+  MeasureOptions options = measure_options(arguments);
+  if (comm.size() > 1) {
+    measure_waits(comm, options.seconds * kWaitsShare, [&](const model::TimedWait& one) {
+      file << fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{}\n", one.wait.ranks, one.bytes,
+                          one.time_s * 1e6, to_text(one.wait.policy), one.wait.crowded ? 1 : 0);
+    });
+  }
+  options.seconds *= 1 - kWaitsShare;
+  measure_algorithms(comm, options, [&](const model::Point& point) {
+    file << fmt::format("{},{},{},{:.0f},{:.4f},,\n", to_string(point.collective), point.algorithm,
+                        point.ranks, point.bytes, point.time_s * 1e6)
+         << std::flush;
+  });
   if (comm.rank() == 0 && !file) {
     cannot_write(path);
   }
@@ -107,17 +139,29 @@ void show_progress(const Console& console, double done, double seconds, int rank
                                100 * part, ranks, ranks == 1 ? "" : "s"));
 }
 
-std::vector<model::Point> read_points(const std::string& path) {
+// What a table says: of the algorithms, and of ways of waiting.
+struct Measurements {
+  std::vector<model::Point> points;
+  std::vector<model::TimedWait> waits;
+};
+
+void add_measurements(const std::string& path, Measurements& all) {
   auto parsed = model::parse_table(read_text_file(path));
   if (!parsed) {
     throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
                      "unisono help plan says which columns a table has");
   }
-  std::vector<model::Point> points;
   for (const model::Table::Row& row : parsed.value->rows) {
-    points.push_back(row.point);
+    if (row.wait.empty()) {
+      all.points.push_back(row.point);
+      continue;
+    }
+    all.waits.push_back({.wait = {.ranks = row.point.ranks,
+                                  .crowded = row.crowded,
+                                  .policy = parse_wait_policy(row.wait, {})},
+                         .bytes = row.point.bytes,
+                         .time_s = row.point.time_s});
   }
-  return points;
 }
 
 // Of what was measured more than once the median, the smaller one of two: what disturbs a
@@ -141,39 +185,43 @@ std::vector<model::Point> merged(const std::vector<model::Point>& points) {
   return result;
 }
 
-// Starts the jobs, one rank count after the other; larger ones get more of the time.
+// Starts the jobs, all rank counts in turn, several times: what disturbs one job, or how its ranks
+// happen to meet, then counts once. Larger ones get more of the time.
 class Campaign {
  public:
   Campaign(const Arguments& arguments, const Console& console)
       : console_(console),
         max_bytes_(arguments.text("max-bytes")),
+        sizes_(arguments.has("sizes") ? arguments.text("sizes") : ""),
         seconds_(arguments.seconds("time")) {
-    static_cast<void>(arguments.bytes("max-bytes"));  // refused here, not by every rank
+    static_cast<void>(measure_options(arguments));  // refused here, not by every rank
     for (const int ranks : rank_counts(arguments)) {
       counts_.push_back(ranks);
-      left_ += weight(ranks);
+      left_ += kRounds * weight(ranks);
     }
   }
 
   // An exit code where a job has failed.
   std::optional<int> run() {
-    for (const int ranks : counts_) {
-      const double share = (seconds_ - seconds_since(start_)) * weight(ranks) / left_;
-      left_ -= weight(ranks);
-      if (const auto code = run_job(ranks, std::max(share, 0.05))) {
-        console_.end_progress();
-        return code;
+    for (int round = 0; round < kRounds; ++round) {
+      for (const int ranks : counts_) {
+        const double share = (seconds_ - seconds_since(start_)) * weight(ranks) / left_;
+        left_ -= weight(ranks);
+        if (const auto code = run_job(ranks, std::max(share, 0.05))) {
+          console_.end_progress();
+          return code;
+        }
       }
     }
     console_.end_progress();
     return std::nullopt;
   }
-  const std::vector<model::Point>& points() const { return points_; }
+  const Measurements& measured() const { return measured_; }
   double seconds() const { return seconds_since(start_); }
 
  private:
   // More ranks take longer, but not in proportion.
-  static double weight(int ranks) { return ranks + 6.0; }
+  static double weight(int ranks) { return ranks + 2.0; }
 
   std::optional<int> run_job(int ranks, double seconds) {
     const ScratchFile table;
@@ -187,9 +235,12 @@ class Campaign {
                        max_bytes_,
                        "--time",
                        fmt::format("{:.3f}s", seconds)};
+    if (!sizes_.empty()) {
+      options.program.insert(options.program.end(), {"--sizes", sizes_});
+    }
     options.environment = job_environment(ranks);
     options.environment.insert(options.environment.end(),
-                               {"UNISONO_PROFILE=none", "UNISONO_ALGORITHM"});
+                               {"UNISONO_PROFILE=none", "UNISONO_ALGORITHM", "UNISONO_WAIT"});
     options.timeout_s = 3 * seconds + 60;
     options.output = {.ranks = ranks,
                       .host = host_name(),
@@ -206,18 +257,18 @@ class Campaign {
       report_failure(result, options, launcher.output(), console_);
       return code;
     }
-    const std::vector<model::Point> measured = read_points(table.path());
-    points_.insert(points_.end(), measured.begin(), measured.end());
+    add_measurements(table.path(), measured_);
     return std::nullopt;
   }
 
   const Console& console_;
   std::string max_bytes_;
+  std::string sizes_;
   double seconds_;
   std::vector<int> counts_;
   double left_ = 0;
   Clock::time_point start_ = Clock::now();
-  std::vector<model::Point> points_;
+  Measurements measured_;
 };
 
 model::HostInfo this_host() {
@@ -266,18 +317,20 @@ void write_profile(const model::NamedMachine& machine, const std::string& path) 
   }
 }
 
-void finish(TuneReport& report, std::vector<model::Point> points, const Console& console) {
+void finish(TuneReport& report, const Measurements& measured, const Console& console) {
   console.progress("fitting");
-  if (points.empty()) {
+  if (measured.points.empty()) {
     throw UsageError("nothing was measured", "the time was too short", "give more with --time");
   }
-  points = merged(points);
+  std::vector<model::Point> points = merged(measured.points);
   report.errors = model::hold_out_sizes(points);
   report.machine.machine = model::Machine::fit(std::move(points));
-  report.machine.choices = model::make_choices(
-      report.machine.machine, [](Collective collective, int ranks, double bytes) {
-        return comm::default_algorithm(collective, ranks, static_cast<std::size_t>(bytes));
-      });
+  const auto built_in = [](Collective collective, int ranks, double bytes) {
+    return comm::default_algorithm(collective, ranks, static_cast<std::size_t>(bytes));
+  };
+  report.machine.choices =
+      model::Choices(model::choose_algorithms(report.machine.machine, built_in),
+                     model::choose_waits(measured.waits));
   write_profile(report.machine, report.path);
   console.end_progress();
 }
@@ -288,11 +341,10 @@ int run_tune(const Arguments& arguments, const Console& console) {
   }
   TuneReport report;
   report.path = profile_path(arguments);
-  std::vector<model::Point> points;
+  Measurements measured;
   if (arguments.has("table")) {
     for (const std::string& path : arguments.texts("table")) {
-      const std::vector<model::Point> more = read_points(path);
-      points.insert(points.end(), more.begin(), more.end());
+      add_measurements(path, measured);
     }
     report.machine.name = arguments.texts("table").front();
   } else {
@@ -300,12 +352,12 @@ int run_tune(const Arguments& arguments, const Console& console) {
     if (const auto code = campaign.run()) {
       return *code;
     }
-    points = campaign.points();
+    measured = campaign.measured();
     report.seconds = campaign.seconds();
     report.machine.name = host_name();
     report.machine.host = this_host();
   }
-  finish(report, std::move(points), console);
+  finish(report, measured, console);
   print_report(report, console);
   return kDone;
 }
@@ -321,11 +373,14 @@ constexpr Option kOptions[] = {
      .value = "SIZE",
      .help = "The largest size to measure.",
      .fallback = "64M"},
+    {.name = "sizes",
+     .value = "LIST",
+     .help = "Measure these sizes instead of those up to the largest: 100,4K,1MiB."},
     {.name = "time",
      .letter = 't',
      .value = "TIME",
      .help = "How long to measure in all; what is left out then are sizes in between.",
-     .fallback = "15s"},
+     .fallback = "20s"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
@@ -357,9 +412,11 @@ const Command kTuneCommand = {
                    "Measure under another launcher; unisono tune --table six.csv does the rest."}}},
     .description =
         "Starts the ranks as `unisono run` does, and times every algorithm of every collective on "
-        "f32, out of place, from 8 B up. Those that fall behind are not tried at larger sizes.\n\n"
+        "f32, out of place, from 8 B up. Those that fall behind are not tried at larger sizes. So "
+        "are ways of waiting (UNISONO_WAIT).\n\n"
         "The times are fitted, and the profile (unisono.machine/1) says from which size on which "
-        "algorithm is chosen: the built-in default stays unless another one is 5 % faster. "
+        "algorithm is chosen, and how to wait: the built-in default stays unless another one is "
+        "5 % faster. "
         "Programs read it when they connect. UNISONO_PROFILE names another file, or none; a forced "
         "algorithm comes first.",
     .options = kOptions,

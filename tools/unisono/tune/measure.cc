@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,16 +24,22 @@ constexpr std::uint64_t kCoarse[] = {8,          512,      4 * kKiB,  32 * kKiB,
                                      256 * kKiB, 2 * kMiB, 16 * kMiB, 64 * kMiB};
 constexpr std::uint64_t kFine[] = {64,         2 * kKiB, 12 * kKiB, 96 * kKiB,
                                    768 * kKiB, 6 * kMiB, 32 * kMiB};
-constexpr double kTargetS = 0.002;             // a point
-constexpr std::uint64_t kTriedAll = 4 * kKiB;  // up to here every algorithm is measured
-constexpr double kNear = 1.5;                  // times the best: measured at the next size
-constexpr double kFar = 4;                     // the same, where it takes little time
-constexpr double kLittle = 1.0 / 200;          // of the whole time
-constexpr double kCallsOfAPoint = 6;
-constexpr int kRepetitions = 2;
+constexpr double kTargetS = 0.0015;       // a point
+constexpr std::uint64_t kTriedAll = 512;  // up to here every algorithm is measured
+constexpr double kNear = 1.4;             // times the best: measured at the next size
+constexpr double kFar = 2.5;              // the same, where it takes little time
+constexpr double kLittle = 1.0 / 200;     // of the whole time
+constexpr double kCallsOfAPoint = 3;
 constexpr std::uint64_t kSegmentedFrom = 32 * kKiB;
 constexpr int kSegments[] = {4, 16};
 constexpr std::size_t kAlignment = 4096;
+
+std::vector<std::uint64_t> up_to(std::span<const std::uint64_t> sizes, std::uint64_t most) {
+  std::vector<std::uint64_t> result;
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(result),
+               [most](std::uint64_t bytes) { return bytes <= most; });
+  return result;
+}
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -53,10 +59,11 @@ class Memory {
   std::vector<std::byte> bytes_;
 };
 
-// One algorithm, and what is known of it.
+// One schedule, and what is known of it.
 struct Series {
   const Algorithm* algorithm = nullptr;
-  std::string name;
+  std::vector<std::string> names;  // all that have it
+  std::vector<Move> moves;
   std::uint64_t from_bytes = 0;
   std::map<std::uint64_t, double> times;  // by the size that was asked for
 };
@@ -77,13 +84,10 @@ class Prober {
   }
 
   void run() {
-    if (!run_coarse() || !run_fine()) {
-      return;
-    }
-    for (int round = 0; round < kRepetitions; ++round) {
-      if (!run_again()) {
-        return;
-      }
+    const std::uint64_t most = options_.most_bytes;
+    if (run_coarse(options_.sizes.empty() ? up_to(kCoarse, most) : options_.sizes) &&
+        options_.sizes.empty()) {
+      run_fine(up_to(kFine, most));
     }
   }
 
@@ -94,9 +98,8 @@ class Prober {
            16 * static_cast<std::size_t>(comm_.size());
   }
 
-  // These return false when the time is up.
-  bool run_coarse() {
-    const auto sizes = coarse_sizes(options_.most_bytes);
+  // False: the time is up.
+  bool run_coarse(const std::vector<std::uint64_t>& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       for (auto& [collective, all] : series_) {
         const std::vector<bool> chosen = survivors(all, sizes, i);
@@ -111,39 +114,17 @@ class Prober {
     return true;
   }
 
-  bool run_fine() {
-    for (const std::uint64_t bytes : fine_sizes(options_.most_bytes)) {
+  void run_fine(const std::vector<std::uint64_t>& sizes) {
+    for (const std::uint64_t bytes : sizes) {
       for (auto& [collective, all] : series_) {
         for (Series& one : all) {
           if (collective != Collective::barrier && is_between(one, bytes) &&
               !measure_point(one, bytes)) {
-            return false;
+            return;
           }
         }
       }
     }
-    return true;
-  }
-
-  bool run_again() {
-    std::set<std::uint64_t> sizes;
-    for (const auto& [collective, all] : series_) {
-      for (const Series& one : all) {
-        for (const auto& [bytes, time] : one.times) {
-          sizes.insert(bytes);
-        }
-      }
-    }
-    for (const std::uint64_t bytes : sizes) {
-      for (auto& [collective, all] : series_) {
-        for (Series& one : all) {
-          if (one.times.contains(bytes) && !measure_point(one, bytes)) {
-            return false;
-          }
-        }
-      }
-    }
-    return true;
   }
 
   void add(const Algorithm& algorithm) {
@@ -151,22 +132,36 @@ class Prober {
     if (!can_serve(algorithm, shape)) {
       return;
     }
-    std::vector<Series>& all = series_[algorithm.collective];
-    all.push_back({.algorithm = &algorithm,
-                   .name = full_name(algorithm, shape),
-                   .from_bytes = 0,
-                   .times = {}});
+    add(algorithm, shape, 0);
     if (complete(algorithm, shape).parameters.segments == 0) {
       return;
     }
     for (const int segments : kSegments) {
       Shape other = shape;
       other.parameters.segments = segments;
-      const std::string name = full_name(algorithm, other);
-      if (can_serve(algorithm, other) && name != all.back().name) {
-        all.push_back(
-            {.algorithm = &algorithm, .name = name, .from_bytes = kSegmentedFrom, .times = {}});
+      if (can_serve(algorithm, other)) {
+        add(algorithm, other, kSegmentedFrom);
       }
+    }
+  }
+
+  void add(const Algorithm& algorithm, const Shape& shape, std::uint64_t from_bytes) {
+    std::vector<Series>& all = series_[algorithm.collective];
+    const std::string name = full_name(algorithm, shape);
+    std::vector<Move> moves = build_schedule(algorithm, shape).moves;
+    for (Move& move : moves) {
+      move.line = 0;
+    }
+    const auto twin =
+        std::find_if(all.begin(), all.end(), [&](const Series& one) { return one.moves == moves; });
+    if (twin == all.end()) {
+      all.push_back({.algorithm = &algorithm,
+                     .names = {name},
+                     .moves = std::move(moves),
+                     .from_bytes = from_bytes,
+                     .times = {}});
+    } else if (std::find(twin->names.begin(), twin->names.end(), name) == twin->names.end()) {
+      twin->names.push_back(name);
     }
   }
 
@@ -183,8 +178,7 @@ class Prober {
     for (std::size_t s = 0; s < all.size(); ++s) {
       const Series& one = all[s];
       if (sizes[i] <= kTriedAll || one.times.empty()) {
-        result[s] =
-            one.from_bytes <= sizes[i] && (one.from_bytes == 0 || sizes[i] == one.from_bytes);
+        result[s] = one.from_bytes <= sizes[i];
         continue;
       }
       if (!one.times.contains(sizes[i - 1])) {
@@ -212,7 +206,7 @@ class Prober {
       return false;
     }
     const Case row{.workload = {.send_recv = false, .collective = series.algorithm->collective},
-                   .algorithm = series.name,
+                   .algorithm = series.names.front(),
                    .bytes = bytes};
     const Layout layout = layout_of(row, comm_.rank(), comm_.size());
     const Call call{.collective = series.algorithm->collective,
@@ -221,15 +215,18 @@ class Prober {
                     .count = layout.count,
                     .dtype = row.dtype,
                     .root = row.root,
-                    .algorithm = series.name};
-    const Timing timing = measure(comm_, {.target_s = kTargetS}, [&] { comm_.run(call); }, [] {});
+                    .algorithm = series.names.front()};
+    const Timing timing = measure(
+        comm_, {.target_s = kTargetS, .least_iterations = 1}, [&] { comm_.run(call); }, [] {});
     series.times[bytes] = timing.time_us * 1e-6;
     if (comm_.rank() == 0) {
-      report_({.collective = call.collective,
-               .algorithm = series.name,
-               .ranks = comm_.size(),
-               .bytes = static_cast<double>(layout.size_bytes),
-               .time_s = timing.time_us * 1e-6});
+      for (const std::string& name : series.names) {
+        report_({.collective = call.collective,
+                 .algorithm = name,
+                 .ranks = comm_.size(),
+                 .bytes = static_cast<double>(layout.size_bytes),
+                 .time_s = timing.time_us * 1e-6});
+      }
     }
     return true;
   }
@@ -243,22 +240,7 @@ class Prober {
   std::map<Collective, std::vector<Series>> series_;
 };
 
-std::vector<std::uint64_t> up_to(std::span<const std::uint64_t> sizes, std::uint64_t most) {
-  std::vector<std::uint64_t> result;
-  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(result),
-               [most](std::uint64_t bytes) { return bytes <= most; });
-  return result;
-}
-
 }  // namespace
-
-std::vector<std::uint64_t> coarse_sizes(std::uint64_t most_bytes) {
-  return up_to(kCoarse, most_bytes);
-}
-
-std::vector<std::uint64_t> fine_sizes(std::uint64_t most_bytes) {
-  return up_to(kFine, most_bytes);
-}
 
 void measure_algorithms(Communicator& comm, const MeasureOptions& options,
                         const std::function<void(const model::Point&)>& report) {

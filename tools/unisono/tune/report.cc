@@ -55,6 +55,11 @@ void print_text(const TuneReport& report, const Console& console) {
     before = line.collective;
     first = false;
   }
+  for (const model::WaitChoice& row : report.machine.choices.waits()) {
+    const bool built_in = row.policy == built_in_wait(row.crowded);
+    fmt::print("{:<14}  {:>5}  {}{}\n", "waiting", row.ranks, to_text(row.policy),
+               built_in ? ", as built in" : "");
+  }
   if (report.errors.count() > 0) {
     fmt::print("\nevery second size left out and predicted: median error {:.1f} %, p90 {:.1f} %\n",
                100 * report.errors.quantile(0.5), 100 * report.errors.quantile(0.9));
@@ -74,6 +79,10 @@ void print_json(const TuneReport& report) {
                                {"ranks", row.ranks},
                                {"from_bytes", static_cast<std::uint64_t>(row.from_bytes)},
                                {"algorithm", row.algorithm}});
+  }
+  json["waits"] = nlohmann::json::array();
+  for (const model::WaitChoice& row : report.machine.choices.waits()) {
+    json["waits"].push_back({{"ranks", row.ranks}, {"policy", to_text(row.policy)}});
   }
   json["errors"] = nullptr;
   if (report.errors.count() > 0) {

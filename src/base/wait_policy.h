@@ -1,0 +1,29 @@
+// How a rank waits for its peers: it looks a number of times, then gives way to other threads
+// between two looks for some time, then sleeps until it is woken.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace unisono {
+
+struct WaitPolicy {
+  int spin = 3000;  // looks, one pause of the CPU apart
+  int yield_us = 500;
+
+  friend auto operator<=>(const WaitPolicy&, const WaitPolicy&) = default;
+};
+
+// Where nothing else is said. `crowded`: there are more ranks than CPUs, so that the peer that is
+// waited for may need this very core. A turn of eight ranks on two cores takes some 10 us; who
+// waits far longer leaves the core to others.
+constexpr WaitPolicy built_in_wait(bool crowded) {
+  return {.spin = crowded ? 0 : 3000, .yield_us = 500};
+}
+
+// "spin=3000,yield_us=500".
+std::string to_text(const WaitPolicy& policy);
+// What the text does not name stays as in `usual`. Throws Error(config).
+WaitPolicy parse_wait_policy(std::string_view text, WaitPolicy usual);
+
+}  // namespace unisono

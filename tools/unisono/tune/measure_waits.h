@@ -1,0 +1,16 @@
+// Measures ways of waiting, as one rank of a job.
+#pragma once
+
+#include <functional>
+
+#include "model/choices.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+
+// Joins a world of its own for each policy, and times short and middle calls there. Collective.
+// Each time is reported on rank 0.
+void measure_waits(Communicator& comm, double seconds,
+                   const std::function<void(const model::TimedWait&)>& report);
+
+}  // namespace unisono::cli
