@@ -53,8 +53,15 @@ inline std::vector<TreeStep> tree_steps(int ranks, int aggregate) {
   return steps;
 }
 
-inline int tree_step_count(Shape shape) {
-  return static_cast<int>(tree_steps(shape.ranks, shape.parameters.aggregate).size());
+// One for each high bit, and one for each distance of a subtree.
+constexpr int tree_step_count(Shape shape) {
+  int high = 0;
+  int block = shape.ranks == 1 ? 1 : 2 * widest_hop(shape.ranks);
+  for (int parts = 1; block > 1 && 2L * parts <= shape.parameters.aggregate; parts *= 2) {
+    ++high;
+    block /= 2;
+  }
+  return high + std::min(block, shape.ranks) - 1;
 }
 
 // Is it a hop of the trees from the one distance to the other?

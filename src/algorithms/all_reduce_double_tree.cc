@@ -1,8 +1,8 @@
 // Double binary tree all_reduce: segments flow up two trees to rank 0, and down again.
 //
-//   steps    at most 2s + 4*ceil(log2(n)), for s segments
+//   steps    2 * (s + 2*ceil(log2(n)) - 2) for s segments, or two less
 //   sent     at most 2s+1 chunks, about 2*S bytes, by a rank with two children
-//   cost     at most half the steps * (2*alpha + S/s * (2*beta + gamma)): no more than
+//   cost     half the steps * (2*alpha + S/s * (2*beta + gamma)), two steps less for n = 3:
 //            S*(2*beta + gamma) for long vectors, in O(log2(n)) steps where a ring has O(n)
 //   scratch  none
 //   order    a rank's own, then those of its children as they come: the same one for all segments
@@ -48,8 +48,13 @@ extern constinit const Algorithm all_reduce_double_tree{
     .summary = "segments flow up and down two trees that use all ports; for many ranks",
     .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
     .build = build,
-    .steps = [](Shape shape) { return 2 * TwoTrees(shape.ranks).steps(shape.parameters.segments); },
+    .steps = [](Shape shape) { return 2 * two_tree_steps(shape); },
     .chunks_sent = chunks_sent,
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return two_tree_messages(shape) *
+                 (2 * t.alpha + (2 * t.beta + t.gamma) / shape.parameters.segments);
+        },
     .edge =
         [](Shape shape, int from, int to) {
           return is_two_tree_edge(shape, from, to) || is_two_tree_edge(shape, to, from);

@@ -4,8 +4,9 @@
 //   part,
 //            with q < k; 1 more for an odd number of rounds; 2 more unless those ranks are all
 //   sent     m*(k-1) + q-1 chunks; 1 more by a rank that stands for a pair
-//   cost     m*R(k) + R(q) where all take part, R(k) = (k-1)*(alpha + S*beta + S*gamma) +
-//            (k-2)*(alpha + S*beta): the ranks of a round receive in the same order
+//   cost     m*R(k) + R(q), where R(k) = (k-1)*(alpha + S*beta + S*gamma) + (k-2)*(alpha + S*beta),
+//            as the ranks of a round receive in the same order; alpha + S*beta + S*gamma more to
+//            hand in, and alpha + S*beta to hand back if a rank that does so is among the last
 //   scratch  one chunk: the sums of every other round
 //   order    of the digits in every round: nested sums of k, the first of neighbours. All ranks add
 //            the same sums in the same order, so that all have the same bits
@@ -89,6 +90,22 @@ int chunks_sent(Shape shape) {
   return sent;
 }
 
+// A round of k ranks ends last for the digits k-2 and k-1, and a message earlier for each digit
+// below. So the first position that is last in every round hands back after the others have ended;
+// those before it do so meanwhile.
+double cost(Shape shape, const CostTerms& t) {
+  const Rounds rounds(shape.ranks, shape.parameters.radix);
+  const double send = t.alpha + t.beta;
+  double time = 0;
+  int last = 0;
+  for (const Round& round : rounds.all()) {
+    time += (round.size - 1) * (send + t.gamma) + (round.size - 2) * send;
+    last += (round.size - 2) * round.weight;
+  }
+  const int pairs = rounds.fold().rest;
+  return time + (pairs > 0 ? send + t.gamma : 0) + (pairs > last ? send : 0);
+}
+
 }  // namespace
 
 extern constinit const Algorithm all_reduce_recursive_multiplying{
@@ -99,6 +116,7 @@ extern constinit const Algorithm all_reduce_recursive_multiplying{
     .build = build,
     .steps = steps,
     .chunks_sent = chunks_sent,
+    .cost = cost,
     .edge = Rounds::edge,
     .total_sent =
         [](Shape shape) {

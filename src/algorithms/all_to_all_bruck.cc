@@ -41,12 +41,14 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-constexpr int chunks_sent(Shape shape) {
+// Of 0, 1, ..., n-1, the digit of a weight is zero in the first `weight` of every weight*k numbers.
+int chunks_sent(Shape shape) {
+  const int n = shape.ranks;
   int sent = 0;
-  for (int distance = 1; distance < shape.ranks; ++distance) {
-    for (int left = distance; left > 0; left /= shape.parameters.radix) {
-      sent += left % shape.parameters.radix == 0 ? 0 : 1;
-    }
+  for (const int weight : weights(n, shape.parameters.radix)) {
+    const long period = static_cast<long>(weight) * shape.parameters.radix;
+    const long zeros = n / period * weight + std::min<long>(n % period, weight);
+    sent += static_cast<int>(n - zeros);
   }
   return sent;
 }

@@ -1,9 +1,9 @@
 // Double binary tree broadcast: half of the segments flow down one tree, half down another, and who
 // passes data on in one is a leaf of the other.
 //
-//   steps    at most s + 2*ceil(log2(n)), for s segments
+//   steps    s + 2*ceil(log2(n)) - 2 for s segments, or one less
 //   sent     at most s+1 chunks, about S bytes, by a rank with two children
-//   cost     at most (steps) * (alpha + S/s * beta): no more than S*beta for long vectors
+//   cost     (steps) * (alpha + S/s * beta), one step less for n = 3: S*beta for long vectors
 //   scratch  none
 //   order    nothing is summed
 //   limits   none; in place
@@ -29,8 +29,12 @@ extern constinit const Algorithm broadcast_double_tree{
     .summary = "segments flow down two trees that use all ports; for long vectors on many ranks",
     .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
     .build = build,
-    .steps = [](Shape shape) { return TwoTrees(shape.ranks).steps(shape.parameters.segments); },
+    .steps = two_tree_steps,
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? two_tree_fan_out(shape) : 0; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return two_tree_messages(shape) * (t.alpha + t.beta / shape.parameters.segments);
+        },
     .edge = is_two_tree_edge,
     .route =
         [](Shape shape, const Move& move) {

@@ -7,7 +7,7 @@
 //   sent     2(C-1) + ceil(log2(m)) chunks by the root, of C = n/m: every rank of its group has a
 //   part
 //            of the way out
-//   cost     about (steps)*alpha + (2(C-1) + ceil(log2(m)))/C * S*beta
+//   cost     (steps)*alpha + (2(C-1) + ceil(log2(m)))/C * S*beta
 //   scratch  none
 //   order    nothing is summed
 //   limits   n a multiple of the groups; in place. A rank is sent nothing that it has already
@@ -183,6 +183,12 @@ extern constinit const Algorithm broadcast_hierarchical{
     .build = [](Shape shape) { return Builder(shape).run(); },
     .steps = steps,
     .chunks_sent = chunks_sent,
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          const Hierarchy hierarchy(shape);
+          return steps(shape) * t.alpha +
+                 chunks_sent(shape) * t.beta / hierarchy.stride(hierarchy.levels() - 1);
+        },
     .edge = [](Shape shape, int from, int to) { return Hierarchy(shape).meet(from, to) >= 0; },
     .supports = groups_divide,
     .limits = kGroupLimits,

@@ -1,10 +1,10 @@
 // Double binary tree reduce: half of the segments flow up one tree, half up another, and who adds
 // sums in one is a leaf of the other.
 //
-//   steps    at most s + 2*ceil(log2(n)), for s segments
+//   steps    s + 2*ceil(log2(n)) - 2 for s segments, or one less
 //   sent     s chunks = S bytes by every rank but the root
-//   cost     at most (steps) * (alpha + S/s * (beta + gamma)): no more than S*(beta+gamma) for long
-//            vectors
+//   cost     (steps) * (alpha + S/s * (beta + gamma)), one step less for n = 3: S*(beta + gamma)
+//            for long vectors
 //   scratch  the sums of the tree in which a rank has children, half of the segments
 //   order    a rank's own, then those of its children as they come: the same one for all segments
 //   of
@@ -32,8 +32,13 @@ extern constinit const Algorithm reduce_double_tree{
     .summary = "segments flow up two trees that use all ports; for long vectors on many ranks",
     .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
     .build = build,
-    .steps = [](Shape shape) { return TwoTrees(shape.ranks).steps(shape.parameters.segments); },
+    .steps = two_tree_steps,
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? shape.parameters.segments : 0; },
+    .cost =
+        [](Shape shape, const CostTerms& t) {
+          return two_tree_messages(shape) *
+                 (t.alpha + (t.beta + t.gamma) / shape.parameters.segments);
+        },
     .edge = [](Shape shape, int from, int to) { return is_two_tree_edge(shape, to, from); },
     .route =
         [](Shape shape, const Move& move) {

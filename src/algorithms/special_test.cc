@@ -61,10 +61,22 @@ TEST(TwoTrees, SendAndReceiveOnceInAStep) {
   }
 }
 
+// Chunks c and c+1 follow chunks 0 and 1 c steps later, for even c.
 TEST(TwoTrees, AreAsDeepAsTheyClaim) {
-  for (int ranks = 2; ranks <= 1000; ranks += ranks < 70 ? 1 : 31) {
-    for (const int segments : {1, 2, 9, 40}) {
-      EXPECT_LE(TwoTrees(ranks).steps(segments), segments + 2 * ceil_log2(ranks)) << ranks;
+  for (int ranks = 2; ranks <= 5000; ranks += ranks < 1100 ? 1 : 31) {
+    const TwoTrees trees(ranks);
+    int latest[2] = {-1, -1};
+    for (int position = 1; position < ranks; ++position) {
+      for (const int tree : {0, 1}) {
+        latest[tree] = std::max(latest[tree], trees.arrival(tree, position));
+      }
+    }
+    for (const int segments : {1, 2, 3, 4, 9, 40}) {
+      const Shape shape{.ranks = ranks, .parameters = {.segments = segments}};
+      const int first = latest[0] + (segments - 1) / 2 * 2;
+      const int second = segments == 1 ? 0 : latest[1] + (segments - 2) / 2 * 2;
+      ASSERT_EQ(algorithms::two_tree_steps(shape), 1 + std::max(first, second))
+          << ranks << " " << segments;
     }
   }
 }

@@ -97,7 +97,7 @@ template <typename Visit>
 void for_each_move(ScheduleBuilder& schedule, Shape shape, bool backwards, const Visit& visit) {
   const TwoTrees trees(shape.ranks);
   const int segments = shape.parameters.segments;
-  const int steps = trees.steps(segments);
+  const int steps = two_tree_steps(shape);
   struct Planned {
     int from, to, chunk;
   };
@@ -131,7 +131,7 @@ int TwoTrees::parent(int ranks, int tree, int position) {
   return up == 0 ? 0 : to_second(q, up);
 }
 
-TwoTrees::TwoTrees(int ranks) : ranks_(ranks) {
+TwoTrees::TwoTrees(int ranks) {
   for (std::vector<int>& each : arrival_) {
     each.resize(static_cast<std::size_t>(ranks), -1);
   }
@@ -160,7 +160,6 @@ void TwoTrees::colour(int ranks) {
     const int at = ready + (ready % 2 == edge.colour ? 0 : 1);
     const auto t = static_cast<std::size_t>(tree);
     arrival_[t][static_cast<std::size_t>(edge.to)] = at;
-    latest_[t] = std::max(latest_[t], at);
     for (const int below : colouring.out(edge.to)) {
       if (colouring.edge(below).tree == tree) {
         open.push_back(below);
@@ -169,17 +168,25 @@ void TwoTrees::colour(int ranks) {
   }
 }
 
-int TwoTrees::steps(int segments) const {
-  if (ranks_ == 1) {
-    return 0;
-  }
-  const int first = latest_[0] + 2 * ((segments + 1) / 2 - 1) + 1;
-  const int second = segments < 2 ? 0 : latest_[1] + 2 * (segments / 2 - 1) + 1;
-  return std::max(first, second);
-}
-
 int two_tree_segments(int ranks) {
   return 4 * std::max(1, ceil_log2(ranks));
+}
+
+// The first chunk reaches the last position of its tree, the second one or two steps later that of
+// the other: how much later depends on the lowest levels, where a tree may lack leaves.
+int two_tree_steps(Shape shape) {
+  const int n = shape.ranks;
+  if (n == 1) {
+    return 0;
+  }
+  const int s = shape.parameters.segments;
+  const bool is_full = is_power_of_two(n) || n % 4 == 3;
+  const bool is_late = is_full || (n % 4 == 0 && s % 2 == 1);
+  return s + 2 * ceil_log2(n) - (is_late ? 2 : 3);
+}
+
+int two_tree_messages(Shape shape) {
+  return two_tree_steps(shape) - (shape.ranks == 3 ? 1 : 0);
 }
 
 void broadcast_two_trees(ScheduleBuilder& schedule, Shape shape, std::source_location where) {

@@ -30,18 +30,20 @@ class TwoTrees {
   int arrival(int tree, int position) const {
     return arrival_[static_cast<std::size_t>(tree)][static_cast<std::size_t>(position)];
   }
-  // Of a broadcast, or a reduction.
-  int steps(int segments) const;
 
  private:
   void colour(int ranks);
 
-  int ranks_;
-  std::array<int, 2> latest_ = {-1, -1};
   std::array<std::vector<int>, 2> arrival_;
 };
 
 int two_tree_segments(int ranks);  // the default
+
+// Of a broadcast, or a reduction: s + 2*ceil(log2(n)) - 2, or one less, for s segments.
+int two_tree_steps(Shape shape);
+// On a one-port network each step takes as long as a message. With three ranks, one less: the last
+// segment is passed on without waiting for the step of its colour, in which no other is due.
+int two_tree_messages(Shape shape);
 
 // Broadcast from the root, in the steps that follow; or the same backwards, as a reduction.
 void broadcast_two_trees(ScheduleBuilder& schedule, Shape shape,

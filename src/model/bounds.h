@@ -1,5 +1,4 @@
-// The least that a collective can cost, whatever the algorithm, and closed formulas of those that
-// there are.
+// The least that a collective can cost, whatever the algorithm, and what an algorithm claims to.
 //
 // The bounds are those of Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007, for a
 // one-port network. Each of the three holds on its own; an algorithm need not reach all at once.
@@ -25,7 +24,7 @@ struct Bound {
 // `vector_bytes` as in cost.h. REQUIRES: ranks >= 1.
 Bound lower_bound(Collective collective, int ranks, double vector_bytes);
 
-// The algorithm's closed formula, and the floor. REQUIRES: it has one, and can serve the shape.
+// The algorithm's closed formula, and the floor. REQUIRES: it can serve the shape.
 double closed_time_s(const Algorithm& algorithm, Shape shape, double vector_bytes,
                      const Parameters& parameters);
 

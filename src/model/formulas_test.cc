@@ -62,14 +62,18 @@ class Formulas : public testing::TestWithParam<const Algorithm*> {
         result.push_back({.aggregate = value});
       }
     }
+    if (usual.local != AlgorithmParameters::Levels{}) {
+      for (const AlgorithmParameters::Levels& value :
+           std::vector<AlgorithmParameters::Levels>{{1}, {2}, {3}, {5}, {8}, {2, 3}, {4, 2, 2}}) {
+        result.push_back({.local = value});
+      }
+    }
     return result;
   }
 };
 
 TEST_P(Formulas, AreWhatTheScheduleCosts) {
-  if (GetParam()->cost == nullptr) {
-    GTEST_SKIP() << "no closed formula";
-  }
+  ASSERT_NE(GetParam()->cost, nullptr);
   for_each_schedule([&](const Schedule& schedule) {
     for (const Parameters& network : kNetworks) {
       const double time = critical_path(schedule, kVectorBytes, network).time_s(network);

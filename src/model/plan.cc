@@ -16,7 +16,6 @@ constexpr double kRangeStep = 1.25;
 constexpr double kSame = 0.005;  // proportions that are told as equal
 
 constexpr int kMostSegments = 1024;
-constexpr int kMostVariedRanks = 64;  // where there is no closed formula, and all have to be built
 
 Cost closed_cost(const Algorithm& algorithm, Shape shape, double bytes) {
   return {.messages = algorithm.cost(shape, {.alpha = 1}),
@@ -34,13 +33,12 @@ std::vector<Shape> shapes_of(const Algorithm& algorithm, int ranks, double bytes
                                       parameters.beta_s_per_byte + parameters.gamma_s_per_byte);
     shapes.push_back(usual);
     shapes.back().parameters.segments = std::min(best, kMostSegments);
-    for (int segments = 1; segments <= kMostSegments && algorithm.cost != nullptr;
-         segments += 1 + segments / 4) {
+    for (int segments = 1; segments <= kMostSegments; segments += 1 + segments / 4) {
       shapes.push_back(usual);
       shapes.back().parameters.segments = segments;
     }
   }
-  if (usual.parameters.radix > 0 && (algorithm.cost != nullptr || ranks <= kMostVariedRanks)) {
+  if (usual.parameters.radix > 0) {
     for (const int radix : {2, 3, 4, 5, 6, 8, 12, 16, 32}) {
       shapes.push_back(usual);
       shapes.back().parameters.radix = radix;
@@ -48,11 +46,6 @@ std::vector<Shape> shapes_of(const Algorithm& algorithm, int ranks, double bytes
   }
   std::erase_if(shapes, [&](const Shape& shape) { return !can_serve(algorithm, shape); });
   return shapes;
-}
-
-bool serves(const Algorithm& algorithm, int ranks) {
-  return can_serve(algorithm, {.ranks = ranks}) &&
-         (ranks <= kMostBuiltRanks || algorithm.cost != nullptr);
 }
 
 Shape best_shape(const Algorithm& algorithm, int ranks, double bytes,
@@ -64,10 +57,7 @@ Shape best_shape(const Algorithm& algorithm, int ranks, double bytes,
   std::size_t best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const double time = algorithm.cost != nullptr
-                            ? closed_time_s(algorithm, shapes[i], bytes, parameters)
-                            : critical_path(build_schedule(algorithm, shapes[i]), bytes, parameters)
-                                  .time_s(parameters);
+    const double time = closed_time_s(algorithm, shapes[i], bytes, parameters);
     if (time < least * (1 - 1e-12)) {
       least = time;
       best = i;
@@ -121,24 +111,10 @@ void add_asked(Plan& plan, const Asked& asked) {
       return;
     }
   }
-  if (serves(*asked.algorithm, plan.call.ranks) && can_serve(*asked.algorithm, shape)) {
+  if (can_serve(*asked.algorithm, shape)) {
     plan.candidates.push_back(make_candidate(*asked.algorithm, shape, plan.call, plan.parameters));
     plan.candidates.back().is_asked = true;
   }
-}
-
-// The time at another size: by the closed formula, else along the chain that is critical here.
-double time_at(const Candidate& candidate, const Plan& plan, double bytes) {
-  const Algorithm& algorithm = *candidate.algorithm;
-  if (algorithm.cost != nullptr) {
-    const Shape shape = best_shape(algorithm, plan.call.ranks, bytes, plan.parameters);
-    return closed_time_s(algorithm, shape, bytes, plan.parameters);
-  }
-  const double scale = plan.call.bytes > 0 ? bytes / plan.call.bytes : 0;
-  const Cost cost{.messages = candidate.cost.messages,
-                  .bytes = candidate.cost.bytes * scale,
-                  .reduced_bytes = candidate.cost.reduced_bytes * scale};
-  return cost.time_s(plan.parameters);
 }
 
 const Algorithm* fastest_at(const Plan& plan, double bytes) {
@@ -148,7 +124,8 @@ const Algorithm* fastest_at(const Plan& plan, double bytes) {
     if (candidate.algorithm == nullptr) {
       continue;
     }
-    const double time = time_at(candidate, plan, bytes);
+    const Shape shape = best_shape(*candidate.algorithm, plan.call.ranks, bytes, plan.parameters);
+    const double time = closed_time_s(*candidate.algorithm, shape, bytes, plan.parameters);
     if (time < least * (1 - 1e-12)) {
       least = time;
       fastest = candidate.algorithm;
@@ -204,7 +181,7 @@ Plan make_plan(const Call& call, const Parameters& parameters, const Asked* aske
         (is_v_form(call.collective) && !algorithm->allows_v)) {
       continue;
     }
-    if (serves(*algorithm, call.ranks)) {
+    if (can_serve(*algorithm, {.ranks = call.ranks})) {
       const Shape best = best_shape(*algorithm, call.ranks, bytes, parameters);
       plan.candidates.push_back(make_candidate(*algorithm, best, plan.call, parameters));
     } else {

@@ -50,8 +50,7 @@ struct Plan {
   std::vector<Range> ranges = {};             // by size, for these ranks and parameters
 };
 
-// Schedules are built to count what they move up to here; above, closed formulas have to do, and
-// algorithms that have none are among the `unable`.
+// Schedules are built to count what they move up to here; above, closed formulas have to do.
 inline constexpr int kMostBuiltRanks = 512;
 // Ranges end here.
 inline constexpr double kMostRangeBytes = 17179869184.0;

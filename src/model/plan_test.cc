@@ -78,6 +78,7 @@ TEST(Plan, GoesByClosedFormulasWhereSchedulesAreTooLarge) {
   EXPECT_DOUBLE_EQ(ring->cost.messages, 2.0 * 16383);
   EXPECT_EQ(ring->moved.sent_bytes, 0);
   EXPECT_EQ(ring->moved.steps, 2 * 16383);
+  EXPECT_TRUE(plan.unable.empty());
 }
 
 TEST(Plan, TakesVFormsOneRankAndNoBytes) {

@@ -4,7 +4,6 @@
 
 #include "algorithms/catalog.h"
 #include "model/bounds.h"
-#include "model/cost.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
@@ -32,16 +31,9 @@ Work ring_work(Collective collective, int ranks) {
 }
 
 Work algorithm_work(const Algorithm& algorithm, const Shape& shape) {
-  if (algorithm.cost != nullptr) {
-    return {.messages = algorithm.cost(shape, {.alpha = 1}),
-            .share = algorithm.cost(shape, {.beta = 1}),
-            .reduced = algorithm.cost(shape, {.gamma = 1})};
-  }
-  // Bandwidth counts most, then messages, then reductions.
-  const Cost cost =
-      critical_path(build_schedule(algorithm, shape), 1,
-                    {.alpha_s = 1e-3, .beta_s_per_byte = 1, .gamma_s_per_byte = 1e-6});
-  return {.messages = cost.messages, .share = cost.bytes, .reduced = cost.reduced_bytes};
+  return {.messages = algorithm.cost(shape, {.alpha = 1}),
+          .share = algorithm.cost(shape, {.beta = 1}),
+          .reduced = algorithm.cost(shape, {.gamma = 1})};
 }
 
 }  // namespace

@@ -121,9 +121,7 @@ void print_text(const Plan& plan, const Console& console) {
   print_table(plan, console);
   fmt::print("\nwhy   {}\nbest  {}\n", why_text(plan), ranges_text(plan));
   for (const Algorithm* algorithm : plan.unable) {
-    fmt::print(
-        "not   {}: {}\n", algorithm->name,
-        algorithm->limits.empty() ? "has no closed formula for so many ranks" : algorithm->limits);
+    fmt::print("not   {}: {}\n", algorithm->name, algorithm->limits);
   }
   if (!console.quiet()) {
     const Candidate& shown = chosen_in(plan);
