@@ -35,6 +35,7 @@ int Router::other_end(int link, bool backward) const {
 
 void Router::start(End& end, int device) {
   end.order.assign(1, device);
+  end.links.clear();
   end.level_begin = 0;
   end.labels[static_cast<std::size_t>(device)] = {.search = search_, .distance = 0};
   const LinksOut& links = &end == &forward_ ? out_ : in_;
@@ -53,12 +54,16 @@ bool Router::advance(End& end, const LinksOut& links, bool backward, int target)
     for (const int link : links.of(device)) {
       const int next = other_end(link, backward);
       Label& label = end.labels[static_cast<std::size_t>(next)];
-      if (label.search == search_) {
+      const bool is_new = label.search != search_;
+      if (is_new) {
+        label = {.search = search_, .distance = distance};
+      }
+      const bool dead_end = has_rank_[static_cast<std::size_t>(next)] && next != target;
+      if (dead_end || label.distance != distance) {
         continue;
       }
-      label = {.search = search_, .distance = distance};
-      const bool dead_end = has_rank_[static_cast<std::size_t>(next)] && next != target;
-      if (!dead_end) {
+      end.links.push_back(link);
+      if (is_new) {
         end.order.push_back(next);
         end.edges_ahead += links.of(next).size();
       }
@@ -89,72 +94,49 @@ int Router::meet() {
   }
 }
 
-// Marks every device on a shortest path with its distance and width, from the source on.
-void Router::mark_paths(int source, int target, int distance) {
-  marked_.clear();
-  const auto mark = [this](int device, int from_source) {
-    Mark& found = marks_[static_cast<std::size_t>(device)];
-    if (found.search != search_) {
-      found = {.search = search_, .distance = from_source, .width = 0};
-      marked_.push_back(device);
+void Router::mark(int device, int distance) {
+  Mark& found = marks_[static_cast<std::size_t>(device)];
+  if (found.search != search_) {
+    found = {.search = search_, .distance = distance, .width = 0};
+  }
+}
+
+void Router::widen(const Link& link) {
+  const Mark& before = marks_[static_cast<std::size_t>(link.from)];
+  Mark& here = marks_[static_cast<std::size_t>(link.to)];
+  here.width = std::max(here.width, std::min(before.width, link.bytes_per_us));
+}
+
+// Marks every device on a shortest path with its distance and width from the source: where both
+// searches have met, and all that the links lead to by which they came there. Only these links are
+// looked at: a switch where they meet may have many others.
+void Router::mark_paths(int source) {
+  for (std::size_t i = forward_.level_begin; i < forward_.order.size(); ++i) {
+    const int device = forward_.order[i];
+    if (is_labelled(backward_, device)) {
+      mark(device, forward_.labels[static_cast<std::size_t>(device)].distance);
     }
+  }
+  const auto link_of = [this](int link) -> const Link& {
+    return topology_.links[static_cast<std::size_t>(link)];
   };
-  // First those where both searches have met, then from them back to the source: what comes before
-  // a device on a shortest path is one link nearer to the source.
-  for (const int device : forward_.order) {
-    const Label& ahead = backward_.labels[static_cast<std::size_t>(device)];
-    const int here = forward_.labels[static_cast<std::size_t>(device)].distance;
-    if (ahead.search == search_ && here + ahead.distance == distance) {
-      mark(device, here);
+  for (auto link = forward_.links.rbegin(); link != forward_.links.rend(); ++link) {
+    const Link& found = link_of(*link);
+    if (is_marked(found.to)) {
+      mark(found.from, marks_[static_cast<std::size_t>(found.to)].distance - 1);
     }
   }
-  const std::size_t middle = marked_.size();
-  for (std::size_t i = 0; i < marked_.size(); ++i) {
-    const int device = marked_[i];
-    const int here = marks_[static_cast<std::size_t>(device)].distance;
-    for (const int link : in_.of(device)) {
-      const int before = other_end(link, true);
-      const Label& label = forward_.labels[static_cast<std::size_t>(before)];
-      if (label.search == search_ && label.distance == here - 1 &&
-          (before == source || !has_rank_[static_cast<std::size_t>(before)])) {
-        mark(before, here - 1);
-      }
-    }
-  }
-  // Towards the target, from the devices where both searches have met.
-  const std::size_t back = marked_.size();
-  const auto ahead = [&](int device) {
-    for (const int link : out_.of(device)) {
-      const int next = other_end(link, false);
-      const Label& label = backward_.labels[static_cast<std::size_t>(next)];
-      const int here = marks_[static_cast<std::size_t>(device)].distance;
-      if (label.search == search_ && label.distance == distance - here - 1 &&
-          (next == target || !has_rank_[static_cast<std::size_t>(next)])) {
-        mark(next, here + 1);
-      }
-    }
-  };
-  for (std::size_t i = 0; i < middle; ++i) {
-    ahead(marked_[i]);
-  }
-  for (std::size_t i = back; i < marked_.size(); ++i) {
-    ahead(marked_[i]);
-  }
-  std::sort(marked_.begin(), marked_.end(), [this](int a, int b) {
-    const Mark& x = marks_[static_cast<std::size_t>(a)];
-    const Mark& y = marks_[static_cast<std::size_t>(b)];
-    return x.distance != y.distance ? x.distance < y.distance : a < b;
-  });
   marks_[static_cast<std::size_t>(source)].width = std::numeric_limits<double>::infinity();
-  for (const int device : marked_) {
-    Mark& here = marks_[static_cast<std::size_t>(device)];
-    for (const int link : in_.of(device)) {
-      const Mark& before = marks_[static_cast<std::size_t>(other_end(link, true))];
-      if (before.search == search_ && before.distance == here.distance - 1) {
-        here.width = std::max(
-            here.width,
-            std::min(before.width, topology_.links[static_cast<std::size_t>(link)].bytes_per_us));
-      }
+  for (const int link : forward_.links) {
+    if (is_marked(link_of(link).to)) {
+      widen(link_of(link));
+    }
+  }
+  for (auto link = backward_.links.rbegin(); link != backward_.links.rend(); ++link) {
+    const Link& found = link_of(*link);
+    if (is_marked(found.from)) {
+      mark(found.to, marks_[static_cast<std::size_t>(found.from)].distance + 1);
+      widen(found);
     }
   }
 }
@@ -202,7 +184,7 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
                                       name(to_rank, target) +
                                       "\nroutes do not pass through devices that have a rank");
   }
-  mark_paths(source, target, distance);
+  mark_paths(source);
   walk_back(source, target);
   return route_;
 }

@@ -38,6 +38,7 @@ class Router {
   struct End {
     std::vector<Label> labels;
     std::vector<int> order;       // devices as they were reached
+    std::vector<int> links;       // those that lead to a device in the fewest steps, likewise
     std::size_t level_begin = 0;  // of the outermost level, in `order`
     std::size_t edges_ahead = 0;  // what the next level would cost
   };
@@ -49,9 +50,14 @@ class Router {
     return end.labels[static_cast<std::size_t>(device)].search == search_;
   }
   int meet();
-  void mark_paths(int source, int target, int distance);
+  void mark_paths(int source);
   void walk_back(int source, int target);
   int other_end(int link, bool backward) const;
+  bool is_marked(int device) const {
+    return marks_[static_cast<std::size_t>(device)].search == search_;
+  }
+  void mark(int device, int distance);
+  void widen(const Link& link);
 
   const Topology& topology_;
   LinksOut out_;
@@ -67,7 +73,6 @@ class Router {
     double width = 0;  // of the widest shortest path from the source
   };
   std::vector<Mark> marks_;
-  std::vector<int> marked_;
   std::vector<int> candidates_;
   std::vector<int> route_;
 };
