@@ -42,6 +42,7 @@ extern constinit const Algorithm all_gather_hierarchical{
     .allows_v = true,
     .supports = groups_divide,
     .limits = kGroupLimits,
-    .defaults = square_groups};
+    .defaults = square_groups,
+    .compact = compact_all_gather};
 
 }  // namespace unisono::algorithms

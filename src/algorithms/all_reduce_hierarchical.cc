@@ -29,6 +29,15 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+CompactSchedule compact(Shape shape) {
+  CompactSchedule schedule = compact_reduce_scatter(shape);
+  schedule.collective = Collective::all_reduce;
+  for (CompactPhase& phase : compact_all_gather(shape).phases) {
+    schedule.phases.push_back(std::move(phase));
+  }
+  return schedule;
+}
+
 }  // namespace
 
 extern constinit const Algorithm all_reduce_hierarchical{
@@ -48,6 +57,7 @@ extern constinit const Algorithm all_reduce_hierarchical{
     .edge = [](Shape shape, int from, int to) { return is_level_edge(Hierarchy(shape), from, to); },
     .supports = groups_divide,
     .limits = kGroupLimits,
-    .defaults = square_groups};
+    .defaults = square_groups,
+    .compact = compact};
 
 }  // namespace unisono::algorithms

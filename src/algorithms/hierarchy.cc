@@ -68,6 +68,28 @@ void exchange_parts(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int l
   }
 }
 
+// Of one level.
+void add_phases(CompactSchedule& schedule, const Hierarchy& hierarchy, int level,
+                const std::string& name, bool reduces, Send send) {
+  const int size = hierarchy.size(level);
+  const int slot = hierarchy.ranks() / (hierarchy.stride(level) * size);
+  const int steps = level_steps(size);
+  const bool is_ring = !is_power_of_two(size);
+  for (int step = 0; step < (is_ring ? 1 : steps); ++step) {
+    CompactPhase phase{.name = name + " " + std::to_string(level), .steps = is_ring ? steps : 1};
+    phase.messages.reserve(static_cast<std::size_t>(hierarchy.ranks()));
+    for (int rank = 0; rank < hierarchy.ranks(); ++rank) {
+      const LevelSend sent = send(size, hierarchy.digit(rank, level), step);
+      const int chunks = sent.count * slot;
+      phase.messages.push_back({.from = rank,
+                                .to = hierarchy.with_digit(rank, level, sent.to),
+                                .chunks = chunks,
+                                .reduced = reduces ? chunks : 0});
+    }
+    schedule.phases.push_back(std::move(phase));
+  }
+}
+
 }  // namespace
 
 Hierarchy::Hierarchy(Shape shape) : ranks_(shape.ranks) {
@@ -178,6 +200,26 @@ void reduce_scatter_parts(ScheduleBuilder& schedule, const Hierarchy& hierarchy,
 void all_gather_parts(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int level,
                       std::source_location where) {
   exchange_parts(schedule, hierarchy, level, Combine::replace, all_gather_send, where);
+}
+
+CompactSchedule compact_all_gather(Shape shape) {
+  const Hierarchy hierarchy(shape);
+  CompactSchedule schedule{
+      .collective = Collective::all_gather, .ranks = shape.ranks, .chunks = shape.ranks};
+  for (int level = hierarchy.levels() - 1; level >= 0; --level) {
+    add_phases(schedule, hierarchy, level, "all_gather", false, all_gather_send);
+  }
+  return schedule;
+}
+
+CompactSchedule compact_reduce_scatter(Shape shape) {
+  const Hierarchy hierarchy(shape);
+  CompactSchedule schedule{
+      .collective = Collective::reduce_scatter, .ranks = shape.ranks, .chunks = shape.ranks};
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    add_phases(schedule, hierarchy, level, "reduce_scatter", true, reduce_scatter_send);
+  }
+  return schedule;
 }
 
 }  // namespace unisono::algorithms

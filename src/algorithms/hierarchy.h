@@ -46,7 +46,7 @@ class Hierarchy {
 AlgorithmParameters square_groups(int ranks);
 // Do the groups divide n?
 bool groups_divide(Shape shape);
-inline constexpr std::string_view kGroupLimits = "n a multiple of the groups";
+inline constexpr std::string_view kGroupLimits = "n a multiple of the group size";
 
 // What one rank of a level sends in one step: to the digit `to`, the slots [first, first + count).
 struct LevelSend {
@@ -71,10 +71,16 @@ void reduce_scatter_range(ScheduleBuilder& schedule, const Hierarchy& hierarchy,
 void all_gather_range(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int level, int chunks,
                       std::source_location where = std::source_location::current());
 
-// Chunks are named after ranks, one each: a rank stands for those that have its digits below.
+// With one chunk for each rank: chunks are named after ranks, and a rank stands for those that have
+// its digits below.
 void reduce_scatter_parts(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int level,
                           std::source_location where = std::source_location::current());
 void all_gather_parts(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int level,
                       std::source_location where = std::source_location::current());
+
+// The same messages in short, for either way to name chunks: a level that takes a ring is one
+// phase, others have a phase for each step.
+CompactSchedule compact_all_gather(Shape shape);
+CompactSchedule compact_reduce_scatter(Shape shape);
 
 }  // namespace unisono::algorithms

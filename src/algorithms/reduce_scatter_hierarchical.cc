@@ -44,6 +44,7 @@ extern constinit const Algorithm reduce_scatter_hierarchical{
     .allows_v = true,
     .supports = groups_divide,
     .limits = kGroupLimits,
-    .defaults = square_groups};
+    .defaults = square_groups,
+    .compact = compact_reduce_scatter};
 
 }  // namespace unisono::algorithms

@@ -10,7 +10,7 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
       std::string(to_string(algorithm.collective)) + "/" + full_name(algorithm, shape);
   if (!can_serve(algorithm, shape)) {
     throw Error(ErrorCode::usage, name + " cannot serve " + std::to_string(shape.ranks) +
-                                      " ranks\n" + std::string(algorithm.limits));
+                                      " ranks\nit takes only " + std::string(algorithm.limits));
   }
   WorkItem item{.name = name, .bytes = bytes};
   if (algorithm.compact != nullptr && !written_out) {
@@ -23,7 +23,7 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
     throw Error(ErrorCode::usage,
                 name + " on " + std::to_string(shape.ranks) +
                     " ranks has too many messages to simulate\ntake fewer ranks, or an algorithm "
-                    "with a short form, such as a ring");
+                    "with a short form, such as ring or hierarchical");
   }
   item.schedule = std::make_shared<const Schedule>(build_schedule(algorithm, shape));
   return item;
