@@ -65,6 +65,7 @@ def approval_cases():
         "env_set": text("env", environment={"UNISONO_TIMEOUT_MS": "5", "UNISONO_TOKEN": "s" * 20}),
         "env_json": text("env", "--json"),
 
+        "show_uneven_groups": text("show", "all_reduce/hierarchical:local=4", "-n", "6"),
         "show_step": text("show", "all_reduce/ring", "-n", "4", "--step", "3"),
         "show_all": text("show", "all_reduce/recursive_doubling", "-n", "3"),
         "show_root": text("show", "broadcast/binomial", "-n", "5", "--root", "2"),

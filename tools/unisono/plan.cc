@@ -79,7 +79,7 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
   if (std::none_of(plan.candidates.begin(), plan.candidates.end(),
                    [](const model::Candidate& candidate) { return candidate.is_asked; })) {
     throw UsageError(fmt::format("{} cannot serve {} ranks", target, call.ranks),
-                     std::string(algorithm.limits),
+                     fmt::format("it takes only {}", algorithm.limits),
                      fmt::format("unisono list {}", to_string(call.collective)));
   }
   return plan;

@@ -180,7 +180,7 @@ const Command kSimCommand = {
     .description =
         "Messages start when their data is ready and a port of either side is free. Their bytes "
         "flow at the max-min fair rate of the links on their way. Steps that repeat are played "
-        "until they are steady, so a ring of 16384 ranks takes seconds.\n\n"
+        "until they are steady, so a ring of 100,000 ranks takes a second.\n\n"
         "A file is a schedule (unisono.schedule/1) or a workload (unisono.workload/1). The result "
         "is always the same for the same arguments and seed.",
     .options = kOptions,

@@ -69,7 +69,7 @@ Schedule build_checked(const Algorithm& algorithm, Shape shape) {
   if (!can_serve(algorithm, shape)) {
     throw UsageError(fmt::format("{}/{} cannot serve {} ranks", to_string(algorithm.collective),
                                  full_name(algorithm, shape), shape.ranks),
-                     std::string(algorithm.limits),
+                     fmt::format("it takes only {}", algorithm.limits),
                      fmt::format("unisono list {}", to_string(algorithm.collective)));
   }
   return build_schedule(algorithm, shape);
