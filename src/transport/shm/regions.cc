@@ -1,19 +1,11 @@
 #include "transport/shm/regions.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace unisono::shm {
 
 Regions::Regions(int rank, Announce announce, Drain drain)
-    : rank_(rank), announce_(std::move(announce)), drain_(std::move(drain)), list_(nullptr) {
-  replace({});
-}
-
-void Regions::replace(List list) {
-  lists_.push_back(std::make_unique<const List>(std::move(list)));
-  list_.store(lists_.back().get(), std::memory_order_release);
-}
+    : rank_(rank), announce_(std::move(announce)), drain_(std::move(drain)) {}
 
 std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd) {
   const std::lock_guard lock(changing_);
@@ -23,9 +15,7 @@ std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd) {
     announce_(number, 0, -1);  // to those who were told
     return 0;
   }
-  List list = *list_.load(std::memory_order_relaxed);
-  list.push_back({.base = base, .bytes = bytes, .number = number, .owner = rank_});
-  replace(std::move(list));
+  table_.add({.base = base, .bytes = bytes, .number = number, .owner = rank_});
   return number;
 }
 
@@ -37,25 +27,22 @@ void Regions::remove(std::uint32_t number) noexcept {
 }
 
 bool Regions::overlaps(const void* data, std::size_t bytes) const noexcept {
-  const List* list = list_.load(std::memory_order_acquire);
   const auto* first = static_cast<const std::byte*>(data);
-  return std::any_of(list->begin(), list->end(), [&](const Region& region) {
+  const auto overlapping = [&](const Region& region) {
     return region.owner == rank_ && first < region.base + region.bytes &&
            region.base < first + bytes;
-  });
+  };
+  return table_.find(overlapping).has_value();
 }
 
-const Region* Regions::find(int owner, std::uint32_t number) const noexcept {
-  const List* list = list_.load(std::memory_order_acquire);
-  const auto found = std::find_if(list->begin(), list->end(), [&](const Region& region) {
-    return region.owner == owner && region.number == number;
-  });
-  return found == list->end() ? nullptr : &*found;
+std::optional<Region> Regions::find(int owner, std::uint32_t number) const noexcept {
+  return table_.find(
+      [&](const Region& region) { return region.owner == owner && region.number == number; });
 }
 
-const Region* Regions::of_peer(int owner, std::uint32_t number) noexcept {
-  const Region* region = find(owner, number);
-  if (region == nullptr) {
+std::optional<Region> Regions::of_peer(int owner, std::uint32_t number) noexcept {
+  std::optional<Region> region = find(owner, number);
+  if (!region) {
     drain();
     region = find(owner, number);
   }
@@ -73,17 +60,12 @@ void Regions::learn(int owner, std::uint32_t number, std::size_t bytes, int fd) 
   if (!is_new) {
     return;
   }
-  List list = *list_.load(std::memory_order_relaxed);
-  list.push_back({.base = mapped->second.data(), .bytes = bytes, .number = number, .owner = owner});
-  replace(std::move(list));
+  table_.add({.base = mapped->second.data(), .bytes = bytes, .number = number, .owner = owner});
 }
 
-void Regions::forget(int owner, std::uint32_t number) {
+void Regions::forget(int owner, std::uint32_t number) noexcept {
   const std::lock_guard lock(changing_);
-  List list = *list_.load(std::memory_order_relaxed);
-  std::erase_if(
-      list, [&](const Region& region) { return region.owner == owner && region.number == number; });
-  replace(std::move(list));
+  table_.remove(owner, number);
   mapped_.erase({owner, number});
 }
 

@@ -1,29 +1,20 @@
 // Registered memory: this rank's regions, and the peers' regions as mapped here.
 //
-// Lookups take no lock: they read an immutable list behind an atomic pointer. Lists are replaced
-// when a region comes or goes, which is rare, and old ones are kept until the world ends.
+// Lookups take no lock and allocate nothing (region_table.h).
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
-#include <vector>
 
+#include "transport/shm/region_table.h"
 #include "transport/shm/segment.h"
 
 namespace unisono::shm {
-
-struct Region {
-  const std::byte* base = nullptr;
-  std::size_t bytes = 0;
-  std::uint32_t number = 0;
-  int owner = -1;  // rank in the world
-};
 
 class Regions {
  public:
@@ -38,40 +29,33 @@ class Regions {
   // not shared, and goes through slots.
   std::uint32_t add(const std::byte* base, std::size_t bytes, int fd);
   void remove(std::uint32_t number) noexcept;
-  // The own region that holds all of this memory, or nullptr.
-  const Region* holding(const void* data, std::size_t bytes) const noexcept {
-    const List* list = list_.load(std::memory_order_acquire);
+  // The own region that holds all of this memory.
+  std::optional<Region> holding(const void* data, std::size_t bytes) const noexcept {
     const auto* first = static_cast<const std::byte*>(data);
-    for (const Region& region : *list) {
-      if (region.owner == rank_ && first >= region.base &&
-          first + bytes <= region.base + region.bytes) {
-        return &region;
-      }
-    }
-    return nullptr;
+    return table_.find([&](const Region& region) {
+      return region.owner == rank_ && first >= region.base &&
+             first + bytes <= region.base + region.bytes;
+    });
   }
 
   // Whether any of this memory is in an own region.
   bool overlaps(const void* data, std::size_t bytes) const noexcept;
 
-  // A peer's region. Takes in announcements if it is not known yet; nullptr if it is still unknown.
-  const Region* of_peer(int owner, std::uint32_t number) noexcept;
+  // A peer's region. Takes in announcements if it is not known yet; nothing if it is still unknown.
+  std::optional<Region> of_peer(int owner, std::uint32_t number) noexcept;
   // Takes in what has been announced.
   void drain();
   void learn(int owner, std::uint32_t number, std::size_t bytes, int fd);
-  void forget(int owner, std::uint32_t number);
+  void forget(int owner, std::uint32_t number) noexcept;
 
  private:
-  using List = std::vector<Region>;
-  const Region* find(int owner, std::uint32_t number) const noexcept;
-  void replace(List list);
+  std::optional<Region> find(int owner, std::uint32_t number) const noexcept;
 
   int rank_;
   Announce announce_;
   Drain drain_;
-  std::recursive_mutex changing_;  // guards replacement and `lists_`
-  std::vector<std::unique_ptr<const List>> lists_;
-  std::atomic<const List*> list_;
+  std::recursive_mutex changing_;  // guards changes of what follows
+  RegionTable table_;
   std::map<std::pair<int, std::uint32_t>, Mapping> mapped_;  // the peers' regions
   std::uint32_t next_number_ = 1;
 };

@@ -121,8 +121,8 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
     message.data = reinterpret_cast<const std::byte*>(reference.address);
     return true;
   }
-  const Region* region = host_.regions->of_peer(in.from, reference.region);
-  if (region == nullptr || reference.offset > region->bytes ||
+  const std::optional<Region> region = host_.regions->of_peer(in.from, reference.region);
+  if (!region || reference.offset > region->bytes ||
       reference.bytes > region->bytes - reference.offset) {
     return false;  // announced before it was used, so it comes at once; a damaged one times out
   }
@@ -190,14 +190,14 @@ void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) 
 }
 
 bool ShmTransport::can_share(const void* data, std::size_t bytes) noexcept {
-  return host_.regions->holding(data, bytes) != nullptr;
+  return host_.regions->holding(data, bytes).has_value();
 }
 
 bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
                          std::uint64_t signature) noexcept {
   LaneWriter& writer = out(lane).writer;
-  const Region* region = host_.regions->holding(data, bytes);
-  if (region == nullptr || !writer.has_room(1)) {
+  const std::optional<Region> region = host_.regions->holding(data, bytes);
+  if (!region || !writer.has_room(1)) {
     return false;
   }
   const auto* first = static_cast<const std::byte*>(data);

@@ -1,0 +1,106 @@
+// Regions of memory that are looked up without a lock while others come and go.
+//
+// Blocks of slots, which are used again and never freed: lookups may be on their way at any time. A
+// slot's version is odd while it changes, and is looked at before and after its fields are read
+// (a sequence lock; what is read of a slot that changes meanwhile is dropped).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace unisono::shm {
+
+struct Region {
+  const std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  std::uint32_t number = 0;
+  int owner = -1;  // rank in the world
+};
+
+class RegionTable {
+ public:
+  // One thread at a time adds and removes. Adding may throw bad_alloc.
+  void add(const Region& region) {
+    Block* block = &first_;
+    for (;; block = block->next.get()) {
+      for (Slot& slot : block->slots) {
+        if (slot.bytes.load(std::memory_order_relaxed) == 0) {
+          slot.set(region);
+          block->used.store(true, std::memory_order_release);
+          return;
+        }
+      }
+      if (block->next == nullptr) {
+        block->next = std::make_unique<Block>();
+        block->visible_next.store(block->next.get(), std::memory_order_release);
+      }
+    }
+  }
+  void remove(int owner, std::uint32_t number) noexcept {
+    for (Block* block = &first_; block != nullptr; block = block->next.get()) {
+      for (Slot& slot : block->slots) {
+        const std::optional<Region> region = slot.get();
+        if (region && region->owner == owner && region->number == number) {
+          slot.set({});
+        }
+      }
+    }
+  }
+
+  // Any thread. The first region that the predicate takes.
+  template <typename Predicate>
+  std::optional<Region> find(const Predicate& takes) const noexcept {
+    const Block* block = first_.used.load(std::memory_order_acquire) ? &first_ : nullptr;
+    for (; block != nullptr; block = block->visible_next.load(std::memory_order_acquire)) {
+      for (const Slot& slot : block->slots) {
+        const std::optional<Region> region = slot.get();
+        if (region && takes(*region)) {
+          return region;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Slot {
+    std::atomic<std::uint32_t> version = 0;
+    std::atomic<std::uint32_t> number = 0;
+    std::atomic<int> owner = -1;
+    std::atomic<const std::byte*> base = nullptr;
+    std::atomic<std::size_t> bytes = 0;  // 0: empty
+
+    void set(const Region& region) noexcept {
+      const std::uint32_t before = version.load(std::memory_order_relaxed);
+      version.store(before + 1, std::memory_order_relaxed);
+      // Each store is a release, so that who sees one of them sees the odd version as well.
+      number.store(region.number, std::memory_order_release);
+      owner.store(region.owner, std::memory_order_release);
+      base.store(region.base, std::memory_order_release);
+      bytes.store(region.bytes, std::memory_order_release);
+      version.store(before + 2, std::memory_order_release);
+    }
+    std::optional<Region> get() const noexcept {
+      const std::uint32_t before = version.load(std::memory_order_acquire);
+      const Region region{.base = base.load(std::memory_order_acquire),
+                          .bytes = bytes.load(std::memory_order_acquire),
+                          .number = number.load(std::memory_order_acquire),
+                          .owner = owner.load(std::memory_order_acquire)};
+      const bool changed = before % 2 != 0 || version.load(std::memory_order_relaxed) != before;
+      return changed || region.bytes == 0 ? std::nullopt : std::optional(region);
+    }
+  };
+  struct Block {
+    std::array<Slot, 16> slots = {};
+    std::atomic<bool> used = false;
+    std::unique_ptr<Block> next = nullptr;  // for the one thread that adds
+    std::atomic<const Block*> visible_next = nullptr;
+  };
+  Block first_;
+};
+
+}  // namespace unisono::shm
