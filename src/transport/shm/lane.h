@@ -83,6 +83,7 @@ class LaneWriter {
       }
     }
     released_ = slowest;
+    update_lent();
   }
 
   static constexpr std::uint32_t cells_for(std::size_t bytes) noexcept {
@@ -111,6 +112,17 @@ class LaneWriter {
     return static_cast<std::int32_t>(released_ - (position - 1)) >= 0;
   }
 
+  // The position of a slot that all have read follows, or it would come to lie ahead of them when
+  // 2^31 more cells have passed.
+  void update_lent() noexcept {
+    const std::uint32_t end = lent_end_.load(std::memory_order_relaxed);
+    for (std::uint32_t i = lent_begin_.load(std::memory_order_relaxed); i != end; ++i) {
+      std::atomic<std::uint32_t>& position = lent_[i % kSlotsPerLane].position;
+      if (behind(position.load(std::memory_order_relaxed))) {
+        position.store(released_ + 1, std::memory_order_relaxed);
+      }
+    }
+  }
   bool read_by_all(std::uint32_t position) const noexcept {
     for (const Head* head : heads_) {
       const std::uint32_t seen = head->cells.load(std::memory_order_acquire);

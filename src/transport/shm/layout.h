@@ -30,6 +30,7 @@ inline constexpr std::uint32_t kUntoldCells = 7;
 inline constexpr std::size_t kFirstPayload = 48;
 inline constexpr std::size_t kNextPayload = 56;
 inline constexpr std::size_t kInlineCells = 5;
+static_assert(kUntoldCells + kInlineCells <= kCells, "a writer would wait for what is only untold");
 inline constexpr std::size_t kInlineBytes = kFirstPayload + (kInlineCells - 1) * kNextPayload;
 inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kSlotsPerRank = 512;
