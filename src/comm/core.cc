@@ -232,6 +232,7 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
     return std::find_if_not(transfers.begin(), transfers.end(), P2p::finished);
   };
   Waiter waiter(*world_, effective_timeout(timeout_ms));
+  int leaver = -1;
   while (unfinished() != transfers.end()) {
     const auto progress = or_tell_all([&queue] { return queue.poll(); });
     if (progress == P2p::Progress::failed) {
@@ -249,7 +250,7 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
         [&] { return or_tell_all([&queue] { return queue.poll(); }) == P2p::Progress::advanced; },
         [&] {
           const auto first = unfinished();
-          look_for_leaver(first == transfers.end() ? -1 : first->peer);
+          look_for_leaver(first == transfers.end() ? -1 : first->peer, leaver);
         });
     if (verdict == Waiter::Verdict::timed_out) {
       raise_transfer_timeout(*unfinished(), waiter.waited_s());

@@ -111,7 +111,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void raise_transfer_fault();
   void raise_transfer_timeout(const comm::Transfer& transfer, double seconds);
   void look_around();
-  void look_for_leaver(int peer);
+  // `leaver`: the peer that this wait has seen to have left, -1 at first.
+  void look_for_leaver(int peer, int& leaver);
   void raise_left(int peer);
   [[noreturn]] void throw_abort(const comm::Prepared* prepared);
   // A step that the others wait for: if this rank cannot do it, they hear of it.
@@ -162,7 +163,6 @@ class Core : public std::enable_shared_from_this<Core> {
   std::uint64_t signature_ = 0;
   std::vector<std::byte> scratch_;
   std::byte barrier_token_[2] = {};
-  int left_seen_ = 0;  // how often in a row a peer that we wait for was seen to have left
 
   std::mutex driving_;  // guards the queue and all above while pending_ is not 0
   // In the child of a fork it is abandoned: its destructor would wait for a thread that is not

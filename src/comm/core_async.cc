@@ -197,6 +197,9 @@ void Core::wait(RequestState& request, int timeout_ms) {
     const std::lock_guard lock(driving_);
     return drive();
   };
+  // Another thread may have completed the request, and rings for nobody.
+  const auto look = [&] { return drive_once() || request.done.load(std::memory_order_acquire); };
+  int leaver = -1;
   while (!request.done.load(std::memory_order_acquire)) {
     if (drive_once()) {
       waiter.reset();
@@ -205,10 +208,10 @@ void Core::wait(RequestState& request, int timeout_ms) {
     if (request.done.load(std::memory_order_acquire) || waiter.spin()) {
       continue;
     }
-    const auto verdict = waiter.pause(drive_once, [&] {
+    const auto verdict = waiter.pause(look, [&] {
       const std::lock_guard lock(driving_);
       if (request.prepared == nullptr) {
-        look_for_leaver(request.transfer.peer);
+        look_for_leaver(request.transfer.peer, leaver);
       } else if (running_) {
         look_around();
       }

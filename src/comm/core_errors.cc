@@ -129,22 +129,23 @@ void Core::look_around() {
     }
   }
   for (int peer = 0; peer < size(); ++peer) {
-    // Who has entered the operation has sent all that it owed before it left.
-    if (comm::newest_record(boards_[peer]).sequence < sequence_ &&
-        world_->has_left(members_[static_cast<std::size_t>(peer)])) {
+    // Who has entered the operation has sent all that it owed before it left. Asked in this order:
+    // it may do both between the two questions.
+    if (world_->has_left(members_[static_cast<std::size_t>(peer)]) &&
+        comm::newest_record(boards_[peer]).sequence < sequence_) {
       raise_left(peer);
       return;
     }
   }
 }
 
-void Core::look_for_leaver(int peer) {
+void Core::look_for_leaver(int peer, int& leaver) {
   if (peer < 0 || peer == rank_ || !world_->has_left(members_[static_cast<std::size_t>(peer)])) {
-    left_seen_ = 0;
     return;
   }
-  if (++left_seen_ < 2) {
-    return;  // its last messages may have come since the last look
+  if (leaver != peer) {
+    leaver = peer;  // its last messages may have come since the last look
+    return;
   }
   raise_left(peer);
 }
