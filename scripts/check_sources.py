@@ -41,7 +41,7 @@ FOREIGN_NAMES = ("bench/", "docs/peers", "scripts/check_sources.py", "tests/chec
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 CODE = {".h", ".hpp", ".cc", ".cpp", ".c"}
-TEXT = CODE | {".cmake", ".py", ".sh", ".md", ".txt", ".json", ".in"}
+TEXT = CODE | {".cmake", ".py", ".sh", ".md", ".txt", ".json", ".in", ".pml"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 READS_ENVIRONMENT = re.compile(r"\b(secure_)?getenv\s*\(|\benviron\b")
 STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
