@@ -47,7 +47,9 @@ OwnSchedule load_own_schedule(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad() || text.empty()) {
-    refuse("cannot read the schedule " + path);
+    throw Error(ErrorCode::usage, "cannot read the schedule " + path +
+                                      "\nis it there, not empty, and readable? The path counts "
+                                      "from where the ranks were started");
   }
   Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {
@@ -55,7 +57,7 @@ OwnSchedule load_own_schedule(const std::string& path) {
   }
   const std::vector<Finding> findings = verify(*parsed.value);
   if (!findings.empty()) {
-    refuse(path + " is no right schedule: " + findings.front().text +
+    refuse(path + " is no right schedule: " + shown_text(findings.front()) +
            (findings.size() > 1 ? ", and " + std::to_string(findings.size() - 1) + " more" : ""));
   }
   Hash hash;

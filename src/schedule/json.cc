@@ -319,7 +319,7 @@ void fill(Reader& reader, Schedule& schedule) {
   schedule.algorithm = name(kAlgorithmField);
   schedule.file = name(kFileField);
   schedule.ranks = reader.of(kRanksField).numbers.front();
-  schedule.root = reader.of(kRootField).numbers.front();
+  schedule.root = reader.of(kRootField).seen ? reader.of(kRootField).numbers.front() : 0;
   schedule.chunks = reader.of(kChunksField).numbers.front();
   schedule.steps = reader.of(kStepsField).numbers.front();
   for (std::size_t i = 0; i < reader.of(kPhaseName).names.size(); ++i) {
@@ -346,7 +346,15 @@ Parsed<Schedule> parse_schedule_json(std::string_view text) {
     return Parsed<Schedule>::failure(in_quotes(collective) + " is no collective", "/collective");
   }
   schedule.collective = *parsed;
+  if (is_rooted(*parsed) && !reader.of(kRootField).seen) {
+    return Parsed<Schedule>::failure("missing; " + collective + " has a root", "/root");
+  }
   fill(reader, schedule);
+  if (!is_rooted(*parsed) && schedule.root != 0) {
+    return Parsed<Schedule>::failure(
+        std::to_string(schedule.root) + ", but " + collective + " has no root; leave it out",
+        "/root");
+  }
   if (auto problem = check_ranges(schedule)) {
     return Parsed<Schedule>::failure(problem->message, problem->position);
   }

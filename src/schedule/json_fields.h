@@ -61,7 +61,7 @@ inline constexpr std::array<Field, kFieldCount> kFields = {{
     {.path = "/collective", .type = Type::name},
     {.path = "/algorithm", .type = Type::name, .required = false},
     {.path = "/ranks", .least = 1, .most = kMostRanks},
-    {.path = "/root", .most = kMostRanks - 1},
+    {.path = "/root", .required = false, .most = kMostRanks - 1},
     {.path = "/chunks", .least = 1, .most = kMostChunks},
     {.path = "/steps", .most = kMostSteps},
     {.path = "/file", .type = Type::name, .required = false},

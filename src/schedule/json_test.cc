@@ -46,6 +46,25 @@ std::string with(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
+TEST(Json, ARootIsForRootedCollectives) {
+  const Parsed<Schedule> rooted = parse_schedule_json(with("\"root\": 0,", ""));
+  EXPECT_EQ(rooted.position, "/root");
+  EXPECT_EQ(rooted.message, "missing; broadcast has a root");
+
+  std::string text = with("\"broadcast\"", "\"all_gather\"");
+  const std::string_view root = "\"root\": 0,";
+  text.replace(text.find(root), root.size(), "");
+  const Parsed<Schedule> without = parse_schedule_json(text);
+  ASSERT_TRUE(without) << without.position << ": " << without.message;
+  EXPECT_EQ(without.value->root, 0);
+
+  text = with("\"broadcast\"", "\"all_gather\"");
+  text.replace(text.find(root), root.size(), "\"root\": 1,");
+  const Parsed<Schedule> wrong = parse_schedule_json(text);
+  EXPECT_EQ(wrong.position, "/root");
+  EXPECT_EQ(wrong.message, "1, but all_gather has no root; leave it out");
+}
+
 TEST(Json, ReadsEveryField) {
   const Parsed<Schedule> parsed = parse_schedule_json(kDocument);
   ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;

@@ -23,4 +23,7 @@ struct Finding {
 std::vector<Finding> verify(const Schedule& schedule);
 std::vector<Finding> verify_in_place(const Schedule& schedule);
 
+// The text with steps counted from 1, as people see them: "step 2: rank 1 counted twice ...".
+std::string shown_text(const Finding& finding);
+
 }  // namespace unisono
