@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,36 @@ struct Row {
 
 std::string name_of(const Row& row) {
   return row.algorithm.empty() ? "the library's choice" : row.algorithm;
+}
+
+// What the machine answers without having seen anything like it.
+std::string beyond_measurements(const std::vector<model::Point>& points, const model::Call& call) {
+  const Collective collective = plain_form(call.collective);
+  std::set<std::string> collectives;
+  std::set<int> counts;
+  double least = std::numeric_limits<double>::max();
+  double most = 0;
+  for (const model::Point& point : points) {
+    collectives.insert(std::string(to_string(plain_form(point.collective))));
+    if (plain_form(point.collective) == collective) {
+      counts.insert(point.ranks);
+      least = std::min(least, point.bytes);
+      most = std::max(most, point.bytes);
+    }
+  }
+  if (counts.empty()) {
+    return fmt::format("no {} was measured; this follows from {}", to_string(collective),
+                       fmt::join(collectives, ", "));
+  }
+  std::vector<std::string> beyond;
+  if (call.ranks < *counts.begin() || call.ranks > *counts.rbegin()) {
+    beyond.push_back(fmt::format("{} ranks (measured: {})", call.ranks, fmt::join(counts, ", ")));
+  }
+  if (call.bytes < least || call.bytes > most) {
+    beyond.push_back(fmt::format("{} (measured: {} to {})", size_text(call.bytes), size_text(least),
+                                 size_text(most)));
+  }
+  return beyond.empty() ? "" : fmt::format("extrapolated to {}", fmt::join(beyond, " and "));
 }
 
 // The rows, fastest first, and which one is chosen.
@@ -44,11 +76,14 @@ class Prediction {
       return a.time_s && (!b.time_s || *a.time_s < *b.time_s);
     });
     choose();
+    note_ = beyond_measurements(named.machine.points(), call);
   }
 
   const std::vector<Row>& rows() const { return rows_; }
   // Empty where there is nothing to choose from.
   const std::string& why() const { return why_; }
+  // Empty where the call is within what was measured.
+  const std::string& note() const { return note_; }
   bool has_measured() const {
     return std::any_of(rows_.begin(), rows_.end(),
                        [](const Row& row) { return row.measured_s.has_value(); });
@@ -119,8 +154,16 @@ class Prediction {
     why_ = fmt::format("chosen for {} rank{} from {}", row->ranks, row->ranks == 1 ? "" : "s",
                        size_text(row->from_bytes));
     if (found != rows_.begin()) {
-      why_ += fmt::format("; {} is {:.1f} % faster here, which is not worth changing",
-                          name_of(fastest), 100 * (*found->time_s / *fastest.time_s - 1));
+      // A choice stays unless another algorithm is 5 % faster. More than that is no near miss:
+      // this call is far from what was measured.
+      const double gain = 100 * (*found->time_s / *fastest.time_s - 1);
+      why_ += gain < 10 ? fmt::format("; {} is {:.1f} % faster here, which is not worth changing",
+                                      name_of(fastest), gain)
+                        : fmt::format(
+                              "; the fit says {} takes {}: tune for {} rank{} and this "
+                              "size, or with more time",
+                              name_of(fastest), time_text(*fastest.time_s), call_.ranks,
+                              call_.ranks == 1 ? "" : "s");
     } else if (rows_.size() > 1 && rows_[1].time_s) {
       why_ += fmt::format("; saves {} on {}", time_text(*rows_[1].time_s - *found->time_s),
                           name_of(rows_[1]));
@@ -132,6 +175,7 @@ class Prediction {
   Collective collective_;
   std::vector<Row> rows_;
   std::string why_;
+  std::string note_;
 };
 
 void print_json(const Prediction& prediction, const model::NamedMachine& named,
@@ -162,6 +206,9 @@ void print_json(const Prediction& prediction, const model::NamedMachine& named,
   if (!prediction.why().empty()) {
     json["why"] = prediction.why();
   }
+  if (!prediction.note().empty()) {
+    json["note"] = prediction.note();
+  }
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -184,8 +231,12 @@ void print_text(const Prediction& prediction, const model::NamedMachine& named,
                        : fmt::format("  {:>7}", "-");
     fmt::print("{}{}\n", line, row.chosen ? "  <- chosen" : "");
   }
+  const bool has_note = !prediction.note().empty();
   if (!prediction.why().empty()) {
-    fmt::print("\nwhy  {}\n", prediction.why());
+    fmt::print("\nwhy  {}{}\n", has_note ? " " : "", prediction.why());
+  }
+  if (has_note) {
+    fmt::print("{}note  {}\n", prediction.why().empty() ? "\n" : "", prediction.note());
   }
 }
 

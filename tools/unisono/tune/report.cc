@@ -1,8 +1,11 @@
 // What `unisono tune` has found.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "plan/plan.h"
@@ -31,6 +34,21 @@ std::vector<Line> lines_of(const model::Choices& choices) {
     }
   }
   return lines;
+}
+
+// The largest size that was measured for each rank count: "2 ranks 64 MiB, 4 ranks 8 B".
+std::string reach_of(const model::Machine& machine) {
+  std::map<int, double> largest;
+  for (const model::Point& point : machine.points()) {
+    double& bytes = largest[point.ranks];
+    bytes = std::max(bytes, point.bytes);
+  }
+  std::string text;
+  for (const auto& [ranks, bytes] : largest) {
+    text += fmt::format("{}{} rank{} {}", text.empty() ? "" : ", ", ranks, ranks == 1 ? "" : "s",
+                        size_text(bytes));
+  }
+  return text;
 }
 
 void print_text(const TuneReport& report, const Console& console) {
@@ -63,6 +81,14 @@ void print_text(const TuneReport& report, const Console& console) {
   if (report.errors.count() > 0) {
     fmt::print("\nevery second size left out and predicted: median error {:.1f} %, p90 {:.1f} %\n",
                100 * report.errors.quantile(0.5), 100 * report.errors.quantile(0.9));
+  }
+  fmt::print("\nlargest sizes measured: {}; what is beyond is extrapolated\n",
+             reach_of(report.machine.machine));
+  // Where half of the predictions are this far off, the choices beyond are guesses.
+  constexpr double kPoor = 0.5;
+  if (report.errors.count() > 0 && report.errors.quantile(0.5) > kPoor) {
+    console.note(
+        "warning: the times do not fit; measure longer (--time), with nothing else running");
   }
   fmt::print("\nwritten to {}\n", report.path);
 }
