@@ -149,18 +149,32 @@ void print_dtypes(const Console& console) {
   fmt::print("{}", console.json() ? json.dump(2) + "\n" : text);
 }
 
+void print_names(const char* what, const std::vector<std::string>& names, const Console& console) {
+  if (console.json()) {
+    const nlohmann::ordered_json json = {{"schema", fmt::format("unisono.{}/1", what)},
+                                         {what, names}};
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{}\n", fmt::join(names, "\n"));
+}
+
 int run_list(const Arguments& arguments, const Console& console) {
   const std::vector<const Algorithm*> algorithms = choose(arguments);
   if (arguments.has("dtypes")) {
     print_dtypes(console);
   } else if (arguments.has("collectives")) {
+    std::vector<std::string> names;
     for (int i = 0; i < kCollectiveCount; ++i) {
-      fmt::print("{}\n", to_string(static_cast<Collective>(i)));
+      names.emplace_back(to_string(static_cast<Collective>(i)));
     }
+    print_names("collectives", names, console);
   } else if (arguments.has("names")) {
+    std::vector<std::string> names;
     for (const Algorithm* algorithm : algorithms) {
-      fmt::print("{}/{}\n", to_string(algorithm->collective), algorithm->name);
+      names.push_back(fmt::format("{}/{}", to_string(algorithm->collective), algorithm->name));
     }
+    print_names("names", names, console);
   } else if (console.json()) {
     print_json(algorithms);
   } else {

@@ -111,6 +111,10 @@ int run_words(std::span<const std::string> words) {
     print_error(console, "resource", "out of memory", {}, {});
     return kCouldNotRun;
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) {  // as fmt says it
+      print_error(console, "resource", error.what(), {}, "is the disk full?");
+      return kCouldNotRun;
+    }
     print_error(console, "internal", error.what(), {}, "this is a mistake in unisono: report it");
     return kCouldNotRun;
   }

@@ -1,8 +1,15 @@
 // `unisono sim`: how long a schedule or a workload takes on a topology, and where the time goes.
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
+#include <stop_token>
+#include <system_error>
+#include <thread>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -33,13 +40,15 @@ bool is_workload(const std::string& text) {
 model::Workload workload_of_file(const std::string& path, const Arguments& arguments,
                                  bool written_out) {
   const std::string text = read_document(path);
-  if (is_workload(text)) {
-    for (const std::string_view option : {"ranks", "bytes", "root"}) {
-      if (arguments.has(option)) {
-        throw UsageError(fmt::format("--{} does not go with a workload", option),
-                         fmt::format("{} says it already", path), "unisono help sim");
-      }
+  const bool workload_file = is_workload(text);
+  for (const std::string_view option : {"ranks", "root", "bytes"}) {
+    if (arguments.has(option) && (workload_file || option != "bytes")) {
+      throw UsageError(fmt::format("--{} does not go with a {}", option,
+                                   workload_file ? "workload" : "schedule file"),
+                       fmt::format("{} says it already", path), "unisono help sim");
     }
+  }
+  if (workload_file) {
     Parsed<model::Workload> parsed = model::parse_workload_json(text, written_out);
     if (!parsed) {
       throw UsageError(fmt::format("{}: {}: {}", path, parsed.position, parsed.message), {},
@@ -79,10 +88,54 @@ void write_trace(const std::string& path, const model::SimulationResult& result,
   file << model::chrome_trace(result, workload);
   file.flush();
   if (!file) {
-    throw Error(ErrorCode::resource, fmt::format("cannot write {}\nis the disk full?", path));
+    throw Error(ErrorCode::resource,
+                fmt::format("cannot write {}: {}\nname another file with --trace", path,
+                            std::generic_category().message(errno)));
   }
   console.note(fmt::format("{} messages in {}, for chrome://tracing or ui.perfetto.dev",
                            result.records.size(), path));
+}
+
+// Says on a terminal that a long simulation is still at work.
+class Clock {
+ public:
+  explicit Clock(const Console& console)
+      : console_(console), thread_([this](const std::stop_token& stop) { tick(stop); }) {}
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  ~Clock() {
+    thread_.request_stop();
+    thread_.join();
+    if (shown_) {
+      console_.end_progress();
+    }
+  }
+
+ private:
+  void tick(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    for (int seconds = 1;; ++seconds) {
+      if (ends_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; }) ||
+          stop.stop_requested()) {
+        return;
+      }
+      shown_ = true;
+      console_.progress(fmt::format("simulating for {} s", seconds));
+    }
+  }
+
+  const Console& console_;
+  std::mutex mutex_;
+  std::condition_variable_any ends_;
+  bool shown_ = false;
+  std::jthread thread_;
+};
+
+model::SimulationResult simulate_network(const model::Workload& workload, const auto& network,
+                                         const model::SimulationOptions& options,
+                                         const Console& console) {
+  const Clock clock(console);
+  return model::simulate(workload, network, options);
 }
 
 int run_sim(const Arguments& arguments, const Console& console) {
@@ -101,7 +154,7 @@ int run_sim(const Arguments& arguments, const Console& console) {
   if (arguments.has("link")) {
     const model::Workload workload = workload_of(arguments, 4, written_out);
     const model::SimulationResult result =
-        model::simulate(workload, parse_link(arguments.text("link")), options);
+        simulate_network(workload, parse_link(arguments.text("link")), options, console);
     print_simulation(result, workload, nullptr, console);
     if (arguments.has("trace")) {
       write_trace(arguments.text("trace"), result, workload, console);
@@ -110,7 +163,7 @@ int run_sim(const Arguments& arguments, const Console& console) {
   }
   const Topology topology = load_topology(arguments.text("on"));
   const model::Workload workload = workload_of(arguments, topology.rank_count(), written_out);
-  const model::SimulationResult result = model::simulate(workload, topology, options);
+  const model::SimulationResult result = simulate_network(workload, topology, options, console);
   print_simulation(result, workload, &topology, console);
   if (arguments.has("trace")) {
     write_trace(arguments.text("trace"), result, workload, console);

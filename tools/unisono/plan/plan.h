@@ -13,6 +13,8 @@ namespace unisono::cli {
 
 // "alpha=5us,beta=12.5GB/s[,gamma=100GB/s][,floor=10us]". Throws UsageError.
 model::Parameters parse_link(std::string_view text);
+// "12.5GB/s" -> seconds a byte. Throws UsageError, which begins with `what`.
+double s_per_byte(std::string_view what, std::string_view text, std::string_view next);
 // "5 us + 12.5 GB/s", and what else there is.
 std::string link_text(const model::Parameters& parameters);
 // "9.43 ms": three digits and a unit.

@@ -1,13 +1,16 @@
 // Reading and writing times, sizes and links.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <vector>
 
 #include "cli/failure.h"
 #include "plan/plan.h"
@@ -47,20 +50,23 @@ double time_of(std::string_view key, std::string_view text) {
                    "a number and ns, us, ms or s", std::string(kExample));
 }
 
-double per_byte(std::string_view key, std::string_view text) {
+}  // namespace
+
+double s_per_byte(std::string_view what, std::string_view text, std::string_view next) {
   const auto value = quantity(text, kRates);
-  if (value && *value > 0) {
+  if (value && *value > 0 && std::isfinite(*value)) {
     return 1 / *value;
   }
-  throw UsageError(fmt::format("--link: {}={} is no bandwidth above 0", key, text),
-                   "a number and GB/s, MB/s, TB/s, Gbit/s, GiB/s ...", std::string(kExample));
+  throw UsageError(fmt::format("{}{} is no bandwidth above 0", what, text),
+                   "a number and GB/s, MB/s, TB/s, Gbit/s, GiB/s ...", std::string(next));
 }
-
-}  // namespace
 
 model::Parameters parse_link(std::string_view text) {
   model::Parameters parameters;
-  bool has_beta = false;
+  std::vector<std::string_view> keys;
+  const auto given = [&keys](std::string_view name) {
+    return std::find(keys.begin(), keys.end(), name) != keys.end();
+  };
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), item.size() + 1));
@@ -68,24 +74,31 @@ model::Parameters parse_link(std::string_view text) {
     const std::string_view key = item.substr(0, equals);
     const std::string_view value =
         equals == std::string_view::npos ? std::string_view{} : item.substr(equals + 1);
+    if (given(key)) {
+      throw UsageError(fmt::format("--link: {} comes twice", key), {}, std::string(kExample));
+    }
+    keys.push_back(key);
     if (key == "alpha") {
       parameters.alpha_s = time_of(key, value);
     } else if (key == "floor") {
       parameters.floor_s = time_of(key, value);
     } else if (key == "beta") {
-      parameters.beta_s_per_byte = per_byte(key, value);
-      has_beta = true;
+      parameters.beta_s_per_byte = s_per_byte(fmt::format("--link: {}=", key), value, kExample);
     } else if (key == "gamma") {
-      parameters.gamma_s_per_byte = per_byte(key, value);
+      parameters.gamma_s_per_byte = s_per_byte(fmt::format("--link: {}=", key), value, kExample);
     } else {
       constexpr std::array<std::string_view, 4> kKeys = {"alpha", "beta", "gamma", "floor"};
       throw UsageError(fmt::format("--link: unknown part '{}'", item), did_you_mean(key, kKeys),
                        std::string(kExample));
     }
   }
-  if (!has_beta) {
+  if (!given("beta")) {
     throw UsageError("--link: beta is missing", "the bandwidth of one direction",
                      std::string(kExample));
+  }
+  if (!given("alpha")) {
+    throw UsageError("--link: alpha is missing",
+                     "the time of a message however short; 0us for none", std::string(kExample));
   }
   return parameters;
 }
@@ -133,9 +146,15 @@ std::string link_text(const model::Parameters& parameters) {
 }
 
 std::string read_text_file(const std::string& path) {
+  // Reading a folder would throw.
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || file.bad()) {
+  std::string text;
+  if (!folder) {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  if (folder || !file || file.bad()) {
     throw UsageError(fmt::format("cannot read {}", path),
                      "no such file, a folder, or no permission");
   }

@@ -73,7 +73,7 @@ model::SimulationOptions simulation_options(const Arguments& arguments) {
                        "unisono help sim");
     }
     options.gamma_us_per_byte =
-        parse_link("alpha=0us,beta=" + arguments.text("gamma")).beta_s_per_byte * kUsPerSecond;
+        s_per_byte("--gamma: ", arguments.text("gamma"), "unisono help sim") * kUsPerSecond;
   }
   if (arguments.has("segment")) {
     options.segment_bytes = static_cast<double>(arguments.bytes("segment"));

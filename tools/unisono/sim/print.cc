@@ -53,8 +53,8 @@ void print_ranks(const model::SimulationResult& result) {
 void print_links(const model::SimulationResult& result, const Topology& topology) {
   constexpr std::size_t kMostShown = 5;
   const std::vector<std::size_t> busiest = model::busiest_links(result);
-  fmt::print("links used      {} of {}, each way counted; the busiest:\n", busiest.size(),
-             topology.links.size());
+  fmt::print("links used      {} of {}, each way counted{}\n", busiest.size(),
+             topology.links.size(), busiest.empty() ? "" : "; the busiest:");
   for (std::size_t i = 0; i < std::min(kMostShown, busiest.size()); ++i) {
     const model::LinkUse& use = result.links[busiest[i]];
     fmt::print("  {:<32}  {:>9}  busy {:>9}  {:>3.0f} %\n", model::link_name(topology, busiest[i]),
