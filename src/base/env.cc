@@ -48,6 +48,17 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost.back();
 }
 
+// Also TIMEOUT_MS for TIMEOUT: a variable whose unit is left out.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  if (const std::string_view near = nearest_word(word, candidates); !near.empty()) {
+    return near;
+  }
+  const auto longer = std::find_if(
+      candidates.begin(), candidates.end(),
+      [word](std::string_view name) { return !word.empty() && name.starts_with(word); });
+  return longer == candidates.end() ? std::string_view{} : *longer;
+}
+
 bool is_known(std::string_view name) {
   return std::any_of(kVariables.begin(), kVariables.end(),
                      [name](const EnvVariable& row) { return row.name == name; });
@@ -77,7 +88,7 @@ std::vector<std::string> unknown_env_warnings() {
       continue;
     }
     std::string warning = std::string(name) + " is set, but unisono knows no such variable";
-    if (const auto near = nearest_word(name.substr(kPrefix.size()), endings); !near.empty()) {
+    if (const auto near = nearest(name.substr(kPrefix.size()), endings); !near.empty()) {
       warning.append("; did you mean ").append(kPrefix).append(near).append("?");
     }
     warnings.push_back(std::move(warning));

@@ -42,6 +42,16 @@ TEST(Env, WarnsOfUnknownNamesOnly) {
             "UNISONO_RNAK is set, but unisono knows no such variable; did you mean UNISONO_RANK?");
 }
 
+TEST(Env, KnowsANameWithoutItsUnit) {
+  setenv("UNISONO_TIMEOUT", "3", 1);
+  const auto warnings = unknown_env_warnings();
+  unsetenv("UNISONO_TIMEOUT");
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0],
+            "UNISONO_TIMEOUT is set, but unisono knows no such variable; did you mean "
+            "UNISONO_TIMEOUT_MS?");
+}
+
 TEST(NearestWord, TakesTheNearestOrNone) {
   constexpr std::array<std::string_view, 3> kWords = {"ring", "flat", "binomial"};
   EXPECT_EQ(nearest_word("rign", kWords), "ring");

@@ -73,10 +73,10 @@ std::string bash() {
   text += R"sh(  esac
   case "$verb:$word" in
     *:-*) ;;
-    show:*|verify:*)
+    show:*|verify:*|sim:*)
       COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" list --names 2>/dev/null)" -- "$word")
                  $(compgen -f -- "$word")) ;;
-    bench:*)
+    bench:*|plan:*|list:*)
       COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" list --collectives 2>/dev/null)" -- "$word")) ;;
     help:*) COMPREPLY=($(compgen -W ')sh";
   text += command_names();
@@ -85,7 +85,7 @@ std::string bash() {
     run:*) COMPREPLY=($(compgen -c -f -- "$word")) ;;
   esac
 }
-complete -F _unisono unisono
+complete -o default -F _unisono unisono
 )sh";
   return text;
 }
@@ -113,13 +113,16 @@ std::string zsh() {
         text += fmt::format("        '-{}[{}]{}' \\\n", option.letter, quoted(option.help), action);
       }
     }
-    const std::string_view operand = command->runs_program ? "_command_names -e"
-                                     : command->name == "show" || command->name == "verify"
-                                         ? "_unisono_algorithms"
-                                     : command->name == "bench"      ? "_unisono_collectives"
-                                     : command->name == "help"       ? "_unisono_verbs"
-                                     : command->name == "completion" ? "(bash zsh fish)"
-                                                                     : "";
+    const std::string_view operand =
+        command->runs_program ? "_command_names -e"
+        : command->name == "show" || command->name == "verify" || command->name == "sim"
+            ? "_unisono_algorithms"
+        : command->name == "bench" || command->name == "plan" || command->name == "list"
+            ? "_unisono_collectives"
+        : command->name == "help"       ? "_unisono_verbs"
+        : command->name == "completion" ? "(bash zsh fish)"
+        : command->name == "topo"       ? "_files"
+                                        : "";
     text += fmt::format("        '*::operand:{}'\n      ;;\n", operand);
   }
   text += "  esac\n}\n";
@@ -152,9 +155,9 @@ std::string fish() {
     }
   }
   text +=
-      "complete -c unisono -n '__fish_seen_subcommand_from show verify' -F -a '(unisono list "
+      "complete -c unisono -n '__fish_seen_subcommand_from show verify sim' -F -a '(unisono list "
       "--names)'\n"
-      "complete -c unisono -n '__fish_seen_subcommand_from bench' -a '(unisono list "
+      "complete -c unisono -n '__fish_seen_subcommand_from bench plan list' -a '(unisono list "
       "--collectives)'\n"
       "complete -c unisono -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
   text += fmt::format("complete -c unisono -n '__fish_seen_subcommand_from help' -a '{}'\n",
