@@ -34,7 +34,7 @@ endfunction()
 
 # A GoogleTest program over the whole library:
 #   unisono_test(name SOURCES... [LINKS...] [ARGS...] [TIMEOUT seconds] [LABELS...] [SERIAL])
-# TIMEOUT is 120 unless given, and four times as long under a sanitizer. SERIAL: nothing else runs
+# TIMEOUT is 300 unless given, and four times as long under a sanitizer. SERIAL: nothing else runs
 # beside it. Labels:
 #   threads   also run under ThreadSanitizer
 #   slow      not run under AddressSanitizer: it would take minutes
@@ -45,7 +45,7 @@ function(unisono_test name)
     return()
   endif()
   if(NOT TEST_TIMEOUT)
-    set(TEST_TIMEOUT 120)
+    set(TEST_TIMEOUT 300)
   endif()
   if(UNISONO_SANITIZE)
     math(EXPR TEST_TIMEOUT "${TEST_TIMEOUT} * 4")
