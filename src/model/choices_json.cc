@@ -23,8 +23,7 @@ std::string read_choice(const Place& place, Collective collective, int ranks) {
   try {
     shape.parameters = parse_parameters(*algorithm, name);
   } catch (const Error& error) {
-    const std::string what = error.what();
-    place.fail(what.substr(0, what.find('\n')));
+    place.fail(error);
   }
   if (!can_serve(*algorithm, shape)) {
     place.fail("'" + name + "' cannot serve " + std::to_string(ranks) + " ranks");

@@ -74,6 +74,44 @@ TEST(Choices, NoneWhereItWasNotMeasured) {
   EXPECT_EQ(choices.find(Collective::all_reduce, 2, 500'000)->algorithm, "flat");
 }
 
+// Two tables that do not meet: what is chosen below holds until the other begins.
+TEST(Choices, NoRowWhereNothingWasMeasured) {
+  std::vector<Point> points;
+  for (const double bytes : {8.0, 64.0, 512.0}) {
+    points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-6 + 1e-9 * bytes});
+  }
+  for (const double bytes : {1e6, 1e7}) {
+    points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-5 + 1e-10 * bytes});
+  }
+  const Choices choices = make_choices(Machine::fit(points), always_flat);
+  ASSERT_EQ(choices.rows().size(), 2U);
+  EXPECT_EQ(choices.rows()[0].algorithm, "flat");
+  EXPECT_EQ(choices.rows()[1].algorithm, "ring");
+  EXPECT_GT(choices.rows()[1].from_bytes, 5e5);
+}
+
+TEST(Choices, GoOnAboveCallsOfNoBytes) {
+  std::vector<Point> points;
+  for (const double bytes : {0.0, 64.0, 4096.0, 262144.0, 1e7}) {
+    points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-6 + 1e-9 * bytes});
+    points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-5 + 1e-10 * bytes});
+  }
+  const Choices choices = make_choices(Machine::fit(points), always_flat);
+  ASSERT_EQ(choices.rows().size(), 2U);
+  EXPECT_EQ(choices.rows()[1].algorithm, "ring");
+}
+
+TEST(Choices, OfTwoThatAreAsNearTheSmaller) {
+  for (int ranks = 2; ranks < 200; ++ranks) {
+    // ranks : ranks * (ranks + 1) as ranks * (ranks + 1) : ranks * (ranks + 1)^2
+    const int asked = ranks * (ranks + 1);
+    const int more = asked * (ranks + 1);
+    const Choices choices({{Collective::all_reduce, ranks, 0, "flat"},
+                           {Collective::all_reduce, more, 0, "ring"}});
+    EXPECT_EQ(choices.find(Collective::all_reduce, asked, 8)->ranks, ranks);
+  }
+}
+
 TEST(Choices, TheDefaultStaysWhereTheOtherIsLittleFaster) {
   std::vector<Point> points;
   for (double bytes = 8; bytes < 1e6; bytes *= 2) {

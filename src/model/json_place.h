@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "schedule/schedule.h"
+#include "unisono/error.hpp"
 
 namespace unisono::model::json_place {
 
@@ -26,6 +27,12 @@ class Place {
 
   [[noreturn]] void fail(const std::string& message) const {
     throw Fault{message, path_.empty() ? "/" : path_};
+  }
+  // For what somebody else has refused: its first line, without the code before it.
+  [[noreturn]] void fail(const Error& error) const {
+    const std::string what = error.what();
+    const std::size_t begin = what.find(": ") + 2;
+    fail(what.substr(begin, what.find('\n') - begin));
   }
   bool has(const std::string& name) const { return json_.is_object() && json_.contains(name); }
   Place operator[](const std::string& name) const {
@@ -68,17 +75,23 @@ class Place {
     }
     return json_.get<double>();
   }
-  double positive() const {
+  double positive(double least = 1e-100, double most = 1e100) const {
     const double value = number();
     if (value <= 0) {
       fail("a number above 0 is needed");
     }
+    if (value < least || value > most) {
+      fail(value < least ? "too small a number" : "too large a number");
+    }
     return value;
   }
-  double not_negative() const {
+  double not_negative(double most = 1e18) const {
     const double value = number();
     if (value < 0) {
       fail("less than nothing");
+    }
+    if (value > most) {
+      fail("too large a number");
     }
     return value;
   }

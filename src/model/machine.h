@@ -27,6 +27,11 @@ struct Point {
   double time_s = 0;
 };
 
+// What a point may say: beyond, sums of fitted times are no numbers any more.
+inline constexpr double kLeastPointUs = 1e-6;
+inline constexpr double kMostPointUs = 1e15;
+inline constexpr double kMostPointBytes = 1e18;
+
 class Machine {
  public:
   // Throws Error(usage) if a point has no time above 0, no finite bytes, no rank, or an algorithm

@@ -74,6 +74,33 @@ Json residuals_json(const Residuals::State& state) {
   return json;
 }
 
+void check_algorithm(const Place& place, Collective collective, const std::string& name) {
+  const Algorithm* algorithm = find_algorithm(collective, name);
+  if (algorithm == nullptr) {
+    place.fail("unknown algorithm");
+  }
+  try {
+    parse_parameters(*algorithm, name);
+  } catch (const Error& error) {
+    place.fail(error);
+  }
+}
+
+// "" or "all_reduce/ring": those who ask a machine look the algorithm up.
+std::string read_group_name(const Place& place) {
+  std::string name = place.word();
+  if (name.empty()) {
+    return name;
+  }
+  const std::size_t slash = name.find('/');
+  const auto collective = parse_collective(name.substr(0, slash));
+  if (slash == std::string::npos || !collective || is_v_form(*collective)) {
+    place.fail("a group is \"\" or COLLECTIVE/ALGORITHM");
+  }
+  check_algorithm(place, *collective, name.substr(slash + 1));
+  return name;
+}
+
 std::vector<Point> read_points(const Place& place) {
   const Place collectives = place["collective"];
   const std::size_t size = collectives.size();
@@ -89,10 +116,10 @@ std::vector<Point> read_points(const Place& place) {
     Point point{.collective = collectives[i].collective(),
                 .algorithm = algorithms[i].word(),
                 .ranks = ranks[i].ranks(),
-                .bytes = bytes[i].not_negative(),
-                .time_s = times[i].positive() * 1e-6};
-    if (!point.algorithm.empty() && find_algorithm(point.collective, point.algorithm) == nullptr) {
-      algorithms[i].fail("unknown algorithm");
+                .bytes = bytes[i].not_negative(kMostPointBytes),
+                .time_s = times[i].positive(kLeastPointUs, kMostPointUs) * 1e-6};
+    if (!point.algorithm.empty()) {
+      check_algorithm(algorithms[i], point.collective, point.algorithm);
     }
     points.push_back(std::move(point));
   }
@@ -168,7 +195,7 @@ Machine read_machine(const Place& place) {
   std::map<std::string, Machine::Group> groups;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Place group = list[i];
-    groups[group["group"].word()] = {.trend = read_trend(group["trend"]),
+    groups[read_group_name(group["group"])] = {.trend = read_trend(group["trend"]),
                                      .residuals = Residuals(read_residuals(group["residuals"]))};
   }
   return Machine::restore(std::move(points), std::move(groups));

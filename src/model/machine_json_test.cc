@@ -57,6 +57,8 @@ TEST(MachineJson, SaysWhatIsWrongAndWhere) {
       {"[2]", "[2.5]", "no number of ranks", "/points/ranks/0"},
       {"[0]", "[-1]", "less than nothing", "/points/bytes/0"},
       {"[1.5]", "[0]", "a number above 0 is needed", "/points/time_us/0"},
+      {"[1.5]", "[1e-300]", "too small a number", "/points/time_us/0"},
+      {"[0]", "[1e300]", "too large a number", "/points/bytes/0"},
       {"[1.5]", "[\"1\"]", "a number is needed", "/points/time_us/0"},
       {"[1.5]", "[1e999]", "a number is out of range", "/"},
       {"[1.5]}}", "[1.5]}", "this is no JSON", "byte 148"},
@@ -70,6 +72,29 @@ TEST(MachineJson, SaysWhatIsWrongAndWhere) {
     EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
   }
   EXPECT_EQ(parse_machine_json("[]").message, "an object is needed");
+}
+
+TEST(MachineJson, RefusesGroupsThatNobodyCanLookUp) {
+  const std::string right = to_json(machine());
+  const Mistake mistakes[] = {
+      {"all_reduce/ring", "all_reduce/none", "unknown algorithm", "/groups/1/group"},
+      {"all_reduce/ring", "all_reduce/ring:radix=2", "\"ring:radix=2\": there is no parameter \"radix\"",
+       "/groups/1/group"},
+      {"all_reduce/ring", "all_reduce", "a group is \"\" or COLLECTIVE/ALGORITHM",
+       "/groups/1/group"},
+      {"all_reduce/ring", "all_gather_v/ring", "a group is \"\" or COLLECTIVE/ALGORITHM",
+       "/groups/1/group"},
+      {"\"scale\":", "\"scale\": 1e101, \"was\":", "too large a number",
+       "/groups/0/residuals/scale"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    std::string text = right;
+    text.replace(text.find(mistake.from), std::string(mistake.from).size(), mistake.to);
+    const auto parsed = parse_machine_json(text);
+    EXPECT_FALSE(parsed);
+    EXPECT_EQ(parsed.message, mistake.message);
+    EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
+  }
 }
 
 TEST(MachineJson, SurvivesEveryMutation) {

@@ -6,15 +6,19 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "algorithms/catalog.h"
+#include "base/wait_policy.h"
+#include "unisono/error.hpp"
 
 namespace unisono::model {
 namespace {
 
 constexpr std::size_t kMostShown = 40;
 constexpr std::size_t kMostRows = 1'000'000;
+constexpr std::size_t kMostMachines = 1000;  // each is fitted
 
 enum Column : std::size_t {
   kMachine,
@@ -134,24 +138,44 @@ class Reader {
     }
     row.point.ranks = static_cast<int>(*ranks);
     const auto bytes = number(field(kBytes));
-    if (!bytes || *bytes < 0) {
+    if (!bytes || *bytes < 0 || *bytes > kMostPointBytes) {
       return in_quotes(field(kBytes)) + " is no number of bytes";
     }
     row.point.bytes = *bytes;
     const auto time_us = number(field(kTime));
-    if (!time_us || *time_us <= 0) {
+    if (!time_us || *time_us < kLeastPointUs || *time_us > kMostPointUs) {
       return in_quotes(field(kTime)) + " is no time in microseconds";
     }
     row.point.time_s = *time_us * 1e-6;
     row.wait = field(kWait);
-    row.crowded = field(kCrowded) == "1";
+    if (!is_wait_policy(row.wait)) {
+      return in_quotes(row.wait) + " is no way of waiting, such as \"spin=3000,yield_us=500\"";
+    }
+    const std::string_view crowded = field(kCrowded);
+    if (!crowded.empty() && crowded != "0" && crowded != "1") {
+      return in_quotes(crowded) + " is neither 0 nor 1, for ranks with room and crowded ones";
+    }
+    row.crowded = crowded == "1";
+    if (machines_.insert(row.machine).second && machines_.size() > kMostMachines) {
+      return "more than " + std::to_string(kMostMachines) + " machines";
+    }
     table_.rows.push_back(std::move(row));
     return {};
+  }
+
+  static bool is_wait_policy(const std::string& text) {
+    try {
+      parse_wait_policy(text, {});
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   std::array<std::size_t, kColumns> places_ = {};
   std::size_t columns_ = 0;
   Table table_;
+  std::set<std::string> machines_;
 };
 
 }  // namespace

@@ -78,6 +78,8 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
       {"m,all_reduce,f32,2,-8,1,x\n", "'-8' is no number of bytes", "line 2"},
       {"m,all_reduce,f32,2,nan,1,x\n", "'nan' is no number of bytes", "line 2"},
       {"m,all_reduce,f32,2,8,0,x\n", "'0' is no time in microseconds", "line 2"},
+      {"m,all_reduce,f32,2,8,1e-300,x\n", "'1e-300' is no time in microseconds", "line 2"},
+      {"m,all_reduce,f32,2,1e300,1,x\n", "'1e300' is no number of bytes", "line 2"},
       {"m,all_reduce,f32,2,8,,x\n", "'' is no time in microseconds", "line 2"},
       {"m,all_reduce,f32,2,8,1\n", "6 fields, where the first line names 7 columns", "line 2"},
       {"m,all_reduce,f32,2,8,1,\"x\n", "a double quote is not closed", "line 2"},
@@ -93,6 +95,21 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
             "there is no column 'time_us': the first line names the columns");
   EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,algorithm\nbarrier,2,0,1,rign\n").message,
             "barrier has no algorithm 'rign'");
+  EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,wait\nbarrier,2,0,1,soon\n").message,
+            "'soon' is no way of waiting, such as \"spin=3000,yield_us=500\"");
+  EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,crowded\nbarrier,2,0,1,yes\n").message,
+            "'yes' is neither 0 nor 1, for ranks with room and crowded ones");
+}
+
+// Each is fitted: a table where every row is another one would take hours.
+TEST(Table, RefusesTooManyMachines) {
+  std::string text = kHead;
+  for (int i = 0; i <= 1000; ++i) {
+    text += "m" + std::to_string(i) + ",all_reduce,f32,2,8,1,x\n";
+  }
+  const auto parsed = parse_table(text);
+  EXPECT_EQ(parsed.message, "more than 1000 machines");
+  EXPECT_EQ(parsed.position, "line 1002");
 }
 
 }  // namespace

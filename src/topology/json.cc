@@ -12,7 +12,10 @@
 namespace unisono {
 namespace {
 
-constexpr double kMost = 1e15;
+// Wide enough for every network, and narrow enough for sums of times to stay numbers.
+constexpr double kMostLatencyUs = 1e15;
+constexpr double kMostBytesPerUs = 1e15;
+constexpr double kLeastBytesPerUs = 1e-6;
 
 struct Unit {
   std::string_view name;
@@ -57,7 +60,7 @@ void read_latency(const JsonNode& link, const std::string& key, Figures& figures
   if (figures.latency_us >= 0) {
     value.fail("a second latency");
   }
-  figures.latency_us = value.number(0, kMost) * unit->factor;
+  figures.latency_us = value.number(0, kMostLatencyUs / unit->factor) * unit->factor;
 }
 
 void read_bandwidth(const JsonNode& link, const std::string& key, Figures& figures) {
@@ -80,9 +83,12 @@ void read_bandwidth(const JsonNode& link, const std::string& key, Figures& figur
   if (figures.bytes_per_us >= 0) {
     value.fail("a second bandwidth");
   }
-  figures.bytes_per_us = value.number(0, kMost) * unit->factor;
+  figures.bytes_per_us = value.number(0, kMostBytesPerUs / unit->factor) * unit->factor;
   if (!(figures.bytes_per_us > 0)) {
     value.fail("the bandwidth must be above zero");
+  }
+  if (figures.bytes_per_us < kLeastBytesPerUs) {
+    value.fail("the bandwidth is less than a byte a second");
   }
 }
 
@@ -120,7 +126,7 @@ class Reader {
       topology_.source = source->text();
     }
     if (const auto overhead = document_.find("overhead_us")) {
-      topology_.overhead_us = overhead->number(0, kMost);
+      topology_.overhead_us = overhead->number(0, kMostLatencyUs);
     }
     read_devices(document_.at("devices"));
     read_links(document_.at("links"));
@@ -240,13 +246,21 @@ Topology read_document(const JsonNode& document) {
   return topology;
 }
 
+// In GB/s, or in MB/s where only that reads back as the same number.
+std::string bandwidth_text(double bytes_per_us, bool each_way) {
+  const bool exact = bytes_per_us / 1e3 * 1e3 == bytes_per_us;
+  return std::string("\"bandwidth_") + (exact ? "gb" : "mb") + "_per_s_" +
+         (each_way ? "each_way" : "one_way") +
+         "\": " + json_number(exact ? bytes_per_us / 1e3 : bytes_per_us);
+}
+
 std::string link_text(const Topology& topology, const Link& link, bool each_way) {
   const auto name = [&](int device) {
     return json_string(topology.devices[static_cast<std::size_t>(device)].name);
   };
   return "{\"from\": " + name(link.from) + ", \"to\": " + name(link.to) +
-         ", \"latency_us\": " + json_number(link.latency_us) + ", \"bandwidth_gb_per_s_" +
-         (each_way ? "each_way" : "one_way") + "\": " + json_number(link.bytes_per_us / 1e3) + "}";
+         ", \"latency_us\": " + json_number(link.latency_us) + ", " +
+         bandwidth_text(link.bytes_per_us, each_way) + "}";
 }
 
 std::string device_text(const Topology& topology, const Device& device) {

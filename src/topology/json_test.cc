@@ -47,6 +47,34 @@ TEST(TopologyJson, ReadsBothDirectionsOfALink) {
   EXPECT_EQ(parsed.value->links[1].to, 0);
 }
 
+TEST(TopologyJson, ReadsBackWhatItWrites) {
+  for (const std::string figures :
+       {R"("latency_ms": 1e12, "bandwidth_gb_per_s_each_way": 1e12)",
+        R"("latency_ns": 1e-300, "bandwidth_mb_per_s_each_way": 1e-6)",
+        R"("latency_us": 0.1, "bandwidth_mb_per_s_each_way": 0.00011)",
+        R"("latency_us": 0.3, "bandwidth_gib_per_s_one_way": 3.7},
+           {"from": "s", "to": "a", "latency_us": 7, "bandwidth_gbit_per_s_one_way": 0.7)"}) {
+    SCOPED_TRACE(figures);
+    const auto read = parse_topology_json(with_link(figures));
+    ASSERT_TRUE(read) << read.position << ": " << read.message;
+    const auto again = parse_topology_json(to_json(*read.value));
+    ASSERT_TRUE(again) << again.position << ": " << again.message;
+    for (std::size_t i = 0; i < read.value->links.size(); ++i) {
+      EXPECT_EQ(again.value->links[i].latency_us, read.value->links[i].latency_us);
+      EXPECT_EQ(again.value->links[i].bytes_per_us, read.value->links[i].bytes_per_us);
+    }
+  }
+}
+
+// Figures with which times are no numbers any more.
+TEST(TopologyJson, RefusesFiguresBeyondEveryNetwork) {
+  expect_failure(with_link(R"("latency_us": 1, "bandwidth_gb_per_s_each_way": 1e-300)"),
+                 "/links/0/bandwidth_gb_per_s_each_way",
+                 "the bandwidth is less than a byte a second");
+  expect_failure(with_link(R"("latency_ms": 1e15, "bandwidth_gb_per_s_each_way": 1)"),
+                 "/links/0/latency_ms", "1000000000000000 is not in 0..1000000000000");
+}
+
 TEST(TopologyJson, OneWayIsOneLink) {
   const std::string text = document(kDevices,
                                     R"({"from": "a", "to": "b", "latency_us": 1,

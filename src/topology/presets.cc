@@ -74,6 +74,10 @@ Parsed<Topology> make_preset(std::string_view name, std::span<const PresetValue>
     }
     chosen[static_cast<std::size_t>(found - preset->parameters.begin())] = given.value;
   }
+  if (std::string objection = preset->objection == nullptr ? "" : preset->objection(chosen);
+      !objection.empty()) {
+    return Parsed<Topology>::failure(std::move(objection), "preset");
+  }
   const std::int64_t ranks = preset->ranks(chosen);
   if (ranks > kMostTopologyRanks) {
     return Parsed<Topology>::failure(std::to_string(ranks) + " ranks are more than the " +
@@ -106,6 +110,12 @@ Parsed<Topology> make_preset(std::string_view text) {
     if (error != std::errc() || end != number.data() + number.size()) {
       return Parsed<Topology>::failure(
           in_quotes(word) + " is not NAME=NUMBER, such as " + in_quotes("nodes=4"), value.name);
+    }
+    const bool again = std::any_of(values.begin(), values.end(), [&](const PresetValue& known) {
+      return known.name == value.name;
+    });
+    if (again) {
+      return Parsed<Topology>::failure(in_quotes(value.name) + " comes twice", value.name);
     }
     values.push_back(std::move(value));
     rest.remove_prefix(std::min(comma + 1, rest.size()));

@@ -33,6 +33,9 @@ struct Preset {
   // `values` are those of the parameters, in their order.
   Topology (*build)(std::span<const std::int64_t> values);
   std::int64_t (*ranks)(std::span<const std::int64_t> values);
+  // Why there is no such machine, though each value is in its range; empty: there is.
+  // nullptr: there always is.
+  std::string (*objection)(std::span<const std::int64_t> values) = nullptr;
 };
 
 std::span<const Preset* const> presets();

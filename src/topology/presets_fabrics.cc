@@ -21,6 +21,19 @@ constexpr std::array<PresetParameter, 3> kFatTree = {
      {.name = "ports", .fallback = 64, .least = 4, .most = 128, .help = "of a switch; even"},
      {.name = "gbit_per_s", .fallback = 400, .most = 1600, .help = "of a port, each way"}}};
 
+std::string fat_tree_objection(std::span<const std::int64_t> values) {
+  const std::int64_t hosts = values[0];
+  const std::int64_t ports = values[1];
+  if (ports % 2 != 0) {
+    return "ports=" + std::to_string(ports) + " is odd, and half of the ports lead up";
+  }
+  // As many pods as a core has ports, each with ports/2 leaves of ports/2 hosts.
+  const std::int64_t most = ports * ports * ports / 4;
+  return hosts <= most ? ""
+                       : "switches of " + std::to_string(ports) + " ports make a tree of at most " +
+                             std::to_string(most) + " hosts, not " + std::to_string(hosts);
+}
+
 // Pods of ports/2 leaf and ports/2 upper switches, cores above. Leaf and pod are filled in order;
 // only what is needed for the hosts is built, with all its uplinks.
 Topology build_fat_tree(std::span<const std::int64_t> values) {
@@ -243,7 +256,8 @@ extern constinit const Preset fat_tree{
         "us. Latencies of the host: NCCL src/graph/tuning.cc",
     .parameters = kFatTree,
     .build = build_fat_tree,
-    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return values[0]; }};
+    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return values[0]; },
+    .objection = fat_tree_objection};
 
 extern constinit const Preset rail_optimised{
     .name = "rail_optimised",

@@ -2,13 +2,9 @@
 // none may crash or hang, and `good_*` are taken, `bad_*` refused. The folder is an argument.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
-#include <random>
-#include <string>
 
+#include "corpus.h"
 #include "topology_json_property.h"
 
 namespace unisono {
@@ -16,42 +12,21 @@ namespace {
 
 std::filesystem::path folder;
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 TEST(TopologyCorpus, GoodIsTakenAndBadRefused) {
-  int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    SCOPED_TRACE(entry.path().filename().string());
-    const std::string text = read(entry.path());
-    EXPECT_EQ(fuzz::topology_json_property(text), "");
-    const bool taken = parse_topology_json(text) || model::parse_workload_json(text);
-    EXPECT_EQ(taken, entry.path().filename().string().starts_with("good_"));
-    ++files;
+  const auto files = fuzz::corpus(folder);
+  for (const fuzz::CorpusFile& file : files) {
+    SCOPED_TRACE(file.name);
+    EXPECT_EQ(fuzz::topology_json_property(file.text), "");
+    const bool taken = parse_topology_json(file.text) || model::parse_workload_json(file.text);
+    EXPECT_EQ(taken, file.name.starts_with("good_"));
   }
-  EXPECT_GE(files, 8);
+  EXPECT_GE(files.size(), 8U);
 }
 
-// A few seconds of what the fuzzers do for longer.
 TEST(TopologyCorpus, DamagedFilesAreNoTrouble) {
-  std::mt19937 random(5);
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    SCOPED_TRACE(entry.path().filename().string());
-    const std::string text = read(entry.path());
-    for (int round = 0; round < 300 && !text.empty(); ++round) {
-      std::string damaged = text;
-      for (int change = 0; change < 1 + round % 3; ++change) {
-        const std::size_t place = random() % damaged.size();
-        constexpr std::string_view kSigns = "0123456789-.,:{}[]\"eE ";
-        damaged[place] = kSigns[random() % kSigns.size()];
-      }
-      if (round % 5 == 0) {
-        damaged.resize(random() % damaged.size());
-      }
-      ASSERT_EQ(fuzz::topology_json_property(damaged), "") << damaged;
-    }
+  for (const fuzz::CorpusFile& file : fuzz::corpus(folder)) {
+    SCOPED_TRACE(file.name);
+    fuzz::expect_to_hold_damaged(file, 300, fuzz::topology_json_property);
   }
 }
 

@@ -206,7 +206,8 @@ constexpr Option kOptions[] = {
      .repeats = true},
     {.name = "degrade",
      .value = "LINK=PART",
-     .help = "A link (from->to), or all links of a device, has that part of its bandwidth.",
+     .help = "A link (from->to), or all links of a device and of what is inside of it, has that "
+             "part of its bandwidth.",
      .repeats = true},
     {.name = "jitter",
      .value = "PART",

@@ -25,6 +25,7 @@
 #include "comm/profile.h"
 #include "model/table.h"
 #include "plan/plan.h"
+#include "topo/topo.h"
 #include "run/job.h"
 #include "run/launcher.h"
 #include "tune/measure.h"
@@ -86,6 +87,11 @@ MeasureOptions measure_options(const Arguments& arguments) {
   MeasureOptions options{.most_bytes = arguments.bytes("max-bytes"),
                          .seconds = arguments.seconds("time")};
   if (!arguments.has("sizes")) {
+    constexpr std::uint64_t kLeast = 8;
+    if (options.most_bytes < kLeast) {
+      throw UsageError(fmt::format("--max-bytes cannot be '{}'", arguments.text("max-bytes")),
+                       "the smallest size that is measured is 8 B", "name others with --sizes");
+    }
     return options;
   }
   const std::string list = arguments.text("sizes");
@@ -146,7 +152,7 @@ struct Measurements {
 };
 
 void add_measurements(const std::string& path, Measurements& all) {
-  auto parsed = model::parse_table(read_text_file(path));
+  auto parsed = model::parse_table(read_document(path));
   if (!parsed) {
     throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
                      "unisono help plan says which columns a table has");

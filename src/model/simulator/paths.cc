@@ -16,6 +16,14 @@ int device_named(const Topology& topology, std::string_view name) {
   return found == topology.devices.end() ? -1 : static_cast<int>(found - topology.devices.begin());
 }
 
+// Whether it is the other device, or inside of it.
+bool is_part_of(const Topology& topology, int device, int whole) {
+  while (device >= 0 && device != whole) {
+    device = topology.devices[static_cast<std::size_t>(device)].inside;
+  }
+  return device >= 0;
+}
+
 }  // namespace
 
 PathTable::PathTable(const Parameters& parameters) {
@@ -45,8 +53,9 @@ void PathTable::apply(const LinkFault& fault) {
   int hits = 0;
   for (std::size_t i = 0; i < bytes_per_us_.size(); ++i) {
     const Link& link = topology_->links[i];
-    const bool hit =
-        one_way ? link.from == from && link.to == to : link.from == from || link.to == from;
+    const bool hit = one_way ? link.from == from && link.to == to
+                             : is_part_of(*topology_, link.from, from) ||
+                                   is_part_of(*topology_, link.to, from);
     if (hit && from >= 0) {
       bytes_per_us_[i] *= fault.bandwidth_factor;
       latency_us_[i] += fault.added_latency_us;

@@ -13,9 +13,10 @@
 
 namespace unisono::model {
 
-// A link, or all links of a device, that is worse than it should be.
+// Links that are worse than they should be.
 struct LinkFault {
-  std::string name = {};        // "a->b" for one direction, or the name of a device: all its links
+  // "a->b" for one direction; or the name of a device: all its links, and those of what is inside.
+  std::string name = {};
   double bandwidth_factor = 1;  // above 0, at most 1
   double added_latency_us = 0;
 };

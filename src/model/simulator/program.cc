@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/simulator/rank_set.h"
 #include "schedule/cells.h"
 #include "unisono/error.hpp"
 
@@ -52,6 +53,7 @@ class Unroller {
     // Message number of each move: its first segment; the others follow it.
     std::vector<std::uint32_t> message_of(moves.size());
     std::map<std::pair<int, int>, std::uint32_t> places;
+    const std::size_t begin = messages_.size();
     for (std::size_t i = 0; i < moves.size(); ++i) {
       const Move& move = moves[i];
       const auto next = static_cast<std::uint32_t>(messages_.size());
@@ -66,31 +68,41 @@ class Unroller {
       message_of[i] = first;
     }
     for (std::size_t i = 0; i < moves.size(); ++i) {
-      read(moves[i], message_of[i]);
+      read(moves[i], messages_[message_of[i]]);
+    }
+    for (std::size_t first = begin; first < messages_.size();
+         first += static_cast<std::size_t>(segments_)) {
+      copy_to_segments(first);
     }
     for (std::size_t i = 0; i < moves.size(); ++i) {
       write(moves[i], message_of[i]);
     }
   }
 
-  void read(const Move& move, std::uint32_t first) {
-    for (int segment = 0; segment < segments_; ++segment) {
-      Flat& message = messages_[first + static_cast<std::uint32_t>(segment)];
-      message.chunks += static_cast<double>(move.chunks) / segments_;
-      if (move.combine == Combine::reduce) {
-        message.reduced += static_cast<double>(move.chunks) / segments_;
+  void read(const Move& move, Flat& message) const {
+    message.chunks += static_cast<double>(move.chunks) / segments_;
+    if (move.combine == Combine::reduce) {
+      message.reduced += static_cast<double>(move.chunks) / segments_;
+    }
+    for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
+      const auto found = writers_.find(cell_key(schedule_, {move.from, move.source, chunk}));
+      if (found != writers_.end()) {
+        message.needs.insert(message.needs.end(), found->second.begin(), found->second.end());
       }
-      for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
-        const auto found = writers_.find(cell_key(schedule_, {move.from, move.source, chunk}));
-        if (found != writers_.end()) {
-          for (const std::uint32_t writer : found->second) {
-            message.needs.push_back(writer + static_cast<std::uint32_t>(segment));
-          }
-        }
+    }
+    std::sort(message.needs.begin(), message.needs.end());
+    message.needs.erase(std::unique(message.needs.begin(), message.needs.end()),
+                        message.needs.end());
+  }
+
+  // A segment needs the segments of its own number.
+  void copy_to_segments(std::size_t first) {
+    for (int segment = 1; segment < segments_; ++segment) {
+      Flat& message = messages_[first + static_cast<std::size_t>(segment)];
+      message = messages_[first];
+      for (std::uint32_t& need : message.needs) {
+        need += static_cast<std::uint32_t>(segment);
       }
-      std::sort(message.needs.begin(), message.needs.end());
-      message.needs.erase(std::unique(message.needs.begin(), message.needs.end()),
-                          message.needs.end());
     }
   }
 
@@ -115,7 +127,7 @@ class Unroller {
 class Maker {
  public:
   Maker(const Workload& workload, const SimulationOptions& options, PathTable& paths)
-      : workload_(workload), options_(options), paths_(paths) {
+      : workload_(workload), options_(options), paths_(paths), met_(workload.ranks) {
     rank_faults_.resize(static_cast<std::size_t>(workload.ranks));
     for (const RankFault& fault : options.rank_faults) {
       check_rank(fault.rank, "a fault");
@@ -160,17 +172,16 @@ class Maker {
       std::iota(ranks.begin(), ranks.end(), 0);
     }
     PlayItem made;
-    std::vector<bool> seen(static_cast<std::size_t>(workload_.ranks));
     for (const int rank : ranks) {
       check_rank(rank, "item " + std::to_string(index));
-      if (seen[static_cast<std::size_t>(rank)]) {
+      if (!met_.add(rank)) {
         throw Error(ErrorCode::usage, "item " + std::to_string(index) + " names rank " +
                                           std::to_string(rank) +
                                           " twice\na group has each rank once");
       }
-      seen[static_cast<std::size_t>(rank)] = true;
       made.actors.push_back(actor(rank, item.stream));
     }
+    met_.remove(ranks);
     if (item.schedule == nullptr && item.compact == nullptr) {
       for (std::size_t i = 0; i < ranks.size(); ++i) {
         made.compute_us.push_back(item.compute_us * factor(ranks[i]) *
@@ -191,9 +202,21 @@ class Maker {
       known = std::make_shared<const std::vector<PlayBlock>>(
           item.compact != nullptr ? blocks_of(*item.compact, item.bytes, made.actors)
                                   : blocks_of(*item.schedule, item.bytes, made.actors));
+      count_messages(*known, index);
     }
     made.blocks = known;
     return made;
+  }
+
+  void count_messages(const std::vector<PlayBlock>& blocks, std::size_t index) {
+    for (const PlayBlock& block : blocks) {
+      messages_ += static_cast<std::int64_t>(block.messages.size());
+    }
+    if (messages_ > kMostMessages) {
+      throw Error(ErrorCode::usage, "the different operations up to item " + std::to_string(index) +
+                                        " have more than " + std::to_string(kMostMessages) +
+                                        " messages\nuse fewer sizes or groups, or fewer ranks");
+    }
   }
 
   PlayMessage message(int from, int to, double bytes, double reduced) {
@@ -268,7 +291,9 @@ class Maker {
   const Workload& workload_;
   const SimulationOptions& options_;
   PathTable& paths_;
+  RankSet met_;
   Play play_;
+  std::int64_t messages_ = 0;  // of the different operations
   std::vector<RankFault> rank_faults_;
   std::map<std::pair<int, int>, int> actors_;
   std::map<Key, std::shared_ptr<const std::vector<PlayBlock>>> known_;

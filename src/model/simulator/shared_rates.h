@@ -99,6 +99,7 @@ class SharedRates {
     Moment trigger = {};
   };
 
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   const PlayItem& item_of(const Actor& actor) const { return play_.items[actor.items[actor.next]]; }
   const PlayMessage& message_of(const Flight& flight) const {
     return (*play_.items[flight.item].blocks)[flight.block].messages[flight.message];
@@ -108,6 +109,7 @@ class SharedRates {
   void handle(const Event& event);
   void settle_rates();
 
+  // shared_items.cc: what may start, and what comes after it.
   void run_tasks();
   void add_task(Task::Kind kind, int actor, const Moment& trigger) {
     tasks_.push_back({.kind = kind, .actor = actor, .trigger = trigger});
@@ -118,18 +120,20 @@ class SharedRates {
   void try_send(int index, const Moment& trigger);
   void try_receive(int index, const Moment& trigger);
   static bool is_ready(const Actor& sender, const PlayBlock& block);
+  void copy(const Task& task);
+  void satisfy(int index, std::size_t block, std::uint32_t message, const Moment& moment);
+  void leave_if_done(int index);
+  Operation& operation(std::uint32_t item);
+
+  // shared_rates.cc: messages under way.
   void start(int index, const Moment& trigger);
   void start_reduction(int index, const Moment& trigger);
   void begin_flow(int slot);
   void end_flow(int slot);
   void arrive(int slot);
-  void copy(const Task& task);
-  void satisfy(int index, std::size_t block, std::uint32_t message, const Moment& moment);
-  void leave_if_done(int index);
   int new_flight();
   void keep(Flight& flight, std::int64_t cause);
   void move_rank(int actor, int change, bool computing);
-  Operation& operation(std::uint32_t item);
 
   const Play& play_;
   const PathTable& paths_;

@@ -1,6 +1,7 @@
 // Hand-worked cases of the simulator: shared links, ports, segments, streams, faults.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -152,6 +153,18 @@ TEST(Shared, RingRunsAtTheSpeedOfItsSlowestLink) {
   EXPECT_THROW(simulate(workload, topology, {.link_faults = {{.name = "h2->h3"}}}), Error);
 }
 
+TEST(Shared, AFaultOfANodeHitsWhatIsInside) {
+  const Topology topology = *make_preset("dgx_h100:nodes=2").value;
+  const auto worst = [&](const std::string& name) {
+    const Workload workload = one_operation(messages(16, {{0, 1, 1, 0}}), 450e3);
+    return simulate(workload, topology, {.link_faults = {{.name = name, .bandwidth_factor = 0.5}}})
+        .total_us;
+  };
+  EXPECT_NEAR(worst("node1"), 0.6 + 1, 1e-9);
+  EXPECT_NEAR(worst("node0"), 0.6 + 2, 1e-9);
+  EXPECT_NEAR(worst("node0.gpu1"), 0.6 + 2, 1e-9);
+}
+
 TEST(Shared, ALateRankHoldsUpTheOthers) {
   const Algorithm* ring = find_algorithm(Collective::all_reduce, "ring");
   const Workload workload = one_operation(ring->compact({.ranks = 4}), 4000);
@@ -216,9 +229,15 @@ TEST(Workloads, RefuseWhatCannotBe) {
   EXPECT_THROW(simulate(workload, star(2)), Error);
   workload.items = {transfer({0}, 1)};
   EXPECT_THROW(simulate(workload, star(2)), Error);
+  // The short form cannot be cut, so segments would be left out.
+  workload.items = {transfer({0, 1}, 10000)};
+  EXPECT_THROW(simulate(workload, star(2), {.segment_bytes = 1000}), Error);
   workload.items.clear();
   EXPECT_THROW(simulate(workload, star(1)), Error);
   EXPECT_THROW(simulate(workload, star(2), {.ports = 0}), Error);
+  EXPECT_THROW(simulate(workload, star(2), {.segment_bytes = NAN}), Error);
+  EXPECT_THROW(simulate(workload, star(2), {.jitter = -1}), Error);
+  EXPECT_THROW(simulate(workload, star(2), {.rank_faults = {{.late_us = INFINITY}}}), Error);
   EXPECT_EQ(simulate(workload, star(2)).total_us, 0);
 }
 

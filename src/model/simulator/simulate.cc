@@ -1,6 +1,7 @@
 #include "model/simulator/simulate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/simulator/fixed_rates.h"
 #include "model/simulator/program.h"
@@ -19,8 +20,21 @@ void check(const Workload& workload, const SimulationOptions& options) {
   if (options.ports < 1 || options.ports > kMostPorts) {
     wrong("a rank has 1 to 64 ports, not " + std::to_string(options.ports));
   }
+  for (const double part : {options.gamma_us_per_byte, options.launch_us, options.segment_bytes,
+                            options.jitter}) {
+    if (!(part >= 0) || !std::isfinite(part)) {
+      wrong("gamma, launch, segments and jitter are zero or more");
+    }
+  }
+  for (const WorkItem& item : workload.items) {
+    if (item.compact != nullptr && options.segment_bytes > 0) {
+      wrong(item.name +
+            " is in its short form, which has no segments\ntake operation(..., written_out)");
+    }
+  }
   for (const RankFault& fault : options.rank_faults) {
-    if (!(fault.factor > 0) || !(fault.late_us >= 0)) {
+    if (!(fault.factor > 0) || !(fault.late_us >= 0) || !std::isfinite(fault.factor) ||
+        !std::isfinite(fault.late_us)) {
       wrong("the factor of a slow rank must be above zero, and lateness zero or more");
     }
   }

@@ -1,8 +1,22 @@
 #include "model/simulator/workload.h"
 
+#include <algorithm>
+
 #include "unisono/error.hpp"
 
 namespace unisono::model {
+namespace {
+
+// About how many chunks all ranks send, each of which the simulator has to follow.
+double chunks_sent(const Algorithm& algorithm, Shape shape) {
+  // Where one rank has all the data, the others send only what it has sent.
+  const bool from_one = algorithm.collective == Collective::scatter ||
+                        algorithm.collective == Collective::gather;
+  const int senders = from_one ? std::min(algorithm.steps(shape), shape.ranks) : shape.ranks;
+  return static_cast<double>(algorithm.chunks_sent(shape)) * senders;
+}
+
+}  // namespace
 
 WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool written_out) {
   shape = complete(algorithm, shape);
@@ -18,8 +32,9 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
     return item;
   }
   constexpr double kMostMessages = 2e7;
+  constexpr double kMostChunks = 1e8;
   const double messages = static_cast<double>(algorithm.steps(shape)) * shape.ranks;
-  if (messages > kMostMessages) {
+  if (messages > kMostMessages || chunks_sent(algorithm, shape) > kMostChunks) {
     throw Error(ErrorCode::usage,
                 name + " on " + std::to_string(shape.ranks) +
                     " ranks has too many messages to simulate\ntake fewer ranks, or an algorithm "

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -5,6 +6,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "model/simulator/rank_set.h"
 #include "model/simulator/workload.h"
 #include "topology/json_value.h"
 #include "topology/topology.h"
@@ -31,6 +33,7 @@ class Reader {
                   std::string(kWorkloadFormat));
     }
     workload_.ranks = static_cast<int>(document_.at("ranks").whole(1, kMostTopologyRanks));
+    met_ = RankSet(workload_.ranks);
     if (const auto groups = document_.find("groups")) {
       for (const std::string& name : groups->keys()) {
         groups_.emplace(name, ranks_of(groups->at(name)));
@@ -44,25 +47,24 @@ class Reader {
   }
 
  private:
-  std::vector<int> ranks_of(const JsonNode& list) const {
+  std::vector<int> ranks_of(const JsonNode& list) {
     std::vector<int> ranks;
-    std::vector<bool> seen(static_cast<std::size_t>(workload_.ranks));
     for (std::size_t i = 0; i < list.size(); ++i) {
       const JsonNode entry = list.item(i);
       const auto rank = static_cast<int>(entry.whole(0, workload_.ranks - 1));
-      if (seen[static_cast<std::size_t>(rank)]) {
+      if (!met_.add(rank)) {
         entry.fail("rank " + std::to_string(rank) + " comes twice");
       }
-      seen[static_cast<std::size_t>(rank)] = true;
       ranks.push_back(rank);
     }
+    met_.remove(ranks);
     if (ranks.empty()) {
       list.fail("a group needs a rank");
     }
     return ranks;
   }
 
-  std::vector<int> group_of(const JsonNode& item) const {
+  std::vector<int> group_of(const JsonNode& item) {
     const auto group = item.find("group");
     if (!group) {
       std::vector<int> all(static_cast<std::size_t>(workload_.ranks));
@@ -95,7 +97,8 @@ class Reader {
     if (const auto times = node.find("repeat")) {
       repeat = times->whole(0, kMostItems);
     }
-    const auto ranks_in_all = static_cast<std::int64_t>(ranks.size()) * repeat;
+    const auto ranks_in_all =
+        static_cast<std::int64_t>(ranks.size()) * std::max<std::int64_t>(repeat, 1);
     constexpr std::int64_t kMostPlaces = 50'000'000;
     places_ += ranks_in_all;
     if (static_cast<std::int64_t>(workload_.items.size()) + repeat > kMostItems ||
@@ -112,6 +115,16 @@ class Reader {
       }
     }
     return {.name = "compute", .compute_us = node.at("compute_us").number(0, kMostUs)};
+  }
+
+  static std::int64_t moves_of(const WorkItem& item) {
+    std::size_t moves = item.schedule != nullptr ? item.schedule->moves.size() : 0;
+    if (item.compact != nullptr) {
+      for (const CompactPhase& phase : item.compact->phases) {
+        moves += phase.messages.size();
+      }
+    }
+    return static_cast<std::int64_t>(moves);
   }
 
   WorkItem operation_of(const JsonNode& node, const std::vector<int>& ranks) {
@@ -138,12 +151,17 @@ class Reader {
                           .root = root,
                           .parameters = parse_parameters(*algorithm, name.text())};
         known = known_.emplace(key, operation(*algorithm, shape, bytes, written_out_)).first;
+        moves_ += moves_of(known->second);
       } catch (const Error& error) {
         std::string_view what = error.what();
         what = what.substr(0, what.find('\n'));
         what.remove_prefix(std::min(what.size(), what.find(": ") + 2));
         name.fail(std::string(what));
       }
+    }
+    constexpr std::int64_t kMostMoves = 50'000'000;
+    if (moves_ > kMostMoves) {
+      name.fail("the different operations up to this one have more than 50000000 moves");
     }
     WorkItem item = known->second;
     item.bytes = bytes;
@@ -153,9 +171,11 @@ class Reader {
   const JsonNode& document_;
   bool written_out_;
   Workload workload_;
+  RankSet met_{0};
   std::map<std::string, std::vector<int>> groups_;
   std::map<std::tuple<Collective, std::string, std::size_t, int>, WorkItem> known_;
   std::int64_t places_ = 0;
+  std::int64_t moves_ = 0;  // of the different schedules
 };
 
 }  // namespace

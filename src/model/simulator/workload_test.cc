@@ -7,6 +7,7 @@
 #include "model/simulator/report.h"
 #include "topology/json_value.h"
 #include "topology/presets.h"
+#include "unisono/error.hpp"
 
 namespace unisono::model {
 namespace {
@@ -75,6 +76,24 @@ TEST(WorkloadJson, RefusesMoreMessagesThanCanBe) {
   EXPECT_EQ(parsed.position, "/items/0/algorithm");
   EXPECT_EQ(parsed.message,
             "all_to_all/pairwise on 1000000 ranks has too many messages to simulate");
+}
+
+// Few messages, each of which is thousands of moves.
+TEST(WorkloadJson, RefusesMoreChunksThanCanBeFollowed) {
+  const Algorithm& bruck = *find_algorithm(Collective::all_to_all, "bruck");
+  EXPECT_THROW(operation(bruck, {.ranks = 30000}, 1), Error);
+  const Algorithm& scatter = *find_algorithm(Collective::scatter, "binomial");
+  EXPECT_NO_THROW(operation(scatter, {.ranks = 16384}, 1));
+}
+
+TEST(WorkloadJson, CountsTheRanksOfItemsThatDoNotRepeat) {
+  std::string items;
+  for (int i = 0; i <= 50; ++i) {
+    items += (i == 0 ? "" : ",") + std::string(R"({"compute_us": 1, "repeat": 0})");
+  }
+  const auto parsed = parse_workload_json(
+      R"({"format": "unisono.workload/1", "ranks": 1000000, "items": [)" + items + "]}");
+  EXPECT_EQ(parsed.position, "/items/50");
 }
 
 // The files that are written can be read, and say what the result says.

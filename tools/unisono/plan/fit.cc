@@ -14,6 +14,7 @@
 #include "model/holdout.h"
 #include "model/table.h"
 #include "plan/plan.h"
+#include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
@@ -35,7 +36,7 @@ struct Report {
 };
 
 Table load_table(const std::string& path) {
-  auto parsed = model::parse_table(read_text_file(path));
+  auto parsed = model::parse_table(read_document(path));
   if (!parsed) {
     throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
                      "unisono help plan says which columns a table has");
@@ -217,7 +218,7 @@ int run_fit(const Arguments& arguments, const Console& console) {
 }
 
 model::NamedMachine load_machine(const std::string& path) {
-  auto parsed = model::parse_machine_json(read_text_file(path));
+  auto parsed = model::parse_machine_json(read_document(path));
   if (!parsed) {
     throw UsageError(fmt::format("{} at {}: {}", path, parsed.position, parsed.message), {},
                      "unisono plan --fit table.csv --save machine.json writes one");

@@ -23,7 +23,6 @@ std::string time_text(double seconds);
 std::string size_text(double bytes);
 // To six digits, as measurements and predictions are not better than that.
 double rounded(double value);
-std::string read_text_file(const std::string& path);
 
 // A table of what could run.
 void print_plan(const model::Plan& plan, const Console& console);

@@ -6,9 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -141,22 +138,6 @@ std::string link_text(const model::Parameters& parameters) {
   }
   if (parameters.floor_s > 0) {
     text += fmt::format(", starts in {:.4g} us", parameters.floor_s * 1e6);
-  }
-  return text;
-}
-
-std::string read_text_file(const std::string& path) {
-  // Reading a folder would throw.
-  std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(path, ignored);
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  if (!folder) {
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  if (folder || !file || file.bad()) {
-    throw UsageError(fmt::format("cannot read {}", path),
-                     "no such file, a folder, or no permission");
   }
   return text;
 }

@@ -1,15 +1,15 @@
-// Any bytes, read as a schedule in JSON: see schedule_json_property.h for what must hold.
+// Any bytes, given to the property that the build names: see PROPERTY_HEADER for what must hold.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include "schedule_json_property.h"
+#include PROPERTY_HEADER
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string problem = unisono::fuzz::schedule_json_property(
-      {reinterpret_cast<const char*>(data), size});  // NOLINT: bytes as text
+  const std::string problem =
+      unisono::fuzz::PROPERTY({reinterpret_cast<const char*>(data), size});  // NOLINT: bytes
   if (!problem.empty()) {
     std::fputs(problem.c_str(), stderr);
     std::abort();

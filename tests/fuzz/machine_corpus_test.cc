@@ -1,0 +1,44 @@
+// Runs the seeds of machines and tables of measured times, whole, cut anywhere and with single bytes changed:
+// none may crash or hang, and `good_*` are taken, `bad_*` refused. The folder is an argument.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "corpus.h"
+#include "machine_property.h"
+
+namespace unisono {
+namespace {
+
+std::filesystem::path folder;
+
+TEST(MachineCorpus, GoodIsTakenAndBadRefused) {
+  const auto files = fuzz::corpus(folder);
+  for (const fuzz::CorpusFile& file : files) {
+    SCOPED_TRACE(file.name);
+    EXPECT_EQ(fuzz::machine_property(file.text), "");
+    const bool taken = model::parse_machine_json(file.text) || model::parse_table(file.text);
+    EXPECT_EQ(taken, file.name.starts_with("good_"));
+  }
+  EXPECT_GE(files.size(), 4U);
+}
+
+TEST(MachineCorpus, DamagedFilesAreNoTrouble) {
+  for (const fuzz::CorpusFile& file : fuzz::corpus(folder)) {
+    SCOPED_TRACE(file.name);
+    fuzz::expect_to_hold_damaged(file, 60, fuzz::machine_property);
+  }
+}
+
+}  // namespace
+}  // namespace unisono
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) {
+    std::cerr << "usage: " << argv[0] << " FOLDER\n";
+    return 2;
+  }
+  unisono::folder = argv[1];
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,85 @@
+// What must hold for any bytes given to the parsers of machines and of tables of measured times.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "model/machine_json.h"
+#include "model/table.h"
+#include "unisono/error.hpp"
+
+namespace unisono::fuzz {
+
+// Beyond, fitting may take seconds.
+inline constexpr std::size_t kMostFitted = 64;
+inline constexpr int kMostFittedRanks = 64;
+
+inline bool is_small(const std::vector<model::Point>& points) {
+  for (const model::Point& point : points) {
+    if (point.ranks > kMostFittedRanks) {
+      return false;
+    }
+  }
+  return points.size() <= kMostFitted;
+}
+
+// A machine answers for what it knows, and is the same after it is written and read again.
+inline std::string machine_holds(const model::NamedMachine& named) {
+  for (const model::Point& point : named.machine.points()) {
+    if (named.machine.knows(point.collective, point.algorithm) &&
+        !(named.machine.time_s(point.collective, point.algorithm, point.ranks, point.bytes) >= 0)) {
+      return "a time below zero";
+    }
+  }
+  const std::string written = model::to_json(named);
+  const Parsed<model::NamedMachine> again = model::parse_machine_json(written);
+  if (!again) {
+    return "not read back: " + again.position + ": " + again.message;
+  }
+  return "";
+}
+
+inline std::string table_property(std::string_view text) {
+  const Parsed<model::Table> table = model::parse_table(text);
+  if (!table) {
+    return table.message.empty() || table.position.empty() ? "refused without message or position"
+                                                           : "";
+  }
+  for (const std::string& name : table.value->machines()) {
+    const std::vector<model::Point> points = table.value->points(name);
+    if (points.empty() || !is_small(points)) {
+      continue;
+    }
+    try {
+      const model::NamedMachine named{.name = name, .machine = model::Machine::fit(points)};
+      if (std::string problem = machine_holds(named); !problem.empty()) {
+        return problem;
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::usage) {
+        return error.what();
+      }
+    }
+  }
+  return "";
+}
+
+// Empty if it holds, else what does not: a refusal says what and where; what is taken is as above.
+inline std::string machine_property(std::string_view text) {
+  const Parsed<model::Choices> choices = model::parse_choices_json(text);
+  const Parsed<model::NamedMachine> machine = model::parse_machine_json(text);
+  if (!machine) {
+    if (machine.message.empty() || machine.position.empty()) {
+      return "refused without message or position";
+    }
+    return table_property(text);
+  }
+  if (!choices) {
+    return "choices refused of a machine that is right: " + choices.message;
+  }
+  return is_small(machine.value->machine.points()) ? machine_holds(*machine.value) : "";
+}
+
+}  // namespace unisono::fuzz
