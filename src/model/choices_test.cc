@@ -106,8 +106,8 @@ TEST(Choices, OfTwoThatAreAsNearTheSmaller) {
     // ranks : ranks * (ranks + 1) as ranks * (ranks + 1) : ranks * (ranks + 1)^2
     const int asked = ranks * (ranks + 1);
     const int more = asked * (ranks + 1);
-    const Choices choices({{Collective::all_reduce, ranks, 0, "flat"},
-                           {Collective::all_reduce, more, 0, "ring"}});
+    const Choices choices(
+        {{Collective::all_reduce, ranks, 0, "flat"}, {Collective::all_reduce, more, 0, "ring"}});
     EXPECT_EQ(choices.find(Collective::all_reduce, asked, 8)->ranks, ranks);
   }
 }

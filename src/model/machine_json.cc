@@ -195,8 +195,9 @@ Machine read_machine(const Place& place) {
   std::map<std::string, Machine::Group> groups;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Place group = list[i];
-    groups[read_group_name(group["group"])] = {.trend = read_trend(group["trend"]),
-                                     .residuals = Residuals(read_residuals(group["residuals"]))};
+    groups[read_group_name(group["group"])] = {
+        .trend = read_trend(group["trend"]),
+        .residuals = Residuals(read_residuals(group["residuals"]))};
   }
   return Machine::restore(std::move(points), std::move(groups));
 }

@@ -78,8 +78,8 @@ TEST(MachineJson, RefusesGroupsThatNobodyCanLookUp) {
   const std::string right = to_json(machine());
   const Mistake mistakes[] = {
       {"all_reduce/ring", "all_reduce/none", "unknown algorithm", "/groups/1/group"},
-      {"all_reduce/ring", "all_reduce/ring:radix=2", "\"ring:radix=2\": there is no parameter \"radix\"",
-       "/groups/1/group"},
+      {"all_reduce/ring", "all_reduce/ring:radix=2",
+       "\"ring:radix=2\": there is no parameter \"radix\"", "/groups/1/group"},
       {"all_reduce/ring", "all_reduce", "a group is \"\" or COLLECTIVE/ALGORITHM",
        "/groups/1/group"},
       {"all_reduce/ring", "all_gather_v/ring", "a group is \"\" or COLLECTIVE/ALGORITHM",

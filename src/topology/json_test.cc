@@ -48,11 +48,10 @@ TEST(TopologyJson, ReadsBothDirectionsOfALink) {
 }
 
 TEST(TopologyJson, ReadsBackWhatItWrites) {
-  for (const std::string figures :
-       {R"("latency_ms": 1e12, "bandwidth_gb_per_s_each_way": 1e12)",
-        R"("latency_ns": 1e-300, "bandwidth_mb_per_s_each_way": 1e-6)",
-        R"("latency_us": 0.1, "bandwidth_mb_per_s_each_way": 0.00011)",
-        R"("latency_us": 0.3, "bandwidth_gib_per_s_one_way": 3.7},
+  for (const std::string figures : {R"("latency_ms": 1e12, "bandwidth_gb_per_s_each_way": 1e12)",
+                                    R"("latency_ns": 1e-300, "bandwidth_mb_per_s_each_way": 1e-6)",
+                                    R"("latency_us": 0.1, "bandwidth_mb_per_s_each_way": 0.00011)",
+                                    R"("latency_us": 0.3, "bandwidth_gib_per_s_one_way": 3.7},
            {"from": "s", "to": "a", "latency_us": 7, "bandwidth_gbit_per_s_one_way": 0.7)"}) {
     SCOPED_TRACE(figures);
     const auto read = parse_topology_json(with_link(figures));

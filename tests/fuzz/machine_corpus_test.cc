@@ -1,5 +1,6 @@
-// Runs the seeds of machines and tables of measured times, whole, cut anywhere and with single bytes changed:
-// none may crash or hang, and `good_*` are taken, `bad_*` refused. The folder is an argument.
+// Runs the seeds of machines and tables of measured times, whole, cut anywhere and with single
+// bytes changed: none may crash or hang, and `good_*` are taken, `bad_*` refused. The folder is an
+// argument.
 #include <gtest/gtest.h>
 
 #include <iostream>

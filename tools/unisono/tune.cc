@@ -25,9 +25,9 @@
 #include "comm/profile.h"
 #include "model/table.h"
 #include "plan/plan.h"
-#include "topo/topo.h"
 #include "run/job.h"
 #include "run/launcher.h"
+#include "topo/topo.h"
 #include "tune/measure.h"
 #include "tune/measure_waits.h"
 

@@ -144,7 +144,7 @@ bool has_long_phases(const Algorithm& algorithm, const Shape& shape) {
 // Skipping steady steps changes nothing: against every step played, written out, and by events.
 TEST(Steady, IsExact) {
   const Topology topology = *make_preset("rail_optimised:nodes=32").value;
-  const Topology cores = *make_preset("fat_tree:hosts=256,ports=12").value;
+  const Topology cores = *make_preset("fat_tree:hosts=128,ports=8").value;
   for (const Algorithm* algorithm : with_compact_form()) {
     for (const int ranks : {2, 3, 16, 100, 256}) {
       const Shape shape = complete(*algorithm, {.ranks = ranks});
@@ -152,6 +152,9 @@ TEST(Steady, IsExact) {
         continue;
       }
       for (const Topology* on : {&topology, &cores}) {
+        if (ranks > on->rank_count()) {
+          continue;
+        }
         for (const bool with_fault : {false, true}) {
           SimulationOptions options{.gamma_us_per_byte = 1e-6};
           if (with_fault) {

@@ -53,9 +53,9 @@ void PathTable::apply(const LinkFault& fault) {
   int hits = 0;
   for (std::size_t i = 0; i < bytes_per_us_.size(); ++i) {
     const Link& link = topology_->links[i];
-    const bool hit = one_way ? link.from == from && link.to == to
-                             : is_part_of(*topology_, link.from, from) ||
-                                   is_part_of(*topology_, link.to, from);
+    const bool hit =
+        one_way ? link.from == from && link.to == to
+                : is_part_of(*topology_, link.from, from) || is_part_of(*topology_, link.to, from);
     if (hit && from >= 0) {
       bytes_per_us_[i] *= fault.bandwidth_factor;
       latency_us_[i] += fault.added_latency_us;

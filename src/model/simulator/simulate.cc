@@ -20,8 +20,8 @@ void check(const Workload& workload, const SimulationOptions& options) {
   if (options.ports < 1 || options.ports > kMostPorts) {
     wrong("a rank has 1 to 64 ports, not " + std::to_string(options.ports));
   }
-  for (const double part : {options.gamma_us_per_byte, options.launch_us, options.segment_bytes,
-                            options.jitter}) {
+  for (const double part :
+       {options.gamma_us_per_byte, options.launch_us, options.segment_bytes, options.jitter}) {
     if (!(part >= 0) || !std::isfinite(part)) {
       wrong("gamma, launch, segments and jitter are zero or more");
     }
