@@ -47,9 +47,6 @@ bool Router::advance(End& end, const LinksOut& links, bool backward, int target)
   end.edges_ahead = 0;
   for (std::size_t i = end.level_begin; i < level_end; ++i) {
     const int device = end.order[i];
-    if (i > 0 && has_rank_[static_cast<std::size_t>(device)]) {
-      continue;  // no way through
-    }
     const int distance = end.labels[static_cast<std::size_t>(device)].distance + 1;
     for (const int link : links.of(device)) {
       const int next = other_end(link, backward);

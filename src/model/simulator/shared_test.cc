@@ -70,6 +70,17 @@ TEST(Shared, TheSecondHasAllWhenTheFirstIsDone) {
   EXPECT_DOUBLE_EQ(result.ranks[1].waiting_us, 6);
 }
 
+// Three senders, but two receivers with a port each: the link in the middle has room for both.
+TEST(Shared, ALinkWithRoomForAllReceiversIsNotShared) {
+  Topology topology = dumbbell(3);
+  topology.links[0].bytes_per_us = 2000;
+  const Workload workload =
+      one_operation(messages(6, {{0, 3, 1, 0}, {1, 4, 1, 0}, {2, 3, 1, 0}}), 10000);
+  EXPECT_FALSE(simulate(workload, topology).shared_links);
+  topology.links[0].bytes_per_us = 1900;
+  EXPECT_TRUE(simulate(workload, topology).shared_links);
+}
+
 TEST(Shared, BothDirectionsOfALinkAreNotShared) {
   const Workload workload = one_operation(messages(4, {{0, 2, 1, 0}, {3, 1, 1, 0}}), 10000);
   EXPECT_DOUBLE_EQ(simulate(workload, dumbbell(2)).total_us, 13);
