@@ -205,7 +205,7 @@ std::string_view Planner::profiled(const Call& call) const {
   const auto bytes = vector_bytes(call, ranks_);
   const model::Choice* found =
       bytes ? profile_.choices().find(plain_form(call.collective), ranks_, *bytes) : nullptr;
-  if (found == nullptr) {
+  if (found == nullptr || found->algorithm.empty()) {
     return {};
   }
   // What it says of other rank counts or of plain forms need not hold here.

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kStep = 1.4142135623730951;  // from one size that is looked at to the next
 constexpr double kRounding = 1.0001;
+constexpr double kFarthest = 2;  // between rank counts, in proportion
 
 // Between two rank counts, in proportion: exactly the same for 4 and 9 from 6.
 double distance(int a, int b) {
@@ -66,6 +67,12 @@ class Chooser {
         current = chosen;
       }
       bytes = bytes < 1 ? 1 : bytes * kStep;
+    }
+    if (most > 0) {  // no barrier
+      rows.push_back({.collective = collective_,
+                      .ranks = ranks_,
+                      .from_bytes = std::round(kBeyond * most),
+                      .algorithm = {}});
     }
   }
 
@@ -120,6 +127,9 @@ const Choice* Choices::find(Collective collective, int ranks, double bytes) cons
       continue;
     }
     const double away = distance(row.ranks, ranks);
+    if (away > kFarthest) {
+      continue;
+    }
     const bool nearer = found == nullptr || (row.ranks != found->ranks && away < nearest);
     if (nearer || (row.ranks == found->ranks && row.from_bytes <= bytes)) {
       found = &row;

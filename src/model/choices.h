@@ -1,7 +1,8 @@
 // Which algorithm from which size on, and how to wait: what is kept of a tuned machine for calls.
 //
 // Rows are of one collective and rank count each; a row holds from its size up to the next one's.
-// Calls of other rank counts take those of the nearest count (in proportion; of two, the smaller).
+// Calls of other rank counts take those of the nearest count (in proportion; of two, the smaller),
+// if that is not farther than twice or half as many.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ struct Choice {
   Collective collective = Collective::barrier;  // a plain form
   int ranks = 1;
   double from_bytes = 0;       // as in cost.h
-  std::string algorithm = {};  // with its parameters
+  std::string algorithm = {};  // with its parameters; "": the built-in choice
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
@@ -40,7 +41,8 @@ class Choices {
 
   // By collective, ranks and size.
   const std::vector<Choice>& rows() const { return rows_; }
-  // nullptr: nothing is known of the collective. Of sizes below the first row, that one.
+  // nullptr: nothing is known of the collective and such rank counts. Of sizes below the first row,
+  // that one.
   const Choice* find(Collective collective, int ranks, double bytes) const;
 
   const std::vector<WaitChoice>& waits() const { return waits_; }
@@ -57,10 +59,12 @@ using DefaultAlgorithm = std::function<std::string_view(Collective, int ranks, d
 
 // What is so much faster that it is chosen instead.
 inline constexpr double kWorthChanging = 1.05;
+inline constexpr double kBeyond = 4;
 
 // The fastest of the measured algorithms, as the machine predicts them, for each collective and
 // rank count that was measured, where they were measured; but the built-in default, or else the
-// choice of the size below, stays unless another one is kWorthChanging faster.
+// choice of the size below, stays unless another one is kWorthChanging faster. Beyond kBeyond times
+// the largest measured size the built-in choice comes back.
 std::vector<Choice> choose_algorithms(const Machine& machine,
                                       const DefaultAlgorithm& default_algorithm);
 

@@ -15,6 +15,9 @@ using json_place::Place;
 // An algorithm, with parameters or without, for so many ranks.
 std::string read_choice(const Place& place, Collective collective, int ranks) {
   const std::string name = place.word();
+  if (name.empty()) {
+    return name;
+  }
   const Algorithm* algorithm = find_algorithm(collective, name);
   if (algorithm == nullptr) {
     place.fail("unknown algorithm '" + name + "'");

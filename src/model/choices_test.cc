@@ -27,7 +27,9 @@ TEST(Choices, NearestRanksThenTheRowOfTheSize) {
   EXPECT_EQ(name(Collective::all_reduce, 3, 8), "one_shot/2");  // 3/2 is less than 8/3
   EXPECT_EQ(name(Collective::all_reduce, 4, 8), "one_shot/2");  // as near as 8
   EXPECT_EQ(name(Collective::all_reduce, 5, 8), "flat/8");
-  EXPECT_EQ(name(Collective::broadcast, 64, 8), "binomial/2");  // below the first row
+  EXPECT_EQ(name(Collective::broadcast, 4, 8), "binomial/2");  // below the first row
+  EXPECT_EQ(name(Collective::broadcast, 5, 64), "");           // more than twice as many
+  EXPECT_EQ(name(Collective::all_reduce, 16, 8), "flat/8");
   EXPECT_EQ(name(Collective::gather, 2, 8), "");
 }
 
@@ -53,8 +55,10 @@ std::string_view always_flat(Collective, int, double) {
 
 TEST(Choices, TheFastestFromWhereItIsWorthIt) {
   const Choices choices = make_choices(machine(1e-5), always_flat);
-  ASSERT_EQ(choices.rows().size(), 2U);
+  ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[0], (Choice{Collective::all_reduce, 2, 0, "flat"}));
+  EXPECT_EQ(choices.rows()[2].algorithm, "");  // far above what was measured
+  EXPECT_EQ(choices.rows()[2].from_bytes, 4 * 8388608);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
   EXPECT_GT(choices.rows()[1].from_bytes, 8'000);  // they are equal at 10,000 bytes
   EXPECT_LT(choices.rows()[1].from_bytes, 20'000);
@@ -84,10 +88,11 @@ TEST(Choices, NoRowWhereNothingWasMeasured) {
     points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-5 + 1e-10 * bytes});
   }
   const Choices choices = make_choices(Machine::fit(points), always_flat);
-  ASSERT_EQ(choices.rows().size(), 2U);
+  ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[0].algorithm, "flat");
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
   EXPECT_GT(choices.rows()[1].from_bytes, 5e5);
+  EXPECT_EQ(choices.rows()[2], (Choice{Collective::all_reduce, 2, 4e7, ""}));
 }
 
 TEST(Choices, GoOnAboveCallsOfNoBytes) {
@@ -97,18 +102,17 @@ TEST(Choices, GoOnAboveCallsOfNoBytes) {
     points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-5 + 1e-10 * bytes});
   }
   const Choices choices = make_choices(Machine::fit(points), always_flat);
-  ASSERT_EQ(choices.rows().size(), 2U);
+  ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
 }
 
 TEST(Choices, OfTwoThatAreAsNearTheSmaller) {
-  for (int ranks = 2; ranks < 200; ++ranks) {
-    // ranks : ranks * (ranks + 1) as ranks * (ranks + 1) : ranks * (ranks + 1)^2
-    const int asked = ranks * (ranks + 1);
-    const int more = asked * (ranks + 1);
-    const Choices choices(
-        {{Collective::all_reduce, ranks, 0, "flat"}, {Collective::all_reduce, more, 0, "ring"}});
-    EXPECT_EQ(choices.find(Collective::all_reduce, asked, 8)->ranks, ranks);
+  for (int k = 2; k < 200; ++k) {
+    const int asked = k * (k + 1);  // as k^2 to it, it is to (k + 1)^2
+    const int fewer = k * k;
+    const Choices choices({{Collective::all_reduce, fewer, 0, "flat"},
+                           {Collective::all_reduce, (k + 1) * (k + 1), 0, "ring"}});
+    EXPECT_EQ(choices.find(Collective::all_reduce, asked, 8)->ranks, fewer);
   }
 }
 
@@ -120,18 +124,18 @@ TEST(Choices, TheDefaultStaysWhereTheOtherIsLittleFaster) {
   }
   const Machine close = Machine::fit(points);
   const Choices stays = make_choices(close, always_flat);
-  ASSERT_EQ(stays.rows().size(), 1U);
+  ASSERT_EQ(stays.rows().size(), 2U);
   EXPECT_EQ(stays.rows()[0].algorithm, "flat");
   const Choices changes =
       make_choices(close, [](Collective, int, double) { return std::string_view("bruck"); });
-  ASSERT_EQ(changes.rows().size(), 1U);
+  ASSERT_EQ(changes.rows().size(), 2U);
   EXPECT_EQ(changes.rows()[0].algorithm, "ring");
 }
 
 TEST(Choices, NothingIsChosenBeyondWhereItWasMeasured) {
   // flat is the faster one everywhere, but was not measured above 1 KiB.
   const Choices choices = make_choices(machine(1e-2, 1024), always_flat);
-  ASSERT_EQ(choices.rows().size(), 2U);
+  ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
   EXPECT_NEAR(choices.rows()[1].from_bytes, 1448, 1);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/failure.h"
+#include "comm/choice.h"
 #include "plan/plan.h"
 
 namespace unisono::cli {
@@ -136,8 +137,22 @@ class Prediction {
     }
   }
 
+  // A profile does not choose far from what was measured.
+  void choose_built_in() {
+    const std::string_view usual =
+        comm::default_algorithm(collective_, call_.ranks, static_cast<std::size_t>(call_.bytes));
+    for (Row& row : rows_) {
+      row.chosen = row.algorithm == usual;
+    }
+    why_ = "the built-in choice: the profile has no measurements near this size and rank count";
+  }
+
   void choose() {
     const model::Choice* row = named_.choices.find(collective_, call_.ranks, call_.bytes);
+    if (!named_.choices.rows().empty() && (row == nullptr || row->algorithm.empty())) {
+      choose_built_in();
+      return;
+    }
     const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Row& one) {
       return row != nullptr && one.algorithm == row->algorithm && one.time_s;
     });

@@ -30,7 +30,9 @@ std::vector<Line> lines_of(const model::Choices& choices) {
         lines.back().ranks != row.ranks) {
       lines.push_back({.collective = row.collective, .ranks = row.ranks, .text = row.algorithm});
     } else {
-      lines.back().text += fmt::format(", {} from {}", row.algorithm, size_text(row.from_bytes));
+      lines.back().text +=
+          fmt::format(", {} from {}", row.algorithm.empty() ? "as built in" : row.algorithm,
+                      size_text(row.from_bytes));
     }
   }
   return lines;
