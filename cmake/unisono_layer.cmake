@@ -1,6 +1,6 @@
 # A layer is one folder of src/ and one object library:
 #   unisono_layer(name SOURCES... DEPENDS layers... LINKS targets... TESTS x_test.cc...
-#                 TEST_LABELS labels...)
+#                 TEST_LABELS labels... TEST_LINKS targets...)
 # A layer may include only the layers that it DEPENDS on, and what those depend on. LINKS are
 # libraries from outside. The TESTS become one program, <name>_test.
 function(unisono_warnings target)
@@ -17,7 +17,7 @@ function(unisono_warnings target)
 endfunction()
 
 function(unisono_layer name)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS;TESTS;LINKS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS;TESTS;LINKS;TEST_LABELS;TEST_LINKS" ${ARGN})
   add_library(unisono_${name} OBJECT ${LAYER_SOURCES})
   target_include_directories(unisono_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(unisono_${name} PUBLIC ${LAYER_LINKS} Threads::Threads)
@@ -28,7 +28,8 @@ function(unisono_layer name)
   endforeach()
   unisono_warnings(unisono_${name})
   if(UNISONO_DEVELOPER_MODE AND LAYER_TESTS)
-    unisono_test(${name}_test SOURCES ${LAYER_TESTS} LABELS ${LAYER_TEST_LABELS})
+    unisono_test(${name}_test SOURCES ${LAYER_TESTS} LINKS ${LAYER_TEST_LINKS}
+                 LABELS ${LAYER_TEST_LABELS})
   endif()
 endfunction()
 

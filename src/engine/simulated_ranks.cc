@@ -1,0 +1,144 @@
+#include "engine/simulated_ranks.h"
+
+#include <algorithm>
+
+namespace unisono::engine {
+namespace {
+
+// A poll may settle what a later one builds on and still say that it was idle.
+constexpr int kIdlePolls = 2;
+
+class Driver {
+ public:
+  Driver(sim::Network& network, const std::vector<Executor*>& executors, Order order,
+         std::uint64_t seed)
+      : network_(network),
+        executors_(executors),
+        order_(order),
+        random_(seed),
+        ends_(executors.size()),
+        idle_(executors.size()) {
+    for (std::size_t rank = 0; rank < executors.size(); ++rank) {
+      live_.push_back(rank);
+    }
+    starved_ = random_.below(executors.size());
+  }
+
+  std::vector<RankEnd> run() {
+    while (!live_.empty()) {
+      const std::vector<std::size_t> ready = ready_ranks();
+      if (ready.empty()) {
+        if (!network_.pass_to_next_change()) {
+          break;
+        }
+        look_again();
+        continue;
+      }
+      poll(pick(ready));
+      if (network_.pass(1)) {
+        look_again();
+      }
+    }
+    for (const std::size_t rank : live_) {
+      ends_[rank].waits = executors_[rank]->waiting();
+    }
+    return std::move(ends_);
+  }
+
+ private:
+  // Those that may be able to go on.
+  std::vector<std::size_t> ready_ranks() const {
+    std::vector<std::size_t> ready;
+    for (const std::size_t rank : live_) {
+      if (idle_[rank] < kIdlePolls) {
+        ready.push_back(rank);
+      }
+    }
+    return ready;
+  }
+  std::size_t pick(const std::vector<std::size_t>& ready) {
+    switch (order_) {
+      case Order::in_turn: {
+        const auto next = std::upper_bound(ready.begin(), ready.end(), latest_);
+        return next == ready.end() ? ready.front() : *next;
+      }
+      case Order::greedy:
+        if (std::find(ready.begin(), ready.end(), latest_) != ready.end()) {
+          return latest_;
+        }
+        break;
+      case Order::starving:
+        if (ready.size() > 1) {
+          const std::size_t rank = ready[random_.below(ready.size())];
+          return rank != starved_ ? rank : rank == ready.front() ? ready.back() : ready.front();
+        }
+        break;
+      case Order::random:
+        break;
+    }
+    return ready[random_.below(ready.size())];
+  }
+  void poll(std::size_t rank) {
+    latest_ = rank;
+    const Progress progress = executors_[rank]->poll();
+    RankEnd& end = ends_[rank];
+    if (network_.stopped(static_cast<int>(rank))) {
+      end.end = End::stopped;
+    } else if (progress == Progress::finished) {
+      end.end = End::finished;
+    } else if (progress == Progress::failed) {
+      end.end = End::failed;
+      end.fault = executors_[rank]->fault();
+    }
+    if (end.end != End::waits) {
+      std::erase(live_, rank);
+    }
+    if (progress == Progress::idle) {
+      ++idle_[rank];
+    } else {
+      look_again();
+    }
+  }
+  void look_again() { std::fill(idle_.begin(), idle_.end(), 0); }
+
+  sim::Network& network_;
+  const std::vector<Executor*>& executors_;
+  Order order_;
+  sim::Random random_;
+  std::vector<RankEnd> ends_;
+  std::vector<int> idle_;  // polls since something changed
+  std::vector<std::size_t> live_;
+  std::size_t latest_ = 0;
+  std::size_t starved_ = 0;
+};
+
+}  // namespace
+
+std::vector<RankEnd> drive(sim::Network& network, const std::vector<Executor*>& executors,
+                           Order order, std::uint64_t seed) {
+  return Driver(network, executors, order, seed).run();
+}
+
+std::string describe(const std::vector<RankEnd>& ends) {
+  std::string text;
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    const RankEnd& end = ends[rank];
+    if (end.end == End::finished) {
+      continue;
+    }
+    text += (text.empty() ? "rank " : "; rank ") + std::to_string(rank);
+    if (end.end == End::stopped) {
+      text += " has stopped";
+    } else if (end.end == End::failed) {
+      text += " got a message of rank " + std::to_string(end.fault.from) +
+              " that does not belong, at step " + std::to_string(end.fault.step);
+    } else {
+      const std::string whom =
+          end.waits.rank < 0 ? "nobody in particular" : "rank " + std::to_string(end.waits.rank);
+      text += " waits for " + whom + " at step " + std::to_string(end.waits.step);
+    }
+  }
+  return text;
+}
+
+}  // namespace unisono::engine

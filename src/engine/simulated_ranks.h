@@ -1,0 +1,39 @@
+// Drives the executors of all ranks of a group on a simulated network, in one thread: who is polled
+// next follows from a seed, and may be unfair. For tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/executor.h"
+#include "transport/sim/network.h"
+
+namespace unisono::engine {
+
+// In which order the ranks are polled.
+enum class Order : std::uint8_t {
+  in_turn,
+  random,
+  greedy,    // one until it has to wait, then another
+  starving,  // one rank only where all others have to wait
+};
+inline constexpr int kOrders = 4;
+
+enum class End : std::uint8_t { finished, failed, waits, stopped };
+
+struct RankEnd {
+  End end = End::waits;
+  Fault fault = {};           // failed
+  Executor::Wait waits = {};  // waits: for whom, at which step
+};
+
+// Polls until every rank has finished, failed or stopped, or nobody can go on and nothing is under
+// way. REQUIRES: every executor has been started, on the network's transport of its rank.
+std::vector<RankEnd> drive(sim::Network& network, const std::vector<Executor*>& executors,
+                           Order order, std::uint64_t seed);
+
+// "rank 2 waits for rank 0 at step 3; rank 0 has stopped": those that have not finished.
+std::string describe(const std::vector<RankEnd>& ends);
+
+}  // namespace unisono::engine

@@ -1,0 +1,290 @@
+#include "transport/sim/network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+namespace unisono::sim {
+namespace {
+
+// What a reader finds in a message that it has released.
+constexpr std::byte kPoison{0xdd};
+
+std::uint64_t digest_of(const std::byte* data, std::size_t bytes) noexcept {
+  std::uint64_t digest = 0xcbf29ce484222325U;  // FNV-1a
+  for (std::size_t i = 0; i < bytes; ++i) {
+    digest = (digest ^ static_cast<std::uint64_t>(data[i])) * 0x100000001b3U;
+  }
+  return digest;
+}
+
+}  // namespace
+
+// One rank's view of the network.
+class Network::Port final : public transport::Transport {
+ public:
+  Port(Network& network, int rank)
+      : network_(network),
+        rank_(rank),
+        limits_{.inline_bytes = network.options_.inline_bytes,
+                .slot_bytes = network.options_.slot_bytes,
+                .multicast = network.options_.multicast},
+        room_{.bytes = network.options_.lane_bytes,
+              .untold_bytes = network.options_.untold_bytes,
+              .slots = network.options_.lane_slots} {}
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return network_.options_.ranks; }
+  const transport::Limits& limits() const noexcept override { return limits_; }
+
+  bool peek(int number, transport::Incoming& incoming) noexcept override {
+    std::size_t which = 0;
+    Lane& lane = network_.incoming(rank_, number, which);
+    const Lane::Reader& reader = lane.readers[which];
+    if (network_.stopped(rank_) || reader.next == lane.position() ||
+        reader.seen[reader.next] > network_.now_) {
+      return false;
+    }
+    const Message& message = lane.at(reader.next);
+    network_.check_shared(message, rank_);
+    incoming = {.data = message.data, .bytes = message.bytes, .signature = message.signature};
+    return true;
+  }
+
+  void release(int number) noexcept override {
+    std::size_t which = 0;
+    Lane& lane = network_.incoming(rank_, number, which);
+    Lane::Reader& reader = lane.readers[which];
+    transport::Incoming incoming;
+    if (!network_.acts(rank_)) {
+      return;
+    }
+    if (!peek(number, incoming)) {
+      network_.violated(rank_, "released a message that has not come");
+      return;
+    }
+    Message& message = lane.at(reader.next++);
+    if (--message.unread == 0) {
+      std::fill(message.copy.begin(), message.copy.end(), kPoison);
+    }
+    // Of bytes a reader may say later that it has them. For all else the writer may wait.
+    reader.untold += message.room();
+    if (message.kind == Kind::bytes && reader.untold <= network_.options_.untold_bytes) {
+      return;
+    }
+    reader.untold = 0;
+    const std::uint64_t before = reader.telling.empty() ? 0 : reader.telling.back().at;
+    reader.telling.push_back({.at = network_.later(network_.options_.told_late, before),
+                              .released = reader.next});
+  }
+
+  bool send(int number, const void* data, std::size_t bytes,
+            std::uint64_t signature) noexcept override {
+    Lane& lane = network_.outgoing(rank_, number);
+    if (bytes > limits_.inline_bytes) {
+      network_.violated(rank_, "sent more than inline_bytes at once");
+    }
+    if (!lane.has_room(Kind::bytes, bytes, room_, network_.now_) || !network_.acts(rank_)) {
+      return false;
+    }
+    const auto* first = static_cast<const std::byte*>(data);
+    Message message{.copy = {first, first + bytes}, .bytes = bytes, .signature = signature};
+    network_.put(rank_, number, std::move(message));
+    return true;
+  }
+
+  std::byte* reserve(int number, std::size_t bytes) noexcept override {
+    Lane& lane = network_.outgoing(rank_, number);
+    if (bytes > limits_.slot_bytes) {
+      network_.violated(rank_, "reserved more than slot_bytes");
+    }
+    if (lane.is_reserved) {
+      if (bytes > lane.reserved.size()) {
+        network_.violated(rank_, "reserved again, and more, before the commit");
+      }
+      return lane.reserved.data();
+    }
+    if (!lane.has_room(kind_of(bytes), bytes, room_, network_.now_) || network_.stopped(rank_)) {
+      return nullptr;
+    }
+    lane.reserved.assign(std::max<std::size_t>(bytes, 1), kPoison);
+    lane.is_reserved = true;
+    return lane.reserved.data();
+  }
+
+  void commit(int number, std::size_t bytes, std::uint64_t signature) noexcept override {
+    Lane& lane = network_.outgoing(rank_, number);
+    if (!std::exchange(lane.is_reserved, false) || bytes > lane.reserved.size()) {
+      network_.violated(rank_, "committed what it had not reserved");
+      return;
+    }
+    if (network_.acts(rank_)) {
+      lane.reserved.resize(bytes);
+      Message message{.kind = kind_of(bytes), .bytes = bytes, .signature = signature};
+      message.copy = std::move(lane.reserved);
+      network_.put(rank_, number, std::move(message));
+    }
+  }
+
+  bool can_share(const void*, std::size_t) noexcept override {
+    return (network_.options_.sharing >> static_cast<unsigned>(rank_) & 1) != 0;
+  }
+  bool share(int number, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept override {
+    Lane& lane = network_.outgoing(rank_, number);
+    if (!lane.has_room(Kind::shared, bytes, room_, network_.now_) || !network_.acts(rank_)) {
+      return false;
+    }
+    Message message{.kind = Kind::shared,
+                    .data = static_cast<const std::byte*>(data),
+                    .bytes = bytes,
+                    .signature = signature};
+    message.digest = digest_of(message.data, bytes);
+    network_.put(rank_, number, std::move(message));
+    return true;
+  }
+  transport::Mark mark(int number) const noexcept override {
+    return network_.outgoing(rank_, number).position();
+  }
+  bool drained(int number, transport::Mark mark) noexcept override {
+    return network_.outgoing(rank_, number).drained(mark, network_.now_);
+  }
+
+ private:
+  Kind kind_of(std::size_t bytes) const noexcept {
+    return bytes <= limits_.inline_bytes ? Kind::bytes : Kind::slot;
+  }
+  Network& network_;
+  int rank_;
+  transport::Limits limits_;
+  LaneLimits room_;
+};
+
+Network::Network(const NetworkOptions& options) : options_(options), random_(options.seed) {
+  const int n = options.ranks;
+  for (int from = 0; from < n; ++from) {
+    for (int lane = 0; lane <= n; ++lane) {
+      lanes_.push_back({});
+      lanes_.back().from = from;
+      for (int rank = 0; rank < n; ++rank) {
+        if (lane == rank || (lane == n && rank != from)) {
+          lanes_.back().readers.push_back({.rank = rank});
+        }
+      }
+    }
+    ports_.push_back(std::make_unique<Port>(*this, from));
+  }
+}
+
+Network::~Network() = default;
+
+transport::Transport& Network::transport(int rank) {
+  return *ports_[static_cast<std::size_t>(rank)];
+}
+
+Lane& Network::outgoing(int from, int lane) {
+  return lanes_[static_cast<std::size_t>(from) * static_cast<std::size_t>(options_.ranks + 1) +
+                static_cast<std::size_t>(lane)];
+}
+
+Lane& Network::incoming(int to, int lane, std::size_t& reader) {
+  const int n = options_.ranks;
+  reader = 0;
+  if (lane < n) {
+    return outgoing(lane, to);
+  }
+  const int from = lane - n;
+  reader = static_cast<std::size_t>(to < from ? to : to - 1);
+  return outgoing(from, n);
+}
+
+bool Network::pass(std::uint64_t ticks) {
+  now_ += ticks;
+  bool changed = false;
+  for (; !changes_.empty() && changes_.front() <= now_; changes_.pop_back()) {
+    std::pop_heap(changes_.begin(), changes_.end(), std::greater<>());
+    changed = true;
+  }
+  return changed;
+}
+
+bool Network::pass_to_next_change() {
+  return !changes_.empty() && pass(changes_.front() - std::min(changes_.front(), now_));
+}
+
+// The time of something that takes up to `most` ticks and follows what is at `not_before`.
+std::uint64_t Network::later(std::uint64_t most, std::uint64_t not_before) {
+  if (most == 0) {
+    return std::max(not_before, now_);
+  }
+  const std::uint64_t longest = random_.one_in(16) ? 16 * most : most;
+  const std::uint64_t at = std::max(not_before, now_ + random_.below(longest + 1));
+  if (at > now_) {
+    changes_.push_back(at);
+    std::push_heap(changes_.begin(), changes_.end(), std::greater<>());
+  }
+  return at;
+}
+
+// Whether what a rank is about to do to its lanes has an effect.
+bool Network::acts(int rank) noexcept {
+  const Fault& fault = options_.fault;
+  if (fault.kind == Fault::Kind::stops && fault.rank == rank && done_++ == fault.at) {
+    struck_ = has_stopped_ = true;
+  }
+  return !stopped(rank);
+}
+
+void Network::put(int from, int number, Message message) noexcept {
+  if (message.kind != Kind::shared) {
+    message.data = message.copy.data();
+  }
+  const Fault& fault = options_.fault;
+  if (fault.kind != Fault::Kind::none && fault.kind != Fault::Kind::stops && fault.rank == from &&
+      done_++ == fault.at) {
+    damage(message);
+  }
+  Lane& lane = outgoing(from, number);
+  message.unread = static_cast<int>(lane.readers.size());
+  for (Lane::Reader& reader : lane.readers) {
+    const std::uint64_t before = reader.seen.empty() ? 0 : reader.seen.back();
+    reader.seen.push_back(later(options_.delay, before));
+  }
+  lane.add(std::move(message));
+}
+
+void Network::damage(Message& message) noexcept {
+  struck_ = true;
+  switch (options_.fault.kind) {
+    case Fault::Kind::signature:
+      message.signature ^= 0x5851f42d4c957f2dU;
+      break;
+    case Fault::Kind::shorter:
+      message.bytes /= 2;
+      message.digest = message.kind == Kind::shared ? digest_of(message.data, message.bytes) : 0;
+      break;
+    case Fault::Kind::longer:
+      message.copy.assign(message.data, message.data + message.bytes);
+      message.copy.resize(message.bytes + 1 + random_.below(2 * message.bytes + 1), kPoison);
+      message.data = message.copy.data();
+      message.bytes = message.copy.size();
+      message.kind = message.kind == Kind::shared ? Kind::slot : message.kind;
+      break;
+    default:
+      break;
+  }
+}
+
+void Network::violated(int rank, const char* what) {
+  if (violation_.empty()) {
+    violation_ = "rank " + std::to_string(rank) + " " + what;
+  }
+}
+
+void Network::check_shared(const Message& message, int reader) {
+  if (message.kind == Kind::shared && digest_of(message.data, message.bytes) != message.digest) {
+    violated(reader, "finds that memory shared with it has changed");
+  }
+}
+
+}  // namespace unisono::sim

@@ -1,0 +1,129 @@
+// The simulated network: what it does of its own accord is there, and follows from the seed alone.
+#include "transport/sim/network.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace unisono::sim {
+namespace {
+
+// When each of some messages from two writers is seen by rank 2, and which overtakes which.
+std::string story(std::uint64_t seed) {
+  Network network({.ranks = 3, .delay = 20, .seed = seed});
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    EXPECT_TRUE(network.transport(0).send(2, &i, sizeof(i), i));
+    EXPECT_TRUE(network.transport(1).send(2, &i, sizeof(i), 100 + i));
+  }
+  std::string text;
+  do {
+    for (const int lane : {0, 1}) {
+      transport::Incoming message;
+      while (network.transport(2).peek(lane, message)) {
+        text += std::to_string(message.signature) + " ";
+        network.transport(2).release(lane);
+      }
+    }
+    text += "| ";
+  } while (network.pass_to_next_change());
+  return text;
+}
+
+TEST(Network, DoesTheSameForTheSameSeed) {
+  EXPECT_EQ(story(1), story(1));
+  EXPECT_NE(story(1), story(2));
+}
+
+TEST(Network, LetsLanesOvertakeEachOther) {
+  bool first = false;
+  bool second = false;
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    const std::string text = story(seed);
+    (text.find("0 ") < text.find("100 ") ? first : second) = true;
+  }
+  EXPECT_TRUE(first && second);
+}
+
+TEST(Network, TellsTheWriterLate) {
+  Network network({.lane_bytes = 1, .told_late = 1000, .seed = 7});
+  const std::uint64_t value = 5;
+  ASSERT_TRUE(network.transport(0).send(1, &value, 8, 1));
+  network.transport(1).release(0);
+  EXPECT_FALSE(network.transport(0).send(1, &value, 8, 1));
+  EXPECT_TRUE(network.pass_to_next_change());
+  EXPECT_TRUE(network.transport(0).send(1, &value, 8, 1));
+}
+
+TEST(Network, ForgetsWhatIsReleased) {
+  Network network({});
+  const std::uint64_t value = 5;
+  ASSERT_TRUE(network.transport(0).send(1, &value, 8, 1));
+  transport::Incoming message;
+  ASSERT_TRUE(network.transport(1).peek(0, message));
+  network.transport(1).release(0);
+  EXPECT_NE(std::memcmp(message.data, &value, 8), 0);
+}
+
+TEST(Network, NoticesThatSharedMemoryChanges) {
+  Network network({.sharing = 1});
+  std::vector<std::byte> memory(100);
+  ASSERT_TRUE(network.transport(0).share(1, memory.data(), 100, 1));
+  transport::Incoming message;
+  ASSERT_TRUE(network.transport(1).peek(0, message));
+  EXPECT_EQ(network.violation(), "");
+  memory[50] = std::byte{1};
+  network.transport(1).release(0);
+  EXPECT_EQ(network.violation(), "rank 1 finds that memory shared with it has changed");
+}
+
+TEST(Network, NoticesWhatTheSeamForbids) {
+  const auto violation = [](auto act) {
+    Network network({.inline_bytes = 8, .slot_bytes = 16});
+    const std::byte data[32] = {};
+    act(network.transport(0), data);
+    return network.violation();
+  };
+  using transport::Transport;
+  EXPECT_EQ(violation([](Transport& t, const std::byte* data) { t.send(1, data, 9, 1); }),
+            "rank 0 sent more than inline_bytes at once");
+  EXPECT_EQ(violation([](Transport& t, const std::byte*) { t.reserve(1, 17); }),
+            "rank 0 reserved more than slot_bytes");
+  EXPECT_EQ(violation([](Transport& t, const std::byte*) { t.commit(1, 1, 1); }),
+            "rank 0 committed what it had not reserved");
+  EXPECT_EQ(violation([](Transport& t, const std::byte*) { t.release(1); }),
+            "rank 0 released a message that has not come");
+}
+
+// What rank 1 gets of three messages of 4 bytes: length and signature of each.
+std::string received(Fault fault) {
+  Network network({.fault = fault});
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    network.transport(0).send(1, "abc", 4, i);
+  }
+  std::string text;
+  transport::Incoming message;
+  while (network.transport(1).peek(0, message)) {
+    text += message.bytes > 4 ? "longer" : std::to_string(message.bytes);
+    text += message.signature > 2 ? ":other " : ":" + std::to_string(message.signature) + " ";
+    network.transport(1).release(0);
+  }
+  return text + (network.struck() ? "struck" : "") + (network.stopped(0) ? ", stopped" : "");
+}
+
+TEST(Network, DamagesOneMessage) {
+  EXPECT_EQ(received({}), "4:0 4:1 4:2 ");
+  EXPECT_EQ(received({.kind = Fault::Kind::signature, .at = 1}), "4:0 4:other 4:2 struck");
+  EXPECT_EQ(received({.kind = Fault::Kind::shorter, .at = 0}), "2:0 4:1 4:2 struck");
+  EXPECT_EQ(received({.kind = Fault::Kind::longer, .at = 2}), "4:0 4:1 longer:2 struck");
+  EXPECT_EQ(received({.kind = Fault::Kind::longer, .at = 3}), "4:0 4:1 4:2 ");
+  EXPECT_EQ(received({.kind = Fault::Kind::longer, .rank = 1, .at = 0}), "4:0 4:1 4:2 ");
+}
+
+TEST(Network, StopsARank) {
+  EXPECT_EQ(received({.kind = Fault::Kind::stops, .at = 2}), "4:0 4:1 struck, stopped");
+}
+
+}  // namespace
+}  // namespace unisono::sim
