@@ -4,124 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
-#include <numeric>
-#include <random>
+#include <string>
 #include <vector>
 
 #include "algorithms/catalog.h"
 #include "engine/bound_program.h"
 #include "engine/executor.h"
+#include "engine/simulated_ranks.h"
 
 namespace unisono::engine {
 namespace {
-
-struct Message {
-  std::vector<std::byte> copy;
-  const std::byte* data = nullptr;
-  std::size_t bytes = 0;
-  std::uint64_t signature = 0;
-  std::vector<bool> unread;  // by rank
-  bool present = false;
-};
-
-// All lanes: [from][to], to = n: multicast.
-struct Lanes {
-  Lanes(int n, std::size_t slot, bool shares)
-      : ranks(n),
-        slot_bytes(slot),
-        can_share(shares),
-        messages(static_cast<std::size_t>(n) * static_cast<std::size_t>(n + 1)) {}
-  Message& at(int from, int to) {
-    return messages[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks + 1) +
-                    static_cast<std::size_t>(to)];
-  }
-  int ranks;
-  std::size_t slot_bytes;
-  bool can_share;
-  std::vector<Message> messages;
-};
-
-class PoorTransport final : public transport::Transport {
- public:
-  PoorTransport(Lanes& lanes, int rank)
-      : lanes_(lanes),
-        rank_(rank),
-        limits_{.inline_bytes = 8, .slot_bytes = lanes.slot_bytes, .multicast = true},
-        room_(static_cast<std::size_t>(lanes.ranks) + 1) {}
-  int rank() const noexcept override { return rank_; }
-  int ranks() const noexcept override { return lanes_.ranks; }
-  const transport::Limits& limits() const noexcept override { return limits_; }
-  bool peek(int lane, transport::Incoming& incoming) noexcept override {
-    const Message& message = incoming_lane(lane);
-    if (!message.present || !message.unread[static_cast<std::size_t>(rank_)]) {
-      return false;
-    }
-    incoming = {.data = message.data, .bytes = message.bytes, .signature = message.signature};
-    return true;
-  }
-  void release(int lane) noexcept override {
-    Message& message = incoming_lane(lane);
-    message.unread[static_cast<std::size_t>(rank_)] = false;
-    message.present = std::count(message.unread.begin(), message.unread.end(), true) != 0;
-  }
-  bool send(int lane, const void* data, std::size_t bytes,
-            std::uint64_t signature) noexcept override {
-    std::byte* to = reserve(lane, bytes);
-    if (to != nullptr) {
-      std::memcpy(to, data, bytes);
-      commit(lane, bytes, signature);
-    }
-    return to != nullptr;
-  }
-  std::byte* reserve(int lane, std::size_t bytes) noexcept override {
-    if (lanes_.at(rank_, lane).present) {
-      return nullptr;
-    }
-    auto& room = room_[static_cast<std::size_t>(lane)];
-    room.resize(bytes);
-    return room.data();
-  }
-  void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override {
-    Message& message = lanes_.at(rank_, lane);
-    message.copy.swap(room_[static_cast<std::size_t>(lane)]);
-    put(lane, message.copy.data(), bytes, signature);
-  }
-  bool can_share(const void*, std::size_t) noexcept override { return lanes_.can_share; }
-  bool share(int lane, const void* data, std::size_t bytes,
-             std::uint64_t signature) noexcept override {
-    if (lanes_.at(rank_, lane).present) {
-      return false;
-    }
-    put(lane, static_cast<const std::byte*>(data), bytes, signature);
-    return true;
-  }
-  transport::Mark mark(int) const noexcept override { return 0; }
-  bool drained(int lane, transport::Mark) noexcept override {
-    return !lanes_.at(rank_, lane).present;
-  }
-
- private:
-  Message& incoming_lane(int lane) {
-    return lane < lanes_.ranks ? lanes_.at(lane, rank_)
-                               : lanes_.at(lane - lanes_.ranks, lanes_.ranks);
-  }
-  void put(int lane, const std::byte* data, std::size_t bytes, std::uint64_t signature) {
-    Message& message = lanes_.at(rank_, lane);
-    message.data = data;
-    message.bytes = bytes;
-    message.signature = signature;
-    message.unread.assign(static_cast<std::size_t>(lanes_.ranks), lane == lanes_.ranks);
-    message.unread[static_cast<std::size_t>(lane == lanes_.ranks ? rank_ : lane)] =
-        lane != lanes_.ranks;
-    message.present = true;
-  }
-  Lanes& lanes_;
-  int rank_;
-  transport::Limits limits_;
-  std::vector<std::vector<std::byte>> room_;
-};
 
 std::uint64_t value_of(int rank, int chunk, std::size_t index) {
   return static_cast<std::uint64_t>(rank + 1) * 1'000'003 +
@@ -135,9 +28,7 @@ struct Rank {
   std::vector<std::uint64_t> first, second, scratch;
   std::uint64_t* in = nullptr;
   std::uint64_t* out = nullptr;
-  std::unique_ptr<PoorTransport> transport;
   std::unique_ptr<Executor> executor;
-  bool finished = false;
 };
 
 struct Trial {
@@ -173,7 +64,7 @@ void set_buffers(const Trial& trial, int rank, Rank& mine) {
   }
 }
 
-std::vector<Rank> make_ranks(const Trial& trial, Lanes& lanes) {
+std::vector<Rank> make_ranks(const Trial& trial, sim::Network& network) {
   const Schedule& schedule = trial.schedule;
   const bool pairs = schedule.collective == Collective::all_to_all;
   std::vector<Rank> ranks(static_cast<std::size_t>(schedule.ranks));
@@ -186,8 +77,7 @@ std::vector<Rank> make_ranks(const Trial& trial, Lanes& lanes) {
     mine.program.small = false;  // which trusts that its messages fit the lanes
     set_buffers(trial, rank, mine);
     mine.scratch.assign(mine.program.scratch_bytes / 8 + 1, 0);
-    mine.transport = std::make_unique<PoorTransport>(lanes, rank);
-    mine.executor = std::make_unique<Executor>(*mine.transport);
+    mine.executor = std::make_unique<Executor>(network.transport(rank));
     mine.executor->start(
         {.program = &mine.program,
          .buffers = {reinterpret_cast<std::byte*>(mine.in), reinterpret_cast<std::byte*>(mine.out),
@@ -198,33 +88,6 @@ std::vector<Rank> make_ranks(const Trial& trial, Lanes& lanes) {
   return ranks;
 }
 
-// Polls in the order of the ranks (seed 0) or in random orders. False: nobody can go on.
-bool all_finish(std::vector<Rank>& ranks, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::size_t> order(ranks.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  for (;;) {
-    bool moved = false;
-    bool finished = true;
-    if (seed != 0) {
-      std::shuffle(order.begin(), order.end(), random);
-    }
-    for (const std::size_t i : order) {
-      Rank& rank = ranks[i];
-      if (!rank.finished) {
-        const Progress progress = rank.executor->poll();
-        EXPECT_NE(progress, Progress::failed);
-        rank.finished = progress == Progress::finished;
-        moved |= progress == Progress::advanced || rank.finished;
-      }
-      finished &= rank.finished;
-    }
-    if (finished || !moved) {
-      return finished;
-    }
-  }
-}
-
 std::uint64_t expected(const Schedule& schedule, int chunk, std::size_t index) {
   std::uint64_t sum = 0;
   for (int rank = 0; rank < schedule.ranks; ++rank) {
@@ -233,13 +96,23 @@ std::uint64_t expected(const Schedule& schedule, int chunk, std::size_t index) {
   return sum;
 }
 
-// Empty, or what went wrong.
+// Empty, or what went wrong. Seed 0: the ranks are polled in turn.
 std::string run(const Trial& trial, unsigned seed) {
   const Schedule& schedule = trial.schedule;
-  Lanes lanes(schedule.ranks, trial.slot_bytes, trial.share);
-  std::vector<Rank> ranks = make_ranks(trial, lanes);
-  if (!all_finish(ranks, seed)) {
-    return "nobody can go on";
+  sim::Network network({.ranks = schedule.ranks,
+                        .inline_bytes = 8,
+                        .slot_bytes = trial.slot_bytes,
+                        .lane_bytes = 1,
+                        .lane_slots = 1,
+                        .sharing = trial.share ? ~std::uint64_t{0} : 0});
+  std::vector<Rank> ranks = make_ranks(trial, network);
+  std::vector<Executor*> executors;
+  for (const Rank& rank : ranks) {
+    executors.push_back(rank.executor.get());
+  }
+  const auto ends = drive(network, executors, seed == 0 ? Order::in_turn : Order::random, seed);
+  if (const std::string stuck = describe(ends) + network.violation(); !stuck.empty()) {
+    return stuck;
   }
   for (int rank = 0; rank < schedule.ranks && schedule.collective != Collective::barrier; ++rank) {
     const Rank& mine = ranks[static_cast<std::size_t>(rank)];

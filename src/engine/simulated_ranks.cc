@@ -10,10 +10,11 @@ constexpr int kIdlePolls = 2;
 
 class Driver {
  public:
-  Driver(sim::Network& network, const std::vector<Executor*>& executors, Order order,
-         std::uint64_t seed)
+  Driver(sim::Network& network, const std::vector<Executor*>& executors, const Next& next,
+         Order order, std::uint64_t seed)
       : network_(network),
         executors_(executors),
+        next_(next),
         order_(order),
         random_(seed),
         ends_(executors.size()),
@@ -26,15 +27,15 @@ class Driver {
 
   std::vector<RankEnd> run() {
     while (!live_.empty()) {
-      const std::vector<std::size_t> ready = ready_ranks();
-      if (ready.empty()) {
+      find_ready();
+      if (ready_.empty()) {
         if (!network_.pass_to_next_change()) {
           break;
         }
         look_again();
         continue;
       }
-      poll(pick(ready));
+      poll(pick(ready_));
       if (network_.pass(1)) {
         look_again();
       }
@@ -47,14 +48,13 @@ class Driver {
 
  private:
   // Those that may be able to go on.
-  std::vector<std::size_t> ready_ranks() const {
-    std::vector<std::size_t> ready;
+  void find_ready() {
+    ready_.clear();
     for (const std::size_t rank : live_) {
       if (idle_[rank] < kIdlePolls) {
-        ready.push_back(rank);
+        ready_.push_back(rank);
       }
     }
-    return ready;
   }
   std::size_t pick(const std::vector<std::size_t>& ready) {
     switch (order_) {
@@ -85,7 +85,7 @@ class Driver {
     if (network_.stopped(static_cast<int>(rank))) {
       end.end = End::stopped;
     } else if (progress == Progress::finished) {
-      end.end = End::finished;
+      end.end = next_(rank) ? End::waits : End::finished;
     } else if (progress == Progress::failed) {
       end.end = End::failed;
       end.fault = executors_[rank]->fault();
@@ -103,11 +103,13 @@ class Driver {
 
   sim::Network& network_;
   const std::vector<Executor*>& executors_;
+  const Next& next_;
   Order order_;
   sim::Random random_;
   std::vector<RankEnd> ends_;
   std::vector<int> idle_;  // polls since something changed
   std::vector<std::size_t> live_;
+  std::vector<std::size_t> ready_;
   std::size_t latest_ = 0;
   std::size_t starved_ = 0;
 };
@@ -115,8 +117,8 @@ class Driver {
 }  // namespace
 
 std::vector<RankEnd> drive(sim::Network& network, const std::vector<Executor*>& executors,
-                           Order order, std::uint64_t seed) {
-  return Driver(network, executors, order, seed).run();
+                           Order order, std::uint64_t seed, const Next& next) {
+  return Driver(network, executors, next, order, seed).run();
 }
 
 std::string describe(const std::vector<RankEnd>& ends) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,12 @@ struct RankEnd {
 };
 
 // Polls until every rank has finished, failed or stopped, or nobody can go on and nothing is under
-// way. REQUIRES: every executor has been started, on the network's transport of its rank.
-std::vector<RankEnd> drive(sim::Network& network, const std::vector<Executor*>& executors,
-                           Order order, std::uint64_t seed);
+// way. `next` is called when a rank has finished: it starts the rank's next operation, or says that
+// there is none. REQUIRES: every executor has been started, on the network's transport of its rank.
+using Next = std::function<bool(std::size_t rank)>;
+std::vector<RankEnd> drive(
+    sim::Network& network, const std::vector<Executor*>& executors, Order order, std::uint64_t seed,
+    const Next& next = [](std::size_t) { return false; });
 
 // "rank 2 waits for rank 0 at step 3; rank 0 has stopped": those that have not finished.
 std::string describe(const std::vector<RankEnd>& ends);

@@ -41,9 +41,9 @@ bool merges_buffers(const Case& one, int rank) {
 
 }  // namespace
 
-CaseRun::CaseRun(Communicator& communicator, const Case& one)
+CaseRun::CaseRun(const Case& one, int rank, Communicator* communicator)
     : case_(one),
-      rank_(communicator.rank()),
+      rank_(rank),
       shape_(shape_of(one, rank_)),
       element_(size_of(one.dtype)),
       in_place_(one.in_place && merges_buffers(one, rank_)),
@@ -70,12 +70,12 @@ CaseRun::CaseRun(Communicator& communicator, const Case& one)
   describe_call();
 }
 
-void CaseRun::allocate(Communicator& communicator, Memory& memory, std::size_t bytes) {
+void CaseRun::allocate(Communicator* communicator, Memory& memory, std::size_t bytes) {
   const std::size_t whole = bytes + 2 * kGuard + case_.skew;
   memory.bytes = bytes;
   std::byte* base = nullptr;
   if (case_.memory == testing::Memory::allocated) {
-    memory.region = communicator.allocate(whole);
+    memory.region = communicator->allocate(whole);
     base = memory.region.bytes().data();
   } else {
     memory.own.resize(whole);
@@ -83,7 +83,7 @@ void CaseRun::allocate(Communicator& communicator, Memory& memory, std::size_t b
   }
   std::memset(base, static_cast<int>(kFill), whole);
   if (case_.memory == testing::Memory::adopted) {
-    memory.region = communicator.register_buffer(memory.own);
+    memory.region = communicator->register_buffer(memory.own);
   }
   memory.data = base + kGuard + case_.skew;
 }
@@ -170,6 +170,14 @@ std::string CaseRun::check() const {
     wrong = check_guards(second_, "out");
   }
   return wrong;
+}
+
+void CaseRun::scribble() {
+  for (const Memory* memory : {&first_, &second_}) {
+    if (memory->bytes != 0) {
+      std::memset(memory->data, 0x5a, memory->bytes);
+    }
+  }
 }
 
 std::string run_case(Communicator& communicator, const Case& one) {

@@ -15,13 +15,19 @@ namespace unisono::testing {
 // check().
 class CaseRun {
  public:
-  CaseRun(Communicator& communicator, const Case& test_case);
+  CaseRun(Communicator& communicator, const Case& test_case)
+      : CaseRun(test_case, communicator.rank(), &communicator) {}
+  // Without a communicator there is plain memory alone.
+  CaseRun(const Case& test_case, int rank, Communicator* communicator);
   CaseRun(const CaseRun&) = delete;
   CaseRun& operator=(const CaseRun&) = delete;
 
   const Call& call() const { return call_; }
+  bool in_place() const { return in_place_; }
   // Empty, or what is wrong with the result, and where.
   std::string check() const;
+  // What a caller may do once the call is over.
+  void scribble();
 
  private:
   struct Memory {
@@ -30,7 +36,7 @@ class CaseRun {
     std::byte* data = nullptr;  // first byte of the buffer, after its guard
     std::size_t bytes = 0;
   };
-  void allocate(Communicator& communicator, Memory& memory, std::size_t bytes);
+  void allocate(Communicator* communicator, Memory& memory, std::size_t bytes);
   void fill();
   void describe_call();
   std::string check_guards(const Memory& memory, const char* name) const;

@@ -1,0 +1,40 @@
+// The engine under chaos: collectives one after the other on a simulated network, where all that a
+// transport and the ranks may do in one way or another follows from a seed, and one thing may go
+// wrong.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "case.h"
+#include "engine/simulated_ranks.h"
+#include "transport/sim/network.h"
+
+namespace unisono::testing {
+
+struct ChaosTrial {
+  std::vector<Case> cases = {};  // of the same ranks
+  sim::NetworkOptions network = {};
+  engine::Order order = engine::Order::in_turn;
+  std::uint64_t seed = 0;
+};
+
+ChaosTrial draw_chaos(std::uint64_t seed);
+std::string to_text(const ChaosTrial& trial);
+
+struct ChaosResult {
+  std::string wrong;  // empty: all is as it must be
+  bool struck = false;
+};
+
+// Without a fault all ranks must finish with right results. With one:
+//
+//   stops              who has not finished waits, along a chain of ranks, for the one that stopped
+//   signature, longer  at least one rank fails, and names the sender of the damaged message
+//   shorter            as these, or somebody waits for the rest of the message
+//
+// and whatever does finish is right. No rank does what the seam forbids.
+ChaosResult run_chaos(const ChaosTrial& trial);
+
+}  // namespace unisono::testing
