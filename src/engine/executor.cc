@@ -29,7 +29,7 @@ Executor::Executor(transport::Transport& transport, bool patient)
 
 void Executor::start_general() {
   if (operation_.reducer.user != nullptr) {
-    bounce_.resize(slot_bytes_);
+    bounce_.resize(std::max(slot_bytes_, kSmallLane));  // the longest pass of a small program
   }
   if (operation_.program->small) {
     return;
@@ -122,11 +122,11 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
   std::size_t bytes = limit - state.done;
   if (bytes <= inline_bytes_) {
-    if (!transport_.send(lane.lane, data, bytes, signature_of(pass))) {
+    if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done))) {
       return Progress::idle;
     }
   } else if (pass.may_share && bytes >= share_bytes_ && transport_.can_share(data, bytes)) {
-    if (!transport_.share(lane.lane, data, bytes, signature_of(pass))) {
+    if (!transport_.share(lane.lane, data, bytes, signature_of(pass, state.done))) {
       return Progress::idle;
     }
     state.shared = true;
@@ -138,7 +138,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
       return Progress::idle;
     }
     copy_to_peer(slot, data, bytes);
-    transport_.commit(lane.lane, bytes, signature_of(pass));
+    transport_.commit(lane.lane, bytes, signature_of(pass, state.done));
   }
   state.done += bytes;
   if (state.done == pass.bytes) {
@@ -168,8 +168,8 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
       if (!transport_.peek(source.lane, message)) {
         return false;
       }
-      if (message.signature != signature_of(pass) || message.bytes > pass.bytes - state.done ||
-          message.bytes == 0) {
+      if (message.signature != signature_of(pass, state.done) ||
+          message.bytes > pass.bytes - state.done || message.bytes == 0) {
         fault_ = {.from = rank_of(source.lane),
                   .signature = message.signature,
                   .expected = pass.is_nothing ? 0 : pass.bytes,
@@ -259,9 +259,10 @@ void Executor::commit_forwards(int taken, std::size_t bytes) noexcept {
   for (int k = 0; k < taken; ++k) {
     const BoundPass& forward = program.passes[took_[k]];
     const BoundOperand& lane = program.operands[forward.targets];
-    transport_.commit(lane.lane, bytes, signature_of(forward));
-    states_[took_[k]].done += bytes;
-    if (states_[took_[k]].done == forward.bytes) {
+    std::size_t& done = states_[took_[k]].done;
+    transport_.commit(lane.lane, bytes, signature_of(forward, done));
+    done += bytes;
+    if (done == forward.bytes) {
       ++out_turn_[static_cast<std::size_t>(lane.lane)];
     }
   }
@@ -315,26 +316,43 @@ bool Executor::shows(const BoundOperand& target, std::size_t bytes) const noexce
   return output_shared_ && target.place == Place::output && bytes >= share_bytes_;
 }
 
-Executor::Wait Executor::waiting() const noexcept {
+std::vector<Executor::Wait> Executor::waits() const {
   const BoundProgram& program = *operation_.program;
   if (program.small) {
-    return waiting_small();
+    return waits_small();
   }
+  std::vector<Wait> missing;
+  std::vector<Wait> full;
   for (const std::uint32_t i : active_) {
     const BoundPass& pass = program.passes[i];
-    const std::uint32_t first = pass.send ? pass.targets : pass.sources;
-    const std::uint32_t last = pass.send ? pass.targets_end : pass.sources_end;
-    for (std::uint32_t k = first; k < last; ++k) {
-      const BoundOperand& operand = program.operands[k];
-      if (operand.place != Place::lane || (pass.send && operand.lane == ranks_)) {
-        continue;
+    const State& state = states_[i];
+    const bool done = state.done == pass.bytes;
+    if (!done && allowed(pass) <= state.done) {
+      continue;  // waits for another pass
+    }
+    if (pass.send) {
+      const BoundOperand& lane = program.operands[pass.targets];
+      const bool in_turn = out_turn_[static_cast<std::size_t>(lane.lane)] == lane.turn;
+      if (done || in_turn) {
+        full.push_back({.rank = transport_.slowest_reader(lane.lane), .step = pass.step});
       }
-      if (pass.send || !in_[static_cast<std::size_t>(operand.lane)].open) {
-        return {.rank = rank_of(operand.lane), .step = pass.step};
+      continue;
+    }
+    for (std::uint32_t k = pass.sources; k < pass.sources_end; ++k) {
+      const BoundOperand& source = program.operands[k];
+      if (source.place == Place::lane && is_missing(source)) {
+        missing.push_back({.rank = rank_of(source.lane), .step = pass.step});
       }
     }
   }
-  return {};
+  missing.insert(missing.end(), full.begin(), full.end());
+  return missing;
+}
+
+bool Executor::is_missing(const BoundOperand& source) const noexcept {
+  const Arriving& arriving = in_[static_cast<std::size_t>(source.lane)];
+  transport::Incoming message;
+  return arriving.turn == source.turn && !arriving.open && !transport_.peek(source.lane, message);
 }
 
 }  // namespace unisono::engine

@@ -57,12 +57,18 @@ class Executor {
   Progress poll() noexcept { return operation_.program->small ? poll_small() : poll_general(); }
   const Fault& fault() const noexcept { return fault_; }
 
-  // For messages: whom the operation waits for, at which step. -1: nobody in particular.
+  // For messages: whom the operation waits for, at which step. It needs all of them: those first
+  // whose messages do not come, then those who do not read ours.
   struct Wait {
     int rank = -1;
     std::uint32_t step = 0;
   };
-  Wait waiting() const noexcept;
+  std::vector<Wait> waits() const;
+  // The first of them; -1: nobody.
+  Wait waiting() const {
+    const std::vector<Wait> all = waits();
+    return all.empty() ? Wait{} : all.front();
+  }
 
  private:
   struct State {
@@ -81,9 +87,11 @@ class Executor {
   Progress poll_small() noexcept;
   bool receive_small(const BoundPass& pass) noexcept;
   bool await_small(const BoundPass& pass, int lane, transport::Incoming& message) noexcept;
-  Wait waiting_small() const noexcept;
-  std::uint64_t signature_of(const BoundPass& pass) const noexcept {
-    return operation_.signature ^ pass.salt;
+  std::vector<Wait> waits_small() const;
+  // Of the message that begins after `done` bytes of the pass: so a message of another length than
+  // its reader takes it to have cannot shift those behind it.
+  std::uint64_t signature_of(const BoundPass& pass, std::size_t done = 0) const noexcept {
+    return (operation_.signature ^ pass.salt) + done;
   }
   void start_general();
   Progress poll_general() noexcept;
@@ -97,6 +105,7 @@ class Executor {
   int open_forwards(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
   void commit_forwards(int taken, std::size_t bytes) noexcept;
   bool shows(const BoundOperand& target, std::size_t bytes) const noexcept;
+  bool is_missing(const BoundOperand& source) const noexcept;
   bool settle(const BoundPass& pass, State& state) noexcept;
   std::byte* own(const BoundOperand& operand) const noexcept {
     return operation_.buffers[static_cast<std::size_t>(operand.place)] + operand.offset;

@@ -83,7 +83,7 @@ bool Executor::receive_small(const BoundPass& pass) noexcept {
   return true;
 }
 
-Executor::Wait Executor::waiting_small() const noexcept {
+std::vector<Executor::Wait> Executor::waits_small() const {
   const BoundProgram& program = *operation_.program;
   if (next_ >= program.passes.size()) {
     return {};
@@ -91,16 +91,16 @@ Executor::Wait Executor::waiting_small() const noexcept {
   const BoundPass& pass = program.passes[next_];
   const BoundOperand* operands = program.operands.data();
   if (pass.send) {
-    const int lane = operands[pass.targets].lane;
-    return {.rank = lane == ranks_ ? -1 : lane, .step = pass.step};
+    return {{.rank = transport_.slowest_reader(operands[pass.targets].lane), .step = pass.step}};
   }
+  std::vector<Wait> missing;
   for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
     transport::Incoming message;
     if (operands[i].place == Place::lane && !transport_.peek(operands[i].lane, message)) {
-      return {.rank = rank_of(operands[i].lane), .step = pass.step};
+      missing.push_back({.rank = rank_of(operands[i].lane), .step = pass.step});
     }
   }
-  return {.rank = -1, .step = pass.step};
+  return missing;
 }
 
 }  // namespace unisono::engine

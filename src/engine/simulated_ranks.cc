@@ -41,7 +41,7 @@ class Driver {
       }
     }
     for (const std::size_t rank : live_) {
-      ends_[rank].waits = executors_[rank]->waiting();
+      ends_[rank].waits = executors_[rank]->waits();
     }
     return std::move(ends_);
   }
@@ -135,9 +135,12 @@ std::string describe(const std::vector<RankEnd>& ends) {
       text += " got a message of rank " + std::to_string(end.fault.from) +
               " that does not belong, at step " + std::to_string(end.fault.step);
     } else {
-      const std::string whom =
-          end.waits.rank < 0 ? "nobody in particular" : "rank " + std::to_string(end.waits.rank);
-      text += " waits for " + whom + " at step " + std::to_string(end.waits.step);
+      text += " waits for ";
+      for (const Executor::Wait& wait : end.waits) {
+        text += (&wait == &end.waits.front() ? "rank " : ", ") + std::to_string(wait.rank) +
+                " at step " + std::to_string(wait.step);
+      }
+      text += end.waits.empty() ? "nobody" : "";
     }
   }
   return text;

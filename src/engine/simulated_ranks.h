@@ -25,8 +25,8 @@ enum class End : std::uint8_t { finished, failed, waits, stopped };
 
 struct RankEnd {
   End end = End::waits;
-  Fault fault = {};           // failed
-  Executor::Wait waits = {};  // waits: for whom, at which step
+  Fault fault = {};                        // failed
+  std::vector<Executor::Wait> waits = {};  // waits: for whom, at which step
 };
 
 // Polls until every rank has finished, failed or stopped, or nobody can go on and nothing is under

@@ -77,8 +77,7 @@ class ShmWorld final : public World {
  private:
   struct Rank {
     Rank(int rank, std::byte* slots)
-        : pool(slots),
-          regions(rank, [](std::uint32_t, std::size_t, int) { return true; }, [] {}) {}
+        : pool(slots), regions(rank, [](std::uint32_t, std::size_t, int) { return true; }, [] {}) {}
     shm::Pool pool;
     shm::Regions regions;
     shm::Lenders lenders;
@@ -322,6 +321,8 @@ TEST_P(Conformance, WaitsForTheSlowestReaderOfAMulticast) {
     expect_next(1, kRanks + kFrom, pattern(300, i), i);
   }
   EXPECT_FALSE(put_settled(kToAll, pattern(300, sent), sent));
+  EXPECT_EQ(writer().slowest_reader(kToAll), 2);
+  EXPECT_EQ(writer().slowest_reader(kTo), 1);
   for (std::size_t i = 0; i < sent; ++i) {
     expect_next(2, kRanks + kFrom, pattern(300, i), i);
   }

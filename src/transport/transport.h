@@ -58,6 +58,8 @@ class Transport {
                      std::uint64_t signature) noexcept = 0;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;
+  // For messages: the rank that has released least of an outgoing lane, as far as the writer knows.
+  virtual int slowest_reader(int lane) noexcept = 0;
 };
 
 }  // namespace unisono::transport

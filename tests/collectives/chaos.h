@@ -31,8 +31,8 @@ struct ChaosResult {
 // Without a fault all ranks must finish with right results. With one:
 //
 //   stops              who has not finished waits, along a chain of ranks, for the one that stopped
-//   signature, longer  at least one rank fails, and names the sender of the damaged message
-//   shorter            as these, or somebody waits for the rest of the message
+//   signature          at least one rank fails, and names the sender of the damaged message
+//   shorter, longer    so too, or ranks wait for what the lost part or the tail holds up
 //
 // and whatever does finish is right. No rank does what the seam forbids.
 ChaosResult run_chaos(const ChaosTrial& trial);

@@ -2,8 +2,8 @@
 //
 //   engine_chaos_test [--seed S] [--count N]
 //
-// runs N seeds from S on; with a seed alone, that one. Each failure is printed with the command that
-// replays it.
+// runs N seeds from S on; with a seed alone, that one. Each failure is printed with the command
+// that replays it.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -15,7 +15,7 @@
 namespace unisono::testing {
 namespace {
 
-constexpr std::uint64_t kUsual = 600;
+constexpr std::uint64_t kUsual = 2000;
 
 struct Options {
   std::uint64_t seed = 1;
@@ -59,8 +59,9 @@ int run(const Options& options, const char* program) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   std::printf("%llu seeds from %llu, %llu with a fault: %llu failed, in %.1f s\n",
               static_cast<unsigned long long>(options.count),
-              static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(struck),
-              static_cast<unsigned long long>(failures), took.count());
+              static_cast<unsigned long long>(options.seed),
+              static_cast<unsigned long long>(struck), static_cast<unsigned long long>(failures),
+              took.count());
   return failures == 0 ? 0 : 1;
 }
 

@@ -43,11 +43,10 @@ Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& sched
                                        .recv_counts = call.recv_counts,
                                        .recv_displs = call.recv_displs});
   const engine::Extent extent = engine::extent_of(schedule, rank, places);
-  const engine::Program program =
-      engine::lower(schedule, rank,
-                    {.multicast = trial.network.multicast,
-                     .in_place = part.run->in_place(),
-                     .contiguous = !is_v(one.collective) && !pairs});
+  const engine::Program program = engine::lower(schedule, rank,
+                                                {.multicast = trial.network.multicast,
+                                                 .in_place = part.run->in_place(),
+                                                 .contiguous = !is_v(one.collective) && !pairs});
   part.program = engine::bind(program, places, barrier ? 1 : element, extent,
                               one.collective == Collective::all_to_all_v);
   // Small programs trust that the lanes carry them.
@@ -148,6 +147,7 @@ class Chaos {
     if (!network_.struck()) {
       return engine::describe(ends).empty() ? "" : "not all have finished";
     }
+    const std::vector<bool> caused = wait_for_cause(ends);
     int failed = 0;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       if (ends[rank].end == End::failed) {
@@ -156,31 +156,31 @@ class Chaos {
           return "rank " + std::to_string(rank) + " blames the wrong one";
         }
       }
-      if (ends[rank].end == End::waits && !ends_at_cause(ends, rank)) {
+      if (ends[rank].end == End::waits && !caused[rank]) {
         return "rank " + std::to_string(rank) + " does not wait for the cause";
       }
     }
-    if (!stopped && failed == 0 && fault.kind != Fault::Kind::shorter) {
-      return "nobody noticed the damaged message";
-    }
-    return "";
+    const bool may_wait = fault.kind != Fault::Kind::signature && !engine::describe(ends).empty();
+    return stopped || failed != 0 || may_wait ? "" : "nobody noticed the damaged message";
   }
 
-  // From rank to rank, whom each waits for: to the one that stopped or sent the damaged message, or
-  // to one that failed because of it.
-  bool ends_at_cause(const std::vector<RankEnd>& ends, std::size_t rank) const {
-    for (std::size_t hops = 0; hops <= ends.size(); ++hops) {
-      const auto is_cause = static_cast<int>(rank) == trial_.network.fault.rank;
-      if (ends[rank].end == End::stopped || ends[rank].end == End::failed ||
-          (is_cause && trial_.network.fault.kind == Fault::Kind::shorter)) {
-        return true;
-      }
-      if (ends[rank].end != End::waits || ends[rank].waits.rank < 0) {
-        return false;
-      }
-      rank = static_cast<std::size_t>(ends[rank].waits.rank);
+  // Who waits, directly or for one who does, for the rank that stopped or sent the damaged message,
+  // or for one that failed because of it.
+  std::vector<bool> wait_for_cause(const std::vector<RankEnd>& ends) const {
+    std::vector<bool> cause;
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      const bool damaged = trial_.network.fault.kind != Fault::Kind::signature &&
+                           static_cast<int>(rank) == trial_.network.fault.rank;
+      cause.push_back(damaged || ends[rank].end == End::stopped || ends[rank].end == End::failed);
     }
-    return false;
+    for (std::size_t hops = 0; hops < ends.size(); ++hops) {
+      for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+        for (const engine::Executor::Wait& wait : ends[rank].waits) {
+          cause[rank] = cause[rank] || cause[static_cast<std::size_t>(wait.rank)];
+        }
+      }
+    }
+    return cause;
   }
 
   const ChaosTrial& trial_;

@@ -86,6 +86,21 @@ class LaneWriter {
     update_lent();
   }
 
+  // Which of the readers has released least.
+  std::size_t slowest_reader() const noexcept {
+    std::size_t slowest = 0;
+    std::uint32_t most = 0;
+    for (std::size_t reader = 0; reader < heads_.size(); ++reader) {
+      const std::uint32_t unread =
+          next_ - 1 - heads_[reader]->cells.load(std::memory_order_acquire);
+      if (unread > most) {
+        slowest = reader;
+        most = unread;
+      }
+    }
+    return slowest;
+  }
+
   static constexpr std::uint32_t cells_for(std::size_t bytes) noexcept {
     return bytes <= kFirstPayload
                ? 1

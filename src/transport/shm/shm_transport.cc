@@ -211,6 +211,14 @@ bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
   return true;
 }
 
+int ShmTransport::slowest_reader(int lane) noexcept {
+  if (lane < ranks_) {
+    return lane;
+  }
+  const int reader = static_cast<int>(out(lane).writer.slowest_reader());
+  return reader < rank_ ? reader : reader + 1;  // this rank is none
+}
+
 bool ShmTransport::reclaim() noexcept {
   bool all = true;
   for (Out& to : out_) {

@@ -77,6 +77,7 @@ class ShmTransport final : public transport::Transport {
   bool drained(int lane, transport::Mark mark) noexcept override {
     return out(lane).writer.drained(mark);
   }
+  int slowest_reader(int lane) noexcept override;
   // Takes back the slots that all readers are done with. True: none is lent any more.
   bool reclaim() noexcept;
   void reclaim_from_outside() noexcept;

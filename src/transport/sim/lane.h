@@ -70,6 +70,12 @@ class Lane {
     listen(now);
     return first_ >= mark;
   }
+  int slowest_reader(std::uint64_t now) {
+    listen(now);
+    return std::min_element(readers.begin(), readers.end(),
+                            [](const Reader& a, const Reader& b) { return a.told < b.told; })
+        ->rank;
+  }
 
  private:
   // Forgets the messages of which the writer has heard that all are done with them.

@@ -74,8 +74,8 @@ class Network::Port final : public transport::Transport {
     }
     reader.untold = 0;
     const std::uint64_t before = reader.telling.empty() ? 0 : reader.telling.back().at;
-    reader.telling.push_back({.at = network_.later(network_.options_.told_late, before),
-                              .released = reader.next});
+    reader.telling.push_back(
+        {.at = network_.later(network_.options_.told_late, before), .released = reader.next});
   }
 
   bool send(int number, const void* data, std::size_t bytes,
@@ -148,6 +148,9 @@ class Network::Port final : public transport::Transport {
   }
   bool drained(int number, transport::Mark mark) noexcept override {
     return network_.outgoing(rank_, number).drained(mark, network_.now_);
+  }
+  int slowest_reader(int number) noexcept override {
+    return network_.outgoing(rank_, number).slowest_reader(network_.now_);
   }
 
  private:
