@@ -122,11 +122,11 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
   std::size_t bytes = limit - state.done;
   if (bytes <= inline_bytes_) {
-    if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done))) {
+    if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;
     }
   } else if (pass.may_share && bytes >= share_bytes_ && transport_.can_share(data, bytes)) {
-    if (!transport_.share(lane.lane, data, bytes, signature_of(pass, state.done))) {
+    if (!transport_.share(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;
     }
     state.shared = true;
@@ -138,7 +138,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
       return Progress::idle;
     }
     copy_to_peer(slot, data, bytes);
-    transport_.commit(lane.lane, bytes, signature_of(pass, state.done));
+    transport_.commit(lane.lane, bytes, signature_of(pass, state.done, bytes));
   }
   state.done += bytes;
   if (state.done == pass.bytes) {
@@ -168,7 +168,7 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
       if (!transport_.peek(source.lane, message)) {
         return false;
       }
-      if (message.signature != signature_of(pass, state.done) ||
+      if (message.signature != signature_of(pass, state.done, message.bytes) ||
           message.bytes > pass.bytes - state.done || message.bytes == 0) {
         fault_ = {.from = rank_of(source.lane),
                   .signature = message.signature,
@@ -260,7 +260,7 @@ void Executor::commit_forwards(int taken, std::size_t bytes) noexcept {
     const BoundPass& forward = program.passes[took_[k]];
     const BoundOperand& lane = program.operands[forward.targets];
     std::size_t& done = states_[took_[k]].done;
-    transport_.commit(lane.lane, bytes, signature_of(forward, done));
+    transport_.commit(lane.lane, bytes, signature_of(forward, done, bytes));
     done += bytes;
     if (done == forward.bytes) {
       ++out_turn_[static_cast<std::size_t>(lane.lane)];

@@ -88,10 +88,14 @@ class Executor {
   bool receive_small(const BoundPass& pass) noexcept;
   bool await_small(const BoundPass& pass, int lane, transport::Incoming& message) noexcept;
   std::vector<Wait> waits_small() const;
-  // Of the message that begins after `done` bytes of the pass: so a message of another length than
-  // its reader takes it to have cannot shift those behind it.
-  std::uint64_t signature_of(const BoundPass& pass, std::size_t done = 0) const noexcept {
-    return (operation_.signature ^ pass.salt) + done;
+  std::uint64_t signature_of(const BoundPass& pass) const noexcept {
+    return operation_.signature ^ pass.salt;
+  }
+  // Of a piece of it: which one. So a piece that lost or gained bytes is noticed.
+  std::uint64_t signature_of(const BoundPass& pass, std::size_t done,
+                             std::size_t bytes) const noexcept {
+    const std::uint64_t piece = bytes == pass.bytes ? 0 : done + bytes * 0x9e3779b97f4a7c15U;
+    return signature_of(pass) + piece;
   }
   void start_general();
   Progress poll_general() noexcept;
