@@ -26,6 +26,9 @@ struct Line {
 std::vector<Line> lines_of(const model::Choices& choices) {
   std::vector<Line> lines;
   for (const Choice& row : choices.rows()) {
+    if (row.algorithm.empty()) {
+      continue;  // far beyond what was measured
+    }
     if (lines.empty() || lines.back().collective != row.collective ||
         lines.back().ranks != row.ranks) {
       lines.push_back({.collective = row.collective, .ranks = row.ranks, .text = row.algorithm});
