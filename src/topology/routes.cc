@@ -177,9 +177,10 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
       return "rank " + std::to_string(rank) + " (" +
              topology_.devices[static_cast<std::size_t>(device)].name + ")";
     };
-    throw Error(ErrorCode::usage, "no links lead from " + name(from_rank, source) + " to " +
+    throw Error(ErrorCode::usage, "no route leads from " + name(from_rank, source) + " to " +
                                       name(to_rank, target) +
-                                      "\nroutes do not pass through devices that have a rank");
+                                      "\nroutes follow links one way, and do not pass through "
+                                      "devices that have a rank");
   }
   mark_paths(source);
   walk_back(source, target);

@@ -54,8 +54,8 @@ std::vector<std::size_t> busiest_links(const SimulationResult& result) {
                              [&](std::size_t link) { return result.links[link].bytes <= 0; }),
               order.end());
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const double x = result.links[a].busy_us;
-    const double y = result.links[b].busy_us;
+    const double x = result.links[a].full_us;
+    const double y = result.links[b].full_us;
     return x != y ? x > y : a < b;
   });
   return order;
@@ -97,7 +97,8 @@ std::string report_json(const SimulationResult& result, const Workload& workload
                [&](std::size_t i) {
                  const LinkUse& use = result.links[busiest[i]];
                  return "\"link\": " + json_string(link_name(*topology, busiest[i])) + ", " +
-                        field("bytes", use.bytes) + ", " + field("busy_us", use.busy_us);
+                        field("bytes", use.bytes) + ", " + field("busy_us", use.busy_us) + ", " +
+                        field("full_us", use.full_us);
                });
   return text + "\n}\n";
 }

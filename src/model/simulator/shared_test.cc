@@ -55,6 +55,7 @@ TEST(Shared, TwoFlowsHalveALink) {
   // 20000 bytes through the middle, busy for 20 us; nothing the other way.
   EXPECT_DOUBLE_EQ(result.links[0].bytes, 20000);
   EXPECT_DOUBLE_EQ(result.links[0].busy_us, 20);
+  EXPECT_DOUBLE_EQ(result.links[0].full_us, 20);
   EXPECT_DOUBLE_EQ(result.links[1].bytes, 0);
   EXPECT_DOUBLE_EQ(simulate(workload, topology, {.contention = Contention::off}).total_us, 13);
 }

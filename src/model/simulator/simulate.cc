@@ -60,7 +60,12 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   const bool shared =
       options.contention == Contention::on || has_streams(play) ||
       (options.contention == Contention::automatic && may_share_links(play, paths, options.ports));
-  return shared ? SharedRates(play, paths, options).run() : FixedRates(play, paths, options).run();
+  SimulationResult result =
+      shared ? SharedRates(play, paths, options).run() : FixedRates(play, paths, options).run();
+  for (std::size_t link = 0; link < result.links.size(); ++link) {
+    result.links[link].full_us = result.links[link].bytes / paths.bytes_per_us()[link];
+  }
+  return result;
 }
 
 }  // namespace
@@ -69,8 +74,8 @@ SimulationResult simulate(const Workload& workload, const Topology& topology,
                           const SimulationOptions& options) {
   check(workload, options);
   if (workload.ranks > topology.rank_count()) {
-    throw Error(ErrorCode::usage, "the workload has " + std::to_string(workload.ranks) +
-                                      " ranks, the topology " +
+    throw Error(ErrorCode::usage, std::to_string(workload.ranks) +
+                                      " ranks do not fit on the topology, which has " +
                                       std::to_string(topology.rank_count()) +
                                       "\ntake a larger topology, or fewer ranks");
   }

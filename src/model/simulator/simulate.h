@@ -69,6 +69,9 @@ struct LinkUse {
   // With at least one message flowing. For a link where messages meet that it has room for all of,
   // the sum over them, at most the whole time.
   double busy_us = 0;
+  // What its bytes take at its full bandwidth: near the whole time at a bottleneck, while a link
+  // that only waits for a narrower one on the way is busy as long.
+  double full_us = 0;
 };
 
 struct MessageRecord {

@@ -54,12 +54,12 @@ void print_links(const model::SimulationResult& result, const Topology& topology
   constexpr std::size_t kMostShown = 5;
   const std::vector<std::size_t> busiest = model::busiest_links(result);
   fmt::print("links used      {} of {}, each way counted{}\n", busiest.size(),
-             topology.links.size(), busiest.empty() ? "" : "; the busiest:");
+             topology.links.size(), busiest.empty() ? "" : "; the fullest:");
   for (std::size_t i = 0; i < std::min(kMostShown, busiest.size()); ++i) {
     const model::LinkUse& use = result.links[busiest[i]];
-    fmt::print("  {:<32}  {:>9}  busy {:>9}  {:>3.0f} %\n", model::link_name(topology, busiest[i]),
-               size_text(use.bytes), us_text(use.busy_us),
-               100 * use.busy_us / std::max(result.total_us, 1e-300));
+    fmt::print("  {:<32}  {:>9}  busy {:>9}  full {:>3.0f} %\n",
+               model::link_name(topology, busiest[i]), size_text(use.bytes), us_text(use.busy_us),
+               100 * use.full_us / std::max(result.total_us, 1e-300));
   }
 }
 

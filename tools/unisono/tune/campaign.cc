@@ -1,0 +1,136 @@
+#include "tune/campaign.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "cli/failure.h"
+#include "run/job.h"
+#include "run/launcher.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kRounds = 3;
+constexpr double kBarCells = 24;
+
+// A file of this process alone, gone when it is done.
+class ScratchFile {
+ public:
+  ScratchFile() : path_((std::filesystem::temp_directory_path() / "unisono-tune-XXXXXX").string()) {
+    const int fd = ::mkstemp(path_.data());
+    if (fd < 0) {
+      cannot_write(path_);
+    }
+    ::close(fd);
+  }
+  ~ScratchFile() { ::unlink(path_.c_str()); }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::vector<int> rank_counts(const Arguments& arguments) {
+  std::set<int> counts;
+  const std::string text = arguments.text("ranks");
+  for (const int ranks : parse_ranks(text, kMostJobRanks + 1, "ranks")) {
+    if (ranks < 1) {
+      throw UsageError(fmt::format("--ranks cannot be '{}'", text), "counts from 1: 2,4,8");
+    }
+    counts.insert(ranks);
+  }
+  return {counts.begin(), counts.end()};
+}
+
+void show_progress(const Console& console, double done, double seconds, int ranks) {
+  const double part = std::clamp(done / seconds, 0.0, 1.0);
+  const auto full = static_cast<std::size_t>(part * kBarCells);
+  console.progress(fmt::format("{}{} {:3.0f} %  measuring {} rank{}", std::string(full, '#'),
+                               std::string(static_cast<std::size_t>(kBarCells) - full, '.'),
+                               100 * part, ranks, ranks == 1 ? "" : "s"));
+}
+
+// More ranks take longer, but not in proportion.
+double weight(int ranks) {
+  return ranks + 2.0;
+}
+
+}  // namespace
+
+Campaign::Campaign(const Arguments& arguments, const Console& console)
+    : console_(console),
+      max_bytes_(arguments.text("max-bytes")),
+      sizes_(arguments.has("sizes") ? arguments.text("sizes") : ""),
+      seconds_(arguments.seconds("time")) {
+  static_cast<void>(measure_options(arguments));  // refused here, not by every rank
+  for (const int ranks : rank_counts(arguments)) {
+    counts_.push_back(ranks);
+    left_ += kRounds * weight(ranks);
+  }
+}
+
+std::optional<int> Campaign::run() {
+  for (int round = 0; round < kRounds; ++round) {
+    for (const int ranks : counts_) {
+      const double share = (seconds_ - seconds()) * weight(ranks) / left_;
+      left_ -= weight(ranks);
+      if (const auto code = run_job(ranks, std::max(share, 0.05))) {
+        console_.end_progress();
+        return code;
+      }
+    }
+  }
+  console_.end_progress();
+  return std::nullopt;
+}
+
+double Campaign::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+std::optional<int> Campaign::run_job(int ranks, double seconds) {
+  const ScratchFile table;
+  LaunchOptions options;
+  options.ranks = ranks;
+  options.program = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                     "tune",
+                     "--measure",
+                     table.path(),
+                     "--max-bytes",
+                     max_bytes_,
+                     "--time",
+                     fmt::format("{:.3f}s", seconds)};
+  if (!sizes_.empty()) {
+    options.program.insert(options.program.end(), {"--sizes", sizes_});
+  }
+  options.environment = job_environment(ranks);
+  options.environment.insert(options.environment.end(),
+                             {"UNISONO_PROFILE=none", "UNISONO_ALGORITHM", "UNISONO_WAIT"});
+  options.timeout_s = 3 * seconds + 60;
+  options.output = {.ranks = ranks,
+                    .host = host_name(),
+                    .prefix = Prefix::automatic,
+                    .out_color = console_.out_color(),
+                    .err_color = console_.err_color(),
+                    .out_is_terminal = console_.out_is_terminal(),
+                    .json = false,
+                    .shown = {}};
+  options.on_tick = [&] { show_progress(console_, this->seconds(), seconds_, ranks); };
+  Launcher launcher(options, console_);
+  const JobResult result = launcher.run();
+  if (const int code = job_exit_code(result); code != kDone) {
+    report_failure(result, options, launcher.output(), console_);
+    return code;
+  }
+  add_measurements(table.path(), measured_);
+  return std::nullopt;
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,122 @@
+#include "tune/measurements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "base/bytes_text.h"
+#include "cli/failure.h"
+#include "model/table.h"
+#include "topo/topo.h"
+#include "tune/measure_waits.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::string_view kHeading = "collective,algorithm,ranks,bytes,time_us,wait,crowded\n";
+// Of the time of a job: for ways of waiting.
+constexpr double kWaitsShare = 0.05;
+
+}  // namespace
+
+MeasureOptions measure_options(const Arguments& arguments) {
+  MeasureOptions options{.most_bytes = arguments.bytes("max-bytes"),
+                         .seconds = arguments.seconds("time")};
+  if (!arguments.has("sizes")) {
+    constexpr std::uint64_t kLeast = 8;
+    if (options.most_bytes < kLeast) {
+      throw UsageError(fmt::format("--max-bytes cannot be '{}'", arguments.text("max-bytes")),
+                       "the smallest size that is measured is 8 B", "name others with --sizes");
+    }
+    return options;
+  }
+  const std::string list = arguments.text("sizes");
+  for (std::size_t first = 0; first <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', first), list.size());
+    const auto bytes = parse_bytes(list.substr(first, comma - first));
+    if (!bytes) {
+      throw UsageError(fmt::format("--sizes cannot be '{}'", list), "sizes: 100,4K,1MiB");
+    }
+    options.sizes.push_back(*bytes);
+    first = comma + 1;
+  }
+  std::sort(options.sizes.begin(), options.sizes.end());
+  options.most_bytes = options.sizes.back();
+  return options;
+}
+
+void measure_into_table(const Arguments& arguments) {
+  const std::string path = arguments.text("measure");
+  Communicator comm = Communicator::connect();
+  std::ofstream file;
+  if (comm.rank() == 0) {
+    file.open(path, std::ios::binary);
+    file << kHeading;
+  }
+  MeasureOptions options = measure_options(arguments);
+  if (comm.size() > 1) {
+    measure_waits(comm, options.seconds * kWaitsShare, [&](const model::TimedWait& one) {
+      file << fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{}\n", one.wait.ranks, one.bytes,
+                          one.time_s * 1e6, to_text(one.wait.policy), one.wait.crowded ? 1 : 0);
+    });
+  }
+  options.seconds *= 1 - kWaitsShare;
+  measure_algorithms(comm, options, [&](const model::Point& point) {
+    file << fmt::format("{},{},{},{:.0f},{:.4f},,\n", to_string(point.collective), point.algorithm,
+                        point.ranks, point.bytes, point.time_s * 1e6)
+         << std::flush;
+  });
+  if (comm.rank() == 0 && !file) {
+    cannot_write(path);
+  }
+}
+
+void add_measurements(const std::string& path, Measurements& all) {
+  auto parsed = model::parse_table(read_document(path));
+  if (!parsed) {
+    throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
+                     "unisono help plan says which columns a table has");
+  }
+  for (const model::Table::Row& row : parsed.value->rows) {
+    if (row.wait.empty()) {
+      all.points.push_back(row.point);
+      continue;
+    }
+    all.waits.push_back({.wait = {.ranks = row.point.ranks,
+                                  .crowded = row.crowded,
+                                  .policy = parse_wait_policy(row.wait, {})},
+                         .bytes = row.point.bytes,
+                         .time_s = row.point.time_s});
+  }
+}
+
+std::vector<model::Point> merged(const std::vector<model::Point>& points) {
+  using Key = std::tuple<Collective, std::string, int, double>;
+  std::map<Key, std::vector<double>> times;
+  for (const model::Point& point : points) {
+    times[{point.collective, point.algorithm, point.ranks, point.bytes}].push_back(point.time_s);
+  }
+  std::vector<model::Point> result;
+  for (auto& [key, values] : times) {
+    std::sort(values.begin(), values.end());
+    const auto& [collective, algorithm, ranks, bytes] = key;
+    result.push_back({.collective = collective,
+                      .algorithm = algorithm,
+                      .ranks = ranks,
+                      .bytes = bytes,
+                      .time_s = values[(values.size() - 1) / 2]});
+  }
+  return result;
+}
+
+void cannot_write(const std::string& path) {
+  throw Error(ErrorCode::resource, fmt::format("cannot write {}\n"
+                                               "is the folder there, and the disk not full?",
+                                               path));
+}
+
+}  // namespace unisono::cli

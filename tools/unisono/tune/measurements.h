@@ -1,0 +1,36 @@
+// What `unisono tune` measures, and the tables (CSV) that carry it from one job to another.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "model/choices.h"
+#include "model/machine.h"
+#include "tune/measure.h"
+
+namespace unisono::cli {
+
+// Of the algorithms, and of ways of waiting.
+struct Measurements {
+  std::vector<model::Point> points;
+  std::vector<model::TimedWait> waits;
+};
+
+// --max-bytes, --sizes and --time. Throws UsageError.
+MeasureOptions measure_options(const Arguments& arguments);
+
+// One rank of a job: measures, and rank 0 writes the table that --measure names.
+void measure_into_table(const Arguments& arguments);
+
+// Throws UsageError with the place in the table.
+void add_measurements(const std::string& path, Measurements& all);
+
+// Of what was measured more than once the median, the smaller one of two: what disturbs a
+// measurement makes it longer.
+std::vector<model::Point> merged(const std::vector<model::Point>& points);
+
+[[noreturn]] void cannot_write(const std::string& path);
+
+}  // namespace unisono::cli
