@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace unisono {
@@ -21,5 +22,9 @@ struct Parsed {
   }
   explicit operator bool() const { return value.has_value(); }
 };
+
+// Behind the name of a file: "byte 17" -> ":2", the line of the text; a JSON pointer -> " at
+// /moves".
+std::string place_in(std::string_view text, std::string_view position);
 
 }  // namespace unisono

@@ -1,7 +1,5 @@
 #include "comm/own_schedule.h"
 
-#include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -17,19 +15,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::usage, what + "\n`unisono verify FILE` says all that is wrong with it");
-}
-
-// "byte 17" -> ":2", the line; " at /moves/to" where the text is JSON, but no schedule.
-std::string place_of(std::string_view text, std::string_view position) {
-  constexpr std::string_view kByte = "byte ";
-  std::size_t byte = 0;
-  if (!position.starts_with(kByte) ||
-      std::from_chars(position.data() + kByte.size(), position.data() + position.size(), byte).ec !=
-          std::errc{}) {
-    return " at " + std::string(position);
-  }
-  const std::string_view before = text.substr(0, byte);
-  return ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n'));
 }
 
 std::string shape_text(Collective collective, int ranks, int root) {
@@ -53,7 +38,7 @@ OwnSchedule load_own_schedule(const std::string& path) {
   }
   Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {
-    refuse(path + place_of(text, parsed.position) + ": " + parsed.message);
+    refuse(path + place_in(text, parsed.position) + ": " + parsed.message);
   }
   const std::vector<Finding> findings = verify(*parsed.value);
   if (!findings.empty()) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/relax.h"
 #include "comm/world.h"
 
 namespace unisono::comm {
@@ -42,14 +43,6 @@ class Waiter {
 
  private:
   using Clock = std::chrono::steady_clock;
-
-  static void relax() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
 
   World& world_;
   int timeout_ms_;

@@ -1,19 +1,9 @@
 // Small programs: their passes one after the other, with no state but the number of the next one.
 // This is the path of the short messages, where every nanosecond counts.
+#include "base/relax.h"
 #include "engine/executor.h"
 
 namespace unisono::engine {
-namespace {
-
-void relax() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-}  // namespace
 
 Progress Executor::poll_small() noexcept {
   const BoundProgram& program = *operation_.program;

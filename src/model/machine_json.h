@@ -21,9 +21,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/parsed.h"
 #include "model/choices.h"
 #include "model/machine.h"
-#include "schedule/parsed.h"
 
 namespace unisono::model {
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/parsed.h"
 #include "model/machine.h"
-#include "schedule/parsed.h"
 
 namespace unisono::model {
 

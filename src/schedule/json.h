@@ -10,15 +10,15 @@
 //              "source": ["output", ...], "target": ["output", ...],
 //              "combine": ["reduce", ...], "line": [28, ...]}}
 //
-// `algorithm`, `file`, `phases` and the columns `chunks` (then 1) and `line` (then unknown) may be
-// left out; nothing may be added. Numbers are whole. Limits: 4096 ranks, 2^24 chunks, 2^30 steps,
-// 50 million moves.
+// `algorithm`, `file`, `phases`, `root` (where the collective has none) and the columns `chunks`
+// (then 1) and `line` (then unknown) may be left out; nothing may be added. Numbers are whole.
+// Limits: 4096 ranks, 2^24 chunks, 2^30 steps, 50 million moves.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "schedule/parsed.h"
+#include "base/parsed.h"
 #include "schedule/schedule.h"
 
 namespace unisono {

@@ -20,7 +20,9 @@ struct CorpusFile {
   std::string text;
 };
 
-inline std::vector<CorpusFile> corpus(const std::filesystem::path& folder) {
+inline std::filesystem::path folder;  // the argument of the program: see corpus_main.cc
+
+inline std::vector<CorpusFile> corpus() {
   std::vector<CorpusFile> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream file(entry.path(), std::ios::binary);

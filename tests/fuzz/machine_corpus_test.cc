@@ -3,18 +3,14 @@
 // argument.
 #include <gtest/gtest.h>
 
-#include <iostream>
-
 #include "corpus.h"
 #include "machine_property.h"
 
 namespace unisono {
 namespace {
 
-std::filesystem::path folder;
-
 TEST(MachineCorpus, GoodIsTakenAndBadRefused) {
-  const auto files = fuzz::corpus(folder);
+  const auto files = fuzz::corpus();
   for (const fuzz::CorpusFile& file : files) {
     SCOPED_TRACE(file.name);
     EXPECT_EQ(fuzz::machine_property(file.text), "");
@@ -25,7 +21,7 @@ TEST(MachineCorpus, GoodIsTakenAndBadRefused) {
 }
 
 TEST(MachineCorpus, DamagedFilesAreNoTrouble) {
-  for (const fuzz::CorpusFile& file : fuzz::corpus(folder)) {
+  for (const fuzz::CorpusFile& file : fuzz::corpus()) {
     SCOPED_TRACE(file.name);
     fuzz::expect_to_hold_damaged(file, 60, fuzz::machine_property);
   }
@@ -33,13 +29,3 @@ TEST(MachineCorpus, DamagedFilesAreNoTrouble) {
 
 }  // namespace
 }  // namespace unisono
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (argc != 2) {
-    std::cerr << "usage: " << argv[0] << " FOLDER\n";
-    return 2;
-  }
-  unisono::folder = argv[1];
-  return RUN_ALL_TESTS();
-}

@@ -2,18 +2,14 @@
 // none may crash or hang, and `good_*` are taken, `bad_*` refused. The folder is an argument.
 #include <gtest/gtest.h>
 
-#include <iostream>
-
 #include "corpus.h"
 #include "topology_json_property.h"
 
 namespace unisono {
 namespace {
 
-std::filesystem::path folder;
-
 TEST(TopologyCorpus, GoodIsTakenAndBadRefused) {
-  const auto files = fuzz::corpus(folder);
+  const auto files = fuzz::corpus();
   for (const fuzz::CorpusFile& file : files) {
     SCOPED_TRACE(file.name);
     EXPECT_EQ(fuzz::topology_json_property(file.text), "");
@@ -24,7 +20,7 @@ TEST(TopologyCorpus, GoodIsTakenAndBadRefused) {
 }
 
 TEST(TopologyCorpus, DamagedFilesAreNoTrouble) {
-  for (const fuzz::CorpusFile& file : fuzz::corpus(folder)) {
+  for (const fuzz::CorpusFile& file : fuzz::corpus()) {
     SCOPED_TRACE(file.name);
     fuzz::expect_to_hold_damaged(file, 300, fuzz::topology_json_property);
   }
@@ -32,13 +28,3 @@ TEST(TopologyCorpus, DamagedFilesAreNoTrouble) {
 
 }  // namespace
 }  // namespace unisono
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (argc != 2) {
-    std::cerr << "usage: " << argv[0] << " FOLDER\n";
-    return 2;
-  }
-  unisono::folder = argv[1];
-  return RUN_ALL_TESTS();
-}

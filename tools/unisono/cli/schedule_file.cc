@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <vector>
 
@@ -39,25 +37,13 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// "byte 17" -> "line 2".
-std::string place_of(std::string_view text, std::string_view position) {
-  std::size_t byte = 0;
-  if (!position.starts_with("byte ") ||
-      std::from_chars(position.data() + 5, position.data() + position.size(), byte).ec !=
-          std::errc{}) {
-    return fmt::format(" at {}", position);
-  }
-  const std::string_view before = text.substr(0, byte);
-  return fmt::format(":{}", 1 + std::count(before.begin(), before.end(), '\n'));
-}
-
 }  // namespace
 
 Schedule load_schedule(const std::string& path) {
   const std::string text = read_file(path);
   Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {
-    throw UsageError(fmt::format("{}{}: {}", path, place_of(text, parsed.position), parsed.message),
+    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
                      {}, "unisono show all_reduce/ring -n 4 --json shows the form");
   }
   return std::move(*parsed.value);
