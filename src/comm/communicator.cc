@@ -172,6 +172,7 @@ void Communicator::exchange(const void* send_data, std::size_t send_bytes, int t
                             std::size_t recv_bytes, int from, int tag, int timeout_ms) {
   comm::Transfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                            transfer_of(false, recv_data, recv_bytes, from, tag)};
+  both[0].may_wait = true;
   core_of(core_).transfer(both, timeout_ms);
 }
 Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag) {

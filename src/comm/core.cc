@@ -176,9 +176,16 @@ void Core::finish(const Prepared& prepared, const Call& call) {
 }
 
 void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {
-  if (executor_.poll() == Progress::finished) {
-    return;
+  if (executor_.poll() != Progress::finished) {
+    wait_until_finished(prepared, timeout_ms);
   }
+  // A peer that was told of an abort may have changed what this rank read from its memory.
+  if (world_->aborted()) {
+    throw_abort(&prepared);
+  }
+}
+
+void Core::wait_until_finished(const Prepared& prepared, int timeout_ms) {
   Waiter waiter(*world_, effective_timeout(timeout_ms));
   for (;;) {
     switch (executor_.poll()) {
@@ -258,6 +265,9 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
     if (verdict != Waiter::Verdict::look_again) {
       throw_abort(nullptr);
     }
+  }
+  if (world_->aborted()) {
+    throw_abort(nullptr);
   }
 }
 

@@ -101,6 +101,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void begin(const comm::Prepared& prepared, const Call& call, std::uint64_t salt = 0);
   void finish(const comm::Prepared& prepared, const Call& call);
   void wait_blocking(const comm::Prepared& prepared, int timeout_ms);
+  void wait_until_finished(const comm::Prepared& prepared, int timeout_ms);
   int effective_timeout(int timeout_ms) const;
   void check_transfer(const comm::Transfer& transfer) const;
   // What goes wrong: each tells the world why, which ends every wait.

@@ -155,6 +155,10 @@ bool Core::drive_all() {
       fail_all();
       return true;
     }
+    if (progress == Progress::finished && world_->aborted()) {
+      fail_all();  // as in wait_blocking()
+      return true;
+    }
     if (progress == Progress::finished) {
       const auto request = std::move(queue_.front());
       queue_.pop_front();
@@ -167,6 +171,10 @@ bool Core::drive_all() {
     const auto progress = transfers().poll();
     if (progress == PointToPoint::Progress::failed) {
       raise_transfer_fault();
+      fail_all();
+      return true;
+    }
+    if (world_->aborted()) {
       fail_all();
       return true;
     }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "comm/hash.h"
-#include "engine/peer_copy.h"
 
 namespace unisono::comm {
 namespace {
@@ -115,13 +114,19 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
         }
         transfer.shared = true;
         transfer.mark = transport_.mark(peer);
+      } else if (transfer.may_wait && transport_.can_offer(peer, bytes)) {
+        if (!transport_.offer(peer, data, bytes, signature_)) {
+          return result;
+        }
+        transfer.shared = true;
+        transfer.mark = transport_.mark(peer);
       } else {
         bytes = std::min(bytes, transport_.limits().slot_bytes);
         std::byte* slot = transport_.reserve(peer, bytes);
         if (slot == nullptr) {
           return result;
         }
-        engine::copy_to_peer(slot, data, bytes);
+        transport_.fill(peer, slot, data, bytes);
         transport_.commit(peer, bytes, signature_);
       }
       transfer.done += bytes;
@@ -222,15 +227,20 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
       result = Progress::advanced;
       continue;
     }
-    if (message.signature != signature_ ||
-        take_data(peer_rank, message.data, message.bytes) == Progress::failed) {
+    const Progress taken = message.signature == signature_
+                               ? take_data(peer_rank, message.data, message.bytes)
+                               : Progress::failed;
+    if (taken == Progress::failed) {
       return fail(peer_rank, kTooLong + name_(peer_rank));
+    }
+    if (taken == Progress::idle) {
+      return result;
     }
     result = Progress::advanced;
   }
 }
 
-// The next bytes of the message that is coming in.
+// The next bytes of the message that is coming in; from nullptr they are fetched.
 PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* data,
                                                std::size_t bytes) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
@@ -238,14 +248,23 @@ PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* d
   std::size_t& done = receive != nullptr ? receive->done : peer.store->done;
   const std::size_t all = receive != nullptr ? receive->bytes : peer.store->data.size();
   std::byte* target = receive != nullptr ? receive->data : peer.store->data.data();
-  if (bytes > all - done) {
+  if (bytes - peer.fetched > all - done) {
     return fail(peer_rank, kTooLong + name_(peer_rank));
   }
-  if (bytes != 0) {
+  if (data == nullptr && bytes != 0) {
+    const std::size_t more =
+        transport_.fetch(peer_rank, peer.fetched, target + done, bytes - peer.fetched);
+    peer.fetched += more;
+    done += more;
+    if (peer.fetched < bytes) {
+      return more == 0 ? Progress::idle : Progress::advanced;
+    }
+    peer.fetched = 0;
+  } else if (bytes != 0) {
     std::memcpy(target + done, data, bytes);
+    done += bytes;
   }
   transport_.release(peer_rank);
-  done += bytes;
   if (done == all) {
     peer.coming = false;
     peer.receive = nullptr;

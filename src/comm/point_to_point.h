@@ -25,6 +25,8 @@ struct Transfer {
   int tag = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
+  // A send of which the caller expects that it waits for its receiver: it may be fetched.
+  bool may_wait = false;
   // State.
   bool opened = false;  // the envelope went out, or was matched
   bool shared = false;
@@ -98,6 +100,7 @@ class PointToPoint {
     bool busy = false;  // in busy_
     // The message that is coming in: into a receive, or into the store.
     bool coming = false;
+    std::size_t fetched = 0;  // of the lane's next message, where it is an offer
     Transfer* receive = nullptr;
     Stored* store = nullptr;
   };

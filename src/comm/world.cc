@@ -1,6 +1,7 @@
 #include "comm/world.h"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,9 +32,13 @@ std::span<const std::byte> bytes_of(const Note& note) {
 // Ranks of one process use one mapping: the first of them makes it and the others share its
 // ownership.
 struct Offer {
-  std::int32_t pid = 0;
-  std::uint32_t unused = 0;
   const std::shared_ptr<shm::Mapping>* mapping = nullptr;
+};
+
+// Something to read in a rank's memory, and what it must be: another process may have its number.
+struct Probe {
+  std::uint64_t address = 0;
+  std::uint64_t value = 0;
 };
 
 }  // namespace
@@ -51,8 +56,7 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
     : options_(options),
       profile_(std::move(profile)),
       local_(std::move(local)),
-      size_(local_->size()),
-      pid_(getpid()) {
+      size_(local_->size()) {
   host_.rank = local_->rank();
   exchange_memory();
   const shm::WorldLayout layout(size_);
@@ -81,7 +85,9 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
   for (int peer = 0; peer < size_; ++peer) {
     host_.pools.push_back(world + layout.pools + static_cast<std::size_t>(peer) * shm::kPoolBytes);
     host_.same_process.push_back(local_->peer(peer).same_process);
+    host_.pids.push_back(local_->peer(peer).pid);
   }
+  find_readers();
   find_crowding();
   choose_wait_policy();
   guard_against_fork();
@@ -117,7 +123,7 @@ void World::exchange_memory() {
   while (!local_->peer(first).same_process) {
     ++first;
   }
-  Offer offer{.pid = pid_};
+  Offer offer;
   if (first == rank()) {
     memory_ = std::make_shared<shm::Mapping>(memory.get(), bytes);
     offer.mapping = &memory_;
@@ -128,6 +134,28 @@ void World::exchange_memory() {
     memory_ = *offer.mapping;
   }
   local_->all_gather({});  // the first one's pointer stays good until all have copied it
+}
+
+// Who can read whose memory: a container, a security module or other users may forbid it.
+void World::find_readers() {
+  std::uint64_t value = 0;
+  if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
+    throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
+  }
+  const Probe mine{.address = reinterpret_cast<std::uint64_t>(&value), .value = value};
+  const auto probes = local_->all_gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<std::byte> reads;
+  for (std::size_t peer = 0; peer < probes.size(); ++peer) {
+    Probe probe;
+    std::memcpy(&probe, probes[peer].data(), sizeof(probe));
+    std::uint64_t found = 0;
+    const bool read =
+        shm::read_process(host_.pids[peer], probe.address, &found, sizeof(found)) == sizeof(found);
+    reads.push_back(static_cast<std::byte>(read && found == probe.value));
+  }
+  for (const auto& row : local_->all_gather(reads)) {
+    host_.can_fetch.push_back(row[static_cast<std::size_t>(rank())] == std::byte{1});
+  }
 }
 
 void World::find_crowding() {

@@ -74,6 +74,7 @@ class World {
 
  private:
   void exchange_memory();
+  void find_readers();
   void find_crowding();
   void choose_wait_policy();
   void guard_against_fork();
@@ -84,7 +85,6 @@ class World {
   std::unique_ptr<Profile> profile_;
   std::unique_ptr<LocalWorld> local_;
   int size_;
-  int pid_;
   bool crowded_ = false;
   WaitPolicy wait_policy_;
   volatile char* fork_guard_ = nullptr;

@@ -68,6 +68,8 @@ std::size_t align_up(std::size_t bytes) {
 BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, std::size_t element,
                   Extent extent, bool private_sizes) {
   BoundProgram bound{.element = element};
+  // The token of a barrier is combined with others as well.
+  bound.copies_only = !reduces(program.collective) && program.collective != Collective::barrier;
 
   std::vector<std::size_t> scratch(program.scratch.size());
   bool previous = false;

@@ -49,6 +49,8 @@ struct BoundProgram {
   // never wait for a rank that is in the same operation; and a receive at step s waits for a send
   // at a step <= s, before which its sender waits only at earlier steps.
   bool small = false;
+  // No message is reduced with anything: all may be offered.
+  bool copies_only = false;
 };
 
 // The longest message of a small program, and how many bytes with their headers one lane may get.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/peer_copy.h"
-
 namespace unisono::engine {
 namespace {
 
@@ -12,6 +10,8 @@ namespace {
 // the copy, and most where the reader has to get the core first.
 constexpr std::size_t kShareBytes = 1024;
 constexpr std::size_t kShareBytesCrowded = 8192;
+// How much of an offer one poll fetches, if nobody waits for its beginning.
+constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
 // How often a patient poll looks for a short message: the usual wait is one line transfer.
 constexpr int kLooks = 16;
 
@@ -131,13 +131,20 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
     }
     state.shared = true;
     state.mark = transport_.mark(lane.lane);
+  } else if (pass.may_share && operation_.program->copies_only &&
+             transport_.can_offer(lane.lane, bytes)) {
+    if (!transport_.offer(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
+      return Progress::idle;
+    }
+    state.shared = true;
+    state.mark = transport_.mark(lane.lane);
   } else {
     bytes = std::min(bytes, slot_bytes_);
     std::byte* slot = transport_.reserve(lane.lane, bytes);
     if (slot == nullptr) {
       return Progress::idle;
     }
-    copy_to_peer(slot, data, bytes);
+    transport_.fill(lane.lane, slot, data, bytes);
     transport_.commit(lane.lane, bytes, signature_of(pass, state.done, bytes));
   }
   state.done += bytes;
@@ -168,8 +175,9 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
       if (!transport_.peek(source.lane, message)) {
         return false;
       }
+      const bool offered_to_many = message.data == nullptr && pass.sources_end - pass.sources != 1;
       if (message.signature != signature_of(pass, state.done, message.bytes) ||
-          message.bytes > pass.bytes - state.done || message.bytes == 0) {
+          message.bytes > pass.bytes - state.done || message.bytes == 0 || offered_to_many) {
         fault_ = {.from = rank_of(source.lane),
                   .signature = message.signature,
                   .expected = pass.is_nothing ? 0 : pass.bytes,
@@ -177,12 +185,26 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
         return false;
       }
       arriving.message = message;
+      arriving.fetched = 0;
       arriving.open = true;
     }
     address = arriving.message.data;
     bytes = std::min(bytes, arriving.message.bytes);
   }
   return true;
+}
+
+// The one source is an offer: it comes straight to where the pass wants it. False: nothing came.
+bool Executor::fetch(const BoundPass& pass, const State& state, std::size_t& bytes) noexcept {
+  const BoundOperand* operands = operation_.program->operands.data();
+  const int lane = operands[pass.sources].lane;
+  std::byte* target = own(operands[pass.targets]) + state.done;
+  const std::size_t offset = in_[static_cast<std::size_t>(lane)].fetched;
+  bytes = transport_.fetch(
+      lane, offset, target,
+      std::min(bytes, pass.forwards == pass.forwards_end ? kFetchBytes : slot_bytes_));
+  sources_[0] = target;
+  return bytes != 0;
 }
 
 void Executor::close_sources(const BoundPass& pass, const State& state,
@@ -193,7 +215,11 @@ void Executor::close_sources(const BoundPass& pass, const State& state,
       continue;
     }
     Arriving& arriving = in_[static_cast<std::size_t>(operands[i].lane)];
-    arriving.message.data += bytes;
+    if (arriving.message.data != nullptr) {
+      arriving.message.data += bytes;
+    } else {
+      arriving.fetched += bytes;
+    }
     arriving.message.bytes -= bytes;
     if (arriving.message.bytes == 0) {
       arriving.open = false;
@@ -268,15 +294,27 @@ void Executor::commit_forwards(int taken, std::size_t bytes) noexcept {
   }
 }
 
+// How to write what the readers of its forwards will look at. REQUIRES: there is one.
+kernels::Store Executor::store_to_readers(const BoundPass& pass, std::size_t bytes) const noexcept {
+  const BoundProgram& program = *operation_.program;
+  const BoundPass& forward = program.passes[program.forwards[pass.forwards]];
+  return transport_.store(program.operands[forward.targets].lane, bytes);
+}
+
 Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept {
   const std::size_t limit = allowed(pass);
   if (limit <= state.done) {
     return Progress::idle;
   }
-  std::size_t bytes = std::min(limit - state.done, slot_bytes_);
+  std::size_t bytes = limit - state.done;
   fault_.from = -1;
   if (!open_sources(pass, state, bytes)) {
     return fault_.from < 0 ? Progress::idle : Progress::failed;
+  }
+  if (sources_[0] != nullptr) {
+    bytes = std::min(bytes, slot_bytes_);
+  } else if (!fetch(pass, state, bytes)) {
+    return Progress::idle;
   }
   const BoundProgram& program = *operation_.program;
   const BoundOperand& first = program.operands[pass.targets];
@@ -287,12 +325,12 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
     if (!all) {
       targets_[targets++] = own(first) + state.done;
     }
-    combine(pass, bytes, targets, all ? store_to_peers(bytes) : kernels::Store::cached);
+    combine(pass, bytes, targets, all ? store_to_readers(pass, bytes) : kernels::Store::cached);
     commit_forwards(taken, bytes);
   } else if (pass.forwards != pass.forwards_end && shows(first, bytes)) {
     // The sends will show this memory where it is.
     targets_[0] = own(first) + state.done;
-    combine(pass, bytes, 1, store_to_peers(bytes));
+    combine(pass, bytes, 1, store_to_readers(pass, bytes));
   } else {
     int targets = 0;
     for (std::uint32_t i = pass.targets; i < pass.targets_end; ++i) {
@@ -302,7 +340,9 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
     combine(pass, bytes, targets, pass.store);
     const int taken = open_forwards(pass, state, bytes);
     for (int k = 0; k < taken; ++k) {
-      copy_to_peer(static_cast<std::byte*>(targets_[k]), result, bytes);
+      const BoundPass& forward = program.passes[took_[k]];
+      transport_.fill(program.operands[forward.targets].lane, static_cast<std::byte*>(targets_[k]),
+                      result, bytes);
     }
     commit_forwards(taken, bytes);
   }

@@ -79,6 +79,7 @@ class Executor {
   };
   struct Arriving {
     transport::Incoming message;
+    std::size_t fetched = 0;  // of an offer
     std::uint32_t turn = 0;
     bool open = false;
   };
@@ -103,9 +104,11 @@ class Executor {
   Progress advance_send(const BoundPass& pass, State& state) noexcept;
   Progress advance_compute(const BoundPass& pass, State& state) noexcept;
   bool open_sources(const BoundPass& pass, const State& state, std::size_t& bytes) noexcept;
+  bool fetch(const BoundPass& pass, const State& state, std::size_t& bytes) noexcept;
   void close_sources(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
   void combine(const BoundPass& pass, std::size_t bytes, int targets,
                kernels::Store store) noexcept;
+  kernels::Store store_to_readers(const BoundPass& pass, std::size_t bytes) const noexcept;
   int open_forwards(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
   void commit_forwards(int taken, std::size_t bytes) noexcept;
   bool shows(const BoundOperand& target, std::size_t bytes) const noexcept;

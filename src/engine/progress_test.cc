@@ -31,12 +31,15 @@ struct Rank {
   std::unique_ptr<Executor> executor;
 };
 
+// How messages longer than an inline one travel.
+enum class Way { slots, shared, offered };
+
 struct Trial {
   const Schedule& schedule;
   bool in_place = false;
   std::size_t count = 1;  // as in Call
   std::size_t slot_bytes = 16;
-  bool share = false;
+  Way way = Way::slots;
 };
 
 void set_buffers(const Trial& trial, int rank, Rank& mine) {
@@ -104,7 +107,9 @@ std::string run(const Trial& trial, unsigned seed) {
                         .slot_bytes = trial.slot_bytes,
                         .lane_bytes = 1,
                         .lane_slots = 1,
-                        .sharing = trial.share ? ~std::uint64_t{0} : 0});
+                        .sharing = trial.way == Way::shared ? ~std::uint64_t{0} : 0,
+                        .offering = trial.way == Way::offered ? ~std::uint64_t{0} : 0,
+                        .delay = trial.way == Way::offered ? std::uint64_t{3} : 0});
   std::vector<Rank> ranks = make_ranks(trial, network);
   std::vector<Executor*> executors;
   for (const Rank& rank : ranks) {
@@ -136,7 +141,7 @@ bool can_run_in_place(const Schedule& schedule) {
 
 class Progressing : public ::testing::TestWithParam<const Algorithm*> {};
 
-void expect_progress(const Algorithm& algorithm, Shape shape, std::size_t elements, bool share) {
+void expect_progress(const Algorithm& algorithm, Shape shape, std::size_t elements, Way way) {
   if (!can_serve(algorithm, shape)) {
     return;
   }
@@ -156,25 +161,31 @@ void expect_progress(const Algorithm& algorithm, Shape shape, std::size_t elemen
       const Trial trial{.schedule = schedule,
                         .in_place = in_place,
                         .count = count,
-                        .slot_bytes = share ? std::size_t{65536} : 16,
-                        .share = share};
+                        .slot_bytes = way == Way::shared ? std::size_t{65536} : 16,
+                        .way = way};
       ASSERT_EQ(run(trial, seed), "")
           << algorithm.name << " n=" << shape.ranks << " root=" << shape.root
-          << (in_place ? " in place" : "") << (share ? " shared" : "") << " order " << seed;
+          << (in_place ? " in place" : "") << " way " << static_cast<int>(way) << " order " << seed;
     }
   }
 }
 
 TEST_P(Progressing, WithLanesOfOneSegment) {
   for (int ranks = 1; ranks <= 16; ++ranks) {
-    expect_progress(*GetParam(), {.ranks = ranks, .root = 0}, 5, false);
-    expect_progress(*GetParam(), {.ranks = ranks, .root = ranks - 1}, 3, false);
+    expect_progress(*GetParam(), {.ranks = ranks, .root = 0}, 5, Way::slots);
+    expect_progress(*GetParam(), {.ranks = ranks, .root = ranks - 1}, 3, Way::slots);
   }
 }
 
 TEST_P(Progressing, WithMemoryThatReadersSee) {
   for (const int ranks : {2, 3, 4, 5, 8}) {
-    expect_progress(*GetParam(), {.ranks = ranks, .root = ranks / 2}, 600, true);
+    expect_progress(*GetParam(), {.ranks = ranks, .root = ranks / 2}, 600, Way::shared);
+  }
+}
+
+TEST_P(Progressing, WithMemoryThatReadersFetch) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    expect_progress(*GetParam(), {.ranks = ranks, .root = ranks / 2}, 13, Way::offered);
   }
 }
 
@@ -188,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Progressing,
 TEST(Progress, OfManyRanks) {
   for (const char* name : {"flat", "ring", "halving_doubling"}) {
     const Algorithm& algorithm = *find_algorithm(Collective::all_reduce, name);
-    expect_progress(algorithm, {.ranks = 48}, 2, false);
+    expect_progress(algorithm, {.ranks = 48}, 2, Way::slots);
   }
 }
 

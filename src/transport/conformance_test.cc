@@ -1,6 +1,7 @@
 // What every transport must do, whatever carries its bytes. A new transport adds a World and a line
 // to kWorlds.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <functional>
@@ -63,7 +64,9 @@ class ShmWorld final : public World {
                    .regions = &mine.regions,
                    .lenders = &mine.lenders,
                    .pools = pools,
-                   .same_process = std::vector<bool>(n, true)};
+                   .same_process = std::vector<bool>(n, true),
+                   .pids = std::vector<int>(n, getpid()),
+                   .can_fetch = std::vector<bool>(n, true)};
       mine.transport = std::make_unique<shm::ShmTransport>(
           mine.host, memory_.data() + layout_.group, members, static_cast<int>(rank), 0);
     }
@@ -103,8 +106,8 @@ constexpr Kind kWorlds[] = {
     {"shm", [] { return std::unique_ptr<World>(std::make_unique<ShmWorld>(kRanks)); }},
     {"sim",
      [] {
-       return std::unique_ptr<World>(
-           std::make_unique<SimWorld>(sim::NetworkOptions{.ranks = kRanks, .sharing = 7}));
+       return std::unique_ptr<World>(std::make_unique<SimWorld>(
+           sim::NetworkOptions{.ranks = kRanks, .sharing = 7, .offering = 7}));
      }},
     {"sim_slow",
      [] {
@@ -112,6 +115,7 @@ constexpr Kind kWorlds[] = {
            std::make_unique<SimWorld>(sim::NetworkOptions{.ranks = kRanks,
                                                           .untold_bytes = 300,
                                                           .sharing = 7,
+                                                          .offering = 7,
                                                           .delay = 10,
                                                           .told_late = 50,
                                                           .seed = 3}));
@@ -290,6 +294,68 @@ TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   expect_next(1, kFrom, {memory.begin() + 1, memory.begin() + 100}, 5);
   world_->settle();
   EXPECT_TRUE(writer().drained(kTo, second));
+}
+
+// The next message of a rank's lane, an offer, in pieces of at most `most`.
+std::vector<std::byte> fetch_all(Transport& transport, int lane, std::size_t bytes,
+                                 std::size_t most) {
+  std::vector<std::byte> fetched(bytes);
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t part =
+        transport.fetch(lane, done, fetched.data() + done, std::min(most, bytes - done));
+    if (part == 0) {
+      return {};
+    }
+    done += part;
+  }
+  return fetched;
+}
+
+TEST_P(Conformance, OffersAnyMemoryUntilItIsDrained) {
+  const std::vector<std::byte> memory = pattern(300'000, 4);
+  ASSERT_TRUE(writer().can_offer(kTo, memory.size()));
+  EXPECT_FALSE(writer().can_offer(kTo, 1)) << "short messages come along";
+  ASSERT_TRUE(writer().offer(kTo, memory.data(), memory.size(), 4));
+  const Mark mark = writer().mark(kTo);
+  world_->settle();
+  Incoming message;
+  ASSERT_TRUE(reader().peek(kFrom, message));
+  EXPECT_EQ(message.data, nullptr);
+  EXPECT_EQ(message.bytes, memory.size());
+  EXPECT_EQ(message.signature, 4U);
+  EXPECT_EQ(fetch_all(reader(), kFrom, memory.size(), 33'333), memory);
+  EXPECT_FALSE(writer().drained(kTo, mark));
+  reader().release(kFrom);
+  world_->settle();
+  EXPECT_TRUE(writer().drained(kTo, mark));
+}
+
+TEST_P(Conformance, LetsAllOthersFetchAMulticast) {
+  const std::vector<std::byte> memory = pattern(150'000, 5);
+  ASSERT_TRUE(writer().can_offer(kToAll, memory.size()));
+  ASSERT_TRUE(writer().offer(kToAll, memory.data(), memory.size(), 4));
+  const Mark mark = writer().mark(kToAll);
+  world_->settle();
+  for (int rank = 1; rank < kRanks; ++rank) {
+    Incoming message;
+    ASSERT_TRUE(world_->at(rank).peek(kRanks + kFrom, message));
+    EXPECT_EQ(fetch_all(world_->at(rank), kRanks + kFrom, memory.size(), memory.size()), memory);
+    EXPECT_FALSE(writer().drained(kToAll, mark));
+    world_->at(rank).release(kRanks + kFrom);
+  }
+  world_->settle();
+  EXPECT_TRUE(writer().drained(kToAll, mark));
+}
+
+TEST_P(Conformance, FillsItsRoomWithBytesOfAnyLength) {
+  for (int lap = 0; lap < 100; ++lap) {  // the transport may try one way and another
+    const std::size_t bytes = limits().slot_bytes - static_cast<std::size_t>(lap);
+    std::byte* room = writer().reserve(kTo, bytes);
+    ASSERT_NE(room, nullptr);
+    writer().fill(kTo, room, pattern(bytes, 6).data(), bytes);
+    writer().commit(kTo, bytes, 7);
+    expect_next(1, kFrom, pattern(bytes, 6), 7);
+  }
 }
 
 TEST_P(Conformance, LetsAllOthersReadAMulticast) {

@@ -15,10 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kernels.h"
+
 namespace unisono::transport {
 
 struct Incoming {
-  const std::byte* data = nullptr;  // valid until release()
+  const std::byte* data = nullptr;  // valid until release(); nullptr: offered, fetch() it
   std::size_t bytes = 0;
   std::uint64_t signature = 0;
 };
@@ -50,16 +52,48 @@ class Transport {
   virtual std::byte* reserve(int lane, std::size_t bytes) noexcept = 0;
   virtual void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept = 0;
 
+  // Copies into that room, in the way that is best for the readers of the lane. It may be
+  // committed when this returns.
+  virtual void fill(int lane, std::byte* room, const void* data, std::size_t bytes) noexcept;
+  // Which stores are best for somebody else who writes so many bytes that they read; who streams
+  // must fence.
+  virtual kernels::Store store(int lane, std::size_t bytes) const noexcept;
+
   // Whether the readers of a lane can read this memory where it is.
   virtual bool can_share(const void* data, std::size_t bytes) noexcept = 0;
   // Sends a reference to memory that can_share(): it must not change until drained(). False: no
   // room now.
   virtual bool share(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept = 0;
+  // Whether so much of any memory is best offered: the readers of the lane fetch it where it is.
+  // For readers who copy it as it is, into one place.
+  virtual bool can_offer(int lane, std::size_t bytes) noexcept;
+  // Like share().
+  virtual bool offer(int lane, const void* data, std::size_t bytes,
+                     std::uint64_t signature) noexcept;
+  // Copies from the next message, which is an offer, from `offset` on. Returns how many of these
+  // bytes it copied; 0: none now.
+  virtual std::size_t fetch(int lane, std::size_t offset, void* target, std::size_t bytes) noexcept;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;
   // For messages: the rank that has released least of an outgoing lane, as far as the writer knows.
   virtual int slowest_reader(int lane) noexcept = 0;
 };
+
+inline void Transport::fill(int, std::byte* room, const void* data, std::size_t bytes) noexcept {
+  kernels::copy(room, data, bytes, kernels::Store::cached);
+}
+inline bool Transport::can_offer(int, std::size_t) noexcept {
+  return false;
+}
+inline bool Transport::offer(int, const void*, std::size_t, std::uint64_t) noexcept {
+  return false;
+}
+inline std::size_t Transport::fetch(int, std::size_t, void*, std::size_t) noexcept {
+  return 0;
+}
+inline kernels::Store Transport::store(int, std::size_t) const noexcept {
+  return kernels::Store::cached;
+}
 
 }  // namespace unisono::transport

@@ -157,6 +157,7 @@ ChaosTrial draw_chaos(std::uint64_t seed) {
   network.told_late = one_of<std::uint64_t>(random, {0, 3, 30, 200});
   network.seed = random.next();
   network.fault = draw_fault(random, ranks);
+  network.offering = random.one_in(2) ? 0 : random.one_in(3) ? random.next() : ~std::uint64_t{0};
   trial.order = static_cast<engine::Order>(random.below(engine::kOrders));
   for (int i = up_to(random, 3); i > 0; --i) {
     trial.cases.push_back(draw_case(random, ranks, network.slot_bytes));
@@ -178,7 +179,8 @@ std::string to_text(const ChaosTrial& trial) {
           std::to_string(network.untold_bytes) + ", delay " + std::to_string(network.delay) +
           ", told late " + std::to_string(network.told_late) +
           (network.multicast ? ", multicast" : "") + (network.sharing != 0 ? ", shared" : "") +
-          ", polled " + kNames[static_cast<std::size_t>(trial.order)];
+          (network.offering != 0 ? ", offered" : "") + ", polled " +
+          kNames[static_cast<std::size_t>(trial.order)];
   if (network.fault.kind != sim::Fault::Kind::none) {
     text += ", fault: " + std::string(kFaults[static_cast<std::size_t>(network.fault.kind)]) +
             " at " + std::to_string(network.fault.at) + " of rank " +

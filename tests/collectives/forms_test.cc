@@ -305,5 +305,28 @@ TEST(Timeout, NamesTheRankThatHasNotCome) {
   }
 }
 
+// The peers that hear of it may change memory that this rank still reads.
+TEST_P(Forms, AbortInTheLastStepLeavesNoResult) {
+  run(2, [](Communicator& comm) {
+    const auto abort_and_add = [](void* inout, const void* in, std::size_t count, void* context) {
+      static_cast<Communicator*>(context)->abort("while it is reduced");
+      for (std::size_t i = 0; i < count; ++i) {
+        static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
+      }
+    };
+    std::vector<int> data = {1};
+    std::string wrong;
+    try {
+      const Reduction last = Reduction::custom({.combine = abort_and_add, .context = &comm});
+      std::vector<int> total = {0};
+      comm.reduce(std::span<const int>(data), std::span(total), last, 1);
+      wrong = wrong_unless(comm.rank() == 0, "a result after an abort");
+    } catch (const Error& error) {
+      wrong = wrong_unless(error.code() == ErrorCode::aborted, error.what());
+    }
+    return wrong;
+  });
+}
+
 }  // namespace
 }  // namespace unisono::testing

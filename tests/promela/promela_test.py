@@ -55,6 +55,7 @@ RUNS = {
     }),
     "pool": (SAFETY, [""], {
         "CHANGES_NOT_COUNTED": ("wrong", ""),
+        "GIVEN_TAKEN_IN_TWO_STEPS": ("wrong", ""),
         "LINKED_AFTER_THE_EXCHANGE": ("wrong", ""),
     }),
     "bells": (SAFETY, ["", "CAP=2", "LANES=2"], {

@@ -22,6 +22,7 @@
 #include "cli/failure.h"
 #include "kernels/kernels.h"
 #include "run/spawn.h"
+#include "transport/shm/segment.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
@@ -109,6 +110,28 @@ Check check_pidfd() {
   }
   return {"seeing a death (pidfd)", seen, why,
           "needs Linux 5.3 and a seccomp profile that allows pidfd_open"};
+}
+
+// A child reads this process, as ranks read each other: neither is the other's parent. Ranks do
+// without it, so that this never fails.
+Check check_reading() {
+  const std::uint64_t value = 0x756e69736f6e6f;
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::uint64_t found = 0;
+    const auto address = reinterpret_cast<std::uint64_t>(&value);
+    const bool read = shm::read_process(parent, address, &found, sizeof(found)) == sizeof(found);
+    ::_exit(read && found == value ? 0 : 1);
+  }
+  int status = 0;
+  const bool works = child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+                     WEXITSTATUS(status) == 0;
+  return {"reading ranks (process_vm_readv)", true,
+          works ? "works"
+                : "not allowed: long messages are copied once more (kernel.yama.ptrace_scope above "
+                  "0, a seccomp profile)",
+          ""};
 }
 
 Check check_cpus() {
@@ -240,6 +263,7 @@ int run_doctor(const Arguments&, const Console& console) {
       check_futex(),
       check_membarrier(),
       check_pidfd(),
+      check_reading(),
       check_cpus(),
       check_simd(),
       check_variables(),

@@ -136,7 +136,7 @@ TEST(Lane, WaitsForItsSlowestReader) {
 
 TEST(Lane, CarriesReferencesAndGivesSlotsBackInOrder) {
   std::vector<std::byte> memory(1);  // never touched
-  Pool pool(memory.data());
+  Pool pool(memory.data(), 3, 3);
   Lane lane(1);
   std::vector<std::uint32_t> slots;
   for (int i = 0; i < 3; ++i) {

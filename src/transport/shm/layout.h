@@ -11,9 +11,10 @@
 // The sequence of a cell is its position in the lane, from 1, modulo 2^32; 0 never occurs in a
 // fresh ring because a ring is a power of two of cells and position p lies in cell p mod kCells. A
 // message of more than kInlineBytes carries a Reference instead of its bytes: to a slot of the
-// writer's pool or to registered memory. The reader counts the cells it has released in `head`, its
-// own line; so the writer knows which cells, slots and shared buffers are free again. Of cells that
-// held bytes it may say so a few messages later.
+// writer's pool, to registered memory, or to any memory of the writer's process (an offer). The
+// reader counts the cells it has released in `head`, its own line; so the writer knows which cells,
+// slots and shared buffers are free again. Of cells that held bytes it may say so a few messages
+// later.
 #pragma once
 
 #include <atomic>
@@ -34,12 +35,15 @@ static_assert(kUntoldCells + kInlineCells <= kCells, "a writer would wait for wh
 inline constexpr std::size_t kInlineBytes = kFirstPayload + (kInlineCells - 1) * kNextPayload;
 inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kSlotsPerRank = 512;
+// A rank goes through this many before it uses one again (pool.h): 2 MiB, more than a core's own
+// cache and a small part of the one that it shares.
+inline constexpr std::uint32_t kSlotsPerRound = 32;
 // How many slots one lane may hold at once: enough to keep both ends busy, few enough to stay in
 // the cache.
 inline constexpr std::uint32_t kSlotsPerLane = 4;
 inline constexpr std::size_t kPoolBytes = kSlotBytes * kSlotsPerRank;
 
-enum class Kind : std::uint8_t { bytes = 1, slot = 2, region = 3 };
+enum class Kind : std::uint8_t { bytes = 1, slot = 2, region = 3, offer = 4 };
 
 struct alignas(kLine) Cell {
   std::atomic<std::uint64_t> header;
@@ -54,7 +58,7 @@ static_assert(sizeof(Cell) == kLine);
 struct Reference {
   std::uint64_t bytes;
   std::uint64_t offset;   // slot: index in the writer's pool; region: byte offset in it
-  std::uint64_t address;  // in the writer's address space, for readers in the same process
+  std::uint64_t address;  // in the writer's address space: of an offer, and for its own threads
   std::uint32_t region;   // number of the writer's region
   std::uint32_t reserved;
 };

@@ -1,6 +1,10 @@
-// The slots of one rank: cache-sized pieces of shared memory for messages too long for cells. The
-// rank's communicators take and give them, from any of its threads, without a lock; its peers only
-// read. Last given, first taken: the slot that is still in the cache.
+// The slots of one rank: pieces of shared memory for messages too long for cells. The rank's
+// communicators take and give them, from any of its threads, without a lock; its peers only read.
+//
+// First given, first taken: a slot that was read just now is still in the reader's cache, and to
+// write it costs the time to take every line away from there. After a round through the other
+// slots it is in the cache that the two cores share; between such cores that is three times faster.
+// A fresh slot is touched only when all of the round are in use.
 #pragma once
 
 #include <atomic>
@@ -16,40 +20,82 @@ class Pool {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffffU;
 
-  explicit Pool(std::byte* memory) : memory_(memory), next_(kSlotsPerRank) {
-    for (std::uint32_t slot = 0; slot < kSlotsPerRank; ++slot) {
-      next_[slot].store(slot + 1 < kSlotsPerRank ? slot + 1 : kNone, std::memory_order_relaxed);
+  // `slots` in all, of which the first `round` are used before any is used again.
+  explicit Pool(std::byte* memory, std::uint32_t slots = kSlotsPerRank,
+                std::uint32_t round = kSlotsPerRound)
+      : memory_(memory), next_(slots), fresh_(round) {
+    for (std::uint32_t slot = 0; slot < round; ++slot) {
+      next_[slot].store(slot + 1 < round ? slot + 1 : kNone, std::memory_order_relaxed);
     }
   }
 
   std::uint32_t take() noexcept {
-    std::uint64_t top = top_.load(std::memory_order_acquire);
+    std::uint32_t slot = take_free();
+    if (slot == kNone) {
+      slot = begin_round();
+    }
+    return slot == kNone ? take_fresh() : slot;
+  }
+  void give(std::uint32_t slot) noexcept {
+    std::uint32_t top = given_.load(std::memory_order_relaxed);
+    do {
+      next_[slot].store(top, std::memory_order_relaxed);
+    } while (!given_.compare_exchange_weak(top, slot, std::memory_order_release));
+  }
+  std::byte* data(std::uint32_t slot) const noexcept { return memory_ + slot * kSlotBytes; }
+
+ private:
+  std::uint32_t take_free() noexcept {
+    std::uint64_t top = free_.load(std::memory_order_acquire);
     while (index(top) != kNone) {
       const std::uint32_t slot = index(top);
       const std::uint64_t below = pack(next_[slot].load(std::memory_order_relaxed), top);
-      if (top_.compare_exchange_weak(top, below, std::memory_order_acquire)) {
+      if (free_.compare_exchange_weak(top, below, std::memory_order_acquire)) {
         return slot;
       }
     }
     return kNone;
   }
-  void give(std::uint32_t slot) noexcept {
-    std::uint64_t top = top_.load(std::memory_order_relaxed);
-    do {
-      next_[slot].store(index(top), std::memory_order_relaxed);
-    } while (!top_.compare_exchange_weak(top, pack(slot, top), std::memory_order_release));
+  // Takes all that were given, turns them round so that the first given is on top, keeps that one
+  // and frees the others.
+  std::uint32_t begin_round() noexcept {
+    const std::uint32_t last = given_.exchange(kNone, std::memory_order_acquire);
+    std::uint32_t first = kNone;
+    for (std::uint32_t slot = last; slot != kNone;) {
+      const std::uint32_t given_before = next_[slot].load(std::memory_order_relaxed);
+      next_[slot].store(first, std::memory_order_relaxed);
+      first = slot;
+      slot = given_before;
+    }
+    if (first != last) {
+      free_chain(next_[first].load(std::memory_order_relaxed), last);
+    }
+    return first;
   }
-  std::byte* data(std::uint32_t slot) const noexcept { return memory_ + slot * kSlotBytes; }
+  void free_chain(std::uint32_t first, std::uint32_t last) noexcept {
+    std::uint64_t top = free_.load(std::memory_order_relaxed);
+    do {
+      next_[last].store(index(top), std::memory_order_relaxed);
+    } while (!free_.compare_exchange_weak(top, pack(first, top), std::memory_order_release));
+  }
+  std::uint32_t take_fresh() noexcept {
+    std::uint32_t slot = fresh_.load(std::memory_order_relaxed);
+    while (slot < next_.size() &&
+           !fresh_.compare_exchange_weak(slot, slot + 1, std::memory_order_relaxed)) {
+    }
+    return slot < next_.size() ? slot : kNone;
+  }
 
- private:
-  // The upper half counts changes, so that a slot taken and given back meanwhile is noticed.
+  // The upper half counts changes, so that a slot taken and freed again meanwhile is noticed.
   static std::uint32_t index(std::uint64_t top) noexcept { return static_cast<std::uint32_t>(top); }
   static std::uint64_t pack(std::uint32_t slot, std::uint64_t top) noexcept {
     return (((top >> 32) + 1) << 32) | slot;
   }
   std::byte* memory_;
-  std::atomic<std::uint64_t> top_ = 0;
   std::vector<std::atomic<std::uint32_t>> next_;
+  std::atomic<std::uint64_t> free_ = 0;       // the top of those to take
+  std::atomic<std::uint32_t> given_ = kNone;  // the top of those that were given back
+  std::atomic<std::uint32_t> fresh_;          // the first that was never taken
 };
 
 }  // namespace unisono::shm

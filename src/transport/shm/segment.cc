@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -47,6 +48,13 @@ Mapping::Mapping(int fd, std::size_t bytes) : bytes_(bytes) {
 
 Mapping::~Mapping() {
   munmap(data_, bytes_);
+}
+
+std::size_t read_process(int pid, std::uint64_t address, void* target, std::size_t bytes) noexcept {
+  const iovec here{.iov_base = target, .iov_len = bytes};
+  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
+  const ssize_t copied = process_vm_readv(pid, &here, 1, &there, 1, 0);
+  return copied < 0 ? 0 : static_cast<std::size_t>(copied);
 }
 
 }  // namespace unisono::shm

@@ -41,4 +41,7 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
+// Copies from the memory of a process, as far as this one may. Returns how many bytes; 0: none.
+std::size_t read_process(int pid, std::uint64_t address, void* target, std::size_t bytes) noexcept;
+
 }  // namespace unisono::shm

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/shm/segment.h"
+
 namespace unisono::shm {
 ShmTransport::ShmTransport(const Host& host, std::byte* group, std::vector<int> members, int rank,
                            int use)
@@ -27,6 +29,7 @@ ShmTransport::ShmTransport(const Host& host, std::byte* group, std::vector<int> 
   for (std::size_t peer = 0; peer < n; ++peer) {
     out_.emplace_back(ring(layout.rings, lane(me, peer)),
                       std::vector<const Head*>{head(layout.heads, lane(me, peer))});
+    out_.back().may_offer = host.can_fetch[static_cast<std::size_t>(members_[peer])];
     in_.push_back({.reader = LaneReader(ring(layout.rings, lane(peer, me)),
                                         head(layout.heads, lane(peer, me))),
                    .from = members_[peer]});
@@ -43,14 +46,17 @@ void ShmTransport::add_multicast_lanes(std::byte* group, const GroupLayout& layo
   Ring* rings = reinterpret_cast<Ring*>(group + layout.multicast_rings);
   Head* heads = reinterpret_cast<Head*>(group + layout.multicast_heads);
   std::vector<const Head*> readers;
+  bool all_can_fetch = true;
   for (std::size_t peer = 0; peer < n; ++peer) {
     if (peer != me) {
       readers.push_back(heads + me * n + peer);
+      all_can_fetch &= host_.can_fetch[static_cast<std::size_t>(members_[peer])];
     }
     in_.push_back(
         {.reader = LaneReader(rings[peer].cells, heads + peer * n + me), .from = members_[peer]});
   }
   out_.emplace_back(rings[me].cells, std::move(readers));
+  out_.back().may_offer = all_can_fetch;
 }
 
 void Lenders::add(ShmTransport* lender) {
@@ -116,6 +122,11 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
   if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::slot) {
     message.data = host_.pools[from] + reference.offset;
     return reference.bytes <= kSlotBytes && reference.offset <= kPoolBytes - kSlotBytes;
+  }
+  if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::offer) {
+    in.offered = reference.address;
+    message.data = nullptr;
+    return true;
   }
   if (host_.same_process[from]) {
     message.data = reinterpret_cast<const std::byte*>(reference.address);
@@ -189,6 +200,22 @@ void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) 
   wake_readers(lane);
 }
 
+void ShmTransport::fill(int lane, std::byte* room, const void* data, std::size_t bytes) noexcept {
+  Distance& distance = out(lane).distance;
+  std::size_t done = 0;
+  if (bytes >= Distance::kLeastBytes && distance.is_look_due()) {
+    done = std::min(bytes, Distance::kLookBytes);
+    const auto begin = std::chrono::steady_clock::now();
+    kernels::copy(room, data, done, kernels::Store::cached);
+    distance.learn(done, std::chrono::steady_clock::now() - begin);
+  }
+  const kernels::Store rest = store(lane, bytes);
+  kernels::copy(room + done, static_cast<const std::byte*>(data) + done, bytes - done, rest);
+  if (rest == kernels::Store::streaming) {
+    kernels::fence_streaming();
+  }
+}
+
 bool ShmTransport::can_share(const void* data, std::size_t bytes) noexcept {
   return host_.regions->holding(data, bytes).has_value();
 }
@@ -209,6 +236,32 @@ bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
   writer.put_reference(reference, Kind::region, signature);
   wake_readers(lane);
   return true;
+}
+
+bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
+                         std::uint64_t signature) noexcept {
+  Out& to = out(lane);
+  if (!to.writer.has_room(1)) {
+    return false;
+  }
+  const Reference reference{.bytes = bytes,
+                            .offset = 0,
+                            .address = reinterpret_cast<std::uint64_t>(data),
+                            .region = 0,
+                            .reserved = 0};
+  to.writer.put_reference(reference, Kind::offer, signature);
+  to.distance.count();
+  wake_readers(lane);
+  return true;
+}
+
+// The kernel checks the address, so that an offer whose writer has given up its memory, after an
+// abort, is no fault here. What fails for good is found as what it is: a death, or a timeout.
+std::size_t ShmTransport::fetch(int lane, std::size_t offset, void* target,
+                                std::size_t bytes) noexcept {
+  const In& in = in_[static_cast<std::size_t>(lane)];
+  return read_process(host_.pids[static_cast<std::size_t>(in.from)], in.offered + offset, target,
+                      bytes);
 }
 
 int ShmTransport::slowest_reader(int lane) noexcept {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transport/shm/bells.h"
+#include "transport/shm/distance.h"
 #include "transport/shm/lane.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/regions.h"
@@ -50,6 +51,9 @@ struct Host {
   Lenders* lenders = nullptr;
   std::vector<std::byte*> pools;   // by world rank
   std::vector<bool> same_process;  // by world rank
+  // By world rank: its process, and whether that may read this rank's memory (process_vm_readv).
+  std::vector<int> pids;
+  std::vector<bool> can_fetch;
 };
 
 class ShmTransport final : public transport::Transport {
@@ -70,9 +74,23 @@ class ShmTransport final : public transport::Transport {
             std::uint64_t signature) noexcept override;
   std::byte* reserve(int lane, std::size_t bytes) noexcept override;
   void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override;
+  void fill(int lane, std::byte* room, const void* data, std::size_t bytes) noexcept override;
+  kernels::Store store(int lane, std::size_t bytes) const noexcept override {
+    return bytes >= Distance::kLeastBytes && out(lane).distance.far() ? kernels::Store::streaming
+                                                                      : kernels::Store::cached;
+  }
   bool can_share(const void* data, std::size_t bytes) noexcept override;
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;
+  bool can_offer(int lane, std::size_t bytes) noexcept override {
+    Out& to = out(lane);
+    return to.may_offer && bytes >= kLeastOffer && bytes <= kMostOffer && to.distance.far() &&
+           !to.distance.is_next_look();
+  }
+  bool offer(int lane, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept override;
+  std::size_t fetch(int lane, std::size_t offset, void* target,
+                    std::size_t bytes) noexcept override;
   transport::Mark mark(int lane) const noexcept override { return out(lane).writer.position(); }
   bool drained(int lane, transport::Mark mark) noexcept override {
     return out(lane).writer.drained(mark);
@@ -86,18 +104,24 @@ class ShmTransport final : public transport::Transport {
   struct Out {
     explicit Out(Cell* cells, std::vector<const Head*> heads) : writer(cells, std::move(heads)) {}
     LaneWriter writer;
+    Distance distance;
+    bool may_offer = false;            // all readers can fetch
     std::uint32_t slot = Pool::kNone;  // reserved, not yet committed
     alignas(kLine) std::byte staged[kInlineBytes] = {};
   };
   struct In {
     LaneReader reader;
-    int from = 0;             // in the world
-    std::uint32_t cells = 0;  // of the message that peek() gave
-    bool refers = false;      // it is a reference, and the writer may wait for its release
+    int from = 0;               // in the world
+    std::uint32_t cells = 0;    // of the message that peek() gave
+    bool refers = false;        // it is a reference, and the writer may wait for its release
+    std::uint64_t offered = 0;  // the address of an offer in the writer's process
     alignas(kLine) std::byte gathered[kInlineBytes] = {};
   };
   Out& out(int lane) noexcept { return out_[static_cast<std::size_t>(lane)]; }
   const Out& out(int lane) const noexcept { return out_[static_cast<std::size_t>(lane)]; }
+  // What an offer may have: shorter and longer messages are faster through slots.
+  static constexpr std::size_t kLeastOffer = std::size_t{128} << 10;
+  static constexpr std::size_t kMostOffer = std::size_t{8} << 20;
   void add_multicast_lanes(std::byte* group, const GroupLayout& layout);
   void wake_readers(int lane) noexcept;
   bool resolve(In& in, const Cell& cell, transport::Incoming& message) noexcept;

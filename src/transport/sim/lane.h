@@ -10,7 +10,7 @@
 
 namespace unisono::sim {
 
-enum class Kind : std::uint8_t { bytes, slot, shared };
+enum class Kind : std::uint8_t { bytes, slot, shared, offered };
 
 struct Message {
   Kind kind = Kind::bytes;
@@ -18,9 +18,10 @@ struct Message {
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t signature = 0;
-  std::uint64_t digest = 0;  // of shared memory, which must not change
+  std::uint64_t digest = 0;  // of shared and offered memory, which must not change
   int unread = 0;            // by how many readers
 
+  bool refers() const { return kind == Kind::shared || kind == Kind::offered; }
   std::size_t room() const { return kind == Kind::bytes ? 64 + bytes + bytes / 4 : 64; }
 };
 

@@ -47,7 +47,9 @@ class Network::Port final : public transport::Transport {
     }
     const Message& message = lane.at(reader.next);
     network_.check_shared(message, rank_);
-    incoming = {.data = message.data, .bytes = message.bytes, .signature = message.signature};
+    incoming = {.data = message.kind == Kind::offered ? nullptr : message.data,
+                .bytes = message.bytes,
+                .signature = message.signature};
     return true;
   }
 
@@ -131,17 +133,33 @@ class Network::Port final : public transport::Transport {
   }
   bool share(int number, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override {
-    Lane& lane = network_.outgoing(rank_, number);
-    if (!lane.has_room(Kind::shared, bytes, room_, network_.now_) || !network_.acts(rank_)) {
-      return false;
+    return refer(Kind::shared, number, data, bytes, signature);
+  }
+  bool can_offer(int, std::size_t bytes) noexcept override {
+    return bytes > limits_.inline_bytes &&
+           (network_.options_.offering >> static_cast<unsigned>(rank_) & 1) != 0;
+  }
+  bool offer(int number, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept override {
+    return refer(Kind::offered, number, data, bytes, signature);
+  }
+  // Not always all that is asked for.
+  std::size_t fetch(int number, std::size_t offset, void* target,
+                    std::size_t bytes) noexcept override {
+    std::size_t which = 0;
+    Lane& lane = network_.incoming(rank_, number, which);
+    transport::Incoming incoming;
+    if (network_.stopped(rank_)) {
+      return 0;
     }
-    Message message{.kind = Kind::shared,
-                    .data = static_cast<const std::byte*>(data),
-                    .bytes = bytes,
-                    .signature = signature};
-    message.digest = digest_of(message.data, bytes);
-    network_.put(rank_, number, std::move(message));
-    return true;
+    if (!peek(number, incoming) || incoming.data != nullptr || offset > incoming.bytes ||
+        bytes > incoming.bytes - offset) {
+      network_.violated(rank_, "fetched what was not offered");
+      return 0;
+    }
+    const std::size_t part = network_.part_of(bytes);
+    std::memcpy(target, lane.at(lane.readers[which].next).data + offset, part);
+    return part;
   }
   transport::Mark mark(int number) const noexcept override {
     return network_.outgoing(rank_, number).position();
@@ -154,6 +172,20 @@ class Network::Port final : public transport::Transport {
   }
 
  private:
+  bool refer(Kind kind, int number, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept {
+    Lane& lane = network_.outgoing(rank_, number);
+    if (!lane.has_room(kind, bytes, room_, network_.now_) || !network_.acts(rank_)) {
+      return false;
+    }
+    Message message{.kind = kind,
+                    .data = static_cast<const std::byte*>(data),
+                    .bytes = bytes,
+                    .signature = signature};
+    message.digest = digest_of(message.data, bytes);
+    network_.put(rank_, number, std::move(message));
+    return true;
+  }
   Kind kind_of(std::size_t bytes) const noexcept {
     return bytes <= limits_.inline_bytes ? Kind::bytes : Kind::slot;
   }
@@ -229,6 +261,13 @@ std::uint64_t Network::later(std::uint64_t most, std::uint64_t not_before) {
   return at;
 }
 
+std::size_t Network::part_of(std::size_t bytes) {
+  if (options_.delay == 0 || random_.one_in(4)) {
+    return bytes;
+  }
+  return 1 + random_.below(bytes);
+}
+
 // Whether what a rank is about to do to its lanes has an effect.
 bool Network::acts(int rank) noexcept {
   const Fault& fault = options_.fault;
@@ -239,7 +278,7 @@ bool Network::acts(int rank) noexcept {
 }
 
 void Network::put(int from, int number, Message message) noexcept {
-  if (message.kind != Kind::shared) {
+  if (!message.refers()) {
     message.data = message.copy.data();
   }
   const Fault& fault = options_.fault;
@@ -264,17 +303,18 @@ void Network::damage(Message& message) noexcept {
       break;
     case Fault::Kind::shorter:
       message.bytes /= 2;
-      message.digest = message.kind == Kind::shared ? digest_of(message.data, message.bytes) : 0;
       break;
     case Fault::Kind::longer:
       message.copy.assign(message.data, message.data + message.bytes);
       message.copy.resize(message.bytes + 1 + random_.below(2 * message.bytes + 1), kPoison);
       message.data = message.copy.data();
       message.bytes = message.copy.size();
-      message.kind = message.kind == Kind::shared ? Kind::slot : message.kind;
       break;
     default:
       break;
+  }
+  if (message.refers()) {
+    message.digest = digest_of(message.data, message.bytes);
   }
 }
 
@@ -285,7 +325,7 @@ void Network::violated(int rank, const char* what) {
 }
 
 void Network::check_shared(const Message& message, int reader) {
-  if (message.kind == Kind::shared && digest_of(message.data, message.bytes) != message.digest) {
+  if (message.refers() && digest_of(message.data, message.bytes) != message.digest) {
     violated(reader, "finds that memory shared with it has changed");
   }
 }

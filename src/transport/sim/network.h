@@ -47,6 +47,7 @@ struct NetworkOptions {
   // How much room readers may free before they tell the writer, on top of lane_bytes.
   std::size_t untold_bytes = 0;
   std::uint64_t sharing = 0;    // bit r: all memory of rank r can be shared
+  std::uint64_t offering = 0;   // bit r: rank r offers what is longer than an inline message
   std::uint64_t delay = 0;      // ticks until a message is seen, up to this; now and then 16 times
   std::uint64_t told_late = 0;  // ticks until the writer hears of a release, in the same way
   std::uint64_t seed = 1;
@@ -78,6 +79,7 @@ class Network {
   Lane& outgoing(int from, int lane);
   Lane& incoming(int to, int lane, std::size_t& reader);
   std::uint64_t later(std::uint64_t most, std::uint64_t not_before);
+  std::size_t part_of(std::size_t bytes);
   bool acts(int rank) noexcept;
   void put(int from, int lane, Message message) noexcept;
   void damage(Message& message) noexcept;
