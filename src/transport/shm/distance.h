@@ -16,7 +16,7 @@ namespace unisono::shm {
 class Distance {
  public:
   // Copies below this are plain ones, and say nothing.
-  static constexpr std::size_t kLeastBytes = 8192;
+  static constexpr std::size_t kLeastBytes = 4096;
   // How much of a copy is timed.
   static constexpr std::size_t kLookBytes = 16384;
 
@@ -36,7 +36,7 @@ class Distance {
   }
 
  private:
-  static constexpr double kFarBytesPerNs = 5;
+  static constexpr double kFarBytesPerNs = 6;
   // A look at a far reader costs about 6 us.
   static constexpr std::uint32_t kFarLook = 64;
   static constexpr std::uint32_t kNearLook = 16;

@@ -57,7 +57,7 @@ static_assert(sizeof(Cell) == kLine);
 
 struct Reference {
   std::uint64_t bytes;
-  std::uint64_t offset;   // slot: index in the writer's pool; region: byte offset in it
+  std::uint64_t offset;   // in bytes: in the writer's pool, or in its region
   std::uint64_t address;  // in the writer's address space: of an offer, and for its own threads
   std::uint32_t region;   // number of the writer's region
   std::uint32_t reserved;

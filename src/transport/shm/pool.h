@@ -23,7 +23,7 @@ class Pool {
   // `slots` in all, of which the first `round` are used before any is used again.
   explicit Pool(std::byte* memory, std::uint32_t slots = kSlotsPerRank,
                 std::uint32_t round = kSlotsPerRound)
-      : memory_(memory), next_(slots), fresh_(round) {
+      : memory_(memory), next_(slots), begins_(slots), fresh_(round) {
     for (std::uint32_t slot = 0; slot < round; ++slot) {
       next_[slot].store(slot + 1 < round ? slot + 1 : kNone, std::memory_order_relaxed);
     }
@@ -42,9 +42,20 @@ class Pool {
       next_[slot].store(top, std::memory_order_relaxed);
     } while (!given_.compare_exchange_weak(top, slot, std::memory_order_release));
   }
-  std::byte* data(std::uint32_t slot) const noexcept { return memory_ + slot * kSlotBytes; }
+  // Where so many bytes go in a slot that was taken: behind those of the last time, so that short
+  // messages go round as much memory as long ones.
+  std::byte* room(std::uint32_t slot, std::size_t bytes) noexcept {
+    std::size_t& begin = begins_[slot];
+    const std::size_t at = begin + bytes <= kSlotBytes ? begin : 0;
+    begin = (at + bytes + kAlignment - 1) & ~(kAlignment - 1);
+    return memory_ + slot * kSlotBytes + at;
+  }
+  std::size_t offset_of(const std::byte* room) const noexcept {
+    return static_cast<std::size_t>(room - memory_);
+  }
 
  private:
+  static constexpr std::size_t kAlignment = 256;
   std::uint32_t take_free() noexcept {
     std::uint64_t top = free_.load(std::memory_order_acquire);
     while (index(top) != kNone) {
@@ -93,6 +104,7 @@ class Pool {
   }
   std::byte* memory_;
   std::vector<std::atomic<std::uint32_t>> next_;
+  std::vector<std::size_t> begins_;           // [slot]: of who holds it
   std::atomic<std::uint64_t> free_ = 0;       // the top of those to take
   std::atomic<std::uint32_t> given_ = kNone;  // the top of those that were given back
   std::atomic<std::uint32_t> fresh_;          // the first that was never taken

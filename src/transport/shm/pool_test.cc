@@ -47,6 +47,16 @@ TEST(Pool, TakesFreshSlotsWhenTheRoundIsInUse) {
   EXPECT_EQ(pool.take(), 1U);
 }
 
+TEST(Pool, ShortMessagesGoRoundTheWholeSlot) {
+  std::vector<std::byte> memory(2 * kSlotBytes);
+  Pool pool(memory.data(), 2, 2);
+  EXPECT_EQ(pool.offset_of(pool.room(1, 25'000)), kSlotBytes);
+  EXPECT_EQ(pool.offset_of(pool.room(1, 35'000)), kSlotBytes + 25'088);
+  EXPECT_EQ(pool.offset_of(pool.room(1, 25'000)), kSlotBytes);
+  EXPECT_EQ(pool.offset_of(pool.room(0, kSlotBytes)), 0U);
+  EXPECT_EQ(pool.offset_of(pool.room(0, kSlotBytes)), 0U);
+}
+
 TEST(Pool, GivesEachSlotToOneThread) {
   constexpr int kThreads = 4;
   constexpr int kTakes = 20000;

@@ -121,7 +121,7 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
   const auto from = static_cast<std::size_t>(in.from);
   if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::slot) {
     message.data = host_.pools[from] + reference.offset;
-    return reference.bytes <= kSlotBytes && reference.offset <= kPoolBytes - kSlotBytes;
+    return reference.bytes <= kSlotBytes && reference.offset <= kPoolBytes - reference.bytes;
   }
   if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::offer) {
     in.offered = reference.address;
@@ -162,7 +162,7 @@ bool ShmTransport::send(int lane, const void* data, std::size_t bytes,
 std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
   Out& to = out(lane);
   if (to.slot != Pool::kNone) {
-    return host_.pool->data(to.slot);
+    return to.room;
   }
   if (bytes <= kInlineBytes) {
     return to.writer.has_room(kInlineCells) ? to.staged : nullptr;
@@ -184,7 +184,11 @@ std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
     host_.lenders->reclaim();
     to.slot = host_.pool->take();
   }
-  return to.slot == Pool::kNone ? nullptr : host_.pool->data(to.slot);
+  if (to.slot == Pool::kNone) {
+    return nullptr;
+  }
+  to.room = host_.pool->room(to.slot, bytes);
+  return to.room;
 }
 
 void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept {
@@ -192,8 +196,11 @@ void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) 
   if (to.slot == Pool::kNone) {
     to.writer.put_bytes(to.staged, bytes, signature);
   } else {
-    const Reference reference{
-        .bytes = bytes, .offset = to.slot * kSlotBytes, .address = 0, .region = 0, .reserved = 0};
+    const Reference reference{.bytes = bytes,
+                              .offset = host_.pool->offset_of(to.room),
+                              .address = 0,
+                              .region = 0,
+                              .reserved = 0};
     to.writer.put_reference(reference, Kind::slot, signature);
     to.writer.lend(std::exchange(to.slot, Pool::kNone));
   }

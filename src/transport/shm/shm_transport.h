@@ -107,6 +107,7 @@ class ShmTransport final : public transport::Transport {
     Distance distance;
     bool may_offer = false;            // all readers can fetch
     std::uint32_t slot = Pool::kNone;  // reserved, not yet committed
+    std::byte* room = nullptr;         // in it
     alignas(kLine) std::byte staged[kInlineBytes] = {};
   };
   struct In {
