@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <numeric>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -189,52 +188,6 @@ TEST(Lane, TwoThreadsKeepOrderAndContents) {
   first.join();
   second.join();
   EXPECT_EQ(wrong[0] + wrong[1], 0U);
-}
-
-TEST(Pool, GivesEverySlotOnceAndThenNone) {
-  std::vector<std::byte> memory(1);
-  Pool pool(memory.data());
-  std::set<std::uint32_t> slots;
-  for (std::uint32_t i = 0; i < kSlotsPerRank; ++i) {
-    slots.insert(pool.take());
-  }
-  EXPECT_EQ(slots.size(), kSlotsPerRank);
-  EXPECT_EQ(slots.count(Pool::kNone), 0U);
-  EXPECT_EQ(pool.take(), Pool::kNone);
-  pool.give(5);
-  EXPECT_EQ(pool.take(), 5U);
-}
-
-TEST(Pool, ManyThreadsNeverHoldOneSlotTwice) {
-  std::vector<std::byte> memory(1);
-  Pool pool(memory.data());
-  std::vector<std::atomic<int>> holders(kSlotsPerRank);
-  std::atomic<int> wrong = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 5'000; ++i) {
-        std::vector<std::uint32_t> mine;
-        for (int k = 0; k <= (i + t) % 5; ++k) {
-          mine.push_back(pool.take());
-          wrong += holders[mine.back()].fetch_add(1) == 0 ? 0 : 1;
-        }
-        for (const std::uint32_t slot : mine) {
-          holders[slot].fetch_sub(1);
-          pool.give(slot);
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  EXPECT_EQ(wrong, 0);
-  std::set<std::uint32_t> slots;
-  for (std::uint32_t slot = pool.take(); slot != Pool::kNone; slot = pool.take()) {
-    slots.insert(slot);
-  }
-  EXPECT_EQ(slots.size(), kSlotsPerRank);
 }
 
 }  // namespace

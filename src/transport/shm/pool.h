@@ -4,7 +4,7 @@
 // First given, first taken: a slot that was read just now is still in the reader's cache, and to
 // write it costs the time to take every line away from there. After a round through the other
 // slots it is in the cache that the two cores share; between such cores that is three times faster.
-// A fresh slot is touched only when all of the round are in use.
+// More slots than those of the round are used only when these are in use.
 #pragma once
 
 #include <atomic>
@@ -29,12 +29,18 @@ class Pool {
     }
   }
 
+  // kNone: all that were ever taken are in use.
   std::uint32_t take() noexcept {
-    std::uint32_t slot = take_free();
-    if (slot == kNone) {
-      slot = begin_round();
+    const std::uint32_t slot = take_free();
+    return slot == kNone ? begin_round() : slot;
+  }
+  // One more, which costs memory. kNone: there are no more.
+  std::uint32_t take_fresh() noexcept {
+    std::uint32_t slot = fresh_.load(std::memory_order_relaxed);
+    while (slot < next_.size() &&
+           !fresh_.compare_exchange_weak(slot, slot + 1, std::memory_order_relaxed)) {
     }
-    return slot == kNone ? take_fresh() : slot;
+    return slot < next_.size() ? slot : kNone;
   }
   void give(std::uint32_t slot) noexcept {
     std::uint32_t top = given_.load(std::memory_order_relaxed);
@@ -88,13 +94,6 @@ class Pool {
     do {
       next_[last].store(index(top), std::memory_order_relaxed);
     } while (!free_.compare_exchange_weak(top, pack(first, top), std::memory_order_release));
-  }
-  std::uint32_t take_fresh() noexcept {
-    std::uint32_t slot = fresh_.load(std::memory_order_relaxed);
-    while (slot < next_.size() &&
-           !fresh_.compare_exchange_weak(slot, slot + 1, std::memory_order_relaxed)) {
-    }
-    return slot < next_.size() ? slot : kNone;
   }
 
   // The upper half counts changes, so that a slot taken and freed again meanwhile is noticed.

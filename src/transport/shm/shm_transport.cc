@@ -185,6 +185,9 @@ std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
     to.slot = host_.pool->take();
   }
   if (to.slot == Pool::kNone) {
+    to.slot = host_.pool->take_fresh();
+  }
+  if (to.slot == Pool::kNone) {
     return nullptr;
   }
   to.room = host_.pool->room(to.slot, bytes);

@@ -25,7 +25,7 @@ class Lenders {
  public:
   void add(ShmTransport* lender);
   void remove(ShmTransport* lender);
-  // From all. The slow path of an empty pool.
+  // From all. The slow path, when no slot that was used before is free.
   void reclaim() noexcept;
   // Says who takes slots from now on, and takes back from the one before.
   void take_turn(ShmTransport* lender) noexcept {

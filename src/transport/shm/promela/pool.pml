@@ -1,4 +1,4 @@
-/* The pool: free slots in two stacks without a lock (Pool::take, Pool::give in shm/pool.h).
+/* The pool: free slots in two stacks without a lock (Pool::take, take_fresh and give in shm/pool.h).
 
    Claims: no slot is held by two threads; none is lost.
 
