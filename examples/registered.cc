@@ -14,10 +14,6 @@ namespace {
 constexpr std::size_t kCount = std::size_t{1} << 20;
 constexpr int kTurns = 10;
 
-std::span<float> floats(std::span<std::byte> bytes) {
-  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
 // The time of one all_reduce in ms, least of several; -1 if a sum is wrong.
 double measure(unisono::Communicator& comm, std::span<const float> in, std::span<float> out) {
   auto plan = comm.plan({.collective = unisono::Collective::all_reduce,
@@ -44,14 +40,11 @@ int run() {
   std::vector<float> out(kCount);
   const double ordinary_ms = measure(comm, in, out);
 
-  const unisono::Region in_region = comm.allocate(kCount * sizeof(float));
-  const unisono::Region out_region = comm.allocate(kCount * sizeof(float));
-  const std::span<float> shared_in = floats(in_region.bytes());
-  for (float& value : shared_in) {
-    value = 1.0F;
-  }
-  const double registered_ms = measure(comm, shared_in, floats(out_region.bytes()));
-  comm.barrier();  // nobody reads the regions any more
+  const unisono::allocator<float> memory(comm);
+  const std::vector<float, unisono::allocator<float>> shared_in(kCount, 1.0F, memory);
+  std::vector<float, unisono::allocator<float>> shared_out(kCount, memory);
+  const double registered_ms = measure(comm, shared_in, shared_out);
+  comm.barrier();  // nobody reads this memory any more
 
   const bool right = ordinary_ms >= 0 && registered_ms >= 0;
   if (comm.rank() == 0) {

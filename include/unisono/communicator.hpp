@@ -34,6 +34,7 @@ namespace unisono {
 
 namespace detail {
 class Core;
+class Heap;
 struct PlanState;
 struct RequestState;
 struct RegionState;
@@ -291,6 +292,7 @@ class UNISONO_EXPORT Communicator {
   explicit Communicator(std::shared_ptr<detail::Core> core);
 
  private:
+  friend class detail::Heap;
   std::shared_ptr<detail::Core> core_;
 };
 

@@ -1,6 +1,7 @@
 // unisono: everything of the C++ API.
 #pragma once
 
+#include "unisono/allocator.hpp"
 #include "unisono/communicator.hpp"
 #include "unisono/error.hpp"
 #include "unisono/explain.hpp"

@@ -1,6 +1,7 @@
 // The public classes: thin fronts of detail::Core.
 #include "unisono/communicator.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "comm/core.h"
+#include "unisono/allocator.hpp"
 
 namespace unisono {
 namespace {
@@ -189,6 +191,18 @@ void Communicator::abort(std::string_view reason) {
 }
 Region Communicator::allocate(std::size_t bytes) {
   return Region(core_of(core_).allocate(bytes));
+}
+detail::Heap::Heap(const Communicator& communicator) : core_(communicator.core_) {}
+detail::Heap::~Heap() = default;
+void* detail::Heap::allocate(std::size_t bytes) {
+  // A container may ask for nothing, and its address must be its own.
+  Region region(core_of(core_).allocate(std::max<std::size_t>(bytes, 1)));
+  void* memory = region.bytes().data();
+  regions_.emplace(memory, std::move(region));
+  return memory;
+}
+void detail::Heap::deallocate(void* memory) noexcept {
+  regions_.erase(memory);
 }
 Region Communicator::register_buffer(std::span<std::byte> memory) {
   return Region(core_of(core_).adopt(memory));

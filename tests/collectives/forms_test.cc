@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ranks.h"
+#include "unisono/allocator.hpp"
 
 namespace unisono::testing {
 namespace {
@@ -231,6 +232,25 @@ TEST_P(Forms, ManyRegionsComeAndGo) {
     std::fill(data.begin(), data.end(), comm.rank() + 1);
     comm.all_reduce(data, sum);
     return wrong + wrong_unless(data.front() == 3 && data.back() == 3, "sum after them");
+  });
+}
+
+TEST_P(Forms, ContainersInRegisteredMemory) {
+  run(2, [](Communicator& comm) {
+    const allocator<int> memory(comm);
+    std::vector<int, allocator<int>> data(memory);
+    for (int i = 0; i < 100'000; ++i) {
+      data.push_back(comm.rank() + i);  // moves from region to region
+    }
+    const std::vector<int, allocator<int>> copy = data;
+    comm.all_reduce(std::span(data), sum);
+    std::string wrong = wrong_unless(data[99'999] == 1 + 2 * 99'999, "sum");
+    wrong += wrong_unless(copy[99'999] == comm.rank() + 99'999, "copy");
+    wrong += wrong_unless(copy.get_allocator() == memory, "one memory");
+    wrong += wrong_unless(!(allocator<int>(comm) == memory), "another memory");
+    wrong += wrong_unless(std::vector<int, allocator<int>>(0, memory).empty(), "none");
+    comm.barrier();
+    return wrong;
   });
 }
 

@@ -1,0 +1,72 @@
+// Registered memory for standard containers:
+//
+//   const unisono::allocator<float> memory(comm);
+//   std::vector<float, unisono::allocator<float>> gradients(count, memory);
+//
+// The peers of this host read such a container where it is. Every allocation is a region of its
+// own, of whole pages, and costs some system calls and a word to every peer: for few, large and
+// lasting containers. A container keeps its communicator: the rank leaves the world when both are
+// gone. Errors and thread rule: as of Communicator::allocate().
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <memory>
+#include <new>
+
+#include "unisono/communicator.hpp"
+#include "unisono/export.hpp"
+
+namespace unisono {
+
+namespace detail {
+
+// The regions of an allocator, by address.
+class UNISONO_EXPORT Heap {
+ public:
+  explicit Heap(const Communicator& communicator);
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+  ~Heap();
+  void* allocate(std::size_t bytes);
+  void deallocate(void* memory) noexcept;
+
+ private:
+  std::shared_ptr<Core> core_;
+  std::map<void*, Region> regions_;
+};
+
+}  // namespace detail
+
+template <typename T>
+class allocator {
+ public:
+  using value_type = T;
+
+  explicit allocator(const Communicator& communicator)
+      : heap_(std::make_shared<detail::Heap>(communicator)) {}
+  template <typename U>
+  allocator(const allocator<U>& other) noexcept  // NOLINT(google-explicit-constructor)
+      : heap_(other.heap_) {}
+
+  T* allocate(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+      throw std::bad_array_new_length();
+    }
+    return static_cast<T*>(heap_->allocate(count * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t) noexcept { heap_->deallocate(memory); }
+
+  template <typename U>
+  bool operator==(const allocator<U>& other) const noexcept {
+    return heap_ == other.heap_;
+  }
+
+ private:
+  template <typename>
+  friend class allocator;
+  std::shared_ptr<detail::Heap> heap_;
+};
+
+}  // namespace unisono
