@@ -102,16 +102,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=pathlib.Path, required=True)
     parser.add_argument("--ranks", default="2,4,8")
-    parser.add_argument("--time", default="20s", help="of each of the three measurements")
-    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the three profiles and all rows")
+    parser.add_argument("--time", default="30s", help="of each of the three measurements")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the times, the three profiles and all rows")
+    parser.add_argument("--refit", action="store_true", help="measure nothing: fit what lies in --keep again")
     options = parser.parse_args()
     options.program = options.program.resolve()
+    if options.refit and not options.keep:
+        parser.error("--refit needs --keep")
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or pathlib.Path(scratch)
         folder.mkdir(exist_ok=True)
         profile, table, again = (folder / name for name in ("profile.json", "table.json", "again.json"))
         for path, more in ((profile, []), (table, ["--sizes", SIZES]), (again, [])):
-            unisono(options, "tune", "-n", options.ranks, "--time", options.time, "-o", path, *more)
+            times = path.with_suffix(".csv")
+            if options.refit:
+                unisono(options, "tune", "--table", times, "-o", path)
+            else:
+                unisono(options, "tune", "-n", options.ranks, "--time", options.time, "-o", path, "--times", times,
+                        *more)
         rows, left_out = check(options, profile, table)
         (folder / "rows.json").write_text(json.dumps(rows))
         report(rows, left_out)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/machine.h"
+#include "model/repeats.h"
 #include "schedule/schedule.h"
 
 namespace unisono::model {
@@ -22,9 +23,19 @@ double distance(int a, int b) {
   return static_cast<double>(std::max(a, b)) / std::min(a, b);
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[(values.size() - 1) / 2];
+double quickest(const std::vector<double>& times) {
+  return *std::min_element(times.begin(), times.end());
+}
+
+// What the times of the usual way of waiting, by size, leave open (model/repeats.h), in logarithms.
+double noise_of(const std::map<double, std::vector<double>>& sizes) {
+  double sum = 0;
+  for (const auto& [bytes, times] : sizes) {
+    std::vector<double> sorted = times;
+    std::sort(sorted.begin(), sorted.end());
+    sum += sorted.size() > 1 ? std::log(sorted[1] / sorted[0]) : 0;
+  }
+  return sum / static_cast<double>(sizes.size());
 }
 
 // Which sizes of an algorithm were measured.
@@ -46,6 +57,7 @@ class Chooser {
         default_(default_algorithm),
         collective_(collective),
         ranks_(ranks),
+        worth_changing_(std::max(kWorthChanging, 1 + typical_noise(machine.points(), ranks))),
         measured_(measured) {}
 
   void add_rows(std::vector<Choice>& rows) const {
@@ -92,7 +104,7 @@ class Chooser {
     const auto stays = [&](const std::string& name) {
       const auto found = measured_.find(name);
       return found != measured_.end() && found->second.holds(bytes) &&
-             machine_.time_s(collective_, name, ranks_, bytes) <= least * kWorthChanging;
+             machine_.time_s(collective_, name, ranks_, bytes) <= least * worth_changing_;
     };
     const std::string usual(default_(collective_, ranks_, bytes));
     if (stays(usual)) {
@@ -106,6 +118,7 @@ class Chooser {
   const DefaultAlgorithm& default_;
   Collective collective_;
   int ranks_;
+  double worth_changing_;
   const Spans& measured_;
 };
 
@@ -180,13 +193,13 @@ std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed) {
       continue;
     }
     WaitChoice choice{.ranks = layout.first, .crowded = layout.second, .policy = usual};
-    double least = -std::log(kWorthChanging);
+    double least = -std::max(std::log(kWorthChanging), noise_of(policies.at(usual)));
     for (const auto& [policy, sizes] : policies) {
       double sum = 0;  // of the logarithms of what it takes in proportion
       int count = 0;
       for (const auto& [bytes, times] : policies.at(usual)) {
         if (const auto found = sizes.find(bytes); found != sizes.end()) {
-          sum += std::log(median(found->second) / median(times));
+          sum += std::log(quickest(found->second) / quickest(times));
           ++count;
         }
       }

@@ -63,8 +63,9 @@ inline constexpr double kBeyond = 4;
 
 // The fastest of the measured algorithms, as the machine predicts them, for each collective and
 // rank count that was measured, where they were measured; but the built-in default, or else the
-// choice of the size below, stays unless another one is kWorthChanging faster. Beyond kBeyond times
-// the largest measured size the built-in choice comes back.
+// choice of the size below, stays unless another one is kWorthChanging faster, and by more than the
+// noise of so many ranks. Beyond kBeyond times the largest measured size the built-in choice comes
+// back.
 std::vector<Choice> choose_algorithms(const Machine& machine,
                                       const DefaultAlgorithm& default_algorithm);
 
@@ -75,8 +76,8 @@ struct TimedWait {
   double time_s = 0;
 };
 // For each rank count the policy with the shortest times, all sizes counting alike; but the
-// built-in one stays unless another one is kWorthChanging faster. Of several times of one size the
-// median counts.
+// built-in one stays unless another one is kWorthChanging faster, and by more than the noise. Of
+// several times of one size the quickest counts.
 std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed);
 
 }  // namespace unisono::model

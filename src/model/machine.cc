@@ -53,7 +53,8 @@ Machine Machine::fit(std::vector<Point> points) {
       measured.push_back({.work = remembered_work(fitted, *point, !name.empty()),
                           .ranks = point->ranks,
                           .bytes = point->bytes,
-                          .time_s = point->time_s});
+                          .time_s = point->time_s,
+                          .noise = point->noise});
     }
     fitted.trend = fit_trend(measured, !name.empty());
     std::vector<Residual> residuals;
@@ -63,7 +64,8 @@ Machine Machine::fit(std::vector<Point> points) {
       residuals.push_back({.collective = plain_form(group[i]->collective),
                            .ranks = group[i]->ranks,
                            .bytes = group[i]->bytes,
-                           .log_ratio = std::log(group[i]->time_s / trend)});
+                           .log_ratio = std::log(group[i]->time_s / trend),
+                           .noise = group[i]->noise});
     }
     fitted.residuals = Residuals(std::move(residuals));
   }

@@ -25,6 +25,7 @@ struct Point {
   int ranks = 1;
   double bytes = 0;  // as in cost.h
   double time_s = 0;
+  double noise = 0;  // how far the time may be off, in proportion; 0: not known
 };
 
 // What a point may say: beyond, sums of fitted times are no numbers any more.

@@ -10,7 +10,7 @@
 namespace unisono::model {
 namespace {
 
-constexpr double kNoise = 0.02;     // of a measurement, in proportion
+constexpr double kNoise = 0.02;     // of a measurement at least, in proportion
 constexpr double kBump = 0.08;      // of the trend near a size
 constexpr double kBumpOctaves = 2;  // how far a bump reaches
 constexpr double kLevel = 0.1;      // of the trend over all sizes
@@ -36,14 +36,17 @@ std::vector<Residual> merged(std::vector<Residual> known, int parts) {
     std::size_t end = first;
     double sum = 0;
     double size = 0;
+    double variance = 0;
     for (; end < known.size() && key(known[end]) == key(known[first]); ++end) {
       sum += known[end].log_ratio;
       size += octaves(known[end].bytes);
+      variance += known[end].noise * known[end].noise;
     }
     const auto count = static_cast<double>(end - first);
     Residual mean = known[first];
     mean.log_ratio = sum / count;
     mean.bytes = std::exp2(size / count);
+    mean.noise = std::sqrt(variance) / count;
     result.push_back(mean);
     first = end;
   }
@@ -75,7 +78,11 @@ Residuals::Residuals(std::vector<Residual> residuals) {
     }
   }
   // What each one is off from what all others say makes its noise, where that is far too much.
-  std::vector<double> noise(size, kNoise * kNoise);
+  std::vector<double> least(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    least[i] = kNoise * kNoise + known[i].noise * known[i].noise;
+  }
+  std::vector<double> noise = least;
   for (int round = 0; round < kRounds && size > 0; ++round) {
     Matrix matrix = covariances;
     for (std::size_t i = 0; i < size; ++i) {
@@ -87,8 +94,8 @@ Residuals::Residuals(std::vector<Residual> residuals) {
     for (std::size_t i = 0; i < size; ++i) {
       const double off = state_.weights[i] / precision[i];
       const double variance = 1 / precision[i] - noise[i];
-      const bool outlier = std::abs(off) > kOutlier * std::sqrt(variance + kNoise * kNoise);
-      noise[i] = outlier ? std::max(off * off - variance, kNoise * kNoise) : kNoise * kNoise;
+      const bool outlier = std::abs(off) > kOutlier * std::sqrt(variance + least[i]);
+      noise[i] = outlier ? std::max(off * off - variance, least[i]) : least[i];
     }
   }
 }

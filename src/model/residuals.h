@@ -20,6 +20,7 @@ struct Residual {
   int ranks = 1;
   double bytes = 0;
   double log_ratio = 0;  // of the measured time to the trend
+  double noise = 0;      // how far the measured time may be off, in proportion
 };
 
 class Residuals {

@@ -168,7 +168,7 @@ Trend fit_trend(std::span<const Measured> measured, bool own_latencies) {
     for (std::size_t i = 0; i < measured.size(); ++i) {
       const Measured& point = measured[i];
       const double time = trend.time_s(point.work, point.ranks, point.bytes);
-      residuals[i] = std::log(time / point.time_s) / kDeviation;
+      residuals[i] = std::log(time / point.time_s) / std::hypot(kDeviation, point.noise);
     }
     for (std::size_t i = 0; i < center.size(); ++i) {
       residuals[measured.size() + i] = kPriorWeight * (x[i] - center[i]) / spread[i];

@@ -52,6 +52,7 @@ struct Measured {
   int ranks = 1;
   double bytes = 0;
   double time_s = 0;
+  double noise = 0;  // how far that may be off, in proportion
 };
 
 // The trend that is nearest to all of them in proportion, outliers counting less, and parameters

@@ -2,6 +2,8 @@
 // algorithms.
 #include "tune/tune.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +16,7 @@
 #include "cli/failure.h"
 #include "comm/choice.h"
 #include "comm/profile.h"
+#include "model/repeats.h"
 #include "run/job.h"
 #include "run/spawn.h"
 #include "tune/campaign.h"
@@ -75,12 +78,22 @@ void check_writable(const std::string& path) {
   write_whole("", path);
 }
 
+// With --table nothing is measured, so it makes no difference how.
+void check_table_alone(const Arguments& arguments) {
+  for (const char* option : {"ranks", "max-bytes", "sizes", "time", "times"}) {
+    if (arguments.has("table") && arguments.has(option)) {
+      throw UsageError(fmt::format("--{} does not go with --table", option),
+                       "--table measures nothing", "leave one of the two out");
+    }
+  }
+}
+
 void finish(TuneReport& report, const Measurements& measured, const Console& console) {
   console.progress("fitting");
   if (measured.points.empty()) {
     throw UsageError("nothing was measured", "the time was too short", "give more with --time");
   }
-  std::vector<model::Point> points = merged(measured.points);
+  std::vector<model::Point> points = model::quickest(measured.points);
   report.errors = model::hold_out_sizes(points);
   report.machine.machine = model::Machine::fit(std::move(points));
   const auto built_in = [](Collective collective, int ranks, double bytes) {
@@ -97,9 +110,13 @@ int run_tune(const Arguments& arguments, const Console& console) {
     measure_into_table(arguments);
     return kDone;
   }
+  check_table_alone(arguments);
   TuneReport report;
   report.path = profile_path(arguments);
   check_writable(report.path);
+  if (arguments.has("times")) {
+    check_writable(arguments.text("times"));
+  }
   Measurements measured;
   if (arguments.has("table")) {
     for (const std::string& path : arguments.texts("table")) {
@@ -112,6 +129,9 @@ int run_tune(const Arguments& arguments, const Console& console) {
       return *code;
     }
     measured = campaign.measured();
+    if (arguments.has("times")) {
+      write_whole(measured.table, arguments.text("times"));
+    }
     report.seconds = campaign.seconds();
     report.machine.name = host_name();
     report.machine.host = this_host();
@@ -140,12 +160,15 @@ constexpr Option kOptions[] = {
      .letter = 't',
      .value = "TIME",
      .help = "How long to measure in all; what is left out then are sizes in between.",
-     .fallback = "20s"},
+     .fallback = "30s"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
      .help = "The profile. Without it: $XDG_CONFIG_HOME/unisono/profile.json or "
              "~/.config/unisono/profile.json, which programs read unasked."},
+    {.name = "times",
+     .value = "FILE",
+     .help = "Write all that was measured to FILE as well (CSV), for --table."},
     {.name = "table",
      .value = "FILE",
      .help = "Fit these times instead of measuring (columns as for unisono plan --fit).",
@@ -176,7 +199,7 @@ const Command kTuneCommand = {
         "are ways of waiting (UNISONO_WAIT).\n\n"
         "The times are fitted, and the profile (unisono.machine/1) says from which size on which "
         "algorithm is chosen, and how to wait: the built-in default stays unless another one is "
-        "5 % faster. "
+        "5 % faster, and by more than times differ between measurements. "
         "Programs read it when they connect. UNISONO_PROFILE names another file, or none; a forced "
         "algorithm comes first.",
     .options = kOptions,

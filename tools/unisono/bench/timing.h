@@ -21,6 +21,8 @@ struct TimingOptions {
   double target_s = 0.2;
   int least_iterations = 3;  // however long they take
   bool fresh = false;
+  bool brief =
+      false;  // calls longer than target_s are made once or a few times, the quickest counts
 };
 
 struct Timing {

@@ -15,7 +15,7 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kRounds = 3;
+constexpr int kRounds = 6;
 constexpr double kBarCells = 24;
 
 // A file of this process alone, gone when it is done.

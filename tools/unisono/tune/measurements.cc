@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <string_view>
-#include <tuple>
 
 #include "base/bytes_text.h"
 #include "cli/failure.h"
@@ -76,11 +74,14 @@ void measure_into_table(const Arguments& arguments) {
 }
 
 void add_measurements(const std::string& path, Measurements& all) {
-  auto parsed = model::parse_table(read_document(path));
+  const std::string text = read_document(path);
+  auto parsed = model::parse_table(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
                      "unisono help plan says which columns a table has");
   }
+  const bool is_next = !all.table.empty() && text.starts_with(kHeading);
+  all.table += is_next ? text.substr(kHeading.size()) : text;
   for (const model::Table::Row& row : parsed.value->rows) {
     if (row.wait.empty()) {
       all.points.push_back(row.point);
@@ -92,25 +93,6 @@ void add_measurements(const std::string& path, Measurements& all) {
                          .bytes = row.point.bytes,
                          .time_s = row.point.time_s});
   }
-}
-
-std::vector<model::Point> merged(const std::vector<model::Point>& points) {
-  using Key = std::tuple<Collective, std::string, int, double>;
-  std::map<Key, std::vector<double>> times;
-  for (const model::Point& point : points) {
-    times[{point.collective, point.algorithm, point.ranks, point.bytes}].push_back(point.time_s);
-  }
-  std::vector<model::Point> result;
-  for (auto& [key, values] : times) {
-    std::sort(values.begin(), values.end());
-    const auto& [collective, algorithm, ranks, bytes] = key;
-    result.push_back({.collective = collective,
-                      .algorithm = algorithm,
-                      .ranks = ranks,
-                      .bytes = bytes,
-                      .time_s = values[(values.size() - 1) / 2]});
-  }
-  return result;
 }
 
 void cannot_write(const std::string& path) {

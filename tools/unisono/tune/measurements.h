@@ -16,6 +16,7 @@ namespace unisono::cli {
 struct Measurements {
   std::vector<model::Point> points;
   std::vector<model::TimedWait> waits;
+  std::string table;  // all of it
 };
 
 // --max-bytes, --sizes and --time. Throws UsageError.
@@ -26,10 +27,6 @@ void measure_into_table(const Arguments& arguments);
 
 // Throws UsageError with the place in the table.
 void add_measurements(const std::string& path, Measurements& all);
-
-// Of what was measured more than once the median, the smaller one of two: what disturbs a
-// measurement makes it longer.
-std::vector<model::Point> merged(const std::vector<model::Point>& points);
 
 [[noreturn]] void cannot_write(const std::string& path);
 

@@ -1,0 +1,76 @@
+#include "model/repeats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace unisono::model {
+namespace {
+
+// A gap is one draw, and often small by chance: it counts as much as this part of what is usual.
+constexpr double kUsualCounts = 2;
+
+double median(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// From the quickest to the second, in logarithms. REQUIRES: two times or more, sorted.
+double gap(const std::vector<double>& times) {
+  return std::log(times[1] / times[0]);
+}
+
+}  // namespace
+
+std::vector<Point> quickest(std::span<const Point> points) {
+  using Key = std::tuple<Collective, std::string, int, double>;
+  std::map<Key, std::vector<double>> all;
+  for (const Point& point : points) {
+    all[{point.collective, point.algorithm, point.ranks, point.bytes}].push_back(point.time_s);
+  }
+  std::map<int, std::vector<double>> delays;  // by ranks
+  for (auto& [key, times] : all) {
+    std::sort(times.begin(), times.end());
+    if (times.size() > 1) {
+      delays[std::get<2>(key)].push_back(gap(times) * static_cast<double>(times.size() - 1));
+    }
+  }
+  std::map<int, double> usual;
+  for (const auto& [ranks, values] : delays) {
+    usual[ranks] = median(values) / std::log(2.0);  // the mean, were they exponential
+  }
+  std::vector<Point> result;
+  for (const auto& [key, times] : all) {
+    const auto& [collective, algorithm, ranks, bytes] = key;
+    double noise = usual[ranks] / static_cast<double>(times.size());
+    if (times.size() > 1) {
+      const double own = gap(times);
+      noise = std::sqrt((own * own + kUsualCounts * noise * noise) / (1 + kUsualCounts));
+    }
+    result.push_back({.collective = collective,
+                      .algorithm = algorithm,
+                      .ranks = ranks,
+                      .bytes = bytes,
+                      .time_s = times.front(),
+                      .noise = noise});
+  }
+  return result;
+}
+
+double typical_noise(std::span<const Point> points, int ranks) {
+  std::vector<double> values;
+  for (const Point& point : points) {
+    if (point.ranks == ranks) {
+      values.push_back(point.noise);
+    }
+  }
+  return median(std::move(values));
+}
+
+}  // namespace unisono::model

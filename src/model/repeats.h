@@ -1,0 +1,23 @@
+// What measurements of the same thing, taken some time apart, say together.
+//
+// Whatever disturbs a measurement makes it longer: another program, a host that lends its cores to
+// others, ranks that happen to meet on cores far apart. So the quickest one counts, which of all
+// that could count repeats best. How far it may be off shows in how far the second one is from it:
+// if delays are exponential, both are the mean delay over about the number of measurements.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/machine.h"
+
+namespace unisono::model {
+
+// Of the points of each collective, algorithm, rank count and size the quickest one, with its
+// noise, in the order of these.
+std::vector<Point> quickest(std::span<const Point> points);
+
+// The median noise of the points of so many ranks; 0 where there are none.
+double typical_noise(std::span<const Point> points, int ranks);
+
+}  // namespace unisono::model
