@@ -6,6 +6,10 @@
 namespace unisono {
 
 std::string place_in(std::string_view text, std::string_view position) {
+  constexpr std::string_view kLine = "line ";
+  if (position.starts_with(kLine)) {
+    return ":" + std::string(position.substr(kLine.size()));
+  }
   constexpr std::string_view kByte = "byte ";
   std::size_t byte = 0;
   if (!position.starts_with(kByte) ||

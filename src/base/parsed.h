@@ -12,7 +12,7 @@ template <typename T>
 struct Parsed {
   std::optional<T> value;
   std::string message;   // empty with a value
-  std::string position;  // "byte 17", or a JSON pointer such as "/moves/to/3"
+  std::string position;  // "byte 17", "line 2", or a JSON pointer such as "/moves/to/3"
 
   static Parsed success(T value) {
     return {.value = std::move(value), .message = {}, .position = {}};
@@ -23,8 +23,8 @@ struct Parsed {
   explicit operator bool() const { return value.has_value(); }
 };
 
-// Behind the name of a file: "byte 17" -> ":2", the line of the text; a JSON pointer -> " at
-// /moves".
+// Behind the name of a file: "byte 17" -> ":2", the line of the text; "line 2" -> ":2"; a JSON
+// pointer -> " at /moves".
 std::string place_in(std::string_view text, std::string_view position);
 
 }  // namespace unisono

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 #include <regex>
+#include <thread>
 
 #include "comm/rendezvous_auth.h"
 #include "comm/rendezvous_testing.h"
@@ -72,6 +73,37 @@ TEST(Join, MissingRanksAreNamedOnAll) {
     const std::string& text = results[static_cast<std::size_t>(rank)];
     EXPECT_TRUE(matches(text, "connection: joined 6 of 8; missing ranks 3, 5 after 0\\.[34] s\n.*"))
         << rank << ": " << text;
+  }
+}
+
+// Longer than anybody waits in silence, in naps: time in which the whole test stood still does not
+// count.
+void come_late() {
+  for (int nap = 0; nap < 35; ++nap) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+// Once, on stderr, long before the time is up.
+TEST(Join, WhoWaitsLongSaysForWhom) {
+  for (const int late : {0, 2}) {
+    const std::string job = unique_name("silent");
+    ::testing::internal::CaptureStderr();
+    as_threads(3, [&](int rank) {
+      if (rank == late) {
+        come_late();
+      }
+      return join(options_for(rank, 3, job, 20'000));
+    });
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    if (late == 0) {
+      EXPECT_NE(said.find("unisono: rank 1 of 3 still waits for rank 0\n"), std::string::npos)
+          << said;
+      EXPECT_NE(said.find("unisono: rank 2 of 3 still waits for rank 0\n"), std::string::npos)
+          << said;
+    } else {
+      EXPECT_EQ(said, "unisono: joined 2 of 3, still waiting for rank 2\n");
+    }
   }
 }
 

@@ -27,9 +27,9 @@ std::string read_file(const std::string& path) {
 }
 
 template <typename T>
-T take(Parsed<T> parsed, const std::string& path) {
+T take(Parsed<T> parsed, const std::string& path, const std::string& text) {
   if (!parsed) {
-    refuse(path, " at " + parsed.position + ": " + parsed.message);
+    refuse(path, place_in(text, parsed.position) + ": " + parsed.message);
   }
   return std::move(*parsed.value);
 }
@@ -39,7 +39,7 @@ T take(Parsed<T> parsed, const std::string& path) {
 Profile::Profile(const std::string& path)
     : path_(path),
       text_(read_file(path)),
-      choices_(take(model::parse_choices_json(text_), path_)) {}
+      choices_(take(model::parse_choices_json(text_), path_, text_)) {}
 
 Profile Profile::find(const std::string& name) {
   if (name == "none") {
@@ -57,7 +57,7 @@ const model::Machine* Profile::machine() const {
     return nullptr;
   }
   std::call_once(model_->read,
-                 [this] { model_->named = take(model::parse_machine_json(text_), path_); });
+                 [this] { model_->named = take(model::parse_machine_json(text_), path_, text_); });
   return &model_->named->machine;
 }
 

@@ -118,6 +118,10 @@ std::string waited(const Invitation& invitation) {
   return text;
 }
 
+void say_waiting(const std::string& what) {
+  std::fprintf(stderr, "unisono: %s\n", what.c_str());
+}
+
 Attempt attempt_to_meet(const Invitation& invitation) {
   Attempt attempt;
   UniqueFd socket = connect_to(address_of(invitation.job));
@@ -149,6 +153,8 @@ Attempt attempt_to_meet(const Invitation& invitation) {
 Meeting meet_as_other(const Invitation& invitation) {
   constexpr microseconds kLongestPause(20'000);
   microseconds pause(250);
+  const Deadline is_silent = Deadline::after_ms(kSilentMs);
+  bool said = false;
   for (std::string obstacle;;) {
     Attempt attempt = attempt_to_meet(invitation);
     if (attempt.met) {
@@ -159,6 +165,11 @@ Meeting meet_as_other(const Invitation& invitation) {
     }
     if (invitation.deadline.passed()) {
       give_up(invitation, obstacle);
+    }
+    if (!said && is_silent.passed()) {
+      said = true;
+      say_waiting("rank " + std::to_string(invitation.rank) + " of " +
+                  std::to_string(invitation.size) + " still waits for rank 0");
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);

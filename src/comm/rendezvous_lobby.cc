@@ -44,6 +44,11 @@ Meeting Lobby::collect() {
     if (joined_ < invitation_.size && deadline_.passed()) {
       fail_missing();
     }
+    if (joined_ < invitation_.size && !said_waiting_ && silent_.passed()) {
+      said_waiting_ = true;
+      say_waiting("joined " + number(joined_) + " of " + number(invitation_.size) +
+                  ", still waiting for " + missing_ranks());
+    }
   }
   return welcome();
 }
@@ -54,6 +59,9 @@ void Lobby::wait() {
   const bool full = visitors_.size() >= kMostVisitors;
   entries.push_back({listener_.get(), static_cast<short>(full ? 0 : POLLIN), 0});
   Deadline next = full ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
+  if (!said_waiting_) {
+    next = Deadline::earlier(next, silent_);
+  }
   for (const Visitor& visitor : visitors_) {
     entries.push_back({visitor.socket.get(), POLLIN, 0});
     next = Deadline::earlier(next, visitor.deadline);
@@ -268,7 +276,8 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   }
 }
 
-void Lobby::fail_missing() {
+// "ranks 1, 3"
+std::string Lobby::missing_ranks() const {
   std::string missing;
   int count = 0;
   for (int rank = 1; rank < invitation_.size; ++rank) {
@@ -276,10 +285,13 @@ void Lobby::fail_missing() {
       missing += (missing.empty() ? "" : ", ") + number(rank);
     }
   }
+  return (count > 1 ? "ranks " : "rank ") + missing +
+         (count > 16 ? " and " + number(count - 16) + " more" : "");
+}
+
+void Lobby::fail_missing() {
   std::string message = "joined " + number(joined_) + " of " + number(invitation_.size) +
-                        "; missing rank" + (count > 1 ? "s " : " ") + missing +
-                        (count > 16 ? " and " + number(count - 16) + " more" : "") + " after " +
-                        waited(invitation_);
+                        "; missing " + missing_ranks() + " after " + waited(invitation_);
   if (!refusal_.empty()) {
     message += " (" + refusal_ + ")";
   }

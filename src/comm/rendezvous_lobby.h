@@ -43,12 +43,15 @@ class Lobby {
   void check_members();
   Meeting welcome();
   [[noreturn]] void fail(ErrorCode code, const std::string& message);
+  std::string missing_ranks() const;
   [[noreturn]] void fail_missing();
   void tell_late_comers(std::span<const std::byte> reason);
 
   const Invitation& invitation_;
   UniqueFd listener_;
   Deadline deadline_;  // the earliest of all who are in
+  Deadline silent_ = Deadline::after_ms(kSilentMs);
+  bool said_waiting_ = false;
   std::list<Visitor> visitors_;
   std::vector<Member> members_;  // by rank
   int joined_ = 1;

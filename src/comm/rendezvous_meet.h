@@ -46,6 +46,11 @@ struct Attempt {
 };
 Attempt attempt_to_meet(const Invitation& invitation);
 
+// Who waits longer than that for the others says so, once, on stderr: most often they were never
+// started.
+inline constexpr int kSilentMs = 3000;
+void say_waiting(const std::string& what);
+
 // "30.0 s", since the invitation.
 std::string waited(const Invitation& invitation);
 

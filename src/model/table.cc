@@ -201,6 +201,10 @@ std::vector<Point> Table::points(std::string_view machine) const {
 }
 
 Parsed<Table> parse_table(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as spreadsheets write it
+  if (text.starts_with(kByteOrderMark)) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
   Reader reader;
   std::size_t number = 0;
   while (!text.empty()) {

@@ -28,6 +28,15 @@ TEST(Table, ReadsQuotesBlanksCommentsAndAnyOrderOfColumns) {
   EXPECT_EQ(parsed.value->rows[1].point.algorithm, "");
 }
 
+TEST(Table, BeginsWithAByteOrderMarkOrWithout) {
+  const std::string text = "collective,ranks,bytes,time_us\nall_reduce,4,8,2.5\n";
+  for (const std::string& mark : {std::string(), std::string("\xef\xbb\xbf")}) {
+    const auto table = parse_table(mark + text);
+    ASSERT_TRUE(table) << table.position << ": " << table.message;
+    EXPECT_EQ(table.value->rows.size(), 1U);
+  }
+}
+
 TEST(Table, GroupsByMachine) {
   const auto parsed = parse_table(std::string(kHead) +
                                   "b,all_reduce,f32,2,8,1,x\n"

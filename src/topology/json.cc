@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "topology/presets.h"
@@ -173,6 +174,10 @@ class Reader {
       const Figures figures = read_figures(link);
       const int from = device_named(link.at("from"));
       const int to = device_named(link.at("to"));
+      add_way(link, from, to);
+      if (figures.ways == Ways::each) {
+        add_way(link, to, from);
+      }
       if (figures.ways == Ways::each) {
         connect(topology_, from, to, figures.latency_us, figures.bytes_per_us);
       } else {
@@ -182,6 +187,19 @@ class Reader {
                                    .bytes_per_us = figures.bytes_per_us});
       }
       entry_of_link_.resize(topology_.links.size(), i);
+    }
+  }
+
+  // Routes take one link, so a second one would never carry anything.
+  void add_way(const JsonNode& link, int from, int to) {
+    const auto way = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32U |
+                     static_cast<std::uint32_t>(to);
+    if (from != to && !ways_.insert(way).second) {  // a link to itself is refused by check()
+      const auto name = [this](int device) {
+        return in_quotes(topology_.devices[static_cast<std::size_t>(device)].name);
+      };
+      link.fail("a second link from " + name(from) + " to " + name(to) +
+                "; of cables side by side, write the sum");
     }
   }
 
@@ -208,6 +226,7 @@ class Reader {
   Topology topology_;
   std::unordered_map<std::string, int> index_;
   std::vector<std::size_t> entry_of_link_;
+  std::unordered_set<std::uint64_t> ways_;  // device to device, of the links so far
 };
 
 Topology read_preset(const JsonNode& document) {
@@ -216,6 +235,10 @@ Topology read_preset(const JsonNode& document) {
   std::vector<PresetValue> values;
   std::optional<JsonNode> parameters = document.find("parameters");
   if (parameters) {
+    constexpr std::size_t kMostParameters = 64;
+    if (parameters->keys().size() > kMostParameters) {
+      parameters->fail("more than 64 parameters");
+    }
     for (const std::string& key : parameters->keys()) {
       values.push_back({key, static_cast<std::int64_t>(parameters->at(key).whole(
                                  -1'000'000'000'000, 1'000'000'000'000))});

@@ -47,6 +47,23 @@ TEST(TopologyJson, ReadsBothDirectionsOfALink) {
   EXPECT_EQ(parsed.value->links[1].to, 0);
 }
 
+TEST(TopologyJson, RefusesASecondLinkOfTheSameWay) {
+  const auto text = [](const std::string& from, const std::string& to, const std::string& ways) {
+    return document(kDevices,
+                    R"({"from": "a", "to": "s", "latency_us": 1, "bandwidth_gb_per_s_each_way": 1},
+                       {"from": "b", "to": "s", "latency_us": 1, "bandwidth_gb_per_s_each_way": 1},
+                       {"from": ")" +
+                        from + R"(", "to": ")" + to +
+                        R"(", "latency_us": 1, "bandwidth_gb_per_s_)" + ways + R"(": 2})",
+                    kRanks);
+  };
+  expect_failure(text("s", "a", "one_way"), "/links/2",
+                 "a second link from \"s\" to \"a\"; of cables side by side, write the sum");
+  expect_failure(text("b", "s", "each_way"), "/links/2",
+                 "a second link from \"b\" to \"s\"; of cables side by side, write the sum");
+  EXPECT_TRUE(parse_topology_json(text("a", "b", "one_way")));
+}
+
 TEST(TopologyJson, ReadsBackWhatItWrites) {
   for (const std::string figures : {R"("latency_ms": 1e12, "bandwidth_gb_per_s_each_way": 1e12)",
                                     R"("latency_ns": 1e-300, "bandwidth_mb_per_s_each_way": 1e-6)",

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/env.h"
 
@@ -55,12 +56,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     if (name.size() > kMostText) {
       return fail("a key of more than 4096 bytes");
     }
-    if (std::find(object.keys.begin(), object.keys.end(), name) != object.keys.end()) {
+    if (!keys_.back().insert(name).second) {
       return fail("key " + in_quotes(name) + " comes twice");
-    }
-    constexpr std::size_t kMostKeys = 64;
-    if (object.keys.size() == kMostKeys) {
-      return fail("more than 64 keys");
     }
     object.keys.push_back(std::move(name));
     return true;
@@ -90,12 +87,14 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
       return fail("nested more than 16 deep");
     }
     open_.push_back({.kind = kind});
+    keys_.emplace_back();
     return true;
   }
 
   bool end() {
     JsonValue value = std::move(open_.back());
     open_.pop_back();
+    keys_.pop_back();
     return add(std::move(value));
   }
 
@@ -129,6 +128,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::vector<JsonValue> open_;
+  std::vector<std::unordered_set<std::string>> keys_;  // of each of them
   JsonValue root_;
   std::size_t values_ = 0;
   JsonProblem problem_;
@@ -223,6 +223,10 @@ JsonNode JsonNode::at(std::string_view key) const {
     fail("key " + in_quotes(key) + " is missing");
   }
   return *node;
+}
+
+JsonNode JsonNode::member(std::size_t index) const {
+  return {value_->members.at(index), path_ + "/" + pointer_token(keys().at(index))};
 }
 
 std::size_t JsonNode::size() const {

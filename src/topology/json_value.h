@@ -45,6 +45,7 @@ class JsonNode {
   const std::vector<std::string>& keys() const;
   std::optional<JsonNode> find(std::string_view key) const;
   JsonNode at(std::string_view key) const;
+  JsonNode member(std::size_t index) const;  // the value of keys()[index]
 
   // Of an array.
   std::size_t size() const;

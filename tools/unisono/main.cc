@@ -1,6 +1,7 @@
 // unisono: one binary, one command per verb. What each command accepts is a table in its own file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -92,8 +93,15 @@ int run_words(std::span<const std::string> words) {
     fmt::print(words.empty() ? stderr : stdout, "{}", overview_text());
     return words.empty() ? kUsage : kDone;
   }
-  if (words.front() == "--version") {
-    fmt::print("unisono {}\n", UNISONO_VERSION);
+  if (std::find(words.begin(), words.end(), "--version") != words.end() &&
+      std::all_of(words.begin(), words.end(), [](const std::string& word) {
+        return word == "--version" || word == "--json";
+      })) {
+    if (words.size() == 1) {
+      fmt::print("unisono {}\n", UNISONO_VERSION);
+    } else {
+      fmt::print("{{\"schema\": \"unisono.version/1\", \"version\": \"{}\"}}\n", UNISONO_VERSION);
+    }
     return kDone;
   }
   try {

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
@@ -38,7 +39,7 @@ void check_options(const Arguments& arguments, std::string_view chosen,
 
 model::Parameters network_of(const Arguments& arguments) {
   if (!arguments.has("link")) {
-    throw UsageError("which network? --link or --machine says",
+    throw UsageError("which network? --link, --on or --machine says",
                      "--link alpha=5us,beta=12.5GB/s: 5 us a message, 12.5 GB/s each way",
                      "unisono help plan");
   }
@@ -87,7 +88,8 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
 
 int run_plan(const Arguments& arguments, const Console& console) {
   if (arguments.has("fit")) {
-    check_options(arguments, "fit", {"link", "floor", "algorithm", "machine", "ranks", "bytes"});
+    check_options(arguments, "fit",
+                  {"link", "on", "floor", "algorithm", "machine", "ranks", "bytes"});
     if (!arguments.operands().empty()) {
       throw UsageError("--fit takes all collectives of its table, so name none", {},
                        "save the machine with --save, and ask it with --machine");
@@ -100,6 +102,14 @@ int run_plan(const Arguments& arguments, const Console& console) {
     }
   }
   const model::Call call = call_of(arguments);
+  if (arguments.has("on")) {
+    check_options(arguments, "on", {"link", "floor", "algorithm", "machine"});
+    const Topology topology = load_topology(arguments.text("on"));
+    model::Call here = call;
+    here.ranks = arguments.has("ranks") ? call.ranks : topology.rank_count();
+    plan_on(here, topology, console);
+    return kDone;
+  }
   if (arguments.has("machine")) {
     check_options(arguments, "machine", {"link", "floor", "algorithm"});
     print_prediction(load_machine(arguments.text("machine")), call, console);
@@ -120,6 +130,10 @@ constexpr Option kOptions[] = {
      .value = "LINK",
      .help = "The network: alpha=TIME a message, beta=BANDWIDTH each way; also gamma=BANDWIDTH of "
              "reducing, floor=TIME."},
+    {.name = "on",
+     .value = "TOPOLOGY",
+     .help = "Simulate every algorithm on a topology, a preset or a file as `unisono topo` takes "
+             "them, with all of its ranks unless -n says how many."},
     {.name = "floor", .value = "TIME", .help = "What starting a call costs, however small."},
     {.name = "algorithm",
      .value = "NAME",

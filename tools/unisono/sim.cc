@@ -5,11 +5,15 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -37,8 +41,15 @@ bool is_workload(const std::string& text) {
   return format && format->is(JsonValue::Kind::text) && format->text() == model::kWorkloadFormat;
 }
 
+// A name in a workload is as seen from the folder of the workload.
+model::ScheduleLoader loader_beside(const std::string& path) {
+  return [folder = std::filesystem::path(path).parent_path()](const std::string& name) {
+    return load_verified_schedule((folder / name).string());
+  };
+}
+
 model::Workload workload_of_file(const std::string& path, const Arguments& arguments,
-                                 bool written_out) {
+                                 bool written_out, std::uint64_t bytes) {
   const std::string text = read_document(path);
   const bool workload_file = is_workload(text);
   for (const std::string_view option : {"ranks", "root", "bytes"}) {
@@ -49,25 +60,28 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
     }
   }
   if (workload_file) {
-    Parsed<model::Workload> parsed = model::parse_workload_json(text, written_out);
+    Parsed<model::Workload> parsed =
+        model::parse_workload_json(text, written_out, loader_beside(path));
     if (!parsed) {
-      throw UsageError(fmt::format("{}: {}: {}", path, parsed.position, parsed.message), {},
-                       "docs/formats/workload.md says what belongs where");
+      throw UsageError(
+          fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
+          "docs/formats/workload.md says what belongs where");
     }
     return std::move(*parsed.value);
   }
   Schedule schedule = load_verified_schedule(path);
   model::Workload workload{.ranks = schedule.ranks};
   workload.items.push_back({.name = title_of(schedule),
-                            .bytes = static_cast<double>(arguments.bytes("bytes")),
+                            .bytes = static_cast<double>(bytes),
                             .schedule = std::make_shared<const Schedule>(std::move(schedule))});
   return workload;
 }
 
-model::Workload workload_of(const Arguments& arguments, int most_ranks, bool written_out) {
+model::Workload workload_of(const Arguments& arguments, int most_ranks, bool written_out,
+                            std::uint64_t bytes) {
   const std::string& target = arguments.operands().front();
   if (is_schedule_file(target)) {
-    return workload_of_file(target, arguments, written_out);
+    return workload_of_file(target, arguments, written_out, bytes);
   }
   const Algorithm& algorithm = algorithm_of(target);
   const int ranks = arguments.has("ranks")
@@ -77,8 +91,8 @@ model::Workload workload_of(const Arguments& arguments, int most_ranks, bool wri
                     .root = static_cast<int>(arguments.number("root", 0, ranks - 1)),
                     .parameters = parameters_of(algorithm, target)};
   model::Workload workload{.ranks = ranks};
-  workload.items.push_back(model::operation(
-      algorithm, shape, static_cast<double>(arguments.bytes("bytes")), written_out));
+  workload.items.push_back(
+      model::operation(algorithm, shape, static_cast<double>(bytes), written_out));
   return workload;
 }
 
@@ -92,8 +106,9 @@ void write_trace(const std::string& path, const model::SimulationResult& result,
                 fmt::format("cannot write {}: {}\nname another file with --trace", path,
                             std::generic_category().message(errno)));
   }
-  console.note(fmt::format("{} messages in {}, for chrome://tracing or ui.perfetto.dev",
-                           result.records.size(), path));
+  console.note(
+      fmt::format("{} messages and {} compute steps in {}, for chrome://tracing or ui.perfetto.dev",
+                  result.records.size(), result.computes.size(), path));
 }
 
 // Says on a terminal that a long simulation is still at work.
@@ -131,11 +146,52 @@ class Clock {
   std::jthread thread_;
 };
 
-model::SimulationResult simulate_network(const model::Workload& workload, const auto& network,
-                                         const model::SimulationOptions& options,
-                                         const Console& console) {
+// What --on or --link says.
+struct Network {
+  std::optional<Topology> topology = {};
+  model::Parameters flat = {};
+};
+
+Network network_of(const Arguments& arguments) {
+  if (arguments.has("on") == arguments.has("link")) {
+    throw UsageError("on which network? --on or --link says",
+                     "--on dgx_h100:nodes=2, or --link alpha=5us,beta=12.5GB/s",
+                     "unisono topo --presets");
+  }
+  if (arguments.has("link")) {
+    return {.flat = parse_link(arguments.text("link"))};
+  }
+  return {.topology = load_topology(arguments.text("on"))};
+}
+
+Simulation simulate_size(const Arguments& arguments, const Network& network,
+                         const model::SimulationOptions& options, std::uint64_t bytes,
+                         const Console& console) {
+  constexpr int kUsualRanks = 4;
+  const int ranks = network.topology ? network.topology->rank_count() : kUsualRanks;
+  Simulation made{.workload = workload_of(arguments, ranks, options.segment_bytes > 0, bytes),
+                  .result = {}};
   const Clock clock(console);
-  return model::simulate(workload, network, options);
+  made.result = network.topology ? model::simulate(made.workload, *network.topology, options)
+                                 : model::simulate(made.workload, network.flat, options);
+  return made;
+}
+
+// Several --bytes: a table.
+int run_sweep(const Arguments& arguments, const Network& network,
+              const model::SimulationOptions& options, const Console& console) {
+  if (arguments.has("trace")) {
+    throw UsageError("--trace does not go with several sizes", "a trace is of one simulation",
+                     "give --bytes once");
+  }
+  std::vector<SweepRow> rows;
+  for (const std::string& text : arguments.texts("bytes")) {
+    const std::uint64_t bytes = arguments.bytes_in("bytes", text);
+    rows.push_back(
+        {.bytes = bytes, .made = simulate_size(arguments, network, options, bytes, console)});
+  }
+  print_sweep(rows, network.topology ? &*network.topology : nullptr, console);
+  return kDone;
 }
 
 int run_sim(const Arguments& arguments, const Console& console) {
@@ -144,29 +200,17 @@ int run_sim(const Arguments& arguments, const Console& console) {
                      "unisono sim all_reduce/ring --on dgx_h100:nodes=2 --bytes 1GiB",
                      "unisono list");
   }
-  if (arguments.has("on") == arguments.has("link")) {
-    throw UsageError("on which network? --on or --link says",
-                     "--on dgx_h100:nodes=2, or --link alpha=5us,beta=12.5GB/s",
-                     "unisono topo --presets");
-  }
+  const Network network = network_of(arguments);
   const model::SimulationOptions options = simulation_options(arguments);
-  const bool written_out = options.segment_bytes > 0;
-  if (arguments.has("link")) {
-    const model::Workload workload = workload_of(arguments, 4, written_out);
-    const model::SimulationResult result =
-        simulate_network(workload, parse_link(arguments.text("link")), options, console);
-    print_simulation(result, workload, nullptr, console);
-    if (arguments.has("trace")) {
-      write_trace(arguments.text("trace"), result, workload, console);
-    }
-    return kDone;
+  if (arguments.texts("bytes").size() > 1) {
+    return run_sweep(arguments, network, options, console);
   }
-  const Topology topology = load_topology(arguments.text("on"));
-  const model::Workload workload = workload_of(arguments, topology.rank_count(), written_out);
-  const model::SimulationResult result = simulate_network(workload, topology, options, console);
-  print_simulation(result, workload, &topology, console);
+  const Simulation made =
+      simulate_size(arguments, network, options, arguments.bytes("bytes"), console);
+  print_simulation(made.result, made.workload, network.topology ? &*network.topology : nullptr,
+                   console);
   if (arguments.has("trace")) {
-    write_trace(arguments.text("trace"), result, workload, console);
+    write_trace(arguments.text("trace"), made.result, made.workload, console);
   }
   return kDone;
 }
@@ -185,8 +229,9 @@ constexpr Option kOptions[] = {
     {.name = "bytes",
      .letter = 'b',
      .value = "SIZE",
-     .help = "The larger of what a rank sends and receives in all.",
-     .fallback = "1MiB"},
+     .help = "The larger of what a rank sends and receives in all. Several make a table.",
+     .fallback = "1MiB",
+     .repeats = true},
     {.name = "root", .value = "R", .help = "The root of a rooted collective.", .fallback = "0"},
     {.name = "ports",
      .value = "N",
@@ -215,7 +260,13 @@ constexpr Option kOptions[] = {
      .fallback = "0"},
     {.name = "seed", .value = "N", .help = "Of the jitter.", .fallback = "1"},
     {.name = "all-steps", .help = "Play steps that repeat one by one, also when they are steady."},
-    {.name = "trace", .value = "FILE", .help = "Write the messages for chrome://tracing."}};
+    {.name = "most-messages",
+     .value = "N",
+     .help = "Refuse to play more messages than that one by one.",
+     .fallback = "300000000"},
+    {.name = "trace",
+     .value = "FILE",
+     .help = "Write messages and compute steps for chrome://tracing."}};
 
 }  // namespace
 

@@ -56,16 +56,24 @@ FixedRates::FixedRates(const Play& play, const PathTable& paths, const Simulatio
 SimulationResult FixedRates::run() && {
   for (std::size_t i = 0; i < play_.items.size(); ++i) {
     const PlayItem& item = play_.items[i];
+    for (const int before : item.after) {
+      for (const int actor : item.actors) {
+        now_[at(actor)].wait_for(ends_.at(before));
+      }
+    }
     if (item.blocks == nullptr) {
-      compute(item);
+      compute(item, i);
     } else {
       operate(item, i);
     }
-    double end = 0;
+    Moment end;
     for (const int actor : item.actors) {
-      end = std::max(end, now_[at(actor)].time_us);
+      end.wait_for(now_[at(actor)]);
     }
-    result_.item_end_us.push_back(end);
+    result_.item_end_us.push_back(end.time_us);
+    if (play_.is_awaited[i]) {
+      ends_[static_cast<int>(i)] = end;
+    }
   }
   Moment last;
   for (const Moment& moment : now_) {
@@ -93,12 +101,19 @@ SimulationResult FixedRates::run() && {
   return std::move(result_);
 }
 
-void FixedRates::compute(const PlayItem& item) {
+void FixedRates::compute(const PlayItem& item, std::size_t index) {
   for (std::size_t i = 0; i < item.actors.size(); ++i) {
     Moment& now = now_[at(item.actors[i])];
+    const int rank = play_.rank_of_actor[at(item.actors[i])];
+    if (result_.computes.size() < options_.records) {
+      result_.computes.push_back({.item = static_cast<int>(index),
+                                  .rank = rank,
+                                  .start_us = now.time_us,
+                                  .end_us = now.time_us + item.compute_us[i]});
+    }
     now.time_us += item.compute_us[i];
     now.compute_us += item.compute_us[i];
-    computing_[at(play_.rank_of_actor[at(item.actors[i])])] += item.compute_us[i];
+    computing_[at(rank)] += item.compute_us[i];
   }
 }
 
@@ -147,6 +162,7 @@ void FixedRates::play_needs(const Step& step) {
     result_.messages += message.from != message.to ? 1 : 0;
     result_.simulated += message.from != message.to ? 1 : 0;
   }
+  check_limit(result_.simulated, options_);
 }
 
 FixedRates::Party FixedRates::party_of(const PlayBlock& block) const {
@@ -244,6 +260,7 @@ void FixedRates::play_steps(Step step) {
       received_[at(message.to)].wait_for(arrived_[at(message.to)]);
     }
     result_.simulated += messages;
+    check_limit(result_.simulated, options_);
     constexpr double kRounding = 4e-15;  // of sums of times
     steady = step.number > 0 && most - least <= kRounding * last_end_us_.front() ? steady + 1 : 0;
     const double period_us = (least + most) / 2;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "model/simulator/busy_time.h"
@@ -28,7 +29,7 @@ class FixedRates {
     std::size_t item = 0;
     std::int64_t number = 0;
   };
-  void compute(const PlayItem& item);
+  void compute(const PlayItem& item, std::size_t index);
   void operate(const PlayItem& item, std::size_t index);
   void play_needs(const Step& step);
   void play_steps(Step step);
@@ -57,7 +58,8 @@ class FixedRates {
   const PathTable& paths_;
   const SimulationOptions& options_;
   std::size_t ports_;
-  std::vector<Moment> now_;  // of each actor: its items so far are done
+  std::vector<Moment> now_;     // of each actor: its items so far are done
+  std::map<int, Moment> ends_;  // of the items that others come after
   Side out_;
   Side in_;
   std::vector<Moment> received_;  // by each actor, in the steps before

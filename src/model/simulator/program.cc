@@ -30,8 +30,18 @@ class Maker {
   }
 
   Play run() {
+    play_.is_awaited.resize(workload_.items.size());
     for (std::size_t i = 0; i < workload_.items.size(); ++i) {
       play_.items.push_back(make(workload_.items[i], i));
+      for (const int before : workload_.items[i].after) {
+        if (before < 0 || static_cast<std::size_t>(before) >= i) {
+          throw Error(ErrorCode::usage, "item " + std::to_string(i) + " comes after item " +
+                                            std::to_string(before) +
+                                            "\nan item can only wait for earlier ones");
+        }
+        play_.is_awaited[static_cast<std::size_t>(before)] = true;
+      }
+      play_.items.back().after = workload_.items[i].after;
     }
     return std::move(play_);
   }
@@ -287,6 +297,29 @@ bool may_share_links(const Play& play, const PathTable& paths, int ports) {
     }
   });
   return shared;
+}
+
+void check_limit(double messages, const SimulationOptions& options) {
+  if (options.most_messages <= 0 || messages <= options.most_messages) {
+    return;
+  }
+  constexpr double kSlow = 3e5;  // messages a second, of those that share links
+  const auto duration = [](double seconds) {
+    constexpr double kMinute = 60;
+    constexpr double kHour = 3600;
+    const auto about = [](double value, const char* unit) {
+      return std::to_string(std::llround(std::ceil(value))) + unit;
+    };
+    return seconds < 2 * kMinute ? about(seconds, " s")
+           : seconds < 2 * kHour ? about(seconds / kMinute, " minutes")
+                                 : about(seconds / kHour, " hours");
+  };
+  const auto whole = [](double value) { return std::to_string(std::llround(value)); };
+  throw Error(
+      ErrorCode::usage,
+      "to play " + whole(messages) + " messages or more one by one may take " +
+          duration(messages / kSlow) + ", and the limit is " + whole(options.most_messages) +
+          " messages\nraise the limit with --most-messages, or take fewer ranks or repeats");
 }
 
 double jitter_factor(const SimulationOptions& options, std::uint64_t item, std::uint64_t step,

@@ -43,6 +43,7 @@ struct PlayItem {
   std::vector<int> actors = {};
   std::vector<double> compute_us = {};  // per actor; empty for an operation
   double launch_us = 0;
+  std::vector<int> after = {};  // items that have ended on all ranks before this one begins
   std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by items that are alike
 };
 
@@ -50,6 +51,7 @@ struct Play {
   std::vector<int> rank_of_actor = {};
   std::vector<double> late_us = {};  // of each actor
   std::vector<PlayItem> items = {};
+  std::vector<bool> is_awaited = {};  // by item: another one comes after it
 };
 
 // Errors: Error(usage) for ranks that are not there.
@@ -58,6 +60,9 @@ Play make_play(const Workload& workload, const SimulationOptions& options, PathT
 // Whether a link may have to hold up messages: if all that could be under way over it at once, each
 // at the speed that it has alone, is more than the link carries. REQUIRES: an actor for each rank.
 bool may_share_links(const Play& play, const PathTable& paths, int ports);
+
+// Throws Error(usage) for more messages than are to be played.
+void check_limit(double messages, const SimulationOptions& options);
 
 // A factor from 1 to 1 + jitter, always the same for the same message.
 double jitter_factor(const SimulationOptions& options, std::uint64_t item, std::uint64_t step,

@@ -63,7 +63,7 @@ std::vector<std::size_t> busiest_links(const SimulationResult& result) {
 
 std::string report_json(const SimulationResult& result, const Workload& workload,
                         const Topology* topology, const ReportOptions& options) {
-  std::string text = "{\n  \"format\": \"unisono.simulation/1\",\n  ";
+  std::string text = "{\n  \"schema\": \"unisono.simulation/1\",\n  ";
   text += field("time_us", result.total_us) + ",\n  " + field("messages", result.messages) +
           ",\n  " + field("messages_played", result.simulated) +
           ",\n  \"links_shared\": " + (result.shared_links ? "true" : "false") + ",\n" +

@@ -24,7 +24,8 @@ std::vector<std::size_t> busiest_links(const SimulationResult& result);
 
 std::string link_name(const Topology& topology, std::size_t link);  // "a->b"
 
-// The messages that were kept: a thread for each rank's sending and receiving side.
+// The messages and compute steps that were kept: a thread for each rank's sending and receiving
+// side and for what it computes.
 std::string chrome_trace(const SimulationResult& result, const Workload& workload);
 
 }  // namespace unisono::model

@@ -3,6 +3,7 @@
 #include "model/simulator/shared_rates.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace unisono::model {
 
@@ -50,11 +51,29 @@ void SharedRates::run_tasks() {
   }
 }
 
+// Whether the next item comes after one that some rank has not ended; it is begun when that has.
+bool SharedRates::waits_for_item(int index) {
+  Actor& actor = actors_[at(index)];
+  for (const int before : item_of(actor).after) {
+    Awaited& awaited = awaited_.at(static_cast<std::uint32_t>(before));
+    if (awaited.actors_left > 0) {
+      awaited.waiting.push_back(index);
+      return true;
+    }
+    actor.entry.wait_for(awaited.end);
+  }
+  actor.entry.time_us = std::max(actor.entry.time_us, now_us_);
+  return false;
+}
+
 // `entry` is now: what the actor did before has ended.
 void SharedRates::begin_item(int index) {
   Actor& actor = actors_[at(index)];
   if (actor.next == actor.items.size()) {
     end_.wait_for(actor.entry);
+    return;
+  }
+  if (waits_for_item(index)) {
     return;
   }
   const PlayItem& item = item_of(actor);
@@ -68,7 +87,14 @@ void SharedRates::begin_item(int index) {
     actor.entry.time_us += compute_us;
     actor.entry.compute_us += compute_us;
     move_rank(index, 1, true);
-    ranks_[at(play_.rank_of_actor[at(index)])].computing_us += compute_us;
+    const int rank = play_.rank_of_actor[at(index)];
+    ranks_[at(rank)].computing_us += compute_us;
+    if (result_.computes.size() < options_.records) {
+      result_.computes.push_back({.item = static_cast<int>(actor.items[actor.next]),
+                                  .rank = rank,
+                                  .start_us = actor.entry.time_us - compute_us,
+                                  .end_us = actor.entry.time_us});
+    }
   }
   push(actor.entry.time_us, Kind::entry, index);
 }
@@ -81,6 +107,15 @@ void SharedRates::end_item(int index, const Moment& moment) {
   actor.inside = false;
   actor.entry = moment;
   actor.entry.time_us = now_us_;
+  if (play_.is_awaited[item]) {
+    Awaited& awaited = awaited_.at(item);
+    awaited.end.wait_for(actor.entry);
+    if (--awaited.actors_left == 0) {
+      for (const int waiting : std::exchange(awaited.waiting, {})) {
+        begin_item(waiting);
+      }
+    }
+  }
   begin_item(index);
 }
 

@@ -18,6 +18,9 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
     for (const int actor : play.items[i].actors) {
       actors_[at(actor)].items.push_back(i);
     }
+    if (play.is_awaited[i]) {
+      awaited_[i].actors_left = play.items[i].actors.size();
+    }
   }
   int ranks = 0;
   for (const int rank : play.rank_of_actor) {

@@ -79,6 +79,13 @@ class SharedRates {
     std::int64_t record = -1;
   };
 
+  // An item that others come after.
+  struct Awaited {
+    std::size_t actors_left = 0;
+    Moment end = {};
+    std::vector<int> waiting = {};  // actors
+  };
+
   struct RankState {
     int moving = 0;
     int active = 0;
@@ -115,6 +122,7 @@ class SharedRates {
     tasks_.push_back({.kind = kind, .actor = actor, .trigger = trigger});
   }
   void begin_item(int index);
+  bool waits_for_item(int index);
   void end_item(int index, const Moment& moment);
   void enter(int index);
   void try_send(int index, const Moment& trigger);
@@ -145,6 +153,7 @@ class SharedRates {
   std::vector<Flight> flights_;
   std::vector<int> free_flights_;
   std::map<std::uint32_t, Operation> operations_;  // those under way, by item
+  std::map<std::uint32_t, Awaited> awaited_;
   std::map<const void*, std::weak_ptr<const std::vector<BlockOrder>>> orders_;
   std::priority_queue<Event> events_;
   std::deque<Task> tasks_;

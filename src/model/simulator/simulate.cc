@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "model/simulator/fixed_rates.h"
 #include "model/simulator/program.h"
@@ -48,6 +49,26 @@ void check(const Workload& workload, const SimulationOptions& options) {
   }
 }
 
+// Of all operations; local moves are none.
+double messages_of(const Play& play) {
+  std::map<const void*, double> known;
+  double sum = 0;
+  for (const PlayItem& item : play.items) {
+    if (item.blocks == nullptr) {
+      continue;
+    }
+    const auto [place, added] = known.try_emplace(item.blocks.get(), 0);
+    for (std::size_t i = 0; i < item.blocks->size() && added; ++i) {
+      const PlayBlock& block = (*item.blocks)[i];
+      const auto sent = std::count_if(block.messages.begin(), block.messages.end(),
+                                      [](const PlayMessage& one) { return one.from != one.to; });
+      place->second += static_cast<double>(sent) * static_cast<double>(block.repeats);
+    }
+    sum += place->second;
+  }
+  return sum;
+}
+
 bool has_streams(const Play& play) {
   std::vector<int> ranks = play.rank_of_actor;
   std::sort(ranks.begin(), ranks.end());
@@ -60,6 +81,9 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   const bool shared =
       options.contention == Contention::on || has_streams(play) ||
       (options.contention == Contention::automatic && may_share_links(play, paths, options.ports));
+  if (shared) {
+    check_limit(messages_of(play), options);  // none is left out
+  }
   SimulationResult result =
       shared ? SharedRates(play, paths, options).run() : FixedRates(play, paths, options).run();
   for (std::size_t link = 0; link < result.links.size(); ++link) {

@@ -51,9 +51,10 @@ struct SimulationOptions {
   std::vector<LinkFault> link_faults = {};
   double jitter = 0;  // overhead and compute steps take up to this part longer, at random
   std::uint64_t seed = 1;
-  bool extrapolate = true;  // of repeated steps, simulate only until they are steady
-  bool rank_times = true;   // RankTimes
-  std::size_t records = 0;  // keep up to that many messages
+  bool extrapolate = true;   // of repeated steps, simulate only until they are steady
+  bool rank_times = true;    // RankTimes
+  std::size_t records = 0;   // keep up to that many messages, and as many compute steps
+  double most_messages = 0;  // refuse to play more than these one by one; 0: no limit
 };
 
 struct RankTimes {
@@ -86,6 +87,14 @@ struct MessageRecord {
   int cause = -1;     // the record whose end let it start; -1: nothing, or not kept
 };
 
+// A compute step of a rank.
+struct ComputeRecord {
+  int item = 0;
+  int rank = 0;
+  double start_us = 0;
+  double end_us = 0;
+};
+
 // The chain of messages and compute steps that led to the end. The parts add up to the whole.
 struct CriticalPath {
   std::int64_t messages = 0;
@@ -102,6 +111,7 @@ struct SimulationResult {
   std::vector<LinkUse> links = {};       // of the topology; empty for a flat network
   std::vector<double> item_end_us = {};  // of each item of the workload, on its last rank
   std::vector<MessageRecord> records = {};
+  std::vector<ComputeRecord> computes = {};
   std::vector<int> critical_records = {};  // of the critical path, first to last, if all are kept
   double messages = 0;                     // of the workload
   double simulated = 0;                    // of these, not extrapolated

@@ -1,6 +1,7 @@
 // What a simulation plays: operations of groups, and compute steps between them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,11 +16,12 @@ namespace unisono::model {
 
 // An operation, if it has a schedule in one of its two forms; else a compute step. A rank takes the
 // items of one stream one after the other, in the order of the workload; its streams run side by
-// side and share its links.
+// side and share its links. It begins none before all ranks have ended those that it comes `after`.
 struct WorkItem {
   std::string name = {};
   std::vector<int> ranks = {};  // of the group, in its order; empty: all
   int stream = 0;
+  std::vector<int> after = {};  // earlier items of the workload, by index
   double compute_us = 0;
   double bytes = 0;                               // the vector (model/cost.h, chunk_bytes)
   std::shared_ptr<const Schedule> schedule = {};  // shared by the items that run it
@@ -46,10 +48,15 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
 //               "group": [1, 3, 5], "stream": 1, "repeat": 3}]}
 //
 // An item is for all ranks unless it has a group, by name or as a list. `root` is a place in the
-// group. `repeat` stands for so many items one after the other. Limits: 2^20 ranks, a million
-// items.
+// group. `repeat` stands for so many items one after the other. `after` names earlier items, of
+// which all ranks have to end the last one of that name first. `schedule` instead of collective,
+// algorithm and root names a schedule that `load` gets. Limits: 2^20 ranks, a million items.
 inline constexpr std::string_view kWorkloadFormat = "unisono.workload/1";
 
-Parsed<Workload> parse_workload_json(std::string_view text, bool written_out = false);
+// What it throws goes through the parser. REQUIRES: its schedules are verified.
+using ScheduleLoader = std::function<Schedule(const std::string& name)>;
+
+Parsed<Workload> parse_workload_json(std::string_view text, bool written_out = false,
+                                     const ScheduleLoader& load = {});
 
 }  // namespace unisono::model

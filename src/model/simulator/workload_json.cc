@@ -22,8 +22,8 @@ constexpr std::int64_t kMostStreams = 64;
 
 class Reader {
  public:
-  Reader(const JsonNode& document, bool written_out)
-      : document_(document), written_out_(written_out) {}
+  Reader(const JsonNode& document, bool written_out, const ScheduleLoader& load)
+      : document_(document), written_out_(written_out), load_(load) {}
 
   Workload read() {
     document_.allow_only({"format", "ranks", "groups", "items"});
@@ -35,8 +35,9 @@ class Reader {
     workload_.ranks = static_cast<int>(document_.at("ranks").whole(1, kMostTopologyRanks));
     met_ = RankSet(workload_.ranks);
     if (const auto groups = document_.find("groups")) {
-      for (const std::string& name : groups->keys()) {
-        groups_.emplace(name, ranks_of(groups->at(name)));
+      const std::vector<std::string>& names = groups->keys();
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        groups_.emplace(names[i], ranks_of(groups->member(i)));
       }
     }
     const JsonNode items = document_.at("items");
@@ -82,34 +83,59 @@ class Reader {
   }
 
   void add(const JsonNode& node) {
-    node.allow_only({"name", "compute_us", "collective", "algorithm", "bytes", "root", "group",
-                     "stream", "repeat"});
+    node.allow_only({"name", "compute_us", "collective", "algorithm", "schedule", "bytes", "root",
+                     "group", "stream", "after", "repeat"});
     const std::vector<int> ranks = group_of(node);
-    WorkItem item = node.find("compute_us") ? compute(node) : operation_of(node, ranks);
+    WorkItem item = node.find("compute_us") ? compute(node)
+                    : node.find("schedule") ? own_operation(node, ranks)
+                                            : operation_of(node, ranks);
     item.ranks = ranks;
-    if (const auto name = node.find("name")) {
-      item.name = name->text();
+    if (const auto after = node.find("after")) {
+      item.after = items_named(*after);
     }
     if (const auto stream = node.find("stream")) {
       item.stream = static_cast<int>(stream->whole(0, kMostStreams - 1));
     }
     std::int64_t repeat = 1;
     if (const auto times = node.find("repeat")) {
-      repeat = times->whole(0, kMostItems);
+      repeat = times->whole(1, kMostItems);
     }
-    const auto ranks_in_all =
-        static_cast<std::int64_t>(ranks.size()) * std::max<std::int64_t>(repeat, 1);
+    const auto ranks_in_all = static_cast<std::int64_t>(ranks.size()) * repeat;
     constexpr std::int64_t kMostPlaces = 50'000'000;
     places_ += ranks_in_all;
     if (static_cast<std::int64_t>(workload_.items.size()) + repeat > kMostItems ||
         places_ > kMostPlaces) {
       node.fail("more than 1000000 items, or 50000000 ranks in all of them");
     }
+    if (const auto name = node.find("name")) {
+      item.name = name->text();
+      last_named_[item.name] =
+          static_cast<int>(workload_.items.size() + static_cast<std::size_t>(repeat) - 1);
+    }
     workload_.items.insert(workload_.items.end(), static_cast<std::size_t>(repeat), item);
   }
 
+  // One name, or a list of them.
+  std::vector<int> items_named(const JsonNode& after) const {
+    const auto find = [this](const JsonNode& name) {
+      const auto found = last_named_.find(name.text());
+      if (found == last_named_.end()) {
+        name.fail("no item before this one has the name " + in_quotes(name.text()));
+      }
+      return found->second;
+    };
+    if (!after.is(JsonValue::Kind::array)) {
+      return {find(after)};
+    }
+    std::vector<int> items;
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      items.push_back(find(after.item(i)));
+    }
+    return items;
+  }
+
   static WorkItem compute(const JsonNode& node) {
-    for (const char* key : {"collective", "algorithm", "bytes", "root"}) {
+    for (const char* key : {"collective", "algorithm", "schedule", "bytes", "root"}) {
       if (const auto other = node.find(key)) {
         other->fail("a compute step has none");
       }
@@ -125,6 +151,40 @@ class Reader {
       }
     }
     return static_cast<std::int64_t>(moves);
+  }
+
+  void count_moves(const WorkItem& item, const JsonNode& name) {
+    constexpr std::int64_t kMostMoves = 50'000'000;
+    moves_ += moves_of(item);
+    if (moves_ > kMostMoves) {
+      name.fail("the different operations up to this one have more than 50000000 moves");
+    }
+  }
+
+  WorkItem own_operation(const JsonNode& node, const std::vector<int>& ranks) {
+    for (const char* key : {"collective", "algorithm", "root"}) {
+      if (const auto other = node.find(key)) {
+        other->fail("the schedule says it already");
+      }
+    }
+    const JsonNode name = node.at("schedule");
+    auto known = own_.find(name.text());
+    if (known == own_.end()) {
+      if (!load_) {
+        name.fail("files of schedules are not read here");
+      }
+      WorkItem item{.name = name.text(),
+                    .schedule = std::make_shared<const Schedule>(load_(name.text()))};
+      count_moves(item, name);
+      known = own_.emplace(name.text(), std::move(item)).first;
+    }
+    WorkItem item = known->second;
+    if (static_cast<std::size_t>(item.schedule->ranks) != ranks.size()) {
+      name.fail("a schedule for " + std::to_string(item.schedule->ranks) +
+                " ranks, in a group of " + std::to_string(ranks.size()));
+    }
+    item.bytes = node.at("bytes").number(0, kMostBytes);
+    return item;
   }
 
   WorkItem operation_of(const JsonNode& node, const std::vector<int>& ranks) {
@@ -151,17 +211,13 @@ class Reader {
                           .root = root,
                           .parameters = parse_parameters(*algorithm, name.text())};
         known = known_.emplace(key, operation(*algorithm, shape, bytes, written_out_)).first;
-        moves_ += moves_of(known->second);
       } catch (const Error& error) {
         std::string_view what = error.what();
         what = what.substr(0, what.find('\n'));
         what.remove_prefix(std::min(what.size(), what.find(": ") + 2));
         name.fail(std::string(what));
       }
-    }
-    constexpr std::int64_t kMostMoves = 50'000'000;
-    if (moves_ > kMostMoves) {
-      name.fail("the different operations up to this one have more than 50000000 moves");
+      count_moves(known->second, name);
     }
     WorkItem item = known->second;
     item.bytes = bytes;
@@ -170,24 +226,28 @@ class Reader {
 
   const JsonNode& document_;
   bool written_out_;
+  const ScheduleLoader& load_;
   Workload workload_;
   RankSet met_{0};
   std::map<std::string, std::vector<int>> groups_;
   std::map<std::tuple<Collective, std::string, std::size_t, int>, WorkItem> known_;
+  std::map<std::string, WorkItem> own_;    // by the name of the schedule
+  std::map<std::string, int> last_named_;  // the last item of each name so far
   std::int64_t places_ = 0;
   std::int64_t moves_ = 0;  // of the different schedules
 };
 
 }  // namespace
 
-Parsed<Workload> parse_workload_json(std::string_view text, bool written_out) {
+Parsed<Workload> parse_workload_json(std::string_view text, bool written_out,
+                                     const ScheduleLoader& load) {
   const Parsed<JsonValue> document = parse_json(text);
   if (!document) {
     return Parsed<Workload>::failure(document.message, document.position);
   }
   try {
     const JsonNode root(*document.value, "");
-    return Parsed<Workload>::success(Reader(root, written_out).read());
+    return Parsed<Workload>::success(Reader(root, written_out, load).read());
   } catch (const JsonProblem& problem) {
     return Parsed<Workload>::failure(problem.message, problem.position);
   }

@@ -65,6 +65,7 @@ TEST(WorkloadJson, SaysWhatIsWrong) {
   expect_failure(R"({"compute_us": 1, "group": []})", "/items/0/group", "a group needs a rank");
   expect_failure(R"({"compute_us": 1, "repeat": 999999}, {"compute_us": 1, "repeat": 2})",
                  "/items/1", "more than 1000000 items, or 50000000 ranks in all of them");
+  expect_failure(R"({"compute_us": 1, "repeat": 0})", "/items/0/repeat", "0 is not in 1..1000000");
   expect_failure(R"({"compute_us": 1, "grop": [0]})", "/items/0",
                  "unknown key \"grop\", did you mean \"group\"?");
 }
@@ -86,14 +87,115 @@ TEST(WorkloadJson, RefusesMoreChunksThanCanBeFollowed) {
   EXPECT_NO_THROW(operation(scatter, {.ranks = 16384}, 1));
 }
 
-TEST(WorkloadJson, CountsTheRanksOfItemsThatDoNotRepeat) {
+TEST(WorkloadJson, CountsTheRanksOfAllItems) {
   std::string items;
   for (int i = 0; i <= 50; ++i) {
-    items += (i == 0 ? "" : ",") + std::string(R"({"compute_us": 1, "repeat": 0})");
+    items += (i == 0 ? "" : ",") + std::string(R"({"compute_us": 1, "repeat": 1})");
   }
   const auto parsed = parse_workload_json(
       R"({"format": "unisono.workload/1", "ranks": 1000000, "items": [)" + items + "]}");
   EXPECT_EQ(parsed.position, "/items/50");
+}
+
+SimulationResult simulate_items(const std::string& items, SimulationOptions options = {}) {
+  const auto parsed = parse_workload_json(document(items));
+  EXPECT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  options.records = 1000;
+  return simulate(*parsed.value, *make_preset("dgx_h100").value, options);
+}
+
+// Ranks 4 to 7 may begin only when the slowest of ranks 0 to 3 has ended.
+TEST(Workload, AnItemBeginsAfterAllRanksHaveEndedAnother) {
+  const std::string items = R"({"name": "early", "compute_us": 10, "group": "low"},
+                               {"name": "late", "compute_us": 7, "group": "low"},
+                               {"compute_us": 5, "group": [4, 5, 6, 7], "after": "late"})";
+  for (const Contention contention : {Contention::off, Contention::on}) {
+    const SimulationResult result = simulate_items(
+        items, {.contention = contention, .rank_faults = {{.rank = 2, .factor = 2}}});
+    EXPECT_DOUBLE_EQ(result.item_end_us[1], 34);
+    EXPECT_DOUBLE_EQ(result.total_us, 39);
+    EXPECT_DOUBLE_EQ(result.ranks[7].computing_us, 5);
+    EXPECT_DOUBLE_EQ(result.ranks[7].waiting_us, 34);
+    EXPECT_DOUBLE_EQ(result.critical.compute_us, 39);
+    ASSERT_EQ(result.computes.size(), 12U);
+    EXPECT_DOUBLE_EQ(result.computes.back().start_us, 34);
+    EXPECT_DOUBLE_EQ(result.computes.back().end_us, 39);
+  }
+}
+
+TEST(Workload, StreamsWaitForEachOtherToo) {
+  // The last "step" of three, on another stream of the same ranks; and two items at once.
+  const SimulationResult result = simulate_items(
+      R"({"name": "step", "compute_us": 10, "repeat": 3},
+         {"name": "beside", "compute_us": 50, "stream": 2},
+         {"name": "next", "compute_us": 1, "stream": 1, "after": "step"},
+         {"name": "last", "compute_us": 1, "stream": 3, "after": ["next", "beside"]})");
+  EXPECT_DOUBLE_EQ(result.item_end_us[4], 31);
+  EXPECT_DOUBLE_EQ(result.item_end_us[5], 51);
+}
+
+TEST(Workload, AfterAnOperationOfAnotherGroup) {
+  const std::string ring = R"({"name": "sum", "collective": "all_reduce", "algorithm": "ring",
+                               "bytes": 1e6, "group": "low"})";
+  for (const Contention contention : {Contention::off, Contention::on}) {
+    const double alone = simulate_items(ring, {.contention = contention}).total_us;
+    const SimulationResult both =
+        simulate_items(ring + R"(, {"collective": "all_reduce", "algorithm": "ring", "bytes": 1e6,
+                     "group": [4, 5, 6, 7], "after": "sum"})",
+                       {.contention = contention});
+    EXPECT_NEAR(both.total_us, 2 * alone, 1e-9 * alone);
+    EXPECT_EQ(both.critical.messages, 12);
+  }
+}
+
+TEST(WorkloadJson, NamesEarlierItemsOnly) {
+  expect_failure(R"({"compute_us": 1, "after": "x"}, {"name": "x", "compute_us": 1})",
+                 "/items/0/after", "no item before this one has the name \"x\"");
+  expect_failure(R"({"name": "x", "compute_us": 1, "after": ["x"]})", "/items/0/after/0",
+                 "no item before this one has the name \"x\"");
+}
+
+TEST(WorkloadJson, TakesSchedulesOfTheUser) {
+  const std::string items =
+      R"({"schedule": "own.json", "bytes": 1e6, "group": "low", "repeat": 2})";
+  int loads = 0;
+  const ScheduleLoader load = [&loads](const std::string& name) {
+    EXPECT_EQ(name, "own.json");
+    ++loads;
+    return build_schedule(*find_algorithm(Collective::all_reduce, "ring"), {.ranks = 4});
+  };
+  const auto parsed = parse_workload_json(document(items + "," + items), false, load);
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  EXPECT_EQ(loads, 1);
+  EXPECT_EQ(parsed.value->items.size(), 4U);
+  EXPECT_EQ(parsed.value->items[0].name, "own.json");
+  const auto wrong = parse_workload_json(
+      document(R"({"schedule": "own.json", "bytes": 1e6, "group": [1, 2]})"), false, load);
+  EXPECT_EQ(wrong.position, "/items/0/schedule");
+  EXPECT_EQ(wrong.message, "a schedule for 4 ranks, in a group of 2");
+  expect_failure(items, "/items/0/schedule", "files of schedules are not read here");
+}
+
+TEST(WorkloadJson, HasRoomForManyGroups) {
+  std::string groups;
+  for (int i = 0; i < 5000; ++i) {
+    groups += (i == 0 ? "\"g" : ",\"g") + std::to_string(i) + "\": [" + std::to_string(i) + "]";
+  }
+  const auto parsed =
+      parse_workload_json(R"({"format": "unisono.workload/1", "ranks": 5000, "groups": {)" +
+                          groups + R"(}, "items": [{"compute_us": 1, "group": "g4999"}]})");
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  EXPECT_EQ(parsed.value->items[0].ranks, std::vector<int>{4999});
+}
+
+// Whichever engine plays them.
+TEST(Workload, RefusesToPlayMoreMessagesThanItMay) {
+  const std::string items = R"({"collective": "all_to_all", "algorithm": "pairwise", "bytes": 1e6,
+                                "repeat": 1000})";  // of 56 messages each
+  for (const Contention contention : {Contention::off, Contention::on}) {
+    EXPECT_THROW(simulate_items(items, {.contention = contention, .most_messages = 55999}), Error);
+    EXPECT_NO_THROW(simulate_items(items, {.contention = contention, .most_messages = 56000}));
+  }
 }
 
 // The files that are written can be read, and say what the result says.
@@ -115,8 +217,10 @@ TEST(Report, IsJson) {
   EXPECT_EQ(root.at("critical_messages").size(), result.critical_records.size());
   const auto trace = parse_json(chrome_trace(result, *parsed.value));
   ASSERT_TRUE(trace) << trace.message;
-  // Two events a message, and the names of 16 * 2 threads.
-  EXPECT_EQ(JsonNode(*trace.value, "").at("traceEvents").size(), 2 * result.records.size() + 32);
+  // Two events a message, one a compute step, and the names of 16 * 3 threads.
+  EXPECT_EQ(result.computes.size(), 16U);
+  EXPECT_EQ(JsonNode(*trace.value, "").at("traceEvents").size(),
+            2 * result.records.size() + 16 + 48);
 }
 
 }  // namespace

@@ -147,6 +147,10 @@ SweepOptions read_sweep(const Arguments& arguments, int ranks) {
 
 Format read_format(const Arguments& arguments, const Console& console) {
   const std::string text = arguments.text("format");
+  if (console.json() && arguments.has("format") && text != "jsonl") {
+    throw UsageError(fmt::format("--json does not go with --format {}", text),
+                     "--json is --format jsonl", "leave one of the two out");
+  }
   if (console.json() || text == "jsonl") {
     return Format::jsonl;
   }

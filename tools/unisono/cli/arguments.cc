@@ -94,7 +94,10 @@ double Arguments::real(std::string_view option) const {
 }
 
 std::uint64_t Arguments::bytes(std::string_view option) const {
-  const std::string value = text(option);
+  return bytes_in(option, text(option));
+}
+
+std::uint64_t Arguments::bytes_in(std::string_view option, std::string_view value) const {
   const auto result = parse_bytes(value);
   if (!result) {
     fail_value(*command_, option, value, "a size, such as 8, 64K or 64MiB");

@@ -36,10 +36,11 @@ struct Report {
 };
 
 Table load_table(const std::string& path) {
-  auto parsed = model::parse_table(read_document(path));
+  const std::string text = read_document(path);
+  auto parsed = model::parse_table(text);
   if (!parsed) {
-    throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
-                     "unisono help plan says which columns a table has");
+    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
+                     {}, "unisono help plan says which columns a table has");
   }
   return std::move(*parsed.value);
 }
@@ -218,10 +219,11 @@ int run_fit(const Arguments& arguments, const Console& console) {
 }
 
 model::NamedMachine load_machine(const std::string& path) {
-  auto parsed = model::parse_machine_json(read_document(path));
+  const std::string text = read_document(path);
+  auto parsed = model::parse_machine_json(text);
   if (!parsed) {
-    throw UsageError(fmt::format("{} at {}: {}", path, parsed.position, parsed.message), {},
-                     "unisono plan --fit table.csv --save machine.json writes one");
+    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
+                     {}, "unisono plan --fit table.csv --save machine.json writes one");
   }
   return std::move(*parsed.value);
 }

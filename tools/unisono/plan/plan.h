@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "model/machine_json.h"
 #include "model/plan.h"
+#include "topology/topology.h"
 
 namespace unisono::cli {
 
@@ -33,6 +34,9 @@ void print_prediction(const model::NamedMachine& machine, const model::Call& cal
 
 // Reads the table, fits every machine in it, and says how far off it is on rows left out.
 int run_fit(const Arguments& arguments, const Console& console);
+
+// Simulates every algorithm that can serve the call on the topology, and prints what it takes.
+void plan_on(const model::Call& call, const Topology& topology, const Console& console);
 
 model::NamedMachine load_machine(const std::string& path);
 

@@ -102,6 +102,8 @@ model::SimulationOptions simulation_options(const Arguments& arguments) {
   }
   options.jitter = real("jitter", arguments.text("jitter"), 0, 100);
   options.seed = static_cast<std::uint64_t>(arguments.number("seed", 0, INT64_MAX));
+  options.most_messages =
+      static_cast<double>(arguments.number("most-messages", 1, 1'000'000'000'000'000));
   options.extrapolate = !arguments.has("all-steps");
   constexpr std::size_t kTraced = 1'000'000;
   constexpr std::size_t kExplained = 100'000;

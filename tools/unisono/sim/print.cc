@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "model/simulator/report.h"
 #include "plan/plan.h"
@@ -16,6 +17,13 @@ std::string us_text(double us) {
   return time_text(us / kUsPerSecond);
 }
 
+std::string network_text(const model::Workload& workload, const Topology* topology) {
+  return fmt::format("{} rank{}  on {}", workload.ranks, workload.ranks == 1 ? "" : "s",
+                     topology == nullptr      ? "a flat network"
+                     : topology->name.empty() ? "a topology"
+                                              : topology->name);
+}
+
 void print_heading(const model::Workload& workload, const Topology* topology,
                    const Console& console) {
   std::string what = fmt::format("{} items", workload.items.size());
@@ -23,11 +31,7 @@ void print_heading(const model::Workload& workload, const Topology* topology,
     const model::WorkItem& item = workload.items.front();
     what = item.name + (item.compute_us > 0 ? "" : "  " + size_text(item.bytes));
   }
-  fmt::print("{}  {} rank{}  on {}\n", console.paint(Paint::strong, what), workload.ranks,
-             workload.ranks == 1 ? "" : "s",
-             topology == nullptr      ? "a flat network"
-             : topology->name.empty() ? "a topology"
-                                      : topology->name);
+  fmt::print("{}  {}\n", console.paint(Paint::strong, what), network_text(workload, topology));
 }
 
 void print_ranks(const model::SimulationResult& result) {
@@ -97,6 +101,39 @@ void print_simulation(const model::SimulationResult& result, const model::Worklo
       fmt::print("  and {} more\n", workload.items.size() - kMostItems);
     }
   }
+}
+
+void print_sweep(const std::vector<SweepRow>& rows, const Topology* topology,
+                 const Console& console) {
+  const model::Workload& workload = rows.front().made.workload;
+  const std::string& name = workload.items.front().name;
+  const auto gb_per_s = [](const SweepRow& row) {
+    constexpr double kBytesPerUsOfGb = 1e3;
+    const double us = row.made.result.total_us;
+    return us > 0 ? static_cast<double>(row.bytes) / us / kBytesPerUsOfGb : 0;
+  };
+  if (!console.json()) {
+    fmt::print("{}  {}\n{}\n", console.paint(Paint::strong, name), network_text(workload, topology),
+               console.paint(Paint::strong,
+                             fmt::format("{:>12}  {:>9}  {:>8}", "size (B)", "time", "GB/s")));
+    for (const SweepRow& row : rows) {
+      fmt::print("{:>12}  {:>9}  {:>8.2f}\n", row.bytes, us_text(row.made.result.total_us),
+                 gb_per_s(row));
+    }
+    return;
+  }
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.simulated_sizes/1";
+  json["name"] = name;
+  json["ranks"] = workload.ranks;
+  json["rows"] = nlohmann::json::array();
+  for (const SweepRow& row : rows) {
+    json["rows"].push_back({{"bytes", row.bytes},
+                            {"time_us", rounded(row.made.result.total_us)},
+                            {"algbw_gb_per_s", rounded(gb_per_s(row))},
+                            {"messages", static_cast<std::uint64_t>(row.made.result.messages)}});
+  }
+  fmt::print("{}\n", json.dump(2));
 }
 
 }  // namespace unisono::cli

@@ -35,10 +35,12 @@ std::string read_document(const std::string& path) {
 
 Topology load_topology(const std::string& target) {
   if (is_schedule_file(target)) {
-    Parsed<Topology> parsed = parse_topology_json(read_document(target));
+    const std::string text = read_document(target);
+    Parsed<Topology> parsed = parse_topology_json(text);
     if (!parsed) {
-      throw UsageError(fmt::format("{}: {}: {}", target, parsed.position, parsed.message), {},
-                       "docs/formats/topology.md says what belongs where");
+      throw UsageError(
+          fmt::format("{}{}: {}", target, place_in(text, parsed.position), parsed.message), {},
+          "docs/formats/topology.md says what belongs where");
     }
     return std::move(*parsed.value);
   }

@@ -77,8 +77,8 @@ void add_measurements(const std::string& path, Measurements& all) {
   const std::string text = read_document(path);
   auto parsed = model::parse_table(text);
   if (!parsed) {
-    throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
-                     "unisono help plan says which columns a table has");
+    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
+                     {}, "unisono help plan says which columns a table has");
   }
   const bool is_next = !all.table.empty() && text.starts_with(kHeading);
   all.table += is_next ? text.substr(kHeading.size()) : text;
