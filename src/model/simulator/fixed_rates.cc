@@ -162,7 +162,7 @@ void FixedRates::play_needs(const Step& step) {
     result_.messages += message.from != message.to ? 1 : 0;
     result_.simulated += message.from != message.to ? 1 : 0;
   }
-  check_limit(result_.simulated, options_);
+  check_limit(result_.simulated, options_, false);
 }
 
 FixedRates::Party FixedRates::party_of(const PlayBlock& block) const {
@@ -260,7 +260,7 @@ void FixedRates::play_steps(Step step) {
       received_[at(message.to)].wait_for(arrived_[at(message.to)]);
     }
     result_.simulated += messages;
-    check_limit(result_.simulated, options_);
+    check_limit(result_.simulated, options_, false);
     constexpr double kRounding = 4e-15;  // of sums of times
     steady = step.number > 0 && most - least <= kRounding * last_end_us_.front() ? steady + 1 : 0;
     const double period_us = (least + most) / 2;

@@ -61,8 +61,9 @@ Play make_play(const Workload& workload, const SimulationOptions& options, PathT
 // at the speed that it has alone, is more than the link carries. REQUIRES: an actor for each rank.
 bool may_share_links(const Play& play, const PathTable& paths, int ports);
 
-// Throws Error(usage) for more messages than are to be played.
-void check_limit(double messages, const SimulationOptions& options);
+// Throws Error(usage) for more messages than are to be played, and says how long that may take:
+// those that share links take thirty times as long.
+void check_limit(double messages, const SimulationOptions& options, bool shared);
 
 // A factor from 1 to 1 + jitter, always the same for the same message.
 double jitter_factor(const SimulationOptions& options, std::uint64_t item, std::uint64_t step,

@@ -49,8 +49,9 @@ void check(const Workload& workload, const SimulationOptions& options) {
   }
 }
 
-// Of all operations; local moves are none.
-double messages_of(const Play& play) {
+// Of all operations; local moves are none. Of steps that are played until steady, the first ones.
+double least_played(const Play& play, bool until_steady) {
+  constexpr std::int64_t kFirst = 3;
   std::map<const void*, double> known;
   double sum = 0;
   for (const PlayItem& item : play.items) {
@@ -62,7 +63,8 @@ double messages_of(const Play& play) {
       const PlayBlock& block = (*item.blocks)[i];
       const auto sent = std::count_if(block.messages.begin(), block.messages.end(),
                                       [](const PlayMessage& one) { return one.from != one.to; });
-      place->second += static_cast<double>(sent) * static_cast<double>(block.repeats);
+      const std::int64_t steps = until_steady ? std::min(block.repeats, kFirst) : block.repeats;
+      place->second += static_cast<double>(sent) * static_cast<double>(steps);
     }
     sum += place->second;
   }
@@ -81,9 +83,9 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   const bool shared =
       options.contention == Contention::on || has_streams(play) ||
       (options.contention == Contention::automatic && may_share_links(play, paths, options.ports));
-  if (shared) {
-    check_limit(messages_of(play), options);  // none is left out
-  }
+  const bool until_steady =
+      !shared && options.extrapolate && options.jitter <= 0 && options.ports == 1;
+  check_limit(least_played(play, until_steady), options, shared);
   SimulationResult result =
       shared ? SharedRates(play, paths, options).run() : FixedRates(play, paths, options).run();
   for (std::size_t link = 0; link < result.links.size(); ++link) {
