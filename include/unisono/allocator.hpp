@@ -11,9 +11,9 @@
 
 #include <cstddef>
 #include <limits>
-#include <map>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
@@ -22,7 +22,7 @@ namespace unisono {
 
 namespace detail {
 
-// The regions of an allocator, by address.
+// The regions of an allocator and its copies. Any thread.
 class UNISONO_EXPORT Heap {
  public:
   explicit Heap(const Communicator& communicator);
@@ -33,8 +33,8 @@ class UNISONO_EXPORT Heap {
   void deallocate(void* memory) noexcept;
 
  private:
-  std::shared_ptr<Core> core_;
-  std::map<void*, Region> regions_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace detail
@@ -43,6 +43,9 @@ template <typename T>
 class allocator {
  public:
   using value_type = T;
+  // A container that takes the memory of another takes its allocator along.
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
 
   explicit allocator(const Communicator& communicator)
       : heap_(std::make_shared<detail::Heap>(communicator)) {}

@@ -261,7 +261,8 @@ class UNISONO_EXPORT Communicator {
 
   // Blocking point-to-point. Messages with one tag between two ranks arrive in order. A receive of
   // fewer bytes than were sent is an error on both sides. send() may return before the receive
-  // begins if the message fits the lane's buffer (16 KiB); larger ones wait for the receiver.
+  // begins if the message fits the lane's buffer (256 KiB at most); larger ones wait for the
+  // receiver.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   void recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
   // Sends to one rank and receives from another (or the same) at once: what rings and shifts are

@@ -1,12 +1,20 @@
 #include "comm/board.h"
 
+#include <algorithm>
 #include <cstring>
+#include <ctime>
 
 namespace unisono::comm {
 namespace {
 
 static_assert(sizeof(OperationRecord::algorithm) ==
               sizeof(PackedRecord) - 2 * sizeof(std::uint64_t));
+
+std::int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 std::optional<OperationRecord> read_entry(const shm::BoardEntry& entry) noexcept {
   OperationRecord record;
@@ -95,6 +103,42 @@ std::optional<OperationRecord> find_record(const shm::Board& board,
     }
   }
   return std::nullopt;
+}
+
+void write_wait(shm::Board& board, const Waiting& waiting) noexcept {
+  shm::WaitLine& line = board.wait;
+  line.what.store(static_cast<std::uint32_t>(waiting.what), std::memory_order_relaxed);
+  line.peer.store(waiting.peer, std::memory_order_relaxed);
+  line.place.store(waiting.place, std::memory_order_relaxed);
+  if (line.since_ns.load(std::memory_order_relaxed) == 0) {
+    line.since_ns.store(now_ns(), std::memory_order_release);
+  }
+}
+
+std::optional<Waiting> read_wait(const shm::Board& board) noexcept {
+  const shm::WaitLine& line = board.wait;
+  const std::int64_t since = line.since_ns.load(std::memory_order_acquire);
+  if (since == 0) {
+    return std::nullopt;
+  }
+  return Waiting{
+      .what = static_cast<Waiting::What>(std::min(line.what.load(std::memory_order_relaxed),
+                                                  static_cast<std::uint32_t>(Waiting::What::recv))),
+      .peer = line.peer.load(std::memory_order_relaxed),
+      .place = line.place.load(std::memory_order_relaxed),
+      .since_ns = since};
+}
+
+void introduce_group(std::byte* segment, std::span<const int> members, std::uint64_t id) noexcept {
+  const shm::GroupLayout layout(static_cast<int>(members.size()));
+  auto* ranks = reinterpret_cast<std::atomic<std::int32_t>*>(segment + layout.members);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    ranks[i].store(members[i], std::memory_order_relaxed);
+  }
+  auto& header = *reinterpret_cast<shm::GroupHeader*>(segment + layout.header);
+  header.id.store(id, std::memory_order_relaxed);
+  header.ranks.store(static_cast<std::int32_t>(members.size()), std::memory_order_relaxed);
+  header.magic.store(shm::kGroupMagic, std::memory_order_release);
 }
 
 OperationRecord newest_record(const shm::Board& board) noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "transport/shm/layout.h"
@@ -48,6 +49,23 @@ std::optional<OperationRecord> read_record(const shm::Board& board,
 // The record of the operation with this signature, if the board still has it.
 std::optional<OperationRecord> find_record(const shm::Board& board,
                                            std::uint64_t signature) noexcept;
+// What a rank waits for.
+struct Waiting {
+  enum class What : std::uint32_t { collective, send, recv };
+  What what = What::collective;
+  int peer = -1;           // of the group; -1: nobody in particular
+  std::int64_t place = 0;  // the step, from 1, or the tag
+  std::int64_t since_ns = 0;
+};
+// `since_ns` is set here, at the first note of a wait.
+void write_wait(shm::Board& board, const Waiting& waiting) noexcept;
+inline void end_wait(shm::Board& board) noexcept {
+  board.wait.since_ns.store(0, std::memory_order_relaxed);
+}
+std::optional<Waiting> read_wait(const shm::Board& board) noexcept;
+// Says who a group is.
+void introduce_group(std::byte* segment, std::span<const int> members, std::uint64_t id) noexcept;
+
 // The newest record that a rank wrote; sequence 0 if none.
 OperationRecord newest_record(const shm::Board& board) noexcept;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -174,7 +175,6 @@ void Communicator::exchange(const void* send_data, std::size_t send_bytes, int t
                             std::size_t recv_bytes, int from, int tag, int timeout_ms) {
   comm::Transfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                            transfer_of(false, recv_data, recv_bytes, from, tag)};
-  both[0].may_wait = true;
   core_of(core_).transfer(both, timeout_ms);
 }
 Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag) {
@@ -192,17 +192,25 @@ void Communicator::abort(std::string_view reason) {
 Region Communicator::allocate(std::size_t bytes) {
   return Region(core_of(core_).allocate(bytes));
 }
-detail::Heap::Heap(const Communicator& communicator) : core_(communicator.core_) {}
+struct detail::Heap::State {
+  std::shared_ptr<Core> core;
+  std::mutex changing;  // guards regions
+  std::map<void*, Region> regions = {};
+};
+detail::Heap::Heap(const Communicator& communicator)
+    : state_(new State{.core = communicator.core_, .changing = {}}) {}
 detail::Heap::~Heap() = default;
 void* detail::Heap::allocate(std::size_t bytes) {
   // A container may ask for nothing, and its address must be its own.
-  Region region(core_of(core_).allocate(std::max<std::size_t>(bytes, 1)));
+  Region region(core_of(state_->core).allocate(std::max<std::size_t>(bytes, 1)));
   void* memory = region.bytes().data();
-  regions_.emplace(memory, std::move(region));
+  const std::lock_guard lock(state_->changing);
+  state_->regions.emplace(memory, std::move(region));
   return memory;
 }
 void detail::Heap::deallocate(void* memory) noexcept {
-  regions_.erase(memory);
+  const std::lock_guard lock(state_->changing);
+  state_->regions.erase(memory);
 }
 Region Communicator::register_buffer(std::span<std::byte> memory) {
   return Region(core_of(core_).adopt(memory));

@@ -12,6 +12,7 @@ namespace unisono::detail {
 using comm::Prepared;
 using comm::Transfer;
 using comm::Waiter;
+using comm::Waiting;
 using engine::Progress;
 
 std::shared_ptr<Core> Core::connect(const ConnectOptions& options) {
@@ -30,14 +31,17 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
     : world_(std::move(world)),
       segment_(std::move(segment)),
       memory_(memory),
-      boards_(reinterpret_cast<shm::Board*>(memory)),
+      boards_(reinterpret_cast<shm::Board*>(
+          memory + shm::GroupLayout(static_cast<int>(members.size())).boards)),
       members_(std::move(members)),
       rank_(rank),
       id_(id),
       collective_lanes_(world_->host(), memory, members_, rank, 0),
       executor_(collective_lanes_, !world_->crowded()),
       planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
-               world_->options().algorithm) {}
+               world_->options().algorithm) {
+  comm::introduce_group(memory, members_, id);
+}
 
 Core::Transfers::Transfers(const Core& core)
     : lanes(core.world_->host(), core.memory_, core.members_, core.rank_, 1),
@@ -170,6 +174,7 @@ void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt)
 }
 
 void Core::finish(const Prepared& prepared, const Call& call) {
+  end_wait();
   if (prepared.divide != nullptr && prepared.extent.output != 0) {
     prepared.divide(call.out, call.out, prepared.extent.output / size_of(call.dtype), size());
   }
@@ -180,7 +185,7 @@ void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {
     wait_until_finished(prepared, timeout_ms);
   }
   // A peer that was told of an abort may have changed what this rank read from its memory.
-  if (world_->aborted()) {
+  if (world_->aborted_meanwhile()) {
     throw_abort(&prepared);
   }
 }
@@ -257,7 +262,11 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
         [&] { return or_tell_all([&queue] { return queue.poll(); }) == P2p::Progress::advanced; },
         [&] {
           const auto first = unfinished();
-          look_for_leaver(first == transfers.end() ? -1 : first->peer, leaver);
+          const bool done = first == transfers.end();
+          look_for_leaver(done ? -1 : first->peer, leaver);
+          if (!done) {
+            note_wait(*first);
+          }
         });
     if (verdict == Waiter::Verdict::timed_out) {
       raise_transfer_timeout(*unfinished(), waiter.waited_s());
@@ -266,9 +275,21 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
       throw_abort(nullptr);
     }
   }
-  if (world_->aborted()) {
+  end_wait();
+  if (world_->aborted_meanwhile()) {
     throw_abort(nullptr);
   }
+}
+
+void Core::note_wait(const Waiting& waiting) noexcept {
+  notes_wait_ = true;
+  comm::write_wait(boards_[rank_], waiting);
+}
+
+void Core::note_wait(const Transfer& transfer) noexcept {
+  note_wait({.what = transfer.send ? Waiting::What::send : Waiting::What::recv,
+             .peer = transfer.peer,
+             .place = transfer.tag});
 }
 
 void Core::check_transfer(const Transfer& transfer) const {

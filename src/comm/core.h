@@ -112,6 +112,15 @@ class Core : public std::enable_shared_from_this<Core> {
   void raise_transfer_fault();
   void raise_transfer_timeout(const comm::Transfer& transfer, double seconds);
   void look_around();
+  // For those who look from outside. end_wait() costs nothing where nothing was noted.
+  void note_wait(const comm::Waiting& waiting) noexcept;
+  void note_wait(const comm::Transfer& transfer) noexcept;
+  void end_wait() noexcept {
+    if (notes_wait_) {
+      notes_wait_ = false;
+      comm::end_wait(boards_[rank_]);
+    }
+  }
   // `leaver`: the peer that this wait has seen to have left, -1 at first.
   void look_for_leaver(int peer, int& leaver);
   void raise_left(int peer);
@@ -162,6 +171,7 @@ class Core : public std::enable_shared_from_this<Core> {
   comm::Planner planner_;
   std::uint64_t sequence_ = 0;  // of the latest operation
   std::uint64_t signature_ = 0;
+  bool notes_wait_ = false;
   std::vector<std::byte> scratch_;
   std::byte barrier_token_[2] = {};
 

@@ -101,6 +101,7 @@ std::shared_ptr<RequestState> Core::handle(const std::shared_ptr<RequestState>& 
 }
 
 void Core::complete(RequestState& request, std::unique_ptr<Error> error) {
+  end_wait();
   request.error = std::move(error);
   pending_.fetch_sub(1, std::memory_order_release);
   request.done.store(true, std::memory_order_release);
@@ -155,7 +156,7 @@ bool Core::drive_all() {
       fail_all();
       return true;
     }
-    if (progress == Progress::finished && world_->aborted()) {
+    if (progress == Progress::finished && world_->aborted_meanwhile()) {
       fail_all();  // as in wait_blocking()
       return true;
     }
@@ -174,7 +175,7 @@ bool Core::drive_all() {
       fail_all();
       return true;
     }
-    if (world_->aborted()) {
+    if (world_->aborted_meanwhile()) {
       fail_all();
       return true;
     }
@@ -220,6 +221,7 @@ void Core::wait(RequestState& request, int timeout_ms) {
       const std::lock_guard lock(driving_);
       if (request.prepared == nullptr) {
         look_for_leaver(request.transfer.peer, leaver);
+        note_wait(request.transfer);
       } else if (running_) {
         look_around();
       }

@@ -121,6 +121,8 @@ void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds
 
 // Ranks that wait for each other in different operations would wait for ever: compare what they do.
 void Core::look_around() {
+  const engine::Executor::Wait wait = executor_.waiting();
+  note_wait({.what = comm::Waiting::What::collective, .peer = wait.rank, .place = wait.step + 1});
   for (int peer = 0; peer < size(); ++peer) {
     const auto theirs = comm::read_record(boards_[peer], sequence_);
     if (theirs.has_value() && theirs->signature != signature_) {

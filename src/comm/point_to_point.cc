@@ -10,6 +10,8 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kShareBytes = 4096;
+// How much of an offer one step fetches: so long nobody else of this rank is served.
+constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
 const char* const kTooLong = "a message is longer than its envelope says, from ";
 
 }  // namespace
@@ -114,7 +116,8 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
         }
         transfer.shared = true;
         transfer.mark = transport_.mark(peer);
-      } else if (transfer.may_wait && transport_.can_offer(peer, bytes)) {
+      } else if (bytes >= transport_.limits().slot_bytes &&
+                 transport_.can_offer(peer, transfer.data, transfer.bytes)) {
         if (!transport_.offer(peer, data, bytes, signature_)) {
           return result;
         }
@@ -185,7 +188,8 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
       message.signature == (short_signature_ | tag)) {
     along = message.bytes;
     envelope = {.tag = static_cast<std::int32_t>(tag), .bytes = along};
-  } else if (message.signature == signature_ && message.bytes == sizeof(envelope)) {
+  } else if (message.signature == signature_ && message.bytes == sizeof(envelope) &&
+             !message.offered()) {
     std::memcpy(&envelope, message.data, sizeof(envelope));
   } else {
     return fail(peer_rank,
@@ -252,8 +256,8 @@ PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* d
     return fail(peer_rank, kTooLong + name_(peer_rank));
   }
   if (data == nullptr && bytes != 0) {
-    const std::size_t more =
-        transport_.fetch(peer_rank, peer.fetched, target + done, bytes - peer.fetched);
+    const std::size_t more = transport_.fetch(peer_rank, peer.fetched, target + done,
+                                              std::min(bytes - peer.fetched, kFetchBytes));
     peer.fetched += more;
     done += more;
     if (peer.fetched < bytes) {

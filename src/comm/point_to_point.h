@@ -25,8 +25,6 @@ struct Transfer {
   int tag = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
-  // A send of which the caller expects that it waits for its receiver: it may be fetched.
-  bool may_wait = false;
   // State.
   bool opened = false;  // the envelope went out, or was matched
   bool shared = false;

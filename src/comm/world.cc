@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <set>
 #include <span>
@@ -31,7 +32,7 @@ std::span<const std::byte> bytes_of(const Note& note) {
 
 // Ranks of one process use one mapping: the first of them makes it and the others share its
 // ownership.
-struct Offer {
+struct MappingNote {
   const std::shared_ptr<shm::Mapping>* mapping = nullptr;
 };
 
@@ -40,6 +41,13 @@ struct Probe {
   std::uint64_t address = 0;
   std::uint64_t value = 0;
 };
+
+// Where the Yama module restricts it, the kernel logs every attempt that it refuses.
+bool may_read_processes() {
+  std::ifstream scope("/proc/sys/kernel/yama/ptrace_scope");
+  int restricted = 0;
+  return !(scope >> restricted) || restricted == 0 || geteuid() == 0;
+}
 
 }  // namespace
 
@@ -87,9 +95,10 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
     host_.same_process.push_back(local_->peer(peer).same_process);
     host_.pids.push_back(local_->peer(peer).pid);
   }
-  find_readers();
+  find_who_can_fetch();
   find_crowding();
   choose_wait_policy();
+  introduce();
   guard_against_fork();
   local_->all_gather({});  // nobody sends before everybody can be woken
 }
@@ -123,21 +132,21 @@ void World::exchange_memory() {
   while (!local_->peer(first).same_process) {
     ++first;
   }
-  Offer offer;
+  MappingNote note;
   if (first == rank()) {
     memory_ = std::make_shared<shm::Mapping>(memory.get(), bytes);
-    offer.mapping = &memory_;
+    note.mapping = &memory_;
   }
-  const auto offers = local_->all_gather(std::as_bytes(std::span(&offer, 1)));
+  const auto notes = local_->all_gather(std::as_bytes(std::span(&note, 1)));
   if (first != rank()) {
-    std::memcpy(&offer, offers[static_cast<std::size_t>(first)].data(), sizeof(offer));
-    memory_ = *offer.mapping;
+    std::memcpy(&note, notes[static_cast<std::size_t>(first)].data(), sizeof(note));
+    memory_ = *note.mapping;
   }
   local_->all_gather({});  // the first one's pointer stays good until all have copied it
 }
 
 // Who can read whose memory: a container, a security module or other users may forbid it.
-void World::find_readers() {
+void World::find_who_can_fetch() {
   std::uint64_t value = 0;
   if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
     throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
@@ -145,12 +154,13 @@ void World::find_readers() {
   const Probe mine{.address = reinterpret_cast<std::uint64_t>(&value), .value = value};
   const auto probes = local_->all_gather(std::as_bytes(std::span(&mine, 1)));
   std::vector<std::byte> reads;
+  const bool may_ask = may_read_processes();
   for (std::size_t peer = 0; peer < probes.size(); ++peer) {
     Probe probe;
     std::memcpy(&probe, probes[peer].data(), sizeof(probe));
     std::uint64_t found = 0;
-    const bool read =
-        shm::read_process(host_.pids[peer], probe.address, &found, sizeof(found)) == sizeof(found);
+    const bool read = may_ask && shm::read_process(host_.pids[peer], probe.address, &found,
+                                                   sizeof(found)) == sizeof(found);
     reads.push_back(static_cast<std::byte>(read && found == probe.value));
   }
   for (const auto& row : local_->all_gather(reads)) {
@@ -172,6 +182,19 @@ void World::choose_wait_policy() {
     wait_policy_ = found->policy;
   }
   wait_policy_ = parse_wait_policy(options_.wait, wait_policy_);
+}
+
+void World::introduce() noexcept {
+  const shm::WorldLayout layout(size_);
+  auto& pids = *reinterpret_cast<std::atomic<std::int32_t>*>(
+      host_.world + layout.pids + static_cast<std::size_t>(rank()) * sizeof(std::int32_t));
+  pids.store(getpid(), std::memory_order_relaxed);
+  if (rank() == 0) {
+    auto& header = *reinterpret_cast<shm::WorldHeader*>(host_.world + layout.header);
+    header.ranks.store(size_, std::memory_order_relaxed);
+    options_.job.copy(header.job, sizeof(header.job) - 1);
+    header.magic.store(shm::kWorldMagic, std::memory_order_release);
+  }
 }
 
 std::byte* World::first_group() const noexcept {

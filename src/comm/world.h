@@ -57,6 +57,11 @@ class World {
   std::shared_ptr<shm::Mapping> take_segment(int offerer, const SegmentOffer& offer);
 
   bool aborted() const noexcept { return record_->state.load(std::memory_order_acquire) != 0; }
+  // The same after reading memory of peers, who may have changed it since they heard of an abort.
+  bool aborted_meanwhile() const noexcept {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return aborted();
+  }
   // The first reason stays; everybody is woken.
   void raise(ErrorCode code, int culprit, const std::string& text) noexcept;
   // What ended this rank's part in an operation ends it for all: they would wait for it.
@@ -74,9 +79,10 @@ class World {
 
  private:
   void exchange_memory();
-  void find_readers();
+  void find_who_can_fetch();
   void find_crowding();
   void choose_wait_policy();
+  void introduce() noexcept;  // to those who look from outside
   void guard_against_fork();
   bool announce(std::uint32_t number, std::size_t bytes, int fd) noexcept;
   void drain_announcements();

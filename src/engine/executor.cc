@@ -131,8 +131,8 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
     }
     state.shared = true;
     state.mark = transport_.mark(lane.lane);
-  } else if (pass.may_share && operation_.program->copies_only &&
-             transport_.can_offer(lane.lane, bytes)) {
+  } else if (pass.may_share && operation_.program->copies_only && bytes >= slot_bytes_ &&
+             transport_.can_offer(lane.lane, data - state.done, pass.bytes)) {
     if (!transport_.offer(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;
     }
@@ -175,7 +175,7 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
       if (!transport_.peek(source.lane, message)) {
         return false;
       }
-      const bool offered_to_many = message.data == nullptr && pass.sources_end - pass.sources != 1;
+      const bool offered_to_many = message.offered() && pass.sources_end - pass.sources != 1;
       if (message.signature != signature_of(pass, state.done, message.bytes) ||
           message.bytes > pass.bytes - state.done || message.bytes == 0 || offered_to_many) {
         fault_ = {.from = rank_of(source.lane),
@@ -215,10 +215,10 @@ void Executor::close_sources(const BoundPass& pass, const State& state,
       continue;
     }
     Arriving& arriving = in_[static_cast<std::size_t>(operands[i].lane)];
-    if (arriving.message.data != nullptr) {
-      arriving.message.data += bytes;
-    } else {
+    if (arriving.message.offered()) {
       arriving.fetched += bytes;
+    } else {
+      arriving.message.data += bytes;
     }
     arriving.message.bytes -= bytes;
     if (arriving.message.bytes == 0) {
@@ -311,7 +311,8 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
   if (!open_sources(pass, state, bytes)) {
     return fault_.from < 0 ? Progress::idle : Progress::failed;
   }
-  if (sources_[0] != nullptr) {
+  const bool is_offer = sources_[0] == nullptr;
+  if (!is_offer) {
     bytes = std::min(bytes, slot_bytes_);
   } else if (!fetch(pass, state, bytes)) {
     return Progress::idle;

@@ -20,9 +20,10 @@
 namespace unisono::transport {
 
 struct Incoming {
-  const std::byte* data = nullptr;  // valid until release(); nullptr: offered, fetch() it
+  const std::byte* data = nullptr;  // valid until release(); nullptr: an offer
   std::size_t bytes = 0;
   std::uint64_t signature = 0;
+  bool offered() const noexcept { return data == nullptr; }  // fetch() it
 };
 
 // A place in an outgoing lane: everything sent up to it is read once drained() says so.
@@ -65,14 +66,15 @@ class Transport {
   // room now.
   virtual bool share(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept = 0;
-  // Whether so much of any memory is best offered: the readers of the lane fetch it where it is.
-  // For readers who copy it as it is, into one place.
-  virtual bool can_offer(int lane, std::size_t bytes) noexcept;
-  // Like share().
+  // Whether a message of any memory is best offered: the readers of the lane fetch it where it is.
+  // For readers who copy it as it is, into one place. Never so for one that the lane has room for:
+  // its writer would wait for its readers where it did not before.
+  virtual bool can_offer(int lane, const void* data, std::size_t bytes) noexcept;
+  // Like share(), of a message that can_offer(), or the rest of one.
   virtual bool offer(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept;
   // Copies from the next message, which is an offer, from `offset` on. Returns how many of these
-  // bytes it copied; 0: none now.
+  // bytes it copied; 0: none now, as its writer is no more or has given the memory up.
   virtual std::size_t fetch(int lane, std::size_t offset, void* target, std::size_t bytes) noexcept;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;
@@ -83,7 +85,7 @@ class Transport {
 inline void Transport::fill(int, std::byte* room, const void* data, std::size_t bytes) noexcept {
   kernels::copy(room, data, bytes, kernels::Store::cached);
 }
-inline bool Transport::can_offer(int, std::size_t) noexcept {
+inline bool Transport::can_offer(int, const void*, std::size_t) noexcept {
   return false;
 }
 inline bool Transport::offer(int, const void*, std::size_t, std::uint64_t) noexcept {

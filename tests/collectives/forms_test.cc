@@ -249,7 +249,41 @@ TEST_P(Forms, ContainersInRegisteredMemory) {
     wrong += wrong_unless(copy.get_allocator() == memory, "one memory");
     wrong += wrong_unless(!(allocator<int>(comm) == memory), "another memory");
     wrong += wrong_unless(std::vector<int, allocator<int>>(0, memory).empty(), "none");
+    std::vector<int, allocator<int>> front(10, 1, allocator<int>(comm));
+    {
+      std::vector<int, allocator<int>> back(20, 2, allocator<int>(comm));
+      std::swap(front, back);
+      const int* taken = front.data();
+      std::vector<int, allocator<int>> moved(allocator<int>{comm});
+      moved = std::move(front);
+      wrong += wrong_unless(moved.data() == taken, "a move copies");
+      front = std::move(moved);
+    }
+    wrong += wrong_unless(front.size() == 20 && front[19] == 2, "after a swap");
     comm.barrier();
+    return wrong;
+  });
+}
+
+// What travels in one message, in slots, as an offer, and longer than that.
+TEST_P(Forms, ExchangeOfAnyLength) {
+  run(3, [](Communicator& comm) {
+    std::string wrong;
+    const int next = (comm.rank() + 1) % 3;
+    const int before = (comm.rank() + 2) % 3;
+    for (const std::size_t count : {std::size_t{0}, std::size_t{10}, std::size_t{50'000},
+                                    std::size_t{262'144}, std::size_t{2'300'001}}) {
+      // Often enough that a writer looks how far its readers are.
+      for (int turn = 0; turn < (count == 262'144 ? 20 : 2); ++turn) {
+        const std::vector<int> mine = sequence(comm.rank() + turn, count);
+        std::vector<int> theirs(count);
+        const std::size_t bytes = count * sizeof(int);
+        comm.exchange(mine.data(), bytes, next, theirs.data(), bytes, before, turn);
+        wrong += wrong_unless(theirs == sequence(before + turn, count), "neighbours");
+        comm.exchange(mine.data(), bytes, comm.rank(), theirs.data(), bytes, comm.rank(), turn);
+        wrong += wrong_unless(theirs == mine, "itself");
+      }
+    }
     return wrong;
   });
 }
@@ -326,26 +360,30 @@ TEST(Timeout, NamesTheRankThatHasNotCome) {
 }
 
 // The peers that hear of it may change memory that this rank still reads.
-TEST_P(Forms, AbortInTheLastStepLeavesNoResult) {
-  run(2, [](Communicator& comm) {
-    const auto abort_and_add = [](void* inout, const void* in, std::size_t count, void* context) {
-      static_cast<Communicator*>(context)->abort("while it is reduced");
-      for (std::size_t i = 0; i < count; ++i) {
-        static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
-      }
-    };
-    std::vector<int> data = {1};
-    std::string wrong;
-    try {
-      const Reduction last = Reduction::custom({.combine = abort_and_add, .context = &comm});
-      std::vector<int> total = {0};
-      comm.reduce(std::span<const int>(data), std::span(total), last, 1);
-      wrong = wrong_unless(comm.rank() == 0, "a result after an abort");
-    } catch (const Error& error) {
-      wrong = wrong_unless(error.code() == ErrorCode::aborted, error.what());
+std::string abort_in_the_last_step(Communicator& comm, bool async) {
+  const auto abort_and_add = [](void* inout, const void* in, std::size_t count, void* context) {
+    static_cast<Communicator*>(context)->abort("while it is reduced");
+    for (std::size_t i = 0; i < count; ++i) {
+      static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
     }
-    return wrong;
-  });
+  };
+  std::vector<int> data = {1};
+  std::vector<int> total = {0};
+  try {
+    const Reduction last = Reduction::custom({.combine = abort_and_add, .context = &comm});
+    if (async) {
+      comm.reduce_async(std::span<const int>(data), std::span(total), last, 1).wait();
+    } else {
+      comm.reduce(std::span<const int>(data), std::span(total), last, 1);
+    }
+    return wrong_unless(comm.rank() == 0, "a result after an abort");
+  } catch (const Error& error) {
+    return wrong_unless(error.code() == ErrorCode::aborted, error.what());
+  }
+}
+TEST_P(Forms, AbortInTheLastStepLeavesNoResult) {
+  run(2, [](Communicator& comm) { return abort_in_the_last_step(comm, false); });
+  run(2, [](Communicator& comm) { return abort_in_the_last_step(comm, true); });
 }
 
 }  // namespace

@@ -32,6 +32,18 @@ TEST(Distance, StaysFarWhileCopiesAreSlow) {
   EXPECT_GE(copies_until_look(distance), 64) << "looks cost much";
 }
 
+TEST(Distance, MessagesWithoutACopyCountAsWell) {
+  Distance distance;
+  int messages = 0;
+  while (!distance.is_next_look()) {
+    distance.count();
+    ++messages;
+  }
+  EXPECT_GE(messages, 32);
+  distance.count();  // one that goes without a copy all the same
+  EXPECT_TRUE(distance.is_look_due()) << "the look is not missed";
+}
+
 TEST(Distance, OneSlowCopyIsLookedAtAgain) {
   Distance distance;
   copies_until_look(distance);

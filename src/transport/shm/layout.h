@@ -100,8 +100,17 @@ struct alignas(kLine) BoardEntry {
 };
 static_assert(sizeof(BoardEntry) == kLine);
 inline constexpr int kBoardEntries = 32;
+// What a rank waits for, once it has waited for a millisecond. For those who look from outside: a
+// line that is changing may be read torn, and is right at the next look.
+struct alignas(kLine) WaitLine {
+  std::atomic<std::int64_t> since_ns;  // CLOCK_MONOTONIC; 0: it does not wait
+  std::atomic<std::uint32_t> what;     // comm::Waiting::What
+  std::atomic<std::int32_t> peer;      // of the group; -1: nobody in particular
+  std::atomic<std::int64_t> place;     // a step, or a tag
+};
 struct Board {
   BoardEntry entries[kBoardEntries];
+  WaitLine wait;
 };
 
 // A rank's bell: `sleeping` counts its threads that may be in a futex wait on `rings`.
@@ -121,17 +130,35 @@ struct alignas(kLine) AbortRecord {
 };
 static_assert(sizeof(AbortRecord) == 1024);
 
+// Who a segment belongs to, for those who look from outside. Every member writes the same.
+inline constexpr std::uint64_t kGroupMagic = 0x31'70'75'6f'72'67'6e'75;  // "ungroup1"
+struct alignas(kLine) GroupHeader {
+  std::atomic<std::uint64_t> magic;  // last
+  std::atomic<std::uint64_t> id;
+  std::atomic<std::int32_t> ranks;
+};
+inline constexpr std::uint64_t kWorldMagic = 0x31'64'6c'72'6f'77'6e'75;  // "unworld1"
+struct alignas(kLine) WorldHeader {
+  std::atomic<std::uint64_t> magic;  // last
+  std::atomic<std::int32_t> ranks;
+  char job[48];
+};
+
 // Offsets in the segment of a group of n ranks.
 struct GroupLayout {
   explicit constexpr GroupLayout(int n)
       : ranks(static_cast<std::size_t>(n)),
-        boards(0),
+        header(0),
+        members(header + sizeof(GroupHeader)),
+        boards((members + ranks * sizeof(std::int32_t) + kLine - 1) & ~(kLine - 1)),
         rings(boards + ranks * sizeof(Board)),
         heads(rings + 2 * ranks * ranks * sizeof(Ring)),
         multicast_rings(heads + 2 * ranks * ranks * sizeof(Head)),
         multicast_heads(multicast_rings + ranks * sizeof(Ring)),
         bytes(multicast_heads + ranks * ranks * sizeof(Head)) {}
   std::size_t ranks;
+  std::size_t header;
+  std::size_t members;          // [rank]: its rank in the world
   std::size_t boards;           // [rank]
   std::size_t rings;            // [use][from][to]; use 0: collectives, 1: send and recv
   std::size_t heads;            // [use][from][to]
@@ -140,14 +167,20 @@ struct GroupLayout {
   std::size_t bytes;
 };
 
-// Offsets in the segment of the world: the abort word, the bells, the pools, then the first group.
+// Offsets in the segment of the world: the abort word, who is who, the bells, the first group, the
+// pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
-      : sleepers(sizeof(AbortRecord)),
+      : header(sizeof(AbortRecord)),
+        pids(header + sizeof(WorldHeader)),
+        sleepers((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + kLine - 1) &
+                 ~(kLine - 1)),
         bells(sleepers + kLine),
         group((bells + static_cast<std::size_t>(n) * sizeof(Bell) + 4095) & ~std::size_t{4095}),
         pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(n) * kPoolBytes) {}
+  std::size_t header;
+  std::size_t pids;      // [rank]: as the rank knows itself
   std::size_t sleepers;  // how many ranks may sleep: one word that every sender reads
   std::size_t bells;     // [rank]
   std::size_t group;

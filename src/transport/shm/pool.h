@@ -4,7 +4,8 @@
 // First given, first taken: a slot that was read just now is still in the reader's cache, and to
 // write it costs the time to take every line away from there. After a round through the other
 // slots it is in the cache that the two cores share; between such cores that is three times faster.
-// More slots than those of the round are used only when these are in use.
+// More slots than those of the round are used only when these are in use, so that a burst does not
+// make the round longer than the caches.
 #pragma once
 
 #include <atomic>
@@ -23,26 +24,34 @@ class Pool {
   // `slots` in all, of which the first `round` are used before any is used again.
   explicit Pool(std::byte* memory, std::uint32_t slots = kSlotsPerRank,
                 std::uint32_t round = kSlotsPerRound)
-      : memory_(memory), next_(slots), begins_(slots), fresh_(round) {
+      : memory_(memory), next_(slots), begins_(slots), round_(round), fresh_(round) {
     for (std::uint32_t slot = 0; slot < round; ++slot) {
       next_[slot].store(slot + 1 < round ? slot + 1 : kNone, std::memory_order_relaxed);
     }
   }
 
-  // kNone: all that were ever taken are in use.
+  // Of the round. kNone: they are in use, or another thread begins a round just now.
   std::uint32_t take() noexcept {
-    const std::uint32_t slot = take_free();
+    const std::uint32_t slot = pop(free_);
     return slot == kNone ? begin_round() : slot;
   }
-  // One more, which costs memory. kNone: there are no more.
-  std::uint32_t take_fresh() noexcept {
-    std::uint32_t slot = fresh_.load(std::memory_order_relaxed);
+  // One more, which may cost memory. kNone: there are no more.
+  std::uint32_t take_spare() noexcept {
+    std::uint32_t slot = pop(spare_);
+    if (slot != kNone) {
+      return slot;
+    }
+    slot = fresh_.load(std::memory_order_relaxed);
     while (slot < next_.size() &&
            !fresh_.compare_exchange_weak(slot, slot + 1, std::memory_order_relaxed)) {
     }
     return slot < next_.size() ? slot : kNone;
   }
   void give(std::uint32_t slot) noexcept {
+    if (slot >= round_) {
+      push(spare_, slot, slot);
+      return;
+    }
     std::uint32_t top = given_.load(std::memory_order_relaxed);
     do {
       next_[slot].store(top, std::memory_order_relaxed);
@@ -62,12 +71,12 @@ class Pool {
 
  private:
   static constexpr std::size_t kAlignment = 256;
-  std::uint32_t take_free() noexcept {
-    std::uint64_t top = free_.load(std::memory_order_acquire);
+  std::uint32_t pop(std::atomic<std::uint64_t>& stack) noexcept {
+    std::uint64_t top = stack.load(std::memory_order_acquire);
     while (index(top) != kNone) {
       const std::uint32_t slot = index(top);
       const std::uint64_t below = pack(next_[slot].load(std::memory_order_relaxed), top);
-      if (free_.compare_exchange_weak(top, below, std::memory_order_acquire)) {
+      if (stack.compare_exchange_weak(top, below, std::memory_order_acquire)) {
         return slot;
       }
     }
@@ -85,15 +94,16 @@ class Pool {
       slot = given_before;
     }
     if (first != last) {
-      free_chain(next_[first].load(std::memory_order_relaxed), last);
+      push(free_, next_[first].load(std::memory_order_relaxed), last);
     }
     return first;
   }
-  void free_chain(std::uint32_t first, std::uint32_t last) noexcept {
-    std::uint64_t top = free_.load(std::memory_order_relaxed);
+  // A chain, from its top to its bottom.
+  void push(std::atomic<std::uint64_t>& stack, std::uint32_t first, std::uint32_t last) noexcept {
+    std::uint64_t top = stack.load(std::memory_order_relaxed);
     do {
       next_[last].store(index(top), std::memory_order_relaxed);
-    } while (!free_.compare_exchange_weak(top, pack(first, top), std::memory_order_release));
+    } while (!stack.compare_exchange_weak(top, pack(first, top), std::memory_order_release));
   }
 
   // The upper half counts changes, so that a slot taken and freed again meanwhile is noticed.
@@ -103,9 +113,11 @@ class Pool {
   }
   std::byte* memory_;
   std::vector<std::atomic<std::uint32_t>> next_;
-  std::vector<std::size_t> begins_;           // [slot]: of who holds it
-  std::atomic<std::uint64_t> free_ = 0;       // the top of those to take
-  std::atomic<std::uint32_t> given_ = kNone;  // the top of those that were given back
+  std::vector<std::size_t> begins_;  // [slot]: of who holds it
+  std::uint32_t round_;
+  std::atomic<std::uint64_t> free_ = 0;       // the top of those of the round to take
+  std::atomic<std::uint32_t> given_ = kNone;  // of those of the round that were given back
+  std::atomic<std::uint64_t> spare_ = kNone;  // of the others that are free
   std::atomic<std::uint32_t> fresh_;          // the first that was never taken
 };
 

@@ -43,10 +43,26 @@ TEST(Pool, HasMoreThanTheRound) {
   EXPECT_EQ(pool.take(), 0U);
   EXPECT_EQ(pool.take(), 1U);
   EXPECT_EQ(pool.take(), Pool::kNone);
-  EXPECT_EQ(pool.take_fresh(), 2U);
-  EXPECT_EQ(pool.take_fresh(), Pool::kNone);
+  EXPECT_EQ(pool.take_spare(), 2U);
+  EXPECT_EQ(pool.take_spare(), Pool::kNone);
   pool.give(1);
   EXPECT_EQ(pool.take(), 1U);
+}
+
+TEST(Pool, ABurstDoesNotMakeTheRoundLonger) {
+  Pool pool(nullptr, 9, 2);
+  std::vector<std::uint32_t> burst = {pool.take(), pool.take(), pool.take_spare(),
+                                      pool.take_spare()};
+  for (const std::uint32_t slot : burst) {
+    pool.give(slot);
+  }
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_LT(take_and_give(pool), 2U);
+  }
+  EXPECT_EQ(pool.take(), 0U);
+  EXPECT_EQ(pool.take(), 1U);
+  EXPECT_GE(pool.take_spare(), 2U);
+  EXPECT_LT(pool.take_spare(), 4U) << "touched before";
 }
 
 TEST(Pool, ShortMessagesGoRoundTheWholeSlot) {
@@ -61,7 +77,7 @@ TEST(Pool, ShortMessagesGoRoundTheWholeSlot) {
 
 std::uint32_t take_any(Pool& pool) {
   const std::uint32_t slot = pool.take();
-  return slot == Pool::kNone ? pool.take_fresh() : slot;
+  return slot == Pool::kNone ? pool.take_spare() : slot;
 }
 
 TEST(Pool, ManyThreadsNeverHoldOneSlotTwice) {

@@ -161,21 +161,30 @@ bool ShmTransport::send(int lane, const void* data, std::size_t bytes,
 
 std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
   Out& to = out(lane);
-  if (to.slot != Pool::kNone) {
+  if (to.slot != Pool::kNone && bytes <= to.room_bytes) {
     return to.room;
   }
   if (bytes <= kInlineBytes) {
     return to.writer.has_room(kInlineCells) ? to.staged : nullptr;
   }
-  if (!to.writer.has_room(1)) {
+  if (to.slot == Pool::kNone && !take_slot(to)) {
     return nullptr;
+  }
+  to.room = host_.pool->room(to.slot, bytes);
+  to.room_bytes = bytes;
+  return to.room;
+}
+
+bool ShmTransport::take_slot(Out& to) noexcept {
+  if (!to.writer.has_room(1)) {
+    return false;
   }
   to.writer.reclaim(*host_.pool);
   if (to.writer.slots_lent() >= kSlotsPerLane) {
     to.writer.refresh();
     to.writer.reclaim(*host_.pool);
     if (to.writer.slots_lent() >= kSlotsPerLane) {
-      return nullptr;
+      return false;
     }
   }
   host_.lenders->take_turn(this);
@@ -185,13 +194,9 @@ std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
     to.slot = host_.pool->take();
   }
   if (to.slot == Pool::kNone) {
-    to.slot = host_.pool->take_fresh();
+    to.slot = host_.pool->take_spare();
   }
-  if (to.slot == Pool::kNone) {
-    return nullptr;
-  }
-  to.room = host_.pool->room(to.slot, bytes);
-  return to.room;
+  return to.slot != Pool::kNone;
 }
 
 void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept {
@@ -248,6 +253,20 @@ bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
   return true;
 }
 
+bool ShmTransport::can_offer(int lane, const void* data, std::size_t bytes) noexcept {
+  Out& to = out(lane);
+  if (!to.may_offer || bytes <= kSlotsPerLane * kSlotBytes || bytes > kMostOffer ||
+      !to.distance.far() || to.distance.is_next_look()) {
+    return false;
+  }
+  // Some memory only its owner can read (that of devices).
+  const auto address = reinterpret_cast<std::uint64_t>(data);
+  const int pid = host_.pids[static_cast<std::size_t>(host_.rank)];
+  std::byte ends[2];
+  return read_process(pid, address, &ends[0], 1) == 1 &&
+         read_process(pid, address + bytes - 1, &ends[1], 1) == 1;
+}
+
 bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
                          std::uint64_t signature) noexcept {
   Out& to = out(lane);
@@ -266,7 +285,7 @@ bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
 }
 
 // The kernel checks the address, so that an offer whose writer has given up its memory, after an
-// abort, is no fault here. What fails for good is found as what it is: a death, or a timeout.
+// abort, is no fault here: the abort or the death is seen by who waits.
 std::size_t ShmTransport::fetch(int lane, std::size_t offset, void* target,
                                 std::size_t bytes) noexcept {
   const In& in = in_[static_cast<std::size_t>(lane)];

@@ -82,11 +82,7 @@ class ShmTransport final : public transport::Transport {
   bool can_share(const void* data, std::size_t bytes) noexcept override;
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;
-  bool can_offer(int lane, std::size_t bytes) noexcept override {
-    Out& to = out(lane);
-    return to.may_offer && bytes >= kLeastOffer && bytes <= kMostOffer && to.distance.far() &&
-           !to.distance.is_next_look();
-  }
+  bool can_offer(int lane, const void* data, std::size_t bytes) noexcept override;
   bool offer(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;
   std::size_t fetch(int lane, std::size_t offset, void* target,
@@ -108,6 +104,7 @@ class ShmTransport final : public transport::Transport {
     bool may_offer = false;            // all readers can fetch
     std::uint32_t slot = Pool::kNone;  // reserved, not yet committed
     std::byte* room = nullptr;         // in it
+    std::size_t room_bytes = 0;
     alignas(kLine) std::byte staged[kInlineBytes] = {};
   };
   struct In {
@@ -120,11 +117,11 @@ class ShmTransport final : public transport::Transport {
   };
   Out& out(int lane) noexcept { return out_[static_cast<std::size_t>(lane)]; }
   const Out& out(int lane) const noexcept { return out_[static_cast<std::size_t>(lane)]; }
-  // What an offer may have: shorter and longer messages are faster through slots.
-  static constexpr std::size_t kLeastOffer = std::size_t{128} << 10;
+  // Far beyond the caches slots are as fast, and take less of the kernel's time.
   static constexpr std::size_t kMostOffer = std::size_t{8} << 20;
   void add_multicast_lanes(std::byte* group, const GroupLayout& layout);
   void wake_readers(int lane) noexcept;
+  bool take_slot(Out& to) noexcept;
   bool resolve(In& in, const Cell& cell, transport::Incoming& message) noexcept;
 
   const Host& host_;

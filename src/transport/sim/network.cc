@@ -135,7 +135,7 @@ class Network::Port final : public transport::Transport {
              std::uint64_t signature) noexcept override {
     return refer(Kind::shared, number, data, bytes, signature);
   }
-  bool can_offer(int, std::size_t bytes) noexcept override {
+  bool can_offer(int, const void*, std::size_t bytes) noexcept override {
     return bytes > limits_.inline_bytes &&
            (network_.options_.offering >> static_cast<unsigned>(rank_) & 1) != 0;
   }

@@ -15,6 +15,8 @@ extern const Command kShowCommand;
 extern const Command kVerifyCommand;
 extern const Command kListCommand;
 extern const Command kDoctorCommand;
+extern const Command kTopCommand;
+extern const Command kTraceCommand;
 extern const Command kEnvCommand;
 extern const Command kCompletionCommand;
 extern const Command kHelpCommand;

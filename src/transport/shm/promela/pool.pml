@@ -1,9 +1,11 @@
-/* The pool: free slots in two stacks without a lock (Pool::take, take_fresh and give in shm/pool.h).
+/* The pool: free slots in three stacks without a lock (Pool::take, take_spare and give in
+   shm/pool.h).
 
    Claims: no slot is held by two threads; none is lost.
 
      here              in the code
-     top, changes      Pool::free_, whose upper half counts its changes; one word, compared as one
+     top, changes      Pool::free_ and spare_, whose upper half counts their changes; one word each,
+                       compared as one
      given             Pool::given_
      fresh             Pool::fresh_
      next[s]           Pool::next_[s], the slot below s in its stack
@@ -12,13 +14,15 @@
 
    Each thread does ROUNDS rounds of taking up to two slots and giving them back, so `changes` does
    not come round; 32 bits do not either while one thread is between a look and its exchange. */
-#define SLOTS 3
+#define SLOTS 4
 #define NONE SLOTS
 #define ROUND 2
 #define THREADS 2
 #define ROUNDS 2
 
-byte top = 0, changes = 0;
+#define FREE 0
+#define SPARE 1
+byte top[2], changes[2];
 byte given = NONE;
 byte fresh = ROUND;
 byte next[SLOTS];
@@ -26,13 +30,13 @@ bool held[SLOTS];
 byte ended;
 
 #ifdef CHANGES_NOT_COUNTED
-#define SAME (top == seen)
+#define SAME(stack) (top[stack] == seen)
 #else
-#define SAME (top == seen && changes == seen_changes)
+#define SAME(stack) (top[stack] == seen && changes[stack] == seen_changes)
 #endif
 
-inline look() {
-  atomic { seen = top; seen_changes = changes }
+inline look(stack) {
+  atomic { seen = top[stack]; seen_changes = changes[stack] }
 }
 
 inline hold(slot) {
@@ -40,19 +44,38 @@ inline hold(slot) {
   held[slot] = true
 }
 
-inline take_free(slot) {
-  look();
+inline pop(stack, slot) {
+  look(stack);
   do
   :: seen != NONE ->
      below = next[seen];
      if
-     :: atomic { SAME -> top = below; changes++; slot = seen; hold(slot) };
+     :: atomic { SAME(stack) -> top[stack] = below; changes[stack]++; slot = seen; hold(slot) };
         break
-     :: atomic { else -> seen = top; seen_changes = changes }
+     :: atomic { else -> seen = top[stack]; seen_changes = changes[stack] }
      fi
   :: else -> slot = NONE; break
   od;
   atomic { seen = 0; seen_changes = 0; below = 0 }
+}
+
+inline push(stack, first, last) {
+  look(stack);
+  do
+  :: 
+#ifndef LINKED_AFTER_THE_EXCHANGE
+     next[last] = seen;
+#endif
+     if
+     :: atomic { SAME(stack) -> top[stack] = first; changes[stack]++ };
+        break
+     :: atomic { else -> seen = top[stack]; seen_changes = changes[stack] }
+     fi
+  od;
+#ifdef LINKED_AFTER_THE_EXCHANGE
+  next[last] = seen;
+#endif
+  atomic { seen = 0; seen_changes = 0 }
 }
 
 /* Pool::begin_round: all that were given are this thread's until it frees all but the first. */
@@ -80,30 +103,20 @@ inline begin_round(slot) {
   if
   :: slot != last ->
      above = next[slot];
-     look();
-     do
-     :: 
-#ifndef LINKED_AFTER_THE_EXCHANGE
-        next[last] = seen;
-#endif
-        if
-        :: atomic { SAME -> top = above; changes++ };
-           break
-        :: atomic { else -> seen = top; seen_changes = changes }
-        fi
-     od;
-#ifdef LINKED_AFTER_THE_EXCHANGE
-     next[last] = seen
-#endif
+     push(FREE, above, last)
   :: else
   fi;
-  atomic { seen = 0; seen_changes = 0; below = 0; above = 0; last = 0 }
+  atomic { below = 0; above = 0; last = 0 }
 }
 
 inline take(slot) {
-  take_free(slot);
+  pop(FREE, slot);
   if
   :: slot == NONE -> begin_round(slot)
+  :: else
+  fi;
+  if
+  :: slot == NONE -> pop(SPARE, slot)
   :: else
   fi;
   if
@@ -114,16 +127,20 @@ inline take(slot) {
 
 inline give(slot) {
   held[slot] = false;
-  seen = given;
-  do
-  :: next[slot] = seen;
-     if
-     :: atomic { given == seen -> given = slot };
-        break
-     :: atomic { else -> seen = given }
-     fi
-  od;
-  seen = 0
+  if
+  :: slot >= ROUND -> push(SPARE, slot, slot)
+  :: else ->
+     seen = given;
+     do
+     :: next[slot] = seen;
+        if
+        :: atomic { given == seen -> given = slot };
+           break
+        :: atomic { else -> seen = given }
+        fi
+     od;
+     seen = 0
+  fi
 }
 
 proctype Thread() {
@@ -149,28 +166,31 @@ proctype Thread() {
   ended++
 }
 
+inline count(first) {
+  slot = first;
+  do
+  :: slot != NONE -> slot = next[slot]; left++; assert(left <= SLOTS)
+  :: else -> break
+  od
+}
+
 init {
   byte slot, left;
   atomic {
     next[0] = 1;
     next[1] = NONE;
     next[2] = NONE;
+    next[3] = NONE;
+    top[SPARE] = NONE;
     run Thread();
     run Thread()
   }
   ended == THREADS;
   atomic { /* every slot is there again */
     left = SLOTS - fresh;
-    slot = top;
-    do
-    :: slot != NONE -> slot = next[slot]; left++; assert(left <= SLOTS)
-    :: else -> break
-    od;
-    slot = given;
-    do
-    :: slot != NONE -> slot = next[slot]; left++; assert(left <= SLOTS)
-    :: else -> break
-    od;
+    count(top[FREE]);
+    count(top[SPARE]);
+    count(given);
     assert(left == SLOTS)
   }
 }

@@ -1,0 +1,180 @@
+// Jobs that hang, seen from outside: in the shared memory of ranks that run here, and as data.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "comm/rendezvous_testing.h"
+#include "top/jobs.h"
+#include "top/now.h"
+#include "top/why.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+// Ranks as threads of this process, which an error may end.
+class Ranks {
+ public:
+  template <typename Body>
+  Ranks(int ranks, const Body& body) : job_(comm::testing::unique_name("hang")) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads_.emplace_back([this, rank, ranks, body] {
+        ConnectOptions options = comm::testing::options_for(rank, ranks, job_);
+        options.timeout_ms = 20'000;
+        try {
+          Communicator comm = Communicator::connect(options);
+          body(comm);
+        } catch (const Error& error) {
+          errors_ += error.code() == ErrorCode::aborted ? 0 : 1;
+        }
+      });
+    }
+  }
+  ~Ranks() {
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+    EXPECT_EQ(errors_, 0);
+  }
+  // The first finding that is there within ten seconds.
+  Finding wait_for_finding() const {
+    for (int tries = 0; tries < 1000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      for (const Job& job : find_jobs()) {
+        if (job.world.job != job_) {
+          continue;
+        }
+        const std::vector<Finding> findings = explain_hang(job, now_ns());
+        if (!findings.empty()) {
+          return findings.front();
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::string job_;
+  std::atomic<int> errors_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+TEST(LiveHang, NamesTheRankThatHasNotCalled) {
+  std::atomic<bool> seen = false;
+  Finding finding;
+  {
+    const Ranks ranks(3, [&seen](Communicator& comm) {
+      std::vector<int> data(10);
+      comm.all_reduce(std::span(data), sum);
+      while (comm.rank() == 2 && !seen) {
+        usleep(1000);
+      }
+      comm.all_reduce(std::span(data), max);
+    });
+    do {  // ranks 0 and 1 begin to wait one after the other
+      finding = ranks.wait_for_finding();
+    } while (finding.waiting.size() == 1 && finding.ranks == std::vector<int>{2});
+    seen = true;
+  }
+  EXPECT_EQ(finding.kind, "never called");
+  EXPECT_EQ(finding.ranks, std::vector<int>{2});
+  EXPECT_EQ(finding.waiting, (std::vector<int>{0, 1}));
+  EXPECT_NE(finding.text.find("has not called all_reduce #2"), std::string::npos) << finding.text;
+  EXPECT_GT(finding.waited_s, 0);
+}
+
+TEST(LiveHang, FindsRanksThatReceiveFromEachOther) {
+  Finding finding;
+  {
+    Communicator* end = nullptr;
+    std::atomic<bool> ready = false;
+    const Ranks ranks(2, [&](Communicator& comm) {
+      if (comm.rank() == 0) {
+        end = &comm;
+        ready = true;
+      }
+      std::vector<std::byte> data(100'000);
+      comm.recv(data.data(), data.size(), 1 - comm.rank(), 7);
+    });
+    finding = ranks.wait_for_finding();
+    while (finding.kind == "never called") {  // only one of them waits yet
+      finding = ranks.wait_for_finding();
+    }
+    while (!ready) {
+      usleep(1000);
+    }
+    end->abort("the test has seen enough");
+  }
+  EXPECT_EQ(finding.kind, "deadlock");
+  EXPECT_EQ(finding.ranks.size(), 2U);
+}
+
+// Rank `waiter` waits for rank 1 in operation #5, which that one has entered or not.
+Job job_of_two(std::uint64_t reached) {
+  Job job{.world = {.pids = {100, 101}, .left = {false, false}}};
+  job.processes = {ProcessState{.pid = 100, .state = 'S'}, ProcessState{.pid = 101, .state = 'R'}};
+  job.world.group.ranks = {
+      {.world_rank = 0,
+       .newest = {.sequence = 5, .signature = 1},
+       .waiting = comm::Waiting{.peer = 1, .place = 2, .since_ns = 3 * kSecond}},
+      {.world_rank = 1, .newest = {.sequence = reached, .signature = 1}}};
+  return job;
+}
+
+std::string kind_of(const Job& job) {
+  const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
+  return findings.size() == 1 && findings[0].ranks == std::vector<int>{1} ? findings[0].kind : "";
+}
+
+TEST(Hang, TellsTheCulpritsApart) {
+  EXPECT_EQ(kind_of(job_of_two(4)), "never called");
+  EXPECT_EQ(kind_of(job_of_two(5)), "late");
+  Job job = job_of_two(4);
+  job.processes[1]->state = 'T';
+  EXPECT_EQ(kind_of(job), "stopped");
+  job.processes[1] = std::nullopt;
+  EXPECT_EQ(kind_of(job), "gone");
+  job.world.left[1] = true;
+  EXPECT_EQ(kind_of(job), "left");
+  EXPECT_DOUBLE_EQ(explain_hang(job, 10 * kSecond)[0].waited_s, 7);
+}
+
+TEST(Hang, FollowsAWaitThroughAnotherGroup) {
+  Job job = job_of_two(4);
+  job.world.pids.push_back(102);
+  job.world.left.push_back(false);
+  job.processes.push_back(ProcessState{.pid = 102, .state = 'R'});
+  job.world.group.ranks.push_back({.world_rank = 2, .newest = {.sequence = 5, .signature = 1}});
+  job.groups.push_back({.id = 7,
+                        .ranks = {{.world_rank = 1,
+                                   .newest = {.sequence = 2},
+                                   .waiting = comm::Waiting{.peer = 1, .since_ns = 4 * kSecond}},
+                                  {.world_rank = 2, .newest = {.sequence = 1}}}});
+  const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].ranks, std::vector<int>{2});
+  EXPECT_EQ(findings[0].waiting, (std::vector<int>{0, 1}));
+}
+
+TEST(Hang, SaysThatCallsDiffer) {
+  Job job = job_of_two(5);
+  job.world.group.ranks[1].newest.signature = 2;
+  job.world.group.ranks[1].waiting = comm::Waiting{.peer = 0, .since_ns = 4 * kSecond};
+  const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(findings.size(), 2U);  // and that they wait for each other
+  EXPECT_EQ(findings[0].kind, "mismatch");
+}
+
+TEST(Hang, NobodyWaits) {
+  Job job = job_of_two(5);
+  job.world.group.ranks[0].waiting = std::nullopt;
+  EXPECT_TRUE(explain_hang(job, 10 * kSecond).empty());
+}
+
+}  // namespace
+}  // namespace unisono::cli

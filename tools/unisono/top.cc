@@ -1,0 +1,203 @@
+// `unisono top`: what the ranks of running jobs do, again and again.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "top/jobs.h"
+#include "top/now.h"
+
+namespace unisono::cli {
+namespace {
+
+// One rank over all groups of its job.
+struct Line {
+  std::uint64_t calls = 0;
+  const comm::ObservedGroup* group = nullptr;  // that it waits in, or called in last
+  const comm::ObservedRank* rank = nullptr;
+};
+
+std::vector<Line> lines_of(const Job& job) {
+  std::vector<Line> lines(job.world.pids.size());
+  const auto add = [&lines](const comm::ObservedGroup& group) {
+    for (const comm::ObservedRank& rank : group.ranks) {
+      if (static_cast<std::size_t>(rank.world_rank) >= lines.size()) {
+        continue;
+      }
+      Line& line = lines[static_cast<std::size_t>(rank.world_rank)];
+      line.calls += rank.newest.sequence;
+      if (line.rank == nullptr || rank.waiting ||
+          (!line.rank->waiting && rank.newest.sequence > line.rank->newest.sequence)) {
+        line.group = &group;
+        line.rank = &rank;
+      }
+    }
+  };
+  add(job.world.group);
+  std::for_each(job.groups.begin(), job.groups.end(), add);
+  return lines;
+}
+
+std::string waiting_text(const Line& line, std::int64_t now) {
+  const comm::Waiting& waiting = *line.rank->waiting;
+  std::string text =
+      fmt::format("waits {:.1f} s", static_cast<double>(now - waiting.since_ns) / 1e9);
+  if (waiting.peer >= 0 && static_cast<std::size_t>(waiting.peer) < line.group->ranks.size()) {
+    text += fmt::format(" for rank {}",
+                        line.group->ranks[static_cast<std::size_t>(waiting.peer)].world_rank);
+  }
+  switch (waiting.what) {
+    case comm::Waiting::What::send:
+      return text + fmt::format(" to receive, tag {}", waiting.place);
+    case comm::Waiting::What::recv:
+      return text + fmt::format(" to send, tag {}", waiting.place);
+    default:
+      return text + fmt::format(", step {} of {} #{}", waiting.place,
+                                to_string(line.rank->newest.collective),
+                                line.rank->newest.sequence);
+  }
+}
+
+std::string activity(const Job& job, std::size_t rank, const Line& line, std::int64_t now) {
+  if (job.world.left[rank]) {
+    return "has left";
+  }
+  if (line.rank == nullptr || (line.rank->newest.sequence == 0 && !line.rank->waiting)) {
+    return "has called nothing yet";
+  }
+  return line.rank->waiting ? waiting_text(line, now)
+                            : "last: " + comm::describe(line.rank->newest);
+}
+
+// What was seen before, for rates.
+struct Before {
+  std::uint64_t calls = 0;
+  double cpu_s = 0;
+  std::int64_t at_ns = 0;
+};
+using Memory = std::map<std::pair<std::uint64_t, std::size_t>, Before>;
+
+void print_job(const Job& job, Memory& memory, const Console& console) {
+  const std::int64_t now = now_ns();
+  fmt::print("{}  {} ranks, {} groups\n",
+             console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
+             job.world.pids.size(), job.groups.size() + 1);
+  if (!job.world.abort.empty()) {
+    fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
+  }
+  fmt::print(
+      "{}\n",
+      console.paint(Paint::dim, fmt::format("{:>4}  {:>7}  {:<8}  {:>5}  {:>10}  {:>9}  {}", "rank",
+                                            "pid", "process", "cpu", "calls", "calls/s", "now")));
+  const std::vector<Line> lines = lines_of(job);
+  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    const Line& line = lines[rank];
+    const auto& process = job.processes[rank];
+    Before& before = memory[{job.segment, rank}];
+    const double elapsed = static_cast<double>(now - before.at_ns) / 1e9;
+    const double cpu_s = process ? process->cpu_s : 0;
+    const std::string cpu =
+        before.at_ns == 0 ? "-" : fmt::format("{:.0f} %", 100 * (cpu_s - before.cpu_s) / elapsed);
+    const std::string rate =
+        before.at_ns == 0
+            ? "-"
+            : fmt::format("{:.0f}", static_cast<double>(line.calls - before.calls) / elapsed);
+    const std::string state = state_text(process);
+    const std::string what = activity(job, rank, line, now);
+    fmt::print(
+        "{:>4}  {:>7}  {:<8}  {:>5}  {:>10}  {:>9}  {}\n", rank, job.world.pids[rank],
+        state.substr(0, state.find(' ') == 2 ? state.size() : state.find(' ')), cpu, line.calls,
+        rate, line.rank != nullptr && line.rank->waiting ? console.paint(Paint::warn, what) : what);
+    before = {.calls = line.calls, .cpu_s = cpu_s, .at_ns = now};
+  }
+}
+
+void print_json(const std::vector<Job>& jobs) {
+  nlohmann::ordered_json result{{"schema", "unisono.top/1"}, {"jobs", nlohmann::json::array()}};
+  const std::int64_t now = now_ns();
+  for (const Job& job : jobs) {
+    nlohmann::ordered_json ranks = nlohmann::json::array();
+    const std::vector<Line> lines = lines_of(job);
+    for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+      const Line& line = lines[rank];
+      nlohmann::ordered_json row{{"rank", rank},
+                                 {"pid", job.world.pids[rank]},
+                                 {"process", state_text(job.processes[rank])},
+                                 {"left", static_cast<bool>(job.world.left[rank])},
+                                 {"calls", line.calls},
+                                 {"now", activity(job, rank, line, now)}};
+      if (line.rank != nullptr && line.rank->waiting) {
+        row["waits_s"] = static_cast<double>(now - line.rank->waiting->since_ns) / 1e9;
+      }
+      ranks.push_back(std::move(row));
+    }
+    result["jobs"].push_back({{"job", job.world.job},
+                              {"groups", job.groups.size() + 1},
+                              {"ended", job.world.abort},
+                              {"ranks", std::move(ranks)}});
+  }
+  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int run_top(const Arguments& arguments, const Console& console) {
+  const std::string word = arguments.operands().empty() ? "" : arguments.operands().front();
+  if (console.json()) {
+    print_json(find_jobs(word));
+    return kDone;
+  }
+  const bool once = arguments.has("once") || !console.out_is_terminal();
+  const double every_s = arguments.seconds("every");
+  Memory memory;
+  for (bool first = true;; first = false) {
+    const std::vector<Job> jobs = find_jobs(word);
+    if (!once) {
+      fmt::print("\x1b[H\x1b[J");  // from the top left corner, everything
+    }
+    for (const Job& job : jobs) {
+      print_job(job, memory, console);
+      fmt::print("\n");
+    }
+    if (once) {
+      return kDone;
+    }
+    fmt::print("{}", console.paint(Paint::dim, "Ctrl-C ends"));
+    std::fflush(stdout);
+    ::usleep(static_cast<useconds_t>((first ? std::min(every_s, 0.3) : every_s) * 1e6));
+  }
+}
+
+constexpr Option kOptions[] = {
+    {.name = "once", .help = "Print once; so too where the output is no terminal."},
+    {.name = "every", .value = "TIME", .help = "How often to look.", .fallback = "1s"}};
+
+}  // namespace
+
+const Command kTopCommand = {
+    .name = "top",
+    .summary = "watch the ranks of running jobs",
+    .operands = "[JOB | PID]",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono top", "All jobs of this host, once a second."},
+                  {"unisono top 4711", "The job of one process."},
+                  {"unisono top --once --json", "For programs."}}},
+    .description =
+        "Shows for every rank its process, how many collectives it has called, and what it waits "
+        "for, if it has waited for a millisecond or more. It reads the shared memory of the job "
+        "from outside: the job need not be started in any special way, may hang or be stopped, "
+        "and does not notice. This user must be allowed to read its processes "
+        "(process_vm_readv). Jobs of other hosts are not seen.",
+    .options = kOptions,
+    .run = run_top};
+
+}  // namespace unisono::cli

@@ -1,0 +1,36 @@
+// The jobs that run on this host, as their shared memory and /proc show them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/observe.h"
+
+namespace unisono::cli {
+
+struct ProcessState {
+  int pid = 0;
+  char state = '?';  // as in /proc/PID/stat: R runs, S sleeps, D waits for a device, T stopped
+  double cpu_s = 0;
+};
+
+struct Job {
+  std::uint64_t segment = 0;  // the inode of its memory: what its processes have in common
+  comm::ObservedWorld world = {};
+  std::vector<comm::ObservedGroup> groups = {};             // the others
+  std::vector<std::optional<ProcessState>> processes = {};  // by rank; none: not seen from here
+};
+
+// All jobs of which this user may see a process.
+std::vector<Job> find_jobs();
+// Those that the word means: the number of a process, or the name of a job; empty: all. Throws
+// UsageError if there are none.
+std::vector<Job> find_jobs(std::string_view word);
+
+// "runs", "sleeps", "is stopped", ...
+std::string state_text(const std::optional<ProcessState>& process);
+
+}  // namespace unisono::cli

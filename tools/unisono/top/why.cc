@@ -1,0 +1,291 @@
+#include "top/why.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace unisono::cli {
+namespace {
+
+// That one rank waits for another, in a group.
+struct Edge {
+  int from = 0;  // in the world, as `to`
+  int to = 0;
+  const comm::ObservedGroup* group = nullptr;
+  const comm::ObservedRank* waiter = nullptr;
+  bool has_entered = true;  // `to` is in the collective that `from` waits in
+};
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, " "));
+}
+
+std::string group_text(const Job& job, const comm::ObservedGroup& group) {
+  if (group.ranks.size() == job.world.pids.size()) {
+    return {};
+  }
+  std::vector<int> members;
+  for (const comm::ObservedRank& rank : group.ranks) {
+    members.push_back(rank.world_rank);
+  }
+  return fmt::format(" of the group of {}", ranks_text(members));
+}
+
+class Hang {
+ public:
+  Hang(const Job& job, std::int64_t now_ns) : job_(job), now_ns_(now_ns) {
+    add_edges(job.world.group);
+    add_mismatches(job.world.group);
+    for (const comm::ObservedGroup& group : job.groups) {
+      add_edges(group);
+      add_mismatches(group);
+    }
+  }
+
+  std::vector<Finding> explain() {
+    std::set<int> explained;
+    for (const int rank : culprits()) {
+      findings_.push_back(blame(rank));
+      explained.insert(findings_.back().waiting.begin(), findings_.back().waiting.end());
+    }
+    for (const auto& [rank, edges] : edges_) {
+      if (!explained.contains(rank)) {
+        findings_.push_back(deadlock(rank));
+        explained.insert(findings_.back().ranks.begin(), findings_.back().ranks.end());
+        explained.insert(findings_.back().waiting.begin(), findings_.back().waiting.end());
+      }
+    }
+    std::stable_sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
+      return a.waiting.size() > b.waiting.size();
+    });
+    return std::move(findings_);
+  }
+
+ private:
+  void add_edges(const comm::ObservedGroup& group) {
+    for (const comm::ObservedRank& rank : group.ranks) {
+      if (!rank.waiting) {
+        continue;
+      }
+      const comm::Waiting& waiting = *rank.waiting;
+      bool somebody_missing = false;
+      for (const comm::ObservedRank& other : group.ranks) {
+        if (waiting.what == comm::Waiting::What::collective &&
+            other.newest.sequence < rank.newest.sequence) {
+          add({rank.world_rank, other.world_rank, &group, &rank, false});
+          somebody_missing = true;
+        }
+      }
+      const auto peer = static_cast<std::size_t>(waiting.peer);
+      if (!somebody_missing && waiting.peer >= 0 && peer < group.ranks.size()) {
+        add({rank.world_rank, group.ranks[peer].world_rank, &group, &rank, true});
+      }
+    }
+  }
+  void add(const Edge& edge) {
+    if (edge.from != edge.to && static_cast<std::size_t>(edge.to) < job_.world.pids.size()) {
+      edges_[edge.from].push_back(edge);
+    }
+  }
+
+  // Ranks that are in the same operation and not in the same one.
+  void add_mismatches(const comm::ObservedGroup& group) {
+    std::map<std::uint64_t, std::map<std::uint64_t, std::vector<const comm::ObservedRank*>>> calls;
+    for (const comm::ObservedRank& rank : group.ranks) {
+      if (rank.waiting && rank.newest.sequence != 0) {
+        calls[rank.newest.sequence][rank.newest.signature].push_back(&rank);
+      }
+    }
+    for (const auto& [sequence, by_signature] : calls) {
+      if (by_signature.size() < 2) {
+        continue;
+      }
+      Finding finding{.kind = "mismatch",
+                      .text = fmt::format("operation #{}{} is not the same on all ranks", sequence,
+                                          group_text(job_, group)),
+                      .next = "all ranks must make the same calls in the same order"};
+      for (const auto& [signature, ranks] : by_signature) {
+        std::vector<int> numbers;
+        for (const comm::ObservedRank* rank : ranks) {
+          numbers.push_back(rank->world_rank);
+        }
+        finding.details.push_back(
+            fmt::format("{}  {}", ranks_text(numbers), comm::describe(ranks.front()->newest)));
+        finding.ranks.insert(finding.ranks.end(), numbers.begin(), numbers.end());
+      }
+      finding.waiting = finding.ranks;
+      findings_.push_back(std::move(finding));
+    }
+  }
+
+  // Those that are waited for and wait for nobody.
+  std::set<int> culprits() const {
+    std::set<int> found;
+    for (const auto& [rank, edges] : edges_) {
+      for (const Edge& edge : edges) {
+        if (!edges_.contains(edge.to)) {
+          found.insert(edge.to);
+        }
+      }
+    }
+    return found;
+  }
+
+  // All that wait for it, directly or through others.
+  std::vector<int> waiting_for(int rank) const {
+    std::set<int> found;
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [from, edges] : edges_) {
+        const bool waits = std::any_of(edges.begin(), edges.end(), [&](const Edge& edge) {
+          return edge.to == rank || found.contains(edge.to);
+        });
+        grown |= waits && from != rank && found.insert(from).second;
+      }
+    }
+    return {found.begin(), found.end()};
+  }
+
+  double longest_wait_s(const std::vector<int>& ranks) const {
+    double longest = 0;
+    for (const int rank : ranks) {
+      for (const Edge& edge : edges_.at(rank)) {
+        longest =
+            std::max(longest, static_cast<double>(now_ns_ - edge.waiter->waiting->since_ns) / 1e9);
+      }
+    }
+    return longest;
+  }
+
+  std::string call_text(const Edge& edge) const {
+    const comm::Waiting& waiting = *edge.waiter->waiting;
+    switch (waiting.what) {
+      case comm::Waiting::What::send:
+        return fmt::format("the recv with tag {} for the send of rank {}", waiting.place,
+                           edge.from);
+      case comm::Waiting::What::recv:
+        return fmt::format("the send with tag {} for the recv of rank {}", waiting.place,
+                           edge.from);
+      default:
+        return fmt::format("{} #{}{}", to_string(edge.waiter->newest.collective),
+                           edge.waiter->newest.sequence, group_text(job_, *edge.group));
+    }
+  }
+
+  // One of the waits for a rank: the longest.
+  const Edge& wait_for(int rank) const {
+    const Edge* longest = nullptr;
+    for (const auto& [from, edges] : edges_) {
+      for (const Edge& edge : edges) {
+        const bool longer = longest == nullptr ||
+                            edge.waiter->waiting->since_ns < longest->waiter->waiting->since_ns;
+        longest = edge.to == rank && longer ? &edge : longest;
+      }
+    }
+    return *longest;
+  }
+
+  Finding blame(int rank) const {
+    const auto index = static_cast<std::size_t>(rank);
+    const std::optional<ProcessState>& process = job_.processes[index];
+    const Edge& edge = wait_for(rank);
+    const bool transfer = edge.waiter->waiting->what != comm::Waiting::What::collective;
+    const std::string who = fmt::format("rank {} (pid {})", rank, job_.world.pids[index]);
+    const std::string call = call_text(edge);
+    Finding finding{.ranks = {rank}, .waiting = waiting_for(rank)};
+    finding.waited_s = longest_wait_s(finding.waiting);
+    const std::string debug = fmt::format("see where it is: gdb -p {}", job_.world.pids[index]);
+    if (job_.world.left[index]) {
+      finding.kind = "left";
+      finding.text = fmt::format("{} has left the world, and owes {}", who, call);
+      finding.next = "all ranks must make the same calls before they leave";
+    } else if (!process || process->state == 'Z' || process->state == 'X') {
+      finding.kind = "gone";
+      finding.text = fmt::format("{} is gone, and owes {}", who, call);
+      finding.next = "look at its last output; was it killed (dmesg)?";
+    } else if (process->state == 'T' || process->state == 't') {
+      finding.kind = "stopped";
+      finding.text = fmt::format("{} {}, and owes {}", who, state_text(process), call);
+      finding.next = fmt::format("let it go on: kill -CONT {}", process->pid);
+    } else if (transfer || !edge.has_entered) {
+      finding.kind = "never called";
+      finding.text = fmt::format("{} has not called {}", who, call);
+      finding.next = debug;
+    } else {
+      finding.kind = "late";
+      finding.text = fmt::format("{} has entered {} and does not go on", who, call);
+      finding.next = debug;
+    }
+    if (!transfer) {
+      finding.details.push_back(comm::describe(edge.waiter->newest));
+    }
+    std::set<std::string> others;
+    for (const auto& [from, edges] : edges_) {
+      for (const Edge& other : edges) {
+        if (other.to == rank && call_text(other) != call) {
+          others.insert(call_text(other));
+        }
+      }
+    }
+    for (const std::string& other : others) {
+      finding.details.push_back("it owes also " + other);
+    }
+    finding.details.push_back(state_detail(rank, *edge.group));
+    return finding;
+  }
+
+  std::string state_detail(int rank, const comm::ObservedGroup& group) const {
+    std::string text =
+        fmt::format("its process {}", state_text(job_.processes[static_cast<std::size_t>(rank)]));
+    for (const comm::ObservedRank& member : group.ranks) {
+      if (member.world_rank == rank) {
+        text += member.newest.sequence == 0
+                    ? "; it has called no collective there yet"
+                    : fmt::format("; its latest there is #{}, {}", member.newest.sequence,
+                                  comm::describe(member.newest));
+      }
+    }
+    return text;
+  }
+
+  // Ranks that wait for each other in a ring, which `rank` leads into.
+  Finding deadlock(int rank) const {
+    std::vector<int> path;
+    while (std::find(path.begin(), path.end(), rank) == path.end()) {
+      path.push_back(rank);
+      rank = edges_.at(rank).front().to;
+    }
+    path.erase(path.begin(), std::find(path.begin(), path.end(), rank));
+    Finding finding{
+        .kind = "deadlock",
+        .ranks = path,
+        .text = fmt::format("{} wait for each other", ranks_text(path)),
+        .next = "let one of them receive first, or use exchange() or asynchronous calls"};
+    for (const int member : path) {
+      const Edge& edge = edges_.at(member).front();
+      finding.details.push_back(
+          fmt::format("rank {} waits for rank {}: {}", edge.from, edge.to, call_text(edge)));
+    }
+    finding.waiting = waiting_for(path.front());
+    finding.waiting.push_back(path.front());
+    std::sort(finding.waiting.begin(), finding.waiting.end());
+    finding.waited_s = longest_wait_s(finding.waiting);
+    return finding;
+  }
+
+  const Job& job_;
+  std::int64_t now_ns_;
+  std::map<int, std::vector<Edge>> edges_;  // by `from`
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> explain_hang(const Job& job, std::int64_t now_ns) {
+  return Hang(job, now_ns).explain();
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,25 @@
+// Why a job does not go on: who waits for whom, down to those who wait for nobody.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "top/jobs.h"
+
+namespace unisono::cli {
+
+struct Finding {
+  // "never called", "stopped", "gone", "left", "late", "deadlock" or "mismatch".
+  std::string kind = {};
+  std::vector<int> ranks = {};    // the culprits, in the world
+  std::vector<int> waiting = {};  // who waits for them, directly or not
+  double waited_s = 0;            // the longest of these
+  std::string text = {};          // one sentence
+  std::vector<std::string> details = {};
+  std::string next = {};  // what to do
+};
+
+// First what most ranks wait for. `now_ns` is CLOCK_MONOTONIC.
+std::vector<Finding> explain_hang(const Job& job, std::int64_t now_ns);
+
+}  // namespace unisono::cli
