@@ -51,6 +51,12 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   ~Request();
   void wait(int timeout_ms = -1);
   bool test();  // true: done (then wait() returns at once)
+  // `tell` is called once when the operation has ended, with nullptr or what ended it: by the
+  // thread that moved it last (the progress thread, or one that waits on this communicator), or at
+  // once if it is done. It must not block on operations of this world, nor throw.
+  void on_done(std::function<void(const Error*)> tell);
+  // Of a receive that is done: the rank that its message came from.
+  int source() const;
 
  private:
   std::shared_ptr<detail::RequestState> state_;
@@ -86,6 +92,10 @@ class UNISONO_EXPORT Region {
  private:
   std::shared_ptr<detail::RegionState> state_;
 };
+
+// For recv and recv_async: whichever rank sends first. Other receives with the same tag go first
+// where they name the sender.
+inline constexpr int kAnySource = -1;
 
 class UNISONO_EXPORT Communicator {
  public:
@@ -269,12 +279,17 @@ class UNISONO_EXPORT Communicator {
   // made of.
   void exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
                 std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
-  Request send_async(const void* data, std::size_t bytes, int to, int tag = 0);
-  Request recv_async(void* data, std::size_t bytes, int from, int tag = 0);
+  Request send_async(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
+  Request recv_async(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
 
   // Ranks with the same color form a group, ordered by key, then rank. color < 0: no group (an
   // empty communicator is returned, whose size() is 0). All ranks must call it.
   Communicator split(int color, int key);
+  // A group of some ranks, which only they call: `members` are ranks of this group in the order of
+  // the new one. `id` names it and is the same on all members; no two groups that are made from
+  // this one and have the same first member may share it. Each member is a process of its own.
+  // Takes a mapping, and no descriptor or thread. Any thread.
+  Communicator subgroup(std::span<const int> members, std::uint64_t id);
 
   // Ends all operations of this world on all ranks with ErrorCode::aborted. Any thread.
   void abort(std::string_view reason = {});

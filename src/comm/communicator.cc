@@ -109,6 +109,15 @@ void Request::wait(int timeout_ms) {
 bool Request::test() {
   return state_ == nullptr || state_->core->test(*state_);
 }
+void Request::on_done(std::function<void(const Error*)> tell) {
+  if (state_ == nullptr) {
+    throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
+  }
+  state_->core->on_done(*state_, std::move(tell));
+}
+int Request::source() const {
+  return state_ == nullptr ? kAnySource : state_->core->source(*state_);
+}
 
 Plan::Plan(std::unique_ptr<detail::PlanState> state) : state_(std::move(state)) {}
 Plan::Plan(Plan&&) noexcept = default;
@@ -177,14 +186,20 @@ void Communicator::exchange(const void* send_data, std::size_t send_bytes, int t
                            transfer_of(false, recv_data, recv_bytes, from, tag)};
   core_of(core_).transfer(both, timeout_ms);
 }
-Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag) {
-  return Request(core_of(core_).transfer_async(transfer_of(true, data, bytes, to, tag)));
+Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag,
+                                 int timeout_ms) {
+  return Request(
+      core_of(core_).transfer_async(transfer_of(true, data, bytes, to, tag), timeout_ms));
 }
-Request Communicator::recv_async(void* data, std::size_t bytes, int from, int tag) {
-  return Request(core_of(core_).transfer_async(transfer_of(false, data, bytes, from, tag)));
+Request Communicator::recv_async(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
+  return Request(
+      core_of(core_).transfer_async(transfer_of(false, data, bytes, from, tag), timeout_ms));
 }
 Communicator Communicator::split(int color, int key) {
   return Communicator(core_of(core_).split(color, key));
+}
+Communicator Communicator::subgroup(std::span<const int> members, std::uint64_t id) {
+  return Communicator(core_of(core_).subgroup(members, id));
 }
 void Communicator::abort(std::string_view reason) {
   core_of(core_).abort(reason);

@@ -49,19 +49,10 @@ Core::Transfers::Transfers(const Core& core)
 
 Core::~Core() {
   if (!world_->same_process()) {  // the child of a fork has no progress thread, and maybe its locks
-    if (progress_.joinable()) {
-      progress_.detach();
-    }
-    static_cast<void>(work_.release());  // NOLINT(bugprone-unused-return-value)
     return;
   }
-  {
-    const std::lock_guard lock(driving_);
-    stopping_ = true;
-  }
-  work_->notify_all();
-  if (progress_.joinable()) {
-    progress_.join();
+  if (listed_) {
+    world_->progress().remove(*this);
   }
   // What peers have not read yet stays in our slots, which other groups would use again.
   Waiter waiter(*world_, 1000);
@@ -228,7 +219,7 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   if (pending_.load(std::memory_order_acquire) != 0) {
     std::vector<std::shared_ptr<RequestState>> requests;
     for (const Transfer& transfer : transfers) {
-      requests.push_back(transfer_async(transfer));
+      requests.push_back(transfer_async(transfer, timeout_ms));
     }
     for (const auto& request : requests) {
       wait(*request, timeout_ms);
@@ -294,7 +285,8 @@ void Core::note_wait(const Transfer& transfer) noexcept {
 
 void Core::check_transfer(const Transfer& transfer) const {
   const char* verb = transfer.send ? "send" : "recv";
-  if (transfer.peer < 0 || transfer.peer >= size()) {
+  const bool any = !transfer.send && transfer.peer == kAnySource;
+  if (!any && (transfer.peer < 0 || transfer.peer >= size())) {
     throw Error(ErrorCode::usage,
                 std::string(verb) + " on " + name(rank_) + ": " + std::to_string(transfer.peer) +
                     " is not a rank\nranks are 0 to " + std::to_string(size() - 1),
@@ -371,6 +363,45 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   std::byte* memory = segment->data();
   return std::make_shared<Core>(world_, std::move(segment), memory, std::move(members), rank,
                                 id.value());
+}
+
+std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t id) {
+  check_usable();
+  std::vector<int> ranks;  // of the world
+  int rank = -1;
+  const auto refuse = [this](const std::string& what) -> void {
+    throw Error(ErrorCode::usage,
+                "subgroup: " + what + "\nname different ranks of this group, with this one",
+                {.rank = world_->rank()});
+  };
+  for (const int member : members) {
+    if (member < 0 || member >= size()) {
+      refuse(std::to_string(member) + " is not a rank of " + std::to_string(size()));
+    }
+    const int global = members_[static_cast<std::size_t>(member)];
+    if (std::find(ranks.begin(), ranks.end(), global) != ranks.end()) {
+      refuse("rank " + std::to_string(member) + " is named twice");
+    }
+    if (member == rank_) {
+      rank = static_cast<int>(ranks.size());
+    } else if (world_->host().same_process[static_cast<std::size_t>(global)]) {
+      throw Error(ErrorCode::usage,
+                  "subgroup: ranks " + std::to_string(rank_) + " and " + std::to_string(member) +
+                      " are threads of one process\nuse split(), which all ranks call",
+                  {.rank = world_->rank()});
+    }
+    ranks.push_back(global);
+  }
+  if (rank < 0) {
+    refuse("rank " + std::to_string(rank_) + " is not among its members");
+  }
+  comm::Hash hash;
+  hash.add("subgroup").add(id_).add(id);
+  const shm::GroupLayout layout(static_cast<int>(ranks.size()));
+  auto segment = world_->meet_segment(ranks, layout.bytes, hash.value());
+  std::byte* memory = segment->data();
+  return std::make_shared<Core>(world_, std::move(segment), memory, std::move(ranks), rank,
+                                hash.value());
 }
 
 }  // namespace unisono::detail

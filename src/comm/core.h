@@ -3,23 +3,23 @@
 // Collectives of a group run one after the other, in the order of the calls, which is the same on
 // all ranks. A blocking call runs in its thread with no queue and no lock while nothing
 // asynchronous is pending. Otherwise operations wait in the queue, and whoever waits drives it, or
-// the progress thread when nobody does.
+// the world's progress thread when nobody does.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "comm/board.h"
 #include "comm/planner.h"
 #include "comm/point_to_point.h"
+#include "comm/progress.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
 #include "engine/executor.h"
@@ -38,6 +38,7 @@ struct RequestState {
   bool waited = false;
   std::atomic<bool> done = false;
   std::unique_ptr<Error> error;
+  std::function<void(const Error*)> on_done;
 };
 
 struct PlanState {
@@ -56,7 +57,7 @@ struct RegionState {
   bool adopted = false;
 };
 
-class Core : public std::enable_shared_from_this<Core> {
+class Core final : public std::enable_shared_from_this<Core>, private comm::Driven {
  public:
   // The world's first group.
   static std::shared_ptr<Core> connect(const ConnectOptions& options);
@@ -74,17 +75,20 @@ class Core : public std::enable_shared_from_this<Core> {
   Explanation explain(const Call& call);
   void start(const PlanState& plan);
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
-  std::shared_ptr<RequestState> transfer_async(const comm::Transfer& transfer);
+  std::shared_ptr<RequestState> transfer_async(const comm::Transfer& transfer, int timeout_ms = -1);
   // One or more at once; they are used up.
   void transfer(std::span<comm::Transfer> transfers, int timeout_ms);
 
   // Waits; throws what ended the operation.
   void wait(RequestState& request, int timeout_ms);
   bool test(RequestState& request);
+  void on_done(RequestState& request, std::function<void(const Error*)> tell);
+  int source(const RequestState& request) const;
 
   void group(const std::function<void()>& body);
   bool grouping() const noexcept { return grouping_; }  // inside group(), which waits for all
   std::shared_ptr<Core> split(int color, int key);
+  std::shared_ptr<Core> subgroup(std::span<const int> members, std::uint64_t id);
   void abort(std::string_view reason);
   std::unique_ptr<RegionState> allocate(std::size_t bytes);
   std::unique_ptr<RegionState> adopt(std::span<std::byte> memory);
@@ -140,10 +144,18 @@ class Core : public std::enable_shared_from_this<Core> {
   // Moves everything pending by one poll. REQUIRES: driving_ is held.
   bool drive();
   bool drive_all();
+  bool drive_and_tell();  // takes the lock itself
+  static void tell(const comm::Finished& finished);
+  bool wants_driving() const noexcept override {
+    return pending_.load(std::memory_order_relaxed) != 0 &&
+           waiters_.load(std::memory_order_relaxed) == 0;
+  }
+  bool drive_pending(comm::Finished& finished) override;
+  void look_around_pending() override;
+  void check_deadlines();
   std::shared_ptr<RequestState> handle(const std::shared_ptr<RequestState>& request);
   void complete(RequestState& request, std::unique_ptr<Error> error);
   void fail_all();
-  void progress_thread();
 
   std::shared_ptr<comm::World> world_;
   std::shared_ptr<shm::Mapping> segment_;  // of a split group; the first group lies in the world's
@@ -176,18 +188,16 @@ class Core : public std::enable_shared_from_this<Core> {
   std::byte barrier_token_[2] = {};
 
   std::mutex driving_;  // guards the queue and all above while pending_ is not 0
-  // In the child of a fork it is abandoned: its destructor would wait for a thread that is not
-  // there.
-  std::unique_ptr<std::condition_variable> work_ = std::make_unique<std::condition_variable>();
   std::deque<std::shared_ptr<RequestState>> queue_;    // collectives; the first one runs
   bool running_ = false;                               // the first has begun
   std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives
   std::atomic<int> pending_ = 0;
   std::atomic<int> waiters_ = 0;
-  bool stopping_ = false;
-  bool grouping_ = false;  // inside group(): operations are collected
+  comm::Finished finished_;                              // to be told when the lock is free
+  std::chrono::steady_clock::time_point progressed_at_;  // as far as the progress thread knows
+  bool listed_ = false;                                  // the progress thread knows this group
+  bool grouping_ = false;                                // inside group(): operations are collected
   std::vector<std::shared_ptr<RequestState>> grouped_;
-  std::thread progress_;
 };
 
 }  // namespace unisono::detail

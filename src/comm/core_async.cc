@@ -1,5 +1,6 @@
-// Asynchronous operations: the queue, who drives it, and the progress thread.
+// Asynchronous operations: the queue, and who drives it.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "comm/core.h"
@@ -55,11 +56,12 @@ std::shared_ptr<RequestState> Core::start_async(const PlanState& plan) {
   return enqueue(request);
 }
 
-std::shared_ptr<RequestState> Core::transfer_async(const comm::Transfer& transfer) {
+std::shared_ptr<RequestState> Core::transfer_async(const comm::Transfer& transfer, int timeout_ms) {
   check_usable();
   check_transfer(transfer);
   auto request = std::make_shared<RequestState>();
   request->transfer = transfer;
+  request->call.timeout_ms = timeout_ms;
   return enqueue(request);
 }
 
@@ -70,9 +72,13 @@ std::shared_ptr<RequestState> Core::enqueue(const std::shared_ptr<RequestState>&
     grouped_.push_back(request);
     return handle(request);
   }
+  comm::Finished finished;
+  bool unlisted = false;
+  bool left_over = false;
   {
     const std::lock_guard lock(driving_);
     pending_.fetch_add(1, std::memory_order_relaxed);
+    progressed_at_ = std::chrono::steady_clock::now();
     if (request->prepared != nullptr) {
       queue_.push_back(request);
     } else {
@@ -80,11 +86,18 @@ std::shared_ptr<RequestState> Core::enqueue(const std::shared_ptr<RequestState>&
       moving_.push_back(request);
     }
     drive();  // what can start at once, starts
-    if (!progress_.joinable() && pending_.load(std::memory_order_relaxed) != 0) {
-      progress_ = std::thread([this] { progress_thread(); });
-    }
+    finished.swap(finished_);
+    left_over = pending_.load(std::memory_order_relaxed) != 0;
+    unlisted = left_over && !listed_;
+    listed_ |= unlisted;
   }
-  work_->notify_one();
+  tell(finished);
+  if (unlisted) {
+    world_->progress().add(*this);
+  }
+  if (left_over) {
+    world_->progress().wake();
+  }
   return handle(request);
 }
 
@@ -103,6 +116,13 @@ std::shared_ptr<RequestState> Core::handle(const std::shared_ptr<RequestState>& 
 void Core::complete(RequestState& request, std::unique_ptr<Error> error) {
   end_wait();
   request.error = std::move(error);
+  if (request.on_done != nullptr) {
+    finished_.push_back(
+        [done = std::exchange(request.on_done, nullptr),
+         failure = request.error == nullptr ? nullptr : std::make_shared<Error>(*request.error)] {
+          done(failure.get());
+        });
+  }
   pending_.fetch_sub(1, std::memory_order_release);
   request.done.store(true, std::memory_order_release);
 }
@@ -201,16 +221,14 @@ void Core::wait(RequestState& request, int timeout_ms) {
     check_usable();
   }
   waiters_.fetch_add(1, std::memory_order_relaxed);
-  Waiter waiter(*world_, effective_timeout(timeout_ms));
-  const auto drive_once = [this] {
-    const std::lock_guard lock(driving_);
-    return drive();
-  };
+  Waiter waiter(*world_, effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
   // Another thread may have completed the request, and rings for nobody.
-  const auto look = [&] { return drive_once() || request.done.load(std::memory_order_acquire); };
+  const auto look = [&] {
+    return drive_and_tell() || request.done.load(std::memory_order_acquire);
+  };
   int leaver = -1;
   while (!request.done.load(std::memory_order_acquire)) {
-    if (drive_once()) {
+    if (drive_and_tell()) {
       waiter.reset();
       continue;
     }
@@ -238,10 +256,14 @@ void Core::wait(RequestState& request, int timeout_ms) {
   bool last = false;
   {
     const std::lock_guard lock(driving_);  // so that the progress thread cannot miss it
-    last = waiters_.fetch_sub(1, std::memory_order_relaxed) == 1;
+    last = waiters_.fetch_sub(1, std::memory_order_relaxed) == 1 &&
+           pending_.load(std::memory_order_relaxed) != 0;
+    if (last) {
+      progressed_at_ = std::chrono::steady_clock::now();
+    }
   }
   if (last) {
-    work_->notify_one();
+    world_->progress().wake();
   }
   if (request.error != nullptr) {
     throw Error(*request.error);
@@ -250,43 +272,84 @@ void Core::wait(RequestState& request, int timeout_ms) {
 
 bool Core::test(RequestState& request) {
   if (!request.done.load(std::memory_order_acquire)) {
-    const std::lock_guard lock(driving_);
-    drive();
+    drive_and_tell();
   }
   return request.done.load(std::memory_order_acquire);
 }
 
-// Moves what is pending while nobody waits, so that communication overlaps with computation.
-void Core::progress_thread() {
-  std::unique_lock lock(driving_);
-  Waiter waiter(*world_, 0);
-  while (!stopping_) {
-    work_->wait(lock, [this] {
-      return stopping_ || (pending_.load(std::memory_order_relaxed) != 0 &&
-                           waiters_.load(std::memory_order_relaxed) == 0);
-    });
-    if (stopping_) {
-      break;
+void Core::on_done(RequestState& request, std::function<void(const Error*)> tell) {
+  {
+    const std::lock_guard lock(driving_);
+    if (!request.done.load(std::memory_order_acquire)) {
+      request.on_done = std::move(tell);
+      return;
     }
-    if (drive()) {
-      waiter.reset();
-      continue;
+  }
+  tell(request.error.get());
+}
+
+int Core::source(const RequestState& request) const {
+  if (request.prepared != nullptr || request.transfer.send) {
+    throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()",
+                {.rank = world_->rank()});
+  }
+  return request.done.load(std::memory_order_acquire) ? request.transfer.peer : kAnySource;
+}
+
+void Core::tell(const comm::Finished& finished) {
+  for (const auto& done : finished) {
+    done();
+  }
+}
+
+bool Core::drive_and_tell() {
+  comm::Finished finished;
+  bool advanced = false;
+  {
+    const std::lock_guard lock(driving_);
+    advanced = drive();
+    finished.swap(finished_);
+  }
+  tell(finished);
+  return advanced;
+}
+
+bool Core::drive_pending(comm::Finished& finished) {
+  const std::lock_guard lock(driving_);
+  const bool advanced = drive();
+  if (advanced) {
+    progressed_at_ = std::chrono::steady_clock::now();
+  }
+  std::move(finished_.begin(), finished_.end(), std::back_inserter(finished));
+  finished_.clear();
+  return advanced;
+}
+
+void Core::look_around_pending() {
+  const std::lock_guard lock(driving_);
+  if (running_) {
+    look_around();
+  }
+  check_deadlines();
+}
+
+// Of operations that nobody waits for; who waits has the time in its Waiter.
+void Core::check_deadlines() {
+  const auto waited = std::chrono::steady_clock::now() - progressed_at_;
+  const double seconds = std::chrono::duration<double>(waited).count();
+  const auto overdue = [&](const RequestState& request) {
+    const int limit = effective_timeout(request.call.timeout_ms);
+    return limit > 0 && waited > std::chrono::milliseconds(limit);
+  };
+  if (running_ && overdue(*queue_.front())) {
+    raise_timeout(seconds);
+    return;
+  }
+  for (const auto& request : moving_) {
+    if (overdue(*request)) {
+      raise_transfer_timeout(request->transfer, seconds);
+      return;
     }
-    lock.unlock();
-    if (!waiter.spin()) {
-      waiter.pause(
-          [this] {
-            const std::lock_guard again(driving_);
-            return drive();
-          },
-          [this] {
-            const std::lock_guard again(driving_);
-            if (running_) {
-              look_around();
-            }
-          });
-    }
-    lock.lock();
   }
 }
 

@@ -110,11 +110,12 @@ void Core::raise_transfer_fault() {
 }
 
 void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds) {
-  world_->raise(ErrorCode::timeout, members_[static_cast<std::size_t>(transfer.peer)],
-                std::string(transfer.send ? "send to " : "recv from ") + name(transfer.peer) +
-                    " on " + name(rank_) + ", tag " + std::to_string(transfer.tag) + ", " +
-                    format_bytes(transfer.bytes) + ": " + std::to_string(transfer.done) +
-                    " bytes done after " + seconds_text(seconds) +
+  const bool any = transfer.peer == kAnySource;
+  world_->raise(ErrorCode::timeout, any ? -1 : members_[static_cast<std::size_t>(transfer.peer)],
+                std::string(transfer.send ? "send to " : "recv from ") +
+                    (any ? "any rank" : name(transfer.peer)) + " on " + name(rank_) + ", tag " +
+                    std::to_string(transfer.tag) + ", " + format_bytes(transfer.bytes) + ": " +
+                    std::to_string(transfer.done) + " bytes done after " + seconds_text(seconds) +
                     "\nthe other side must call the matching " + (transfer.send ? "recv" : "send") +
                     " with the same tag");
 }

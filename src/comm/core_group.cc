@@ -126,6 +126,9 @@ void Core::group(const std::function<void()>& body) {
         part->error = std::make_unique<Error>(*failure);
       }
       part->done.store(true, std::memory_order_release);
+      if (part->on_done != nullptr) {
+        std::exchange(part->on_done, nullptr)(failure.get());
+      }
     }
   }
   if (failure != nullptr) {

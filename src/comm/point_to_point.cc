@@ -30,17 +30,28 @@ bool PointToPoint::finished(const Transfer& transfer) {
   return transfer.opened && transfer.done == transfer.bytes && !transfer.shared;
 }
 
+void PointToPoint::keep_busy(int peer) {
+  if (!peers_[static_cast<std::size_t>(peer)].busy) {
+    peers_[static_cast<std::size_t>(peer)].busy = true;
+    busy_.push_back(peer);
+  }
+}
+
 void PointToPoint::post(Transfer& transfer) {
+  if (transfer.peer == kAnySource) {
+    from_any_.push(transfer);
+    for (int rank = 0; rank < transport_.ranks(); ++rank) {
+      keep_busy(rank);
+    }
+    return;
+  }
   Peer& peer = peers_[static_cast<std::size_t>(transfer.peer)];
   if (transfer.send && transfer.peer == transport_.rank()) {
     send_to_self(transfer);
     return;
   }
   (transfer.send ? peer.sends : peer.receives).push(transfer);
-  if (!peer.busy) {
-    peer.busy = true;
-    busy_.push_back(transfer.peer);
-  }
+  keep_busy(transfer.peer);
 }
 
 // A rank that sends to itself stores the message at once.
@@ -71,7 +82,7 @@ PointToPoint::Progress PointToPoint::poll() {
       result = progress == Progress::advanced ? progress : result;
     }
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    peer.busy = !peer.sends.empty() || !peer.receives.empty() || peer.coming;
+    peer.busy = !peer.sends.empty() || !peer.receives.empty() || peer.coming || !from_any_.empty();
     if (peer.busy) {
       busy_[kept++] = rank;
     }
@@ -155,13 +166,25 @@ PointToPoint::Progress PointToPoint::size_mismatch(int peer, const Transfer& tra
                         "\nboth sides must name the same number of bytes");
 }
 
+Transfer* PointToPoint::take_wanted(int peer_rank, int tag) {
+  const auto wants = [tag](const Transfer& one) { return one.tag == tag; };
+  Transfer* wanted = peers_[static_cast<std::size_t>(peer_rank)].receives.take(wants);
+  if (wanted == nullptr) {
+    wanted = from_any_.take(wants);
+    if (wanted != nullptr) {
+      wanted->peer = peer_rank;
+    }
+  }
+  return wanted;
+}
+
 PointToPoint::Progress PointToPoint::serve_from_store(int peer_rank) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Progress result = Progress::idle;
   for (auto found = peer.stored.begin(); found != peer.stored.end();) {
     Transfer* transfer = nullptr;
     if (found->done == found->data.size()) {
-      transfer = peer.receives.take([&](const Transfer& one) { return one.tag == found->tag; });
+      transfer = take_wanted(peer_rank, found->tag);
     }
     if (transfer == nullptr) {
       ++found;
@@ -195,8 +218,7 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
     return fail(peer_rank,
                 "a message from " + name_(peer_rank) + " is not of this group's send and recv");
   }
-  Transfer* wanted =
-      peer.receives.take([&](const Transfer& one) { return one.tag == envelope.tag; });
+  Transfer* wanted = take_wanted(peer_rank, envelope.tag);
   if (wanted == nullptr) {
     peer.stored.push_back({.tag = envelope.tag, .data = std::vector<std::byte>(envelope.bytes)});
     peer.store = &peer.stored.back();
@@ -221,7 +243,8 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
     }
     result = served == Progress::advanced ? served : result;
     transport::Incoming message;
-    if ((!peer.coming && peer.receives.empty()) || !transport_.peek(peer_rank, message)) {
+    if ((!peer.coming && peer.receives.empty() && from_any_.empty()) ||
+        !transport_.peek(peer_rank, message)) {
       return result;
     }
     if (!peer.coming) {

@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "transport/transport.h"
+#include "unisono/communicator.hpp"
 
 namespace unisono::comm {
 
 struct Transfer {
   bool send = false;
-  int peer = 0;
+  int peer = 0;  // of a receive also kAnySource, until its message has come
   int tag = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -70,8 +71,8 @@ class PointToPoint {
   PointToPoint(transport::Transport& transport, std::uint64_t group_id,
                std::function<std::string(int)> name);
 
-  // Transfers of one peer and direction move in the order of post(). A posted transfer must live
-  // until it has finished.
+  // Transfers of one peer and direction move in the order of post(). A message that two receives
+  // want goes to the one that names its sender. A posted transfer must live until it has finished.
   void post(Transfer& transfer);
   enum class Progress : std::uint8_t { idle, advanced, failed };
   Progress poll();
@@ -111,6 +112,8 @@ class PointToPoint {
   Progress take_data(int peer, const std::byte* data, std::size_t bytes);
   Progress open_message(int peer, const transport::Incoming& message);
   Progress serve_from_store(int peer);
+  Transfer* take_wanted(int peer, int tag);
+  void keep_busy(int peer);
   Progress size_mismatch(int peer, const Transfer& transfer, std::size_t sent);
   Progress fail(int peer, std::string what);
   void send_to_self(Transfer& transfer);
@@ -121,6 +124,7 @@ class PointToPoint {
   std::uint64_t short_signature_;  // and the tag in its lower half
   std::vector<Peer> peers_;        // does not move: the queues point into it
   std::vector<int> busy_;          // those with something posted or coming in
+  TransferQueue from_any_;         // receives from whoever sends first
   std::string fault_;
   int fault_peer_ = -1;
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -20,10 +21,11 @@ constexpr std::size_t kGuardBytes = 4096;
 
 // What travels with the descriptor of a region or of a group's segment.
 struct Note {
-  enum class Kind : std::uint32_t { region = 1, group = 2 };
+  enum class Kind : std::uint32_t { region = 1, group = 2, subgroup = 3 };
   Kind kind = Kind::region;
   std::uint32_t number = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t id = 0;  // of a subgroup
 };
 
 std::span<const std::byte> bytes_of(const Note& note) {
@@ -104,7 +106,10 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
 }
 
 World::~World() {
-  if (same_process()) {
+  if (!same_process()) {
+    static_cast<void>(progress_.release());  // NOLINT(bugprone-unused-return-value)
+  } else {
+    progress_.reset();
     bells_->bell(rank()).left.store(1, std::memory_order_release);
     bells_->ring_all();
   }
@@ -229,6 +234,8 @@ void World::drain_announcements() {
     if (note.kind == Note::Kind::group) {
       segments_[{received->from, note.number}] =
           std::make_shared<shm::Mapping>(memory.get(), note.bytes);
+    } else if (note.kind == Note::Kind::subgroup) {
+      met_[{received->from, note.id}] = std::make_shared<shm::Mapping>(memory.get(), note.bytes);
     } else if (memory.get() >= 0) {
       regions_->learn(received->from, note.number, note.bytes, memory.get());
     } else {
@@ -268,6 +275,53 @@ std::shared_ptr<shm::Mapping> World::take_segment(int offerer, const SegmentOffe
   auto mapping = std::move(found->second);
   segments_.erase(found);
   return mapping;
+}
+
+std::shared_ptr<shm::Mapping> World::meet_segment(std::span<const int> members, std::size_t bytes,
+                                                  std::uint64_t id) {
+  const int first = members.front();
+  if (first == rank()) {
+    const shm::Descriptor memory = shm::create_memory("unisono-group", bytes);
+    auto mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
+    const Note note{.kind = Note::Kind::subgroup, .bytes = bytes, .id = id};
+    for (const int member : members.subspan(1)) {
+      wait_to_meet(member, [&] {
+        const std::lock_guard lock(local_use_);
+        return local_->send_fd(member, bytes_of(note), memory.get());
+      });
+    }
+    return mapping;
+  }
+  std::shared_ptr<shm::Mapping> mapping;
+  wait_to_meet(first, [&] {
+    regions_->drain();
+    const std::lock_guard lock(local_use_);
+    if (const auto found = met_.find({first, id}); found != met_.end()) {
+      mapping = std::move(found->second);
+      met_.erase(found);
+    }
+    return mapping != nullptr;
+  });
+  return mapping;
+}
+
+void World::wait_to_meet(int peer, const std::function<bool()>& met) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!met()) {
+    look_for_deaths();
+    if (aborted()) {
+      throw_abort({});
+    }
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (options_.connect_timeout_ms > 0 &&
+        waited > std::chrono::milliseconds(options_.connect_timeout_ms)) {
+      throw Error(ErrorCode::connection,
+                  "rank " + std::to_string(peer) + " does not make the group that rank " +
+                      std::to_string(rank()) + " waits for\nall members must call subgroup()",
+                  {.rank = rank(), .peer = peer});
+    }
+    usleep(50);
+  }
 }
 
 void World::raise(ErrorCode code, int culprit, const std::string& text) noexcept {

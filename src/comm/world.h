@@ -2,7 +2,9 @@
 // and the one abort word.
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +17,7 @@
 #include "comm/local_world.h"
 #include "comm/profile.h"
 #include "comm/programs.h"
+#include "comm/progress.h"
 #include "transport/shm/bells.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/regions.h"
@@ -55,6 +58,11 @@ class World {
   SegmentOffer offer_segment(std::span<const int> members, std::size_t bytes,
                              std::shared_ptr<shm::Mapping>& mapping);
   std::shared_ptr<shm::Mapping> take_segment(int offerer, const SegmentOffer& offer);
+  // The same without any other exchange: the first of `members` makes the segment of the group
+  // that all of them know by `id`, the others wait for it. None may be a thread of this process.
+  std::shared_ptr<shm::Mapping> meet_segment(std::span<const int> members, std::size_t bytes,
+                                             std::uint64_t id);
+  ProgressThread& progress() noexcept { return *progress_; }
 
   bool aborted() const noexcept { return record_->state.load(std::memory_order_acquire) != 0; }
   // The same after reading memory of peers, who may have changed it since they heard of an abort.
@@ -86,6 +94,7 @@ class World {
   void guard_against_fork();
   bool announce(std::uint32_t number, std::size_t bytes, int fd) noexcept;
   void drain_announcements();
+  void wait_to_meet(int peer, const std::function<bool()>& met);
 
   ConnectOptions options_;
   std::unique_ptr<Profile> profile_;
@@ -94,11 +103,14 @@ class World {
   bool crowded_ = false;
   WaitPolicy wait_policy_;
   volatile char* fork_guard_ = nullptr;
+  // In the child of a fork it is abandoned: there is no thread to join.
+  std::unique_ptr<ProgressThread> progress_ = std::make_unique<ProgressThread>(*this);
   std::mutex local_use_;  // guards local_ after the set-up: communicators of several threads look
                           // for deaths
   std::uint32_t next_segment_ = 1;
   std::map<std::pair<int, std::uint32_t>, std::shared_ptr<shm::Mapping>>
-      segments_;  // not yet taken
+      segments_;                                                                // not yet taken
+  std::map<std::pair<int, std::uint64_t>, std::shared_ptr<shm::Mapping>> met_;  // the same, by id
   std::shared_ptr<shm::Mapping> memory_;
   shm::AbortRecord* record_ = nullptr;
   std::unique_ptr<shm::Bells> bells_;

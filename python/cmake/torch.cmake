@@ -1,0 +1,49 @@
+# unisono/torch/_C, against the PyTorch of the interpreter; nothing where there is none.
+#
+# Asks PyTorch itself instead of find_package(Torch), which wants all that PyTorch was built with.
+execute_process(
+  COMMAND ${Python_EXECUTABLE} -c [[
+import torch, torch.utils.cpp_extension as extension
+print(torch.__version__.split("+")[0], int(torch._C._GLIBCXX_USE_CXX11_ABI), torch.__path__[0],
+      *extension.include_paths(), sep=";")]]
+  OUTPUT_VARIABLE torch_facts OUTPUT_STRIP_TRAILING_WHITESPACE
+  RESULT_VARIABLE torch_missing ERROR_QUIET)
+if(torch_missing)
+  message(WARNING "PyTorch is not installed for ${Python_EXECUTABLE}: no unisono.torch. "
+                  "With it, build again with pip install --no-build-isolation")
+  return()
+endif()
+list(POP_FRONT torch_facts torch_version torch_abi torch_folder)
+message(STATUS "unisono.torch for PyTorch ${torch_version} in ${torch_folder}")
+if(torch_version VERSION_LESS 2.13 OR torch_version VERSION_GREATER_EQUAL 2.14)
+  message(WARNING "unisono.torch is tested with PyTorch 2.13 only; this is ${torch_version}")
+endif()
+
+Python_add_library(unisono_torch MODULE WITH_SOABI
+                   csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/convert.cc
+                   csrc/torch/meeting.cc csrc/torch/module.cc csrc/torch/pieces.cc
+                   csrc/torch/pieces_collectives.cc csrc/torch/work.cc)
+option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
+set_target_properties(unisono_torch PROPERTIES OUTPUT_NAME _C CXX_VISIBILITY_PRESET hidden
+                      UNITY_BUILD ${UNISONO_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+target_compile_definitions(unisono_torch PRIVATE TORCH_EXTENSION_NAME=_C USE_C10D_GLOO
+                                                 _GLIBCXX_USE_CXX11_ABI=${torch_abi})
+# PyTorch's headers are not ours to warn about. Its pybind11 is among them: another one would make
+# our backend a type that its Python side does not know.
+target_include_directories(unisono_torch SYSTEM PRIVATE ${torch_facts})
+target_compile_options(unisono_torch PRIVATE -O2 -Wall -Wextra -Wshadow)
+foreach(name IN ITEMS c10 torch_cpu torch torch_python)
+  find_library(torch_${name} ${name} PATHS ${torch_folder}/lib NO_DEFAULT_PATH REQUIRED)
+  target_link_libraries(unisono_torch PRIVATE ${torch_${name}})
+endforeach()
+target_link_libraries(unisono_torch PRIVATE unisono_for_python)
+target_link_options(unisono_torch PRIVATE -Wl,--exclude-libs,ALL)
+# PyTorch is loaded before us; its folder is no part of the file.
+set_target_properties(unisono_torch PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "")
+
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_minor ${torch_version})
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/_built_for.py
+     "\"\"\"What the extension was built for; written by the build.\"\"\"\n"
+     "TORCH = \"${torch_minor}\"\nTORCH_VERSION = \"${torch_version}\"\n")
+install(TARGETS unisono_torch DESTINATION unisono/torch)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/_built_for.py DESTINATION unisono/torch)

@@ -1,0 +1,259 @@
+// The life of a group, and how its operations run.
+#include "backend.h"
+
+#include <ATen/record_function.h>
+#include <Python.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <iterator>
+#include <set>
+#include <utility>
+
+namespace unisono_torch {
+namespace {
+
+std::mutex backends_mutex;  // guards the next
+std::set<Backend*>& backends() {
+  static auto* all = new std::set<Backend*>;
+  return *all;
+}
+
+// While it lives this thread does not hold Python's lock, which what it waits for may need.
+class WithoutPython {
+ public:
+  WithoutPython()
+      : state_(Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {
+  }
+  WithoutPython(const WithoutPython&) = delete;
+  WithoutPython& operator=(const WithoutPython&) = delete;
+  ~WithoutPython() {
+    if (state_ != nullptr) {
+      PyEval_RestoreThread(state_);
+    }
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+// What the profiler shows of an operation in the caller's thread.
+class Recorded {
+ public:
+  Recorded(const char* title, const Tensors& inputs) : record_(at::RecordScope::USER_SCOPE) {
+    if (record_.isActive()) {
+      std::vector<c10::IValue> values(inputs.begin(), inputs.end());
+      record_.before(title, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
+    }
+  }
+
+ private:
+  at::RecordFunction record_;
+};
+
+}  // namespace
+
+Backend::Backend(const Pointer<c10d::Store>& store, int rank, int size,
+                 std::chrono::milliseconds timeout)
+    : c10d::Backend(rank, size),
+      options_(c10::make_intrusive<Options>(timeout)),
+      place_(meet(store, rank, size, timeout)),
+      pid_(getpid()) {
+  init();
+  const std::lock_guard lock(backends_mutex);
+  backends().insert(this);
+}
+
+Backend::~Backend() {
+  const WithoutPython unlocked;
+  {
+    const std::lock_guard lock(backends_mutex);
+    backends().erase(this);
+  }
+  shutdown();
+  place_ = {};
+}
+
+void Backend::shutdown() {
+  if (!open_.exchange(false) || getpid() != pid_) {
+    return;
+  }
+  if (place_.part == nullptr) {
+    close_world(*place_.world);
+  }
+  // Nobody waits for what is still under way: it gets as long as any operation may take.
+  flights_->wait_for_all(std::max(options_->timeout, std::chrono::milliseconds(1000)));
+  place_.part.reset();
+}
+
+void Backend::leave_all() {
+  std::set<Backend*> left;
+  {
+    const std::lock_guard lock(backends_mutex);
+    left = backends();
+  }
+  for (Backend* backend : left) {
+    if (backend->flights_->wait_for_all(std::chrono::milliseconds(0))) {
+      backend->shutdown();
+      backend->place_ = {};
+    }
+  }
+}
+
+void Backend::abort() {
+  if (open_) {
+    place_.group().abort("the process group was aborted");
+  }
+}
+
+unisono::Communicator& Backend::group() {
+  TORCH_CHECK_WITH(DistBackendError, open_, "unisono: this process group has been destroyed");
+  return place_.group();
+}
+
+int Backend::timeout_ms(std::chrono::milliseconds asked) const {
+  const auto timeout = asked > std::chrono::milliseconds(0) ? asked : options_->timeout;
+  return static_cast<int>(std::min<std::int64_t>(timeout.count(), INT_MAX));
+}
+
+void Backend::raise(const unisono::Error& error) {
+  if (error.code() != unisono::ErrorCode::usage) {
+    flights_->note(error.code());
+  }
+  std::rethrow_exception(to_torch(error));
+}
+
+uint64_t Backend::getSequenceNumberForGroup() {
+  const std::lock_guard lock(issuing_);
+  return sequence_;
+}
+
+c10d::ErrorType Backend::getError() {
+  const auto failure = flights_->failure();
+  return failure.has_value() ? to_error_type(*failure) : c10d::ErrorType::SUCCESS;
+}
+
+WorkPointer Backend::launch(Launch launch, Piece piece) {
+  std::vector<Piece> pieces;
+  pieces.push_back(std::move(piece));
+  return this->launch(std::move(launch), std::move(pieces));
+}
+
+void Backend::run_here(const Launch& launch, std::vector<Piece>& pieces) {
+  const Recorded recorded(launch.title, launch.inputs);
+  try {
+    const std::lock_guard lock(issuing_);
+    unisono::Communicator& group = this->group();
+    ++sequence_;
+    for (Piece& piece : pieces) {
+      group.run(piece.call);
+    }
+  } catch (const unisono::Error& error) {
+    raise(error);
+  }
+  for (Piece& piece : pieces) {
+    for (const auto& step : piece.after) {
+      step();
+    }
+  }
+}
+
+Operation::Description Backend::describe(const Launch& launch, std::vector<Piece>& pieces) {
+  Operation::Description description{.rank = getRank(),
+                                     .type = launch.type,
+                                     .title = launch.title,
+                                     .inputs = launch.inputs,
+                                     .outputs = launch.outputs};
+  std::vector<std::function<void()>> steps;
+  for (Piece& piece : pieces) {
+    std::move(piece.held.begin(), piece.held.end(), std::back_inserter(description.held));
+    std::move(piece.after.begin(), piece.after.end(), std::back_inserter(steps));
+  }
+  if (!steps.empty()) {
+    description.finish = [steps = std::move(steps)] {
+      for (const auto& step : steps) {
+        step();
+      }
+    };
+  }
+  return description;
+}
+
+WorkPointer Backend::launch(Launch launch, std::vector<Piece> pieces) {
+  for (Piece& piece : pieces) {
+    piece.view_counts();
+    piece.call.timeout_ms = timeout_ms(launch.timeout);
+  }
+  if (!launch.async) {
+    run_here(launch, pieces);
+    return nullptr;
+  }
+  auto description = describe(launch, pieces);
+  try {
+    const std::lock_guard lock(issuing_);
+    unisono::Communicator& group = this->group();
+    description.sequence = ++sequence_;
+    auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
+    std::vector<unisono::Request> requests;
+    for (const Piece& piece : pieces) {
+      requests.push_back(group.run_async(piece.call));
+    }
+    if (requests.empty()) {
+      work->complete_now();
+    } else {
+      work->follow(std::move(requests));
+    }
+    return work;
+  } catch (const unisono::Error& error) {
+    raise(error);
+  }
+}
+
+WorkPointer Backend::transfer(Launch launch, const at::Tensor& tensor, bool sends, int peer,
+                              int tag) {
+  std::vector<Piece> pieces(1);
+  void* data = sends ? pieces[0].read(tensor) : pieces[0].write(tensor);
+  const std::size_t bytes = tensor.nbytes();
+  const int limit = timeout_ms(c10d::kUnsetTimeout);
+  try {
+    unisono::Communicator& group = this->group();
+    auto work = c10::make_intrusive<Operation>(describe(launch, pieces), flights_);
+    std::vector<unisono::Request> requests;
+    requests.push_back(sends ? group.send_async(data, bytes, peer, tag, limit)
+                             : group.recv_async(data, bytes, peer, tag, limit));
+    work->follow(std::move(requests));
+    return work;
+  } catch (const unisono::Error& error) {
+    raise(error);
+  }
+}
+
+at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
+  TORCH_CHECK_VALUE(size >= 0, "unisono: allocate_tensor of ", size, " elements");
+  TORCH_CHECK_VALUE(options.device().is_cpu(), "unisono: allocate_tensor on ", options.device(),
+                    "; unisono allocates memory of the CPU");
+  const std::size_t bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
+  try {
+    auto region =
+        std::make_shared<unisono::Region>(group().allocate(std::max<std::size_t>(bytes, 1)));
+    void* memory = region->bytes().data();
+    return at::from_blob(memory, {size}, [region](void*) {}, options);
+  } catch (const unisono::Error& error) {
+    raise(error);
+  }
+}
+
+Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
+                                      const std::vector<int>& ranks,
+                                      const Pointer<c10d::Backend::Options>& options) {
+  const auto found = std::find(ranks.begin(), ranks.end(), getRank());
+  if (found == ranks.end()) {
+    return nullptr;
+  }
+  return c10::make_intrusive<Backend>(store, static_cast<int>(found - ranks.begin()),
+                                      static_cast<int>(ranks.size()),
+                                      options == nullptr ? options_->timeout : options->timeout);
+}
+
+}  // namespace unisono_torch

@@ -1,0 +1,123 @@
+// The PyTorch backend "unisono": a c10d::Backend over one unisono::Communicator.
+//
+// Calls with asyncOp=false run in the caller's thread and return no Work. Others return a Work that
+// the world's progress thread moves while nobody waits. Any thread may call; collectives of a group
+// run in the order of the calls.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+#include "meeting.h"
+#include "pieces.h"
+#include "work.h"
+
+namespace unisono_torch {
+
+template <typename T>
+using Pointer = c10::intrusive_ptr<T>;
+using WorkPointer = Pointer<c10d::Work>;
+using Tensors = std::vector<at::Tensor>;
+using TensorLists = std::vector<Tensors>;
+
+class Backend final : public c10d::Backend {
+ public:
+  struct Options final : c10d::Backend::Options {
+    explicit Options(std::chrono::milliseconds limit = kBackendDefaultTimeout)
+        : c10d::Backend::Options("unisono", limit) {}
+  };
+
+  // Returns when all ranks of the group are there.
+  Backend(const Pointer<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout);
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "unisono"; }
+  Pointer<c10d::Backend::Options> getBackendOptions() override { return options_; }
+
+  WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPointer allreduce_coalesced(Tensors& tensors,
+                                  const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPointer allgather(TensorLists& outs, Tensors& ins,
+                        const c10d::AllgatherOptions& options) override;
+  WorkPointer _allgather_base(at::Tensor& out, at::Tensor& in,
+                              const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_coalesced(TensorLists& outs, Tensors& ins,
+                                  const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins,
+                                              const c10d::AllgatherOptions& options) override;
+  WorkPointer gather(TensorLists& outs, Tensors& ins, const c10d::GatherOptions& options) override;
+  WorkPointer scatter(Tensors& outs, TensorLists& ins,
+                      const c10d::ScatterOptions& options) override;
+  WorkPointer reduce_scatter(Tensors& outs, TensorLists& ins,
+                             const c10d::ReduceScatterOptions& options) override;
+  WorkPointer _reduce_scatter_base(at::Tensor& out, at::Tensor& in,
+                                   const c10d::ReduceScatterOptions& options) override;
+  WorkPointer reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins,
+                                              const c10d::ReduceScatterOptions& options) override;
+  WorkPointer alltoall_base(at::Tensor& out, at::Tensor& in, std::vector<int64_t>& out_splits,
+                            std::vector<int64_t>& in_splits,
+                            const c10d::AllToAllOptions& options) override;
+  WorkPointer alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllOptions& options) override;
+  WorkPointer send(Tensors& tensors, int to, int tag) override;
+  WorkPointer recv(Tensors& tensors, int from, int tag) override;
+  WorkPointer recvAnysource(Tensors& tensors, int tag) override;
+  WorkPointer barrier(const c10d::BarrierOptions& options) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
+
+  bool supportsSplitting() const override { return true; }
+  Pointer<c10d::Backend> split(const Pointer<c10d::Store>& store, const std::vector<int>& ranks,
+                               const Pointer<c10d::Backend::Options>& options) override;
+
+  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override;
+  c10d::ErrorType getError() override;
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+
+  // Ends what is under way, with an error on all ranks of the world.
+  void abort() override;
+  // Waits for what is under way, and leaves the group.
+  void shutdown() override;
+  // At the end of the process: groups that nobody has destroyed are left in order, so that peers do
+  // not take this rank for one that died.
+  static void leave_all();
+
+ private:
+  struct Launch {
+    c10d::OpType type = c10d::OpType::UNKNOWN;
+    const char* title = nullptr;
+    Tensors inputs = {};
+    Tensors outputs = {};
+    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
+    bool async = true;
+  };
+  WorkPointer launch(Launch launch, std::vector<Piece> pieces);
+  WorkPointer launch(Launch launch, Piece piece);
+  void run_here(const Launch& launch, std::vector<Piece>& pieces);
+  WorkPointer transfer(Launch launch, const at::Tensor& tensor, bool sends, int peer, int tag);
+  Operation::Description describe(const Launch& launch, std::vector<Piece>& pieces);
+  int timeout_ms(std::chrono::milliseconds asked) const;
+  unisono::Communicator& group();
+  void check_root(const char* op, int64_t root) const;
+  [[noreturn]] void raise(const unisono::Error& error);
+
+  Pointer<Options> options_;
+  Place place_;
+  pid_t pid_;
+  std::shared_ptr<Flights> flights_ = std::make_shared<Flights>();
+  std::mutex issuing_;  // guards the order of collectives, and what follows
+  uint64_t sequence_ = 0;
+  std::atomic<bool> open_ = true;
+};
+
+}  // namespace unisono_torch

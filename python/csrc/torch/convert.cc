@@ -1,0 +1,152 @@
+#include "convert.h"
+
+#include <c10/util/Exception.h>
+
+#include <optional>
+
+namespace unisono_torch {
+namespace {
+
+using at::ScalarType;
+using unisono::Dtype;
+using unisono::ReduceOp;
+
+std::optional<Dtype> dtype_of(ScalarType type) {
+  switch (type) {
+    case ScalarType::Bool:
+      return Dtype::boolean;
+    case ScalarType::Char:
+      return Dtype::i8;
+    case ScalarType::Byte:
+      return Dtype::u8;
+    case ScalarType::Int:
+      return Dtype::i32;
+    case ScalarType::UInt32:
+      return Dtype::u32;
+    case ScalarType::Long:
+      return Dtype::i64;
+    case ScalarType::UInt64:
+      return Dtype::u64;
+    case ScalarType::Half:
+      return Dtype::f16;
+    case ScalarType::BFloat16:
+      return Dtype::bf16;
+    case ScalarType::Float8_e4m3fn:
+      return Dtype::f8e4m3;
+    case ScalarType::Float8_e5m2:
+      return Dtype::f8e5m2;
+    case ScalarType::Float:
+      return Dtype::f32;
+    case ScalarType::Double:
+      return Dtype::f64;
+    default:
+      return std::nullopt;
+  }
+}
+
+double factor_of(const c10d::ReduceOp& op) {
+  const auto* supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK_VALUE(supplement != nullptr, "unisono: PREMUL_SUM without its factor; make it with ",
+                    "torch.distributed._make_nccl_premul_sum(factor)");
+  return supplement->tensor_factor.defined() ? supplement->tensor_factor.item<double>()
+                                             : supplement->double_factor;
+}
+
+unisono::Reduction reduction_of(const c10d::ReduceOp& op) {
+  switch (op.op_) {
+    case c10d::ReduceOp::SUM:
+      return ReduceOp::sum;
+    case c10d::ReduceOp::AVG:
+      return ReduceOp::avg;
+    case c10d::ReduceOp::PRODUCT:
+      return ReduceOp::prod;
+    case c10d::ReduceOp::MIN:
+      return ReduceOp::min;
+    case c10d::ReduceOp::MAX:
+      return ReduceOp::max;
+    case c10d::ReduceOp::BAND:
+      return ReduceOp::band;
+    case c10d::ReduceOp::BOR:
+      return ReduceOp::bor;
+    case c10d::ReduceOp::BXOR:
+      return ReduceOp::bxor;
+    case c10d::ReduceOp::PREMUL_SUM:
+      return unisono::Reduction::premul_sum(factor_of(op));
+    default:
+      TORCH_CHECK_VALUE(false, "unisono: this reduce operation does not exist");
+  }
+}
+
+const char* name_of(const c10d::ReduceOp& op) {
+  constexpr const char* kNames[] = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
+                                    "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
+  return op.op_ < 9 ? kNames[op.op_] : "this operation";
+}
+
+bool is_bitwise(ReduceOp op) {
+  return op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
+}
+
+bool is_linear(ReduceOp op) {
+  return op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum;
+}
+
+}  // namespace
+
+Elements elements_of(ScalarType type) {
+  if (const auto dtype = dtype_of(type)) {
+    return {.dtype = *dtype, .units = 1};
+  }
+  return {.dtype = Dtype::u8, .units = c10::elementSize(type)};
+}
+
+Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
+  Reducing result{.reduction = reduction_of(op)};
+  const ReduceOp word = result.reduction.op;
+  ScalarType real = type;
+  if (c10::isComplexType(type)) {
+    TORCH_CHECK_TYPE(is_linear(word), "unisono: ", name_of(op), " of complex numbers (", type,
+                     "); only SUM, AVG and PREMUL_SUM have a meaning for them");
+    real = c10::toRealValueType(type);
+    result.units = 2;
+  }
+  if (type == ScalarType::Short || type == ScalarType::UInt16) {
+    real = result.as = ScalarType::Int;
+  }
+  const auto dtype = dtype_of(real);
+  TORCH_CHECK_TYPE(dtype.has_value(), "unisono: ", name_of(op), " of ", type,
+                   "; this type can be moved but not reduced");
+  TORCH_CHECK_TYPE(!is_bitwise(word) || !c10::isFloatingType(real), "unisono: ", name_of(op),
+                   " of ", type, "; bitwise operations need integers or bool");
+  TORCH_CHECK_TYPE(!(real == ScalarType::Bool && (is_linear(word) && word != ReduceOp::sum)),
+                   "unisono: ", name_of(op), " of bool; convert to a type of numbers first");
+  result.dtype = *dtype;
+  return result;
+}
+
+std::exception_ptr to_torch(const unisono::Error& error) {
+  const std::string text = std::string("unisono: ") + error.what();
+  if (error.code() == unisono::ErrorCode::usage || error.code() == unisono::ErrorCode::config) {
+    return std::make_exception_ptr(c10::ValueError(text));
+  }
+  // Without a C++ backtrace: to make one takes longer than to find out that a peer is gone.
+  return std::make_exception_ptr(c10::DistBackendError(text));
+}
+
+c10d::ErrorType to_error_type(unisono::ErrorCode code) {
+  switch (code) {
+    case unisono::ErrorCode::timeout:
+      return c10d::ErrorType::TIMEOUT;
+    case unisono::ErrorCode::peer_lost:
+    case unisono::ErrorCode::aborted:
+      return c10d::ErrorType::REMOTE_ERROR;
+    default:
+      return c10d::ErrorType::COMM_ERROR;
+  }
+}
+
+void refuse(const std::string& op, const std::string& what) {
+  throw c10::ValueError("unisono:" + op + ": " + what);
+}
+
+}  // namespace unisono_torch

@@ -1,0 +1,41 @@
+// From PyTorch's words to unisono's: element types, reduce operations, errors.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include "unisono/unisono.hpp"
+
+namespace unisono_torch {
+
+// How elements that are only moved travel: as themselves where unisono knows the type, so that
+// ranks that disagree are told; else as `units` bytes each.
+struct Elements {
+  unisono::Dtype dtype = unisono::Dtype::u8;
+  std::size_t units = 1;
+};
+Elements elements_of(at::ScalarType type);
+
+// How elements are reduced. Complex ones are pairs of reals; 16-bit integers, which unisono cannot
+// reduce, become `as` for the time of the operation.
+struct Reducing {
+  unisono::Dtype dtype = unisono::Dtype::f32;
+  std::size_t units = 1;
+  unisono::Reduction reduction = unisono::ReduceOp::sum;
+  at::ScalarType as = at::ScalarType::Undefined;  // Undefined: as they are
+};
+// Throws TypeError or ValueError for what has no meaning, such as bitwise operations of floats.
+Reducing reducing_of(at::ScalarType type, const c10d::ReduceOp& op);
+
+// What Python gets: ValueError for a caller's mistake, else torch.distributed.DistBackendError.
+std::exception_ptr to_torch(const unisono::Error& error);
+c10d::ErrorType to_error_type(unisono::ErrorCode code);
+
+// Throws ValueError: "unisono:<op>: <what>".
+[[noreturn]] void refuse(const std::string& op, const std::string& what);
+
+}  // namespace unisono_torch

@@ -1,0 +1,39 @@
+// How the ranks of a process group meet, with nothing but c10d's store.
+//
+// Each rank writes where it is and which worlds it belongs to; all read what all wrote, and so come
+// to the same decision: a group whose ranks share a world becomes a part of it, which costs a
+// mapping of memory and neither threads nor descriptors; others connect a world of their own. Only
+// the members take part.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include "unisono/unisono.hpp"
+
+namespace unisono_torch {
+
+// Ranks that have connected, with the group that they did it for.
+struct World {
+  std::string id;
+  unisono::Communicator all;
+};
+
+struct Place {
+  std::shared_ptr<World> world;
+  // The group; of the world's first group it is world->all, and this is empty.
+  std::unique_ptr<unisono::Communicator> part;
+  unisono::Communicator& group() const { return part == nullptr ? world->all : *part; }
+};
+
+Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+           std::chrono::milliseconds timeout);
+
+// No new group may become a part of it: its first group has been destroyed.
+void close_world(const World& world);
+
+// What must be equal for two processes to share memory.
+std::string host_identity();
+
+}  // namespace unisono_torch

@@ -1,0 +1,31 @@
+// The Python module unisono.torch._C: what makes a backend for torch.distributed.
+#include <pybind11/chrono.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "backend.h"
+
+namespace py = pybind11;
+using unisono_torch::Backend;
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  py::module_::import("torch.distributed");  // registers the bases
+  py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(
+      module, "Options")
+      .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
+  py::class_<Backend, c10::intrusive_ptr<Backend>, c10d::Backend>(
+      module, "Backend", "The unisono backend of one process group.")
+      .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                       std::chrono::milliseconds timeout) {
+             const py::gil_scoped_release unlocked;
+             return c10::make_intrusive<Backend>(store, rank, size, timeout);
+           }),
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+           "Returns when all ranks of the group are there.")
+      .def_property_readonly("options", &Backend::getBackendOptions);
+  module.def("leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
+             "Leaves all groups in order: peers do not take the end of this process for a crash.");
+  module.def("host_identity", &unisono_torch::host_identity,
+             "What must be equal for two processes to share memory.");
+}

@@ -1,0 +1,148 @@
+#include "pieces.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace unisono_torch {
+namespace {
+
+std::byte* address(const at::Tensor& tensor) {
+  return static_cast<std::byte*>(tensor.data_ptr());
+}
+
+// Where the tensors begin, if they lie one behind the other.
+std::byte* packed(const std::vector<at::Tensor>& tensors) {
+  std::byte* begin = nullptr;
+  std::byte* end = nullptr;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.numel() == 0) {
+      continue;
+    }
+    if (!is_plain(tensor) || (end != nullptr && address(tensor) != end)) {
+      return nullptr;
+    }
+    begin = begin == nullptr ? address(tensor) : begin;
+    end = address(tensor) + tensor.nbytes();
+  }
+  return begin;
+}
+
+at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
+  std::int64_t count = 0;
+  for (const at::Tensor& tensor : tensors) {
+    count += tensor.numel();
+  }
+  return at::empty({count}, tensors.front().options().requires_grad(false));
+}
+
+void copy_out(const at::Tensor& room, const std::vector<at::Tensor>& tensors) {
+  std::int64_t begin = 0;
+  for (const at::Tensor& tensor : tensors) {
+    tensor.detach().copy_(room.narrow(0, begin, tensor.numel()).view(tensor.sizes()));
+    begin += tensor.numel();
+  }
+}
+
+}  // namespace
+
+void Piece::view_counts() {
+  call.counts = counts;
+  call.recv_counts = recv_counts;
+}
+
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+void* Piece::read(const at::Tensor& tensor) {
+  held.push_back(is_plain(tensor) ? tensor
+                                  : tensor.detach().resolve_conj().resolve_neg().contiguous());
+  return held.back().data_ptr();
+}
+
+void* Piece::write(const at::Tensor& tensor) {
+  if (is_plain(tensor)) {
+    held.push_back(tensor);
+    return tensor.data_ptr();
+  }
+  const at::Tensor room = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
+  held.push_back(room);
+  after.push_back([room, tensor] { tensor.detach().copy_(room); });
+  return room.data_ptr();
+}
+
+void* Piece::read_and_write(const at::Tensor& tensor) {
+  if (is_plain(tensor)) {
+    held.push_back(tensor);
+    return tensor.data_ptr();
+  }
+  const at::Tensor room = tensor.detach().resolve_conj().resolve_neg().contiguous();
+  held.push_back(room);
+  after.push_back([room, tensor] { tensor.detach().copy_(room); });
+  return room.data_ptr();
+}
+
+void* Piece::read_all(const std::vector<at::Tensor>& tensors) {
+  if (std::byte* begin = packed(tensors); begin != nullptr) {
+    held.insert(held.end(), tensors.begin(), tensors.end());
+    return begin;
+  }
+  const at::Tensor room = room_for(tensors);
+  std::int64_t begin = 0;
+  for (const at::Tensor& tensor : tensors) {
+    room.narrow(0, begin, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
+    begin += tensor.numel();
+  }
+  held.push_back(room);
+  return room.data_ptr();
+}
+
+void* Piece::write_all(const std::vector<at::Tensor>& tensors) {
+  if (std::byte* begin = packed(tensors); begin != nullptr) {
+    held.insert(held.end(), tensors.begin(), tensors.end());
+    return begin;
+  }
+  const at::Tensor room = room_for(tensors);
+  held.push_back(room);
+  after.push_back([room, tensors] { copy_out(room, tensors); });
+  return room.data_ptr();
+}
+
+void Piece::separate(std::size_t in_bytes, std::size_t out_bytes, std::ptrdiff_t allowed) {
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const auto* out = static_cast<const std::byte*>(call.out);
+  const bool apart =
+      in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in;
+  if (apart || in - out == allowed) {
+    return;
+  }
+  const at::Tensor copy = at::empty({static_cast<std::int64_t>(in_bytes)}, at::kByte);
+  std::copy_n(in, in_bytes, address(copy));
+  held.push_back(copy);
+  call.in = copy.data_ptr();
+}
+
+void check_tensor(const std::string& op, const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(tensor.defined(), "unisono:", op, ": a tensor is undefined");
+  TORCH_CHECK_VALUE(tensor.is_cpu(), "unisono:", op, ": a tensor is on ", tensor.device(),
+                    "; unisono works on CPU tensors (\"cpu:unisono,cuda:nccl\" gives each device ",
+                    "its backend)");
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "unisono:", op, ": a tensor is ",
+                    tensor.layout(), "; only dense ones work here, so call to_dense()");
+}
+
+void check_same_type(const std::string& op, const at::Tensor& a, const at::Tensor& b) {
+  TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), "unisono:", op, ": tensors of ",
+                   a.scalar_type(), " and ", b.scalar_type(), "; all must be of one type");
+}
+
+const at::Tensor& only(const std::string& op, const char* what,
+                       const std::vector<at::Tensor>& list) {
+  TORCH_CHECK_VALUE(list.size() == 1, "unisono:", op, ": ", list.size(), " ", what,
+                    "; exactly one tensor is expected");
+  check_tensor(op, list.front());
+  return list.front();
+}
+
+}  // namespace unisono_torch

@@ -1,0 +1,66 @@
+// From tensors to calls: a Piece is one collective of unisono with what must happen around it.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+#include "unisono/unisono.hpp"
+
+#include "convert.h"
+
+namespace unisono_torch {
+
+struct Piece {
+  unisono::Call call;
+  // Own what the call's spans view; see view_counts().
+  std::vector<std::size_t> counts = {};
+  std::vector<std::size_t> recv_counts = {};
+  std::vector<at::Tensor> held = {};
+  std::vector<std::function<void()>> after = {};
+
+  void view_counts();
+  // Contiguous memory with the elements of `tensor`, to be read.
+  void* read(const at::Tensor& tensor);
+  // Contiguous memory that becomes the elements of `tensor`.
+  void* write(const at::Tensor& tensor);
+  void* read_and_write(const at::Tensor& tensor);
+  // The same for tensors that follow each other; no copy if they do so in memory.
+  void* read_all(const std::vector<at::Tensor>& tensors);
+  void* write_all(const std::vector<at::Tensor>& tensors);
+  // Input that overlaps output in a way that the call does not allow is copied first.
+  void separate(std::size_t in_bytes, std::size_t out_bytes, std::ptrdiff_t allowed);
+};
+
+// Checks that are the same for all operations. Throw ValueError or TypeError.
+void check_tensor(const std::string& op, const at::Tensor& tensor);
+void check_same_type(const std::string& op, const at::Tensor& a, const at::Tensor& b);
+const at::Tensor& only(const std::string& op, const char* what,
+                       const std::vector<at::Tensor>& list);
+
+bool is_plain(const at::Tensor& tensor);  // its elements lie in memory as they are named
+
+Piece broadcast_piece(const at::Tensor& tensor, int root);
+Piece all_reduce_piece(const std::string& op, const at::Tensor& tensor, const c10d::ReduceOp& how);
+Piece reduce_piece(const at::Tensor& tensor, const c10d::ReduceOp& how, int root, bool is_root);
+Piece all_gather_piece(const std::string& op, const at::Tensor& out, const at::Tensor& in, int rank,
+                       int size);
+Piece all_gather_list_piece(const std::string& op, const std::vector<at::Tensor>& outs,
+                            const at::Tensor& in, int rank, int size);
+Piece reduce_scatter_piece(const std::string& op, const at::Tensor& out, const at::Tensor& in,
+                           const c10d::ReduceOp& how, int rank, int size);
+Piece reduce_scatter_list_piece(const at::Tensor& out, const std::vector<at::Tensor>& ins,
+                                const c10d::ReduceOp& how, int rank, int size);
+Piece gather_piece(const std::vector<at::Tensor>& outs, const at::Tensor& in, int root, int rank,
+                   int size);
+Piece scatter_piece(const at::Tensor& out, const std::vector<at::Tensor>& ins, int root, int rank,
+                    int size);
+Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,
+                       const std::vector<std::int64_t>& out_splits,
+                       const std::vector<std::int64_t>& in_splits, int size);
+Piece all_to_all_list_piece(const std::vector<at::Tensor>& outs, const std::vector<at::Tensor>& ins,
+                            int size);
+
+}  // namespace unisono_torch

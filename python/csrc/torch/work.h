@@ -1,0 +1,83 @@
+// c10d::Work of an operation that runs beside its caller, and the thread on which futures end.
+#pragma once
+
+#include <ATen/ThreadLocalState.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <vector>
+#include "unisono/unisono.hpp"
+
+namespace unisono_torch {
+
+// Counts what is under way on a group, and remembers what ended it.
+class Flights {
+ public:
+  void begin();
+  void end();
+  // False: some are left after this time.
+  bool wait_for_all(std::chrono::milliseconds timeout);
+  void note(unisono::ErrorCode code) { failure_ = static_cast<int>(code); }
+  std::optional<unisono::ErrorCode> failure() const;
+
+ private:
+  std::mutex mutex_;  // guards flying_
+  std::condition_variable landed_;
+  int flying_ = 0;
+  std::atomic<int> failure_ = -1;
+};
+
+// Several requests of one group that run one after the other, and what follows the last.
+class Operation final : public c10d::Work {
+ public:
+  struct Description {
+    int rank = 0;
+    c10d::OpType type = c10d::OpType::UNKNOWN;
+    const char* title = nullptr;  // "unisono:all_reduce"
+    std::uint64_t sequence = 0;
+    std::optional<std::vector<at::Tensor>> inputs = std::nullopt;  // for the profiler
+    std::vector<at::Tensor> outputs = {};                          // the value of the future
+    std::vector<at::Tensor> held = {};                             // alive until the end
+    std::function<void()> finish = nullptr;  // copies what was staged to where it belongs
+  };
+  Operation(Description description, std::shared_ptr<Flights> flights);
+
+  // Called once, when all requests have been started.
+  void follow(std::vector<unisono::Request> requests);
+  // Nothing was to be done.
+  void complete_now();
+
+  bool isCompleted() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  std::vector<at::Tensor> result() override { return outputs_; }
+  int sourceRank() const override { return source_; }
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  void complete(const unisono::Error* error);
+  static void end_future(const c10::intrusive_ptr<c10::ivalue::Future>& future,
+                         const std::vector<at::Tensor>& outputs, std::exception_ptr failure);
+
+  std::vector<at::Tensor> outputs_;
+  std::vector<at::Tensor> held_;
+  std::function<void()> finish_;
+  std::uint64_t sequence_;
+  std::shared_ptr<Flights> flights_;
+  at::ThreadLocalState issuer_;
+  std::vector<unisono::Request> requests_;
+  std::atomic<bool> claimed_ = false;  // somebody owns requests_: waits for it, or drops it
+  std::atomic<bool> done_ = false;
+  int source_ = -1;
+  std::mutex future_mutex_;  // guards what follows
+  bool ended_ = false;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace unisono_torch

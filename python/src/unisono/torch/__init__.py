@@ -1,0 +1,87 @@
+"""The torch.distributed backend "unisono".
+
+Importing this module is not needed: installing the package registers the backend. It is cheap: the
+extension is loaded when the first process group is made.
+
+    import torch.distributed as dist
+
+    dist.init_process_group("unisono")
+
+Shapes, dtypes and errors of every call are those of torch.distributed; docs/guides/pytorch.md says
+where more is allowed than with gloo. Errors: ValueError and TypeError for arguments that cannot be,
+before anything is sent; torch.distributed.DistBackendError, the same on all ranks, when a rank is
+lost, disagrees, or does not come in time.
+"""
+
+import atexit
+import importlib
+import os
+
+__all__ = ["register", "replace_gloo"]
+
+_extension = None
+
+
+def extension():
+    """The loaded extension. ImportError says what to do if it does not fit this PyTorch."""
+    global _extension
+    if _extension is None:
+        import torch
+
+        try:
+            built_for = importlib.import_module("unisono.torch._built_for")
+        except ImportError:
+            raise ImportError(
+                "unisono was installed without its extension for PyTorch; install it again where "
+                "torch is installed: pip install --no-build-isolation ./python"
+            ) from None
+        minor = ".".join(torch.__version__.split(".")[:2])
+        if minor != built_for.TORCH:
+            raise ImportError(
+                f"unisono was built for PyTorch {built_for.TORCH}, but this is {torch.__version__}; "
+                "build it again: pip install --no-build-isolation --force-reinstall ./python"
+            )
+        _extension = importlib.import_module("unisono.torch._C")
+        # A process that ends without destroy_process_group() leaves in order, and is not mistaken
+        # for one that died.
+        atexit.register(_extension.leave_all)
+    return _extension
+
+
+def _create(options, backend_options=None):
+    timeout = options.timeout
+    if backend_options is not None and getattr(backend_options, "_timeout", None) is not None:
+        timeout = backend_options._timeout
+    backend = extension().Backend(options.store, options.group_rank, options.group_size, timeout)
+    backend.options.global_ranks_in_group = options.global_ranks_in_group
+    backend.options.group_name = options.group_id
+    return backend
+
+
+def register():
+    """Makes "unisono" known to torch.distributed. May be called again.
+
+    With UNISONO_REPLACE_GLOO=1 in the environment, "gloo" becomes unisono as well.
+    """
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        return
+    if "UNISONO" not in dist.Backend._plugins:
+        dist.Backend.register_backend("unisono", _create, extended_api=True, devices=["cpu"])
+        from torch.distributed import distributed_c10d
+
+        distributed_c10d.Backend.backend_capability["unisono"] = ["cpu"]
+    if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
+        replace_gloo()
+
+
+def replace_gloo():
+    """Process groups that ask for "gloo" are made of unisono from now on.
+
+    For programs that name the backend themselves. dist.get_backend() goes on saying "gloo".
+    Groups with ranks on several hosts, and CUDA tensors, go on being real gloo's.
+    """
+    from unisono.torch import _gloo
+
+    _gloo.replace()

@@ -1,0 +1,96 @@
+"""Runs a function on several ranks, each a process forked from a server that has torch loaded."""
+
+import multiprocessing
+import os
+import tempfile
+import time
+import traceback
+from collections import namedtuple
+from datetime import timedelta
+
+# What a rank did: its value, or the error that it raised (type, text), and when it ended.
+Ending = namedtuple("Ending", "value error text at")
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["torch", "torch.distributed"])
+
+
+def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
+    value, error, text = None, None, ""
+    try:
+        if backend is not None:
+            store = dist.FileStore(store_file, ranks)
+            dist.init_process_group(
+                backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout_s)
+            )
+        value = body(*args)
+    except BaseException as raised:
+        error, text = type(raised).__name__, str(raised)
+        if os.environ.get("UNISONO_TEST_TRACE"):
+            traceback.print_exc()
+    at = time.monotonic()
+    try:
+        if backend is not None and error is None and dist.is_initialized():
+            dist.destroy_process_group()
+    except BaseException as raised:
+        error, text = type(raised).__name__, str(raised)
+    pipe.send(Ending(value, error, text, at))
+    pipe.close()
+
+
+class Job:
+    """Ranks under way. Use run() where nothing is to be done to them."""
+
+    def __init__(self, ranks, body, *args, backend="unisono", timeout_s=30):
+        self.folder = tempfile.TemporaryDirectory(prefix="unisono-test-")
+        store = os.path.join(self.folder.name, "store")
+        self.processes, self.pipes = [], []
+        for rank in range(ranks):
+            ours, theirs = _context.Pipe(duplex=False)
+            process = _context.Process(
+                target=_rank_main,
+                args=(body, args, rank, ranks, store, backend, timeout_s, theirs),
+                daemon=True,
+            )
+            process.start()
+            theirs.close()
+            self.processes.append(process)
+            self.pipes.append(ours)
+
+    def ending(self, rank, limit_s=120):
+        """How a rank ended; None if it died without a word or does not end."""
+        try:
+            if self.pipes[rank].poll(limit_s):
+                return self.pipes[rank].recv()
+        except EOFError:
+            pass
+        return None
+
+    def close(self):
+        for process in self.processes:
+            process.join(timeout=20)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        self.folder.cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+
+def run(ranks, body, *args, **options):
+    """The values that `body(*args)` returned on each rank. An error on any fails the test."""
+    with Job(ranks, body, *args, **options) as job:
+        endings = [job.ending(rank) for rank in range(ranks)]
+    for rank, ending in enumerate(endings):
+        assert ending is not None, f"rank {rank} died or hangs"
+        assert ending.error is None, f"rank {rank} raised {ending.error}: {ending.text}"
+    return [ending.value for ending in endings]

@@ -1,0 +1,100 @@
+#include "comm/progress.h"
+
+#include <algorithm>
+
+#include "comm/waiter.h"
+#include "comm/world.h"
+
+namespace unisono::comm {
+
+ProgressThread::~ProgressThread() {
+  {
+    const std::lock_guard lock(sleeping_);
+    stopping_ = true;
+  }
+  work_.notify_one();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void ProgressThread::add(Driven& group) {
+  {
+    const std::lock_guard lock(listing_);
+    groups_.push_back(&group);
+  }
+  const std::lock_guard lock(sleeping_);
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] { run(); });
+  }
+}
+
+void ProgressThread::remove(Driven& group) {
+  const std::lock_guard lock(listing_);
+  std::erase(groups_, &group);
+}
+
+void ProgressThread::wake() {
+  {
+    const std::lock_guard lock(sleeping_);
+    ++wakes_;
+  }
+  work_.notify_one();
+}
+
+bool ProgressThread::drive_all(bool& wanted) {
+  bool advanced = false;
+  wanted = false;
+  Finished finished;
+  {
+    const std::lock_guard lock(listing_);
+    for (Driven* group : groups_) {
+      if (group->wants_driving()) {
+        wanted = true;
+        advanced |= group->drive_pending(finished);
+      }
+    }
+  }
+  for (const auto& tell : finished) {
+    tell();
+  }
+  return advanced;
+}
+
+void ProgressThread::run() {
+  std::uint64_t seen = 0;
+  Waiter waiter(world_, 0);
+  for (;;) {
+    {
+      const std::lock_guard lock(sleeping_);
+      if (stopping_) {
+        return;
+      }
+      seen = wakes_;
+    }
+    bool wanted = false;
+    if (drive_all(wanted)) {
+      waiter.reset();
+      continue;
+    }
+    if (!wanted) {
+      std::unique_lock lock(sleeping_);
+      work_.wait(lock, [&] { return stopping_ || wakes_ != seen; });
+      waiter.reset();
+      continue;
+    }
+    if (!waiter.spin()) {
+      waiter.pause([&] { return drive_all(wanted); },
+                   [this] {
+                     const std::lock_guard lock(listing_);
+                     for (Driven* group : groups_) {
+                       if (group->wants_driving()) {
+                         group->look_around_pending();
+                       }
+                     }
+                   });
+    }
+  }
+}
+
+}  // namespace unisono::comm
