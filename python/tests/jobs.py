@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import tempfile
 import time
 import traceback
@@ -12,7 +13,17 @@ from datetime import timedelta
 Ending = namedtuple("Ending", "value error text at")
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["torch", "torch.distributed"])
+_context.set_forkserver_preload(
+    [
+        "torch.distributed.checkpoint",
+        "torch.distributed.fsdp",
+        "torch.distributed.optim",
+        "torch.distributed.pipelining",
+        "torch.distributed.tensor.parallel",
+        "torch.optim.adamw",
+        "torch.profiler",
+    ]
+)
 
 
 def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
@@ -39,7 +50,8 @@ def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
             dist.destroy_process_group()
     except BaseException as raised:
         error, text = type(raised).__name__, str(raised)
-    pipe.send(Ending(value, error, text, at))
+    # By value: multiprocessing's own way would share the memory of tensors with a rank that ends.
+    pipe.send_bytes(pickle.dumps(tuple(Ending(value, error, text, at))))
     pipe.close()
 
 
@@ -66,7 +78,7 @@ class Job:
         """How a rank ended; None if it died without a word or does not end."""
         try:
             if self.pipes[rank].poll(limit_s):
-                return self.pipes[rank].recv()
+                return Ending(*pickle.loads(self.pipes[rank].recv_bytes()))
         except EOFError:
             pass
         return None

@@ -23,7 +23,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
            "Returns when all ranks of the group are there.")
-      .def_property_readonly("options", &Backend::getBackendOptions);
+      .def_property_readonly("options", &Backend::getBackendOptions)
+      .def("_is_failed",
+           [](Backend& backend) { return backend.getError() != c10d::ErrorType::SUCCESS; })
+      .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"));
   module.def("leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
              "Leaves all groups in order: peers do not take the end of this process for a crash.");
   module.def("host_identity", &unisono_torch::host_identity,

@@ -11,8 +11,8 @@
 namespace unisono_torch {
 namespace {
 
-// Ends futures. What hangs on a future may be Python, may start operations and may even wait for
-// them: never on the progress thread, and when all threads are busy so, on one more.
+// Ends futures, on one thread. What hangs on a future may be Python, may start operations and may
+// even wait for them: so never on the progress thread, and on one more thread when one is stuck.
 class Enders {
  public:
   static Enders& of_process() {
@@ -20,13 +20,15 @@ class Enders {
     return *enders;
   }
   void post(std::function<void()> task) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     tasks_.push_back(std::move(task));
-    if (idle_ < tasks_.size()) {
-      ++idle_;  // it will take one
+    work_.notify_one();
+    const std::uint64_t before = finished_;
+    const auto moves = [&] { return busy_ < threads_ || finished_ != before; };
+    if (threads_ == 0 || !freed_.wait_for(lock, kPatience, moves)) {
+      ++threads_;
       std::thread([this] { run(); }).detach();
     }
-    work_.notify_one();
   }
 
  private:
@@ -35,8 +37,8 @@ class Enders {
     for (;;) {
       const bool some =
           work_.wait_for(lock, std::chrono::seconds(10), [this] { return !tasks_.empty(); });
-      if (!some && idle_ > 1) {
-        --idle_;
+      if (!some && threads_ > 1) {
+        --threads_;
         return;
       }
       if (!some) {
@@ -44,19 +46,27 @@ class Enders {
       }
       auto task = std::move(tasks_.front());
       tasks_.pop_front();
-      --idle_;
+      ++busy_;
       lock.unlock();
       task();
       task = nullptr;
       lock.lock();
-      ++idle_;
+      --busy_;
+      ++finished_;
+      freed_.notify_all();
     }
   }
 
+  // Most of what hangs on futures is done by then.
+  static constexpr auto kPatience = std::chrono::milliseconds(2);
+
   std::mutex mutex_;  // guards what follows
   std::condition_variable work_;
+  std::condition_variable freed_;
   std::deque<std::function<void()>> tasks_;
-  std::size_t idle_ = 0;
+  std::size_t threads_ = 0;
+  std::size_t busy_ = 0;  // of them
+  std::uint64_t finished_ = 0;
 };
 
 }  // namespace

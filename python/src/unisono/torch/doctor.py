@@ -1,0 +1,94 @@
+"""python -m unisono.torch.doctor: what is installed, whether it fits, and whether ranks can talk."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+PROBE = """
+import sys, time
+import torch, torch.distributed as dist
+rank, file = int(sys.argv[1]), sys.argv[2]
+dist.init_process_group("unisono", store=dist.FileStore(file, 2), rank=rank, world_size=2)
+x = torch.ones(2) * (rank + 1)
+dist.all_reduce(x)
+assert x.tolist() == [3.0, 3.0], x
+begin = time.perf_counter()
+for _ in range(1000):
+    dist.all_reduce(x)
+if rank == 0:
+    print(f"{(time.perf_counter() - begin) * 1e3:.1f}")
+dist.destroy_process_group()
+"""
+
+
+def say(what, good, text):
+    print(f"{'ok ' if good else 'BAD'} {what}: {text}")
+    return good
+
+
+def check_torch():
+    try:
+        import torch
+        import torch.distributed as dist
+    except ImportError as error:
+        return say("torch", False, f"{error}; install torch 2.13 first")
+    if not dist.is_available():
+        return say("torch", False, f"{torch.__version__} was built without torch.distributed")
+    return say("torch", True, f"{torch.__version__} in {os.path.dirname(torch.__file__)}")
+
+
+def check_extension():
+    from unisono.torch import extension
+
+    try:
+        loaded = extension()
+    except ImportError as error:
+        return say("extension", False, str(error))
+    from unisono.torch import _built_for
+
+    say("extension", True, f"{loaded.__file__}, built for torch {_built_for.TORCH_VERSION}")
+    return say("host", True, f"{loaded.host_identity()}: ranks with the same can share memory")
+
+
+def check_registration():
+    import torch.distributed as dist
+
+    known = "UNISONO" in dist.Backend._plugins
+    hint = "" if known else "; is TORCH_DEVICE_BACKEND_AUTOLOAD=0 set? Else install the package again"
+    good = say("backend", known, ("registered by `import torch`" if known else "not registered") + hint)
+    if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
+        say("gloo", True, "UNISONO_REPLACE_GLOO is set: \"gloo\" means unisono")
+    return good
+
+
+def check_ranks():
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-c", PROBE, str(rank), os.path.join(folder, "store")],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+            for rank in range(2)
+        ]  # fmt: skip
+        said = []
+        for rank in ranks:
+            try:
+                said.append(rank.communicate(timeout=60))
+            except subprocess.TimeoutExpired:
+                rank.kill()
+                said.append(rank.communicate())
+    if any(rank.returncode != 0 for rank in ranks):
+        last = next((err for _, err in said if err.strip()), "no message").strip().splitlines()[-1]
+        return say("two ranks", False, last)
+    return say("two ranks", True, f"all_reduce of 8 bytes takes {said[0][0].strip()} us")
+
+
+def main():
+    good = check_torch() and check_extension()
+    good = good and check_registration() and check_ranks()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

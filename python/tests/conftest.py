@@ -1,0 +1,20 @@
+"""Makes the examples importable, also in the ranks."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: left out of scripts/test-python --quick")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """Whatever is tuned or set on this machine, tests see the built-in choices."""
+    for name in ("UNISONO_REPLACE_GLOO", "UNISONO_ALGORITHM", "UNISONO_TIMEOUT_MS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UNISONO_PROFILE", "none")

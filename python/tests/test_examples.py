@@ -1,0 +1,82 @@
+"""The examples, on 2 and 4 ranks, compared with one process."""
+
+import checkpoint
+import common
+import ddp
+import fsdp
+import jobs
+import moe
+import pipeline
+import pytest
+import ring_attention
+import tensor_parallel
+import torch
+import torch.distributed.checkpoint  # noqa: F401  (before the server of the ranks starts)
+import zero
+
+TOLERANCE = 2e-3  # of the loss; sums in another order, amplified by AdamW's division
+
+
+def single(steps):
+    torch.set_num_threads(1)
+    return common.train(common.new_model(), steps)
+
+
+def compare(results, steps):
+    want = single(steps)
+    assert want[-1] < want[0]
+    for losses in results:
+        assert losses == pytest.approx(want, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize(
+    "example, options",
+    [
+        (ddp.main, {}),
+        (zero.main, {}),
+        (fsdp.main, {}),
+        (tensor_parallel.main, {"sequence": False}),
+        (tensor_parallel.main, {"sequence": True}),
+    ],
+    ids=["ddp", "zero", "fsdp", "tensor", "sequence"],
+)
+def test_training(example, options, ranks):
+    compare(jobs.run(ranks, call, example, options), 6)
+
+
+def test_hybrid_sharding():
+    compare(jobs.run(4, call, fsdp.main, {"replicas": 2}), 6)
+
+
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b", "interleaved"])
+def test_pipeline(kind):
+    compare(jobs.run(2, call, pipeline.main, {"kind": kind}), 4)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_mixture_of_experts(ranks):
+    for got, want in zip(jobs.run(ranks, call, moe.main, {}), moe.alone(ranks)):
+        for a, b in zip(got, want):
+            torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_checkpoint(ranks, tmp_path):
+    results = jobs.run(ranks, call, checkpoint.main, {"folder": str(tmp_path)})
+    model = common.new_model()
+    torch.set_num_threads(1)
+    common.train(model, 2)
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(results[0][name], tensor, atol=TOLERANCE, rtol=0.01)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ring_attention(ranks):
+    want = torch.nn.functional.scaled_dot_product_attention(*ring_attention.inputs())
+    got = torch.cat(jobs.run(ranks, call, ring_attention.main, {}), dim=2)
+    torch.testing.assert_close(got, want)
+
+
+def call(example, options):
+    return example(**options)

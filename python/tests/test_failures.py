@@ -1,0 +1,244 @@
+"""What goes wrong: mistakes of callers, ranks that disagree, come late, die, or leave."""
+
+import os
+import signal
+import time
+from datetime import timedelta
+
+import jobs
+import pytest
+import torch
+import torch.distributed as dist
+
+
+def caught(call, *args, **options):
+    """(type, text) of what a call raises."""
+    try:
+        call(*args, **options)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return None, "no error"
+
+
+def mistakes():
+    group = dist.group.WORLD
+    x = torch.ones(4)
+    options = dist.BroadcastOptions()
+    options.rootRank = 7
+    found = {
+        "root": caught(group.broadcast, [x], options),
+        "two tensors": caught(group.allreduce, [x, x]),
+        "sizes": caught(group._allgather_base, torch.ones(5), x),
+        "types": caught(group._allgather_base, torch.ones(8, dtype=torch.int32), x),
+        "bitwise": caught(dist.all_reduce, x, dist.ReduceOp.BAND),
+        "bool": caught(dist.all_reduce, x > 0, dist.ReduceOp.AVG),
+        "splits": caught(dist.all_to_all_single, x, x, [3, 1], [1, 1]),
+        "negative split": caught(dist.all_to_all_single, x, x, [3, 1], [5, -1]),
+        "indivisible": caught(dist.all_to_all_single, torch.ones(3), torch.ones(3)),
+        "list": caught(group.allgather, [[x]], [x]),
+        "fp8 kinds": caught(dist.all_reduce, torch.zeros(4, dtype=torch.float8_e4m3fnuz)),
+        "meta": caught(group._get_backend(torch.device("cpu")).broadcast, [x.to("meta")]),
+    }
+    dist.all_reduce(x)  # nothing was sent, so the group is as good as before
+    assert x.tolist() == [2.0] * 4
+    return found
+
+
+def test_mistakes_are_refused_before_anything_is_sent():
+    expected = {
+        "root": ("ValueError", "root 7 is not a rank of this group; ranks are 0 to 1"),
+        "two tensors": ("ValueError", "2 tensors; exactly one tensor is expected"),
+        "sizes": ("ValueError", "the output has 5 elements; 2 ranks of 4 make 8"),
+        "types": ("TypeError", "tensors of Int and Float; all must be of one type"),
+        "bitwise": ("TypeError", "BAND of Float; bitwise operations need integers or bool"),
+        "bool": ("TypeError", "AVG of bool; convert to a type of numbers first"),
+        "splits": ("ValueError", "the input split sizes add up to 2, but its dim 0 is 4"),
+        "negative split": ("ValueError", "an input split size is -1"),
+        "indivisible": ("ValueError", "is 3, which 2 ranks do not divide; give split sizes"),
+        "list": ("ValueError", "a list of 1 tensors for 2 ranks; there must be one for each"),
+        "fp8 kinds": ("TypeError", "this type can be moved but not reduced"),
+        "meta": ("ValueError", "a tensor is on meta; unisono works on CPU tensors"),
+    }
+    for found in jobs.run(2, mistakes):
+        for name, (kind, text) in expected.items():
+            assert found[name][0] == kind, (name, found[name])
+            assert text in found[name][1], (name, found[name])
+
+
+def late(run_async):
+    if dist.get_rank() == 1:
+        time.sleep(1.5)
+        return
+    start = time.monotonic()
+    options = dist.AllreduceOptions()
+    options.timeout = timedelta(milliseconds=300)
+    options.asyncOp = bool(run_async)
+    work = dist.group.WORLD.allreduce([torch.ones(3)], options)
+    if run_async:
+        work.get_future().wait() if run_async == "future" else work.wait()
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("run_async", [False, True, "future"])
+def test_timeout_names_who_has_not_come(run_async):
+    with jobs.Job(2, late, run_async) as job:
+        ending = job.ending(0)
+        assert ending.error in ("DistBackendError", "RuntimeError")
+        assert "timeout: all_reduce" in ending.text
+        assert "rank 1 has not entered it" in ending.text
+
+
+def group_timeout():
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    group._set_default_timeout(timedelta(milliseconds=200))
+    start = time.monotonic()
+    kind, text = caught(dist.recv, torch.zeros(3), 1 - dist.get_rank())
+    errors = [kind, text, caught(dist.barrier)[0]]
+    return errors, time.monotonic() - start, group._is_failed()
+
+
+def test_timeout_of_the_group_and_the_end_of_it():
+    for (kind, text, after), took, state in jobs.run(2, group_timeout):
+        assert kind == "DistBackendError" and "timeout: recv" in text, text
+        assert after == "DistBackendError" and took < 3
+        assert state
+
+
+def limited_wait():
+    if dist.get_rank() == 1:
+        time.sleep(0.5)
+        dist.all_reduce(torch.ones(3))
+        return True
+    x = torch.ones(3)
+    work = dist.all_reduce(x, async_op=True)
+    kind, _ = caught(work.wait, timedelta(milliseconds=50))
+    work.wait()  # giving up has not ended it
+    return kind == "DistBackendError" and x.tolist() == [2.0] * 3
+
+
+def test_a_wait_may_give_up_and_come_back():
+    assert jobs.run(2, limited_wait) == [True, True]
+
+
+def disagree():
+    dist.all_reduce(torch.ones(3 if dist.get_rank() == 0 else 4))
+
+
+def test_ranks_that_disagree_are_told_what_each_does():
+    with jobs.Job(2, disagree) as job:
+        for rank in range(2):
+            text = job.ending(rank).text
+            assert "mismatch" in text and "rank 0" in text and "rank 1" in text, text
+
+
+def work_for_ever(run_async, folder):
+    x = torch.ones(50_000)
+    dist.barrier()
+    (folder / str(dist.get_rank())).touch()
+    while True:
+        work = dist.all_reduce(x, async_op=run_async)
+        if work is not None:
+            work.wait()
+        x.fill_(1.0)
+
+
+@pytest.mark.parametrize("run_async", [False, True])
+def test_the_death_of_a_rank_ends_the_others_at_once(run_async, tmp_path):
+    with jobs.Job(4, work_for_ever, run_async, tmp_path) as job:
+        while len(list(tmp_path.iterdir())) < 4:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(job.processes[2].pid, signal.SIGKILL)
+        killed = time.monotonic()
+        for rank in (0, 1, 3):
+            ending = job.ending(rank)
+            assert ending.error == "DistBackendError", ending
+            assert "rank 2" in ending.text and "SIGKILL" in ending.text, ending.text
+            # 50 ms on a machine that does nothing else; a busy one gets more.
+            assert ending.at - killed < 1.0, ending.at - killed
+        job.processes[2].join()
+
+
+def abort_while_waiting():
+    if dist.get_rank() == 0:
+        time.sleep(0.2)
+        dist.group.WORLD._get_backend(torch.device("cpu")).abort()
+        return caught(dist.barrier)
+    return caught(dist.barrier)
+
+
+def test_abort_wakes_who_waits():
+    for kind, text in jobs.run(2, abort_while_waiting):
+        assert kind == "DistBackendError" and "aborted" in text, text
+
+
+def leave_early():
+    x = torch.full((100_000,), float(dist.get_rank()))
+    if dist.get_rank() == 0:
+        work = dist.isend(x, 1)
+        dist.destroy_process_group()  # waits for what is under way
+        work.wait()
+        return True
+    time.sleep(0.3)
+    dist.recv(x, 0)
+    return x[99_999].item() == 0.0
+
+
+def test_who_leaves_has_sent_all_that_it_owed():
+    assert jobs.run(2, leave_early) == [True, True]
+
+
+def end_without_destroying():
+    dist.all_reduce(torch.ones(3))
+    if dist.get_rank() == 0:
+        from unisono.torch import extension
+
+        extension().leave_all()  # what the end of the interpreter does
+        return True
+    time.sleep(0.3)
+    return "peer_lost" in caught(dist.barrier)[1]
+
+
+def test_the_end_of_a_program_is_no_death():
+    assert jobs.run(2, end_without_destroying) == [True, True]
+
+
+def destroyed():
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    dist.destroy_process_group()
+    return caught(group.barrier)
+
+
+def test_a_destroyed_group_says_so():
+    for kind, text in jobs.run(2, destroyed):
+        assert kind == "DistBackendError" and "has been destroyed" in text
+
+
+def forked():
+    dist.barrier()
+    child = os.fork()
+    if child == 0:
+        kind, text = caught(dist.all_reduce, torch.ones(3))
+        os._exit(0 if "fork" in text else 1)
+    _, status = os.waitpid(child, 0)
+    dist.barrier()
+    return os.waitstatus_to_exitcode(status)
+
+
+def test_a_forked_child_is_told_and_does_no_harm():
+    assert jobs.run(2, forked) == [0, 0]
+
+
+def monitored():
+    if dist.get_rank() == 1:
+        time.sleep(0.8)
+        return None
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    return caught(group.monitored_barrier, timedelta(milliseconds=200), True)
+
+
+def test_monitored_barrier_names_all_who_are_missing():
+    endings = jobs.run(3, monitored)
+    for rank in (0, 2):
+        assert endings[rank][0] == "DistBackendError"
+        assert "rank 1 has not entered it" in endings[rank][1]

@@ -1,0 +1,139 @@
+"""What an installed package does to `import torch`, and its programs."""
+
+import os
+import subprocess
+import sys
+
+import jobs
+import torch
+import torch.distributed as dist
+
+
+def python(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    return done.returncode, done.stdout.strip(), done.stderr
+
+
+def test_import_of_torch_registers_the_backend_without_loading_it():
+    code = (
+        "import sys, torch, torch.distributed as dist; "
+        "print('unisono' in dist.Backend.backend_list, 'unisono.torch._C' in sys.modules)"
+    )
+    assert python(code)[1] == "True False"
+    assert python(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")[1] == "False False"
+
+
+def test_registering_again_is_harmless():
+    code = "import unisono.torch as u; u.register(); u.register(); print('good')"
+    assert python(code)[1] == "good"
+
+
+def test_an_error_in_it_does_not_break_import_torch():
+    code = (
+        "import sys; sys.modules['unisono.torch'] = None\n"
+        "import warnings; warnings.simplefilter('error')\n"
+        "warnings.simplefilter('default')\n"
+        "import torch; print(torch.ones(1).item())"
+    )
+    status, said, warned = python(code)
+    assert (status, said) == (0, "1.0")
+    assert "doctor" in warned
+
+
+def test_another_minor_of_torch_is_told():
+    code = (
+        "import torch, unisono.torch, unisono.torch._built_for as built\n"
+        "built.TORCH = '2.99'\n"
+        "try:\n    unisono.torch.extension()\nexcept ImportError as error:\n    print(error)"
+    )
+    assert python(code)[1].startswith("unisono was built for PyTorch 2.99, but this is 2.13")
+
+
+def test_the_doctor():
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono.torch.doctor"], capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok ") == 5 and "BAD" not in done.stdout
+
+
+def by_the_name_of_gloo():
+    import unisono.torch
+
+    unisono.torch.replace_gloo()
+    unisono.torch.replace_gloo()
+    rank = int(os.environ["RANK"])
+    store = dist.FileStore(os.environ["TEST_STORE"], 2)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    group = dist.new_group([0, 1], backend="gloo")
+    dist.barrier(group=group)
+    dist.monitored_barrier()
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    return dist.get_backend(), backend.name(), x.tolist()
+
+
+def test_gloo_may_mean_unisono(tmp_path, monkeypatch):
+    results = jobs.run(2, with_store, str(tmp_path / "store"), backend=None)
+    assert results == [("gloo", "unisono", [2.0, 2.0])] * 2
+
+
+def with_store(path):
+    os.environ["TEST_STORE"] = path
+    return by_the_name_of_gloo()
+
+
+def other_host():
+    from unisono.torch import extension
+
+    rank = int(os.environ["RANK"])
+    store = dist.FileStore(os.environ["TEST_STORE"], 2)
+    if rank == 1:  # what a rank of another host says
+        dist.PrefixStore("x", store).set("unisono/1", "other-boot/1 far-away " + "0" * 32)
+        return ""
+    try:
+        from datetime import timedelta
+
+        extension().Backend(dist.PrefixStore("x", store), 0, 2, timedelta(seconds=10))
+    except Exception as error:
+        return str(error)
+    return "no error"
+
+
+def with_other_host(path):
+    os.environ["TEST_STORE"] = path
+    return other_host()
+
+
+def test_ranks_of_several_hosts_are_told_what_is_missing(tmp_path):
+    text = jobs.run(2, with_other_host, str(tmp_path / "store"), backend=None)[0]
+    assert "cannot share memory with rank 1 (far-away)" in text
+    assert "one host only" in text and "gloo" in text
+
+
+def detail():
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    dist.barrier()
+    return x.tolist()
+
+
+def test_debug_detail(monkeypatch):
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    code = (
+        "import sys, torch, torch.distributed as dist, subprocess, os, tempfile\n"
+        "if len(sys.argv) < 2:\n"
+        "    f = os.path.join(tempfile.mkdtemp(), 's')\n"
+        "    ps = [subprocess.Popen([sys.executable, '-c', os.environ['CODE'], str(r), f]) for r in (0, 1)]\n"
+        "    print([p.wait() for p in ps]); sys.exit()\n"
+        "dist.init_process_group('unisono', store=dist.FileStore(sys.argv[2], 2), rank=int(sys.argv[1]), world_size=2)\n"
+        "x = torch.ones(2); dist.all_reduce(x); dist.barrier(); assert x.tolist() == [2.0, 2.0]\n"
+        "dist.all_gather([torch.ones(2), torch.ones(2)], x)\n"
+        "dist.destroy_process_group()\n"
+    )
+    assert python(code, CODE=code)[1] == "[0, 0]"
