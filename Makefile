@@ -36,7 +36,7 @@ release:
 	@cmake --build --preset release --target unisono_shared unisono_static unisono_manual
 
 test:
-	@$(SETUP) build test
+	@$(SETUP) build test python
 	@scripts/test
 
 bench:
