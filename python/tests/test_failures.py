@@ -214,6 +214,20 @@ def test_a_destroyed_group_says_so():
         assert kind == "DistBackendError" and "has been destroyed" in text
 
 
+def destroyed_too_early():
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    group._set_default_timeout(timedelta(milliseconds=300))
+    work = dist.irecv(torch.ones(3), 1 - dist.get_rank())
+    start = time.monotonic()
+    dist.destroy_process_group()
+    return caught(work.wait), time.monotonic() - start
+
+
+def test_destroying_a_group_with_operations_under_way_ends():
+    for (kind, text), took in jobs.run(2, destroyed_too_early):
+        assert kind == "DistBackendError" and took < 10, text
+
+
 def forked():
     dist.barrier()
     child = os.fork()

@@ -14,6 +14,9 @@
 namespace unisono_torch {
 namespace {
 
+// How long destroy_process_group() waits for what nobody has waited for.
+constexpr std::chrono::milliseconds kFarewell{30'000};
+
 std::mutex backends_mutex;  // guards the next
 std::set<Backend*>& backends() {
   static auto* all = new std::set<Backend*>;
@@ -82,8 +85,12 @@ void Backend::shutdown() {
   if (place_.part == nullptr) {
     close_world(*place_.world);
   }
-  // Nobody waits for what is still under way: it gets as long as any operation may take.
-  flights_->wait_for_all(std::max(options_->timeout, std::chrono::milliseconds(1000)));
+  // Nobody waits for what is still under way. It may end, but must not keep the program for ever.
+  if (!flights_->wait_for_all(std::min(options_->timeout, kFarewell))) {
+    place_.group().abort(
+        "a process group was destroyed while operations were under way; wait() for them first");
+    flights_->wait_for_all(std::chrono::seconds(5));
+  }
   place_.part.reset();
 }
 

@@ -1,0 +1,29 @@
+"""The extension: one class that torch.distributed uses through its base."""
+
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed
+
+class Options:
+    """What a group was made with."""
+
+    def __init__(self, timeout: timedelta = ...) -> None: ...
+
+class Backend(torch.distributed.Backend):
+    """The unisono backend of one process group."""
+
+    def __init__(
+        self, store: torch.distributed.Store, rank: int, size: int, timeout: timedelta
+    ) -> None:
+        """Returns when all ranks of the group are there. DistBackendError if they are on several hosts."""
+    @property
+    def options(self) -> Any: ...
+    def _set_default_timeout(self, timeout: timedelta) -> None: ...
+    def _is_failed(self) -> bool: ...
+
+def leave_all() -> None:
+    """Leaves all groups in order: peers do not take the end of this process for a crash."""
+
+def host_identity() -> str:
+    """What must be equal for two processes to share memory."""
