@@ -29,7 +29,7 @@ def compare(results, steps):
         assert losses == pytest.approx(want, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "example, options",
     [
@@ -54,14 +54,14 @@ def test_pipeline(kind):
     compare(jobs.run(2, call, pipeline.main, {"kind": kind}), 4)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_mixture_of_experts(ranks):
     for got, want in zip(jobs.run(ranks, call, moe.main, {}), moe.alone(ranks)):
         for a, b in zip(got, want):
             torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_checkpoint(ranks, tmp_path):
     results = jobs.run(ranks, call, checkpoint.main, {"folder": str(tmp_path)})
     model = common.new_model()
@@ -71,7 +71,7 @@ def test_checkpoint(ranks, tmp_path):
         torch.testing.assert_close(results[0][name], tensor, atol=TOLERANCE, rtol=0.01)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_ring_attention(ranks):
     want = torch.nn.functional.scaled_dot_product_attention(*ring_attention.inputs())
     got = torch.cat(jobs.run(ranks, call, ring_attention.main, {}), dim=2)

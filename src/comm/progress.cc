@@ -63,7 +63,11 @@ bool ProgressThread::drive_all(bool& wanted) {
 
 void ProgressThread::run() {
   std::uint64_t seen = 0;
-  Waiter waiter(world_, 0);
+  // Somebody computes meanwhile, maybe on this very core: that goes before being quick.
+  WaitPolicy policy = world_.wait_policy();
+  policy.spin = std::min(policy.spin, 100);
+  policy.yield_us = std::min(policy.yield_us, 50);
+  Waiter waiter(world_, 0, policy);
   for (;;) {
     {
       const std::lock_guard lock(sleeping_);

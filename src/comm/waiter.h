@@ -15,8 +15,9 @@ namespace unisono::comm {
 class Waiter {
  public:
   // timeout_ms 0: none.
-  Waiter(World& world, int timeout_ms) noexcept
-      : world_(world), timeout_ms_(timeout_ms), policy_(world.wait_policy()) {}
+  Waiter(World& world, int timeout_ms) noexcept : Waiter(world, timeout_ms, world.wait_policy()) {}
+  Waiter(World& world, int timeout_ms, const WaitPolicy& policy) noexcept
+      : world_(world), timeout_ms_(timeout_ms), policy_(policy) {}
 
   // Something happened: start over.
   void reset() noexcept {
