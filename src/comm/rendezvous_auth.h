@@ -1,21 +1,17 @@
 // Names and proofs: the address of a job, and HMAC-SHA-256 over what both sides said.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/secret.h"
 #include "comm/rendezvous_wire.h"
 
 namespace unisono::comm {
 
-using Proof = std::array<std::byte, 32>;
-
-// From the system's generator.
-void fill_random(std::span<std::byte> bytes);
-std::string random_hex(std::size_t bytes);
+using Proof = Digest;
 
 // Where rank 0 of `job` listens: a name for sockaddr_un without the leading zero byte.
 std::string address_of(std::string_view job);
@@ -27,8 +23,5 @@ enum class Side : char { listener = 'L', joiner = 'J' };
 // echoed.
 Proof prove(std::string_view token, std::string_view job, Side side, const Hello& hello,
             std::span<const std::byte, kNonceBytes> nonce);
-
-// In constant time.
-bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
 
 }  // namespace unisono::comm
