@@ -23,6 +23,8 @@ Executor::Executor(transport::Transport& transport, bool patient)
       inline_bytes_(transport.limits().inline_bytes),
       slot_bytes_(transport.limits().slot_bytes),
       share_bytes_(patient ? kShareBytes : kShareBytesCrowded),
+      most_shared_bytes_(transport.limits().share_bytes),
+      through_kernel_(transport.limits().through_kernel),
       looks_(patient ? kLooks : 1),
       in_(2 * static_cast<std::size_t>(ranks_)),
       out_turn_(static_cast<std::size_t>(ranks_) + 1) {}
@@ -74,7 +76,7 @@ Progress Executor::poll_general() noexcept {
     }
   }
   active_.resize(kept);
-  if (kept == 0) {
+  if (kept == 0 && flushed()) {
     return Progress::finished;
   }
   return advanced ? Progress::advanced : Progress::idle;
@@ -126,6 +128,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
       return Progress::idle;
     }
   } else if (pass.may_share && bytes >= share_bytes_ && transport_.can_share(data, bytes)) {
+    bytes = std::min(bytes, most_shared_bytes_);
     if (!transport_.share(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;
     }

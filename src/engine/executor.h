@@ -112,6 +112,8 @@ class Executor {
   int open_forwards(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
   void commit_forwards(int taken, std::size_t bytes) noexcept;
   bool shows(const BoundOperand& target, std::size_t bytes) const noexcept;
+  // Nothing of what was sent waits in this process.
+  bool flushed() noexcept { return !through_kernel_ || transport_.flush(); }
   bool is_missing(const BoundOperand& source) const noexcept;
   bool settle(const BoundPass& pass, State& state) noexcept;
   std::byte* own(const BoundOperand& operand) const noexcept {
@@ -124,7 +126,9 @@ class Executor {
   std::size_t inline_bytes_;
   std::size_t slot_bytes_;
   std::size_t share_bytes_;  // the least piece of registered memory that is read where it is
-  int looks_;                // of one poll for a short message
+  std::size_t most_shared_bytes_;
+  bool through_kernel_;
+  int looks_;  // of one poll for a short message
   Operation operation_;
   bool output_shared_ = false;
   std::uint32_t next_ = 0;  // of a small program: the pass that is next

@@ -27,7 +27,7 @@ Progress Executor::poll_small() noexcept {
                               : Progress::idle;
     }
   }
-  return Progress::finished;
+  return flushed() ? Progress::finished : Progress::idle;
 }
 
 bool Executor::await_small(const BoundPass& pass, int lane, transport::Incoming& message) noexcept {

@@ -26,13 +26,18 @@ struct Incoming {
   bool offered() const noexcept { return data == nullptr; }  // fetch() it
 };
 
-// A place in an outgoing lane: everything sent up to it is read once drained() says so.
+// A place in an outgoing lane: the memory of everything sent up to it is not looked at any more
+// once drained() says so.
 using Mark = std::uint32_t;
 
 struct Limits {
   std::size_t inline_bytes = 0;  // at most this much goes through send()
   std::size_t slot_bytes = 0;    // at most this much goes through reserve()
   bool multicast = false;
+  std::size_t share_bytes = SIZE_MAX;  // at most this much goes through share()
+  // What is sent goes to the kernel: it looks at shared memory no longer than until it has it, and
+  // what it does not take at once needs flush().
+  bool through_kernel = false;
 };
 
 class Transport {
@@ -78,6 +83,9 @@ class Transport {
   virtual std::size_t fetch(int lane, std::size_t offset, void* target, std::size_t bytes) noexcept;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;
+  // Moves on what was sent and has not left this process. True: nothing is left. Who stops calling
+  // before keeps its peers waiting.
+  virtual bool flush() noexcept { return true; }
   // For messages: the rank that has released least of an outgoing lane, as far as the writer knows.
   virtual int slowest_reader(int lane) noexcept = 0;
 };
