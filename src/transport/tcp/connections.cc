@@ -1,0 +1,268 @@
+#include "transport/tcp/connections.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "unisono/error.hpp"
+
+namespace unisono::tcp {
+namespace {
+
+constexpr std::uint64_t kWake = ~std::uint64_t{0};
+
+[[noreturn]] void no_resource(const char* what) {
+  throw Error(ErrorCode::resource, std::string("no ") + what + " for the connections: " +
+                                       std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+}
+
+std::uint64_t name_of(std::size_t rank, std::size_t stream) {
+  return rank * kMostStreams + stream;
+}
+
+void wait_for(int epoll, int timeout_us) noexcept {
+  std::array<epoll_event, 1> event;
+  const timespec timeout{.tv_sec = timeout_us / 1'000'000,
+                         .tv_nsec = long{timeout_us % 1'000'000} * 1000};
+  if (::epoll_pwait2(epoll, event.data(), 1, &timeout, nullptr) < 0 && errno == ENOSYS) {
+    ::epoll_wait(epoll, event.data(), 1, (timeout_us + 999) / 1000);
+  }
+}
+
+}  // namespace
+
+Connections::Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
+                         const ConnectionsOptions& options)
+    : rank_(rank),
+      options_(options),
+      links_(sockets.size()),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!epoll_ || !wake_) {
+    no_resource("epoll descriptor");
+  }
+  const auto add = [this](int fd, std::uint64_t name) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = name}};
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      no_resource("place in epoll");
+    }
+  };
+  add(wake_.get(), kWake);
+  for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
+    const std::size_t streams = sockets[peer].size();
+    if (streams == 0) {
+      continue;
+    }
+    if (streams > kMostStreams) {
+      throw Error(ErrorCode::internal, "more streams to a rank than there can be");
+    }
+    for (std::size_t i = 0; i < streams; ++i) {
+      add(sockets[peer][i].get(), name_of(peer, i));
+    }
+    links_[peer].for_output.assign(streams, false);
+    links_[peer].watched.assign(streams, true);
+    links_[peer].link =
+        std::make_unique<Link>(static_cast<int>(peer), std::move(sockets[peer]),
+                               static_cast<std::uint32_t>(std::max(options.slots, 1)), &signs_);
+  }
+}
+
+Connections::~Connections() = default;
+
+bool Connections::attend(Entry& entry) noexcept {
+  const std::lock_guard lock(entry.link->mutex);
+  const bool came = !entry.link->failure() && entry.link->receive();
+  if (entry.link->waits()) {
+    entry.link->flush();
+  }
+  return came;
+}
+
+bool Connections::progress() noexcept {
+  bool came = false;
+  for (Entry& entry : links_) {
+    came |= entry.link != nullptr && attend(entry);
+  }
+  return came;
+}
+
+Connections::Traffic Connections::traffic() noexcept {
+  Traffic sum;
+  for (Entry& entry : links_) {
+    if (entry.link != nullptr) {
+      const std::lock_guard lock(entry.link->mutex);
+      sum.heard += entry.link->heard();
+      sum.told += entry.link->told();
+    }
+  }
+  return sum;
+}
+
+bool Connections::push() noexcept {
+  bool all = true;
+  for (Entry& entry : links_) {
+    if (entry.link != nullptr) {
+      const std::lock_guard lock(entry.link->mutex);
+      all &= !entry.link->waits() || entry.link->flush();
+    }
+  }
+  return all;
+}
+
+// Makes epoll look for what this link waits for. REQUIRES: its mutex is held.
+void Connections::watch(Entry& entry) noexcept {
+  const auto peer = static_cast<std::size_t>(&entry - links_.data());
+  for (std::size_t i = 0; i < entry.watched.size(); ++i) {
+    const auto stream = static_cast<int>(i);
+    const bool ended = entry.link->stream_ended(stream);
+    const bool output = entry.link->waits() && entry.link->stream_waits(stream) && !ended;
+    if (!entry.watched[i] || (output == entry.for_output[i] && !ended)) {
+      continue;
+    }
+    epoll_event event{.events = EPOLLIN | (output ? std::uint32_t{EPOLLOUT} : 0U),
+                      .data = {.u64 = name_of(peer, i)}};
+    ::epoll_ctl(epoll_.get(), ended ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, entry.link->descriptor(stream),
+                &event);
+    entry.for_output[i] = output;
+    entry.watched[i] = !ended;
+  }
+}
+
+bool Connections::arm() noexcept {
+  std::uint64_t rings = 0;
+  bool came = ::read(wake_.get(), &rings, sizeof(rings)) > 0;
+  came |= progress();
+  for (Entry& entry : links_) {
+    if (entry.link != nullptr) {
+      const std::lock_guard lock(entry.link->mutex);
+      watch(entry);
+    }
+  }
+  return came;
+}
+
+bool Connections::wait(int timeout_us) noexcept {
+  if (arm()) {
+    return true;
+  }
+  wait_for(epoll_.get(), timeout_us);
+  return progress();
+}
+
+void Connections::wake() noexcept {
+  const std::uint64_t ring = 1;
+  [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &ring, sizeof(ring));
+}
+
+Failure Connections::failure() noexcept {
+  for (int peer = 0; troubles() != 0 && peer < ranks(); ++peer) {
+    if (const Failure failure = failure_of(peer)) {
+      return failure;
+    }
+  }
+  return {};
+}
+
+Failure Connections::failure_of(int rank) noexcept {
+  Link* const to = link(rank);
+  if (to == nullptr) {
+    return {};
+  }
+  const std::lock_guard lock(to->mutex);
+  return to->failure();
+}
+
+bool Connections::has_left(int rank) noexcept {
+  Link* const to = link(rank);
+  if (to == nullptr) {
+    return false;
+  }
+  const std::lock_guard lock(to->mutex);
+  return to->has_left();
+}
+
+std::optional<Connections::Abort> Connections::aborted() noexcept {
+  for (Entry& entry : links_) {
+    if (entry.link == nullptr || troubles() == 0) {
+      continue;
+    }
+    const std::lock_guard lock(entry.link->mutex);
+    if (const std::string* reason = entry.link->abort_reason()) {
+      return Abort{.peer = entry.link->peer(), .reason = *reason};
+    }
+  }
+  return std::nullopt;
+}
+
+void Connections::abort(std::string_view reason) noexcept {
+  for (Entry& entry : links_) {
+    if (entry.link != nullptr) {
+      const std::lock_guard lock(entry.link->mutex);
+      entry.link->send_abort(reason);
+    }
+  }
+}
+
+void Connections::leave() noexcept {
+  for (Entry& entry : links_) {
+    if (entry.link != nullptr) {
+      const std::lock_guard lock(entry.link->mutex);
+      entry.link->send_leave();
+    }
+  }
+}
+
+void Connections::retire_before(std::uint32_t epoch) noexcept {
+  for (Entry& entry : links_) {
+    if (entry.link != nullptr) {
+      const std::lock_guard lock(entry.link->mutex);
+      entry.link->retire_before(epoch);
+    }
+  }
+}
+
+void Connections::beat(std::int64_t now_us) noexcept {
+  const std::lock_guard beating(beating_);
+  const std::int64_t budget_us = std::int64_t{options_.silence_ms} * 1000;
+  // Who was away has heard nobody, which says nothing about the others.
+  const bool was_away = beat_us_ == 0 || now_us - beat_us_ > budget_us / 2;
+  beat_us_ = now_us;
+  for (Entry& entry : links_) {
+    if (entry.link == nullptr) {
+      continue;
+    }
+    const std::lock_guard lock(entry.link->mutex);
+    Link& link = *entry.link;
+    if (link.gone()) {
+      continue;
+    }
+    link.receive();
+    if (was_away || link.heard() != entry.heard) {
+      entry.heard = link.heard();
+      entry.heard_us = now_us;
+    }
+    if (link.told() != entry.told) {
+      entry.told = link.told();
+      entry.told_us = now_us;
+    }
+    if (now_us - entry.told_us >= budget_us / 4) {
+      link.send_heartbeat();
+    }
+    if (budget_us != 0 && now_us - entry.heard_us > budget_us) {
+      link.fail(Reason::silent);
+    }
+  }
+}
+
+std::int64_t Connections::silent_us(int rank) noexcept {
+  const std::lock_guard beating(beating_);
+  return beat_us_ - links_[static_cast<std::size_t>(rank)].heard_us;
+}
+
+}  // namespace unisono::tcp

@@ -1,0 +1,107 @@
+// The connections of one process to the other ranks of its world: one link to each, shared by all
+// groups. It reads and writes for all of them, waits for all of them, and knows how they are.
+//
+// Nothing here blocks but wait(), and nothing throws but the constructor. Any thread may call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "transport/tcp/failure.h"
+#include "transport/tcp/link.h"
+
+namespace unisono::tcp {
+
+struct ConnectionsOptions {
+  int slots = 8;          // long messages of a lane that may be under way, and its memory
+  int silence_ms = 2000;  // a peer that is not heard of for this long is lost
+};
+
+class Connections {
+ public:
+  // `sockets` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
+  // rank itself, and to those that are reached in another way. Throws resource.
+  Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
+              const ConnectionsOptions& options = {});
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+  ~Connections();
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return static_cast<int>(links_.size()); }
+  // nullptr: there is no connection.
+  Link* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].link.get(); }
+
+  // Reads what has come and writes what waits, on all links. True: something came.
+  bool progress() noexcept;
+  // Bytes that have come and gone, on all links. For tests and statistics.
+  struct Traffic {
+    std::uint64_t heard = 0;
+    std::uint64_t told = 0;
+  };
+  Traffic traffic() noexcept;
+  // Writes what waits. Cheap where nothing does. True: nothing waits any more.
+  bool flush() noexcept { return signs_.backlogs.load(std::memory_order_relaxed) == 0 || push(); }
+  // Sleeps until something comes, may be written, or wake(). Then progress(). True: something came.
+  bool wait(int timeout_us) noexcept;
+  void wake() noexcept;
+  // Readable when wait() would not sleep, for who must wait for other things as well. After a call
+  // of arm(), which also says so if something has come meanwhile (true: do not sleep).
+  int descriptor() const noexcept { return epoll_.get(); }
+  bool arm() noexcept;
+
+  // Changes when one of the following may have.
+  int troubles() const noexcept { return signs_.troubles.load(std::memory_order_acquire); }
+  // The first that failed; its reason is none if none has.
+  Failure failure() noexcept;
+  Failure failure_of(int rank) noexcept;
+  bool has_left(int rank) noexcept;
+  struct Abort {
+    int peer = -1;
+    std::string reason;
+  };
+  std::optional<Abort> aborted() noexcept;
+
+  void abort(std::string_view reason) noexcept;  // tells all
+  void leave() noexcept;                         // the last word to all, in good order
+  // Frames of groups of earlier epochs are dropped from now on.
+  void retire_before(std::uint32_t epoch) noexcept;
+
+  // The third detector: call it now and then with the time. Tells the peers that this rank lives,
+  // if they heard nothing else, and takes note of when they were heard of. Those that are silent
+  // for too long fail.
+  void beat(std::int64_t now_us) noexcept;
+  // As beat() saw it.
+  std::int64_t silent_us(int rank) noexcept;
+
+ private:
+  struct Entry {
+    std::unique_ptr<Link> link;
+    std::vector<bool> for_output = {};  // streams that epoll watches for room; guarded by the link
+    std::vector<bool> watched = {};
+    std::uint64_t heard = 0;  // guarded by beating_
+    std::uint64_t told = 0;
+    std::int64_t heard_us = 0;
+    std::int64_t told_us = 0;
+  };
+  bool push() noexcept;
+  bool attend(Entry& entry) noexcept;
+  void watch(Entry& entry) noexcept;
+
+  int rank_;
+  ConnectionsOptions options_;
+  Signs signs_;
+  std::vector<Entry> links_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  std::mutex beating_;
+  std::int64_t beat_us_ = 0;
+};
+
+}  // namespace unisono::tcp

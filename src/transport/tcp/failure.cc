@@ -1,0 +1,29 @@
+#include "transport/tcp/failure.h"
+
+#include <cstring>
+
+namespace unisono::tcp {
+
+std::string describe(const Failure& failure) {
+  const std::string connection = "the connection to rank " + std::to_string(failure.peer);
+  switch (failure.reason) {
+    case Reason::none:
+      return "";
+    case Reason::closed:
+      return connection + " was closed by the other side: that process has ended";
+    case Reason::reset:
+      return connection +
+             " broke: " + std::strerror(failure.error);  // NOLINT(concurrency-mt-unsafe)
+    case Reason::silent:
+      return connection + " is silent: its host or the network between does not answer";
+    case Reason::bad_frame:
+      return connection + " carried bytes that are no frame (" + failure.detail + ")";
+    case Reason::protocol:
+      return connection + " carried a frame that must not be (" + failure.detail + ")";
+    case Reason::memory:
+      return connection + " was given up: no memory for what came over it";
+  }
+  return connection + " failed";
+}
+
+}  // namespace unisono::tcp

@@ -1,0 +1,363 @@
+// The sending half of a link. A message is given to the kernel at once, from where it is; what the
+// kernel does not take waits in the lane, and later goes out together with what came behind it.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "transport/tcp/link.h"
+
+namespace unisono::tcp {
+namespace {
+
+constexpr std::size_t kFramesAtOnce = 16;
+
+}  // namespace
+
+Link::Stream& Link::stream_for(std::uint32_t number, std::size_t bytes) noexcept {
+  return streams_[is_short(bytes) ? 0 : number % streams_.size()];
+}
+
+bool Link::has_room_now(const Lane& lane, std::size_t bytes) const noexcept {
+  Window window = lane.unreleased;
+  if (lane.reserved != nullptr) {
+    window.add(lane.reserved_bytes);
+  }
+  return window.holds(bytes, slots_per_lane_) && !failure_;
+}
+
+bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
+  if (has_room_now(lane, bytes)) {
+    return true;
+  }
+  receive();  // the peer may have told of room
+  return has_room_now(lane, bytes);
+}
+
+bool Link::send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
+  if (!has_room(lane, bytes)) {
+    return false;
+  }
+  put(lane, static_cast<const std::byte*>(data), bytes, signature, Lane::Storage::ring);
+  return true;
+}
+
+std::byte* Link::reserve(Lane& lane, std::size_t bytes) noexcept {
+  if (lane.reserved == nullptr && has_room(lane, bytes)) {
+    lane.reserved = out_slots_.take();
+    lane.reserved_bytes = bytes;
+  }
+  return lane.reserved;
+}
+
+void Link::commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
+  const std::byte* data = std::exchange(lane.reserved, nullptr);
+  put(lane, data, bytes, signature, Lane::Storage::slot);
+}
+
+bool Link::share(Lane& lane, const void* data, std::size_t bytes,
+                 std::uint64_t signature) noexcept {
+  if (!has_room(lane, bytes)) {
+    return false;
+  }
+  put(lane, static_cast<const std::byte*>(data), bytes, signature, Lane::Storage::shared);
+  return true;
+}
+
+// REQUIRES: the window holds it.
+void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
+               Lane::Storage storage) noexcept {
+  const std::uint32_t number = lane.sent++;
+  Stream& to = stream_for(number, bytes);
+  const auto index = static_cast<std::size_t>(&to - streams_.data());
+  Lane::Out& message = lane.outgoing(number);
+  message = {.data = data,
+             .signature = signature,
+             .bytes = static_cast<std::uint32_t>(bytes),
+             .storage = storage,
+             .stream = static_cast<std::uint8_t>(index)};
+  lane.unreleased.add(bytes);
+  if (lane.waiting[index] == 0) {
+    lane.cursor[index] = number;
+  }
+  ++lane.waiting[index];
+  ++to.waiting;
+  const bool first = to.waiting == 1 && to.partial_done == 0;
+  if (first && !to.broken) {
+    Frame frame = frame_of(lane, number);
+    transmit(to, {&frame, 1});
+  }
+  if (!message.written && storage == Lane::Storage::ring) {
+    // The caller's memory is the caller's again.
+    std::byte* copy = lane.out_ring.place(bytes);
+    std::memcpy(copy, data, bytes);
+    message.data = copy;
+    if (to.partial_done != 0 && to.partial.lane == &lane && to.partial.number == number) {
+      to.partial.data = copy;
+    }
+  }
+  if (!first) {
+    to.blocked = !flush_stream(index);
+  }
+  note_waiting();
+}
+
+Link::Frame Link::frame_of(Lane& lane, std::uint32_t number) noexcept {
+  const Lane::Out& message = lane.outgoing(number);
+  if (lane.credit_due) {  // this header says it
+    lane.credit_due = false;
+    --credits_due_;
+  }
+  lane.untold = {};
+  Frame frame;
+  frame.data = message.data;
+  frame.bytes = message.bytes;
+  frame.lane = &lane;
+  frame.number = number;
+  encode({.kind = Kind::message,
+          .epoch = lane.key.epoch,
+          .group = lane.key.group,
+          .signature = message.signature,
+          .bytes = message.bytes,
+          .number = number,
+          .released = lane.next},
+         frame.header.data());
+  return frame;
+}
+
+Link::Frame Link::control_frame(Kind kind) noexcept {
+  Frame frame;
+  if (kind == Kind::abort) {
+    frame.data = reinterpret_cast<const std::byte*>(abort_sent_.data());
+    frame.bytes = abort_sent_.size();
+  }
+  encode({.kind = kind, .epoch = epoch_, .bytes = static_cast<std::uint32_t>(frame.bytes)},
+         frame.header.data());
+  return frame;
+}
+
+// The kernel has all of a message.
+void Link::wrote(Lane& lane, std::uint32_t number) noexcept {
+  Lane::Out& message = lane.outgoing(number);
+  if (message.storage == Lane::Storage::slot) {
+    out_slots_.give_back(message.data);
+  } else if (message.storage == Lane::Storage::ring && lane.out_memory.holds(message.data)) {
+    lane.out_ring.release(message.data, message.bytes);
+  }
+  message.written = true;
+  --lane.waiting[message.stream];
+  --streams_[message.stream].waiting;
+  while (lane.drained != lane.sent && lane.outgoing(lane.drained).written) {
+    ++lane.drained;
+  }
+}
+
+// How many bytes the kernel took. A broken connection is no failure yet: what the peer said before
+// it went, that it leaves or why the world ends, is still to be read.
+std::size_t Link::write(Stream& to, std::span<iovec> parts) noexcept {
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const ssize_t got = ::sendmsg(to.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (got < 0) {
+    to.broken = errno != EAGAIN && errno != EINTR && errno != ENOBUFS;
+    return 0;
+  }
+  told_ += static_cast<std::size_t>(got);
+  return static_cast<std::size_t>(got);
+}
+
+// Gives frames to the kernel; returns how many it took whole. The one that it took a part of
+// becomes the stream's partial one. REQUIRES: there is none yet.
+std::size_t Link::transmit(Stream& to, std::span<Frame> frames) noexcept {
+  iovec parts[2 * kFramesAtOnce];
+  std::size_t count = 0;
+  for (Frame& frame : frames) {
+    parts[count++] = {frame.header.data(), kHeaderBytes};
+    if (frame.bytes != 0) {
+      parts[count++] = {const_cast<std::byte*>(frame.data), frame.bytes};  // NOLINT: only read
+    }
+  }
+  std::size_t left = write(to, {parts, count});
+  std::size_t whole = 0;
+  for (; whole < frames.size() && left >= kHeaderBytes + frames[whole].bytes; ++whole) {
+    left -= kHeaderBytes + frames[whole].bytes;
+    if (frames[whole].lane != nullptr) {
+      wrote(*frames[whole].lane, frames[whole].number);
+    }
+  }
+  to.blocked = whole < frames.size();
+  if (left != 0) {
+    to.partial = frames[whole];
+    to.partial_done = left;
+  }
+  return whole;
+}
+
+// True: there is none (any more).
+bool Link::finish_partial(Stream& to) noexcept {
+  if (to.partial_done == 0) {
+    return true;
+  }
+  Frame& frame = to.partial;
+  iovec parts[2];
+  std::size_t count = 0;
+  if (to.partial_done < kHeaderBytes) {
+    parts[count++] = {frame.header.data() + to.partial_done, kHeaderBytes - to.partial_done};
+  }
+  const std::size_t done = to.partial_done < kHeaderBytes ? 0 : to.partial_done - kHeaderBytes;
+  if (done < frame.bytes) {
+    parts[count++] = {const_cast<std::byte*>(frame.data) + done, frame.bytes - done};  // NOLINT
+  }
+  to.partial_done += write(to, {parts, count});
+  if (to.partial_done < kHeaderBytes + frame.bytes) {
+    return false;
+  }
+  to.partial_done = 0;
+  if (frame.lane != nullptr) {
+    wrote(*frame.lane, frame.number);
+  }
+  return true;
+}
+
+// Frames without a message. False: some must wait.
+bool Link::flush_control() noexcept {
+  Stream& to = streams_[0];
+  const auto put_out = [&](Frame frame) {
+    transmit(to, {&frame, 1});
+    return !to.blocked;
+  };
+  // The kernel takes even the least part of a frame: then it is on its way.
+  const auto due = [&](bool& flag, Kind kind) {
+    if (!flag) {
+      return true;
+    }
+    const bool whole = put_out(control_frame(kind));
+    flag = !whole && to.partial_done == 0;
+    return whole;
+  };
+  if (!due(abort_due_, Kind::abort) || !due(heartbeat_due_, Kind::heartbeat)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < in_turn_.size() && credits_due_ != 0; ++i) {
+    Lane& lane = *in_turn_[i];
+    if (!lane.credit_due) {
+      continue;
+    }
+    Frame frame;
+    encode({.kind = Kind::credit,
+            .epoch = lane.key.epoch,
+            .group = lane.key.group,
+            .released = lane.next},
+           frame.header.data());
+    const bool whole = put_out(frame);
+    if (!whole && to.partial_done == 0) {
+      return false;
+    }
+    lane.credit_due = false;
+    --credits_due_;
+    lane.untold = {};
+    if (!whole) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The lanes in turn, of each as many messages as go at once. False: some must wait.
+bool Link::flush_messages(Stream& to) noexcept {
+  const auto index = static_cast<std::size_t>(&to - streams_.data());
+  while (to.waiting != 0) {
+    to.turn = to.turn + 1 < in_turn_.size() ? to.turn + 1 : 0;
+    Lane& lane = *in_turn_[to.turn];
+    if (lane.waiting[index] == 0) {
+      continue;
+    }
+    std::array<Frame, kFramesAtOnce> frames;
+    std::size_t count = 0;
+    // What lies before `drained` is written, and its place may be used anew.
+    if (static_cast<std::int32_t>(lane.cursor[index] - lane.drained) < 0) {
+      lane.cursor[index] = lane.drained;
+    }
+    std::uint32_t number = lane.cursor[index];
+    while (count < std::min<std::size_t>(kFramesAtOnce, lane.waiting[index])) {
+      const Lane::Out& message = lane.outgoing(number);
+      if (message.stream == index && !message.written) {
+        frames[count++] = frame_of(lane, number);
+      }
+      ++number;
+    }
+    const std::size_t whole = transmit(to, {frames.data(), count});
+    if (whole < count) {
+      lane.cursor[index] = frames[whole].number;
+      return false;
+    }
+    lane.cursor[index] = number;
+  }
+  return true;
+}
+
+bool Link::flush_stream(std::size_t index) noexcept {
+  Stream& to = streams_[index];
+  return !to.broken && finish_partial(to) && (index != 0 || flush_control()) && flush_messages(to);
+}
+
+bool Link::flush() noexcept {
+  if (gone()) {
+    return true;
+  }
+  bool all = true;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const bool done = flush_stream(i);
+    streams_[i].blocked = !done;
+    all = all && done;
+  }
+  if (all && leave_due_) {  // the last word
+    Frame frame = control_frame(Kind::leave);
+    transmit(streams_[0], {&frame, 1});
+    leave_due_ = streams_[0].blocked && streams_[0].partial_done == 0;
+    all = !streams_[0].blocked;
+  }
+  note_waiting();
+  return all;
+}
+
+void Link::note_waiting() noexcept {
+  bool waits = credits_due_ != 0 || heartbeat_due_ || leave_due_ || abort_due_;
+  for (const Stream& to : streams_) {
+    waits = waits || to.waiting != 0 || to.partial_done != 0;
+  }
+  waits = waits && !gone();
+  if (waits != waits_) {
+    waits_ = waits;
+    signs_->backlogs.fetch_add(waits ? 1 : -1, std::memory_order_relaxed);
+  }
+}
+
+void Link::send_heartbeat() noexcept {
+  heartbeat_due_ = true;
+  flush();
+}
+
+void Link::send_leave() noexcept {
+  leave_due_ = true;
+  flush();
+}
+
+void Link::send_abort(std::string_view reason) noexcept {
+  if (!abort_sent_.empty()) {
+    return;
+  }
+  try {
+    abort_sent_ = reason.substr(0, kMostReason);
+  } catch (...) {
+    return;  // the peer will notice that this rank is gone
+  }
+  abort_due_ = !abort_sent_.empty();
+  flush();
+}
+
+}  // namespace unisono::tcp

@@ -1,0 +1,82 @@
+// Memory of a connection: pages that cost nothing until they are touched, and slots for messages,
+// handed out again while they are in the cache.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "transport/tcp/wire.h"
+
+namespace unisono::tcp {
+
+// Zeros. data() is nullptr if the system gives none.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes) noexcept : bytes_(bytes) {
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    data_ = memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages() {
+    if (data_ != nullptr) {
+      ::munmap(data_, bytes_);
+    }
+  }
+  std::byte* data() const noexcept { return data_; }
+  bool holds(const std::byte* place) const noexcept {
+    return !std::less<>{}(place, data_) && std::less<>{}(place, data_ + bytes_);
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+// Slots of kMostBytes. The one that came back last goes out first. Allocates only when more are
+// out than ever before.
+class Slots {
+ public:
+  // nullptr: no memory.
+  std::byte* take() noexcept {
+    if (free_.empty()) {
+      grow();
+    }
+    if (free_.empty()) {
+      return nullptr;
+    }
+    std::byte* slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void give_back(const std::byte* slot) noexcept {
+    free_.push_back(const_cast<std::byte*>(slot));  // NOLINT: it was ours; grow() made room
+  }
+  std::size_t count() const noexcept { return all_.size(); }
+
+ private:
+  void grow() noexcept {
+    try {
+      free_.reserve(all_.size() + 1);
+      all_.push_back(std::make_unique<Pages>(kMostBytes));
+    } catch (...) {
+      return;  // free_ stays empty
+    }
+    if (all_.back()->data() == nullptr) {
+      all_.pop_back();
+      return;
+    }
+    free_.push_back(all_.back()->data());
+  }
+
+  std::vector<std::unique_ptr<Pages>> all_;
+  std::vector<std::byte*> free_;
+};
+
+}  // namespace unisono::tcp

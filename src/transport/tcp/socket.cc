@@ -1,0 +1,127 @@
+#include "transport/tcp/socket.h"
+
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "unisono/error.hpp"
+
+namespace unisono::tcp {
+namespace {
+
+constexpr int kKind = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+constexpr int kBacklog = 1024;
+
+void set(int socket, int level, int name, int value) {
+  ::setsockopt(socket, level, name, &value, sizeof(value));
+}
+
+bool try_listen(int socket, const Address& address) {
+  return ::bind(socket, address.get(), address.length()) == 0 && ::listen(socket, kBacklog) == 0;
+}
+
+Address name_of(int socket, int (*get)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof(name);
+  get(socket, reinterpret_cast<sockaddr*>(&name), &length);
+  return {reinterpret_cast<const sockaddr*>(&name), length};
+}
+
+int local_name(int socket, sockaddr* name, socklen_t* length) {
+  return ::getsockname(socket, name, length);
+}
+
+int peer_name(int socket, sockaddr* name, socklen_t* length) {
+  return ::getpeername(socket, name, length);
+}
+
+}  // namespace
+
+UniqueFd listen_at(const Address& address, const PortRange& ports) {
+  int error = EADDRINUSE;
+  for (int port = ports.first; port <= std::max(ports.first, ports.last); ++port) {
+    UniqueFd socket(::socket(address.family(), kKind, 0));
+    if (socket) {
+      set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+      if (!address.is_v4()) {
+        set(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+      }
+      if (try_listen(socket.get(), address.with_port(port))) {
+        return socket;
+      }
+    }
+    error = errno;
+    if (error != EADDRINUSE) {
+      break;
+    }
+  }
+  const std::string range = ports.first == 0            ? "any port"
+                            : ports.last <= ports.first ? "port " + std::to_string(ports.first)
+                                                        : "ports " + std::to_string(ports.first) +
+                                                              "-" + std::to_string(ports.last);
+  throw Error(ErrorCode::config,
+              "cannot listen at " + address.host_text() + ", " + range + ": " +
+                  std::strerror(error) +  // NOLINT(concurrency-mt-unsafe)
+                  "\nanother range of ports, or another address of this host");
+}
+
+Address local_address(int socket) {
+  return name_of(socket, local_name);
+}
+
+Address peer_address(int socket) {
+  return name_of(socket, peer_name);
+}
+
+UniqueFd begin_connect(const Address& to, const Address* from, const SocketOptions& options) {
+  UniqueFd socket(::socket(to.family(), kKind, 0));
+  if (!socket) {
+    return socket;
+  }
+  apply(socket.get(), options, to.is_loopback());
+  if (from != nullptr) {
+    set(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    if (::bind(socket.get(), from->with_port(0).get(), from->length()) != 0) {
+      return {};
+    }
+  }
+  if (::connect(socket.get(), to.get(), to.length()) != 0 && errno != EINPROGRESS) {
+    return {};
+  }
+  return socket;
+}
+
+int connect_error(int socket) {
+  int error = 0;
+  socklen_t length = sizeof(error);
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+UniqueFd accept_one(int listener) {
+  return UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+void apply(int socket, const SocketOptions& options, bool loopback) {
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  if (options.send_buffer > 0) {
+    set(socket, SOL_SOCKET, SO_SNDBUF, options.send_buffer);
+  }
+  if (options.receive_buffer > 0) {
+    set(socket, SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
+  }
+  const std::string congestion =
+      options.congestion.empty() && loopback ? "cubic" : options.congestion;
+  if (!congestion.empty()) {
+    ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
+                 static_cast<socklen_t>(congestion.size()));
+  }
+  // The system itself notices a host that is gone while nothing is under way.
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+}  // namespace unisono::tcp

@@ -1,0 +1,37 @@
+// Sockets as the connections want them: non-blocking, closed on exec, without delay.
+#pragma once
+
+#include <string>
+
+#include "base/unique_fd.h"
+#include "transport/tcp/address.h"
+
+namespace unisono::tcp {
+
+struct SocketOptions {
+  int send_buffer = 0;  // bytes; 0: as the system thinks best
+  int receive_buffer = 0;
+  // Empty: what the system has chosen; on the loopback device the plain one, as pacing only costs
+  // there.
+  std::string congestion = {};
+};
+
+struct PortRange {
+  int first = 0;  // 0: any that is free
+  int last = 0;
+};
+
+// Listens at this address only, at the first port of the range that is free. Throws config.
+UniqueFd listen_at(const Address& address, const PortRange& ports = {});
+Address local_address(int socket);
+Address peer_address(int socket);
+
+// A connection that is being made: writable when it is done, and then connect_error() says how.
+// `from`: the address to send from; its port is any. Not even begun: errno.
+UniqueFd begin_connect(const Address& to, const Address* from, const SocketOptions& options);
+int connect_error(int socket);  // 0: connected
+// Takes one that waits; none: no more now.
+UniqueFd accept_one(int listener);
+void apply(int socket, const SocketOptions& options, bool loopback);
+
+}  // namespace unisono::tcp

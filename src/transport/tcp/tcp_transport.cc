@@ -1,0 +1,118 @@
+#include "transport/tcp/tcp_transport.h"
+
+#include "unisono/error.hpp"
+
+namespace unisono::tcp {
+namespace {
+
+constexpr std::size_t kInlineBytes = 1024;
+
+}  // namespace
+
+TcpTransport::TcpTransport(Connections& connections, const LaneKey& group, std::vector<int> members,
+                           int rank)
+    : connections_(connections),
+      rank_(rank),
+      limits_{.inline_bytes = kInlineBytes,
+              .slot_bytes = kMostBytes,
+              .multicast = false,
+              .share_bytes = kMostBytes,
+              .through_kernel = true},
+      lanes_(members.size()) {
+  for (std::size_t member = 0; member < members.size(); ++member) {
+    Link* const link = connections.link(members[member]);
+    if (static_cast<int>(member) == rank || link == nullptr) {
+      continue;
+    }
+    const std::lock_guard lock(link->mutex);
+    lanes_[member] = {.link = link, .lane = link->open(group)};
+  }
+  for (const Peer& to : lanes_) {
+    if (to.link != nullptr && to.lane == nullptr) {
+      close();
+      throw Error(ErrorCode::resource, "no memory for the lanes of a group");
+    }
+  }
+}
+
+void TcpTransport::close() noexcept {
+  for (const Peer& to : lanes_) {
+    if (to.lane != nullptr) {
+      const std::lock_guard lock(to.link->mutex);
+      to.link->close(to.lane);
+    }
+  }
+}
+
+bool TcpTransport::peek(int lane, transport::Incoming& message) noexcept {
+  Peer* const from = peer(lane);
+  if (from == nullptr) {
+    return false;
+  }
+  connections_.flush();  // whoever waits sees to it that others need not
+  const std::lock_guard lock(from->link->mutex);
+  return from->link->peek(*from->lane, message);
+}
+
+void TcpTransport::release(int lane) noexcept {
+  if (Peer* const from = peer(lane)) {
+    const std::lock_guard lock(from->link->mutex);
+    from->link->release(*from->lane);
+  }
+}
+
+bool TcpTransport::send(int lane, const void* data, std::size_t bytes,
+                        std::uint64_t signature) noexcept {
+  Peer* const to = peer(lane);
+  if (to == nullptr) {
+    return false;
+  }
+  const std::lock_guard lock(to->link->mutex);
+  return to->link->send(*to->lane, data, bytes, signature);
+}
+
+std::byte* TcpTransport::reserve(int lane, std::size_t bytes) noexcept {
+  Peer* const to = peer(lane);
+  if (to == nullptr) {
+    return nullptr;
+  }
+  const std::lock_guard lock(to->link->mutex);
+  return to->link->reserve(*to->lane, bytes);
+}
+
+void TcpTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept {
+  if (Peer* const to = peer(lane)) {
+    const std::lock_guard lock(to->link->mutex);
+    to->link->commit(*to->lane, bytes, signature);
+  }
+}
+
+bool TcpTransport::share(int lane, const void* data, std::size_t bytes,
+                         std::uint64_t signature) noexcept {
+  Peer* const to = peer(lane);
+  if (to == nullptr) {
+    return false;
+  }
+  const std::lock_guard lock(to->link->mutex);
+  return to->link->share(*to->lane, data, bytes, signature);
+}
+
+transport::Mark TcpTransport::mark(int lane) const noexcept {
+  const Peer& to = lanes_[static_cast<std::size_t>(lane)];
+  const std::lock_guard lock(to.link->mutex);
+  return to.lane->sent;
+}
+
+bool TcpTransport::drained(int lane, transport::Mark mark) noexcept {
+  Peer* const to = peer(lane);
+  if (to == nullptr) {
+    return true;
+  }
+  const std::lock_guard lock(to->link->mutex);
+  if (to->link->waits()) {
+    to->link->flush();
+  }
+  return static_cast<std::int32_t>(to->lane->drained - mark) >= 0;
+}
+
+}  // namespace unisono::tcp

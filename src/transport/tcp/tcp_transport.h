@@ -1,0 +1,57 @@
+// The lanes of one group over the connections of its world.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transport/tcp/connections.h"
+#include "transport/transport.h"
+
+namespace unisono::tcp {
+
+class TcpTransport final : public transport::Transport {
+ public:
+  // `members`: the rank in the world of each rank of the group, of which this one is `rank`. All
+  // members give the group the same number, which no other group of the epoch has; lanes for
+  // another use are another group. Throws resource.
+  TcpTransport(Connections& connections, const LaneKey& group, std::vector<int> members, int rank);
+  TcpTransport(const TcpTransport&) = delete;
+  TcpTransport& operator=(const TcpTransport&) = delete;
+  ~TcpTransport() override { close(); }
+
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return static_cast<int>(lanes_.size()); }
+  const transport::Limits& limits() const noexcept override { return limits_; }
+  bool peek(int lane, transport::Incoming& message) noexcept override;
+  void release(int lane) noexcept override;
+  bool send(int lane, const void* data, std::size_t bytes,
+            std::uint64_t signature) noexcept override;
+  std::byte* reserve(int lane, std::size_t bytes) noexcept override;
+  void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override;
+  bool can_share(const void*, std::size_t) noexcept override { return true; }
+  bool share(int lane, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept override;
+  transport::Mark mark(int lane) const noexcept override;
+  bool drained(int lane, transport::Mark mark) noexcept override;
+  bool flush() noexcept override { return connections_.flush(); }
+  int slowest_reader(int lane) noexcept override { return lane; }
+
+ private:
+  struct Peer {
+    Link* link = nullptr;  // nullptr: this rank
+    Lane* lane = nullptr;
+  };
+  Peer* peer(int lane) noexcept {
+    const auto index = static_cast<std::size_t>(lane);
+    return index < lanes_.size() && lanes_[index].lane != nullptr ? &lanes_[index] : nullptr;
+  }
+
+  void close() noexcept;
+
+  Connections& connections_;
+  int rank_;
+  transport::Limits limits_;
+  std::vector<Peer> lanes_;
+};
+
+}  // namespace unisono::tcp

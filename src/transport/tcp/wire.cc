@@ -1,0 +1,97 @@
+#include "transport/tcp/wire.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace unisono::tcp {
+namespace {
+
+template <typename Integer>
+Integer little(Integer value) noexcept {
+  if constexpr (std::endian::native == std::endian::big) {
+    auto bytes = std::bit_cast<std::array<std::byte, sizeof(Integer)>>(value);
+    for (std::size_t i = 0; i < sizeof(Integer) / 2; ++i) {
+      std::swap(bytes[i], bytes[sizeof(Integer) - 1 - i]);
+    }
+    return std::bit_cast<Integer>(bytes);
+  }
+  return value;
+}
+
+template <typename Integer>
+void put(std::byte* to, Integer value) noexcept {
+  value = little(value);
+  std::memcpy(to, &value, sizeof(value));
+}
+
+template <typename Integer>
+Integer get(const std::byte* from) noexcept {
+  Integer value;
+  std::memcpy(&value, from, sizeof(value));
+  return little(value);
+}
+
+// Against chance, not against malice: an odd multiplier and a shift for each word, so that every
+// bit reaches the upper half.
+std::uint32_t check_of(const std::byte* header) noexcept {
+  std::uint64_t sum = 0x9e3779b97f4a7c15U;
+  for (std::size_t at = 0; at < 32; at += 8) {
+    sum = (sum ^ get<std::uint64_t>(header + at)) * 0xbf58476d1ce4e5b9U;
+    sum ^= sum >> 29;
+  }
+  sum = (sum ^ get<std::uint32_t>(header + 32)) * 0x94d049bb133111ebU;
+  return static_cast<std::uint32_t>(sum >> 32);
+}
+
+std::size_t most_bytes(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::message:
+      return kMostBytes;
+    case Kind::abort:
+      return kMostReason;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void encode(const Header& header, std::byte* to) noexcept {
+  put(to, kWireVersion);
+  put(to + 1, static_cast<std::uint8_t>(header.kind));
+  put(to + 2, std::uint16_t{0});
+  put(to + 4, header.epoch);
+  put(to + 8, header.group);
+  put(to + 16, header.signature);
+  put(to + 24, header.bytes);
+  put(to + 28, header.number);
+  put(to + 32, header.released);
+  put(to + 36, check_of(to));
+}
+
+BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) noexcept {
+  const std::byte* bytes = from.data();
+  if (get<std::uint32_t>(bytes + 36) != check_of(bytes)) {
+    return BadFrame::check;
+  }
+  if (get<std::uint8_t>(bytes) != kWireVersion || get<std::uint16_t>(bytes + 2) != 0) {
+    return BadFrame::version;
+  }
+  const auto kind = get<std::uint8_t>(bytes + 1);
+  if (kind < static_cast<std::uint8_t>(Kind::message) ||
+      kind > static_cast<std::uint8_t>(Kind::abort)) {
+    return BadFrame::kind;
+  }
+  header.kind = static_cast<Kind>(kind);
+  header.epoch = get<std::uint32_t>(bytes + 4);
+  header.group = get<std::uint64_t>(bytes + 8);
+  header.signature = get<std::uint64_t>(bytes + 16);
+  header.bytes = get<std::uint32_t>(bytes + 24);
+  header.number = get<std::uint32_t>(bytes + 28);
+  header.released = get<std::uint32_t>(bytes + 32);
+  return header.bytes <= most_bytes(header.kind) ? BadFrame::none : BadFrame::length;
+}
+
+}  // namespace unisono::tcp

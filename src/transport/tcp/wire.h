@@ -1,0 +1,57 @@
+// What travels on a connection once it is authenticated: frames, each a header of 40 bytes, little
+// endian, and its payload.
+//
+//    0  version    1 byte
+//    1  kind       1 byte
+//    2  zero       2 bytes
+//    4  epoch      of the world
+//    8  group      64 bits
+//   16  signature  64 bits
+//   24  bytes      of the payload
+//   28  number     of the message in its lane, counted from 0
+//   32  released   messages of the lane in the other direction that its reader is done with
+//   36  check      of all above
+//
+// Nothing in a frame is believed before it was checked: see decode(), and Link for what depends on
+// the state of the lane.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace unisono::tcp {
+
+inline constexpr std::uint8_t kWireVersion = 1;
+inline constexpr std::size_t kHeaderBytes = 40;
+
+enum class Kind : std::uint8_t {
+  message = 1,
+  credit,     // says `released`, nothing else
+  heartbeat,  // says that the peer lives
+  leave,      // the peer ends in good order: nothing follows
+  abort,      // the world ends: the payload says why
+};
+
+struct Header {
+  Kind kind = Kind::message;
+  std::uint32_t epoch = 0;
+  std::uint64_t group = 0;
+  std::uint64_t signature = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t number = 0;
+  std::uint32_t released = 0;
+
+  friend bool operator==(const Header&, const Header&) = default;
+};
+
+// The longest message and the longest reason of an abort.
+inline constexpr std::size_t kMostBytes = std::size_t{256} << 10;
+inline constexpr std::size_t kMostReason = 1024;
+
+enum class BadFrame : std::uint8_t { none, check, version, kind, length };
+
+void encode(const Header& header, std::byte* to) noexcept;
+BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) noexcept;
+
+}  // namespace unisono::tcp
