@@ -33,7 +33,7 @@ namespace unisono::tcp {
 // How many bytes of a stream are read ahead at most where short messages come.
 inline constexpr std::size_t kStagedBytes = std::size_t{16} << 10;
 // Frames of groups that this rank has not opened yet wait; more such groups than this are refused.
-inline constexpr std::size_t kMostEarlyLanes = 1024;
+inline constexpr std::size_t kMostEarlyLanes = 256;
 inline constexpr std::size_t kClosedLanes = 1024;  // late frames of so many closed groups are known
 
 // What the links of a process say without their mutexes.

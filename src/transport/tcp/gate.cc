@@ -1,0 +1,140 @@
+#include "transport/tcp/gate.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace unisono::tcp {
+
+bool Greeter::write() {
+  while (!shake_.output().empty()) {
+    const ssize_t put = ::send(socket_.get(), shake_.output().data(), shake_.output().size(),
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0) {
+      return errno == EAGAIN || errno == EINTR;
+    }
+    shake_.sent(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+bool Greeter::step() {
+  if (!write()) {
+    return false;
+  }
+  while (shake_.state() == Handshake::State::going_on) {
+    // Not a byte more than the frame: what follows it is for the connection.
+    const ssize_t got = ::recv(socket_.get(), in_.data() + got_, in_.size() - got_, MSG_DONTWAIT);
+    if (got <= 0) {
+      return got < 0 && (errno == EAGAIN || errno == EINTR);
+    }
+    got_ += static_cast<std::size_t>(got);
+    if (got_ < in_.size()) {
+      continue;
+    }
+    got_ = 0;
+    shake_.feed(in_);
+    if (!write()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Greeter::finished() const {
+  const Handshake::State state = shake_.state();
+  return shake_.output().empty() &&
+         (state == Handshake::State::done || state == Handshake::State::refused);
+}
+
+short Greeter::events() const {
+  return shake_.output().empty() ? POLLIN : POLLIN | POLLOUT;
+}
+
+void Gate::step(std::int64_t now_ms) {
+  for (auto visitor = pending_.begin(); visitor != pending_.end();) {
+    visitor = attend(*visitor, now_ms) ? std::next(visitor) : pending_.erase(visitor);
+  }
+  accept_all(now_ms);
+}
+
+void Gate::accept_all(std::int64_t now_ms) {
+  // So many at a time that those inside get their turn as well.
+  for (std::size_t i = 0; i < kMostPending; ++i) {
+    UniqueFd socket = accept_one(listener_.get());
+    if (!socket) {
+      return;
+    }
+    const Address from = peer_address(socket.get());
+    apply(socket.get(), options_, from.is_loopback());
+    if (pending_.size() >= kMostPending) {
+      note(pending_.front(), "made room for others before it had said who it is");
+      pending_.pop_front();
+    }
+    pending_.push_back(
+        {.greeter = Greeter(std::move(socket), Handshake::listen(self_), now_ms + kHandshakeMs),
+         .host = from.host_text()});
+    if (!attend(pending_.back(), now_ms)) {
+      pending_.pop_back();
+    }
+  }
+}
+
+bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
+  Handshake& shake = visitor.greeter.shake();
+  const bool there = visitor.greeter.step();
+  if (shake.state() == Handshake::State::admitting) {
+    const bool fresh = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
+    shake.admit(fresh ? Refusal::none : Refusal::duplicate);
+    visitor.greeter.step();
+  }
+  if (visitor.greeter.finished() || shake.state() == Handshake::State::refused) {
+    if (shake.state() == Handshake::State::done) {
+      admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
+    } else {
+      note(visitor, shake.problem());
+    }
+    return false;
+  }
+  if (!there) {
+    note(visitor, "hung up before it had proved who it is");
+    return false;
+  }
+  if (now_ms >= visitor.greeter.deadline_ms()) {
+    note(visitor, "did not prove in time who it is");
+    return false;
+  }
+  return true;
+}
+
+void Gate::note(const Visitor& visitor, const std::string& why) {
+  if (refusals_.size() < kMostRefusals) {
+    refusals_.emplace(visitor.host, visitor.host + ": " + why);
+  }
+}
+
+void Gate::add_events(std::vector<pollfd>& entries) const {
+  entries.push_back({listener_.get(), POLLIN, 0});
+  for (const Visitor& visitor : pending_) {
+    entries.push_back({visitor.greeter.descriptor(), visitor.greeter.events(), 0});
+  }
+}
+
+std::int64_t Gate::next_deadline_ms() const {
+  return pending_.empty() ? -1 : pending_.front().greeter.deadline_ms();
+}
+
+std::vector<Admitted> Gate::take_admitted() {
+  return std::exchange(admitted_, {});
+}
+
+std::vector<std::string> Gate::refusals() const {
+  std::vector<std::string> lines;
+  for (const auto& [host, line] : refusals_) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace unisono::tcp

@@ -1,0 +1,94 @@
+// Where other ranks connect: it listens, hears who they are, and lets in who proves it.
+//
+// Strangers cost little: at most kMostPending of them are heard at once (the oldest makes room),
+// each for two seconds and 256 bytes. Nothing of what they say changes anything but a line of
+// refusals().
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/socket.h"
+
+namespace unisono::tcp {
+
+inline constexpr std::size_t kMostPending = 64;
+inline constexpr std::int64_t kHandshakeMs = 2000;
+inline constexpr std::size_t kMostRefusals = 64;
+
+// A handshake on a socket.
+class Greeter {
+ public:
+  Greeter(UniqueFd socket, Handshake shake, std::int64_t deadline_ms)
+      : socket_(std::move(socket)), shake_(std::move(shake)), deadline_ms_(deadline_ms) {}
+
+  // Reads and writes what can be. False: the other side has hung up.
+  bool step();
+  // Nothing is left to be done or said.
+  bool finished() const;
+  Handshake& shake() { return shake_; }
+  const Handshake& shake() const { return shake_; }
+  int descriptor() const { return socket_.get(); }
+  short events() const;
+  std::int64_t deadline_ms() const { return deadline_ms_; }
+  UniqueFd take() { return std::move(socket_); }
+
+ private:
+  bool write();
+
+  UniqueFd socket_;
+  Handshake shake_;
+  std::int64_t deadline_ms_;
+  std::array<std::byte, kHandshakeBytes> in_ = {};
+  std::size_t got_ = 0;
+};
+
+struct Admitted {
+  Wanted peer;
+  UniqueFd socket;
+};
+
+class Gate {
+ public:
+  Gate(UniqueFd listener, Identity self, SocketOptions options = {})
+      : listener_(std::move(listener)), self_(std::move(self)), options_(std::move(options)) {}
+
+  Address address() const { return local_address(listener_.get()); }
+  // Goes on with all that can go on; never blocks. `now_ms`: of a clock that only goes on.
+  void step(std::int64_t now_ms);
+  // What step() has to be called for: events, and by when (-1: never).
+  void add_events(std::vector<pollfd>& entries) const;
+  std::int64_t next_deadline_ms() const;
+  // Who has been let in since the last call.
+  std::vector<Admitted> take_admitted();
+  // One line for each host that was refused, of the first of them.
+  std::vector<std::string> refusals() const;
+  std::size_t pending() const { return pending_.size(); }
+
+ private:
+  struct Visitor {
+    Greeter greeter;
+    std::string host;
+  };
+  void accept_all(std::int64_t now_ms);
+  bool attend(Visitor& visitor, std::int64_t now_ms);  // false: it is gone
+  void note(const Visitor& visitor, const std::string& why);
+
+  UniqueFd listener_;
+  Identity self_;
+  SocketOptions options_;
+  std::list<Visitor> pending_;
+  std::set<std::pair<int, int>> inside_;  // rank and stream
+  std::vector<Admitted> admitted_;
+  std::map<std::string, std::string> refusals_;  // by host
+};
+
+}  // namespace unisono::tcp

@@ -1,0 +1,111 @@
+// How two ranks prove to each other that they are of the same job, before anything else is said.
+//
+//   dialer -> listener   hello    who I am, whom I want, a nonce
+//   listener -> dialer   answer   who I am, my nonce, my proof
+//   dialer -> listener   proof    mine
+//   listener -> dialer   verdict  welcome, or what is wrong
+//
+// Each is one frame of 128 bytes. A proof is an HMAC-SHA-256 with the job's token over the side and
+// both greetings, so over rank, size, version, job and both nonces: no proof fits another
+// connection, and none can be sent back. Whoever finds something wrong says what in a verdict, and
+// hangs up.
+//
+// No input or output here: bytes in, bytes out.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/secret.h"
+#include "transport/tcp/lane.h"
+
+namespace unisono::tcp {
+
+inline constexpr std::size_t kHandshakeBytes = 128;
+
+struct Identity {
+  int rank = 0;
+  int size = 1;
+  std::string job;
+  std::string token;  // whoever knows it is let in; empty: everybody knows it
+  int streams = 1;    // to each peer; of all ranks the same
+};
+
+enum class Refusal : std::uint8_t {
+  none,
+  not_ours,  // no greeting of this library
+  byte_order,
+  version,
+  job,
+  size,
+  rank,       // it is none of this world
+  target,     // another rank was wanted
+  streams,    // another number of them
+  duplicate,  // it is here already
+  token,
+  out_of_turn,  // another frame was due
+};
+inline constexpr int kRefusals = 12;
+// Of `who` ("rank 3", "the other side"): "rank 3 has another job token".
+std::string describe(Refusal refusal, const std::string& who);
+
+// One connection of a pair of ranks: each of its streams is one.
+struct Wanted {
+  int peer = 0;
+  int stream = 0;
+};
+
+class Handshake {
+ public:
+  enum class State : std::uint8_t { going_on, admitting, done, refused };
+
+  static Handshake dial(const Identity& self, const Wanted& wanted);
+  static Handshake listen(const Identity& self);
+
+  State state() const { return state_; }
+  // What is to be sent, until sent() has taken all of it.
+  std::span<const std::byte> output() const { return std::span(out_).subspan(sent_); }
+  void sent(std::size_t bytes) { sent_ += bytes; }
+  void feed(std::span<const std::byte, kHandshakeBytes> frame);
+  // Of a listener in state `admitting`: the proof was right; now the rank is let in, or is not.
+  void admit(Refusal refusal = Refusal::none);
+
+  // The peer as it says; proved in the states `admitting` and `done`.
+  const Wanted& peer() const { return peer_; }
+  bool knows_peer() const { return knows_peer_; }
+  Refusal refusal() const { return refusal_; }
+  bool refused_by_peer() const { return by_peer_; }
+  std::string problem() const;
+
+ private:
+  enum class Step : std::uint8_t { hello = 1, answer, proof, verdict };
+  struct Greeting;
+  Handshake(const Identity& self, bool listens) : self_(self), listens_(listens) {}
+  Greeting greeting(Step step) const;
+  void say(const Greeting& greeting);
+  void refuse(Refusal refusal);
+  Refusal check(const Greeting& theirs) const;
+  void hear_hello(const Greeting& hello);
+  void hear_answer(const Greeting& answer);
+  void hear_proof(const Greeting& proof);
+  void hear_verdict(const Greeting& verdict);
+  Digest proof_of(bool listener) const;
+
+  Identity self_;
+  bool listens_;
+  State state_ = State::going_on;
+  Step due_ = Step::hello;  // what the peer says next
+  Wanted peer_;
+  bool knows_peer_ = false;
+  Refusal refusal_ = Refusal::none;
+  bool by_peer_ = false;
+  std::array<std::byte, kHandshakeBytes> hello_ = {};
+  std::array<std::byte, kHandshakeBytes> answer_ = {};
+  std::vector<std::byte> out_;
+  std::size_t sent_ = 0;
+};
+
+}  // namespace unisono::tcp

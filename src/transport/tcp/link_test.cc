@@ -1,0 +1,369 @@
+// A link against right, hostile and dying peers. The other side is a bare socket where it must not
+// behave.
+#include "transport/tcp/link.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "transport/tcp/connections.h"
+#include "transport/tcp/tcp_transport.h"
+#include "transport/tcp/testing.h"
+
+namespace unisono::tcp {
+namespace {
+
+constexpr LaneKey kGroup{.group = 5};
+
+class TcpLink : public ::testing::Test {
+ protected:
+  TcpLink() {
+    SocketPair pair = socket_pair();
+    other_ = std::move(pair.b);
+    std::vector<UniqueFd> streams;
+    streams.push_back(std::move(pair.a));
+    link_ = std::make_unique<Link>(3, std::move(streams), 4, &signs_);
+  }
+  void write(const void* data, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes;) {
+      const ssize_t put = ::send(other_.get(), static_cast<const char*>(data) + done, bytes - done,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (put > 0) {
+        done += static_cast<std::size_t>(put);
+      } else if (errno != EAGAIN || link_->failure()) {
+        return;
+      }
+      link_->receive();
+    }
+  }
+  void write(const Header& header, const std::string& payload = "") {
+    std::string frame(kHeaderBytes, '\0');
+    encode(header, reinterpret_cast<std::byte*>(frame.data()));
+    frame += payload;
+    write(frame.data(), frame.size());
+  }
+  void message(std::uint32_t number, std::size_t bytes, const LaneKey& lane = kGroup) {
+    write({.kind = Kind::message,
+           .epoch = lane.epoch,
+           .group = lane.group,
+           .bytes = static_cast<std::uint32_t>(bytes),
+           .number = number},
+          std::string(bytes, 'm'));
+  }
+  // Until the kernel has delivered what was written.
+  void receive_all() {
+    for (int idle = 0; idle < 20 && !link_->gone();) {
+      idle = link_->receive() ? 0 : idle + 1;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+  Reason reason() {
+    receive_all();
+    return link_->failure().reason;
+  }
+
+  Signs signs_;
+  UniqueFd other_;
+  std::unique_ptr<Link> link_;
+};
+
+TEST_F(TcpLink, DropsTheConnectionAtRandomBytes) {
+  std::mt19937_64 random(2);
+  std::string noise(70'000, '\0');
+  for (char& byte : noise) {
+    byte = static_cast<char>(random());
+  }
+  write(noise.data(), noise.size());
+  EXPECT_EQ(reason(), Reason::bad_frame);
+  EXPECT_EQ(describe(link_->failure()),
+            "the connection to rank 3 carried bytes that are no frame (its check is wrong)");
+}
+
+TEST_F(TcpLink, RefusesMoreThanTheWindowHolds) {
+  Lane* lane = link_->open(kGroup);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    message(i, kMostBytes);
+  }
+  EXPECT_EQ(reason(), Reason::none);
+  EXPECT_LE(link_->slots(), 4U);
+  message(4, kMostBytes);
+  EXPECT_EQ(reason(), Reason::protocol);
+  transport::Incoming first;
+  EXPECT_TRUE(link_->peek(*lane, first)) << "what came before is still there";
+}
+
+TEST_F(TcpLink, RefusesMoreShortMessagesThanTheWindowHolds) {
+  for (std::uint32_t i = 0; i < kShortWindow / kShortBytes; ++i) {
+    message(i, kShortBytes);
+  }
+  EXPECT_EQ(reason(), Reason::none);
+  message(kShortWindow / kShortBytes, 1);
+  EXPECT_EQ(reason(), Reason::protocol);
+}
+
+TEST_F(TcpLink, RefusesAMessageThatComesTwice) {
+  message(0, 10);
+  message(0, 10);
+  EXPECT_EQ(reason(), Reason::protocol);
+}
+
+TEST_F(TcpLink, RefusesANumberFarAhead) {
+  message(kMessages, 10);
+  EXPECT_EQ(reason(), Reason::protocol);
+}
+
+TEST_F(TcpLink, RefusesTheReleaseOfWhatWasNeverSent) {
+  Lane* lane = link_->open(kGroup);
+  ASSERT_TRUE(link_->send(*lane, "x", 1, 0));
+  write({.kind = Kind::credit, .group = kGroup.group, .released = 1});
+  EXPECT_EQ(reason(), Reason::none);
+  write({.kind = Kind::credit, .group = kGroup.group, .released = 2});
+  EXPECT_EQ(reason(), Reason::protocol);
+}
+
+TEST_F(TcpLink, KeepsWhatComesForAGroupThatIsNotOpenYet) {
+  message(0, 5);
+  message(1, 100'000);
+  receive_all();
+  Lane* lane = link_->open(kGroup);
+  transport::Incoming first;
+  ASSERT_TRUE(link_->peek(*lane, first));
+  EXPECT_EQ(first.bytes, 5U);
+  link_->release(*lane);
+  transport::Incoming second;
+  ASSERT_TRUE(link_->peek(*lane, second));
+  EXPECT_EQ(second.bytes, 100'000U);
+}
+
+TEST_F(TcpLink, KeepsNotMoreOfThemThanItsLimit) {
+  for (std::uint32_t i = 0; i <= kMostEarlyLanes; ++i) {
+    message(0, 0, {.group = i});
+  }
+  EXPECT_EQ(reason(), Reason::protocol);
+}
+
+TEST_F(TcpLink, DropsLateFramesOfClosedGroupsAndDeadEpochs) {
+  Lane* lane = link_->open(kGroup);
+  link_->close(lane);
+  message(0, 100'000);
+  link_->retire_before(2);
+  message(0, 10, {.group = 9, .epoch = 1});
+  message(0, 7, {.group = 9, .epoch = 2});
+  receive_all();
+  EXPECT_EQ(link_->stale_frames(), 2U);
+  Lane* alive = link_->open({.group = 9, .epoch = 2});
+  transport::Incoming first;
+  ASSERT_TRUE(link_->peek(*alive, first));
+  EXPECT_EQ(first.bytes, 7U);
+}
+
+TEST_F(TcpLink, TellsDeathFromLeaving) {
+  write({.kind = Kind::leave});
+  other_.reset();
+  EXPECT_EQ(reason(), Reason::none);
+  EXPECT_TRUE(link_->has_left());
+}
+
+TEST_F(TcpLink, NamesADeadPeer) {
+  message(0, 10);
+  other_.reset();
+  EXPECT_EQ(reason(), Reason::closed);
+  EXPECT_EQ(signs_.troubles, 1);
+  EXPECT_EQ(describe(link_->failure()),
+            "the connection to rank 3 was closed by the other side: that process has ended");
+}
+
+TEST_F(TcpLink, NamesAPeerThatResets) {
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(other_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  other_.reset();
+  EXPECT_EQ(reason(), Reason::closed);
+}
+
+// A broken pipe says nothing of why; what the peer said before it went does.
+TEST_F(TcpLink, HearsTheLastWordsAlsoIfSendingFailsFirst) {
+  Lane* lane = link_->open(kGroup);
+  write({.kind = Kind::abort, .bytes = 3}, "why");
+  write({.kind = Kind::leave});
+  other_.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  for (int i = 0; i < 20; ++i) {
+    link_->send(*lane, "x", 1, 0);
+  }
+  receive_all();
+  ASSERT_NE(link_->abort_reason(), nullptr);
+  EXPECT_EQ(*link_->abort_reason(), "why");
+  EXPECT_TRUE(link_->has_left());
+  EXPECT_FALSE(link_->failure());
+}
+
+// Two ranks of one process.
+class TcpPair : public ::testing::Test {
+ protected:
+  explicit TcpPair(const SocketOptions& socket = {}) {
+    Mesh mesh = socket_mesh(2, 1, "127.0.0.1", socket);
+    a_ = std::make_unique<Connections>(0, std::move(mesh[0]), options_);
+    b_ = std::make_unique<Connections>(1, std::move(mesh[1]), options_);
+  }
+  static std::unique_ptr<TcpTransport> group(Connections& connections, std::uint64_t number) {
+    return std::make_unique<TcpTransport>(connections, LaneKey{.group = number},
+                                          std::vector<int>{0, 1}, connections.rank());
+  }
+  bool arrives(transport::Transport& at, std::size_t bytes, std::uint64_t signature) {
+    transport::Incoming message;
+    for (int looks = 0; looks < 20'000; ++looks) {
+      a_->progress();
+      if (at.peek(1 - at.rank(), message)) {
+        const bool right = message.bytes == bytes && message.signature == signature;
+        at.release(1 - at.rank());
+        return right;
+      }
+    }
+    return false;
+  }
+
+  ConnectionsOptions options_{.slots = 4, .silence_ms = 2000};
+  std::unique_ptr<Connections> a_;
+  std::unique_ptr<Connections> b_;
+};
+
+class TcpTinyPair : public TcpPair {
+ protected:
+  TcpTinyPair() : TcpPair({.send_buffer = 2048}) {}
+};
+
+// Nobody reads group 1: its window fills, here and there, and no more than that. Group 2 goes on.
+TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {
+  const auto a1 = group(*a_, 1);
+  const auto b1 = group(*b_, 1);
+  const auto a2 = group(*a_, 2);
+  const auto b2 = group(*b_, 2);
+  const std::vector<std::byte> data(kMostBytes);
+  int sent = 0;
+  for (int tries = 0; tries < 200; ++tries) {
+    sent += a1->share(1, data.data(), data.size(), 1) ? 1 : 0;
+    b_->progress();
+  }
+  EXPECT_EQ(sent, options_.slots);
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const std::size_t bytes = i % 10 == 0 ? kMostBytes : 100;
+    const bool taken =
+        bytes > 1024 ? a2->share(1, data.data(), bytes, i) : a2->send(1, data.data(), bytes, i);
+    ASSERT_TRUE(taken) << i;
+    ASSERT_TRUE(arrives(*b2, bytes, i)) << i;
+  }
+  EXPECT_LE(b_->link(0)->slots(), 2U * static_cast<std::size_t>(options_.slots));
+  for (int i = 0; i < sent; ++i) {
+    EXPECT_TRUE(arrives(*b1, kMostBytes, 1));
+  }
+}
+
+TEST_F(TcpTinyPair, AGroupThatIsClosedInTheMiddleOfAMessageStopsNoOther) {
+  auto a1 = group(*a_, 1);
+  const auto a2 = group(*a_, 2);
+  const auto b2 = group(*b_, 2);
+  {
+    const std::vector<std::byte> data(kMostBytes);
+    ASSERT_TRUE(a1->share(1, data.data(), data.size(), 1));
+    ASSERT_TRUE(a1->send(1, data.data(), 100, 1));
+    ASSERT_FALSE(a1->drained(1, a1->mark(1)));
+    a1.reset();  // and the memory goes with it
+  }
+  ASSERT_TRUE(a2->send(1, "abc", 3, 77));
+  EXPECT_TRUE(arrives(*b2, 3, 77));
+  EXPECT_EQ(describe(b_->failure()), "");
+}
+
+TEST_F(TcpTinyPair, WhatTheKernelDoesNotTakeGoesOutTogether) {
+  const auto a1 = group(*a_, 1);
+  const auto b1 = group(*b_, 1);
+  const std::vector<std::byte> data(kMostBytes);
+  ASSERT_TRUE(a1->share(1, data.data(), data.size(), 0));
+  for (std::uint64_t i = 1; i < 200; ++i) {
+    ASSERT_TRUE(a1->send(1, &i, sizeof(i), i));
+  }
+  EXPECT_FALSE(a1->flush());
+  ASSERT_TRUE(arrives(*b1, kMostBytes, 0));
+  for (std::uint64_t i = 1; i < 200; ++i) {
+    ASSERT_TRUE(arrives(*b1, sizeof(i), i));
+  }
+  EXPECT_TRUE(a1->flush());
+}
+
+TEST_F(TcpPair, AbortReachesTheOther) {
+  a_->abort("rank 0 has had enough");
+  for (int i = 0; i < 1000 && !b_->aborted(); ++i) {
+    b_->wait(1000);
+  }
+  ASSERT_TRUE(b_->aborted());
+  EXPECT_EQ(b_->aborted()->peer, 0);
+  EXPECT_EQ(b_->aborted()->reason, "rank 0 has had enough");
+}
+
+TEST_F(TcpPair, LeavingIsNoFailure) {
+  a_->leave();
+  a_.reset();
+  for (int i = 0; i < 1000 && !b_->has_left(0); ++i) {
+    b_->wait(1000);
+  }
+  EXPECT_TRUE(b_->has_left(0));
+  EXPECT_FALSE(b_->failure());
+}
+
+TEST_F(TcpPair, ASilentPeerIsLostAndOneThatBeatsIsNot) {
+  std::int64_t now_us = 1'000'000;
+  b_->beat(now_us);
+  a_->beat(now_us);
+  for (int i = 0; i < 20; ++i) {
+    now_us += 500'000;
+    a_->beat(now_us);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    b_->beat(now_us);
+    ASSERT_FALSE(b_->failure());
+  }
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(b_->failure());
+    now_us += 500'000;
+    b_->beat(now_us);
+  }
+  EXPECT_EQ(b_->failure().reason, Reason::silent);
+  EXPECT_EQ(b_->failure().peer, 0);
+}
+
+TEST_F(TcpPair, WhoWasAwayRaisesNoAlarm) {
+  b_->beat(1'000'000);
+  b_->beat(61'000'000);
+  EXPECT_FALSE(b_->failure());
+  EXPECT_EQ(b_->silent_us(0), 0);
+}
+
+TEST_F(TcpPair, WaitingEndsWhenSomethingComesAndWhenWoken) {
+  const auto a1 = group(*a_, 1);
+  const auto b1 = group(*b_, 1);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  std::thread sender([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    a1->send(1, "x", 1, 1);
+  });
+  EXPECT_TRUE(b_->wait(10'000'000));
+  sender.join();
+  std::thread waker([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    b_->wake();
+  });
+  b_->wait(10'000'000);
+  waker.join();
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  const auto before = Clock::now();
+  b_->arm();  // takes the ring
+  EXPECT_FALSE(b_->wait(2000)) << "nothing comes";
+  EXPECT_GE(Clock::now() - before, std::chrono::milliseconds(2));
+}
+
+}  // namespace
+}  // namespace unisono::tcp

@@ -1,0 +1,25 @@
+// Connects a rank with its peers, once their addresses are known: it dials those of lower rank, and
+// those of higher rank come to its gate.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "transport/tcp/gate.h"
+
+namespace unisono::tcp {
+
+struct MeetOptions {
+  int timeout_ms = 60'000;
+  SocketOptions socket = {};
+  std::optional<Address> from = {};  // where to dial from; else as the kernel thinks
+};
+
+// `addresses`: by rank, where its gate is; none for those that are not to be connected, and this
+// one. Returns the streams by rank, as Connections wants them. Throws connection, naming those that
+// are missing and why.
+std::vector<std::vector<UniqueFd>> meet(Gate& gate, const Identity& self,
+                                        const std::vector<std::optional<Address>>& addresses,
+                                        const MeetOptions& options = {});
+
+}  // namespace unisono::tcp

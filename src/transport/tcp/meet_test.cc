@@ -1,0 +1,228 @@
+// Ranks that meet over the loopback device, and strangers at the gate.
+#include "transport/tcp/meet.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "unisono/error.hpp"
+
+namespace unisono::tcp {
+namespace {
+
+std::int64_t clock_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Identity identity(int rank, int size, int streams = 1) {
+  return {
+      .rank = rank, .size = size, .job = "meet", .token = "0123456789abcdef", .streams = streams};
+}
+
+using Streams = std::vector<std::vector<UniqueFd>>;
+
+struct Party {
+  std::vector<std::unique_ptr<Gate>> gates;
+  std::vector<std::optional<Address>> addresses;
+  std::vector<Identity> identities;
+
+  Party(int size, const std::string& host, int streams = 1) {
+    for (int rank = 0; rank < size; ++rank) {
+      identities.push_back(identity(rank, size, streams));
+      gates.push_back(
+          std::make_unique<Gate>(listen_at(*Address::parse(host).value), identities.back()));
+      addresses.emplace_back(gates.back()->address());
+    }
+  }
+  // What each got, or why it did not.
+  std::vector<std::string> meet_all(std::vector<Streams>& streams, const MeetOptions& options) {
+    std::vector<std::string> errors(gates.size());
+    streams.resize(gates.size());
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < gates.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          streams[rank] = meet(*gates[rank], identities[rank], addresses, options);
+        } catch (const Error& error) {
+          errors[rank] = error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    return errors;
+  }
+};
+
+void expect_connected(const std::string& host, int size, int streams) {
+  Party party(size, host, streams);
+  std::vector<Streams> got;
+  for (const std::string& error : party.meet_all(got, {})) {
+    ASSERT_EQ(error, "");
+  }
+  for (int a = 0; a < size; ++a) {
+    for (int b = 0; b < size; ++b) {
+      const auto& mine = got[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+      ASSERT_EQ(mine.size(), a == b ? 0U : static_cast<std::size_t>(streams));
+      for (std::size_t i = 0; i < mine.size(); ++i) {
+        const auto& theirs = got[static_cast<std::size_t>(b)][static_cast<std::size_t>(a)];
+        EXPECT_EQ(peer_address(mine[i].get()).text(), local_address(theirs[i].get()).text());
+      }
+    }
+  }
+}
+
+TEST(TcpMeet, ConnectsAllWithAll) {
+  expect_connected("127.0.0.1", 5, 1);
+}
+
+TEST(TcpMeet, ConnectsSeveralStreamsOverIpv6) {
+  expect_connected("::1", 3, 3);
+}
+
+TEST(TcpMeet, NamesTheRankWithAnotherToken) {
+  Party party(3, "127.0.0.1");
+  party.identities[2].token = "fedcba9876543210";
+  std::vector<Streams> got;
+  const auto errors = party.meet_all(got, {.timeout_ms = 300});
+  EXPECT_NE(
+      errors[2].find("rank 0 at " + party.addresses[0]->text() + ": rank 0 has another job token"),
+      std::string::npos)
+      << errors[2];
+  EXPECT_NE(errors[0].find("connected to 1 of 2 ranks"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("turned away: 127.0.0.1: rank 2 says: rank 0 has another job token"),
+            std::string::npos)
+      << errors[0];
+}
+
+TEST(TcpMeet, NamesWhoDoesNotListen) {
+  Party party(2, "127.0.0.1");
+  party.gates[0].reset();
+  try {
+    meet(*party.gates[1], party.identities[1], party.addresses, {.timeout_ms = 100});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::connection);
+    EXPECT_NE(std::string(error.what())
+                  .find("rank 0 at " + party.addresses[0]->text() + ": Connection refused"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+class TcpGate : public ::testing::Test {
+ protected:
+  UniqueFd knock(const std::string& bytes = "") {
+    UniqueFd socket = begin_connect(gate_.address(), nullptr, {});
+    pollfd entry{socket.get(), POLLOUT, 0};
+    ::poll(&entry, 1, 1000);
+    if (!bytes.empty()) {
+      EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(bytes.size()));
+    }
+    return socket;
+  }
+  void step_for(int ms) {
+    for (const std::int64_t end = clock_ms() + ms; clock_ms() < end;) {
+      gate_.step(clock_ms());
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  void expect_join() {
+    std::thread joiner([this] {
+      meet(joiner_gate_, identity(1, 2), {gate_.address(), std::nullopt}, {.timeout_ms = 5000});
+    });
+    const std::int64_t begin = clock_ms();
+    std::vector<Admitted> in;
+    while (in.empty() && clock_ms() < begin + 5000) {
+      gate_.step(clock_ms());
+      in = gate_.take_admitted();
+    }
+    joiner.join();
+    ASSERT_EQ(in.size(), 1U);
+    EXPECT_EQ(in[0].peer.peer, 1);
+    EXPECT_LT(clock_ms() - begin, 1000);
+  }
+
+  Gate gate_{listen_at(*Address::parse("127.0.0.1").value), identity(0, 2)};
+  Gate joiner_gate_{listen_at(*Address::parse("127.0.0.1").value), identity(1, 2)};
+};
+
+TEST_F(TcpGate, IsNotDisturbedByStrangers) {
+  std::vector<UniqueFd> strangers;
+  strangers.push_back(knock("GET / HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(200, 'a')));
+  strangers.push_back(knock(std::string("\x16\x03\x01\x02\x00\x01", 6) + std::string(300, '\0')));
+  strangers.push_back(knock(std::string(60'000, 'r')));
+  strangers.push_back(knock("x"));
+  knock();  // and hangs up at once
+  step_for(20);
+  expect_join();
+  EXPECT_EQ(gate_.refusals().size(), 1U) << "one line for each host";
+}
+
+TEST_F(TcpGate, DropsWhoSaysTooLittleForTooLong) {
+  const UniqueFd slow = knock("u");
+  std::int64_t now_ms = 1000;
+  gate_.step(now_ms);
+  EXPECT_EQ(gate_.pending(), 1U);
+  EXPECT_EQ(gate_.next_deadline_ms(), now_ms + kHandshakeMs);
+  gate_.step(now_ms + kHandshakeMs - 1);
+  EXPECT_EQ(gate_.pending(), 1U);
+  gate_.step(now_ms + kHandshakeMs);
+  EXPECT_EQ(gate_.pending(), 0U);
+  EXPECT_EQ(gate_.refusals().front(), "127.0.0.1: did not prove in time who it is");
+}
+
+TEST_F(TcpGate, HearsTheNewestWhenManyDawdle) {
+  std::vector<UniqueFd> slow;
+  for (int i = 0; i < 300; ++i) {
+    slow.push_back(knock("u"));
+  }
+  step_for(20);
+  EXPECT_LE(gate_.pending(), kMostPending);
+  expect_join();
+}
+
+TEST_F(TcpGate, LetsARankInOnlyOnce) {
+  expect_join();
+  Gate second(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
+  std::string error;
+  std::thread joiner([&] {
+    try {
+      meet(second, identity(1, 2), {gate_.address(), std::nullopt}, {.timeout_ms = 200});
+    } catch (const Error& refused) {
+      error = refused.what();
+    }
+  });
+  step_for(400);
+  joiner.join();
+  EXPECT_NE(error.find("rank 0 says: rank 1 is connected already: the rank was given twice"),
+            std::string::npos)
+      << error;
+}
+
+TEST(TcpListen, TakesAFreePortOfItsRangeOrSaysThatThereIsNone) {
+  const Address host = *Address::parse("127.0.0.1").value;
+  const UniqueFd first = listen_at(host);
+  const int port = local_address(first.get()).port();
+  const UniqueFd second = listen_at(host, {.first = port, .last = port + 20});
+  EXPECT_GT(local_address(second.get()).port(), port);
+  try {
+    listen_at(host, {.first = port, .last = port});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "config: cannot listen at 127.0.0.1, port " + std::to_string(port) +
+                  ": Address already in use\nanother range of ports, or another address of this "
+                  "host");
+  }
+}
+
+}  // namespace
+}  // namespace unisono::tcp
