@@ -1,0 +1,20 @@
+// What TCP sockets on the loopback device take by themselves: the limit of what goes over them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace unisono::bench {
+
+struct Flow {
+  int socket = -1;
+  std::byte* out = nullptr;
+  std::byte* in = nullptr;
+  std::size_t bytes = 0;  // each way
+};
+
+// Sends `bytes` and receives as many, at the same time, over sockets that do not block; pieces of
+// `piece` in each call. REQUIRES: the other side does the same.
+void exchange(std::vector<Flow> flows, std::size_t piece);
+
+}  // namespace unisono::bench
