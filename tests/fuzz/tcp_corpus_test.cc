@@ -1,0 +1,35 @@
+// The seeds of frames and handshakes, whole, cut anywhere and with single bytes changed. The
+// folders are below the argument.
+#include <gtest/gtest.h>
+
+#include "corpus.h"
+#include "tcp_frames_property.h"
+#include "tcp_handshake_property.h"
+
+namespace unisono {
+namespace {
+
+template <typename Property>
+void expect_to_hold(const char* name, const Property& property) {
+  const auto seeds = fuzz::folder;
+  fuzz::folder = seeds / name;
+  const auto files = fuzz::corpus();
+  fuzz::folder = seeds;
+  EXPECT_GE(files.size(), 3U);
+  for (const fuzz::CorpusFile& file : files) {
+    SCOPED_TRACE(file.name);
+    EXPECT_EQ(property(file.text), "");
+    fuzz::expect_to_hold_damaged(file, 60, property);
+  }
+}
+
+TEST(TcpCorpus, FramesAreNoTrouble) {
+  expect_to_hold("tcp_frames", fuzz::tcp_frames_property);
+}
+
+TEST(TcpCorpus, NobodyIsLetIn) {
+  expect_to_hold("tcp_handshake", fuzz::tcp_handshake_property);
+}
+
+}  // namespace
+}  // namespace unisono

@@ -1,0 +1,95 @@
+// What must hold for any bytes that come on a connection behind the handshake: the link takes them
+// or drops the connection with a reason, and holds no more memory than its windows.
+//
+// The first byte chooses: even, the others come as they are; odd, they are read as frames of
+// 16 bytes each (kind, epoch, group, number, released, 3 bytes unused, length), whose checks are
+// right, and their payload.
+#pragma once
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/tcp/link.h"
+
+namespace unisono::fuzz {
+
+inline std::string frames_from(std::string_view text) {
+  std::string wire;
+  while (text.size() >= 16) {
+    const auto byte = [&text](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+    const auto word = [&byte](std::size_t i) {
+      return static_cast<std::uint32_t>(byte(i) | byte(i + 1) << 8 | byte(i + 2) << 16);
+    };
+    tcp::Header header{.kind = static_cast<tcp::Kind>(byte(0)),
+                       .epoch = byte(1),
+                       .group = byte(2),
+                       .bytes = word(12),
+                       .number = byte(3) == 255 ? 0xffffffff : byte(3),
+                       .released = byte(4)};
+    text.remove_prefix(16);
+    std::string frame(tcp::kHeaderBytes, '\0');
+    tcp::encode(header, reinterpret_cast<std::byte*>(frame.data()));
+    const std::size_t payload = std::min<std::size_t>(header.bytes, text.size());
+    wire += frame;
+    wire += text.substr(0, payload);
+    text.remove_prefix(payload);
+    // The rest of a long message is zeros, so that short inputs reach what lies behind.
+    if (header.bytes > payload && header.bytes <= tcp::kMostBytes) {
+      wire.append(header.bytes - payload, '\0');
+    }
+    if (wire.size() > (std::size_t{8} << 20)) {
+      break;
+    }
+  }
+  return wire;
+}
+
+// Empty if it holds, else what does not.
+inline std::string tcp_frames_property(std::string_view text) {
+  if (text.empty()) {
+    return "";
+  }
+  const bool framed = (text.front() & 1) != 0;
+  const std::string wire = framed ? frames_from(text.substr(1)) : std::string(text.substr(1));
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+    return "no sockets";
+  }
+  const UniqueFd other(ends[1]);
+  std::vector<UniqueFd> streams;
+  streams.emplace_back(ends[0]);
+  tcp::Signs signs;
+  constexpr std::uint32_t kSlots = 3;
+  tcp::Link link(1, std::move(streams), kSlots, &signs);
+  tcp::Lane* lane = link.open({.group = 1, .epoch = 0});
+  link.send(*lane, "x", 1, 0);
+  std::size_t done = 0;
+  for (int idle = 0; idle < 2 && !link.gone();) {
+    const ssize_t put = ::send(other.get(), wire.data() + done, wire.size() - done, MSG_NOSIGNAL);
+    done += put > 0 ? static_cast<std::size_t>(put) : 0;
+    idle = link.receive() || put > 0 ? 0 : idle + 1;
+    transport::Incoming message;
+    if (link.peek(*lane, message)) {
+      if (message.data == nullptr || message.bytes > tcp::kMostBytes) {
+        return "a message that cannot be";
+      }
+      link.release(*lane);
+    }
+  }
+  if (link.slots() > kSlots * tcp::kMostEarlyLanes) {
+    return "more memory than the windows hold";
+  }
+  if (link.failure() && tcp::describe(link.failure()).find("rank 1") == std::string::npos) {
+    return "a failure that names nobody";
+  }
+  link.close(lane);
+  return "";
+}
+
+}  // namespace unisono::fuzz

@@ -1,0 +1,71 @@
+// What must hold for any bytes at the gate, or from a false listener: nobody is let in who does not
+// know the token.
+//
+// The first byte chooses the side, and whether the frames are the given bytes (even) or what a
+// right peer with another token would say, with the given changes (odd): pairs of place and byte,
+// as many for each frame as the byte behind the choice says.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "transport/tcp/handshake.h"
+
+namespace unisono::fuzz {
+
+inline tcp::Identity identity_of(int rank, const char* token) {
+  return {.rank = rank, .size = 4, .job = "fuzz", .token = token};
+}
+
+// Empty if it holds, else what does not.
+inline std::string tcp_handshake_property(std::string_view text) {
+  using tcp::Handshake;
+  if (text.size() < 2) {
+    return "";
+  }
+  const auto choice = static_cast<unsigned char>(text[0]);
+  const std::size_t changes = static_cast<unsigned char>(text[1]) % 8;
+  text.remove_prefix(2);
+  const bool listens = (choice & 2) == 0;
+  const tcp::Identity mine = identity_of(0, "the token of the job");
+  const tcp::Identity stranger = identity_of(1, "another token");
+  Handshake tested = listens ? Handshake::listen(mine) : Handshake::dial(mine, {.peer = 1});
+  Handshake other =
+      listens ? Handshake::dial(stranger, {.peer = 0}) : Handshake::listen(stranger);
+  for (int frames = 0; frames < 6; ++frames) {
+    std::array<std::byte, tcp::kHandshakeBytes> frame{};
+    if ((choice & 1) == 0) {
+      const std::size_t bytes = std::min(text.size(), frame.size());
+      std::memcpy(frame.data(), text.data(), bytes);
+      text.remove_prefix(bytes);
+    } else {
+      if (tested.output().size() >= frame.size()) {
+        std::memcpy(frame.data(), tested.output().data(), frame.size());
+        tested.sent(frame.size());
+        other.feed(frame);
+      }
+      if (other.output().size() >= frame.size()) {
+        std::memcpy(frame.data(), other.output().data(), frame.size());
+        other.sent(frame.size());
+      }
+      for (std::size_t i = 0; i < changes && text.size() >= 2; ++i) {
+        frame[static_cast<unsigned char>(text[0]) % frame.size()] =
+            static_cast<std::byte>(text[1]);
+        text.remove_prefix(2);
+      }
+    }
+    tested.feed(frame);
+    if (tested.state() == Handshake::State::admitting ||
+        tested.state() == Handshake::State::done) {
+      return "a stranger was let in";
+    }
+  }
+  if (tested.state() == Handshake::State::refused && tested.problem().empty()) {
+    return "a refusal without a reason";
+  }
+  return "";
+}
+
+}  // namespace unisono::fuzz
