@@ -32,8 +32,7 @@ inline std::string tcp_handshake_property(std::string_view text) {
   const tcp::Identity mine = identity_of(0, "the token of the job");
   const tcp::Identity stranger = identity_of(1, "another token");
   Handshake tested = listens ? Handshake::listen(mine) : Handshake::dial(mine, {.peer = 1});
-  Handshake other =
-      listens ? Handshake::dial(stranger, {.peer = 0}) : Handshake::listen(stranger);
+  Handshake other = listens ? Handshake::dial(stranger, {.peer = 0}) : Handshake::listen(stranger);
   for (int frames = 0; frames < 6; ++frames) {
     std::array<std::byte, tcp::kHandshakeBytes> frame{};
     if ((choice & 1) == 0) {
@@ -51,14 +50,12 @@ inline std::string tcp_handshake_property(std::string_view text) {
         other.sent(frame.size());
       }
       for (std::size_t i = 0; i < changes && text.size() >= 2; ++i) {
-        frame[static_cast<unsigned char>(text[0]) % frame.size()] =
-            static_cast<std::byte>(text[1]);
+        frame[static_cast<unsigned char>(text[0]) % frame.size()] = static_cast<std::byte>(text[1]);
         text.remove_prefix(2);
       }
     }
     tested.feed(frame);
-    if (tested.state() == Handshake::State::admitting ||
-        tested.state() == Handshake::State::done) {
+    if (tested.state() == Handshake::State::admitting || tested.state() == Handshake::State::done) {
       return "a stranger was let in";
     }
   }
