@@ -58,7 +58,7 @@ class Connections {
 
   // Changes when one of the following may have.
   int troubles() const noexcept { return signs_.troubles.load(std::memory_order_acquire); }
-  // The first that failed; its reason is none if none has.
+  // Of the lowest rank that failed; its reason is none if none has.
   Failure failure() noexcept;
   Failure failure_of(int rank) noexcept;
   bool has_left(int rank) noexcept;

@@ -294,6 +294,25 @@ TEST_F(TcpTinyPair, WhatTheKernelDoesNotTakeGoesOutTogether) {
   EXPECT_TRUE(a1->flush());
 }
 
+// What group 1 cannot get rid of is no matter of group 2, whose messages have all gone.
+TEST(TcpFlush, WaitsForItsOwnGroupAlone) {
+  Mesh mesh = socket_mesh(3, 1, "127.0.0.1", {.send_buffer = 2048});
+  Connections a(0, std::move(mesh[0]));
+  TcpTransport first(a, {.group = 1}, {0, 1}, 0);
+  TcpTransport second(a, {.group = 2}, {0, 2}, 0);
+  const std::vector<std::byte> data(kMostBytes);
+  while (first.share(1, data.data(), data.size(), 1)) {
+  }
+  ASSERT_TRUE(second.send(1, "x", 1, 1));
+  EXPECT_FALSE(first.flush());
+  EXPECT_TRUE(second.flush());
+  Connections(1, std::move(mesh[1])).leave();
+  for (int i = 0; i < 1000 && !a.has_left(1); ++i) {
+    a.wait(1000);
+  }
+  EXPECT_TRUE(first.flush()) << "nobody is there to take it";
+}
+
 TEST_F(TcpPair, AbortReachesTheOther) {
   a_->abort("rank 0 has had enough");
   for (int i = 0; i < 1000 && !b_->aborted(); ++i) {

@@ -97,8 +97,25 @@ bool TcpTransport::share(int lane, const void* data, std::size_t bytes,
   return to->link->share(*to->lane, data, bytes, signature);
 }
 
+bool TcpTransport::flush() noexcept {
+  if (connections_.flush()) {
+    return true;
+  }
+  bool all = true;
+  for (const Peer& to : lanes_) {
+    if (to.lane != nullptr) {
+      const std::lock_guard lock(to.link->mutex);
+      all = all && (to.lane->drained == to.lane->sent || to.link->gone());
+    }
+  }
+  return all;
+}
+
 transport::Mark TcpTransport::mark(int lane) const noexcept {
   const Peer& to = lanes_[static_cast<std::size_t>(lane)];
+  if (to.lane == nullptr) {
+    return 0;
+  }
   const std::lock_guard lock(to.link->mutex);
   return to.lane->sent;
 }

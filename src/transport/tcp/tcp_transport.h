@@ -33,7 +33,8 @@ class TcpTransport final : public transport::Transport {
              std::uint64_t signature) noexcept override;
   transport::Mark mark(int lane) const noexcept override;
   bool drained(int lane, transport::Mark mark) noexcept override;
-  bool flush() noexcept override { return connections_.flush(); }
+  // What other groups have under way is theirs.
+  bool flush() noexcept override;
   int slowest_reader(int lane) noexcept override { return lane; }
 
  private:
