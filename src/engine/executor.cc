@@ -175,7 +175,9 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
     }
     if (!arriving.open) {
       transport::Incoming message;
-      if (!transport_.peek(source.lane, message)) {
+      const bool may_fetch = pass.sources_end - pass.sources == 1 && !pass.transient;
+      if (!(may_fetch ? transport_.peek_unread(source.lane, message)
+                      : transport_.peek(source.lane, message))) {
         return false;
       }
       const bool offered_to_many = message.offered() && pass.sources_end - pass.sources != 1;

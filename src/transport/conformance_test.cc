@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -370,6 +371,43 @@ std::vector<std::byte> fetch_all(Transport& transport, int lane, std::size_t byt
     done += part;
   }
   return fetched;
+}
+
+TEST_P(Conformance, LetsAMessageBeFetchedBeforeItIsRead) {
+  for (std::size_t lap = 0; lap < 15; ++lap) {
+    const std::size_t bytes = lap % 4 == 0 ? 100 : limits().slot_bytes - lap;
+    const std::vector<std::byte> data = pattern(bytes, lap);
+    ASSERT_TRUE(put_settled(kTo, data, lap));
+    Incoming message;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto in_time = [end] { return std::chrono::steady_clock::now() < end; };
+    for (int looks = 1; !reader().peek_unread(kFrom, message) && in_time(); ++looks) {
+      writer().flush();
+      if (looks % 100 == 0) {
+        world_->settle();
+      }
+    }
+    ASSERT_EQ(message.bytes, bytes);
+    ASSERT_EQ(message.signature, lap);
+    std::vector<std::byte> fetched(bytes);
+    std::size_t done = 0;
+    if (message.data != nullptr) {
+      std::memcpy(fetched.data(), message.data, bytes);
+      done = bytes;
+    }
+    while (done < bytes && in_time()) {
+      const std::size_t most = std::min<std::size_t>(bytes - done, 64 * (1 + lap * 37));
+      done += reader().fetch(kFrom, done, fetched.data() + done, most);
+      ASSERT_TRUE(done % 64 == 0 || done == bytes);
+      writer().flush();
+      if (lap % 5 == 4 && done > bytes / 2) {  // others need the stream
+        world_->settle();
+      }
+    }
+    ASSERT_TRUE(fetched == data) << "lap " << lap << ", " << done << " of " << bytes;
+    reader().release(kFrom);
+    expect_nothing(1, kFrom);
+  }
 }
 
 TEST_P(Conformance, OffersAnyMemoryUntilItIsDrained) {

@@ -50,6 +50,9 @@ class Transport {
   // The next message of a lane, if it has come. The same message until release().
   virtual bool peek(int lane, Incoming& message) noexcept = 0;
   virtual void release(int lane) noexcept = 0;
+  // Like peek(), for a reader who copies the message as it is into one place: it may be shown
+  // before its bytes have come, to be fetched.
+  virtual bool peek_unread(int lane, Incoming& message) noexcept { return peek(lane, message); }
 
   // Copies a short message into the lane. False: no room now.
   virtual bool send(int lane, const void* data, std::size_t bytes,
@@ -78,8 +81,9 @@ class Transport {
   // Like share(), of a message that can_offer(), or the rest of one.
   virtual bool offer(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept;
-  // Copies from the next message, which is an offer, from `offset` on. Returns how many of these
-  // bytes it copied; 0: none now, as its writer is no more or has given the memory up.
+  // Copies from the next message, which is an offer or unread, from `offset` on: from its beginning
+  // to its end, into one place. Returns how many of these bytes it copied, a multiple of 64 but at
+  // the end; 0: none now, or its writer is no more or has given the memory up.
   virtual std::size_t fetch(int lane, std::size_t offset, void* target, std::size_t bytes) noexcept;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;

@@ -26,13 +26,15 @@ std::uint64_t name_of(std::size_t rank, std::size_t stream) {
   return rank * kMostStreams + stream;
 }
 
-void wait_for(int epoll, int timeout_us) noexcept {
+bool wait_for(int epoll, int timeout_us) noexcept {
   std::array<epoll_event, 1> event;
   const timespec timeout{.tv_sec = timeout_us / 1'000'000,
                          .tv_nsec = long{timeout_us % 1'000'000} * 1000};
-  if (::epoll_pwait2(epoll, event.data(), 1, &timeout, nullptr) < 0 && errno == ENOSYS) {
-    ::epoll_wait(epoll, event.data(), 1, (timeout_us + 999) / 1000);
+  int events = ::epoll_pwait2(epoll, event.data(), 1, &timeout, nullptr);
+  if (events < 0 && errno == ENOSYS) {
+    events = ::epoll_wait(epoll, event.data(), 1, (timeout_us + 999) / 1000);
   }
+  return events > 0;
 }
 
 }  // namespace
@@ -147,12 +149,10 @@ bool Connections::arm() noexcept {
   return came;
 }
 
+// What woke it is read by whoever it is for, perhaps straight to where it belongs; and if that is
+// nobody, by arm() in the next call.
 bool Connections::wait(int timeout_us) noexcept {
-  if (arm()) {
-    return true;
-  }
-  wait_for(epoll_.get(), timeout_us);
-  return progress();
+  return arm() || wait_for(epoll_.get(), timeout_us);
 }
 
 void Connections::wake() noexcept {

@@ -48,7 +48,7 @@ class Connections {
   Traffic traffic() noexcept;
   // Writes what waits. Cheap where nothing does. True: nothing waits any more.
   bool flush() noexcept { return signs_.backlogs.load(std::memory_order_relaxed) == 0 || push(); }
-  // Sleeps until something comes, may be written, or wake(). Then progress(). True: something came.
+  // Sleeps until something comes, may be written, or wake(). False: nothing in that time.
   bool wait(int timeout_us) noexcept;
   void wake() noexcept;
   // Readable when wait() would not sleep, for who must wait for other things as well. After a call

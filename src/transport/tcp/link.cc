@@ -66,6 +66,7 @@ void Link::close(Lane* lane) noexcept {
       to.partial.lane = nullptr;
     }
     if (to.reading && to.lane == lane) {
+      to.parked = false;
       to.lane = nullptr;
       to.target = nullptr;
     }
@@ -80,7 +81,7 @@ void Link::close(Lane* lane) noexcept {
     out_slots_.give_back(lane->reserved);
   }
   for (Lane::In& message : lane->in) {
-    if (message.known && !is_short(message.bytes)) {
+    if (message.data != nullptr && !is_short(message.bytes)) {
       in_slots_.give_back(message.data);
     }
   }
@@ -108,7 +109,7 @@ void Link::release(Lane& lane) noexcept {
   Lane::In& message = lane.incoming(lane.next);
   if (is_short(message.bytes)) {
     lane.in_ring.release(message.data, message.bytes);
-  } else {
+  } else if (message.data != nullptr) {
     in_slots_.give_back(message.data);
   }
   lane.held.remove(message.bytes);

@@ -64,10 +64,13 @@ class Link {
   void commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept;
   bool share(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept;
   bool peek(Lane& lane, transport::Incoming& message) noexcept;
+  bool peek_unread(Lane& lane, transport::Incoming& message) noexcept;
+  std::size_t fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
   void release(Lane& lane) noexcept;
 
-  // Reads what has come, once for each stream. True: something.
-  bool receive() noexcept;
+  // Reads what has come, on each stream. True: something. A long message of `patient` whose payload
+  // has not begun to be read stays in its stream, to be fetched.
+  bool receive(const Lane* patient = nullptr) noexcept;
   // Writes what waits. True: nothing waits any more.
   bool flush() noexcept;
   bool waits() const noexcept { return waits_; }
@@ -124,6 +127,12 @@ class Link {
     std::size_t missing = 0;
     Lane* lane = nullptr;
     bool reading = false;
+    // The payload of a long message waits in the socket until somebody says where it shall go, or
+    // needs the stream. Of what was fetched, the last `rest` bytes, before `fetched`, were not yet
+    // told.
+    bool parked = false;
+    std::byte* fetched = nullptr;
+    std::size_t rest = 0;
     bool ended = false;      // nothing more comes
     bool long_ones = false;  // the frame before was long: do not read beyond the next header
     std::size_t begin = 0;   // of what has been read ahead
@@ -151,6 +160,8 @@ class Link {
 
   // Receiving (link_receive.cc).
   bool receive(Stream& from) noexcept;
+  bool unpark(Stream& from) noexcept;
+  Stream* parked_with(const Lane& lane, std::uint32_t number) noexcept;
   void end_stream(Stream& from, int error) noexcept;
   bool parse(Stream& from) noexcept;
   bool begin_frame(Stream& from) noexcept;

@@ -33,15 +33,104 @@ const char* what_is_bad(BadFrame bad) noexcept {
 
 }  // namespace
 
-bool Link::receive() noexcept {
+bool Link::receive(const Lane* patient) noexcept {
   bool advanced = false;
   for (Stream& from : streams_) {
-    advanced |= !failure_ && !from.ended && receive(from);
+    const bool stays = from.parked && from.lane == patient;
+    advanced |= !failure_ && !from.ended && !stays && receive(from);
   }
   return advanced;
 }
 
+// The payload goes to a slot: nobody has said where else.
+bool Link::unpark(Stream& from) noexcept {
+  Lane::In& message = from.lane->incoming(from.header.number);
+  message.data = in_slots_.take();
+  if (message.data == nullptr) {
+    fail(Reason::memory);
+    return false;
+  }
+  from.parked = false;
+  from.target = message.data + (message.bytes - from.missing);
+  if (from.rest != 0) {
+    std::memcpy(from.target - from.rest, from.fetched - from.rest, from.rest);
+    from.rest = 0;
+  }
+  return true;
+}
+
+Link::Stream* Link::parked_with(const Lane& lane, std::uint32_t number) noexcept {
+  const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const Stream& from) {
+    return from.parked && from.lane == &lane && from.header.number == number;
+  });
+  return found == streams_.end() ? nullptr : &*found;
+}
+
+bool Link::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
+  const Lane::In& next = lane.incoming(lane.next);
+  if (!next.known) {
+    receive(&lane);
+  }
+  if (parked_with(lane, lane.next) == nullptr) {
+    return next.known && peek(lane, message);
+  }
+  message = {.data = nullptr, .bytes = next.bytes, .signature = next.signature};
+  return true;
+}
+
+// What came is whole lines but at the end, so that elements stay whole; the rest of a line lies at
+// its place already, and is told with the next ones.
+std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
+  const Lane::In& next = lane.incoming(lane.next);
+  Stream* const from = parked_with(lane, lane.next);
+  if (from == nullptr) {
+    transport::Incoming message;  // somebody needed the stream: it is in a slot, or will be
+    if (!peek(lane, message) || message.data == nullptr || offset > message.bytes) {
+      return 0;
+    }
+    const std::size_t part = std::min(bytes, message.bytes - offset);
+    std::memcpy(to, message.data + offset, part);
+    return part;
+  }
+  if (offset != next.bytes - from->missing - from->rest) {
+    return 0;
+  }
+  if (bytes <= from->rest) {
+    from->rest -= bytes;
+    return bytes;
+  }
+  const ssize_t got = ::recv(from->socket.get(), to + from->rest,
+                             std::min(bytes - from->rest, from->missing), MSG_DONTWAIT);
+  if (got <= 0) {
+    if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+      end_stream(*from, got == 0 ? 0 : errno);
+    }
+    return 0;
+  }
+  heard_ += static_cast<std::size_t>(got);
+  from->missing -= static_cast<std::size_t>(got);
+  const std::size_t here = from->rest + static_cast<std::size_t>(got);
+  if (from->missing == 0) {
+    from->parked = false;
+    from->rest = 0;
+    end_frame(*from);
+    return here;
+  }
+  from->fetched = to + here;
+  from->rest = here % 64;
+  return here - from->rest;
+}
+
 bool Link::receive(Stream& from) noexcept {
+  if (from.parked) {
+    std::byte first{};
+    if (::recv(from.socket.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN) {
+      return false;  // it blocks nothing
+    }
+    if (!unpark(from)) {
+      return false;
+    }
+  }
   bool advanced = false;
   for (int reads = 0; reads < kReads; ++reads) {
     // Behind a long message most likely comes another: its payload shall not be read ahead.
@@ -81,7 +170,7 @@ bool Link::receive(Stream& from) noexcept {
     from.target += from.target != nullptr ? direct : 0;
     from.missing -= direct;
     from.end += bytes - direct;
-    if (!parse(from) || bytes < asked) {
+    if (!parse(from) || from.parked || bytes < asked) {
       return advanced;
     }
   }
@@ -200,8 +289,12 @@ bool Link::begin_message(Stream& from) noexcept {
     fail(Reason::protocol, 0, "a message beyond the window of its lane");
     return false;
   }
-  message.data = is_short(bytes) ? lane.in_ring.place(bytes) : in_slots_.take();
-  if (message.data == nullptr) {
+  from.parked = !is_short(bytes) && from.begin == from.end;
+  from.rest = 0;
+  message.data = is_short(bytes) ? lane.in_ring.place(bytes)
+                 : from.parked   ? nullptr
+                                 : in_slots_.take();
+  if (message.data == nullptr && !from.parked) {
     fail(is_short(bytes) ? Reason::protocol : Reason::memory, 0, "short messages out of order");
     return false;
   }

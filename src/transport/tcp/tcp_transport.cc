@@ -54,6 +54,26 @@ bool TcpTransport::peek(int lane, transport::Incoming& message) noexcept {
   return from->link->peek(*from->lane, message);
 }
 
+bool TcpTransport::peek_unread(int lane, transport::Incoming& message) noexcept {
+  Peer* const from = peer(lane);
+  if (from == nullptr) {
+    return false;
+  }
+  connections_.flush();
+  const std::lock_guard lock(from->link->mutex);
+  return from->link->peek_unread(*from->lane, message);
+}
+
+std::size_t TcpTransport::fetch(int lane, std::size_t offset, void* target,
+                                std::size_t bytes) noexcept {
+  Peer* const from = peer(lane);
+  if (from == nullptr) {
+    return 0;
+  }
+  const std::lock_guard lock(from->link->mutex);
+  return from->link->fetch(*from->lane, offset, static_cast<std::byte*>(target), bytes);
+}
+
 void TcpTransport::release(int lane) noexcept {
   if (Peer* const from = peer(lane)) {
     const std::lock_guard lock(from->link->mutex);

@@ -24,6 +24,9 @@ class TcpTransport final : public transport::Transport {
   const transport::Limits& limits() const noexcept override { return limits_; }
   bool peek(int lane, transport::Incoming& message) noexcept override;
   void release(int lane) noexcept override;
+  bool peek_unread(int lane, transport::Incoming& message) noexcept override;
+  std::size_t fetch(int lane, std::size_t offset, void* target,
+                    std::size_t bytes) noexcept override;
   bool send(int lane, const void* data, std::size_t bytes,
             std::uint64_t signature) noexcept override;
   std::byte* reserve(int lane, std::size_t bytes) noexcept override;
