@@ -58,8 +58,10 @@ void Link::close(Lane* lane) noexcept {
     to.waiting -= lane->waiting[i];
     if (to.partial_done != 0 && to.partial.lane == lane) {
       try {
-        to.orphan.assign(to.partial.data, to.partial.data + to.partial.bytes);
-        to.partial.data = to.orphan.data();
+        if (!gone()) {
+          to.orphan.assign(to.partial.data, to.partial.data + to.partial.bytes);
+          to.partial.data = to.orphan.data();
+        }
       } catch (...) {
         fail(Reason::memory);
       }

@@ -54,6 +54,7 @@ class Link {
 
   // A lane of a group, from when it is opened until it is closed. nullptr: no memory.
   Lane* open(const LaneKey& key) noexcept;
+  // REQUIRES: what was shared over it is still there, unless it is drained or the link is gone.
   void close(Lane* lane) noexcept;
   // Frames of earlier epochs are dropped from now on.
   void retire_before(std::uint32_t epoch) noexcept { epoch_ = epoch; }

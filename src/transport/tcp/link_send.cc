@@ -95,7 +95,9 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
   if (!message.written && storage == Lane::Storage::ring) {
     // The caller's memory is the caller's again.
     std::byte* copy = lane.out_ring.place(bytes);
-    std::memcpy(copy, data, bytes);
+    if (bytes != 0) {
+      std::memcpy(copy, data, bytes);
+    }
     message.data = copy;
     if (to.partial_done != 0 && to.partial.lane == &lane && to.partial.number == number) {
       to.partial.data = copy;

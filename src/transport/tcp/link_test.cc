@@ -296,11 +296,11 @@ TEST_F(TcpTinyPair, WhatTheKernelDoesNotTakeGoesOutTogether) {
 
 // What group 1 cannot get rid of is no matter of group 2, whose messages have all gone.
 TEST(TcpFlush, WaitsForItsOwnGroupAlone) {
+  const std::vector<std::byte> data(kMostBytes);
   Mesh mesh = socket_mesh(3, 1, "127.0.0.1", {.send_buffer = 2048});
   Connections a(0, std::move(mesh[0]));
   TcpTransport first(a, {.group = 1}, {0, 1}, 0);
   TcpTransport second(a, {.group = 2}, {0, 2}, 0);
-  const std::vector<std::byte> data(kMostBytes);
   while (first.share(1, data.data(), data.size(), 1)) {
   }
   ASSERT_TRUE(second.send(1, "x", 1, 1));
