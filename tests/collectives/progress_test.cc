@@ -236,7 +236,7 @@ TEST(Subgroup, ManyTakeNeitherThreadsNorDescriptors) {
       const std::size_t which = comm.rank() == 0 ? i : 199 - i;
       requests.push_back(groups[which].all_reduce_async(std::span(data).subspan(which, 1), sum));
     }
-    std::string wrong = wrong_unless(entries("/proc/self/task") == threads + 1, "threads");
+    std::string wrong = wrong_unless(entries("/proc/self/task") <= threads + 1, "threads");
     wrong += wrong_unless(entries("/proc/self/fd") == descriptors, "descriptors");
     for (Request& request : requests) {
       request.wait();
