@@ -6,7 +6,7 @@
 // The peers of this host read such a container where it is. Every allocation is a region of its
 // own, of whole pages, and costs some system calls and a word to every peer: for few, large and
 // lasting containers. A container keeps its communicator: the rank leaves the world when both are
-// gone. Errors and thread rule: as of Communicator::allocate().
+// gone. Errors: as of Communicator::allocate(), so that none grows after an abort. Any thread.
 #pragma once
 
 #include <cstddef>

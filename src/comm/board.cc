@@ -10,12 +10,6 @@ namespace {
 static_assert(sizeof(OperationRecord::algorithm) ==
               sizeof(PackedRecord) - 2 * sizeof(std::uint64_t));
 
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 std::optional<OperationRecord> read_entry(const shm::BoardEntry& entry) noexcept {
   OperationRecord record;
   record.sequence = entry.sequence.load(std::memory_order_acquire);
@@ -105,13 +99,22 @@ std::optional<OperationRecord> find_record(const shm::Board& board,
   return std::nullopt;
 }
 
+std::int64_t board_clock_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 void write_wait(shm::Board& board, const Waiting& waiting) noexcept {
   shm::WaitLine& line = board.wait;
-  line.what.store(static_cast<std::uint32_t>(waiting.what), std::memory_order_relaxed);
-  line.peer.store(waiting.peer, std::memory_order_relaxed);
-  line.place.store(waiting.place, std::memory_order_relaxed);
-  if (line.since_ns.load(std::memory_order_relaxed) == 0) {
-    line.since_ns.store(now_ns(), std::memory_order_release);
+  const auto what = static_cast<std::uint32_t>(waiting.what);
+  const bool same = line.what.exchange(what, std::memory_order_relaxed) == what &&
+                    line.peer.load(std::memory_order_relaxed) == waiting.peer &&
+                    line.place.load(std::memory_order_relaxed) == waiting.place;
+  if (!same || line.since_ns.load(std::memory_order_relaxed) == 0) {
+    line.peer.store(waiting.peer, std::memory_order_relaxed);
+    line.place.store(waiting.place, std::memory_order_relaxed);
+    line.since_ns.store(board_clock_ns(), std::memory_order_release);
   }
 }
 

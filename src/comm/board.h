@@ -49,6 +49,9 @@ std::optional<OperationRecord> read_record(const shm::Board& board,
 // The record of the operation with this signature, if the board still has it.
 std::optional<OperationRecord> find_record(const shm::Board& board,
                                            std::uint64_t signature) noexcept;
+// The clock of Waiting::since_ns, the same for all processes of the host.
+std::int64_t board_clock_ns() noexcept;
+
 // What a rank waits for.
 struct Waiting {
   enum class What : std::uint32_t { collective, send, recv };
@@ -57,7 +60,7 @@ struct Waiting {
   std::int64_t place = 0;  // the step, from 1, or the tag
   std::int64_t since_ns = 0;
 };
-// `since_ns` is set here, at the first note of a wait.
+// `since_ns` is set here, at the first note of a wait for this peer at this place.
 void write_wait(shm::Board& board, const Waiting& waiting) noexcept;
 inline void end_wait(shm::Board& board) noexcept {
   board.wait.since_ns.store(0, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The calls: collectives blocking, persistent and asynchronous, and send and recv.
+// The calls: collectives blocking, persistent and asynchronous.
 #include "comm/core.h"
 
 #include <algorithm>
@@ -10,9 +10,7 @@
 namespace unisono::detail {
 
 using comm::Prepared;
-using comm::Transfer;
 using comm::Waiter;
-using comm::Waiting;
 using engine::Progress;
 
 std::shared_ptr<Core> Core::connect(const ConnectOptions& options) {
@@ -208,95 +206,6 @@ void Core::wait_until_finished(const Prepared& prepared, int timeout_ms) {
       raise_timeout(waiter.waited_s());
     }
     throw_abort(&prepared);
-  }
-}
-
-void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
-  check_blocking();
-  for (const Transfer& transfer : transfers) {
-    check_transfer(transfer);
-  }
-  if (pending_.load(std::memory_order_acquire) != 0) {
-    std::vector<std::shared_ptr<RequestState>> requests;
-    for (const Transfer& transfer : transfers) {
-      requests.push_back(transfer_async(transfer, timeout_ms));
-    }
-    for (const auto& request : requests) {
-      wait(*request, timeout_ms);
-    }
-    return;
-  }
-  using P2p = comm::PointToPoint;
-  P2p& queue = this->transfers();
-  for (Transfer& transfer : transfers) {
-    queue.post(transfer);
-  }
-  const auto unfinished = [&] {
-    return std::find_if_not(transfers.begin(), transfers.end(), P2p::finished);
-  };
-  Waiter waiter(*world_, effective_timeout(timeout_ms));
-  int leaver = -1;
-  while (unfinished() != transfers.end()) {
-    const auto progress = or_tell_all([&queue] { return queue.poll(); });
-    if (progress == P2p::Progress::failed) {
-      raise_transfer_fault();
-      throw_abort(nullptr);
-    }
-    if (progress == P2p::Progress::advanced) {
-      waiter.reset();
-      continue;
-    }
-    if (waiter.spin()) {
-      continue;
-    }
-    const auto verdict = waiter.pause(
-        [&] { return or_tell_all([&queue] { return queue.poll(); }) == P2p::Progress::advanced; },
-        [&] {
-          const auto first = unfinished();
-          const bool done = first == transfers.end();
-          look_for_leaver(done ? -1 : first->peer, leaver);
-          if (!done) {
-            note_wait(*first);
-          }
-        });
-    if (verdict == Waiter::Verdict::timed_out) {
-      raise_transfer_timeout(*unfinished(), waiter.waited_s());
-    }
-    if (verdict != Waiter::Verdict::look_again) {
-      throw_abort(nullptr);
-    }
-  }
-  end_wait();
-  if (world_->aborted_meanwhile()) {
-    throw_abort(nullptr);
-  }
-}
-
-void Core::note_wait(const Waiting& waiting) noexcept {
-  notes_wait_ = true;
-  comm::write_wait(boards_[rank_], waiting);
-}
-
-void Core::note_wait(const Transfer& transfer) noexcept {
-  note_wait({.what = transfer.send ? Waiting::What::send : Waiting::What::recv,
-             .peer = transfer.peer,
-             .place = transfer.tag});
-}
-
-void Core::check_transfer(const Transfer& transfer) const {
-  const char* verb = transfer.send ? "send" : "recv";
-  const bool any = !transfer.send && transfer.peer == kAnySource;
-  if (!any && (transfer.peer < 0 || transfer.peer >= size())) {
-    throw Error(ErrorCode::usage,
-                std::string(verb) + " on " + name(rank_) + ": " + std::to_string(transfer.peer) +
-                    " is not a rank\nranks are 0 to " + std::to_string(size() - 1),
-                {.rank = world_->rank(), .peer = transfer.peer, .collective = verb});
-  }
-  if (transfer.bytes != 0 && transfer.data == nullptr) {
-    throw Error(ErrorCode::usage,
-                std::string(verb) + " on " + name(rank_) + ": the buffer is null, but " +
-                    std::to_string(transfer.bytes) + " bytes are named\npass the buffer",
-                {.rank = world_->rank(), .peer = transfer.peer, .collective = verb});
   }
 }
 

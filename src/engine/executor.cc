@@ -362,43 +362,4 @@ bool Executor::shows(const BoundOperand& target, std::size_t bytes) const noexce
   return output_shared_ && target.place == Place::output && bytes >= share_bytes_;
 }
 
-std::vector<Executor::Wait> Executor::waits() const {
-  const BoundProgram& program = *operation_.program;
-  if (program.small) {
-    return waits_small();
-  }
-  std::vector<Wait> missing;
-  std::vector<Wait> full;
-  for (const std::uint32_t i : active_) {
-    const BoundPass& pass = program.passes[i];
-    const State& state = states_[i];
-    const bool done = state.done == pass.bytes;
-    if (!done && allowed(pass) <= state.done) {
-      continue;  // waits for another pass
-    }
-    if (pass.send) {
-      const BoundOperand& lane = program.operands[pass.targets];
-      const bool in_turn = out_turn_[static_cast<std::size_t>(lane.lane)] == lane.turn;
-      if (done || in_turn) {
-        full.push_back({.rank = transport_.slowest_reader(lane.lane), .step = pass.step});
-      }
-      continue;
-    }
-    for (std::uint32_t k = pass.sources; k < pass.sources_end; ++k) {
-      const BoundOperand& source = program.operands[k];
-      if (source.place == Place::lane && is_missing(source)) {
-        missing.push_back({.rank = rank_of(source.lane), .step = pass.step});
-      }
-    }
-  }
-  missing.insert(missing.end(), full.begin(), full.end());
-  return missing;
-}
-
-bool Executor::is_missing(const BoundOperand& source) const noexcept {
-  const Arriving& arriving = in_[static_cast<std::size_t>(source.lane)];
-  transport::Incoming message;
-  return arriving.turn == source.turn && !arriving.open && !transport_.peek(source.lane, message);
-}
-
 }  // namespace unisono::engine

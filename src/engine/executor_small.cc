@@ -73,24 +73,4 @@ bool Executor::receive_small(const BoundPass& pass) noexcept {
   return true;
 }
 
-std::vector<Executor::Wait> Executor::waits_small() const {
-  const BoundProgram& program = *operation_.program;
-  if (next_ >= program.passes.size()) {
-    return {};
-  }
-  const BoundPass& pass = program.passes[next_];
-  const BoundOperand* operands = program.operands.data();
-  if (pass.send) {
-    return {{.rank = transport_.slowest_reader(operands[pass.targets].lane), .step = pass.step}};
-  }
-  std::vector<Wait> missing;
-  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
-    transport::Incoming message;
-    if (operands[i].place == Place::lane && !transport_.peek(operands[i].lane, message)) {
-      missing.push_back({.rank = rank_of(operands[i].lane), .step = pass.step});
-    }
-  }
-  return missing;
-}
-
 }  // namespace unisono::engine

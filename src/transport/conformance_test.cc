@@ -1,187 +1,18 @@
 // What every transport must do, whatever carries its bytes. A new transport adds a World and a line
-// to kWorlds.
+// to kWorlds (conformance_worlds.h).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/bound_program.h"
-#include "transport/shm/shm_transport.h"
-#include "transport/sim/network.h"
-#include "transport/tcp/tcp_transport.h"
-#include "transport/tcp/testing.h"
+#include "transport/conformance_worlds.h"
 
 namespace unisono::transport {
 namespace {
-
-// The transports of a group, all in this thread.
-class World {
- public:
-  virtual ~World() = default;
-  virtual Transport& at(int rank) = 0;
-  // Until what is under way has come.
-  virtual void settle() {}
-  // Whether ranks can offer memory to each other.
-  virtual bool offers() const { return true; }
-  // Makes memory of a rank one that it can share. False: it cannot.
-  virtual bool let_share(int rank, const std::vector<std::byte>& memory) = 0;
-};
-
-class SimWorld final : public World {
- public:
-  explicit SimWorld(const sim::NetworkOptions& options)
-      : network_(options), shares_(options.sharing != 0) {}
-  ~SimWorld() override { EXPECT_EQ(network_.violation(), ""); }
-  Transport& at(int rank) override { return network_.transport(rank); }
-  void settle() override {
-    while (network_.pass_to_next_change()) {
-    }
-  }
-  bool let_share(int, const std::vector<std::byte>&) override { return shares_; }
-
- private:
-  sim::Network network_;
-  bool shares_;
-};
-
-class ShmWorld final : public World {
- public:
-  ShmWorld(int ranks, bool can_fetch) : layout_(ranks), can_fetch_(can_fetch) {
-    const auto n = static_cast<std::size_t>(ranks);
-    std::vector<std::byte*> pools;
-    std::vector<int> members;
-    for (std::size_t rank = 0; rank < n; ++rank) {
-      pools.push_back(memory_.data() + layout_.pools + rank * shm::kPoolBytes);
-      members.push_back(static_cast<int>(rank));
-    }
-    for (std::size_t rank = 0; rank < n; ++rank) {
-      ranks_.push_back(std::make_unique<Rank>(static_cast<int>(rank), pools[rank]));
-      Rank& mine = *ranks_.back();
-      mine.host = {.rank = static_cast<int>(rank),
-                   .world = memory_.data(),
-                   .bells = &bells_,
-                   .pool = &mine.pool,
-                   .regions = &mine.regions,
-                   .lenders = &mine.lenders,
-                   .pools = pools,
-                   .same_process = std::vector<bool>(n, true),
-                   .pids = std::vector<int>(n, getpid()),
-                   .can_fetch = std::vector<bool>(n, can_fetch)};
-      mine.transport = std::make_unique<shm::ShmTransport>(
-          mine.host, memory_.data() + layout_.group, members, static_cast<int>(rank), 0);
-    }
-  }
-  bool offers() const override { return can_fetch_; }
-  Transport& at(int rank) override { return *ranks_[static_cast<std::size_t>(rank)]->transport; }
-  bool let_share(int rank, const std::vector<std::byte>& memory) override {
-    return ranks_[static_cast<std::size_t>(rank)]->regions.add(memory.data(), memory.size(), -1) !=
-           0;
-  }
-
- private:
-  struct Rank {
-    Rank(int rank, std::byte* slots)
-        : pool(slots), regions(rank, [](std::uint32_t, std::size_t, int) { return true; }, [] {}) {}
-    shm::Pool pool;
-    shm::Regions regions;
-    shm::Lenders lenders;
-    shm::Host host;
-    std::unique_ptr<shm::ShmTransport> transport;
-  };
-  static constexpr int kMost = 3;
-  shm::WorldLayout layout_;
-  bool can_fetch_;
-  shm::Descriptor file_ = shm::create_memory("conformance", shm::WorldLayout(kMost).bytes);
-  shm::Mapping memory_{file_.get(), shm::WorldLayout(kMost).bytes};
-  shm::Bells bells_{memory_.data(), kMost};
-  std::vector<std::unique_ptr<Rank>> ranks_;
-};
-
-class TcpWorld final : public World {
- public:
-  TcpWorld(int ranks, const std::string& host, int streams, const tcp::SocketOptions& options) {
-    tcp::Mesh mesh = tcp::socket_mesh(ranks, streams, host, options);
-    std::vector<int> members;
-    for (int rank = 0; rank < ranks; ++rank) {
-      members.push_back(rank);
-    }
-    for (int rank = 0; rank < ranks; ++rank) {
-      connections_.push_back(std::make_unique<tcp::Connections>(
-          rank, std::move(mesh[static_cast<std::size_t>(rank)])));
-      transports_.push_back(std::make_unique<tcp::TcpTransport>(
-          *connections_.back(), tcp::LaneKey{.group = 7}, members, rank));
-    }
-  }
-  ~TcpWorld() override {
-    for (const auto& mine : connections_) {
-      EXPECT_EQ(tcp::describe(mine->failure()), "");
-    }
-  }
-  bool offers() const override { return false; }
-  Transport& at(int rank) override { return *transports_[static_cast<std::size_t>(rank)]; }
-  void settle() override {
-    for (bool under_way = true; under_way;) {
-      tcp::Connections::Traffic all;
-      under_way = false;
-      for (const auto& mine : connections_) {
-        mine->progress();
-        const tcp::Connections::Traffic traffic = mine->traffic();
-        all.heard += traffic.heard;
-        all.told += traffic.told;
-        under_way = under_way || !mine->flush();
-      }
-      under_way = under_way || all.heard != all.told;
-    }
-  }
-  bool let_share(int, const std::vector<std::byte>&) override { return true; }
-
- private:
-  std::vector<std::unique_ptr<tcp::Connections>> connections_;
-  std::vector<std::unique_ptr<tcp::TcpTransport>> transports_;
-};
-
-struct Kind {
-  const char* name;
-  std::unique_ptr<World> (*make)();
-};
-
-constexpr int kRanks = 3;
-
-constexpr Kind kWorlds[] = {
-    {"shm", [] { return std::unique_ptr<World>(std::make_unique<ShmWorld>(kRanks, true)); }},
-    {"shm_without_fetch",
-     [] { return std::unique_ptr<World>(std::make_unique<ShmWorld>(kRanks, false)); }},
-    {"sim",
-     [] {
-       return std::unique_ptr<World>(std::make_unique<SimWorld>(
-           sim::NetworkOptions{.ranks = kRanks, .sharing = 7, .offering = 7}));
-     }},
-    {"sim_slow",
-     [] {
-       return std::unique_ptr<World>(
-           std::make_unique<SimWorld>(sim::NetworkOptions{.ranks = kRanks,
-                                                          .untold_bytes = 300,
-                                                          .sharing = 7,
-                                                          .offering = 7,
-                                                          .delay = 10,
-                                                          .told_late = 50,
-                                                          .seed = 3}));
-     }},
-    {"tcp", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 1, {})); }},
-    {"tcp_v6", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "::1", 1, {})); }},
-    {"tcp_streams",
-     [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 3, {})); }},
-    // Of hardly any frame the kernel takes the whole.
-    {"tcp_tiny",
-     [] {
-       return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {.send_buffer = 2048}));
-     }},
-};
 
 std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
   std::vector<std::byte> data(bytes);
@@ -240,11 +71,14 @@ class Conformance : public ::testing::TestWithParam<Kind> {
   std::unique_ptr<World> world_ = GetParam().make();
 };
 
+class MulticastConformance : public Conformance {};
+
 TEST_P(Conformance, KnowsItsPlace) {
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(world_->at(rank).rank(), rank);
     EXPECT_EQ(world_->at(rank).ranks(), kRanks);
   }
+  EXPECT_EQ(limits().multicast, GetParam().multicast);
   EXPECT_GE(limits().inline_bytes, engine::kSmallMessage);
   EXPECT_GE(limits().slot_bytes, limits().inline_bytes);
 }
@@ -432,7 +266,7 @@ TEST_P(Conformance, OffersAnyMemoryUntilItIsDrained) {
   EXPECT_TRUE(writer().drained(kTo, mark));
 }
 
-TEST_P(Conformance, LetsAllOthersFetchAMulticast) {
+TEST_P(MulticastConformance, LetsAllOthersFetchAMulticast) {
   const std::vector<std::byte> memory = pattern(300'000, 5);
   ASSERT_EQ(writer().can_offer(kToAll, memory.data(), memory.size()), world_->offers());
   if (!world_->offers()) {
@@ -463,10 +297,7 @@ TEST_P(Conformance, FillsItsRoomWithBytesOfAnyLength) {
   }
 }
 
-TEST_P(Conformance, LetsAllOthersReadAMulticast) {
-  if (!limits().multicast) {
-    GTEST_SKIP() << "it has no multicast";
-  }
+TEST_P(MulticastConformance, LetsAllOthersReadAMulticast) {
   for (int lap = 0; lap < 200; ++lap) {
     const std::size_t bytes = lap % 3 == 0 ? 1 : lap % 3 == 1 ? 100 : limits().slot_bytes;
     const auto seed = static_cast<std::size_t>(lap);
@@ -478,10 +309,7 @@ TEST_P(Conformance, LetsAllOthersReadAMulticast) {
   expect_nothing(1, kFrom);  // a lane of its own
 }
 
-TEST_P(Conformance, WaitsForTheSlowestReaderOfAMulticast) {
-  if (!limits().multicast) {
-    GTEST_SKIP() << "it has no multicast";
-  }
+TEST_P(MulticastConformance, WaitsForTheSlowestReaderOfAMulticast) {
   std::size_t sent = 0;
   while (put(kToAll, pattern(300, sent), sent)) {
     ++sent;
@@ -518,8 +346,23 @@ TEST_P(Conformance, TakesTwoSmallOperationsWithoutAReader) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Conformance, ::testing::ValuesIn(kWorlds),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+std::string name_of(const ::testing::TestParamInfo<Kind>& tested) {
+  return tested.param.name;
+}
+
+std::vector<Kind> with_multicast() {
+  std::vector<Kind> kinds;
+  for (const Kind& kind : kWorlds) {
+    if (kind.multicast) {
+      kinds.push_back(kind);
+    }
+  }
+  return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Conformance, ::testing::ValuesIn(kWorlds), name_of);
+INSTANTIATE_TEST_SUITE_P(Transports, MulticastConformance, ::testing::ValuesIn(with_multicast()),
+                         name_of);
 
 }  // namespace
 }  // namespace unisono::transport

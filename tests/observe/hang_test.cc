@@ -8,7 +8,6 @@
 
 #include "comm/rendezvous_testing.h"
 #include "top/jobs.h"
-#include "top/now.h"
 #include "top/why.h"
 #include "unisono/communicator.hpp"
 
@@ -49,7 +48,7 @@ class Ranks {
         if (job.world.job != job_) {
           continue;
         }
-        const std::vector<Finding> findings = explain_hang(job, now_ns());
+        const std::vector<Finding> findings = explain_hang(job, comm::board_clock_ns());
         if (!findings.empty()) {
           return findings.front();
         }

@@ -1,12 +1,9 @@
 // `unisono top`: what the ranks of running jobs do, again and again.
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -15,7 +12,6 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "top/jobs.h"
-#include "top/now.h"
 
 namespace unisono::cli {
 namespace {
@@ -88,17 +84,17 @@ struct Before {
 using Memory = std::map<std::pair<std::uint64_t, std::size_t>, Before>;
 
 void print_job(const Job& job, Memory& memory, const Console& console) {
-  const std::int64_t now = now_ns();
+  const std::int64_t now = comm::board_clock_ns();
   fmt::print("{}  {} ranks, {} groups\n",
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
              job.world.pids.size(), job.groups.size() + 1);
   if (!job.world.abort.empty()) {
     fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
   }
-  fmt::print(
-      "{}\n",
-      console.paint(Paint::dim, fmt::format("{:>4}  {:>7}  {:<8}  {:>5}  {:>10}  {:>9}  {}", "rank",
-                                            "pid", "process", "cpu", "calls", "calls/s", "now")));
+  fmt::print("{}\n",
+             console.paint(Paint::dim,
+                           fmt::format("{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {}", "rank",
+                                       "pid", "process", "cpu", "calls", "calls/s", "now")));
   const std::vector<Line> lines = lines_of(job);
   for (std::size_t rank = 0; rank < lines.size(); ++rank) {
     const Line& line = lines[rank];
@@ -115,16 +111,16 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
     const std::string state = state_text(process);
     const std::string what = activity(job, rank, line, now);
     fmt::print(
-        "{:>4}  {:>7}  {:<8}  {:>5}  {:>10}  {:>9}  {}\n", rank, job.world.pids[rank],
-        state.substr(0, state.find(' ') == 2 ? state.size() : state.find(' ')), cpu, line.calls,
-        rate, line.rank != nullptr && line.rank->waiting ? console.paint(Paint::warn, what) : what);
+        "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {}\n", rank, job.world.pids[rank], state, cpu,
+        line.calls, rate,
+        line.rank != nullptr && line.rank->waiting ? console.paint(Paint::warn, what) : what);
     before = {.calls = line.calls, .cpu_s = cpu_s, .at_ns = now};
   }
 }
 
 void print_json(const std::vector<Job>& jobs) {
   nlohmann::ordered_json result{{"schema", "unisono.top/1"}, {"jobs", nlohmann::json::array()}};
-  const std::int64_t now = now_ns();
+  const std::int64_t now = comm::board_clock_ns();
   for (const Job& job : jobs) {
     nlohmann::ordered_json ranks = nlohmann::json::array();
     const std::vector<Line> lines = lines_of(job);

@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
-#include "top/now.h"
 #include "top/why.h"
 
 namespace unisono::cli {
@@ -62,7 +61,7 @@ int run_trace(const Arguments& arguments, const Console& console) {
   bool somebody_waits = false;
   nlohmann::ordered_json result{{"schema", "unisono.why/1"}, {"jobs", nlohmann::json::array()}};
   for (const Job& job : find_jobs(operands.size() > 1 ? operands[1] : "")) {
-    const std::vector<Finding> findings = explain_hang(job, now_ns());
+    const std::vector<Finding> findings = explain_hang(job, comm::board_clock_ns());
     somebody_waits |= !findings.empty();
     if (console.json()) {
       result["jobs"].push_back(to_json(job, findings));

@@ -259,6 +259,9 @@ bool ShmTransport::can_offer(int lane, const void* data, std::size_t bytes) noex
       !to.distance.far() || to.distance.is_next_look()) {
     return false;
   }
+  if (!to.writer.has_room(1)) {
+    return true;  // offer() says that it must wait
+  }
   // Some memory only its owner can read (that of devices).
   const auto address = reinterpret_cast<std::uint64_t>(data);
   const int pid = host_.pids[static_cast<std::size_t>(host_.rank)];

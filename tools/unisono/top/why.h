@@ -19,7 +19,7 @@ struct Finding {
   std::string next = {};  // what to do
 };
 
-// First what most ranks wait for. `now_ns` is CLOCK_MONOTONIC.
+// First what most ranks wait for. `now_ns` is of comm::board_clock_ns().
 std::vector<Finding> explain_hang(const Job& job, std::int64_t now_ns);
 
 }  // namespace unisono::cli

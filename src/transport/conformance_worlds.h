@@ -1,0 +1,184 @@
+// What the conformance tests run on: the transports of a few ranks, all in one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/shm/shm_transport.h"
+#include "transport/sim/network.h"
+#include "transport/tcp/tcp_transport.h"
+#include "transport/tcp/testing.h"
+
+namespace unisono::transport {
+
+// The transports of a group, all in this thread.
+class World {
+ public:
+  virtual ~World() = default;
+  virtual Transport& at(int rank) = 0;
+  // Until what is under way has come.
+  virtual void settle() {}
+  // Whether ranks can offer memory to each other.
+  virtual bool offers() const { return true; }
+  // Makes memory of a rank one that it can share. False: it cannot.
+  virtual bool let_share(int rank, const std::vector<std::byte>& memory) = 0;
+};
+
+class SimWorld final : public World {
+ public:
+  explicit SimWorld(const sim::NetworkOptions& options)
+      : network_(options), shares_(options.sharing != 0) {}
+  ~SimWorld() override { EXPECT_EQ(network_.violation(), ""); }
+  Transport& at(int rank) override { return network_.transport(rank); }
+  void settle() override {
+    while (network_.pass_to_next_change()) {
+    }
+  }
+  bool let_share(int, const std::vector<std::byte>&) override { return shares_; }
+
+ private:
+  sim::Network network_;
+  bool shares_;
+};
+
+class ShmWorld final : public World {
+ public:
+  ShmWorld(int ranks, bool can_fetch) : layout_(ranks), can_fetch_(can_fetch) {
+    const auto n = static_cast<std::size_t>(ranks);
+    std::vector<std::byte*> pools;
+    std::vector<int> members;
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      pools.push_back(memory_.data() + layout_.pools + rank * shm::kPoolBytes);
+      members.push_back(static_cast<int>(rank));
+    }
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      ranks_.push_back(std::make_unique<Rank>(static_cast<int>(rank), pools[rank]));
+      Rank& mine = *ranks_.back();
+      mine.host = {.rank = static_cast<int>(rank),
+                   .world = memory_.data(),
+                   .bells = &bells_,
+                   .pool = &mine.pool,
+                   .regions = &mine.regions,
+                   .lenders = &mine.lenders,
+                   .pools = pools,
+                   .same_process = std::vector<bool>(n, true),
+                   .pids = std::vector<int>(n, getpid()),
+                   .can_fetch = std::vector<bool>(n, can_fetch)};
+      mine.transport = std::make_unique<shm::ShmTransport>(
+          mine.host, memory_.data() + layout_.group, members, static_cast<int>(rank), 0);
+    }
+  }
+  bool offers() const override { return can_fetch_; }
+  Transport& at(int rank) override { return *ranks_[static_cast<std::size_t>(rank)]->transport; }
+  bool let_share(int rank, const std::vector<std::byte>& memory) override {
+    return ranks_[static_cast<std::size_t>(rank)]->regions.add(memory.data(), memory.size(), -1) !=
+           0;
+  }
+
+ private:
+  struct Rank {
+    Rank(int rank, std::byte* slots)
+        : pool(slots), regions(rank, [](std::uint32_t, std::size_t, int) { return true; }, [] {}) {}
+    shm::Pool pool;
+    shm::Regions regions;
+    shm::Lenders lenders;
+    shm::Host host;
+    std::unique_ptr<shm::ShmTransport> transport;
+  };
+  static constexpr int kMost = 3;
+  shm::WorldLayout layout_;
+  bool can_fetch_;
+  shm::Descriptor file_ = shm::create_memory("conformance", shm::WorldLayout(kMost).bytes);
+  shm::Mapping memory_{file_.get(), shm::WorldLayout(kMost).bytes};
+  shm::Bells bells_{memory_.data(), kMost};
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+class TcpWorld final : public World {
+ public:
+  TcpWorld(int ranks, const std::string& host, int streams, const tcp::SocketOptions& options) {
+    tcp::Mesh mesh = tcp::socket_mesh(ranks, streams, host, options);
+    std::vector<int> members;
+    for (int rank = 0; rank < ranks; ++rank) {
+      members.push_back(rank);
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      connections_.push_back(std::make_unique<tcp::Connections>(
+          rank, std::move(mesh[static_cast<std::size_t>(rank)])));
+      transports_.push_back(std::make_unique<tcp::TcpTransport>(
+          *connections_.back(), tcp::LaneKey{.group = 7}, members, rank));
+    }
+  }
+  ~TcpWorld() override {
+    for (const auto& mine : connections_) {
+      EXPECT_EQ(tcp::describe(mine->failure()), "");
+    }
+  }
+  bool offers() const override { return false; }
+  Transport& at(int rank) override { return *transports_[static_cast<std::size_t>(rank)]; }
+  void settle() override {
+    for (bool under_way = true; under_way;) {
+      tcp::Connections::Traffic all;
+      under_way = false;
+      for (const auto& mine : connections_) {
+        mine->progress();
+        const tcp::Connections::Traffic traffic = mine->traffic();
+        all.heard += traffic.heard;
+        all.told += traffic.told;
+        under_way = under_way || !mine->flush();
+      }
+      under_way = under_way || all.heard != all.told;
+    }
+  }
+  bool let_share(int, const std::vector<std::byte>&) override { return true; }
+
+ private:
+  std::vector<std::unique_ptr<tcp::Connections>> connections_;
+  std::vector<std::unique_ptr<tcp::TcpTransport>> transports_;
+};
+
+struct Kind {
+  const char* name;
+  std::unique_ptr<World> (*make)();
+  bool multicast = true;
+};
+
+inline constexpr int kRanks = 3;
+
+inline constexpr Kind kWorlds[] = {
+    {"shm", [] { return std::unique_ptr<World>(std::make_unique<ShmWorld>(kRanks, true)); }},
+    {"shm_without_fetch",
+     [] { return std::unique_ptr<World>(std::make_unique<ShmWorld>(kRanks, false)); }},
+    {"sim",
+     [] {
+       return std::unique_ptr<World>(std::make_unique<SimWorld>(
+           sim::NetworkOptions{.ranks = kRanks, .sharing = 7, .offering = 7}));
+     }},
+    {"sim_slow",
+     [] {
+       return std::unique_ptr<World>(
+           std::make_unique<SimWorld>(sim::NetworkOptions{.ranks = kRanks,
+                                                          .untold_bytes = 300,
+                                                          .sharing = 7,
+                                                          .offering = 7,
+                                                          .delay = 10,
+                                                          .told_late = 50,
+                                                          .seed = 3}));
+     }},
+    {"tcp", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 1, {})); }, false},
+    {"tcp_v6", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "::1", 1, {})); }, false},
+    {"tcp_streams", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 3, {})); },
+     false},
+    // Of hardly any frame the kernel takes the whole.
+    {"tcp_tiny",
+     [] {
+       return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {.send_buffer = 2048}));
+     },
+     false},
+};
+
+}  // namespace unisono::transport
