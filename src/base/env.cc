@@ -12,12 +12,17 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 12> kVariables = {{
+constexpr std::array<EnvVariable, 17> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
     {"UNISONO_TOKEN", "", "Secret of the job, at least 16 characters; every connection proves it"},
     {"UNISONO_FILE", "", "A file as the meeting point; gives out ranks in the order of arrival"},
+    {"UNISONO_ADDRESS", "", "Several hosts: where rank 0 listens, host:port; needs a token"},
+    {"UNISONO_INTERFACE", "", "Addresses of this host for other ranks: \"eth0,10.0.0.0/8\""},
+    {"UNISONO_PORTS", "", "Ports at which this rank may listen: \"20000-20999\""},
+    {"UNISONO_TRANSPORT", "auto", "auto, shm (one host only), or tcp (between all ranks)"},
+    {"UNISONO_HOST", "", "Ranks with different names count as being on different hosts"},
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: for ever"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},
     {"UNISONO_ALGORITHM", "", "Forces algorithms: \"all_reduce=ring,broadcast=binomial\""},

@@ -56,13 +56,23 @@ void Gate::step(std::int64_t now_ms) {
   for (auto visitor = pending_.begin(); visitor != pending_.end();) {
     visitor = attend(*visitor, now_ms) ? std::next(visitor) : pending_.erase(visitor);
   }
-  accept_all(now_ms);
+  for (const UniqueFd& listener : listeners_) {
+    accept_all(listener, now_ms);
+  }
 }
 
-void Gate::accept_all(std::int64_t now_ms) {
+std::vector<Address> Gate::addresses() const {
+  std::vector<Address> all;
+  for (const UniqueFd& listener : listeners_) {
+    all.push_back(local_address(listener.get()));
+  }
+  return all;
+}
+
+void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
   // So many at a time that those inside get their turn as well.
   for (std::size_t i = 0; i < kMostPending; ++i) {
-    UniqueFd socket = accept_one(listener_.get());
+    UniqueFd socket = accept_one(listener.get());
     if (!socket) {
       return;
     }
@@ -115,7 +125,9 @@ void Gate::note(const Visitor& visitor, const std::string& why) {
 }
 
 void Gate::add_events(std::vector<pollfd>& entries) const {
-  entries.push_back({listener_.get(), POLLIN, 0});
+  for (const UniqueFd& listener : listeners_) {
+    entries.push_back({listener.get(), POLLIN, 0});
+  }
   for (const Visitor& visitor : pending_) {
     entries.push_back({visitor.greeter.descriptor(), visitor.greeter.events(), 0});
   }

@@ -58,10 +58,15 @@ struct Admitted {
 
 class Gate {
  public:
+  Gate(std::vector<UniqueFd> listeners, Identity self, SocketOptions options = {})
+      : listeners_(std::move(listeners)), self_(std::move(self)), options_(std::move(options)) {}
   Gate(UniqueFd listener, Identity self, SocketOptions options = {})
-      : listener_(std::move(listener)), self_(std::move(self)), options_(std::move(options)) {}
+      : self_(std::move(self)), options_(std::move(options)) {
+    listeners_.push_back(std::move(listener));
+  }
 
-  Address address() const { return local_address(listener_.get()); }
+  std::vector<Address> addresses() const;
+  Address address() const { return local_address(listeners_.front().get()); }
   // Goes on with all that can go on; never blocks. `now_ms`: of a clock that only goes on.
   void step(std::int64_t now_ms);
   // What step() has to be called for: events, and by when (-1: never).
@@ -78,11 +83,11 @@ class Gate {
     Greeter greeter;
     std::string host;
   };
-  void accept_all(std::int64_t now_ms);
+  void accept_all(const UniqueFd& listener, std::int64_t now_ms);
   bool attend(Visitor& visitor, std::int64_t now_ms);  // false: it is gone
   void note(const Visitor& visitor, const std::string& why);
 
-  UniqueFd listener_;
+  std::vector<UniqueFd> listeners_;
   Identity self_;
   SocketOptions options_;
   std::list<Visitor> pending_;

@@ -24,7 +24,8 @@ std::int64_t clock_ms() {
 // One stream to one rank, tried until it is there.
 class Dial {
  public:
-  Dial(const Identity& self, const Address& to, const Wanted& wanted, const MeetOptions& options)
+  Dial(const Identity& self, const std::vector<Address>& to, const Wanted& wanted,
+       const MeetOptions& options)
       : self_(self), to_(to), wanted_(wanted), options_(options) {}
 
   void step(std::int64_t now_ms) {
@@ -61,6 +62,7 @@ class Dial {
   bool done() const { return static_cast<bool>(done_); }
   UniqueFd take() { return std::move(done_); }
   const Wanted& wanted() const { return wanted_; }
+  const Address& to() const { return to_[tried_ % to_.size()]; }
   const std::string& obstacle() const { return obstacle_; }
   // What waiting does not mend.
   bool refused() const { return refused_; }
@@ -76,7 +78,7 @@ class Dial {
   void begin(std::int64_t now_ms) {
     refused_ = false;
     UniqueFd socket =
-        begin_connect(to_, options_.from ? &*options_.from : nullptr, options_.socket);
+        begin_connect(to(), options_.from ? &*options_.from : nullptr, options_.socket);
     if (!socket) {
       return retry(now_ms, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
     }
@@ -86,12 +88,17 @@ class Dial {
   void retry(std::int64_t now_ms, const std::string& why) {
     obstacle_ = why;
     greeter_.reset();
+    if (++tried_ % to_.size() != 0) {
+      next_ms_ = now_ms;
+      return;
+    }
     next_ms_ = now_ms + pause_ms_;
     pause_ms_ = std::min(2 * pause_ms_, kLongestPauseMs);
   }
 
   const Identity& self_;
-  Address to_;
+  const std::vector<Address>& to_;
+  std::size_t tried_ = 0;
   Wanted wanted_;
   const MeetOptions& options_;
   std::optional<Greeter> greeter_;
@@ -105,13 +112,13 @@ class Dial {
 
 [[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials,
                        const std::vector<std::vector<UniqueFd>>& streams,
-                       const std::vector<std::optional<Address>>& addresses, int rank,
+                       const std::vector<std::vector<Address>>& addresses, int rank,
                        std::int64_t waited_ms) {
   std::string missing;
   int wanted = 0;
   int there = 0;
   for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
-    if (!addresses[peer] || static_cast<int>(peer) == rank) {
+    if (addresses[peer].empty() || static_cast<int>(peer) == rank) {
       continue;
     }
     ++wanted;
@@ -127,7 +134,7 @@ class Dial {
       }
     }
     missing += (missing.empty() ? "rank " : "; rank ") + std::to_string(peer) + " at " +
-               addresses[peer]->text() + ": " + why;
+               addresses[peer].front().text() + ": " + why;
   }
   std::string refused;
   for (const std::string& line : gate.refusals()) {
@@ -144,21 +151,21 @@ class Dial {
 }  // namespace
 
 std::vector<std::vector<UniqueFd>> meet(Gate& gate, const Identity& self,
-                                        const std::vector<std::optional<Address>>& addresses,
+                                        const std::vector<std::vector<Address>>& addresses,
                                         const MeetOptions& options) {
   const auto per_peer = static_cast<std::size_t>(self.streams);
   std::vector<std::vector<UniqueFd>> streams(addresses.size());
   std::deque<Dial> dials;
   std::size_t missing = 0;
   for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
-    if (!addresses[peer] || static_cast<int>(peer) == self.rank) {
+    if (addresses[peer].empty() || static_cast<int>(peer) == self.rank) {
       continue;
     }
     streams[peer].resize(per_peer);
     missing += per_peer;
     for (int i = 0; i < self.streams && static_cast<int>(peer) < self.rank; ++i) {
-      dials.emplace_back(self, *addresses[peer],
-                         Wanted{.peer = static_cast<int>(peer), .stream = i}, options);
+      dials.emplace_back(self, addresses[peer], Wanted{.peer = static_cast<int>(peer), .stream = i},
+                         options);
     }
   }
   const std::int64_t since_ms = clock_ms();

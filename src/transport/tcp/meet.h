@@ -15,11 +15,11 @@ struct MeetOptions {
   std::optional<Address> from = {};  // where to dial from; else as the kernel thinks
 };
 
-// `addresses`: by rank, where its gate is; none for those that are not to be connected, and this
-// one. Returns the streams by rank, as Connections wants them. Throws connection, naming those that
-// are missing and why.
+// `addresses`: by rank, where its gate may be, tried in this order again and again; none for those
+// that are not to be connected, and this one. Returns the streams by rank, as Connections wants
+// them. Throws connection, naming those that are missing and why.
 std::vector<std::vector<UniqueFd>> meet(Gate& gate, const Identity& self,
-                                        const std::vector<std::optional<Address>>& addresses,
+                                        const std::vector<std::vector<Address>>& addresses,
                                         const MeetOptions& options = {});
 
 }  // namespace unisono::tcp

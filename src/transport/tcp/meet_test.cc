@@ -28,7 +28,7 @@ using Streams = std::vector<std::vector<UniqueFd>>;
 
 struct Party {
   std::vector<std::unique_ptr<Gate>> gates;
-  std::vector<std::optional<Address>> addresses;
+  std::vector<std::vector<Address>> addresses;
   std::vector<Identity> identities;
 
   Party(int size, const std::string& host, int streams = 1) {
@@ -36,7 +36,7 @@ struct Party {
       identities.push_back(identity(rank, size, streams));
       gates.push_back(
           std::make_unique<Gate>(listen_at(*Address::parse(host).value), identities.back()));
-      addresses.emplace_back(gates.back()->address());
+      addresses.push_back({gates.back()->address()});
     }
   }
   // What each got, or why it did not.
@@ -91,9 +91,9 @@ TEST(TcpMeet, NamesTheRankWithAnotherToken) {
   party.identities[2].token = "fedcba9876543210";
   std::vector<Streams> got;
   const auto errors = party.meet_all(got, {.timeout_ms = 300});
-  EXPECT_NE(
-      errors[2].find("rank 0 at " + party.addresses[0]->text() + ": rank 0 has another job token"),
-      std::string::npos)
+  EXPECT_NE(errors[2].find("rank 0 at " + party.addresses[0].front().text() +
+                           ": rank 0 has another job token"),
+            std::string::npos)
       << errors[2];
   EXPECT_NE(errors[0].find("connected to 1 of 2 ranks"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find("turned away: 127.0.0.1: rank 2 says: rank 0 has another job token"),
@@ -110,7 +110,7 @@ TEST(TcpMeet, NamesWhoDoesNotListen) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::connection);
     EXPECT_NE(std::string(error.what())
-                  .find("rank 0 at " + party.addresses[0]->text() + ": Connection refused"),
+                  .find("rank 0 at " + party.addresses[0].front().text() + ": Connection refused"),
               std::string::npos)
         << error.what();
   }
@@ -136,7 +136,7 @@ class TcpGate : public ::testing::Test {
   }
   void expect_join() {
     std::thread joiner([this] {
-      meet(joiner_gate_, identity(1, 2), {gate_.address(), std::nullopt}, {.timeout_ms = 5000});
+      meet(joiner_gate_, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 5000});
     });
     const std::int64_t begin = clock_ms();
     std::vector<Admitted> in;
@@ -195,7 +195,7 @@ TEST_F(TcpGate, LetsARankInOnlyOnce) {
   std::string error;
   std::thread joiner([&] {
     try {
-      meet(second, identity(1, 2), {gate_.address(), std::nullopt}, {.timeout_ms = 200});
+      meet(second, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 200});
     } catch (const Error& refused) {
       error = refused.what();
     }
