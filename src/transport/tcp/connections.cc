@@ -136,14 +136,31 @@ void Connections::watch(Entry& entry) noexcept {
   }
 }
 
+// Looks only at the links that the system names, and at all of them where output waits: what a
+// sleep costs does not grow with the number of ranks.
 bool Connections::arm() noexcept {
-  std::uint64_t rings = 0;
-  bool came = ::read(wake_.get(), &rings, sizeof(rings)) > 0;
-  came |= progress();
-  for (Entry& entry : links_) {
-    if (entry.link != nullptr) {
-      const std::lock_guard lock(entry.link->mutex);
-      watch(entry);
+  constexpr int kAtOnce = 64;
+  std::array<epoll_event, kAtOnce> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), kAtOnce, 0);
+  bool came = false;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t name = events[static_cast<std::size_t>(i)].data.u64;
+    if (name == kWake) {
+      std::uint64_t rings = 0;
+      came |= ::read(wake_.get(), &rings, sizeof(rings)) > 0;
+      continue;
+    }
+    Entry& entry = links_[static_cast<std::size_t>(name / kMostStreams)];
+    came |= attend(entry);
+    const std::lock_guard lock(entry.link->mutex);
+    watch(entry);
+  }
+  if (signs_.backlogs.load(std::memory_order_relaxed) != 0) {
+    for (Entry& entry : links_) {
+      if (entry.link != nullptr) {
+        const std::lock_guard lock(entry.link->mutex);
+        watch(entry);
+      }
     }
   }
   return came;

@@ -69,7 +69,7 @@ void Gate::accept_all(std::int64_t now_ms) {
     const Address from = peer_address(socket.get());
     apply(socket.get(), options_, from.is_loopback());
     if (pending_.size() >= kMostPending) {
-      note(pending_.front(), "made room for others before it had said who it is");
+      turn_away(pending_.front(), "made room for others before it had said who it is");
       pending_.pop_front();
     }
     pending_.push_back(
@@ -83,29 +83,38 @@ void Gate::accept_all(std::int64_t now_ms) {
 
 bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
   Handshake& shake = visitor.greeter.shake();
-  const bool there = visitor.greeter.step();
+  bool there = visitor.greeter.step();
   if (shake.state() == Handshake::State::admitting) {
-    const bool fresh = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
-    shake.admit(fresh ? Refusal::none : Refusal::duplicate);
-    visitor.greeter.step();
+    visitor.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
+    shake.admit(visitor.inside ? Refusal::none : Refusal::duplicate);
+    there = visitor.greeter.step();
   }
-  if (visitor.greeter.finished() || shake.state() == Handshake::State::refused) {
-    if (shake.state() == Handshake::State::done) {
-      admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
-    } else {
-      note(visitor, shake.problem());
-    }
+  if (shake.state() == Handshake::State::refused) {
+    turn_away(visitor, shake.problem());
+    return false;
+  }
+  if (visitor.greeter.finished()) {
+    admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
     return false;
   }
   if (!there) {
-    note(visitor, "hung up before it had proved who it is");
+    turn_away(visitor, visitor.inside ? "hung up before it was told that it is let in"
+                                      : "hung up before it had proved who it is");
     return false;
   }
   if (now_ms >= visitor.greeter.deadline_ms()) {
-    note(visitor, "did not prove in time who it is");
+    turn_away(visitor, "did not prove in time who it is");
     return false;
   }
   return true;
+}
+
+// It may come again.
+void Gate::turn_away(const Visitor& visitor, const std::string& why) {
+  if (visitor.inside) {
+    let_again(visitor.greeter.shake().peer());
+  }
+  note(visitor, why);
 }
 
 void Gate::note(const Visitor& visitor, const std::string& why) {

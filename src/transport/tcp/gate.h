@@ -69,6 +69,8 @@ class Gate {
   std::int64_t next_deadline_ms() const;
   // Who has been let in since the last call.
   std::vector<Admitted> take_admitted();
+  // Whoever took this one found that it is dead: the rank may come again.
+  void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
   // One line for each host that was refused, of the first of them.
   std::vector<std::string> refusals() const;
   std::size_t pending() const { return pending_.size(); }
@@ -77,9 +79,11 @@ class Gate {
   struct Visitor {
     Greeter greeter;
     std::string host;
+    bool inside = false;  // it counts as one of inside_
   };
   void accept_all(std::int64_t now_ms);
-  bool attend(Visitor& visitor, std::int64_t now_ms);  // false: it is gone
+  bool attend(Visitor& visitor, std::int64_t now_ms);  // false: nothing is left to be done
+  void turn_away(const Visitor& visitor, const std::string& why);
   void note(const Visitor& visitor, const std::string& why);
 
   UniqueFd listener_;
