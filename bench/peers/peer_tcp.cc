@@ -19,7 +19,6 @@
 namespace unisono::bench {
 namespace {
 
-constexpr std::size_t kLatencyBytes = 32768;  // above, what is sent counts more than the steps
 constexpr int kSpin = 20'000;
 constexpr int kYields = 100;
 
@@ -34,6 +33,19 @@ std::vector<int> members_of(int size) {
 int setting(const char* name, int usual) {
   const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return text != nullptr ? std::atoi(text) : usual;
+}
+
+// Between two ranks one exchange of everything is the least there is. Among more, what is sent
+// counts more than the steps once a vector is long.
+const char* choose(std::size_t bytes, int size) {
+  const char* forced = std::getenv("UNISONO_BENCH_ALGORITHM");  // NOLINT(concurrency-mt-unsafe)
+  if (forced != nullptr) {
+    return forced;
+  }
+  const bool power_of_two = (size & (size - 1)) == 0;
+  return size == 2 || bytes <= (std::size_t{128} << 10) ? "recursive_doubling"
+         : power_of_two                                 ? "halving_doubling"
+                                                        : "ring";
 }
 
 // Schedule, program and memory of one row.
@@ -66,11 +78,7 @@ class TcpPeer final : public Peer {
     }
     const std::size_t bytes = operation.count * size_of(operation.dtype);
     auto made = std::make_shared<Prepared>();
-    const char* forced = std::getenv("UNISONO_BENCH_ALGORITHM");  // NOLINT(concurrency-mt-unsafe)
-    const Algorithm* algorithm =
-        find_algorithm(Collective::all_reduce, forced != nullptr        ? forced
-                                               : bytes <= kLatencyBytes ? "recursive_doubling"
-                                                                        : "ring");
+    const Algorithm* algorithm = find_algorithm(Collective::all_reduce, choose(bytes, size()));
     made->schedule = build_schedule(*algorithm, {.ranks = size()});
     const auto element = static_cast<int>(size_of(operation.dtype));
     made->places =

@@ -97,11 +97,11 @@ void Link::close(Lane* lane) noexcept {
 
 bool Link::peek(Lane& lane, transport::Incoming& message) noexcept {
   const Lane::In& next = lane.incoming(lane.next);
-  if (!next.complete && !receive()) {
-    return false;
-  }
   if (!next.complete) {
-    return false;
+    receive(nullptr, &lane);
+    if (!next.complete) {
+      return false;
+    }
   }
   message = {.data = next.data, .bytes = next.bytes, .signature = next.signature};
   return true;

@@ -70,8 +70,8 @@ class Link {
   void release(Lane& lane) noexcept;
 
   // Reads what has come, on each stream. True: something. A long message of `patient` whose payload
-  // has not begun to be read stays in its stream, to be fetched.
-  bool receive(const Lane* patient = nullptr) noexcept;
+  // has not begun to be read stays in its stream, to be fetched; one of `eager` is read at once.
+  bool receive(const Lane* patient = nullptr, const Lane* eager = nullptr) noexcept;
   // Writes what waits. True: nothing waits any more.
   bool flush() noexcept;
   bool waits() const noexcept { return waits_; }
@@ -179,6 +179,7 @@ class Link {
   std::map<LaneKey, std::unique_ptr<Lane>> lanes_;
   std::vector<Lane*> in_turn_;  // the same, for the turns of the streams
   Lane* latest_ = nullptr;
+  const Lane* eager_ = nullptr;  // of receive()
   std::array<LaneKey, kClosedLanes> closed_ = {};
   std::size_t closed_count_ = 0;
   std::uint32_t epoch_ = 0;

@@ -33,8 +33,9 @@ const char* what_is_bad(BadFrame bad) noexcept {
 
 }  // namespace
 
-bool Link::receive(const Lane* patient) noexcept {
+bool Link::receive(const Lane* patient, const Lane* eager) noexcept {
   bool advanced = false;
+  eager_ = eager;
   for (Stream& from : streams_) {
     const bool stays = from.parked && from.lane == patient;
     advanced |= !failure_ && !from.ended && !stays && receive(from);
@@ -289,7 +290,7 @@ bool Link::begin_message(Stream& from) noexcept {
     fail(Reason::protocol, 0, "a message beyond the window of its lane");
     return false;
   }
-  from.parked = !is_short(bytes) && from.begin == from.end;
+  from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_;
   from.rest = 0;
   message.data = is_short(bytes) ? lane.in_ring.place(bytes)
                  : from.parked   ? nullptr
