@@ -30,13 +30,14 @@ tcp::Address read_address(const std::string& file) {
 
 }  // namespace
 
-std::vector<std::vector<UniqueFd>> connect_mesh(const LaunchOptions& launch, const char* name) {
+tcp::Channels connect_mesh(const LaunchOptions& launch, const char* name) {
   const char* given = std::getenv("UNISONO_BENCH_HOST");  // NOLINT(concurrency-mt-unsafe)
   const std::string host = given != nullptr ? given : "127.0.0.1";
   const tcp::Identity self{.rank = launch.rank,
                            .size = launch.size,
                            .job = launch.directory + name,
-                           .token = "no secret: a benchmark"};
+                           .token = "no secret: a benchmark",
+                           .protection = tcp::protection_from_environment()};
   tcp::Gate gate(tcp::listen_at(*tcp::Address::parse(host).value), self);
   const std::string mine = file_of(launch, name, launch.rank);
   std::ofstream(mine + ".new") << gate.address().text() << "\n";

@@ -11,6 +11,6 @@ namespace unisono::bench {
 
 // The address that this process listens at: UNISONO_BENCH_HOST, or else the loopback device.
 // `name` tells several meshes of a job apart.
-std::vector<std::vector<UniqueFd>> connect_mesh(const LaunchOptions& launch, const char* name);
+tcp::Channels connect_mesh(const LaunchOptions& launch, const char* name);
 
 }  // namespace unisono::bench

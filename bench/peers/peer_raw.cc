@@ -29,7 +29,7 @@ class RawPeer final : public Peer {
  private:
   int rank_;
   int size_;
-  std::vector<std::vector<UniqueFd>> sockets_;
+  tcp::Channels sockets_;
 };
 
 }  // namespace

@@ -12,11 +12,13 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 12> kVariables = {{
+constexpr std::array<EnvVariable, 14> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
     {"UNISONO_TOKEN", "", "Secret of the job, at least 16 characters; every connection proves it"},
+    {"UNISONO_TLS", "0", "1: connections between hosts are encrypted, by TLS 1.3; all ranks alike"},
+    {"UNISONO_CHECKSUM", "0", "1: messages between hosts carry a checksum; all ranks alike"},
     {"UNISONO_FILE", "", "A file as the meeting point; gives out ranks in the order of arrival"},
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: for ever"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},

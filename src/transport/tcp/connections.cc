@@ -39,11 +39,10 @@ bool wait_for(int epoll, int timeout_us) noexcept {
 
 }  // namespace
 
-Connections::Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
-                         const ConnectionsOptions& options)
+Connections::Connections(int rank, Channels channels, const ConnectionsOptions& options)
     : rank_(rank),
       options_(options),
-      links_(sockets.size()),
+      links_(channels.size()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_) {
@@ -56,8 +55,8 @@ Connections::Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
     }
   };
   add(wake_.get(), kWake);
-  for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
-    const std::size_t streams = sockets[peer].size();
+  for (std::size_t peer = 0; peer < channels.size(); ++peer) {
+    const std::size_t streams = channels[peer].size();
     if (streams == 0) {
       continue;
     }
@@ -65,12 +64,12 @@ Connections::Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
       throw Error(ErrorCode::internal, "more streams to a rank than there can be");
     }
     for (std::size_t i = 0; i < streams; ++i) {
-      add(sockets[peer][i].get(), name_of(peer, i));
+      add(channels[peer][i].get(), name_of(peer, i));
     }
     links_[peer].for_output.assign(streams, false);
     links_[peer].watched.assign(streams, true);
     links_[peer].link =
-        std::make_unique<Link>(static_cast<int>(peer), std::move(sockets[peer]),
+        std::make_unique<Link>(static_cast<int>(peer), std::move(channels[peer]),
                                static_cast<std::uint32_t>(std::max(options.slots, 1)), &signs_);
   }
 }
@@ -155,9 +154,11 @@ bool Connections::arm() noexcept {
     const std::lock_guard lock(entry.link->mutex);
     watch(entry);
   }
-  if (signs_.backlogs.load(std::memory_order_relaxed) != 0) {
+  if (signs_.backlogs.load(std::memory_order_relaxed) != 0 ||
+      signs_.unread.load(std::memory_order_relaxed) != 0) {
     for (Entry& entry : links_) {
       if (entry.link != nullptr) {
+        came |= signs_.unread.load(std::memory_order_relaxed) != 0 && attend(entry);
         const std::lock_guard lock(entry.link->mutex);
         watch(entry);
       }

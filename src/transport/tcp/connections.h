@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
 #include "transport/tcp/link.h"
 
@@ -25,10 +26,9 @@ struct ConnectionsOptions {
 
 class Connections {
  public:
-  // `sockets` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
+  // `channels` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
   // rank itself, and to those that are reached in another way. Throws resource.
-  Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
-              const ConnectionsOptions& options = {});
+  Connections(int rank, Channels channels, const ConnectionsOptions& options = {});
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
   ~Connections();

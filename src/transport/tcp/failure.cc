@@ -20,6 +20,11 @@ std::string describe(const Failure& failure) {
       return connection + " carried bytes that are no frame (" + failure.detail + ")";
     case Reason::protocol:
       return connection + " carried a frame that must not be (" + failure.detail + ")";
+    case Reason::damaged:
+      return connection + " carried a message that was damaged on the way: its checksum is wrong";
+    case Reason::tls:
+      return connection + " carried bytes that the key of its encryption does not fit: they were " +
+             "damaged or forged on the way";
     case Reason::memory:
       return connection + " was given up: no memory for what came over it";
   }

@@ -15,6 +15,8 @@ enum class Reason : std::uint8_t {
   silent,     // nothing was heard of the peer for too long
   bad_frame,  // what came is no frame of ours
   protocol,   // a frame that a right peer does not send: beyond its window, out of order
+  damaged,    // the checksum of a message is wrong
+  tls,        // the encryption does: something was damaged or forged
   memory,     // this process has no memory left for what the peer sends
 };
 

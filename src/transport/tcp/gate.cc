@@ -39,17 +39,34 @@ bool Greeter::step() {
       return false;
     }
   }
-  return true;
+  return shake_.state() != Handshake::State::done || !shake_.output().empty() || encrypt();
+}
+
+bool Greeter::encrypt() {
+  if (!shake_.protection().tls || tls_done_) {
+    return true;
+  }
+  if (tls_ == nullptr) {
+    tls_ = std::make_unique<Tls>(socket_.get(), shake_.session_key(), shake_.listens());
+  }
+  const Tls::State state = tls_->shake();
+  tls_done_ = state == Tls::State::done;
+  tls_failed_ = state == Tls::State::failed;
+  return !tls_failed_;
 }
 
 bool Greeter::finished() const {
   const Handshake::State state = shake_.state();
+  if (state == Handshake::State::done && shake_.protection().tls && !tls_done_) {
+    return false;
+  }
   return shake_.output().empty() &&
          (state == Handshake::State::done || state == Handshake::State::refused);
 }
 
 short Greeter::events() const {
-  return shake_.output().empty() ? POLLIN : POLLIN | POLLOUT;
+  const bool says = !shake_.output().empty() || (tls_ != nullptr && tls_->has_unsent());
+  return says ? POLLIN | POLLOUT : POLLIN;
 }
 
 void Gate::step(std::int64_t now_ms) {
@@ -98,8 +115,9 @@ bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
     return false;
   }
   if (!there) {
-    turn_away(visitor, visitor.inside ? "hung up before it was told that it is let in"
-                                      : "hung up before it had proved who it is");
+    turn_away(visitor, visitor.greeter.tls_failed() ? "the encryption did not come about"
+                       : visitor.inside             ? "hung up before it was told that it is let in"
+                                                    : "hung up before it had proved who it is");
     return false;
   }
   if (now_ms >= visitor.greeter.deadline_ms()) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/tcp/channel.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/socket.h"
 
@@ -24,7 +25,7 @@ inline constexpr std::size_t kMostPending = 64;
 inline constexpr std::int64_t kHandshakeMs = 2000;
 inline constexpr std::size_t kMostRefusals = 64;
 
-// A handshake on a socket.
+// A handshake on a socket, and that of TLS behind it where the job encrypts.
 class Greeter {
  public:
   Greeter(UniqueFd socket, Handshake shake, std::int64_t deadline_ms)
@@ -34,18 +35,24 @@ class Greeter {
   bool step();
   // Nothing is left to be done or said.
   bool finished() const;
+  // TLS did not come about between two sides that had proved who they are.
+  bool tls_failed() const { return tls_failed_; }
   Handshake& shake() { return shake_; }
   const Handshake& shake() const { return shake_; }
   int descriptor() const { return socket_.get(); }
   short events() const;
   std::int64_t deadline_ms() const { return deadline_ms_; }
-  UniqueFd take() { return std::move(socket_); }
+  Channel take() { return {std::move(socket_), std::move(tls_), shake_.protection().checksum}; }
 
  private:
   bool write();
+  bool encrypt();
 
   UniqueFd socket_;
   Handshake shake_;
+  std::unique_ptr<Tls> tls_ = {};
+  bool tls_done_ = false;
+  bool tls_failed_ = false;
   std::int64_t deadline_ms_;
   std::array<std::byte, kHandshakeBytes> in_ = {};
   std::size_t got_ = 0;
@@ -53,7 +60,7 @@ class Greeter {
 
 struct Admitted {
   Wanted peer;
-  UniqueFd socket;
+  Channel socket;
 };
 
 class Gate {

@@ -5,16 +5,21 @@
 
 namespace unisono::tcp {
 
-Link::Link(int peer, std::vector<UniqueFd> streams, std::uint32_t slots, Signs* signs)
+Link::Link(int peer, std::vector<Channel> streams, std::uint32_t slots, Signs* signs)
     : peer_(peer), slots_per_lane_(slots), streams_(streams.size()), signs_(signs) {
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    streams_[i].socket = std::move(streams[i]);
+    encrypted_ = encrypted_ || streams[i].encrypted();
+    checksum_ = checksum_ || streams[i].checksum();
+    streams_[i].channel = std::move(streams[i]);
   }
 }
 
 Link::~Link() {
   if (waits_) {
     signs_->backlogs.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (unread_) {
+    signs_->unread.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
@@ -23,6 +28,7 @@ void Link::fail(Reason reason, int error, const char* detail) noexcept {
     failure_ = {.peer = peer_, .reason = reason, .error = error, .detail = detail};
     signs_->troubles.fetch_add(1, std::memory_order_release);
     note_waiting();
+    note_unread();
   }
 }
 

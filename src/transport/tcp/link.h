@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
 #include "transport/tcp/lane.h"
 #include "transport/tcp/memory.h"
@@ -40,12 +40,13 @@ inline constexpr std::size_t kClosedLanes = 1024;  // late frames of so many clo
 struct Signs {
   std::atomic<int> backlogs = 0;  // links whose output waits
   std::atomic<int> troubles = 0;  // links that failed, whose peer left, or told of an abort
+  std::atomic<int> unread = 0;    // links that hold bytes which no descriptor shows any more
 };
 
 class Link {
  public:
-  // `streams`: connected, non-blocking sockets. `slots`: long messages of a lane at once.
-  Link(int peer, std::vector<UniqueFd> streams, std::uint32_t slots, Signs* signs);
+  // `streams`: connected, non-blocking. `slots`: long messages of a lane at once.
+  Link(int peer, std::vector<Channel> streams, std::uint32_t slots, Signs* signs);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
@@ -75,6 +76,8 @@ class Link {
   // Writes what waits. True: nothing waits any more.
   bool flush() noexcept;
   bool waits() const noexcept { return waits_; }
+  // Of what is written, nothing is left in this process.
+  bool has_unsent() const noexcept;
   // The peer hears that this rank lives, ends in good order, or why the world ends.
   void send_heartbeat() noexcept;
   void send_leave() noexcept;
@@ -94,7 +97,7 @@ class Link {
   std::size_t slots() const noexcept { return in_slots_.count() + out_slots_.count(); }
   int streams() const noexcept { return static_cast<int>(streams_.size()); }
   int descriptor(int stream) const noexcept {
-    return streams_[static_cast<std::size_t>(stream)].socket.get();
+    return streams_[static_cast<std::size_t>(stream)].channel.get();
   }
   bool stream_waits(int stream) const noexcept {
     return streams_[static_cast<std::size_t>(stream)].blocked;
@@ -113,7 +116,7 @@ class Link {
     std::uint32_t number = 0;
   };
   struct Stream {
-    UniqueFd socket;
+    Channel channel;
     // Outgoing: the frame that the kernel took a part of.
     Frame partial = {};
     std::size_t partial_done = 0;        // of its header and payload; 0: there is none
@@ -158,9 +161,12 @@ class Link {
   bool flush_messages(Stream& to) noexcept;
   bool flush_stream(std::size_t index) noexcept;
   void note_waiting() noexcept;
+  std::uint32_t sum_of(const std::byte* data, std::size_t bytes) const noexcept;
 
   // Receiving (link_receive.cc).
   bool receive(Stream& from) noexcept;
+  void note_unread() noexcept;
+  bool is_as_sent(const Header& header, const std::byte* data) noexcept;
   bool unpark(Stream& from) noexcept;
   Stream* parked_with(const Lane& lane, std::uint32_t number) noexcept;
   void end_stream(Stream& from, int error) noexcept;
@@ -196,6 +202,9 @@ class Link {
   std::array<std::byte, kMostReason> reason_bytes_ = {};
   std::array<std::byte, kStagedBytes> dropped_ = {};
   bool waits_ = false;
+  bool encrypted_ = false;
+  bool checksum_ = false;
+  bool unread_ = false;
   Signs* signs_;
   std::uint64_t heard_ = 0;
   std::uint64_t told_ = 0;

@@ -1,12 +1,12 @@
 // The receiving half of a link. The payload of a frame is read to where its reader finds it; only
 // what came in one piece with short messages is copied there.
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/checksum.h"
 #include "transport/tcp/link.h"
 
 namespace unisono::tcp {
@@ -40,7 +40,23 @@ bool Link::receive(const Lane* patient, const Lane* eager) noexcept {
     const bool stays = from.parked && from.lane == patient;
     advanced |= !failure_ && !from.ended && !stays && receive(from);
   }
+  note_unread();
   return advanced;
+}
+
+// What TLS has read ahead wakes nobody: whoever goes to sleep must ask.
+void Link::note_unread() noexcept {
+  if (!encrypted_) {
+    return;
+  }
+  const bool unread =
+      !gone() && std::any_of(streams_.begin(), streams_.end(), [](const Stream& from) {
+        return !from.ended && from.channel.has_unread();
+      });
+  if (unread != unread_) {
+    unread_ = unread;
+    signs_->unread.fetch_add(unread ? 1 : -1, std::memory_order_relaxed);
+  }
 }
 
 // The payload goes to a slot: nobody has said where else.
@@ -100,8 +116,9 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     from->rest -= bytes;
     return bytes;
   }
-  const ssize_t got = ::recv(from->socket.get(), to + from->rest,
-                             std::min(bytes - from->rest, from->missing), MSG_DONTWAIT);
+  iovec part{to + from->rest, std::min(bytes - from->rest, from->missing)};
+  const ssize_t got = from->channel.receive({&part, 1});
+  note_unread();
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       end_stream(*from, got == 0 ? 0 : errno);
@@ -124,8 +141,7 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
 
 bool Link::receive(Stream& from) noexcept {
   if (from.parked) {
-    std::byte first{};
-    if (::recv(from.socket.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN) {
+    if (!from.channel.is_readable()) {
       return false;  // it blocks nothing
     }
     if (!unpark(from)) {
@@ -154,10 +170,7 @@ bool Link::receive(Stream& from) noexcept {
     if (from.missing == 0 || asked > parts[0].iov_len) {
       parts[count++] = {from.staged.get() + from.end, room};
     }
-    // The plain call is the faster one, and looks often that nothing is there.
-    const ssize_t got =
-        count == 1 ? ::recv(from.socket.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
-                   : ::readv(from.socket.get(), parts, static_cast<int>(count));
+    const ssize_t got = from.channel.receive({parts, count});
     if (got <= 0) {
       if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
         end_stream(from, got == 0 ? 0 : errno);
@@ -171,7 +184,7 @@ bool Link::receive(Stream& from) noexcept {
     from.target += from.target != nullptr ? direct : 0;
     from.missing -= direct;
     from.end += bytes - direct;
-    if (!parse(from) || from.parked || bytes < asked) {
+    if (!parse(from) || from.parked || (bytes < asked && !from.channel.has_unread())) {
       return advanced;
     }
   }
@@ -182,7 +195,9 @@ bool Link::receive(Stream& from) noexcept {
 void Link::end_stream(Stream& from, int error) noexcept {
   from.ended = true;
   if (&from == streams_.data()) {
-    fail(error == 0 || error == ECONNRESET || error == EPIPE ? Reason::closed : Reason::reset,
+    fail(error == 0 || error == ECONNRESET || error == EPIPE ? Reason::closed
+         : error == EPROTO && encrypted_                     ? Reason::tls
+                                                             : Reason::reset,
          error);
   }
 }
@@ -290,7 +305,8 @@ bool Link::begin_message(Stream& from) noexcept {
     fail(Reason::protocol, 0, "a message beyond the window of its lane");
     return false;
   }
-  from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_;
+  // With checksums nobody gets a byte before all of them were checked.
+  from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_ && !checksum_;
   from.rest = 0;
   message.data = is_short(bytes) ? lane.in_ring.place(bytes)
                  : from.parked   ? nullptr
@@ -308,12 +324,21 @@ bool Link::begin_message(Stream& from) noexcept {
   return true;
 }
 
+bool Link::is_as_sent(const Header& header, const std::byte* data) noexcept {
+  if (!checksum_ || header.sum == sum_of(data, header.bytes)) {
+    return true;
+  }
+  fail(Reason::damaged);
+  return false;
+}
+
 void Link::end_frame(Stream& from) noexcept {
   from.reading = false;
   switch (from.header.kind) {
     case Kind::message:
       if (from.lane != nullptr) {
-        from.lane->incoming(from.header.number).complete = true;
+        Lane::In& message = from.lane->incoming(from.header.number);
+        message.complete = is_as_sent(from.header, message.data);
       }
       break;
     case Kind::leave:
@@ -323,7 +348,7 @@ void Link::end_frame(Stream& from) noexcept {
       note_waiting();
       break;
     case Kind::abort:
-      if (!aborted_) {
+      if (!aborted_ && is_as_sent(from.header, reason_bytes_.data())) {
         aborted_ = true;
         signs_->troubles.fetch_add(1, std::memory_order_release);
         try {

@@ -1,6 +1,5 @@
 // The sending half of a link. A message is given to the kernel at once, from where it is; what the
 // kernel does not take waits in the lane, and later goes out together with what came behind it.
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/checksum.h"
 #include "transport/tcp/link.h"
 
 namespace unisono::tcp {
@@ -79,6 +79,7 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
   message = {.data = data,
              .signature = signature,
              .bytes = static_cast<std::uint32_t>(bytes),
+             .sum = sum_of(data, bytes),
              .storage = storage,
              .stream = static_cast<std::uint8_t>(index)};
   lane.unreleased.add(bytes);
@@ -127,9 +128,14 @@ Link::Frame Link::frame_of(Lane& lane, std::uint32_t number) noexcept {
           .signature = message.signature,
           .bytes = message.bytes,
           .number = number,
-          .released = lane.next},
+          .released = lane.next,
+          .sum = message.sum},
          frame.header.data());
   return frame;
+}
+
+std::uint32_t Link::sum_of(const std::byte* data, std::size_t bytes) const noexcept {
+  return checksum_ && bytes != 0 ? checksum({data, bytes}) : 0;
 }
 
 Link::Frame Link::control_frame(Kind kind) noexcept {
@@ -138,7 +144,10 @@ Link::Frame Link::control_frame(Kind kind) noexcept {
     frame.data = reinterpret_cast<const std::byte*>(abort_sent_.data());
     frame.bytes = abort_sent_.size();
   }
-  encode({.kind = kind, .epoch = epoch_, .bytes = static_cast<std::uint32_t>(frame.bytes)},
+  encode({.kind = kind,
+          .epoch = epoch_,
+          .bytes = static_cast<std::uint32_t>(frame.bytes),
+          .sum = sum_of(frame.data, frame.bytes)},
          frame.header.data());
   return frame;
 }
@@ -162,13 +171,7 @@ void Link::wrote(Lane& lane, std::uint32_t number) noexcept {
 // How many bytes the kernel took. A broken connection is no failure yet: what the peer said before
 // it went, that it leaves or why the world ends, is still to be read.
 std::size_t Link::write(Stream& to, std::span<iovec> parts) noexcept {
-  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  const ssize_t got = parts.size() == 1
-                          ? ::send(to.socket.get(), parts[0].iov_base, parts[0].iov_len, kFlags)
-                          : ::sendmsg(to.socket.get(), &message, kFlags);
+  const ssize_t got = to.channel.send(parts);
   if (got < 0) {
     to.broken = errno != EAGAIN && errno != EINTR && errno != ENOBUFS;
     return 0;
@@ -207,7 +210,7 @@ std::size_t Link::transmit(Stream& to, std::span<Frame> frames) noexcept {
       wrote(*frames[whole].lane, frames[whole].number);
     }
   }
-  to.blocked = whole < frames.size();
+  to.blocked = whole < frames.size() || to.channel.has_unsent();
   if (left != 0) {
     to.partial = frames[whole];
     to.partial_done = left;
@@ -320,7 +323,8 @@ bool Link::flush_messages(Stream& to) noexcept {
 
 bool Link::flush_stream(std::size_t index) noexcept {
   Stream& to = streams_[index];
-  return !to.broken && finish_partial(to) && (index != 0 || flush_control()) && flush_messages(to);
+  return !to.broken && to.channel.push() && finish_partial(to) && (index != 0 || flush_control()) &&
+         flush_messages(to) && !to.channel.has_unsent();
 }
 
 bool Link::flush() noexcept {
@@ -343,10 +347,15 @@ bool Link::flush() noexcept {
   return all;
 }
 
+bool Link::has_unsent() const noexcept {
+  return !gone() && std::any_of(streams_.begin(), streams_.end(),
+                                [](const Stream& to) { return to.channel.has_unsent(); });
+}
+
 void Link::note_waiting() noexcept {
   bool waits = credits_due_ != 0 || heartbeat_due_ || leave_due_ || abort_due_;
   for (const Stream& to : streams_) {
-    waits = waits || to.waiting != 0 || to.partial_done != 0;
+    waits = waits || to.waiting != 0 || to.partial_done != 0 || to.channel.has_unsent();
   }
   waits = waits && !gone();
   if (waits != waits_) {

@@ -24,7 +24,7 @@ class TcpLink : public ::testing::Test {
   TcpLink() {
     SocketPair pair = socket_pair();
     other_ = std::move(pair.b);
-    std::vector<UniqueFd> streams;
+    std::vector<Channel> streams;
     streams.push_back(std::move(pair.a));
     link_ = std::make_unique<Link>(3, std::move(streams), 4, &signs_);
   }

@@ -58,13 +58,15 @@ class Dial {
       done_ = greeter_->take();
       greeter_.reset();
     } else if (!there || now_ms >= greeter_->deadline_ms()) {
-      retry(now_ms, there ? "it does not answer" : "it hung up");
+      retry(now_ms, greeter_->tls_failed() ? "the encryption did not come about"
+                    : there                ? "it does not answer"
+                                           : "it hung up");
     }
   }
   // What it had connected is no more.
   void again(std::int64_t now_ms) { retry(now_ms, "it hung up"); }
   bool done() const { return static_cast<bool>(done_); }
-  UniqueFd take() { return std::move(done_); }
+  Channel take() { return std::move(done_); }
   const Wanted& wanted() const { return wanted_; }
   const std::string& obstacle() const { return obstacle_; }
   // What waiting does not mend.
@@ -105,11 +107,10 @@ class Dial {
   std::int64_t next_ms_ = 0;
   std::int64_t pause_ms_ = kFirstPauseMs;
   std::string obstacle_ = "it was not tried";
-  UniqueFd done_;
+  Channel done_;
 };
 
-[[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials,
-                       const std::vector<std::vector<UniqueFd>>& streams,
+[[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials, const Channels& streams,
                        const std::vector<std::optional<Address>>& addresses, int rank,
                        const std::set<std::size_t>& lost, std::int64_t waited_ms) {
   std::string missing;
@@ -120,7 +121,7 @@ class Dial {
       continue;
     }
     ++wanted;
-    const auto open = [](const UniqueFd& socket) { return static_cast<bool>(socket); };
+    const auto open = [](const Channel& socket) { return static_cast<bool>(socket); };
     if (std::all_of(streams[peer].begin(), streams[peer].end(), open)) {
       ++there;
       continue;
@@ -144,6 +145,21 @@ class Dial {
           std::to_string(wanted) + " ranks in " + std::to_string(waited_ms) +
           " ms (missing: " + missing + refused +
           ")\nsee whether these ranks run, and whether a firewall lets their ports through");
+}
+
+void check_protection(const Identity& self) {
+  if (!self.protection.tls) {
+    return;
+  }
+  if (self.token.empty()) {
+    throw Error(ErrorCode::config,
+                "UNISONO_TLS=1, but the job has no token, and the key comes from it"
+                "\nset UNISONO_TOKEN on all ranks, or start them with unisono run");
+  }
+  if (const std::string problem = why_no_tls(); !problem.empty()) {
+    throw Error(ErrorCode::config,
+                "UNISONO_TLS=1, but " + problem + "\ninstall OpenSSL 3 (Debian: libssl3)");
+  }
 }
 
 // The connections as they come, and go again: a rank may die and be started anew, or give up an
@@ -204,13 +220,13 @@ class Meeting {
     ::poll(entries.data(), entries.size(),
            static_cast<int>(std::max<std::int64_t>(next_ms - clock_ms(), 0)));
   }
-  std::vector<std::vector<UniqueFd>> take() { return std::move(streams_); }
+  Channels take() { return std::move(streams_); }
   [[noreturn]] void fail(std::int64_t waited_ms) const {
     unisono::tcp::fail(gate_, dials_, streams_, addresses_, self_.rank, lost_, waited_ms);
   }
 
  private:
-  UniqueFd* place_of(const Wanted& peer) {
+  Channel* place_of(const Wanted& peer) {
     auto& streams = streams_[static_cast<std::size_t>(peer.peer)];
     const auto stream = static_cast<std::size_t>(peer.stream);
     return stream < streams.size() ? &streams[stream] : nullptr;
@@ -219,8 +235,8 @@ class Meeting {
     return static_cast<bool>(
         streams_[static_cast<std::size_t>(peer.peer)][static_cast<std::size_t>(peer.stream)]);
   }
-  void keep(const Wanted& peer, UniqueFd socket) {
-    UniqueFd* const place = place_of(peer);
+  void keep(const Wanted& peer, Channel socket) {
+    Channel* const place = place_of(peer);
     if (place != nullptr && !*place) {
       *place = std::move(socket);
       --missing_;
@@ -229,7 +245,7 @@ class Meeting {
   void drop_the_dead(std::int64_t now_ms) {
     for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
       for (std::size_t i = 0; i < streams_[peer].size(); ++i) {
-        UniqueFd& stream = streams_[peer][i];
+        Channel& stream = streams_[peer][i];
         if (!stream || !is_dead(stream.get())) {
           continue;
         }
@@ -250,7 +266,7 @@ class Meeting {
   Gate& gate_;
   const Identity& self_;
   const std::vector<std::optional<Address>>& addresses_;
-  std::vector<std::vector<UniqueFd>> streams_;
+  Channels streams_;
   std::deque<Dial> dials_;
   std::size_t missing_ = 0;
   std::set<std::size_t> lost_;  // ranks that were there before
@@ -259,9 +275,9 @@ class Meeting {
 
 }  // namespace
 
-std::vector<std::vector<UniqueFd>> meet(Gate& gate, const Identity& self,
-                                        const std::vector<std::optional<Address>>& addresses,
-                                        const MeetOptions& options) {
+Channels meet(Gate& gate, const Identity& self,
+              const std::vector<std::optional<Address>>& addresses, const MeetOptions& options) {
+  check_protection(self);
   Meeting meeting(gate, self, addresses, options);
   const std::int64_t since_ms = clock_ms();
   const std::int64_t end_ms = since_ms + options.timeout_ms;

@@ -16,10 +16,10 @@ struct MeetOptions {
 };
 
 // `addresses`: by rank, where its gate is; none for those that are not to be connected, and this
-// one. Returns the streams by rank, as Connections wants them. Throws connection, naming those that
-// are missing and why.
-std::vector<std::vector<UniqueFd>> meet(Gate& gate, const Identity& self,
-                                        const std::vector<std::optional<Address>>& addresses,
-                                        const MeetOptions& options = {});
+// one. Returns the streams by rank, as Connections wants them: encrypted, if the identity says so.
+// Throws connection, naming those that are missing and why; config where there can be no TLS.
+Channels meet(Gate& gate, const Identity& self,
+              const std::vector<std::optional<Address>>& addresses,
+              const MeetOptions& options = {});
 
 }  // namespace unisono::tcp

@@ -24,7 +24,7 @@ Identity identity(int rank, int size, int streams = 1) {
       .rank = rank, .size = size, .job = "meet", .token = "0123456789abcdef", .streams = streams};
 }
 
-using Streams = std::vector<std::vector<UniqueFd>>;
+using Streams = Channels;
 
 struct Party {
   std::vector<std::unique_ptr<Gate>> gates;

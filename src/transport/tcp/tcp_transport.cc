@@ -125,7 +125,8 @@ bool TcpTransport::flush() noexcept {
   for (const Peer& to : lanes_) {
     if (to.lane != nullptr) {
       const std::lock_guard lock(to.link->mutex);
-      all = all && (to.lane->drained == to.lane->sent || to.link->gone());
+      const bool done = to.lane->drained == to.lane->sent && !to.link->has_unsent();
+      all = all && (done || to.link->gone());
     }
   }
   return all;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/tcp/channel.h"
 #include "transport/tcp/socket.h"
 
 namespace unisono::tcp {
@@ -29,7 +30,7 @@ inline SocketPair socket_pair(const std::string& host = "127.0.0.1",
 }
 
 // The sockets of a world whose ranks are all connected: [rank][peer][stream].
-using Mesh = std::vector<std::vector<std::vector<UniqueFd>>>;
+using Mesh = std::vector<Channels>;
 inline Mesh socket_mesh(int ranks, int streams, const std::string& host = "127.0.0.1",
                         const SocketOptions& options = {}) {
   const auto n = static_cast<std::size_t>(ranks);
