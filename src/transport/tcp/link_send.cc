@@ -247,10 +247,7 @@ bool Link::finish_partial(Stream& to) noexcept {
 // Frames without a message. False: some must wait.
 bool Link::flush_control() noexcept {
   Stream& to = streams_[0];
-  const auto put_out = [&](Frame frame) {
-    transmit(to, {&frame, 1});
-    return !to.blocked;
-  };
+  const auto put_out = [&](Frame frame) { return transmit(to, {&frame, 1}) == 1; };
   // The kernel takes even the least part of a frame: then it is on its way.
   const auto due = [&](bool& flag, Kind kind) {
     if (!flag) {
@@ -339,8 +336,7 @@ bool Link::flush() noexcept {
   }
   if (all && leave_due_) {  // the last word
     Frame frame = control_frame(Kind::leave);
-    transmit(streams_[0], {&frame, 1});
-    leave_due_ = streams_[0].blocked && streams_[0].partial_done == 0;
+    leave_due_ = transmit(streams_[0], {&frame, 1}) == 0 && streams_[0].partial_done == 0;
     all = !streams_[0].blocked;
   }
   note_waiting();

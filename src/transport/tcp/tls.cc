@@ -78,7 +78,10 @@ struct Tls::Session {
     const std::byte* header = in.data() + in_begin;
     const std::size_t body =
         std::to_integer<std::size_t>(header[3]) << 8 | std::to_integer<std::size_t>(header[4]);
-    return body + kRecordHeader > kMostRecord || ahead >= body + kRecordHeader ? ahead : 0;
+    if (body + kRecordHeader > kMostRecord) {
+      return ahead;  // it is none: OpenSSL will say so
+    }
+    return ahead >= body + kRecordHeader ? body + kRecordHeader : 0;
   }
   bool fill() noexcept {
     if (in_begin != 0) {
