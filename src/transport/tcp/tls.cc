@@ -13,14 +13,12 @@
 namespace unisono::tcp {
 namespace {
 
-// One send() encrypts so much at most: a long frame and its header.
-constexpr std::size_t kMostPlain = (std::size_t{256} << 10) + 64;
 constexpr std::size_t kRecordPlain = std::size_t{16} << 10;
 constexpr std::size_t kRecordHeader = 5;
 constexpr std::size_t kMostRecord = kRecordPlain + 256 + kRecordHeader;
-// What TLS adds: 22 bytes for a record, and each part may begin a new one. A handshake fits too.
-constexpr std::size_t kMostCipher = kMostPlain + 64 * 64;
-constexpr std::size_t kReadAhead = (std::size_t{256} << 10) + kMostRecord;
+// What is read, and encrypted before the kernel gets it, at once: small enough to stay in the cache.
+constexpr std::size_t kReadAhead = 4 * kMostRecord;
+constexpr std::size_t kAtOnce = 4 * kRecordPlain;
 
 // TLS_AES_128_GCM_SHA256: the hash is that of the key, and the CPU has the cipher.
 constexpr unsigned char kCipher[] = {0x13, 0x01};
@@ -41,7 +39,8 @@ struct Tls::Session {
   std::size_t in_begin = 0;
   std::size_t in_end = 0;
   std::size_t open = 0;  // of the record that OpenSSL has begun to take
-  std::vector<std::byte> out = std::vector<std::byte>(kMostCipher);
+  // A handshake fits as well.
+  std::vector<std::byte> out = std::vector<std::byte>(kAtOnce + 4 * kMostRecord);
   std::size_t out_begin = 0;
   std::size_t out_end = 0;
 
@@ -268,16 +267,20 @@ ssize_t Tls::send(std::span<const iovec> parts) noexcept {
   }
   self.api.clear_errors();
   std::size_t sum = 0;
-  for (const iovec& part : parts) {
-    const std::size_t bytes = std::min(part.iov_len, kMostPlain - sum);
-    std::size_t put = 0;
-    if (bytes != 0 && self.api.write(self.ssl, part.iov_base, bytes, &put) != 1) {
-      self.error = EPROTO;
-      break;
-    }
-    sum += put;
-    if (put < part.iov_len || self.out.size() - self.out_end < kMostRecord) {
-      break;
+  bool goes_on = true;
+  for (std::size_t i = 0; i < parts.size() && goes_on; ++i) {
+    const auto* data = static_cast<const char*>(parts[i].iov_base);
+    for (std::size_t done = 0; done < parts[i].iov_len && goes_on;) {
+      std::size_t put = 0;
+      const std::size_t bytes = std::min(parts[i].iov_len - done, kAtOnce);
+      if (self.api.write(self.ssl, data + done, bytes, &put) != 1) {
+        self.error = EPROTO;
+        goes_on = false;
+        break;
+      }
+      done += put;
+      sum += put;
+      goes_on = self.out_end < kAtOnce || self.push();
     }
   }
   self.push();
