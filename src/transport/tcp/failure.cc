@@ -10,7 +10,8 @@ std::string describe(const Failure& failure) {
     case Reason::none:
       return "";
     case Reason::closed:
-      return connection + " was closed by the other side: that process has ended";
+      return connection +
+             " was closed by the other side without a word: most likely that process has ended";
     case Reason::reset:
       return connection +
              " broke: " + std::strerror(failure.error);  // NOLINT(concurrency-mt-unsafe)

@@ -29,7 +29,7 @@ struct Failure {
   explicit operator bool() const { return reason != Reason::none; }
 };
 
-// "the connection to rank 3 was closed by the other side: that process has ended".
+// "the connection to rank 3 was closed by the other side without a word: ...".
 std::string describe(const Failure& failure);
 
 }  // namespace unisono::tcp

@@ -1,6 +1,7 @@
 #include "transport/tcp/link.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace unisono::tcp {
@@ -26,10 +27,26 @@ Link::~Link() {
 void Link::fail(Reason reason, int error, const char* detail) noexcept {
   if (!gone()) {
     failure_ = {.peer = peer_, .reason = reason, .error = error, .detail = detail};
-    signs_->troubles.fetch_add(1, std::memory_order_release);
+    int nobody = -1;
+    signs_->first_failed.compare_exchange_strong(nobody, peer_);
+    signs_->trouble();
     note_waiting();
     note_unread();
   }
+}
+
+bool Link::half_dead() const noexcept {
+  return !gone() && std::any_of(streams_.begin(), streams_.end(),
+                                [](const Stream& one) { return one.ended || one.broken; });
+}
+
+void Link::fail_half_dead() noexcept {
+  for (const Stream& one : streams_) {
+    if (one.error != 0 && one.error != EPIPE && one.error != ECONNRESET) {
+      return fail(Reason::reset, one.error);
+    }
+  }
+  fail(Reason::closed);
 }
 
 Lane* Link::add_lane(const LaneKey& key) noexcept {
@@ -64,7 +81,10 @@ void Link::close(Lane* lane) noexcept {
     to.waiting -= lane->waiting[i];
     if (to.partial_done != 0 && to.partial.lane == lane) {
       try {
-        if (!gone()) {
+        if (gone()) {  // nobody wants the rest
+          to.partial_done = 0;
+          to.broken = true;
+        } else {
           to.orphan.assign(to.partial.data, to.partial.data + to.partial.bytes);
           to.partial.data = to.orphan.data();
         }

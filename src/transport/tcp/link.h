@@ -11,7 +11,6 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -26,6 +25,7 @@
 #include "transport/tcp/failure.h"
 #include "transport/tcp/lane.h"
 #include "transport/tcp/memory.h"
+#include "transport/tcp/signs.h"
 #include "transport/transport.h"
 
 namespace unisono::tcp {
@@ -35,13 +35,6 @@ inline constexpr std::size_t kStagedBytes = std::size_t{16} << 10;
 // Frames of groups that this rank has not opened yet wait; more such groups than this are refused.
 inline constexpr std::size_t kMostEarlyLanes = 256;
 inline constexpr std::size_t kClosedLanes = 1024;  // late frames of so many closed groups are known
-
-// What the links of a process say without their mutexes.
-struct Signs {
-  std::atomic<int> backlogs = 0;  // links whose output waits
-  std::atomic<int> troubles = 0;  // links that failed, whose peer left, or told of an abort
-  std::atomic<int> unread = 0;    // links that hold bytes which no descriptor shows any more
-};
 
 class Link {
  public:
@@ -72,6 +65,7 @@ class Link {
 
   // Reads what has come, on each stream. True: something. A long message of `patient` whose payload
   // has not begun to be read stays in its stream, to be fetched; one of `eager` is read at once.
+  // The caller looks at these lanes next; for all others there are news.
   bool receive(const Lane* patient = nullptr, const Lane* eager = nullptr) noexcept;
   // Writes what waits. True: nothing waits any more.
   bool flush() noexcept;
@@ -90,6 +84,10 @@ class Link {
   void fail(Reason reason, int error = 0, const char* detail = "") noexcept;
   // Nothing more comes, and nothing need be sent.
   bool gone() const noexcept { return left_ || failure_.reason != Reason::none; }
+  // A stream is dead, and the peer has said no word of leaving. The system has noticed it on one
+  // stream and may not on the others, where the peer's heartbeats still come.
+  bool half_dead() const noexcept;
+  void fail_half_dead() noexcept;
   // Bytes that came from the kernel, and that it took.
   std::uint64_t heard() const noexcept { return heard_; }
   std::uint64_t told() const noexcept { return told_; }
@@ -119,9 +117,11 @@ class Link {
     Channel channel;
     // Outgoing: the frame that the kernel took a part of.
     Frame partial = {};
-    std::size_t partial_done = 0;        // of its header and payload; 0: there is none
-    bool blocked = false;                // the kernel took less than it was given
-    bool broken = false;                 // it takes nothing any more; why shows when it is read
+    std::size_t partial_done = 0;  // of its header and payload; 0: there is none
+    bool blocked = false;          // the kernel took less than it was given
+    bool broken = false;           // it takes nothing any more; why shows when it is read,
+    int error = 0;                 // or is this
+    bool leave_due = false;
     std::uint32_t waiting = 0;           // messages of all lanes
     std::size_t turn = 0;                // of the lanes
     std::vector<std::byte> orphan = {};  // the rest of a message whose lane was closed
@@ -132,10 +132,10 @@ class Link {
     Lane* lane = nullptr;
     bool reading = false;
     // The payload of a long message waits in the socket until somebody says where it shall go, or
-    // needs the stream. Of what was fetched, the last `rest` bytes, before `fetched`, were not yet
-    // told.
+    // needs the stream. Of what was fetched, the last `rest` bytes were not yet told; `kept` are
+    // the same.
     bool parked = false;
-    std::byte* fetched = nullptr;
+    std::array<std::byte, 64> kept = {};
     std::size_t rest = 0;
     bool ended = false;      // nothing more comes
     bool long_ones = false;  // the frame before was long: do not read beyond the next header
@@ -186,6 +186,7 @@ class Link {
   std::vector<Lane*> in_turn_;  // the same, for the turns of the streams
   Lane* latest_ = nullptr;
   const Lane* eager_ = nullptr;  // of receive()
+  const Lane* own_ = nullptr;    // and the lane that its caller looks at
   std::array<LaneKey, kClosedLanes> closed_ = {};
   std::size_t closed_count_ = 0;
   std::uint32_t epoch_ = 0;
@@ -193,7 +194,6 @@ class Link {
   Slots in_slots_;
   std::size_t credits_due_ = 0;
   bool heartbeat_due_ = false;
-  bool leave_due_ = false;
   bool abort_due_ = false;
   std::string abort_sent_;
   bool left_ = false;

@@ -36,6 +36,7 @@ const char* what_is_bad(BadFrame bad) noexcept {
 bool Link::receive(const Lane* patient, const Lane* eager) noexcept {
   bool advanced = false;
   eager_ = eager;
+  own_ = patient != nullptr ? patient : eager;
   for (Stream& from : streams_) {
     const bool stays = from.parked && from.lane == patient;
     advanced |= !failure_ && !from.ended && !stays && receive(from);
@@ -70,7 +71,7 @@ bool Link::unpark(Stream& from) noexcept {
   from.parked = false;
   from.target = message.data + (message.bytes - from.missing);
   if (from.rest != 0) {
-    std::memcpy(from.target - from.rest, from.fetched - from.rest, from.rest);
+    std::memcpy(from.target - from.rest, from.kept.data(), from.rest);
     from.rest = 0;
   }
   return true;
@@ -126,6 +127,7 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     return 0;
   }
   heard_ += static_cast<std::size_t>(got);
+  own_ = &lane;
   from->missing -= static_cast<std::size_t>(got);
   const std::size_t here = from->rest + static_cast<std::size_t>(got);
   if (from->missing == 0) {
@@ -134,8 +136,8 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     end_frame(*from);
     return here;
   }
-  from->fetched = to + here;
   from->rest = here % 64;
+  std::memcpy(from->kept.data(), to + (here - from->rest), from->rest);
   return here - from->rest;
 }
 
@@ -194,6 +196,8 @@ bool Link::receive(Stream& from) noexcept {
 // The first stream says whether the peer has left; the others may be closed before that is read.
 void Link::end_stream(Stream& from, int error) noexcept {
   from.ended = true;
+  error = error == 0 ? from.error : error;
+  from.error = error;
   if (&from == streams_.data()) {
     fail(error == 0 || error == ECONNRESET || error == EPIPE ? Reason::closed
          : error == EPROTO && encrypted_                     ? Reason::tls
@@ -339,18 +343,25 @@ void Link::end_frame(Stream& from) noexcept {
       if (from.lane != nullptr) {
         Lane::In& message = from.lane->incoming(from.header.number);
         message.complete = is_as_sent(from.header, message.data);
+        if (from.lane != own_) {
+          signs_->tell();
+        }
       }
       break;
     case Kind::leave:
+      // On each stream, as the last word: what came on the others must be read before.
       from.ended = true;
-      left_ = true;
-      signs_->troubles.fetch_add(1, std::memory_order_release);
-      note_waiting();
+      if (!left_ && std::all_of(streams_.begin(), streams_.end(),
+                                [](const Stream& one) { return one.ended; })) {
+        left_ = true;
+        signs_->trouble();
+        note_waiting();
+      }
       break;
     case Kind::abort:
       if (!aborted_ && is_as_sent(from.header, reason_bytes_.data())) {
         aborted_ = true;
-        signs_->troubles.fetch_add(1, std::memory_order_release);
+        signs_->trouble();
         try {
           abort_reason_.assign(reinterpret_cast<const char*>(reason_bytes_.data()),
                                from.header.bytes);
@@ -366,15 +377,18 @@ void Link::end_frame(Stream& from) noexcept {
 }
 
 bool Link::take_credit(Lane& lane, std::uint32_t released) noexcept {
-  // With several streams an older count may come after a newer one.
+  // With several streams an older count may come after a newer one, however late.
   if (static_cast<std::int32_t>(released - lane.released) <= 0) {
-    return lane.released - released <= kMessages * kMostStreams;
+    return true;
   }
   if (released - lane.released > lane.drained - lane.released) {
     return false;
   }
   for (; lane.released != released; ++lane.released) {
     lane.unreleased.remove(lane.outgoing(lane.released).bytes);
+  }
+  if (&lane != own_) {
+    signs_->tell();
   }
   return true;
 }

@@ -28,7 +28,7 @@ bool Link::has_room_now(const Lane& lane, std::size_t bytes) const noexcept {
   if (lane.reserved != nullptr) {
     window.add(lane.reserved_bytes);
   }
-  return window.holds(bytes, slots_per_lane_) && !failure_;
+  return window.holds(bytes, slots_per_lane_) && !gone();
 }
 
 bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
@@ -39,8 +39,9 @@ bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
   return has_room_now(lane, bytes);
 }
 
+// Longer messages have no place in the ring.
 bool Link::send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
-  if (!has_room(lane, bytes)) {
+  if (!is_short(bytes) || !has_room(lane, bytes)) {
     return false;
   }
   put(lane, static_cast<const std::byte*>(data), bytes, signature, Lane::Storage::ring);
@@ -89,7 +90,7 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
   ++lane.waiting[index];
   ++to.waiting;
   const bool first = to.waiting == 1 && to.partial_done == 0;
-  if (first && !to.broken) {
+  if (first && !to.broken && !gone()) {
     Frame frame = frame_of(lane, number);
     transmit(to, {&frame, 1});
   }
@@ -104,7 +105,7 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
       to.partial.data = copy;
     }
   }
-  if (!first) {
+  if (!first && !gone()) {
     to.blocked = !flush_stream(index);
   }
   note_waiting();
@@ -112,7 +113,9 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
 
 Link::Frame Link::frame_of(Lane& lane, std::uint32_t number) noexcept {
   const Lane::Out& message = lane.outgoing(number);
-  if (lane.credit_due) {  // this header says it
+  // This header says it. It is told also if the kernel does not take the frame now: the message
+  // stays, and its header is made again.
+  if (lane.credit_due) {
     lane.credit_due = false;
     --credits_due_;
   }
@@ -173,7 +176,10 @@ void Link::wrote(Lane& lane, std::uint32_t number) noexcept {
 std::size_t Link::write(Stream& to, std::span<iovec> parts) noexcept {
   const ssize_t got = to.channel.send(parts);
   if (got < 0) {
-    to.broken = errno != EAGAIN && errno != EINTR && errno != ENOBUFS;
+    if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
+      to.broken = true;
+      to.error = errno;  // the system tells it once
+    }
     return 0;
   }
   told_ += static_cast<std::size_t>(got);
@@ -329,15 +335,20 @@ bool Link::flush() noexcept {
     return true;
   }
   bool all = true;
+  const std::uint64_t told = told_;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const bool done = flush_stream(i);
-    streams_[i].blocked = !done;
+    Stream& to = streams_[i];
+    bool done = flush_stream(i);
+    if (done && to.leave_due) {  // the last word
+      Frame frame = control_frame(Kind::leave);
+      to.leave_due = transmit(to, {&frame, 1}) == 0 && to.partial_done == 0;
+      done = !to.blocked;
+    }
+    to.blocked = !done;
     all = all && done;
   }
-  if (all && leave_due_) {  // the last word
-    Frame frame = control_frame(Kind::leave);
-    leave_due_ = transmit(streams_[0], {&frame, 1}) == 0 && streams_[0].partial_done == 0;
-    all = !streams_[0].blocked;
+  if (told_ != told) {
+    signs_->tell();  // others may wait for their memory, or for room
   }
   note_waiting();
   return all;
@@ -349,9 +360,10 @@ bool Link::has_unsent() const noexcept {
 }
 
 void Link::note_waiting() noexcept {
-  bool waits = credits_due_ != 0 || heartbeat_due_ || leave_due_ || abort_due_;
+  bool waits = credits_due_ != 0 || heartbeat_due_ || abort_due_;
   for (const Stream& to : streams_) {
-    waits = waits || to.waiting != 0 || to.partial_done != 0 || to.channel.has_unsent();
+    waits =
+        waits || to.waiting != 0 || to.partial_done != 0 || to.leave_due || to.channel.has_unsent();
   }
   waits = waits && !gone();
   if (waits != waits_) {
@@ -366,7 +378,9 @@ void Link::send_heartbeat() noexcept {
 }
 
 void Link::send_leave() noexcept {
-  leave_due_ = true;
+  for (Stream& to : streams_) {
+    to.leave_due = true;
+  }
   flush();
 }
 

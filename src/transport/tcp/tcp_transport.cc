@@ -133,10 +133,11 @@ bool TcpTransport::flush() noexcept {
 }
 
 transport::Mark TcpTransport::mark(int lane) const noexcept {
-  const Peer& to = lanes_[static_cast<std::size_t>(lane)];
-  if (to.lane == nullptr) {
+  const auto index = static_cast<std::size_t>(lane);
+  if (index >= lanes_.size() || lanes_[index].lane == nullptr) {
     return 0;
   }
+  const Peer& to = lanes_[index];
   const std::lock_guard lock(to.link->mutex);
   return to.lane->sent;
 }

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kRecordPlain = std::size_t{16} << 10;
 constexpr std::size_t kRecordHeader = 5;
 constexpr std::size_t kMostRecord = kRecordPlain + 256 + kRecordHeader;
-// What is read, and encrypted before the kernel gets it, at once: small enough to stay in the cache.
+// What is read, and encrypted before the kernel gets it, at once: small enough to stay in the
+// cache.
 constexpr std::size_t kReadAhead = 4 * kMostRecord;
 constexpr std::size_t kAtOnce = 4 * kRecordPlain;
 
