@@ -1,4 +1,5 @@
-// Gloo over TCP on the loopback interface, the only transport it has on one host. Its options are
+// Gloo over TCP, the only transport it has: on the loopback interface, or as UNISONO_BENCH_HOST
+// says. Its options are
 // made once for a row, which favours it; reduce_scatter is its older, in-place algorithm class.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -15,6 +16,7 @@
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -39,7 +41,9 @@ class GlooPeer final : public Peer {
   explicit GlooPeer(const LaunchOptions& launch) {
     context_ = std::make_shared<gloo::rendezvous::Context>(launch.rank, launch.size);
     gloo::rendezvous::FileStore store(launch.directory);
-    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
+    const char* host = std::getenv("UNISONO_BENCH_HOST");  // NOLINT(concurrency-mt-unsafe)
+    auto device = gloo::transport::tcp::CreateDevice(
+        gloo::transport::tcp::attr(host != nullptr ? host : "127.0.0.1"));
     context_->connectFullMesh(store, device);
   }
 

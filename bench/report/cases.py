@@ -27,6 +27,9 @@ class Case:
         count = self.bytes // DTYPE_BYTES[self.dtype]
         return Case(self.ranks, self.collective, 4 * count, self.fresh)
 
+    def exchange(self):
+        return Case(self.ranks, "exchange", self.bytes, self.fresh)
+
     def label(self):
         size = "" if self.collective == "barrier" else " " + size_text(self.bytes)
         dtype = "" if self.dtype == "f32" else " " + self.dtype
@@ -35,11 +38,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Target:
-    """Most allowed time, as a ratio to the best peer; `limit`: registered memory to the limit."""
+    """Most allowed time, as a ratio to the best peer; `limit`: to the limit, of registered memory
+    or, over TCP, of ordinary memory."""
     ordinary: float | None = None
     registered: float | None = None
     persistent: float | None = None
     limit: float | None = None
+
+
+def tcp_target(case, cpus):
+    if case.collective != "all_reduce" or case.dtype != "f32":
+        return Target()
+    if case.ranks > cpus:
+        return Target(0.7)
+    return Target(0.9, limit=1.15 if case.ranks == 2 and case.bytes >= 64 * KIB else None)
 
 
 def target(case):
@@ -74,6 +86,11 @@ def parse_size(text):
     text = text.strip().upper().removesuffix("IB").removesuffix("B").strip()
     scale = {"K": KIB, "M": MIB, "G": 1024 * MIB}.get(text[-1:], 1)
     return int(text.rstrip("KMG")) * scale
+
+
+def tcp_cases(ranks_list, quick):
+    sizes = [8, 4 * KIB, 64 * KIB, MIB] if quick else SIZES
+    return [Case(ranks, "all_reduce", size, False) for ranks in ranks_list for size in sizes]
 
 
 def default_cases(ranks_list, quick):

@@ -15,23 +15,31 @@ class JobError(Exception):
     """A job that did not start, died, or gave no answer in time."""
 
 
-def launch_commands(implementation, program, ranks, directory):
-    """The processes of one job, each as a list of arguments."""
+def launch_commands(implementation, program, ranks, directory, network):
+    """The processes of one job: each a list of arguments, and what its environment has more."""
     program = [program, "--directory", directory]
     if implementation == "limit":
-        return [program]
-    if implementation == "openmpi":
-        return [["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
-                 "-n", str(ranks), *program]]
-    if implementation == "mpich":
-        return [["mpiexec.mpich", "-n", str(ranks), *program]]
-    return [[*program, "--rank", str(rank), "--size", str(ranks)] for rank in range(ranks)]
+        return [(program, {})]
+    launchers = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe",
+                             "--bind-to", "none"],
+                 "mpich": ["mpiexec.mpich"]}
+    if implementation in launchers:
+        launcher = launchers[implementation] + network.mpi_arguments(implementation)
+        environment = network.environment(implementation, 0)
+        if network.inside(0, program) == program:
+            return [([*launcher, "-n", str(ranks), *program], environment)]
+        parts = []
+        for rank in range(ranks):
+            parts += [":"] * (rank > 0) + ["-n", "1", *network.inside(rank, program)]
+        return [(launcher + parts, environment)]
+    return [(network.inside(rank, [*program, "--rank", str(rank), "--size", str(ranks)]),
+             network.environment(implementation, rank)) for rank in range(ranks)]
 
 
 class Job:
     """A running benchmark program: all ranks sleep unless a row is asked."""
 
-    def __init__(self, implementation, program, ranks):
+    def __init__(self, implementation, program, ranks, network):
         self.implementation = implementation
         self.directory = tempfile.mkdtemp(prefix="unisono-bench-")
         for name in ("rows", "answers"):
@@ -44,8 +52,9 @@ class Job:
         self.log = open(os.path.join(self.directory, "log"), "w+b")
         self.processes = [
             subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                             start_new_session=True)
-            for command in launch_commands(implementation, program, ranks, self.directory)]
+                             start_new_session=True, env={**os.environ, **environment})
+            for command, environment in launch_commands(implementation, program, ranks,
+                                                        self.directory, network)]
         try:
             self._read_line(START_SECONDS)
         except JobError:

@@ -10,8 +10,6 @@ from jobs import Job, JobError
 ROW_SECONDS = 120
 NEAR_HOP_US = 0.1
 PEERS = ["openmpi", "mpich", "gloo"]
-# The columns of unisono: how its call is made.
-MEMORIES = ["ordinary", "registered", "persistent"]
 
 
 def state_of(hop_us):
@@ -21,11 +19,12 @@ def state_of(hop_us):
 class Bench:
     """The jobs, and how a case is measured with them."""
 
-    def __init__(self, programs, repeats, budget_ms, progress):
+    def __init__(self, programs, repeats, budget_ms, progress, network):
         self.programs = programs        # implementation -> path of its program
         self.repeats = repeats
         self.budget_ms = budget_ms
         self.progress = progress
+        self.network = network
         self.jobs = {}                  # (implementation, ranks) -> Job
         self.versions = {}
         self.switch_us = None
@@ -35,7 +34,8 @@ class Bench:
         ranks = 1 if implementation == "limit" else ranks
         key = (implementation, ranks)
         if key not in self.jobs:
-            self.jobs[key] = Job(implementation, self.programs[implementation], ranks)
+            self.jobs[key] = Job(implementation, self.programs[implementation], ranks,
+                                 self.network)
         return self.jobs[key]
 
     def drop_job(self, implementation, ranks):
@@ -57,15 +57,18 @@ class Bench:
         rows += [(name, name, case.row("ordinary", self.budget_ms))
                  for name in PEERS if name in self.programs and case.dtype == "f32"]
         if "unisono" in self.programs:
-            rows += [(memory, "unisono", case.row(memory, self.budget_ms)) for memory in MEMORIES]
+            rows += [(memory, "unisono", case.row(memory, self.budget_ms)) for memory in self.network.memories]
             if case.dtype != "f32":
                 same_count = case.same_count_f32()
                 rows.append(("f32", "unisono", same_count.row("ordinary", self.budget_ms)))
                 rows.append(("f32 registered", "unisono",
                              same_count.row("registered", self.budget_ms)))
         # Only all_reduce of f32 has a limit program; the hop is the limit of small rows.
-        if case.collective != "all_reduce" or case.dtype != "f32":
+        if case.collective != "all_reduce" or case.dtype != "f32" or "raw" in self.programs:
             rows = rows[1:]
+        # Over TCP the limit of two ranks is that each sends all bytes to the other.
+        if "raw" in self.programs and case.ranks == 2 and case.collective == "all_reduce":
+            rows.append(("limit", "raw", case.exchange().row("ordinary", self.budget_ms)))
         return rows
 
     def measure(self, case):
@@ -163,6 +166,8 @@ def limit_us(case, times, hop_us, bench):
     waiting = turns * bench.one_switch() if turns else 0.0
     if "limit" in times:
         return times["limit"] + waiting
+    if bench.network.name != "shm":
+        return None
     if case.collective in ROOTED and not case.fresh:
         return None                         # calls in one direction overlap each other
     if case.bytes <= 256 or case.collective == "barrier":

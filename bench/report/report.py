@@ -9,6 +9,9 @@ every row: `near` or `far`; only rows of one state are compared. * marks the bes
 Bytes are those of the vector, or of one rank's part (all_gather, reduce_scatter, gather,
 scatter) or pair's part (all_to_all). Rows of other dtypes than f32 are compared with unisono's
 own f32 of the same count.
+--transport tcp: all libraries over TCP on the loopback device; veth: between two network
+namespaces (root only), even ranks in one, odd ranks in the other. The limit is then what two
+sockets need to carry the same bytes to and fro.
 """
 
 import argparse
@@ -20,8 +23,9 @@ import sys
 
 import plot
 import table
-from cases import COLLECTIVES, DTYPE_BYTES, SIZES, crossed_cases, default_cases, parse_size
+from cases import COLLECTIVES, DTYPE_BYTES, SIZES, crossed_cases, default_cases, parse_size, tcp_cases
 from measure import PEERS, Bench, summarise
+from network import NETWORKS, NotPermitted
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -32,7 +36,9 @@ def parse_arguments():
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"),
                         help="build folder with the benchmark programs (default: build/release)")
     parser.add_argument("--quick", action="store_true", help="fewer sizes, repeats and calls")
-    parser.add_argument("--ranks", default="2,4,8", help="numbers of ranks (default: 2,4,8)")
+    parser.add_argument("--transport", choices=sorted(NETWORKS), default="shm",
+                        help="what the ranks talk over (default: shm)")
+    parser.add_argument("--ranks", help="numbers of ranks (default: 2,4,8; over TCP 2,4)")
     parser.add_argument("--sizes", help="bytes, such as 8,4K,1M: every size for every collective")
     parser.add_argument("--collectives", help="such as all_reduce,broadcast; all: every one")
     parser.add_argument("--dtypes", default="f32", help="f32,f16,bf16,f8e4m3,f8e5m2")
@@ -45,10 +51,10 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def find_programs(build, without):
+def find_programs(build, without, own):
     programs = {}
-    for name in ["limit", "unisono", *PEERS]:
-        file_name = "bench_limits" if name == "limit" else f"bench_peer_{name}"
+    for name in [*own, *PEERS]:
+        file_name = own.get(name, f"bench_peer_{name}")
         path = os.path.join(build, "bench", file_name)
         if name in without:
             continue
@@ -62,10 +68,13 @@ def find_programs(build, without):
 
 
 def choose_cases(arguments):
-    ranks = [int(word) for word in arguments.ranks.split(",")]
+    over_tcp = arguments.transport != "shm"
+    usual = "2,4" if over_tcp else "2,4,8"
+    ranks = [int(word) for word in (arguments.ranks or usual).split(",")]
     fresh = [word == "fresh" for word in arguments.data.split(",")]
     if not arguments.sizes and not arguments.collectives and arguments.dtypes == "f32":
-        return [case for case in default_cases(ranks, arguments.quick) if case.fresh in fresh]
+        cases = tcp_cases if over_tcp else default_cases
+        return [case for case in cases(ranks, arguments.quick) if case.fresh in fresh]
     names = (arguments.collectives or "all_reduce").split(",")
     names = COLLECTIVES if names == ["all"] else names
     sizes = [parse_size(word) for word in arguments.sizes.split(",")] if arguments.sizes else SIZES
@@ -123,12 +132,17 @@ def closing_lines(results, bench):
 
 def main():
     arguments = parse_arguments()
-    programs = find_programs(arguments.build, arguments.without.split(","))
+    try:
+        network = NETWORKS[arguments.transport]()
+    except NotPermitted as why:
+        print(f"bench: no network namespaces here, nothing was measured: {str(why).strip()}")
+        return 0
+    programs = find_programs(arguments.build, arguments.without.split(","), network.programs)
     cases = choose_cases(arguments)
     repeats = arguments.repeats or (3 if arguments.quick else 5)
     budget_ms = arguments.budget_ms or (20 if arguments.quick else 60)
     done = [0]
-    bench = Bench(programs, repeats, budget_ms, show_progress(done, len(cases)))
+    bench = Bench(programs, repeats, budget_ms, show_progress(done, len(cases)), network)
     results = []
     json_file = open(arguments.json, "w") if arguments.json else None
     print(machine())
@@ -137,7 +151,8 @@ def main():
     try:
         for index, case in enumerate(cases):
             done[0] = index
-            results.append(summarise(case, bench.measure(case), bench))
+            results.append({**summarise(case, bench.measure(case), bench),
+                            "network": network.name})
             if sys.stderr.isatty():
                 print("\r\033[K", end="", file=sys.stderr, flush=True)
             print(table.line(results[-1]), flush=True)
@@ -145,6 +160,7 @@ def main():
                 print(json_line(results[-1]), file=json_file, flush=True)
     finally:
         bench.close()
+        network.close()
     print()
     for text in closing_lines(results, bench):
         print(text)

@@ -5,8 +5,10 @@ import xml.etree.ElementTree
 
 import plot
 import table
-from cases import Case, crossed_cases, default_cases, parse_size, size_text, target
+from cases import Case, crossed_cases, default_cases, parse_size, size_text, target, tcp_target
+from jobs import launch_commands
 from measure import Bench, summarise
+from network import Loopback, SharedMemory
 
 
 def sample(column, median_us, state="near", wrong=0):
@@ -16,6 +18,8 @@ def sample(column, median_us, state="near", wrong=0):
 
 class OneSwitch:
     """Stands for the jobs: only the cost of a switch is asked."""
+
+    network = SharedMemory()
 
     def one_switch(self):
         return 1.5
@@ -110,6 +114,25 @@ class Verdict(unittest.TestCase):
         self.assertEqual(table.verdict(result), "miss: registered")
 
 
+class Networks(unittest.TestCase):
+    def test_open_mpi_is_held_to_tcp(self):
+        (command, environment), = launch_commands("openmpi", "program", 2, "here", Loopback())
+        self.assertIn("tcp,self", command)
+        self.assertEqual(command[-3:], ["program", "--directory", "here"])
+        (command, environment), = launch_commands("mpich", "program", 2, "here", Loopback())
+        self.assertEqual(environment["UCX_TLS"], "tcp,self")
+        (command, environment), = launch_commands("openmpi", "program", 2, "here", SharedMemory())
+        self.assertNotIn("tcp,self", command)
+
+    def test_targets_over_tcp(self):
+        self.assertEqual(tcp_target(Case(2, "all_reduce", 8, True), 2).ordinary, 0.9)
+        self.assertEqual(tcp_target(Case(2, "all_reduce", 65536, True), 2).limit, 1.15)
+        self.assertEqual(tcp_target(Case(4, "all_reduce", 8, True), 2).ordinary, 0.7)
+        result = {**result_of(Case(2, "all_reduce", 65536, False), openmpi=10.0, limit=4.0,
+                              ordinary=5.0), "network": "tcp"}
+        self.assertEqual(table.verdict(result), "miss: 1.25 of the limit")
+
+
 class Turns(unittest.TestCase):
     def test_samples_that_straddle_a_change_of_state_are_dropped(self):
         hops = iter([0.04, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
@@ -121,7 +144,7 @@ class Turns(unittest.TestCase):
             def _ask(self, case, implementation, row):
                 return {"median_us": 1.0, "wrong": 0}
 
-        bench = Faked({"openmpi": "", "mpich": ""}, 1, 1, lambda *_: None)
+        bench = Faked({"openmpi": "", "mpich": ""}, 1, 1, lambda *_: None, SharedMemory())
         samples = bench.measure(Case(2, "barrier", 8, True))
         # The first was begun near and ended far: another turn makes up for it.
         self.assertEqual([s["column"] for s in samples], ["mpich", "mpich", "openmpi"])

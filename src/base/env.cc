@@ -12,11 +12,13 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 17> kVariables = {{
+constexpr std::array<EnvVariable, 19> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
     {"UNISONO_TOKEN", "", "Secret of the job, at least 16 characters; every connection proves it"},
+    {"UNISONO_TLS", "0", "1: connections between hosts are encrypted, by TLS 1.3; all ranks alike"},
+    {"UNISONO_CHECKSUM", "0", "1: messages between hosts carry a checksum; all ranks alike"},
     {"UNISONO_FILE", "", "A file as the meeting point; gives out ranks in the order of arrival"},
     {"UNISONO_ADDRESS", "", "Several hosts: where rank 0 listens, host:port; needs a token"},
     {"UNISONO_INTERFACE", "", "Addresses of this host for other ranks: \"eth0,10.0.0.0/8\""},

@@ -1,10 +1,11 @@
 #include "comm/rendezvous_card.h"
 
 #include <poll.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 
 #include "unisono/error.hpp"
 
@@ -80,26 +81,30 @@ std::string to_table(const std::vector<Card>& cards) {
   return table;
 }
 
-bool send_text(int socket, std::string_view text, const Deadline& deadline) {
+bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline) {
   const auto bytes = static_cast<std::uint32_t>(text.size());
   std::string frame;
   for (int shift = 0; shift < 32; shift += 8) {
     frame += static_cast<char>((bytes >> shift) & 0xffU);
   }
   frame += text;
-  for (std::size_t sent = 0; sent < frame.size();) {
-    const ssize_t put =
-        ::send(socket, frame.data() + sent, frame.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put > 0) {
-      sent += static_cast<std::size_t>(put);
-    } else if ((errno != EAGAIN && errno != EINTR) || !wait_for(socket, POLLOUT, deadline)) {
+  std::size_t sent = 0;
+  while (sent < frame.size() || to.has_unsent()) {
+    iovec part{.iov_base = frame.data() + sent, .iov_len = frame.size() - sent};
+    const ssize_t put = sent < frame.size() ? to.send(std::span(&part, 1)) : 0;
+    sent += put > 0 ? static_cast<std::size_t>(put) : 0;
+    if (put < 0 && errno != EAGAIN && errno != EINTR) {
+      return false;
+    }
+    const bool stuck = put < 0 || (to.has_unsent() && !to.push());
+    if (stuck && !wait_for(to.get(), POLLOUT, deadline)) {
       return false;
     }
   }
   return true;
 }
 
-TextReader::State TextReader::step(int socket, std::size_t most_bytes) {
+TextReader::State TextReader::step(tcp::Channel& from, std::size_t most_bytes) {
   char buffer[4096];
   for (;;) {
     std::size_t wanted = kHeadBytes - head_.size();
@@ -113,7 +118,8 @@ TextReader::State TextReader::step(int socket, std::size_t most_bytes) {
         return State::done;
       }
     }
-    const ssize_t got = ::recv(socket, buffer, std::min(wanted, sizeof(buffer)), MSG_DONTWAIT);
+    iovec part{.iov_base = buffer, .iov_len = std::min(wanted, sizeof(buffer))};
+    const ssize_t got = from.receive(std::span(&part, 1));
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
       return State::going_on;
     }
@@ -124,9 +130,10 @@ TextReader::State TextReader::step(int socket, std::size_t most_bytes) {
   }
 }
 
-bool has_hung_up(int socket) {
+bool has_hung_up(tcp::Channel& peer) {
   char byte = 0;
-  return ::recv(socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  return peer.receive(std::span(&part, 1)) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 }  // namespace unisono::comm

@@ -10,6 +10,7 @@
 
 #include "comm/rendezvous_wire.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/channel.h"
 
 namespace unisono::comm {
 
@@ -24,18 +25,19 @@ std::vector<Card> parse_table(std::string_view table, int size);
 std::string to_table(const std::vector<Card>& cards);
 
 // A frame is the length of a text, and the text. False: the other side is gone, or too slow.
-bool send_text(int socket, std::string_view text, const Deadline& deadline);
+bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline);
 // Collects one frame, without blocking.
 class TextReader {
  public:
   enum class State : std::uint8_t { going_on, done, closed };
-  State step(int socket, std::size_t most_bytes);
+  State step(tcp::Channel& from, std::size_t most_bytes);
   const std::string& text() const { return text_; }
 
  private:
   std::string head_;
   std::string text_;
 };
-bool has_hung_up(int socket);
+// Of one that has nothing more to say.
+bool has_hung_up(tcp::Channel& peer);
 
 }  // namespace unisono::comm

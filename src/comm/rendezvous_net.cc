@@ -57,8 +57,11 @@ std::vector<tcp::Address> without_ports(std::vector<tcp::Address> addresses) {
 }
 
 tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
-  return {
-      .rank = options.rank, .size = options.size, .job = options.job + use, .token = options.token};
+  return {.rank = options.rank,
+          .size = options.size,
+          .job = options.job + use,
+          .token = options.token,
+          .protection = tcp::protection_from_environment()};
 }
 
 std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp::Gate& gate,
@@ -68,19 +71,19 @@ std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp:
   auto streams = tcp::meet(
       gate, identity_of(options, "/lobby"), addresses,
       {.timeout_ms = options.connect_timeout_ms == 0 ? 1 << 30 : options.connect_timeout_ms});
-  const UniqueFd lobby = std::move(streams[0].front());
+  tcp::Channel lobby = std::move(streams[0].front());
   const Deadline deadline = Deadline::of_timeout(options.connect_timeout_ms).later_by_ms(kGraceMs);
   const auto lost = [&](const std::string& why) -> Error {
     return {ErrorCode::connection, "rank " + std::to_string(options.rank) +
                                        " has no word from rank 0 at " + options.address + ": " +
                                        why + "\nlook at the last output of rank 0"};
   };
-  if (!send_text(lobby.get(), to_text(mine), deadline)) {
+  if (!send_text(lobby, to_text(mine), deadline)) {
     throw lost("it hung up");
   }
   TextReader reader;
   for (;;) {
-    const TextReader::State state = reader.step(lobby.get(), kMostTableBytes);
+    const TextReader::State state = reader.step(lobby, kMostTableBytes);
     if (state == TextReader::State::done) {
       break;
     }
@@ -153,7 +156,7 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
           .addresses = std::move(addresses)};
 }
 
-std::vector<std::vector<UniqueFd>> connect_hosts(NetMeeting& meeting, int timeout_ms) {
+tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms) {
   auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
                            {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms});
   meeting.gate.reset();

@@ -25,6 +25,6 @@ bool meets_over_network(const ConnectOptions& options);
 // host), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks).
 NetMeeting meet_over_network(const ConnectOptions& options);
 // The streams to the ranks of other hosts, by rank. The gate is closed afterwards.
-std::vector<std::vector<UniqueFd>> connect_hosts(NetMeeting& meeting, int timeout_ms);
+tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms);
 
 }  // namespace unisono::comm

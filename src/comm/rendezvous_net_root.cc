@@ -17,7 +17,7 @@ std::int64_t clock_ms() {
 }
 
 struct Guest {
-  UniqueFd socket = {};
+  tcp::Channel socket = {};
   TextReader reader = {};
   bool known = false;  // its card is here
 };
@@ -80,9 +80,8 @@ class Host {
       return;
     }
     using State = TextReader::State;
-    const State state =
-        guest.known ? State::done : guest.reader.step(guest.socket.get(), kMostCardBytes);
-    if (state == State::closed || (guest.known && has_hung_up(guest.socket.get()))) {
+    const State state = guest.known ? State::done : guest.reader.step(guest.socket, kMostCardBytes);
+    if (state == State::closed || (guest.known && has_hung_up(guest.socket))) {
       fail(ErrorCode::connection, "rank " + std::to_string(rank) +
                                       " went away while the ranks met\nlook at its last output");
     }
@@ -131,9 +130,9 @@ class Host {
 
   void tell(const std::string& text) {
     const Deadline end = Deadline::earlier(Deadline::after_ms(10'000), deadline_);
-    for (const Guest& guest : guests_) {
+    for (Guest& guest : guests_) {
       if (guest.socket) {
-        send_text(guest.socket.get(), text, end);
+        send_text(guest.socket, text, end);
       }
     }
   }

@@ -25,33 +25,42 @@ ConnectOptions net_options(int rank, int size, const std::string& job, int timeo
   return options;
 }
 
-// What a rank found: how many hosts, and to how many ranks it is connected.
-std::string meet(const ConnectOptions& options) {
+// What a rank found: how many hosts, and to how many ranks it is connected. The connections go to
+// `kept`, since who hangs up while others still meet is missed.
+std::string meet(const ConnectOptions& options, tcp::Channels& kept) {
   NetMeeting meeting = meet_over_network(options);
   const int hosts = meeting.hosts.count();
-  const auto streams = connect_hosts(meeting, options.connect_timeout_ms);
+  kept = connect_hosts(meeting, options.connect_timeout_ms);
   std::size_t connected = 0;
-  for (const auto& peer : streams) {
+  for (const auto& peer : kept) {
     connected += peer.size();
   }
   return std::to_string(hosts) + " hosts, " + std::to_string(connected) + " connections";
 }
 
+std::string meet(const ConnectOptions& options) {
+  tcp::Channels none;
+  return meet(options, none);
+}
+
 TEST(NetMeeting, ConnectsAllRanks) {
+  std::vector<tcp::Channels> kept(5);
   const std::string job = unique_name("net");
-  for (const std::string& found :
-       as_threads(5, [&](int rank) { return meet(net_options(rank, 5, job)); })) {
+  for (const std::string& found : as_threads(5, [&](int rank) {
+         return meet(net_options(rank, 5, job), kept[static_cast<std::size_t>(rank)]);
+       })) {
     EXPECT_EQ(found, "5 hosts, 4 connections");
   }
 }
 
 TEST(NetMeeting, RanksOfOneHostNeedNoConnections) {
+  std::vector<tcp::Channels> kept(4);
   const std::string job = unique_name("net");
   const auto found = as_threads(4, [&](int rank) {
     ConnectOptions options = net_options(rank, 4, job);
     options.transport = "auto";
     options.host = rank < 3 ? "a" : "b";
-    return meet(options);
+    return meet(options, kept[static_cast<std::size_t>(rank)]);
   });
   EXPECT_EQ(found[0], "2 hosts, 1 connections");
   EXPECT_EQ(found[3], "2 hosts, 3 connections");

@@ -52,7 +52,7 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
     auto local = LocalWorld::join(complete);
     Hosts hosts(local->rank(), local->size());
     return std::make_shared<World>(complete, std::move(profile), std::move(hosts), std::move(local),
-                                   std::vector<std::vector<UniqueFd>>());
+                                   tcp::Channels());
   }
   NetMeeting meeting = meet_over_network(complete);
   const Hosts hosts = meeting.hosts;
@@ -62,14 +62,14 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   here.job += "/" + complete.address + "/" + std::to_string(hosts.host(complete.rank));
   here.file.clear();
   auto local = LocalWorld::join(here);
-  auto streams = hosts.single() ? std::vector<std::vector<UniqueFd>>()
-                                : connect_hosts(meeting, complete.connect_timeout_ms);
+  auto streams =
+      hosts.single() ? tcp::Channels() : connect_hosts(meeting, complete.connect_timeout_ms);
   return std::make_shared<World>(complete, std::move(profile), hosts, std::move(local),
                                  std::move(streams));
 }
 
 World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-             std::unique_ptr<LocalWorld> local, std::vector<std::vector<UniqueFd>> streams)
+             std::unique_ptr<LocalWorld> local, tcp::Channels streams)
     : options_(options),
       profile_(std::move(profile)),
       rank_(hosts.here()[static_cast<std::size_t>(local->rank())]),

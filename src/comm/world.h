@@ -38,7 +38,7 @@ class World {
   // `local`: of the ranks of this host. `streams`: to the others, by rank; empty where there are
   // none.
   World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-        std::unique_ptr<LocalWorld> local, std::vector<std::vector<UniqueFd>> streams);
+        std::unique_ptr<LocalWorld> local, tcp::Channels streams);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();

@@ -100,8 +100,9 @@ class ShmWorld final : public World {
 
 class TcpWorld final : public World {
  public:
-  TcpWorld(int ranks, const std::string& host, int streams, const tcp::SocketOptions& options) {
-    tcp::Mesh mesh = tcp::socket_mesh(ranks, streams, host, options);
+  TcpWorld(int ranks, const std::string& host, int streams, const tcp::SocketOptions& options,
+           const tcp::Protection& protection = {}) {
+    tcp::Mesh mesh = tcp::socket_mesh(ranks, streams, host, options, protection);
     std::vector<int> members;
     for (int rank = 0; rank < ranks; ++rank) {
       members.push_back(rank);
@@ -172,6 +173,20 @@ inline constexpr Kind kWorlds[] = {
     {"tcp", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 1, {})); }, false},
     {"tcp_v6", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "::1", 1, {})); }, false},
     {"tcp_streams", [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 3, {})); },
+     false},
+    {"tcp_tls",
+     [] { return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 1, {}, {.tls = true})); },
+     false},
+    {"tcp_checksum",
+     [] {
+       return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {}, {.checksum = true}));
+     },
+     false},
+    {"tcp_tls_tiny",
+     [] {
+       return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {.send_buffer = 16384},
+                                                  {.tls = true, .checksum = true}));
+     },
      false},
     // Of hardly any frame the kernel takes the whole.
     {"tcp_tiny",

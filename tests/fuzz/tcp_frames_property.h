@@ -62,8 +62,8 @@ inline std::string tcp_frames_property(std::string_view text) {
     return "no sockets";
   }
   const UniqueFd other(ends[1]);
-  std::vector<UniqueFd> streams;
-  streams.emplace_back(ends[0]);
+  std::vector<tcp::Channel> streams;
+  streams.emplace_back(UniqueFd(ends[0]));
   tcp::Signs signs;
   constexpr std::uint32_t kSlots = 3;
   tcp::Link link(1, std::move(streams), kSlots, &signs);

@@ -71,8 +71,8 @@ bool run(Connections& connections, TcpTransport& transport, const Job& job) {
 }
 
 void expect_right(int ranks, int streams, const SocketOptions& socket,
-                  const std::vector<std::size_t>& counts) {
-  Mesh mesh = socket_mesh(ranks, streams, "127.0.0.1", socket);
+                  const std::vector<std::size_t>& counts, const Protection& protection = {}) {
+  Mesh mesh = socket_mesh(ranks, streams, "127.0.0.1", socket, protection);
   std::vector<int> members;
   std::vector<std::unique_ptr<Connections>> connections;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -115,6 +115,18 @@ TEST(TcpCollectives, AreRight) {
 
 TEST(TcpCollectives, AreRightOverSeveralStreams) {
   expect_right(4, 3, {}, {1, 3000, 200'000});
+}
+
+TEST(TcpCollectives, AreRightEncrypted) {
+  expect_right(3, 1, {}, {0, 1, 5, 500, 20'000, 300'000}, {.tls = true});
+}
+
+TEST(TcpCollectives, AreRightEncryptedOverSeveralStreamsWithChecksums) {
+  expect_right(4, 3, {}, {1, 3000, 100'000}, {.tls = true, .checksum = true});
+}
+
+TEST(TcpCollectives, AreRightWithChecksums) {
+  expect_right(3, 2, {}, {0, 1, 20'000, 300'000}, {.checksum = true});
 }
 
 TEST(TcpCollectives, AreRightThroughTinyBuffers) {

@@ -18,6 +18,7 @@ namespace unisono::tcp {
 namespace {
 
 constexpr std::uint64_t kWake = ~std::uint64_t{0};
+constexpr std::int64_t kLeastBudgetUs = 1'000'000;
 
 [[noreturn]] void no_resource(const char* what) {
   throw Error(ErrorCode::resource, std::string("no ") + what + " for the connections: " +
@@ -28,12 +29,14 @@ std::uint64_t name_of(std::size_t rank, std::size_t stream) {
   return rank * kMostStreams + stream;
 }
 
+// Where the system, or the filter of a container, does not know the finer call, the coarser one.
 bool wait_for(int epoll, int timeout_us) noexcept {
   std::array<epoll_event, 1> event;
+  timeout_us = std::max(timeout_us, 0);
   const timespec timeout{.tv_sec = timeout_us / 1'000'000,
                          .tv_nsec = long{timeout_us % 1'000'000} * 1000};
   int events = ::epoll_pwait2(epoll, event.data(), 1, &timeout, nullptr);
-  if (events < 0 && errno == ENOSYS) {
+  if (events < 0 && errno != EINTR) {
     events = ::epoll_wait(epoll, event.data(), 1, (timeout_us + 999) / 1000);
   }
   return events > 0;
@@ -41,11 +44,10 @@ bool wait_for(int epoll, int timeout_us) noexcept {
 
 }  // namespace
 
-Connections::Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
-                         const ConnectionsOptions& options)
+Connections::Connections(int rank, Channels channels, const ConnectionsOptions& options)
     : rank_(rank),
       options_(options),
-      links_(sockets.size()),
+      links_(channels.size()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_) {
@@ -58,8 +60,9 @@ Connections::Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
     }
   };
   add(wake_.get(), kWake);
-  for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
-    const std::size_t streams = sockets[peer].size();
+  signs_.bell = wake_.get();
+  for (std::size_t peer = 0; peer < channels.size(); ++peer) {
+    const std::size_t streams = channels[peer].size();
     if (streams == 0) {
       continue;
     }
@@ -67,12 +70,12 @@ Connections::Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
       throw Error(ErrorCode::internal, "more streams to a rank than there can be");
     }
     for (std::size_t i = 0; i < streams; ++i) {
-      add(sockets[peer][i].get(), name_of(peer, i));
+      add(channels[peer][i].get(), name_of(peer, i));
     }
     links_[peer].for_output.assign(streams, false);
     links_[peer].watched.assign(streams, true);
     links_[peer].link =
-        std::make_unique<Link>(static_cast<int>(peer), std::move(sockets[peer]),
+        std::make_unique<Link>(static_cast<int>(peer), std::move(channels[peer]),
                                static_cast<std::uint32_t>(std::max(options.slots, 1)), &signs_);
   }
 }
@@ -138,14 +141,35 @@ void Connections::watch(Entry& entry) noexcept {
   }
 }
 
+// Looks only at the links that the system names, and at all of them where output waits: what a
+// sleep costs does not grow with the number of ranks.
 bool Connections::arm() noexcept {
-  std::uint64_t rings = 0;
-  bool came = ::read(wake_.get(), &rings, sizeof(rings)) > 0;
-  came |= progress();
-  for (Entry& entry : links_) {
-    if (entry.link != nullptr) {
-      const std::lock_guard lock(entry.link->mutex);
-      watch(entry);
+  constexpr int kAtOnce = 64;
+  std::array<epoll_event, kAtOnce> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), kAtOnce, 0);
+  bool came = false;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t name = events[static_cast<std::size_t>(i)].data.u64;
+    if (name == kWake) {
+      // For all who sleep: the last of them empties it.
+      signs_.news.fetch_add(1);
+      std::uint64_t rings = 0;
+      came |= signs_.sleepers.load() != 0 || ::read(wake_.get(), &rings, sizeof(rings)) > 0;
+      continue;
+    }
+    Entry& entry = links_[static_cast<std::size_t>(name / kMostStreams)];
+    came |= attend(entry);
+    const std::lock_guard lock(entry.link->mutex);
+    watch(entry);
+  }
+  if (signs_.backlogs.load(std::memory_order_relaxed) != 0 ||
+      signs_.unread.load(std::memory_order_relaxed) != 0) {
+    for (Entry& entry : links_) {
+      if (entry.link != nullptr) {
+        came |= signs_.unread.load(std::memory_order_relaxed) != 0 && attend(entry);
+        const std::lock_guard lock(entry.link->mutex);
+        watch(entry);
+      }
     }
   }
   return came;
@@ -154,21 +178,41 @@ bool Connections::arm() noexcept {
 // What woke it is read by whoever it is for, perhaps straight to where it belongs; and if that is
 // nobody, by arm() in the next call.
 bool Connections::wait(int timeout_us) noexcept {
-  return arm() || wait_for(epoll_.get(), timeout_us);
+  const std::optional<std::uint32_t> seen = seen_by_this_thread();
+  bool came = arm();
+  if (!came) {
+    signs_.sleepers.fetch_add(1);
+    came = signs_.news.load() != seen || wait_for(epoll_.get(), timeout_us);
+    signs_.sleepers.fetch_sub(1);
+  }
+  note_seen();
+  return came;
 }
 
-void Connections::wake() noexcept {
-  const std::uint64_t ring = 1;
-  [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &ring, sizeof(ring));
+std::optional<std::uint32_t> Connections::seen_by_this_thread() noexcept {
+  const std::lock_guard lock(waiting_);
+  const auto found = std::find_if(waiters_.begin(), waiters_.end(), [](const Waiter& one) {
+    return one.thread == std::this_thread::get_id();
+  });
+  return found == waiters_.end() ? std::nullopt : std::optional(found->seen);
+}
+
+// A thread that is forgotten, because there were many others, looks once more than it must.
+void Connections::note_seen() noexcept {
+  const std::thread::id me = std::this_thread::get_id();
+  const std::lock_guard lock(waiting_);
+  auto found = std::find_if(waiters_.begin(), waiters_.end(),
+                            [me](const Waiter& one) { return one.thread == me; });
+  if (found == waiters_.end()) {
+    found = waiters_.begin() + static_cast<std::ptrdiff_t>(next_waiter_++ % kWaiters);
+    found->thread = me;
+  }
+  found->seen = signs_.news.load();
 }
 
 Failure Connections::failure() noexcept {
-  for (int peer = 0; troubles() != 0 && peer < ranks(); ++peer) {
-    if (const Failure failure = failure_of(peer)) {
-      return failure;
-    }
-  }
-  return {};
+  const int first = signs_.first_failed.load();
+  return first < 0 ? Failure{} : failure_of(first);
 }
 
 Failure Connections::failure_of(int rank) noexcept {
@@ -268,8 +312,12 @@ void Connections::beat(std::int64_t now_us) noexcept {
       entry.told = link.told();
       entry.told_us = now_us;
     }
-    if (now_us - entry.told_us >= budget_us / 4) {
+    if (budget_us != 0 && now_us - entry.told_us >= budget_us / 4) {
       link.send_heartbeat();
+    }
+    entry.half_us = !link.half_dead() ? 0 : entry.half_us == 0 ? now_us : entry.half_us;
+    if (entry.half_us != 0 && now_us - entry.half_us > std::max(budget_us, kLeastBudgetUs) / 2) {
+      link.fail_half_dead();
     }
     if (budget_us != 0 && now_us - entry.heard_us > budget_us) {
       link.fail(Reason::silent);

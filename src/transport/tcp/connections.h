@@ -4,15 +4,18 @@
 // Nothing here blocks but wait(), and nothing throws but the constructor. Any thread may call.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
 #include "transport/tcp/link.h"
 
@@ -25,10 +28,9 @@ struct ConnectionsOptions {
 
 class Connections {
  public:
-  // `sockets` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
+  // `channels` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
   // rank itself, and to those that are reached in another way. Throws resource.
-  Connections(int rank, std::vector<std::vector<UniqueFd>> sockets,
-              const ConnectionsOptions& options = {});
+  Connections(int rank, Channels channels, const ConnectionsOptions& options = {});
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
   ~Connections();
@@ -48,9 +50,11 @@ class Connections {
   Traffic traffic() noexcept;
   // Writes what waits. Cheap where nothing does. True: nothing waits any more.
   bool flush() noexcept { return signs_.backlogs.load(std::memory_order_relaxed) == 0 || push(); }
-  // Sleeps until something comes, may be written, or wake(). False: nothing in that time.
+  // Sleeps until something comes, may be written, or wake(). False: nothing in that time. True also
+  // if something happened since this thread's last call returned: another thread may have read it.
+  // Whoever sleeps so that others must wake looks at its lanes after each call.
   bool wait(int timeout_us) noexcept;
-  void wake() noexcept;
+  void wake() noexcept { signs_.ring(); }
   // Readable when wait() would not sleep, for who must wait for other things as well. After a call
   // of arm(), which also says so if something has come meanwhile (true: do not sleep).
   int descriptor() const noexcept { return epoll_.get(); }
@@ -60,7 +64,7 @@ class Connections {
 
   // Changes when one of the following may have.
   int troubles() const noexcept { return signs_.troubles.load(std::memory_order_acquire); }
-  // Of the lowest rank that failed; its reason is none if none has.
+  // Of the rank that failed first: others may fail because of it. Its reason is none if none has.
   Failure failure() noexcept;
   Failure failure_of(int rank) noexcept;
   bool has_left(int rank) noexcept;
@@ -77,9 +81,10 @@ class Connections {
   // Frames of groups of earlier epochs are dropped from now on.
   void retire_before(std::uint32_t epoch) noexcept;
 
-  // The third detector: call it now and then with the time. Tells the peers that this rank lives,
-  // if they heard nothing else, and takes note of when they were heard of. Those that are silent
-  // for too long fail.
+  // The third detector: call it several times in silence_ms with the time, as long as there are
+  // connections, also while nothing is under way: who does not is taken for dead. Tells the peers
+  // that this rank lives, if they heard nothing else, and takes note of when they were heard of.
+  // Those that are silent for too long fail.
   void beat(std::int64_t now_us) noexcept;
   // As beat() saw it.
   std::int64_t silent_us(int rank) noexcept;
@@ -93,7 +98,17 @@ class Connections {
     std::uint64_t told = 0;
     std::int64_t heard_us = 0;
     std::int64_t told_us = 0;
+    std::int64_t half_us = 0;  // since when only some of its streams live; 0: all do
   };
+  // A thread that waits, and the news that it knew when wait() returned.
+  struct Waiter {
+    std::thread::id thread;
+    std::uint32_t seen = 0;
+  };
+  static constexpr std::size_t kWaiters = 16;
+
+  std::optional<std::uint32_t> seen_by_this_thread() noexcept;
+  void note_seen() noexcept;
   bool push() noexcept;
   bool attend(Entry& entry) noexcept;
   void watch(Entry& entry) noexcept;
@@ -104,6 +119,9 @@ class Connections {
   std::vector<Entry> links_;
   UniqueFd epoll_;
   UniqueFd wake_;
+  std::mutex waiting_;
+  std::array<Waiter, kWaiters> waiters_ = {};  // guarded by waiting_
+  std::size_t next_waiter_ = 0;
   std::mutex beating_;
   std::int64_t beat_us_ = 0;
 };

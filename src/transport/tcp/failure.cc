@@ -10,7 +10,8 @@ std::string describe(const Failure& failure) {
     case Reason::none:
       return "";
     case Reason::closed:
-      return connection + " was closed by the other side: that process has ended";
+      return connection +
+             " was closed by the other side without a word: most likely that process has ended";
     case Reason::reset:
       return connection +
              " broke: " + std::strerror(failure.error);  // NOLINT(concurrency-mt-unsafe)
@@ -20,6 +21,11 @@ std::string describe(const Failure& failure) {
       return connection + " carried bytes that are no frame (" + failure.detail + ")";
     case Reason::protocol:
       return connection + " carried a frame that must not be (" + failure.detail + ")";
+    case Reason::damaged:
+      return connection + " carried a message that was damaged on the way: its checksum is wrong";
+    case Reason::tls:
+      return connection + " carried bytes that the key of its encryption does not fit: they were " +
+             "damaged or forged on the way";
     case Reason::memory:
       return connection + " was given up: no memory for what came over it";
   }

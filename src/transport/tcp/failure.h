@@ -15,6 +15,8 @@ enum class Reason : std::uint8_t {
   silent,     // nothing was heard of the peer for too long
   bad_frame,  // what came is no frame of ours
   protocol,   // a frame that a right peer does not send: beyond its window, out of order
+  damaged,    // the checksum of a message is wrong
+  tls,        // the encryption does: something was damaged or forged
   memory,     // this process has no memory left for what the peer sends
 };
 
@@ -27,7 +29,7 @@ struct Failure {
   explicit operator bool() const { return reason != Reason::none; }
 };
 
-// "the connection to rank 3 was closed by the other side: that process has ended".
+// "the connection to rank 3 was closed by the other side without a word: ...".
 std::string describe(const Failure& failure);
 
 }  // namespace unisono::tcp

@@ -39,17 +39,34 @@ bool Greeter::step() {
       return false;
     }
   }
-  return true;
+  return shake_.state() != Handshake::State::done || !shake_.output().empty() || encrypt();
+}
+
+bool Greeter::encrypt() {
+  if (!shake_.protection().tls || tls_done_) {
+    return true;
+  }
+  if (tls_ == nullptr) {
+    tls_ = std::make_unique<Tls>(socket_.get(), shake_.session_key(), shake_.listens());
+  }
+  const Tls::State state = tls_->shake();
+  tls_done_ = state == Tls::State::done;
+  tls_failed_ = state == Tls::State::failed;
+  return !tls_failed_;
 }
 
 bool Greeter::finished() const {
   const Handshake::State state = shake_.state();
+  if (state == Handshake::State::done && shake_.protection().tls && !tls_done_) {
+    return false;
+  }
   return shake_.output().empty() &&
          (state == Handshake::State::done || state == Handshake::State::refused);
 }
 
 short Greeter::events() const {
-  return shake_.output().empty() ? POLLIN : POLLIN | POLLOUT;
+  const bool says = !shake_.output().empty() || (tls_ != nullptr && tls_->has_unsent());
+  return says ? POLLIN | POLLOUT : POLLIN;
 }
 
 void Gate::step(std::int64_t now_ms) {
@@ -79,7 +96,7 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
     const Address from = peer_address(socket.get());
     apply(socket.get(), options_, from.is_loopback());
     if (pending_.size() >= kMostPending) {
-      note(pending_.front(), "made room for others before it had said who it is");
+      turn_away(pending_.front(), "made room for others before it had said who it is");
       pending_.pop_front();
     }
     pending_.push_back(
@@ -93,29 +110,39 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
 
 bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
   Handshake& shake = visitor.greeter.shake();
-  const bool there = visitor.greeter.step();
+  bool there = visitor.greeter.step();
   if (shake.state() == Handshake::State::admitting) {
-    const bool fresh = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
-    shake.admit(fresh ? Refusal::none : Refusal::duplicate);
-    visitor.greeter.step();
+    visitor.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
+    shake.admit(visitor.inside ? Refusal::none : Refusal::duplicate);
+    there = visitor.greeter.step();
   }
-  if (visitor.greeter.finished() || shake.state() == Handshake::State::refused) {
-    if (shake.state() == Handshake::State::done) {
-      admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
-    } else {
-      note(visitor, shake.problem());
-    }
+  if (shake.state() == Handshake::State::refused) {
+    turn_away(visitor, shake.problem());
+    return false;
+  }
+  if (visitor.greeter.finished()) {
+    admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
     return false;
   }
   if (!there) {
-    note(visitor, "hung up before it had proved who it is");
+    turn_away(visitor, visitor.greeter.tls_failed() ? "the encryption did not come about"
+                       : visitor.inside             ? "hung up before it was told that it is let in"
+                                                    : "hung up before it had proved who it is");
     return false;
   }
   if (now_ms >= visitor.greeter.deadline_ms()) {
-    note(visitor, "did not prove in time who it is");
+    turn_away(visitor, "did not prove in time who it is");
     return false;
   }
   return true;
+}
+
+// It may come again.
+void Gate::turn_away(const Visitor& visitor, const std::string& why) {
+  if (visitor.inside) {
+    let_again(visitor.greeter.shake().peer());
+  }
+  note(visitor, why);
 }
 
 void Gate::note(const Visitor& visitor, const std::string& why) {

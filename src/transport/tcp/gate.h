@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/tcp/channel.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/socket.h"
 
@@ -24,7 +25,7 @@ inline constexpr std::size_t kMostPending = 64;
 inline constexpr std::int64_t kHandshakeMs = 2000;
 inline constexpr std::size_t kMostRefusals = 64;
 
-// A handshake on a socket.
+// A handshake on a socket, and that of TLS behind it where the job encrypts.
 class Greeter {
  public:
   Greeter(UniqueFd socket, Handshake shake, std::int64_t deadline_ms)
@@ -34,18 +35,24 @@ class Greeter {
   bool step();
   // Nothing is left to be done or said.
   bool finished() const;
+  // TLS did not come about between two sides that had proved who they are.
+  bool tls_failed() const { return tls_failed_; }
   Handshake& shake() { return shake_; }
   const Handshake& shake() const { return shake_; }
   int descriptor() const { return socket_.get(); }
   short events() const;
   std::int64_t deadline_ms() const { return deadline_ms_; }
-  UniqueFd take() { return std::move(socket_); }
+  Channel take() { return {std::move(socket_), std::move(tls_), shake_.protection().checksum}; }
 
  private:
   bool write();
+  bool encrypt();
 
   UniqueFd socket_;
   Handshake shake_;
+  std::unique_ptr<Tls> tls_ = {};
+  bool tls_done_ = false;
+  bool tls_failed_ = false;
   std::int64_t deadline_ms_;
   std::array<std::byte, kHandshakeBytes> in_ = {};
   std::size_t got_ = 0;
@@ -53,7 +60,7 @@ class Greeter {
 
 struct Admitted {
   Wanted peer;
-  UniqueFd socket;
+  Channel socket;
 };
 
 class Gate {
@@ -74,6 +81,8 @@ class Gate {
   std::int64_t next_deadline_ms() const;
   // Who has been let in since the last call.
   std::vector<Admitted> take_admitted();
+  // Whoever took this one found that it is dead: the rank may come again.
+  void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
   // One line for each host that was refused, of the first of them.
   std::vector<std::string> refusals() const;
   std::size_t pending() const { return pending_.size(); }
@@ -82,9 +91,11 @@ class Gate {
   struct Visitor {
     Greeter greeter;
     std::string host;
+    bool inside = false;  // it counts as one of inside_
   };
   void accept_all(const UniqueFd& listener, std::int64_t now_ms);
-  bool attend(Visitor& visitor, std::int64_t now_ms);  // false: it is gone
+  bool attend(Visitor& visitor, std::int64_t now_ms);  // false: nothing is left to be done
+  void turn_away(const Visitor& visitor, const std::string& why);
   void note(const Visitor& visitor, const std::string& why);
 
   std::vector<UniqueFd> listeners_;

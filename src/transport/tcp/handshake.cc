@@ -29,7 +29,8 @@ struct Handshake::Greeting {
   std::int32_t size;
   std::int32_t peer;
   std::uint16_t stream;
-  std::uint16_t streams;
+  std::uint8_t streams;
+  std::uint8_t protection;  // Protection::bits()
   std::byte job[16];
   std::byte nonce[32];
   Digest proof;
@@ -55,6 +56,8 @@ std::string describe(Refusal refusal, const std::string& who) {
       return who + " wanted another rank than the one that listens there";
     case Refusal::streams:
       return who + " wants another number of streams";
+    case Refusal::protection:
+      return who + " protects its connections in another way";
     case Refusal::duplicate:
       return who + " is connected already: the rank was given twice";
     case Refusal::token:
@@ -65,8 +68,26 @@ std::string describe(Refusal refusal, const std::string& who) {
   return who + " was refused";
 }
 
+namespace {
+
+std::string one_side(const std::string& who, std::uint8_t bits) {
+  return who + " has UNISONO_TLS=" + std::to_string(bits & 1) +
+         " and UNISONO_CHECKSUM=" + std::to_string(bits >> 1 & 1);
+}
+
+std::string describe_protection(const std::string& who, std::uint8_t theirs,
+                                const std::string& self, std::uint8_t ours) {
+  return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
+}
+
+}  // namespace
+
 std::string Handshake::problem() const {
   const std::string peer = knows_peer_ ? "rank " + std::to_string(peer_.peer) : "the other side";
+  if (refusal_ == Refusal::protection) {
+    return describe_protection(peer, their_protection_, "rank " + std::to_string(self_.rank),
+                               self_.protection.bits());
+  }
   if (!by_peer_) {
     return describe(refusal_, peer);
   }
@@ -99,7 +120,8 @@ Handshake::Greeting Handshake::greeting(Step step) const {
   mine.size = self_.size;
   mine.peer = peer_.peer;
   mine.stream = static_cast<std::uint16_t>(peer_.stream);
-  mine.streams = static_cast<std::uint16_t>(self_.streams);
+  mine.streams = static_cast<std::uint8_t>(self_.streams);
+  mine.protection = self_.protection.bits();
   const Digest job = sha256(self_.job);
   std::memcpy(mine.job, job.data(), sizeof(mine.job));
   if (step == Step::hello || step == Step::answer) {
@@ -157,6 +179,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
   if (std::memcmp(theirs.magic, kMagic, sizeof(theirs.magic)) != 0) {
     return refuse(Refusal::not_ours);
   }
+  their_protection_ = theirs.protection;
   if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
     return hear_verdict(theirs);
   }
@@ -185,9 +208,9 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
   }
 }
 
-Digest Handshake::proof_of(bool listener) const {
+Digest Handshake::keyed(char purpose) const {
   std::vector<std::byte> said;
-  said.push_back(listener ? std::byte{'L'} : std::byte{'D'});
+  said.push_back(static_cast<std::byte>(purpose));
   said.insert(said.end(), hello_.begin(), hello_.begin() + kGreetingBytes);
   said.insert(said.end(), answer_.begin(), answer_.begin() + kGreetingBytes);
   return hmac_sha256(self_.token, said);
@@ -199,6 +222,9 @@ void Handshake::hear_hello(const Greeting& hello) {
   if (hello.streams != self_.streams || hello.stream >= hello.streams) {
     return refuse(Refusal::streams);
   }
+  if (hello.protection != self_.protection.bits()) {
+    return refuse(Refusal::protection);
+  }
   Greeting answer = greeting(Step::answer);
   std::memcpy(answer_.data(), &answer, kHandshakeBytes);
   answer.proof = proof_of(true);
@@ -209,6 +235,9 @@ void Handshake::hear_hello(const Greeting& hello) {
 void Handshake::hear_answer(const Greeting& answer) {
   if (answer.rank != peer_.peer) {
     return refuse(Refusal::target);
+  }
+  if (answer.protection != self_.protection.bits()) {
+    return refuse(Refusal::protection);
   }
   if (!equal(answer.proof, proof_of(true))) {
     return refuse(Refusal::token);

@@ -18,9 +18,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/secret.h"
 #include "transport/tcp/lane.h"
+#include "transport/tcp/protection.h"
 
 namespace unisono::tcp {
 
@@ -32,6 +34,7 @@ struct Identity {
   std::string job;
   std::string token;  // whoever knows it is let in; empty: everybody knows it
   int streams = 1;    // to each peer; of all ranks the same
+  Protection protection = {};
 };
 
 enum class Refusal : std::uint8_t {
@@ -41,14 +44,15 @@ enum class Refusal : std::uint8_t {
   version,
   job,
   size,
-  rank,       // it is none of this world
-  target,     // another rank was wanted
-  streams,    // another number of them
-  duplicate,  // it is here already
+  rank,        // it is none of this world
+  target,      // another rank was wanted
+  streams,     // another number of them
+  protection,  // encryption or checksums here and not there
+  duplicate,   // it is here already
   token,
   out_of_turn,  // another frame was due
 };
-inline constexpr int kRefusals = 12;
+inline constexpr int kRefusals = 13;
 // Of `who` ("rank 3", "the other side"): "rank 3 has another job token".
 std::string describe(Refusal refusal, const std::string& who);
 
@@ -75,6 +79,10 @@ class Handshake {
 
   // The peer as it says; proved in the states `admitting` and `done`.
   const Wanted& peer() const { return peer_; }
+  // In the state `done`: a key that only these two sides of this handshake know.
+  Digest session_key() const { return keyed('K'); }
+  bool listens() const { return listens_; }
+  const Protection& protection() const { return self_.protection; }
   bool knows_peer() const { return knows_peer_; }
   Refusal refusal() const { return refusal_; }
   bool refused_by_peer() const { return by_peer_; }
@@ -92,7 +100,9 @@ class Handshake {
   void hear_answer(const Greeting& answer);
   void hear_proof(const Greeting& proof);
   void hear_verdict(const Greeting& verdict);
-  Digest proof_of(bool listener) const;
+  Digest proof_of(bool listener) const { return keyed(listener ? 'L' : 'D'); }
+  // Of both greetings, by the token.
+  Digest keyed(char purpose) const;
 
   Identity self_;
   bool listens_;
@@ -102,6 +112,7 @@ class Handshake {
   bool knows_peer_ = false;
   Refusal refusal_ = Refusal::none;
   bool by_peer_ = false;
+  std::uint8_t their_protection_ = 0;  // its bits, as they say
   std::array<std::byte, kHandshakeBytes> hello_ = {};
   std::array<std::byte, kHandshakeBytes> answer_ = {};
   std::vector<std::byte> out_;

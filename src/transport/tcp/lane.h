@@ -112,6 +112,7 @@ struct Lane {
     const std::byte* data = nullptr;
     std::uint64_t signature = 0;
     std::uint32_t bytes = 0;
+    std::uint32_t sum = 0;
     Storage storage = Storage::none;
     std::uint8_t stream = 0;
     bool written = false;

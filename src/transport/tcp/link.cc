@@ -1,14 +1,17 @@
 #include "transport/tcp/link.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace unisono::tcp {
 
-Link::Link(int peer, std::vector<UniqueFd> streams, std::uint32_t slots, Signs* signs)
+Link::Link(int peer, std::vector<Channel> streams, std::uint32_t slots, Signs* signs)
     : peer_(peer), slots_per_lane_(slots), streams_(streams.size()), signs_(signs) {
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    streams_[i].socket = std::move(streams[i]);
+    encrypted_ = encrypted_ || streams[i].encrypted();
+    checksum_ = checksum_ || streams[i].checksum();
+    streams_[i].channel = std::move(streams[i]);
   }
 }
 
@@ -16,14 +19,34 @@ Link::~Link() {
   if (waits_) {
     signs_->backlogs.fetch_sub(1, std::memory_order_relaxed);
   }
+  if (unread_) {
+    signs_->unread.fetch_sub(1, std::memory_order_relaxed);
+  }
 }
 
 void Link::fail(Reason reason, int error, const char* detail) noexcept {
   if (!gone()) {
     failure_ = {.peer = peer_, .reason = reason, .error = error, .detail = detail};
-    signs_->troubles.fetch_add(1, std::memory_order_release);
+    int nobody = -1;
+    signs_->first_failed.compare_exchange_strong(nobody, peer_);
+    signs_->trouble();
     note_waiting();
+    note_unread();
   }
+}
+
+bool Link::half_dead() const noexcept {
+  return !gone() && std::any_of(streams_.begin(), streams_.end(),
+                                [](const Stream& one) { return one.ended || one.broken; });
+}
+
+void Link::fail_half_dead() noexcept {
+  for (const Stream& one : streams_) {
+    if (one.error != 0 && one.error != EPIPE && one.error != ECONNRESET) {
+      return fail(Reason::reset, one.error);
+    }
+  }
+  fail(Reason::closed);
 }
 
 Lane* Link::add_lane(const LaneKey& key) noexcept {
@@ -58,7 +81,10 @@ void Link::close(Lane* lane) noexcept {
     to.waiting -= lane->waiting[i];
     if (to.partial_done != 0 && to.partial.lane == lane) {
       try {
-        if (!gone()) {
+        if (gone()) {  // nobody wants the rest
+          to.partial_done = 0;
+          to.broken = true;
+        } else {
           to.orphan.assign(to.partial.data, to.partial.data + to.partial.bytes);
           to.partial.data = to.orphan.data();
         }
@@ -97,11 +123,11 @@ void Link::close(Lane* lane) noexcept {
 
 bool Link::peek(Lane& lane, transport::Incoming& message) noexcept {
   const Lane::In& next = lane.incoming(lane.next);
-  if (!next.complete && !receive()) {
-    return false;
-  }
   if (!next.complete) {
-    return false;
+    receive(nullptr, &lane);
+    if (!next.complete) {
+      return false;
+    }
   }
   message = {.data = next.data, .bytes = next.bytes, .signature = next.signature};
   return true;

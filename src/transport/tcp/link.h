@@ -11,7 +11,6 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,10 +21,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
 #include "transport/tcp/lane.h"
 #include "transport/tcp/memory.h"
+#include "transport/tcp/signs.h"
 #include "transport/transport.h"
 
 namespace unisono::tcp {
@@ -36,16 +36,10 @@ inline constexpr std::size_t kStagedBytes = std::size_t{16} << 10;
 inline constexpr std::size_t kMostEarlyLanes = 256;
 inline constexpr std::size_t kClosedLanes = 1024;  // late frames of so many closed groups are known
 
-// What the links of a process say without their mutexes.
-struct Signs {
-  std::atomic<int> backlogs = 0;  // links whose output waits
-  std::atomic<int> troubles = 0;  // links that failed, whose peer left, or told of an abort
-};
-
 class Link {
  public:
-  // `streams`: connected, non-blocking sockets. `slots`: long messages of a lane at once.
-  Link(int peer, std::vector<UniqueFd> streams, std::uint32_t slots, Signs* signs);
+  // `streams`: connected, non-blocking. `slots`: long messages of a lane at once.
+  Link(int peer, std::vector<Channel> streams, std::uint32_t slots, Signs* signs);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
@@ -70,11 +64,14 @@ class Link {
   void release(Lane& lane) noexcept;
 
   // Reads what has come, on each stream. True: something. A long message of `patient` whose payload
-  // has not begun to be read stays in its stream, to be fetched.
-  bool receive(const Lane* patient = nullptr) noexcept;
+  // has not begun to be read stays in its stream, to be fetched; one of `eager` is read at once.
+  // The caller looks at these lanes next; for all others there are news.
+  bool receive(const Lane* patient = nullptr, const Lane* eager = nullptr) noexcept;
   // Writes what waits. True: nothing waits any more.
   bool flush() noexcept;
   bool waits() const noexcept { return waits_; }
+  // Of what is written, nothing is left in this process.
+  bool has_unsent() const noexcept;
   // The peer hears that this rank lives, ends in good order, or why the world ends.
   void send_heartbeat() noexcept;
   void send_leave() noexcept;
@@ -87,6 +84,10 @@ class Link {
   void fail(Reason reason, int error = 0, const char* detail = "") noexcept;
   // Nothing more comes, and nothing need be sent.
   bool gone() const noexcept { return left_ || failure_.reason != Reason::none; }
+  // A stream is dead, and the peer has said no word of leaving. The system has noticed it on one
+  // stream and may not on the others, where the peer's heartbeats still come.
+  bool half_dead() const noexcept;
+  void fail_half_dead() noexcept;
   // Bytes that came from the kernel, and that it took.
   std::uint64_t heard() const noexcept { return heard_; }
   std::uint64_t told() const noexcept { return told_; }
@@ -94,7 +95,7 @@ class Link {
   std::size_t slots() const noexcept { return in_slots_.count() + out_slots_.count(); }
   int streams() const noexcept { return static_cast<int>(streams_.size()); }
   int descriptor(int stream) const noexcept {
-    return streams_[static_cast<std::size_t>(stream)].socket.get();
+    return streams_[static_cast<std::size_t>(stream)].channel.get();
   }
   bool stream_waits(int stream) const noexcept {
     return streams_[static_cast<std::size_t>(stream)].blocked;
@@ -113,12 +114,14 @@ class Link {
     std::uint32_t number = 0;
   };
   struct Stream {
-    UniqueFd socket;
+    Channel channel;
     // Outgoing: the frame that the kernel took a part of.
     Frame partial = {};
-    std::size_t partial_done = 0;        // of its header and payload; 0: there is none
-    bool blocked = false;                // the kernel took less than it was given
-    bool broken = false;                 // it takes nothing any more; why shows when it is read
+    std::size_t partial_done = 0;  // of its header and payload; 0: there is none
+    bool blocked = false;          // the kernel took less than it was given
+    bool broken = false;           // it takes nothing any more; why shows when it is read,
+    int error = 0;                 // or is this
+    bool leave_due = false;
     std::uint32_t waiting = 0;           // messages of all lanes
     std::size_t turn = 0;                // of the lanes
     std::vector<std::byte> orphan = {};  // the rest of a message whose lane was closed
@@ -129,10 +132,10 @@ class Link {
     Lane* lane = nullptr;
     bool reading = false;
     // The payload of a long message waits in the socket until somebody says where it shall go, or
-    // needs the stream. Of what was fetched, the last `rest` bytes, before `fetched`, were not yet
-    // told.
+    // needs the stream. Of what was fetched, the last `rest` bytes were not yet told; `kept` are
+    // the same.
     bool parked = false;
-    std::byte* fetched = nullptr;
+    std::array<std::byte, 64> kept = {};
     std::size_t rest = 0;
     bool ended = false;      // nothing more comes
     bool long_ones = false;  // the frame before was long: do not read beyond the next header
@@ -158,9 +161,12 @@ class Link {
   bool flush_messages(Stream& to) noexcept;
   bool flush_stream(std::size_t index) noexcept;
   void note_waiting() noexcept;
+  std::uint32_t sum_of(const std::byte* data, std::size_t bytes) const noexcept;
 
   // Receiving (link_receive.cc).
   bool receive(Stream& from) noexcept;
+  void note_unread() noexcept;
+  bool is_as_sent(const Header& header, const std::byte* data) noexcept;
   bool unpark(Stream& from) noexcept;
   Stream* parked_with(const Lane& lane, std::uint32_t number) noexcept;
   void end_stream(Stream& from, int error) noexcept;
@@ -179,6 +185,8 @@ class Link {
   std::map<LaneKey, std::unique_ptr<Lane>> lanes_;
   std::vector<Lane*> in_turn_;  // the same, for the turns of the streams
   Lane* latest_ = nullptr;
+  const Lane* eager_ = nullptr;  // of receive()
+  const Lane* own_ = nullptr;    // and the lane that its caller looks at
   std::array<LaneKey, kClosedLanes> closed_ = {};
   std::size_t closed_count_ = 0;
   std::uint32_t epoch_ = 0;
@@ -186,7 +194,6 @@ class Link {
   Slots in_slots_;
   std::size_t credits_due_ = 0;
   bool heartbeat_due_ = false;
-  bool leave_due_ = false;
   bool abort_due_ = false;
   std::string abort_sent_;
   bool left_ = false;
@@ -195,6 +202,9 @@ class Link {
   std::array<std::byte, kMostReason> reason_bytes_ = {};
   std::array<std::byte, kStagedBytes> dropped_ = {};
   bool waits_ = false;
+  bool encrypted_ = false;
+  bool checksum_ = false;
+  bool unread_ = false;
   Signs* signs_;
   std::uint64_t heard_ = 0;
   std::uint64_t told_ = 0;

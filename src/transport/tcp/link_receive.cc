@@ -1,12 +1,12 @@
 // The receiving half of a link. The payload of a frame is read to where its reader finds it; only
 // what came in one piece with short messages is copied there.
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/checksum.h"
 #include "transport/tcp/link.h"
 
 namespace unisono::tcp {
@@ -33,13 +33,31 @@ const char* what_is_bad(BadFrame bad) noexcept {
 
 }  // namespace
 
-bool Link::receive(const Lane* patient) noexcept {
+bool Link::receive(const Lane* patient, const Lane* eager) noexcept {
   bool advanced = false;
+  eager_ = eager;
+  own_ = patient != nullptr ? patient : eager;
   for (Stream& from : streams_) {
     const bool stays = from.parked && from.lane == patient;
     advanced |= !failure_ && !from.ended && !stays && receive(from);
   }
+  note_unread();
   return advanced;
+}
+
+// What TLS has read ahead wakes nobody: whoever goes to sleep must ask.
+void Link::note_unread() noexcept {
+  if (!encrypted_) {
+    return;
+  }
+  const bool unread =
+      !gone() && std::any_of(streams_.begin(), streams_.end(), [](const Stream& from) {
+        return !from.ended && from.channel.has_unread();
+      });
+  if (unread != unread_) {
+    unread_ = unread;
+    signs_->unread.fetch_add(unread ? 1 : -1, std::memory_order_relaxed);
+  }
 }
 
 // The payload goes to a slot: nobody has said where else.
@@ -53,7 +71,7 @@ bool Link::unpark(Stream& from) noexcept {
   from.parked = false;
   from.target = message.data + (message.bytes - from.missing);
   if (from.rest != 0) {
-    std::memcpy(from.target - from.rest, from.fetched - from.rest, from.rest);
+    std::memcpy(from.target - from.rest, from.kept.data(), from.rest);
     from.rest = 0;
   }
   return true;
@@ -99,8 +117,9 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     from->rest -= bytes;
     return bytes;
   }
-  const ssize_t got = ::recv(from->socket.get(), to + from->rest,
-                             std::min(bytes - from->rest, from->missing), MSG_DONTWAIT);
+  iovec part{to + from->rest, std::min(bytes - from->rest, from->missing)};
+  const ssize_t got = from->channel.receive({&part, 1});
+  note_unread();
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       end_stream(*from, got == 0 ? 0 : errno);
@@ -108,6 +127,7 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     return 0;
   }
   heard_ += static_cast<std::size_t>(got);
+  own_ = &lane;
   from->missing -= static_cast<std::size_t>(got);
   const std::size_t here = from->rest + static_cast<std::size_t>(got);
   if (from->missing == 0) {
@@ -116,15 +136,14 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     end_frame(*from);
     return here;
   }
-  from->fetched = to + here;
   from->rest = here % 64;
+  std::memcpy(from->kept.data(), to + (here - from->rest), from->rest);
   return here - from->rest;
 }
 
 bool Link::receive(Stream& from) noexcept {
   if (from.parked) {
-    std::byte first{};
-    if (::recv(from.socket.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN) {
+    if (!from.channel.is_readable()) {
       return false;  // it blocks nothing
     }
     if (!unpark(from)) {
@@ -153,10 +172,7 @@ bool Link::receive(Stream& from) noexcept {
     if (from.missing == 0 || asked > parts[0].iov_len) {
       parts[count++] = {from.staged.get() + from.end, room};
     }
-    // The plain call is the faster one, and looks often that nothing is there.
-    const ssize_t got =
-        count == 1 ? ::recv(from.socket.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
-                   : ::readv(from.socket.get(), parts, static_cast<int>(count));
+    const ssize_t got = from.channel.receive({parts, count});
     if (got <= 0) {
       if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
         end_stream(from, got == 0 ? 0 : errno);
@@ -170,7 +186,7 @@ bool Link::receive(Stream& from) noexcept {
     from.target += from.target != nullptr ? direct : 0;
     from.missing -= direct;
     from.end += bytes - direct;
-    if (!parse(from) || from.parked || bytes < asked) {
+    if (!parse(from) || from.parked || (bytes < asked && !from.channel.has_unread())) {
       return advanced;
     }
   }
@@ -180,8 +196,12 @@ bool Link::receive(Stream& from) noexcept {
 // The first stream says whether the peer has left; the others may be closed before that is read.
 void Link::end_stream(Stream& from, int error) noexcept {
   from.ended = true;
+  error = error == 0 ? from.error : error;
+  from.error = error;
   if (&from == streams_.data()) {
-    fail(error == 0 || error == ECONNRESET || error == EPIPE ? Reason::closed : Reason::reset,
+    fail(error == 0 || error == ECONNRESET || error == EPIPE ? Reason::closed
+         : error == EPROTO && encrypted_                     ? Reason::tls
+                                                             : Reason::reset,
          error);
   }
 }
@@ -289,7 +309,8 @@ bool Link::begin_message(Stream& from) noexcept {
     fail(Reason::protocol, 0, "a message beyond the window of its lane");
     return false;
   }
-  from.parked = !is_short(bytes) && from.begin == from.end;
+  // With checksums nobody gets a byte before all of them were checked.
+  from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_ && !checksum_;
   from.rest = 0;
   message.data = is_short(bytes) ? lane.in_ring.place(bytes)
                  : from.parked   ? nullptr
@@ -307,24 +328,40 @@ bool Link::begin_message(Stream& from) noexcept {
   return true;
 }
 
+bool Link::is_as_sent(const Header& header, const std::byte* data) noexcept {
+  if (!checksum_ || header.sum == sum_of(data, header.bytes)) {
+    return true;
+  }
+  fail(Reason::damaged);
+  return false;
+}
+
 void Link::end_frame(Stream& from) noexcept {
   from.reading = false;
   switch (from.header.kind) {
     case Kind::message:
       if (from.lane != nullptr) {
-        from.lane->incoming(from.header.number).complete = true;
+        Lane::In& message = from.lane->incoming(from.header.number);
+        message.complete = is_as_sent(from.header, message.data);
+        if (from.lane != own_) {
+          signs_->tell();
+        }
       }
       break;
     case Kind::leave:
+      // On each stream, as the last word: what came on the others must be read before.
       from.ended = true;
-      left_ = true;
-      signs_->troubles.fetch_add(1, std::memory_order_release);
-      note_waiting();
+      if (!left_ && std::all_of(streams_.begin(), streams_.end(),
+                                [](const Stream& one) { return one.ended; })) {
+        left_ = true;
+        signs_->trouble();
+        note_waiting();
+      }
       break;
     case Kind::abort:
-      if (!aborted_) {
+      if (!aborted_ && is_as_sent(from.header, reason_bytes_.data())) {
         aborted_ = true;
-        signs_->troubles.fetch_add(1, std::memory_order_release);
+        signs_->trouble();
         try {
           abort_reason_.assign(reinterpret_cast<const char*>(reason_bytes_.data()),
                                from.header.bytes);
@@ -340,15 +377,18 @@ void Link::end_frame(Stream& from) noexcept {
 }
 
 bool Link::take_credit(Lane& lane, std::uint32_t released) noexcept {
-  // With several streams an older count may come after a newer one.
+  // With several streams an older count may come after a newer one, however late.
   if (static_cast<std::int32_t>(released - lane.released) <= 0) {
-    return lane.released - released <= kMessages * kMostStreams;
+    return true;
   }
   if (released - lane.released > lane.drained - lane.released) {
     return false;
   }
   for (; lane.released != released; ++lane.released) {
     lane.unreleased.remove(lane.outgoing(lane.released).bytes);
+  }
+  if (&lane != own_) {
+    signs_->tell();
   }
   return true;
 }

@@ -1,6 +1,5 @@
 // The sending half of a link. A message is given to the kernel at once, from where it is; what the
 // kernel does not take waits in the lane, and later goes out together with what came behind it.
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/checksum.h"
 #include "transport/tcp/link.h"
 
 namespace unisono::tcp {
@@ -28,7 +28,7 @@ bool Link::has_room_now(const Lane& lane, std::size_t bytes) const noexcept {
   if (lane.reserved != nullptr) {
     window.add(lane.reserved_bytes);
   }
-  return window.holds(bytes, slots_per_lane_) && !failure_;
+  return window.holds(bytes, slots_per_lane_) && !gone();
 }
 
 bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
@@ -39,8 +39,9 @@ bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
   return has_room_now(lane, bytes);
 }
 
+// Longer messages have no place in the ring.
 bool Link::send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
-  if (!has_room(lane, bytes)) {
+  if (!is_short(bytes) || !has_room(lane, bytes)) {
     return false;
   }
   put(lane, static_cast<const std::byte*>(data), bytes, signature, Lane::Storage::ring);
@@ -79,6 +80,7 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
   message = {.data = data,
              .signature = signature,
              .bytes = static_cast<std::uint32_t>(bytes),
+             .sum = sum_of(data, bytes),
              .storage = storage,
              .stream = static_cast<std::uint8_t>(index)};
   lane.unreleased.add(bytes);
@@ -88,7 +90,7 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
   ++lane.waiting[index];
   ++to.waiting;
   const bool first = to.waiting == 1 && to.partial_done == 0;
-  if (first && !to.broken) {
+  if (first && !to.broken && !gone()) {
     Frame frame = frame_of(lane, number);
     transmit(to, {&frame, 1});
   }
@@ -103,7 +105,7 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
       to.partial.data = copy;
     }
   }
-  if (!first) {
+  if (!first && !gone()) {
     to.blocked = !flush_stream(index);
   }
   note_waiting();
@@ -111,7 +113,9 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
 
 Link::Frame Link::frame_of(Lane& lane, std::uint32_t number) noexcept {
   const Lane::Out& message = lane.outgoing(number);
-  if (lane.credit_due) {  // this header says it
+  // This header says it. It is told also if the kernel does not take the frame now: the message
+  // stays, and its header is made again.
+  if (lane.credit_due) {
     lane.credit_due = false;
     --credits_due_;
   }
@@ -127,9 +131,14 @@ Link::Frame Link::frame_of(Lane& lane, std::uint32_t number) noexcept {
           .signature = message.signature,
           .bytes = message.bytes,
           .number = number,
-          .released = lane.next},
+          .released = lane.next,
+          .sum = message.sum},
          frame.header.data());
   return frame;
+}
+
+std::uint32_t Link::sum_of(const std::byte* data, std::size_t bytes) const noexcept {
+  return checksum_ && bytes != 0 ? checksum({data, bytes}) : 0;
 }
 
 Link::Frame Link::control_frame(Kind kind) noexcept {
@@ -138,7 +147,10 @@ Link::Frame Link::control_frame(Kind kind) noexcept {
     frame.data = reinterpret_cast<const std::byte*>(abort_sent_.data());
     frame.bytes = abort_sent_.size();
   }
-  encode({.kind = kind, .epoch = epoch_, .bytes = static_cast<std::uint32_t>(frame.bytes)},
+  encode({.kind = kind,
+          .epoch = epoch_,
+          .bytes = static_cast<std::uint32_t>(frame.bytes),
+          .sum = sum_of(frame.data, frame.bytes)},
          frame.header.data());
   return frame;
 }
@@ -162,15 +174,12 @@ void Link::wrote(Lane& lane, std::uint32_t number) noexcept {
 // How many bytes the kernel took. A broken connection is no failure yet: what the peer said before
 // it went, that it leaves or why the world ends, is still to be read.
 std::size_t Link::write(Stream& to, std::span<iovec> parts) noexcept {
-  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  const ssize_t got = parts.size() == 1
-                          ? ::send(to.socket.get(), parts[0].iov_base, parts[0].iov_len, kFlags)
-                          : ::sendmsg(to.socket.get(), &message, kFlags);
+  const ssize_t got = to.channel.send(parts);
   if (got < 0) {
-    to.broken = errno != EAGAIN && errno != EINTR && errno != ENOBUFS;
+    if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
+      to.broken = true;
+      to.error = errno;  // the system tells it once
+    }
     return 0;
   }
   told_ += static_cast<std::size_t>(got);
@@ -207,7 +216,7 @@ std::size_t Link::transmit(Stream& to, std::span<Frame> frames) noexcept {
       wrote(*frames[whole].lane, frames[whole].number);
     }
   }
-  to.blocked = whole < frames.size();
+  to.blocked = whole < frames.size() || to.channel.has_unsent();
   if (left != 0) {
     to.partial = frames[whole];
     to.partial_done = left;
@@ -244,10 +253,7 @@ bool Link::finish_partial(Stream& to) noexcept {
 // Frames without a message. False: some must wait.
 bool Link::flush_control() noexcept {
   Stream& to = streams_[0];
-  const auto put_out = [&](Frame frame) {
-    transmit(to, {&frame, 1});
-    return !to.blocked;
-  };
+  const auto put_out = [&](Frame frame) { return transmit(to, {&frame, 1}) == 1; };
   // The kernel takes even the least part of a frame: then it is on its way.
   const auto due = [&](bool& flag, Kind kind) {
     if (!flag) {
@@ -320,7 +326,8 @@ bool Link::flush_messages(Stream& to) noexcept {
 
 bool Link::flush_stream(std::size_t index) noexcept {
   Stream& to = streams_[index];
-  return !to.broken && finish_partial(to) && (index != 0 || flush_control()) && flush_messages(to);
+  return !to.broken && to.channel.push() && finish_partial(to) && (index != 0 || flush_control()) &&
+         flush_messages(to) && !to.channel.has_unsent();
 }
 
 bool Link::flush() noexcept {
@@ -328,25 +335,35 @@ bool Link::flush() noexcept {
     return true;
   }
   bool all = true;
+  const std::uint64_t told = told_;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const bool done = flush_stream(i);
-    streams_[i].blocked = !done;
+    Stream& to = streams_[i];
+    bool done = flush_stream(i);
+    if (done && to.leave_due) {  // the last word
+      Frame frame = control_frame(Kind::leave);
+      to.leave_due = transmit(to, {&frame, 1}) == 0 && to.partial_done == 0;
+      done = !to.blocked;
+    }
+    to.blocked = !done;
     all = all && done;
   }
-  if (all && leave_due_) {  // the last word
-    Frame frame = control_frame(Kind::leave);
-    transmit(streams_[0], {&frame, 1});
-    leave_due_ = streams_[0].blocked && streams_[0].partial_done == 0;
-    all = !streams_[0].blocked;
+  if (told_ != told) {
+    signs_->tell();  // others may wait for their memory, or for room
   }
   note_waiting();
   return all;
 }
 
+bool Link::has_unsent() const noexcept {
+  return !gone() && std::any_of(streams_.begin(), streams_.end(),
+                                [](const Stream& to) { return to.channel.has_unsent(); });
+}
+
 void Link::note_waiting() noexcept {
-  bool waits = credits_due_ != 0 || heartbeat_due_ || leave_due_ || abort_due_;
+  bool waits = credits_due_ != 0 || heartbeat_due_ || abort_due_;
   for (const Stream& to : streams_) {
-    waits = waits || to.waiting != 0 || to.partial_done != 0;
+    waits =
+        waits || to.waiting != 0 || to.partial_done != 0 || to.leave_due || to.channel.has_unsent();
   }
   waits = waits && !gone();
   if (waits != waits_) {
@@ -361,7 +378,9 @@ void Link::send_heartbeat() noexcept {
 }
 
 void Link::send_leave() noexcept {
-  leave_due_ = true;
+  for (Stream& to : streams_) {
+    to.leave_due = true;
+  }
   flush();
 }
 

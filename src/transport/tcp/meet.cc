@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <set>
 
 #include "unisono/error.hpp"
 
@@ -15,6 +16,8 @@ constexpr std::int64_t kFirstPauseMs = 2;
 constexpr std::int64_t kLongestPauseMs = 100;
 // A listener that does not say a word in this time may be none; try again.
 constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
+// How often those that are there are looked at.
+constexpr std::int64_t kLookMs = 50;
 
 std::int64_t clock_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -56,11 +59,15 @@ class Dial {
       done_ = greeter_->take();
       greeter_.reset();
     } else if (!there || now_ms >= greeter_->deadline_ms()) {
-      retry(now_ms, there ? "it does not answer" : "it hung up");
+      retry(now_ms, greeter_->tls_failed() ? "the encryption did not come about"
+                    : there                ? "it does not answer"
+                                           : "it hung up");
     }
   }
+  // What it had connected is no more.
+  void again(std::int64_t now_ms) { retry(now_ms, "it hung up"); }
   bool done() const { return static_cast<bool>(done_); }
-  UniqueFd take() { return std::move(done_); }
+  Channel take() { return std::move(done_); }
   const Wanted& wanted() const { return wanted_; }
   const Address& to() const { return to_[tried_ % to_.size()]; }
   const std::string& obstacle() const { return obstacle_; }
@@ -107,13 +114,12 @@ class Dial {
   std::int64_t next_ms_ = 0;
   std::int64_t pause_ms_ = kFirstPauseMs;
   std::string obstacle_ = "it was not tried";
-  UniqueFd done_;
+  Channel done_;
 };
 
-[[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials,
-                       const std::vector<std::vector<UniqueFd>>& streams,
+[[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials, const Channels& streams,
                        const std::vector<std::vector<Address>>& addresses, int rank,
-                       std::int64_t waited_ms) {
+                       const std::set<std::size_t>& lost, std::int64_t waited_ms) {
   std::string missing;
   int wanted = 0;
   int there = 0;
@@ -122,12 +128,12 @@ class Dial {
       continue;
     }
     ++wanted;
-    const auto open = [](const UniqueFd& socket) { return static_cast<bool>(socket); };
+    const auto open = [](const Channel& socket) { return static_cast<bool>(socket); };
     if (std::all_of(streams[peer].begin(), streams[peer].end(), open)) {
       ++there;
       continue;
     }
-    std::string why = "it did not call";
+    std::string why = lost.count(peer) != 0 ? "it was connected, and hung up" : "it did not call";
     for (const Dial& dial : dials) {
       if (dial.wanted().peer == static_cast<int>(peer) && !dial.done()) {
         why = dial.obstacle();
@@ -148,69 +154,151 @@ class Dial {
           ")\nsee whether these ranks run, and whether a firewall lets their ports through");
 }
 
-}  // namespace
+void check_protection(const Identity& self) {
+  if (!self.protection.tls) {
+    return;
+  }
+  if (self.token.empty()) {
+    throw Error(ErrorCode::config,
+                "UNISONO_TLS=1, but the job has no token, and the key comes from it"
+                "\nset UNISONO_TOKEN on all ranks, or start them with unisono run");
+  }
+  if (const std::string problem = why_no_tls(); !problem.empty()) {
+    throw Error(ErrorCode::config,
+                "UNISONO_TLS=1, but " + problem + "\ninstall OpenSSL 3 (Debian: libssl3)");
+  }
+}
 
-std::vector<std::vector<UniqueFd>> meet(Gate& gate, const Identity& self,
-                                        const std::vector<std::vector<Address>>& addresses,
-                                        const MeetOptions& options) {
-  const auto per_peer = static_cast<std::size_t>(self.streams);
-  std::vector<std::vector<UniqueFd>> streams(addresses.size());
-  std::deque<Dial> dials;
-  std::size_t missing = 0;
-  for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
-    if (addresses[peer].empty() || static_cast<int>(peer) == self.rank) {
-      continue;
-    }
-    streams[peer].resize(per_peer);
-    missing += per_peer;
-    for (int i = 0; i < self.streams && static_cast<int>(peer) < self.rank; ++i) {
-      dials.emplace_back(self, addresses[peer], Wanted{.peer = static_cast<int>(peer), .stream = i},
-                         options);
+// The connections as they come, and go again: a rank may die and be started anew, or give up an
+// answer that was under way, before all have met.
+class Meeting {
+ public:
+  Meeting(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
+          const MeetOptions& options)
+      : gate_(gate), self_(self), addresses_(addresses), streams_(addresses.size()) {
+    for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
+      const auto rank = static_cast<int>(peer);
+      if (addresses[peer].empty() || rank == self.rank) {
+        continue;
+      }
+      streams_[peer].resize(static_cast<std::size_t>(self.streams));
+      missing_ += streams_[peer].size();
+      for (int i = 0; i < self.streams && rank < self.rank; ++i) {
+        dials_.emplace_back(self, addresses[peer], Wanted{.peer = rank, .stream = i}, options);
+      }
     }
   }
-  const std::int64_t since_ms = clock_ms();
-  const auto keep = [&](const Wanted& peer, UniqueFd socket) {
-    const auto rank = static_cast<std::size_t>(peer.peer);
-    const auto stream = static_cast<std::size_t>(peer.stream);
-    if (stream < streams[rank].size() && !streams[rank][stream]) {
-      streams[rank][stream] = std::move(socket);
-      --missing;
+
+  bool complete() const { return missing_ == 0; }
+  void step(std::int64_t now_ms) {
+    if (now_ms >= look_ms_) {
+      look_ms_ = now_ms + kLookMs;
+      drop_the_dead(now_ms);
     }
-  };
-  while (missing != 0) {
-    const std::int64_t now_ms = clock_ms();
-    const std::int64_t end_ms = since_ms + options.timeout_ms;
-    if (now_ms >= end_ms) {
-      fail(gate, dials, streams, addresses, self.rank, now_ms - since_ms);
-    }
-    gate.step(now_ms);
-    for (Admitted& admitted : gate.take_admitted()) {
+    gate_.step(now_ms);
+    for (Admitted& admitted : gate_.take_admitted()) {
       keep(admitted.peer, std::move(admitted.socket));
     }
-    std::vector<pollfd> entries;
-    std::int64_t next_ms = end_ms;
-    for (Dial& dial : dials) {
-      const auto peer = static_cast<std::size_t>(dial.wanted().peer);
-      const auto stream = static_cast<std::size_t>(dial.wanted().stream);
-      if (streams[peer][stream]) {
-        continue;
+    for (Dial& dial : dials_) {
+      if (!is_there(dial.wanted())) {
+        dial.step(now_ms);
+        if (dial.done()) {
+          keep(dial.wanted(), dial.take());
+        }
       }
-      dial.step(now_ms);
-      if (dial.done()) {
-        keep(dial.wanted(), dial.take());
-        continue;
-      }
-      dial.add_events(entries);
-      next_ms = std::min(next_ms, dial.next_ms());
     }
-    if (missing != 0) {
-      gate.add_events(entries);
-      next_ms = gate.next_deadline_ms() < 0 ? next_ms : std::min(next_ms, gate.next_deadline_ms());
-      ::poll(entries.data(), entries.size(),
-             static_cast<int>(std::clamp<std::int64_t>(next_ms - clock_ms(), 0, 1000)));
+    if (complete()) {
+      drop_the_dead(now_ms);
     }
   }
-  return streams;
+  // Until something happens, or `end_ms`.
+  void wait(std::int64_t end_ms) const {
+    std::vector<pollfd> entries;
+    std::int64_t next_ms = std::min(end_ms, look_ms_);
+    for (const Dial& dial : dials_) {
+      if (!is_there(dial.wanted())) {
+        dial.add_events(entries);
+        next_ms = std::min(next_ms, dial.next_ms());
+      }
+    }
+    gate_.add_events(entries);
+    const std::int64_t gate_ms = gate_.next_deadline_ms();
+    next_ms = gate_ms < 0 ? next_ms : std::min(next_ms, gate_ms);
+    ::poll(entries.data(), entries.size(),
+           static_cast<int>(std::max<std::int64_t>(next_ms - clock_ms(), 0)));
+  }
+  Channels take() { return std::move(streams_); }
+  [[noreturn]] void fail(std::int64_t waited_ms) const {
+    unisono::tcp::fail(gate_, dials_, streams_, addresses_, self_.rank, lost_, waited_ms);
+  }
+
+ private:
+  Channel* place_of(const Wanted& peer) {
+    auto& streams = streams_[static_cast<std::size_t>(peer.peer)];
+    const auto stream = static_cast<std::size_t>(peer.stream);
+    return stream < streams.size() ? &streams[stream] : nullptr;
+  }
+  bool is_there(const Wanted& peer) const {
+    return static_cast<bool>(
+        streams_[static_cast<std::size_t>(peer.peer)][static_cast<std::size_t>(peer.stream)]);
+  }
+  void keep(const Wanted& peer, Channel socket) {
+    Channel* const place = place_of(peer);
+    if (place != nullptr && !*place) {
+      *place = std::move(socket);
+      --missing_;
+    }
+  }
+  void drop_the_dead(std::int64_t now_ms) {
+    for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
+      for (std::size_t i = 0; i < streams_[peer].size(); ++i) {
+        Channel& stream = streams_[peer][i];
+        if (!stream || !is_dead(stream.get())) {
+          continue;
+        }
+        stream.reset();
+        ++missing_;
+        lost_.insert(peer);
+        const Wanted gone{.peer = static_cast<int>(peer), .stream = static_cast<int>(i)};
+        gate_.let_again(gone);
+        for (Dial& dial : dials_) {
+          if (dial.wanted().peer == gone.peer && dial.wanted().stream == gone.stream) {
+            dial.again(now_ms);
+          }
+        }
+      }
+    }
+  }
+
+  Gate& gate_;
+  const Identity& self_;
+  const std::vector<std::vector<Address>>& addresses_;
+  Channels streams_;
+  std::deque<Dial> dials_;
+  std::size_t missing_ = 0;
+  std::set<std::size_t> lost_;  // ranks that were there before
+  std::int64_t look_ms_ = 0;
+};
+
+}  // namespace
+
+Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
+              const MeetOptions& options) {
+  check_protection(self);
+  Meeting meeting(gate, self, addresses, options);
+  const std::int64_t since_ms = clock_ms();
+  const std::int64_t end_ms = since_ms + options.timeout_ms;
+  for (;;) {
+    const std::int64_t now_ms = clock_ms();
+    meeting.step(now_ms);
+    if (meeting.complete()) {
+      return meeting.take();
+    }
+    if (now_ms >= end_ms) {
+      meeting.fail(now_ms - since_ms);
+    }
+    meeting.wait(end_ms);
+  }
 }
 
 }  // namespace unisono::tcp

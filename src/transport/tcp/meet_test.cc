@@ -24,7 +24,7 @@ Identity identity(int rank, int size, int streams = 1) {
       .rank = rank, .size = size, .job = "meet", .token = "0123456789abcdef", .streams = streams};
 }
 
-using Streams = std::vector<std::vector<UniqueFd>>;
+using Streams = Channels;
 
 struct Party {
   std::vector<std::unique_ptr<Gate>> gates;
@@ -95,7 +95,10 @@ TEST(TcpMeet, NamesTheRankWithAnotherToken) {
                            ": rank 0 has another job token"),
             std::string::npos)
       << errors[2];
-  EXPECT_NE(errors[0].find("connected to 1 of 2 ranks"), std::string::npos) << errors[0];
+  // Rank 1 gives up at the same time, perhaps a moment before.
+  EXPECT_TRUE(errors[0].find("connected to 1 of 2 ranks") != std::string::npos ||
+              errors[0].find("it was connected, and hung up") != std::string::npos)
+      << errors[0];
   EXPECT_NE(errors[0].find("turned away: 127.0.0.1: rank 2 says: rank 0 has another job token"),
             std::string::npos)
       << errors[0];
@@ -114,6 +117,38 @@ TEST(TcpMeet, NamesWhoDoesNotListen) {
               std::string::npos)
         << error.what();
   }
+}
+
+// A rank whose first process dies when it has been let in, while the others still wait.
+TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
+  Party party(3, "127.0.0.1");
+  std::vector<Streams> got(3);
+  std::vector<std::string> errors(3);
+  const auto join = [&](std::size_t rank, const Identity& self, Streams& streams) {
+    return std::thread([&, rank] {
+      try {
+        streams = meet(*party.gates[rank], self, party.addresses, {.timeout_ms = 10'000});
+      } catch (const Error& error) {
+        errors[rank] = error.what();
+      }
+    });
+  };
+  std::thread zero = join(0, party.identities[0], got[0]);
+  {
+    // It connects to rank 0 alone, and is gone.
+    Gate early(listen_at(*Address::parse("127.0.0.1").value), party.identities[1]);
+    meet(early, party.identities[1], {party.addresses[0], {}, {}});
+  }
+  std::thread one = join(1, party.identities[1], got[1]);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::thread two = join(2, party.identities[2], got[2]);
+  zero.join();
+  one.join();
+  two.join();
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+  ASSERT_EQ(got[0].size(), 3U);
+  ASSERT_EQ(got[1].size(), 3U);
+  EXPECT_EQ(peer_address(got[0][1][0].get()).text(), local_address(got[1][0][0].get()).text());
 }
 
 class TcpGate : public ::testing::Test {
@@ -205,6 +240,34 @@ TEST_F(TcpGate, LetsARankInOnlyOnce) {
   EXPECT_NE(error.find("rank 0 says: rank 1 is connected already: the rank was given twice"),
             std::string::npos)
       << error;
+}
+
+// A dialer that proved who it is and hung up before it heard the verdict is no rank that is here.
+TEST_F(TcpGate, LetsARankInAgainThatDiedBeforeItsVerdict) {
+  const Identity one = identity(1, 2);
+  UniqueFd socket = knock();
+  Handshake shake = Handshake::dial(one, {.peer = 0});
+  const auto say = [&] {
+    const auto out = shake.output();
+    ASSERT_EQ(::send(socket.get(), out.data(), out.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(out.size()));
+    shake.sent(out.size());
+  };
+  say();
+  step_for(5);
+  std::array<std::byte, kHandshakeBytes> answer{};
+  ASSERT_EQ(::recv(socket.get(), answer.data(), answer.size(), 0), kHandshakeBytes);
+  shake.feed(answer);
+  say();
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  socket.reset();  // the proof is on its way, or lost with the reset
+  step_for(5);
+  for (const Admitted& admitted : gate_.take_admitted()) {
+    ASSERT_TRUE(is_dead(admitted.socket.get()));
+    gate_.let_again(admitted.peer);
+  }
+  expect_join();
 }
 
 TEST(TcpListen, TakesAFreePortOfItsRangeOrSaysThatThereIsNone) {

@@ -99,6 +99,12 @@ int connect_error(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
+bool is_dead(int socket) {
+  std::byte first{};
+  const ssize_t got = ::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 UniqueFd accept_one(int listener) {
   return UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }

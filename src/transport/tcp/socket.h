@@ -30,6 +30,8 @@ Address peer_address(int socket);
 // `from`: the address to send from; its port is any. Not even begun: errno.
 UniqueFd begin_connect(const Address& to, const Address* from, const SocketOptions& options);
 int connect_error(int socket);  // 0: connected
+// The other side is no more, and left no byte behind.
+bool is_dead(int socket);
 // Takes one that waits; none: no more now.
 UniqueFd accept_one(int listener);
 void apply(int socket, const SocketOptions& options, bool loopback);

@@ -131,17 +131,19 @@ bool TcpTransport::flush(int lane) noexcept {
   for (const Peer& to : lanes_) {
     if (to.lane != nullptr) {
       const std::lock_guard lock(to.link->mutex);
-      all = all && (to.lane->drained == to.lane->sent || to.link->gone());
+      const bool done = to.lane->drained == to.lane->sent && !to.link->has_unsent();
+      all = all && (done || to.link->gone());
     }
   }
   return all;
 }
 
 transport::Mark TcpTransport::mark(int lane) const noexcept {
-  const Peer& to = lanes_[static_cast<std::size_t>(lane)];
-  if (to.lane == nullptr) {
+  const auto index = static_cast<std::size_t>(lane);
+  if (index >= lanes_.size() || lanes_[index].lane == nullptr) {
     return 0;
   }
+  const Peer& to = lanes_[index];
   const std::lock_guard lock(to.link->mutex);
   return to.lane->sent;
 }

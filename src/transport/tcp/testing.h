@@ -3,10 +3,13 @@
 
 #include <poll.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "transport/tcp/channel.h"
+#include "transport/tcp/protection.h"
 #include "transport/tcp/socket.h"
 
 namespace unisono::tcp {
@@ -28,10 +31,30 @@ inline SocketPair socket_pair(const std::string& host = "127.0.0.1",
   return pair;
 }
 
+// Both ends as the handshake leaves them.
+inline std::pair<Channel, Channel> protect(SocketPair pair, const Protection& protection) {
+  std::unique_ptr<Tls> a;
+  std::unique_ptr<Tls> b;
+  if (protection.tls) {
+    Digest key{};
+    fill_random(key);
+    a = std::make_unique<Tls>(pair.a.get(), key, false);
+    b = std::make_unique<Tls>(pair.b.get(), key, true);
+    for (int tries = 0; tries < 10'000; ++tries) {
+      const Tls::State here = a->shake();
+      if (b->shake() == Tls::State::done && here == Tls::State::done) {
+        break;
+      }
+    }
+  }
+  return {Channel(std::move(pair.a), std::move(a), protection.checksum),
+          Channel(std::move(pair.b), std::move(b), protection.checksum)};
+}
+
 // The sockets of a world whose ranks are all connected: [rank][peer][stream].
-using Mesh = std::vector<std::vector<std::vector<UniqueFd>>>;
+using Mesh = std::vector<Channels>;
 inline Mesh socket_mesh(int ranks, int streams, const std::string& host = "127.0.0.1",
-                        const SocketOptions& options = {}) {
+                        const SocketOptions& options = {}, const Protection& protection = {}) {
   const auto n = static_cast<std::size_t>(ranks);
   Mesh mesh(n);
   for (auto& row : mesh) {
@@ -40,9 +63,9 @@ inline Mesh socket_mesh(int ranks, int streams, const std::string& host = "127.0
   for (std::size_t a = 0; a < n; ++a) {
     for (std::size_t b = a + 1; b < n; ++b) {
       for (int i = 0; i < streams; ++i) {
-        SocketPair pair = socket_pair(host, options);
-        mesh[a][b].push_back(std::move(pair.a));
-        mesh[b][a].push_back(std::move(pair.b));
+        auto [here, there] = protect(socket_pair(host, options), protection);
+        mesh[a][b].push_back(std::move(here));
+        mesh[b][a].push_back(std::move(there));
       }
     }
   }

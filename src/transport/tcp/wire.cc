@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace unisono::tcp {
 namespace {
@@ -37,11 +38,10 @@ Integer get(const std::byte* from) noexcept {
 // bit reaches the upper half.
 std::uint32_t check_of(const std::byte* header) noexcept {
   std::uint64_t sum = 0x9e3779b97f4a7c15U;
-  for (std::size_t at = 0; at < 32; at += 8) {
+  for (std::size_t at = 0; at < 40; at += 8) {
     sum = (sum ^ get<std::uint64_t>(header + at)) * 0xbf58476d1ce4e5b9U;
     sum ^= sum >> 29;
   }
-  sum = (sum ^ get<std::uint32_t>(header + 32)) * 0x94d049bb133111ebU;
   return static_cast<std::uint32_t>(sum >> 32);
 }
 
@@ -68,12 +68,13 @@ void encode(const Header& header, std::byte* to) noexcept {
   put(to + 24, header.bytes);
   put(to + 28, header.number);
   put(to + 32, header.released);
-  put(to + 36, check_of(to));
+  put(to + 36, header.sum);
+  put(to + 40, check_of(to));
 }
 
 BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) noexcept {
   const std::byte* bytes = from.data();
-  if (get<std::uint32_t>(bytes + 36) != check_of(bytes)) {
+  if (get<std::uint32_t>(bytes + 40) != check_of(bytes)) {
     return BadFrame::check;
   }
   if (get<std::uint8_t>(bytes) != kWireVersion || get<std::uint16_t>(bytes + 2) != 0) {
@@ -91,6 +92,7 @@ BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) n
   header.bytes = get<std::uint32_t>(bytes + 24);
   header.number = get<std::uint32_t>(bytes + 28);
   header.released = get<std::uint32_t>(bytes + 32);
+  header.sum = get<std::uint32_t>(bytes + 36);
   return header.bytes <= most_bytes(header.kind) ? BadFrame::none : BadFrame::length;
 }
 

@@ -1,4 +1,4 @@
-// What travels on a connection once it is authenticated: frames, each a header of 40 bytes, little
+// What travels on a connection once it is authenticated: frames, each a header of 44 bytes, little
 // endian, and its payload.
 //
 //    0  version    1 byte
@@ -10,7 +10,8 @@
 //   24  bytes      of the payload
 //   28  number     of the message in its lane, counted from 0
 //   32  released   messages of the lane in the other direction that its reader is done with
-//   36  check      of all above
+//   36  sum        of the payload (base/checksum.h) if the job has checksums, else 0
+//   40  check      of all above
 //
 // Nothing in a frame is believed before it was checked: see decode(), and Link for what depends on
 // the state of the lane.
@@ -23,7 +24,7 @@
 namespace unisono::tcp {
 
 inline constexpr std::uint8_t kWireVersion = 1;
-inline constexpr std::size_t kHeaderBytes = 40;
+inline constexpr std::size_t kHeaderBytes = 44;
 
 enum class Kind : std::uint8_t {
   message = 1,
@@ -41,6 +42,7 @@ struct Header {
   std::uint32_t bytes = 0;
   std::uint32_t number = 0;
   std::uint32_t released = 0;
+  std::uint32_t sum = 0;
 
   friend bool operator==(const Header&, const Header&) = default;
 };

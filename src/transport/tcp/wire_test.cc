@@ -16,7 +16,8 @@ constexpr Header kHeader{.kind = Kind::message,
                          .signature = 0x2122232425262728,
                          .bytes = 0x00012345,
                          .number = 0x41424344,
-                         .released = 0x51525354};
+                         .released = 0x51525354,
+                         .sum = 0x61626364};
 
 Bytes encoded(const Header& header) {
   Bytes bytes{};
@@ -36,6 +37,7 @@ TEST(TcpWire, IsLittleEndianAtTheDocumentedPlaces) {
   EXPECT_EQ(at(24), 0x45);
   EXPECT_EQ(at(28), 0x44);
   EXPECT_EQ(at(32), 0x54);
+  EXPECT_EQ(at(36), 0x64);
 }
 
 TEST(TcpWire, DecodesWhatItEncodes) {

@@ -1,0 +1,108 @@
+"""What the jobs talk over: shared memory, TCP on the loopback device, or TCP between two network
+namespaces that a veth pair connects."""
+
+import os
+import subprocess
+
+
+class NotPermitted(Exception):
+    """Namespaces cannot be made here."""
+
+
+class SharedMemory:
+    """Every library as it is on one host."""
+
+    name = "shm"
+    memories = ["ordinary", "registered", "persistent"]
+    programs = {"limit": "bench_limits", "unisono": "bench_peer_unisono"}
+
+    def mpi_arguments(self, implementation):
+        return []
+
+    def environment(self, implementation, rank):
+        return {}
+
+    def inside(self, rank, command):
+        """The command, to be run where this rank lives."""
+        return command
+
+    def close(self):
+        pass
+
+
+class Loopback(SharedMemory):
+    """TCP alone, on the loopback device."""
+
+    name = "tcp"
+    memories = ["ordinary"]
+    programs = {"limit": "bench_limits", "unisono": "bench_peer_tcp", "raw": "bench_peer_raw"}
+    device = "lo"
+    subnet = "127.0.0.0/8"
+
+    def mpi_arguments(self, implementation):
+        if implementation != "openmpi":
+            return []
+        return ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+                "--mca", "btl_tcp_if_include", self.subnet]
+
+    def environment(self, implementation, rank):
+        if implementation == "mpich":
+            return {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": self.device}
+        return {"UNISONO_BENCH_HOST": self.host(rank)}
+
+    def host(self, rank):
+        return "127.0.0.1"
+
+
+class Veth(Loopback):
+    """TCP between two namespaces: even ranks live in one, odd ranks in the other."""
+
+    name = "veth"
+    device = "veth0"
+    subnet = "10.213.7.0/24"
+
+    def __init__(self):
+        self.spaces = [f"unisono-bench-{os.getpid()}-{i}" for i in (0, 1)]
+        outside = [f"ub{os.getpid()}{end}"[:15] for end in "ab"]
+        try:
+            for space in self.spaces:
+                self._ip("netns", "add", space)
+            self._ip("link", "add", outside[0], "type", "veth", "peer", "name", outside[1])
+            for i, space in enumerate(self.spaces):
+                self._ip("link", "set", outside[i], "netns", space)
+                within = ["-n", space]
+                self._ip(*within, "link", "set", outside[i], "name", self.device)
+                self._ip(*within, "address", "add", f"{self.host(i)}/24", "dev", self.device)
+                self._ip(*within, "link", "set", self.device, "up")
+                self._ip(*within, "link", "set", "lo", "up")
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.close()
+            raise NotPermitted(getattr(error, "stderr", None) or str(error)) from error
+
+    @staticmethod
+    def _ip(*words):
+        subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+    def mpi_arguments(self, implementation):
+        # Its own messages go over sockets in the file system: namespaces share no loopback device.
+        extra = ["-x", "PMIX_MCA_ptl", "-x", "PMIX_MCA_gds"] if implementation == "openmpi" else []
+        return super().mpi_arguments(implementation) + extra
+
+    def environment(self, implementation, rank):
+        found = super().environment(implementation, rank)
+        if implementation == "openmpi":
+            found |= {"PMIX_MCA_ptl": "usock", "PMIX_MCA_gds": "hash"}
+        return found
+
+    def host(self, rank):
+        return f"10.213.7.{rank % 2 + 1}"
+
+    def inside(self, rank, command):
+        return ["ip", "netns", "exec", self.spaces[rank % 2], *command]
+
+    def close(self):
+        for space in self.spaces:
+            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
+
+
+NETWORKS = {"shm": SharedMemory, "tcp": Loopback, "veth": Veth}

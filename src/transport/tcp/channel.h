@@ -1,0 +1,62 @@
+// One connected stream to a rank: a socket, and what protects what goes over it. What the handshake
+// leaves behind, and a link begins with.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "transport/tcp/tls.h"
+
+namespace unisono::tcp {
+
+class Channel {
+ public:
+  Channel() = default;
+  Channel(UniqueFd socket) : socket_(std::move(socket)) {}  // NOLINT: a bare socket is one
+  Channel(UniqueFd socket, std::unique_ptr<Tls> tls, bool checksum)
+      : socket_(std::move(socket)), tls_(std::move(tls)), checksum_(checksum) {}
+
+  explicit operator bool() const noexcept { return static_cast<bool>(socket_); }
+  int get() const noexcept { return socket_.get(); }
+  void reset() noexcept {
+    tls_.reset();
+    socket_.reset();
+  }
+  bool checksum() const noexcept { return checksum_; }
+  bool encrypted() const noexcept { return tls_ != nullptr; }
+
+  // As the calls of the same name on a socket that does not block; of several parts, in one.
+  ssize_t send(std::span<iovec> parts) noexcept;
+  ssize_t receive(std::span<iovec> parts) noexcept;
+  // What send() took, and the kernel has not. push() gives it; false: the kernel does not take all.
+  bool has_unsent() const noexcept { return tls_ != nullptr && tls_->has_unsent(); }
+  bool push() noexcept { return tls_ == nullptr || tls_->push(); }
+  // What the kernel gave, and receive() has not: the socket does not show it any more.
+  bool has_unread() const noexcept { return tls_ != nullptr && tls_->has_unread(); }
+  // Whether receive() would return something, be it the end.
+  bool is_readable() const noexcept;
+
+ private:
+  UniqueFd socket_;
+  std::unique_ptr<Tls> tls_;
+  bool checksum_ = false;
+};
+
+// Of one rank to the others: by rank, then by stream.
+using Channels = std::vector<std::vector<Channel>>;
+
+// Bare sockets.
+inline std::vector<Channel> channels_of(std::vector<UniqueFd> sockets) {
+  std::vector<Channel> channels;
+  for (UniqueFd& socket : sockets) {
+    channels.emplace_back(std::move(socket));
+  }
+  return channels;
+}
+
+}  // namespace unisono::tcp

@@ -1,0 +1,41 @@
+// What the links of a process say without their mutexes: to each other's readers, and to those who
+// sleep.
+//
+// A thread that reads a link reads for all of its lanes, and so may take what another thread waits
+// for out of the socket that this one sleeps on. So whoever finds something for others says that
+// there are news; and whoever goes to sleep first looks whether there have been any.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace unisono::tcp {
+
+struct Signs {
+  std::atomic<int> backlogs = 0;       // links whose output waits
+  std::atomic<int> troubles = 0;       // links that failed, whose peer left, or told of an abort
+  std::atomic<int> unread = 0;         // links that hold bytes which no descriptor shows any more
+  std::atomic<int> first_failed = -1;  // the rank whose link failed first
+  std::atomic<std::uint32_t> news = 0;
+  std::atomic<int> sleepers = 0;
+  int bell = -1;  // an eventfd that sleepers hear
+
+  void tell() noexcept {
+    news.fetch_add(1);
+    if (sleepers.load() != 0) {
+      ring();
+    }
+  }
+  void ring() const noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t done = ::write(bell, &one, sizeof(one));
+  }
+  void trouble() noexcept {
+    troubles.fetch_add(1, std::memory_order_release);
+    tell();
+  }
+};
+
+}  // namespace unisono::tcp

@@ -1,0 +1,51 @@
+// TLS 1.3 over a connected socket whose two sides have proved to each other that they are of one
+// job. There are no certificates: both take a key from the job's token and from that handshake
+// (an external PSK, RFC 8446 section 2.2, with a fresh Diffie-Hellman exchange), so that nobody
+// between them can take part in one and not in the other.
+//
+// OpenSSL's libssl is loaded when the first session is made: programs that do not encrypt do not
+// need it.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/secret.h"
+
+namespace unisono::tcp {
+
+class Tls {
+ public:
+  // The socket must outlive it. Throws resource; where why_no_tls() says so, always.
+  Tls(int socket, const Digest& key, bool listens);
+  Tls(const Tls&) = delete;
+  Tls& operator=(const Tls&) = delete;
+  ~Tls();
+
+  enum class State : std::uint8_t { going_on, done, failed };
+  // Goes on with what can go on; never blocks.
+  State shake() noexcept;
+
+  // As the calls of the same name on a socket that does not block: bytes, 0 at the end, or -1 and
+  // errno, which is EPROTO where the other side broke the protocol or something was forged.
+  // What send() takes is encrypted, and may wait here for the kernel: see push().
+  ssize_t send(std::span<const iovec> parts) noexcept;
+  ssize_t receive(std::span<const iovec> parts) noexcept;
+  // Gives the kernel what waits. False: it does not take all now.
+  bool push() noexcept;
+  bool has_unsent() const noexcept;
+  // The kernel has given bytes that nobody has read.
+  bool has_unread() const noexcept;
+
+ private:
+  struct Session;
+  std::unique_ptr<Session> session_;
+};
+
+// Why there can be no TLS here; empty: there can.
+std::string why_no_tls();
+
+}  // namespace unisono::tcp
