@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <span>
 
 #include "unisono/error.hpp"
@@ -22,10 +23,29 @@ std::size_t length_of(const std::string& head) {
   return bytes;
 }
 
+// "0 1 5 ", up to the first that is none.
+std::vector<int> parse_numbers(std::string_view text) {
+  std::vector<int> numbers;
+  for (int number = 0; !text.empty();) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || number < 0) {
+      break;
+    }
+    numbers.push_back(number);
+    text.remove_prefix(std::min(text.size(), static_cast<std::size_t>(stop - text.data()) + 1));
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::string to_text(const Card& card) {
-  std::string text = card.host + "\n";
+  std::string text = card.host + "\n" + card.machine + "\n";
+  for (const int cpu : card.cpus) {
+    text += std::to_string(cpu) + " ";
+  }
+  text += "\n";
   for (const tcp::Address& address : card.addresses) {
     text += address.text() + "\n";
   }
@@ -35,15 +55,23 @@ std::string to_text(const Card& card) {
 Card parse_card(std::string_view text) {
   const auto bad = [] { return Error(ErrorCode::corrupt, "a rank's card cannot be read"); };
   Card card;
-  for (bool first = true; !text.empty(); first = false) {
+  for (int number = 0; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) {
       throw bad();
     }
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
-    if (first) {
+    if (number == 0) {
       card.host = line;
+      continue;
+    }
+    if (number == 1) {
+      card.machine = line;
+      continue;
+    }
+    if (number == 2) {
+      card.cpus = parse_numbers(line);
       continue;
     }
     const auto address = tcp::Address::parse(line);

@@ -15,7 +15,9 @@
 namespace unisono::comm {
 
 struct Card {
-  std::string host;  // ranks with the same can share memory
+  std::string host;       // ranks with the same can share memory
+  std::string machine;    // and with the same share CPUs
+  std::vector<int> cpus;  // that it may use
   std::vector<tcp::Address> addresses;
 };
 std::string to_text(const Card& card);

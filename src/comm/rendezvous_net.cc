@@ -6,10 +6,12 @@
 
 #include <fstream>
 #include <memory>
+#include <set>
 
 #include "comm/rendezvous_addresses.h"
 #include "comm/rendezvous_card.h"
 #include "comm/rendezvous_net_root.h"
+#include "comm/rendezvous_process.h"
 #include "transport/tcp/meet.h"
 #include "unisono/error.hpp"
 
@@ -24,19 +26,37 @@ bool forces_tcp(const ConnectOptions& options) {
   return options.transport == "tcp";
 }
 
-// A host's name is for people; this tells whether two processes can reach each other's memory: the
-// same kernel, network namespace (where they would meet) and user.
-std::string identity_of_host(const ConnectOptions& options) {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+// What tells whether two processes can reach each other's memory: the same kernel, network
+// namespace (where they would meet) and user.
+std::string identity_of_host(const std::string& machine, const ConnectOptions& options) {
   struct stat space = {};
   static_cast<void>(::stat("/proc/self/ns/net", &space));
-  std::string identity = boot + "/" + std::to_string(space.st_ino) + "/" +
+  std::string identity = machine + "/" + std::to_string(space.st_ino) + "/" +
                          std::to_string(::geteuid()) + "/" + options.host;
   if (forces_tcp(options)) {
     identity += "/rank " + std::to_string(options.rank);
   }
   return identity;
+}
+
+Card card_of(const ConnectOptions& options) {
+  Card card;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> card.machine;
+  card.host = identity_of_host(card.machine, options);
+  card.cpus = allowed_cpus();
+  return card;
+}
+
+bool is_crowded(const std::vector<Card>& cards, const Card& mine) {
+  std::set<int> cpus;
+  std::size_t ranks = 0;
+  for (const Card& card : cards) {
+    if (card.machine == mine.machine) {
+      ++ranks;
+      cpus.insert(card.cpus.begin(), card.cpus.end());
+    }
+  }
+  return ranks > cpus.size();
 }
 
 std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
@@ -126,10 +146,9 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
   const bool is_root = options.rank == 0;
   const std::vector<tcp::Address> lobby =
       is_root ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
-  Card mine{.host = identity_of_host(options),
-            .addresses = is_root && options.interface.empty()
-                             ? without_ports(lobby)
-                             : own_addresses(target.addresses, options)};
+  Card mine = card_of(options);
+  mine.addresses = is_root && options.interface.empty() ? without_ports(lobby)
+                                                        : own_addresses(target.addresses, options);
   tcp::Identity identity = identity_of(options, "");
   auto gate = std::make_unique<tcp::Gate>(listen_at_all(mine.addresses, ports), identity);
   mine.addresses = gate->addresses();
@@ -140,6 +159,7 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
   } else {
     cards = join(target, options, *gate, mine);
   }
+  const bool crowded = is_crowded(cards, mine);
   std::vector<std::string> names;
   std::vector<std::vector<tcp::Address>> addresses;
   for (Card& card : cards) {
@@ -151,6 +171,7 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
     addresses[static_cast<std::size_t>(rank)].clear();
   }
   return {.hosts = std::move(hosts),
+          .crowded = crowded,
           .identity = std::move(identity),
           .gate = std::move(gate),
           .addresses = std::move(addresses)};

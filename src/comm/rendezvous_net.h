@@ -14,6 +14,7 @@ namespace unisono::comm {
 
 struct NetMeeting {
   Hosts hosts;
+  bool crowded = false;  // more ranks on this machine than CPUs that they may use
   tcp::Identity identity;
   std::unique_ptr<tcp::Gate> gate;                   // where the ranks of other hosts connect
   std::vector<std::vector<tcp::Address>> addresses;  // by rank; none for those of this host

@@ -149,10 +149,14 @@ TEST(Ports, AreOneOrARange) {
 
 TEST(Card, IsReadBackAndCheckedOnTheWay) {
   const Card card{.host = "a/1",
+                  .machine = "a",
+                  .cpus = {0, 5},
                   .addresses = {*tcp::Address::parse("10.0.0.1:5").value,
                                 *tcp::Address::parse("[fd00::1]:6").value}};
   const Card back = parse_card(to_text(card));
   EXPECT_EQ(back.host, card.host);
+  EXPECT_EQ(back.machine, card.machine);
+  EXPECT_EQ(back.cpus, card.cpus);
   ASSERT_EQ(back.addresses.size(), 2U);
   EXPECT_EQ(back.addresses[1].text(), "[fd00::1]:6");
   EXPECT_EQ(parse_table(to_table({card, card}), 2).size(), 2U);

@@ -21,6 +21,8 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kGuardBytes = 4096;
+// Where each look is a system call, so many take longer than to be woken.
+constexpr int kLooksOverNetwork = 100;
 
 // Ranks of one process use one mapping: the first of them makes it and the others share its
 // ownership.
@@ -52,7 +54,7 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
     auto local = LocalWorld::join(complete);
     Hosts hosts(local->rank(), local->size());
     return std::make_shared<World>(complete, std::move(profile), std::move(hosts), std::move(local),
-                                   tcp::Channels());
+                                   tcp::Channels(), false);
   }
   NetMeeting meeting = meet_over_network(complete);
   const Hosts hosts = meeting.hosts;
@@ -65,16 +67,17 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   auto streams =
       hosts.single() ? tcp::Channels() : connect_hosts(meeting, complete.connect_timeout_ms);
   return std::make_shared<World>(complete, std::move(profile), hosts, std::move(local),
-                                 std::move(streams));
+                                 std::move(streams), meeting.crowded);
 }
 
 World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-             std::unique_ptr<LocalWorld> local, tcp::Channels streams)
+             std::unique_ptr<LocalWorld> local, tcp::Channels streams, bool crowded)
     : options_(options),
       profile_(std::move(profile)),
       rank_(hosts.here()[static_cast<std::size_t>(local->rank())]),
       hosts_(std::move(hosts)),
-      local_(std::move(local)) {
+      local_(std::move(local)),
+      crowded_(crowded) {
   host_.rank = local_->rank();
   exchange_memory();
   const shm::WorldLayout layout(local_->size());
@@ -259,11 +262,14 @@ void World::find_crowding() {
   for (int peer = 0; peer < local_->size(); ++peer) {
     cpus.insert(local_->peer(peer).cpus.begin(), local_->peer(peer).cpus.end());
   }
-  crowded_ = static_cast<std::size_t>(local_->size()) > cpus.size();
+  crowded_ |= static_cast<std::size_t>(local_->size()) > cpus.size();
 }
 
 void World::choose_wait_policy() {
   wait_policy_ = built_in_wait(crowded_);
+  if (!hosts_.single()) {
+    wait_policy_.spin = std::min(wait_policy_.spin, kLooksOverNetwork);
+  }
   if (const model::WaitChoice* found = profile_->choices().find_wait(size(), crowded_)) {
     wait_policy_ = found->policy;
   }

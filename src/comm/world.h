@@ -36,9 +36,9 @@ class World {
  public:
   static std::shared_ptr<World> connect(const ConnectOptions& options);
   // `local`: of the ranks of this host. `streams`: to the others, by rank; empty where there are
-  // none.
+  // none. `crowded`: as far as ranks of other hosts on this machine make it so.
   World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-        std::unique_ptr<LocalWorld> local, tcp::Channels streams);
+        std::unique_ptr<LocalWorld> local, tcp::Channels streams, bool crowded);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();

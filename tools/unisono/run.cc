@@ -1,9 +1,10 @@
-// `unisono run`: the launcher for ranks on one host.
+// `unisono run`: starts ranks on this host, or through ssh and the like on others.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/env.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -15,8 +16,7 @@
 namespace unisono::cli {
 namespace {
 
-std::vector<std::string> environment_of(const Arguments& arguments, int ranks) {
-  std::vector<std::string> result = job_environment(ranks);
+void add_entries(const Arguments& arguments, std::vector<std::string>& result) {
   for (const std::string& entry : arguments.texts("env")) {
     if (entry.find('=') == std::string::npos || entry.starts_with("=")) {
       throw UsageError(fmt::format("--env cannot be '{}'", entry), "NAME=VALUE",
@@ -24,7 +24,29 @@ std::vector<std::string> environment_of(const Arguments& arguments, int ranks) {
     }
     result.push_back(entry);
   }
-  return result;
+}
+
+std::string transport_of(const Arguments& arguments) {
+  return arguments.has("transport") ? arguments.text("transport")
+                                    : read_env("UNISONO_TRANSPORT").value_or("auto");
+}
+
+// Ranks of several hosts: how many there are, and how they are started.
+void place_on_hosts(const Arguments& arguments, LaunchOptions& options) {
+  const std::vector<HostRanks> hosts = parse_hosts(arguments.text("hosts"));
+  options.ranks = 0;
+  for (const HostRanks& host : hosts) {
+    options.ranks += host.ranks;
+  }
+  if (arguments.has("ranks") && arguments.number("ranks", 1, kMostJobRanks) != options.ranks) {
+    throw UsageError(
+        fmt::format("--hosts has {} ranks, but -n says {}", options.ranks, arguments.text("ranks")),
+        "leave out -n", "unisono help run");
+  }
+  std::vector<std::string> environment =
+      hosts_environment(options.ranks, hosts.front().host, transport_of(arguments));
+  add_entries(arguments, environment);
+  options.remote = place_ranks(hosts, arguments.text("launcher"), options.program, environment);
 }
 
 Prefix prefix_of(const Arguments& arguments) {
@@ -40,11 +62,16 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console) {
     throw UsageError("no program to run", "unisono run -n 4 -- ./app", "unisono help run");
   }
   LaunchOptions options;
-  options.ranks = arguments.has("ranks")
-                      ? static_cast<int>(arguments.number("ranks", 1, kMostJobRanks))
-                      : std::max(1, static_cast<int>(allowed_cpus().size()));
   options.program = arguments.program();
-  options.environment = environment_of(arguments, options.ranks);
+  if (arguments.has("hosts")) {
+    place_on_hosts(arguments, options);
+  } else {
+    options.ranks = arguments.has("ranks")
+                        ? static_cast<int>(arguments.number("ranks", 1, kMostJobRanks))
+                        : std::max(1, static_cast<int>(allowed_cpus().size()));
+    options.environment = job_environment(options.ranks, transport_of(arguments));
+    add_entries(arguments, options.environment);
+  }
   options.bind = arguments.text("bind") == "core";
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
   options.log_dir = arguments.text("log-dir");
@@ -99,6 +126,19 @@ constexpr Option kOptions[] = {
      .letter = 'n',
      .value = "N",
      .help = "How many ranks. Without it: one per CPU that this process may use."},
+    {.name = "hosts",
+     .value = "LIST",
+     .help = "Start the ranks on these hosts: a:4,b:4, or @FILE with a line for each. The program "
+             "must be there at the same path, and the first host must know itself by this name."},
+    {.name = "launcher",
+     .value = "COMMAND",
+     .help = "What starts a shell on {host}. Without it: srun inside of a Slurm job, else ssh -o "
+             "BatchMode=yes {host}."},
+    {.name = "transport",
+     .value = "WHICH",
+     .help = "auto: shared memory inside of hosts, TCP between them; tcp: also between ranks of "
+             "one host; shm: one host only. Default: UNISONO_TRANSPORT, else auto.",
+     .choices = "auto|shm|tcp"},
     {.name = "timeout",
      .value = "TIME",
      .help = "Stop the job after so long (30s, 500ms, 2m) and exit with 4."},
@@ -129,20 +169,21 @@ constexpr Option kOptions[] = {
 
 const Command kRunCommand = {
     .name = "run",
-    .summary = "start the ranks of a job on this host and watch over them",
+    .summary = "start the ranks of a job and watch over them",
     .operands = "-- PROGRAM [ARGUMENT...]",
     .max_operands = 0,
     .runs_program = true,
     .examples = {{{"unisono run -n 4 -- ./train --epochs 3", "Four ranks of ./train."},
-                  {"unisono run -n 4 --timeout 30s -- unisono bench all_reduce",
-                   "Measure all_reduce; give up after 30 seconds with exit code 4."},
+                  {"unisono run --hosts node1:8,node2:8 -- ./train",
+                   "Sixteen ranks on two hosts, through ssh or srun."},
                   {"unisono run -n 8 --only 0 --log-dir logs -- python3 train.py",
                    "Show rank 0, keep what all ranks print."}}},
     .description =
         "Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as "
         "torchrun does, and UNISONO_JOB and UNISONO_TOKEN, which are new for each job.\n\n"
         "Lines that several ranks print within 50 ms are printed once: [ranks 0-2] .... Standard "
-        "input goes to rank 0. With --json, each line is a JSON object, and the last one is the "
+        "input goes to rank 0 (to none with --hosts). With --json, each line is a JSON object, and "
+        "the last one is the "
         "result.\n\n"
         "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
         "to say what they have to say, then get SIGTERM and a second later SIGKILL; the first "

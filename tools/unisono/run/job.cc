@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <string_view>
 
 #include "unisono/error.hpp"
 
@@ -42,6 +43,27 @@ int free_port() {
   return found ? ::ntohs(address.sin_port) : 29500;
 }
 
+// Of another host nobody knows which ports are free; those below 32768 are given out by asking.
+int port_by_chance() {
+  std::uint16_t chance = 0;
+  if (::getrandom(&chance, sizeof(chance), 0) != sizeof(chance)) {
+    throw Error(ErrorCode::resource, "the system gives no random numbers");
+  }
+  return 20000 + chance % 12000;
+}
+
+std::vector<std::string> common_environment(int ranks, const std::string& transport) {
+  // What would win over the launcher's own variables is taken away.
+  return {"UNISONO_RANK",
+          "UNISONO_SIZE",
+          "UNISONO_FILE",
+          "UNISONO_ADDRESS",
+          fmt::format("WORLD_SIZE={}", ranks),
+          fmt::format("UNISONO_TRANSPORT={}", transport),
+          fmt::format("UNISONO_JOB=run-{}", random_hex(8)),
+          fmt::format("UNISONO_TOKEN={}", random_hex(16))};
+}
+
 }  // namespace
 
 std::string host_name() {
@@ -51,17 +73,31 @@ std::string host_name() {
   return full.substr(0, full.find('.'));
 }
 
-std::vector<std::string> job_environment(int ranks) {
-  // What would win over the launcher's own variables is taken away.
-  return {"UNISONO_RANK",
-          "UNISONO_SIZE",
-          "UNISONO_FILE",
-          fmt::format("WORLD_SIZE={}", ranks),
-          fmt::format("LOCAL_WORLD_SIZE={}", ranks),
-          "MASTER_ADDR=127.0.0.1",
-          fmt::format("MASTER_PORT={}", free_port()),
-          fmt::format("UNISONO_JOB=run-{}", random_hex(8)),
-          fmt::format("UNISONO_TOKEN={}", random_hex(16))};
+std::vector<std::string> job_environment(int ranks, const std::string& transport) {
+  std::vector<std::string> entries = common_environment(ranks, transport);
+  entries.insert(entries.end(), {fmt::format("LOCAL_WORLD_SIZE={}", ranks), "MASTER_ADDR=127.0.0.1",
+                                 fmt::format("MASTER_PORT={}", free_port())});
+  if (transport == "tcp") {
+    entries.push_back(fmt::format("UNISONO_ADDRESS=127.0.0.1:{}", free_port()));
+  }
+  return entries;
+}
+
+std::vector<std::string> hosts_environment(int ranks, const std::string& first_host,
+                                           const std::string& transport) {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (std::string_view(*entry).starts_with("UNISONO_")) {
+      entries.emplace_back(*entry);
+    }
+  }
+  const std::vector<std::string> common = common_environment(ranks, transport);
+  entries.insert(entries.end(), common.begin(), common.end());
+  const int port = port_by_chance();
+  entries.insert(entries.end(),
+                 {fmt::format("MASTER_ADDR={}", first_host), fmt::format("MASTER_PORT={}", port),
+                  fmt::format("UNISONO_ADDRESS={}:{}", first_host, port + 1)});
+  return entries;
 }
 
 }  // namespace unisono::cli

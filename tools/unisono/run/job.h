@@ -12,6 +12,11 @@ inline constexpr int kMostJobRanks = 4096;
 std::string host_name();
 
 // The variables of a new job, for LaunchOptions::environment; a name alone is taken away.
-std::vector<std::string> job_environment(int ranks);
+// `transport`: auto, shm or tcp.
+std::vector<std::string> job_environment(int ranks, const std::string& transport);
+// The same of ranks on several hosts, the first of which has rank 0. What this process has of
+// UNISONO_* goes along.
+std::vector<std::string> hosts_environment(int ranks, const std::string& first_host,
+                                           const std::string& transport);
 
 }  // namespace unisono::cli

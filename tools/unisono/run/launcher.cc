@@ -17,6 +17,7 @@
 
 #include "cli/failure.h"
 #include "run/spawn.h"
+#include "unisono/error.hpp"
 
 namespace unisono::cli {
 namespace {
@@ -82,6 +83,18 @@ void Launcher::open_logs() {
   }
 }
 
+// A pipe that holds the script already. Returns the end that is read.
+UniqueFd Launcher::open_input(const std::string& script) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0 ||
+      ::write(ends[1], script.data(), script.size()) != static_cast<ssize_t>(script.size())) {
+    throw Error(ErrorCode::resource,
+                fmt::format("no pipe to a rank of another host: {}", std::strerror(errno)));
+  }
+  inputs_.emplace_back(ends[1]);
+  return UniqueFd(ends[0]);
+}
+
 void Launcher::start_ranks() {
   const std::vector<int> cpus = allowed_cpus();
   for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -93,10 +106,20 @@ void Launcher::start_ranks() {
     if (options_.bind && !cpus.empty()) {
       spawn_options.cpu = cpus[as_size(rank) * cpus.size() / as_size(options_.ranks)];
     }
+    UniqueFd input;
+    if (options_.remote.empty()) {
+      spawn_options.environment.insert(
+          spawn_options.environment.begin(),
+          {fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank)});
+    } else {
+      const RemoteRank& remote = options_.remote[as_size(rank)];
+      spawn_options.program = remote.program;
+      spawn_options.environment.clear();
+      spawn_options.cpu.reset();
+      input = open_input(remote.script);
+      spawn_options.input = input.get();
+    }
     spawn_options.own_group = rank != 0 || !stdin_is_our_terminal();
-    spawn_options.environment.insert(
-        spawn_options.environment.begin(),
-        {fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank)});
     const Spawned spawned = spawn(spawn_options);
     result_.ends[as_size(rank)].pid = spawned.pid;
     own_group_[as_size(rank)] = spawn_options.own_group;

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "cli/console.h"
+#include "run/hosts.h"
 #include "run/output.h"
 #include "run/spawn.h"
 
@@ -19,6 +21,7 @@ struct LaunchOptions {
   int ranks = 1;
   std::vector<std::string> program;
   std::vector<std::string> environment;  // for every rank, after the launcher's own variables
+  std::vector<RemoteRank> remote;        // by rank, where they are on several hosts
   bool bind = true;                      // rank i to allowed CPU floor(i * CPUs / ranks)
   double timeout_s = 0;                  // 0: none
   std::string log_dir;                   // rank-<i>.out and rank-<i>.err; empty: none
@@ -67,6 +70,7 @@ class Launcher {
     int log = -1;
   };
 
+  UniqueFd open_input(const std::string& script);
   void start_ranks();
   void open_logs();
   int poll_timeout_ms(Time now) const;
@@ -87,6 +91,7 @@ class Launcher {
   JobResult result_;
   std::vector<Lane> lanes_;
   std::vector<bool> own_group_;
+  std::vector<UniqueFd> inputs_;  // of remote ranks: their end tells them of ours
   int signal_fd_ = -1;
   std::optional<Guardian> guardian_;  // while the ranks run
   Stage stage_ = Stage::running;

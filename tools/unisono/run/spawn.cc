@@ -95,7 +95,9 @@ struct Ends {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (!options.keeps_stdin) {
+  if (options.input >= 0) {
+    ::dup2(options.input, STDIN_FILENO);
+  } else if (!options.keeps_stdin) {
     const int null = ::open("/dev/null", O_RDONLY);
     ::dup2(null, STDIN_FILENO);
     if (null > STDERR_FILENO) {

@@ -14,7 +14,8 @@ struct SpawnOptions {
   std::vector<std::string> environment;  // "NAME=value" sets or replaces, "NAME" takes away
   std::optional<int> cpu;                // the only CPU it may use
   bool own_group = true;                 // leads a process group, so that its children die with it
-  bool keeps_stdin = false;              // otherwise /dev/null
+  bool keeps_stdin = false;              // otherwise /dev/null, or
+  int input = -1;                        // this descriptor
 };
 
 struct Spawned {

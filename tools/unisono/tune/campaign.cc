@@ -110,7 +110,7 @@ std::optional<int> Campaign::run_job(int ranks, double seconds) {
   if (!sizes_.empty()) {
     options.program.insert(options.program.end(), {"--sizes", sizes_});
   }
-  options.environment = job_environment(ranks);
+  options.environment = job_environment(ranks, "shm");
   options.environment.insert(options.environment.end(),
                              {"UNISONO_PROFILE=none", "UNISONO_ALGORITHM", "UNISONO_WAIT"});
   options.timeout_s = 3 * seconds + 60;

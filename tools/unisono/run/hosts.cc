@@ -1,0 +1,177 @@
+#include "run/hosts.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "cli/failure.h"
+#include "run/job.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::size_t kMostScript = 60'000;  // what a pipe takes before anybody reads it
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw UsageError(what, "--hosts a:4,b:4, or --hosts @FILE with a line for each host",
+                   "unisono help run");
+}
+
+HostRanks parse_host(std::string text) {
+  HostRanks host{.host = text};
+  const std::size_t bracket = text.find(']');  // of an IPv6 address
+  const std::size_t colon = text.find(':', bracket == std::string::npos ? 0 : bracket);
+  if (colon != std::string::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, host.ranks);
+    if (error != std::errc() || stop != end || host.ranks < 1 || host.ranks > kMostJobRanks) {
+      refuse(fmt::format("'{}' does not say how many ranks", text));
+    }
+    host.host.resize(colon);
+  }
+  if (host.host.empty() || host.host.front() == '-') {
+    refuse(fmt::format("'{}' is no host", text));
+  }
+  return host;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+std::vector<HostRanks> read_hosts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    refuse(fmt::format("cannot read {}", path));
+  }
+  std::vector<HostRanks> hosts;
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> words = words_of(line.substr(0, line.find('#')));
+    if (words.empty()) {
+      continue;
+    }
+    std::string count = words.size() > 1 ? words[1] : "";
+    count.erase(0, count.starts_with("slots=") ? 6 : 0);
+    hosts.push_back(parse_host(count.empty() ? words[0] : words[0] + ":" + count));
+  }
+  return hosts;
+}
+
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> launcher_words(const std::string& launcher, const std::string& host) {
+  std::vector<std::string> words = words_of(launcher);
+  if (words.empty()) {
+    words = variable("SLURM_JOB_ID").empty()
+                ? std::vector<std::string>{"ssh", "-o", "BatchMode=yes", "{host}"}
+                : std::vector<std::string>{"srun", "--nodes=1", "--ntasks=1", "--overlap",
+                                           "--nodelist={host}"};
+  }
+  for (std::string& word : words) {
+    if (const std::size_t at = word.find("{host}"); at != std::string::npos) {
+      word.replace(at, 6, host);
+    }
+  }
+  words.emplace_back("/bin/sh");
+  return words;
+}
+
+// What the shell of a rank does: sets the variables, starts the program, and ends it when its own
+// input ends, as it does when whoever started it is no more.
+std::string script_of(const std::vector<std::string>& program,
+                      const std::vector<std::string>& environment, const std::string& folder) {
+  std::string script;
+  for (const std::string& entry : environment) {
+    if (const std::size_t equals = entry.find('='); equals != std::string::npos) {
+      script += "export " + entry.substr(0, equals) + "=" + shell_quote(entry.substr(equals + 1));
+    } else {
+      script += "unset " + entry;
+    }
+    script += "\n";
+  }
+  script += "cd " + shell_quote(folder) + " || exit 126\nexec 3<&0\n";
+  for (const std::string& word : program) {
+    script += shell_quote(word) + " ";
+  }
+  script +=
+      "</dev/null 3<&- &\n"
+      "rank=$!\n"
+      "{ cat <&3; kill -TERM $rank; sleep 1; kill -KILL $rank; } >/dev/null 2>&1 &\n"
+      "watch=$!\n"
+      "wait $rank; code=$?\n"
+      "kill $watch 2>/dev/null\n"
+      "exit $code\n";
+  if (script.size() > kMostScript) {
+    throw UsageError(
+        fmt::format("the variables and arguments of a rank have {} bytes, more than {}",
+                    script.size(), kMostScript),
+        "put them into a file that the hosts share");
+  }
+  return script;
+}
+
+std::string working_folder() {
+  char folder[PATH_MAX];
+  return ::getcwd(folder, sizeof(folder)) == nullptr ? "/" : folder;
+}
+
+}  // namespace
+
+std::string shell_quote(std::string_view word) {
+  std::string quoted = "'";
+  for (const char c : word) {
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+std::vector<HostRanks> parse_hosts(const std::string& text) {
+  std::vector<HostRanks> hosts;
+  if (text.starts_with("@")) {
+    hosts = read_hosts(text.substr(1));
+  } else {
+    std::istringstream list(text);
+    for (std::string one; std::getline(list, one, ',');) {
+      hosts.push_back(parse_host(one));
+    }
+  }
+  if (hosts.empty()) {
+    refuse(fmt::format("'{}' names no host", text));
+  }
+  return hosts;
+}
+
+std::vector<RemoteRank> place_ranks(const std::vector<HostRanks>& hosts,
+                                    const std::string& launcher,
+                                    const std::vector<std::string>& program,
+                                    const std::vector<std::string>& environment) {
+  const std::string folder = working_folder();
+  std::vector<RemoteRank> ranks;
+  for (const HostRanks& host : hosts) {
+    for (int local = 0; local < host.ranks; ++local) {
+      std::vector<std::string> own = environment;
+      own.insert(own.begin(),
+                 {fmt::format("RANK={}", ranks.size()), fmt::format("LOCAL_RANK={}", local),
+                  fmt::format("LOCAL_WORLD_SIZE={}", host.ranks)});
+      ranks.push_back({.program = launcher_words(launcher, host.host),
+                       .script = script_of(program, own, folder)});
+    }
+  }
+  return ranks;
+}
+
+}  // namespace unisono::cli
