@@ -53,7 +53,8 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
       collective_lanes_(world_->roads(), memory, members_, rank, id, Lanes::Use::collectives),
       executor_(collective_lanes_.get(), !world_->crowded()),
       planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
-               world_->options().algorithm, collective_lanes_.get().limits().multicast) {
+               world_->options().algorithm, collective_lanes_.get().limits().multicast,
+               comm::AcrossHosts(world_->hosts(), members_)) {
   std::vector<int> here;
   std::copy_if(members_.begin(), members_.end(), std::back_inserter(here),
                [this](int member) { return world_->hosts().is_here(member); });

@@ -44,6 +44,8 @@ std::string reason_text(const Explanation& explanation) {
       return "UNISONO_ALGORITHM or ConnectOptions::algorithm forces it";
     case Explanation::Why::profile:
       return "the profile " + explanation.profile + " says so";
+    case Explanation::Why::model:
+      return "the fastest in a simulation of these hosts";
     case Explanation::Why::built_in:
       return explanation.profile.empty() ? "the built-in choice, as there is no profile"
                                          : "the built-in choice, as the profile " +
@@ -93,6 +95,8 @@ std::string_view to_string(Explanation::Why why) {
       return "profile";
     case Explanation::Why::built_in:
       return "built_in";
+    case Explanation::Why::model:
+      return "model";
   }
   return "?";
 }

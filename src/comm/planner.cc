@@ -71,13 +71,14 @@ std::size_t total(std::span<const std::size_t> counts) {
 }  // namespace
 
 Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
-                 std::uint64_t group_id, std::string_view forced, bool multicast)
+                 std::uint64_t group_id, std::string_view forced, bool multicast, AcrossHosts hosts)
     : programs_(programs),
       profile_(profile),
       rank_(rank),
       ranks_(ranks),
       group_id_(group_id),
       multicast_(multicast),
+      hosts_(std::move(hosts)),
       forced_(parse_forced(forced)) {}
 
 void Planner::refuse(const Call& call, const std::string& what, const std::string& hint) const {
@@ -209,13 +210,25 @@ std::string_view Planner::profiled(const Call& call) const {
   if (found == nullptr || found->algorithm.empty()) {
     return {};
   }
-  // What it says of other rank counts or of plain forms need not hold here.
-  const Algorithm& algorithm = *find_algorithm(call.collective, found->algorithm);
+  return if_it_serves(call, found->algorithm);
+}
+
+std::string_view Planner::modelled(const Call& call) {
+  const auto bytes = vector_bytes(call, ranks_);
+  return bytes ? if_it_serves(call, hosts_.choose(plain_form(call.collective), *bytes))
+               : std::string_view();
+}
+
+// What is said of other rank counts or of plain forms need not hold here.
+std::string_view Planner::if_it_serves(const Call& call, const std::string& name) const {
+  if (name.empty()) {
+    return {};
+  }
+  const Algorithm& algorithm = *find_algorithm(call.collective, name);
   const Shape shape{.ranks = ranks_,
                     .root = is_rooted(call.collective) ? call.root : 0,
-                    .parameters = parse_parameters(algorithm, found->algorithm)};
-  const bool serves = inability(call, algorithm, shape).empty();
-  return serves ? std::string_view(found->algorithm) : std::string_view();
+                    .parameters = parse_parameters(algorithm, name)};
+  return inability(call, algorithm, shape).empty() ? std::string_view(name) : std::string_view();
 }
 
 std::string Planner::inability(const Call& call, const Algorithm& algorithm,
@@ -233,8 +246,12 @@ Planner::Choice Planner::choose(const Call& call) {
   Why why = Why::call;
   if (name.empty()) {
     const auto found = forced_.find(plain_form(call.collective));
-    why = found != forced_.end() ? Why::option : Why::profile;
-    name = found != forced_.end() ? std::string_view(found->second) : profiled(call);
+    const bool forced = found != forced_.end();
+    const Why others = hosts_.several() ? Why::model : Why::profile;
+    why = forced ? Why::option : others;
+    name = forced             ? std::string_view(found->second)
+           : hosts_.several() ? modelled(call)
+                              : profiled(call);
   }
   if (name.empty()) {
     why = Why::built_in;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "comm/across_hosts.h"
 #include "comm/board.h"
 #include "comm/own_schedule.h"
 #include "comm/profile.h"
@@ -70,9 +71,10 @@ struct PlanEntry {
 class Planner {
  public:
   // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
-  // `programs` and `profile` outlive the planner. `multicast`: what the lanes can.
+  // `programs` and `profile` outlive the planner. `multicast`: what the lanes can. `hosts`: of the
+  // group's ranks.
   Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
-          std::string_view forced, bool multicast);
+          std::string_view forced, bool multicast, AcrossHosts hosts);
 
   // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
   // next find(); an operation that lives longer copies the pointer.
@@ -117,8 +119,11 @@ class Planner {
   Choice choose_own(const Call& call, const std::string& path);
   // Why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
-  // The profile's algorithm where it can serve the call; "": none.
+  // What others than the user say where that can serve the call; "": nothing. The profile was
+  // measured on one host.
   std::string_view profiled(const Call& call) const;
+  std::string_view modelled(const Call& call);
+  std::string_view if_it_serves(const Call& call, const std::string& name) const;
   Prepared prepare(const Call& call, bool in_place);
   void check_shape(const Call& call) const;
   void check_buffers(const Call& call, const Prepared& prepared, bool in_place) const;
@@ -132,6 +137,7 @@ class Planner {
   int ranks_;
   std::uint64_t group_id_;
   bool multicast_;
+  AcrossHosts hosts_;
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const OwnSchedule>> own_;  // by path
   std::vector<std::unique_ptr<PlanEntry>> entries_;                // what is used often is in front

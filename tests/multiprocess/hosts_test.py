@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Ranks on two hosts: network namespaces that are connected by a cable.
+
+  hosts_test.py PROGRAM
+
+PROGRAM is unisono. Needs the right to make network namespaces; without it the test is skipped (77).
+"""
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+PROGRAM = ""
+HOSTS = []
+
+
+def call(*words, check=True):
+    return subprocess.run(words, check=check, capture_output=True, text=True, timeout=60)
+
+
+def make_hosts():
+    """Two namespaces, each named after its address."""
+    tag = os.getpid() % 250 + 1
+    hosts = [f"10.213.{tag}.{i}" for i in (1, 2)]
+    for host in hosts:
+        call("ip", "netns", "add", host)
+    ends = [f"u{tag}a", f"u{tag}b"]
+    call("ip", "link", "add", ends[0], "netns", hosts[0], "type", "veth", "peer", "name", ends[1],
+         "netns", hosts[1])
+    for host, end in zip(hosts, ends):
+        for words in (["addr", "add", host + "/24", "dev", end], ["link", "set", end, "up"],
+                      ["link", "set", "lo", "up"]):
+            call("ip", "-n", host, *words)
+    return list(zip(hosts, ends))
+
+
+def remove_hosts(hosts):
+    for host, _ in hosts:
+        call("ip", "netns", "del", host, check=False)
+
+
+def run(ranks, *program, environment=None, timeout=120):
+    """The job's ranks side by side on both hosts; ranks is how many each has."""
+    hosts = ",".join(f"{host}:{ranks}" for host, _ in HOSTS)
+    return subprocess.run(
+        [PROGRAM, "run", "--hosts", hosts, "--launcher", "ip netns exec {host}", "--", *program],
+        capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})})
+
+
+class Hosts(unittest.TestCase):
+    def check_all_right(self, ranks, environment=None):
+        done = run(ranks, PROGRAM, "bench", "all", "-b", "64", "-e", "256K", "-f", "4096",
+                   "--time-per-row", "1ms", environment=environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
+        self.assertGreater(len(rows), 20)
+        for row in rows:
+            self.assertEqual(row.split()[-1], "0", row)
+
+    def test_every_collective_between_one_and_one(self):
+        self.check_all_right(1)
+
+    def test_every_collective_between_two_and_two(self):
+        self.check_all_right(2)
+
+    def test_encrypted_and_with_checksums(self):
+        self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})
+
+    def test_a_killed_rank_is_named_on_both_hosts(self):
+        script = (f"[ $RANK = 3 ] && (sleep 1; kill -9 $$) & "
+                  f"exec {PROGRAM} bench all_reduce -b 1M -e 1M --time-per-row 30s")
+        begin = time.monotonic()
+        done = run(2, "sh", "-c", script)
+        self.assertLess(time.monotonic() - begin, 25)
+        self.assertNotEqual(done.returncode, 0)
+        for rank in (0, 1, 2):
+            said = [line for line in done.stderr.splitlines() if "rank 3" in line and "is gone" in line]
+            self.assertTrue(said, f"rank {rank}: {done.stderr}")
+
+    def test_a_cut_cable_is_noticed(self):
+        host, end = HOSTS[1]
+        job = subprocess.Popen(
+            [PROGRAM, "run", "--hosts", ",".join(host for host, _ in HOSTS), "--launcher",
+             "ip netns exec {host}", "--", PROGRAM, "bench", "all_reduce", "-b", "64K", "-e", "64K",
+             "--time-per-row", "60s"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        time.sleep(2)
+        begin = time.monotonic()
+        call("ip", "-n", host, "link", "set", end, "down")
+        try:
+            said, _ = job.communicate(timeout=40)
+        finally:
+            job.kill()
+            call("ip", "-n", host, "link", "set", end, "up")
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertRegex(said, r"rank [01] is gone: the connection to rank [01]")
+
+    def test_a_missing_rank_is_named_by_all(self):
+        script = (f"[ $RANK = 1 ] && exec sleep 5; "
+                  f"UNISONO_CONNECT_TIMEOUT_MS=1500 exec {PROGRAM} bench barrier")
+        done = run(1, "sh", "-c", script)
+        self.assertIn("joined 1 of 2; missing rank 1", done.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    try:
+        HOSTS = make_hosts()
+    except (OSError, subprocess.CalledProcessError) as error:
+        print("no network namespaces here:", getattr(error, "stderr", "") or error)
+        sys.exit(77)
+    try:
+        result = unittest.main(exit=False).result
+    finally:
+        remove_hosts(HOSTS)
+    sys.exit(0 if result.wasSuccessful() else 1)
