@@ -42,9 +42,9 @@ tcp::Channels connect_mesh(const LaunchOptions& launch, const char* name) {
   const std::string mine = file_of(launch, name, launch.rank);
   std::ofstream(mine + ".new") << gate.address().text() << "\n";
   std::rename((mine + ".new").c_str(), mine.c_str());
-  std::vector<std::optional<tcp::Address>> addresses;
+  std::vector<std::vector<tcp::Address>> addresses;
   for (int rank = 0; rank < launch.size; ++rank) {
-    addresses.emplace_back(read_address(file_of(launch, name, rank)));
+    addresses.push_back({read_address(file_of(launch, name, rank))});
   }
   return tcp::meet(gate, self, addresses);
 }

@@ -65,10 +65,15 @@ struct Admitted {
 
 class Gate {
  public:
+  Gate(std::vector<UniqueFd> listeners, Identity self, SocketOptions options = {})
+      : listeners_(std::move(listeners)), self_(std::move(self)), options_(std::move(options)) {}
   Gate(UniqueFd listener, Identity self, SocketOptions options = {})
-      : listener_(std::move(listener)), self_(std::move(self)), options_(std::move(options)) {}
+      : self_(std::move(self)), options_(std::move(options)) {
+    listeners_.push_back(std::move(listener));
+  }
 
-  Address address() const { return local_address(listener_.get()); }
+  std::vector<Address> addresses() const;
+  Address address() const { return local_address(listeners_.front().get()); }
   // Goes on with all that can go on; never blocks. `now_ms`: of a clock that only goes on.
   void step(std::int64_t now_ms);
   // What step() has to be called for: events, and by when (-1: never).
@@ -78,7 +83,8 @@ class Gate {
   std::vector<Admitted> take_admitted();
   // Whoever took this one found that it is dead: the rank may come again.
   void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
-  // One line for each host that was refused, of the first of them.
+  // One line for each host that was refused, of the first of them; of the first that said which
+  // rank it is, if there was one.
   std::vector<std::string> refusals() const;
   std::size_t pending() const { return pending_.size(); }
 
@@ -88,18 +94,24 @@ class Gate {
     std::string host;
     bool inside = false;  // it counts as one of inside_
   };
-  void accept_all(std::int64_t now_ms);
+  void accept_all(const UniqueFd& listener, std::int64_t now_ms);
   bool attend(Visitor& visitor, std::int64_t now_ms);  // false: nothing is left to be done
   void turn_away(const Visitor& visitor, const std::string& why);
   void note(const Visitor& visitor, const std::string& why);
 
-  UniqueFd listener_;
+  std::vector<UniqueFd> listeners_;
   Identity self_;
   SocketOptions options_;
   std::list<Visitor> pending_;
   std::set<std::pair<int, int>> inside_;  // rank and stream
   std::vector<Admitted> admitted_;
-  std::map<std::string, std::string> refusals_;  // by host
+  struct Line {
+    std::string text;
+    bool knows_peer = false;
+  };
+  std::map<std::string, Line> refusals_;  // by host
+  std::int64_t deaf_until_ms_ = 0;        // no descriptor was free for those who wait
+  bool deaf_ = false;
 };
 
 }  // namespace unisono::tcp

@@ -18,6 +18,8 @@ constexpr std::int64_t kLongestPauseMs = 100;
 constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
 // How often those that are there are looked at.
 constexpr std::int64_t kLookMs = 50;
+// Who is refused by all that it still wants, for the same lasting reason, gives up after this.
+constexpr std::int64_t kInVainMs = 5000;
 
 std::int64_t clock_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -27,7 +29,8 @@ std::int64_t clock_ms() {
 // One stream to one rank, tried until it is there.
 class Dial {
  public:
-  Dial(const Identity& self, const Address& to, const Wanted& wanted, const MeetOptions& options)
+  Dial(const Identity& self, const std::vector<Address>& to, const Wanted& wanted,
+       const MeetOptions& options)
       : self_(self), to_(to), wanted_(wanted), options_(options) {}
 
   void step(std::int64_t now_ms) {
@@ -40,6 +43,9 @@ class Dial {
     if (connecting_) {
       pollfd entry{greeter_->descriptor(), POLLOUT, 0};
       if (::poll(&entry, 1, 0) == 0) {
+        if (now_ms >= greeter_->deadline_ms()) {
+          retry(now_ms, "nothing answers there: a firewall drops it, or the address is wrong");
+        }
         return;
       }
       connecting_ = false;
@@ -51,7 +57,8 @@ class Dial {
     const Handshake& shake = greeter_->shake();
     if (shake.state() == Handshake::State::refused) {
       // Others may be at that address before or after the rank that is meant.
-      refused_ = true;
+      const bool again = refused_ms_ >= 0 && is_final(shake.refusal());
+      refused_ms_ = !is_final(shake.refusal()) ? -1 : again ? refused_ms_ : now_ms;
       return retry(now_ms, shake.problem());
     }
     if (greeter_->finished()) {
@@ -69,8 +76,11 @@ class Dial {
   Channel take() { return std::move(done_); }
   const Wanted& wanted() const { return wanted_; }
   const std::string& obstacle() const { return obstacle_; }
-  // What waiting does not mend.
-  bool refused() const { return refused_; }
+  // For so long it has been refused for what waiting hardly mends.
+  std::int64_t refused_for_ms(std::int64_t now_ms) const {
+    return refused_ms_ < 0 ? 0 : now_ms - refused_ms_;
+  }
+  const Address& to() const { return to_[tried_ % to_.size()]; }
   void add_events(std::vector<pollfd>& entries) const {
     if (greeter_) {
       entries.push_back({greeter_->descriptor(),
@@ -81,9 +91,8 @@ class Dial {
 
  private:
   void begin(std::int64_t now_ms) {
-    refused_ = false;
     UniqueFd socket =
-        begin_connect(to_, options_.from ? &*options_.from : nullptr, options_.socket);
+        begin_connect(to(), options_.from ? &*options_.from : nullptr, options_.socket);
     if (!socket) {
       return retry(now_ms, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
     }
@@ -93,17 +102,28 @@ class Dial {
   void retry(std::int64_t now_ms, const std::string& why) {
     obstacle_ = why;
     greeter_.reset();
+    connecting_ = false;
+    if (++tried_ % to_.size() != 0) {
+      next_ms_ = now_ms;  // the next of its addresses
+      return;
+    }
     next_ms_ = now_ms + pause_ms_;
     pause_ms_ = std::min(2 * pause_ms_, kLongestPauseMs);
   }
 
+  static bool is_final(Refusal refusal) {
+    return refusal == Refusal::token || refusal == Refusal::version || refusal == Refusal::size ||
+           refusal == Refusal::protection;
+  }
+
   const Identity& self_;
-  Address to_;
+  const std::vector<Address>& to_;
+  std::size_t tried_ = 0;
   Wanted wanted_;
   const MeetOptions& options_;
   std::optional<Greeter> greeter_;
   bool connecting_ = false;
-  bool refused_ = false;
+  std::int64_t refused_ms_ = -1;
   std::int64_t next_ms_ = 0;
   std::int64_t pause_ms_ = kFirstPauseMs;
   std::string obstacle_ = "it was not tried";
@@ -111,13 +131,13 @@ class Dial {
 };
 
 [[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials, const Channels& streams,
-                       const std::vector<std::optional<Address>>& addresses, int rank,
+                       const std::vector<std::vector<Address>>& addresses, int rank,
                        const std::set<std::size_t>& lost, std::int64_t waited_ms) {
   std::string missing;
   int wanted = 0;
   int there = 0;
   for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
-    if (!addresses[peer] || static_cast<int>(peer) == rank) {
+    if (addresses[peer].empty() || static_cast<int>(peer) == rank) {
       continue;
     }
     ++wanted;
@@ -133,7 +153,7 @@ class Dial {
       }
     }
     missing += (missing.empty() ? "rank " : "; rank ") + std::to_string(peer) + " at " +
-               addresses[peer]->text() + ": " + why;
+               addresses[peer].front().text() + ": " + why;
   }
   std::string refused;
   for (const std::string& line : gate.refusals()) {
@@ -147,7 +167,16 @@ class Dial {
           ")\nsee whether these ranks run, and whether a firewall lets their ports through");
 }
 
-void check_protection(const Identity& self) {
+void check_protection(const Identity& self, const std::vector<std::vector<Address>>& addresses) {
+  for (const std::vector<Address>& candidates : addresses) {
+    const bool far = std::any_of(candidates.begin(), candidates.end(),
+                                 [](const Address& one) { return !one.is_loopback(); });
+    if (self.token.empty() && far) {
+      throw Error(ErrorCode::config,
+                  "ranks on other hosts, and no token: anybody could join the job"
+                  "\nset UNISONO_TOKEN on all ranks, or start them with unisono run");
+    }
+  }
   if (!self.protection.tls) {
     return;
   }
@@ -166,23 +195,31 @@ void check_protection(const Identity& self) {
 // answer that was under way, before all have met.
 class Meeting {
  public:
-  Meeting(Gate& gate, const Identity& self, const std::vector<std::optional<Address>>& addresses,
+  Meeting(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
           const MeetOptions& options)
       : gate_(gate), self_(self), addresses_(addresses), streams_(addresses.size()) {
     for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
       const auto rank = static_cast<int>(peer);
-      if (!addresses[peer] || rank == self.rank) {
+      if (addresses[peer].empty() || rank == self.rank) {
         continue;
       }
       streams_[peer].resize(static_cast<std::size_t>(self.streams));
       missing_ += streams_[peer].size();
       for (int i = 0; i < self.streams && rank < self.rank; ++i) {
-        dials_.emplace_back(self, *addresses[peer], Wanted{.peer = rank, .stream = i}, options);
+        dials_.emplace_back(self, addresses[peer], Wanted{.peer = rank, .stream = i}, options);
       }
     }
   }
 
   bool complete() const { return missing_ == 0; }
+  // All that is missing has been refused for so long that waiting is in vain.
+  bool is_hopeless(std::int64_t now_ms) const {
+    std::size_t refused = 0;
+    for (const Dial& dial : dials_) {
+      refused += !is_there(dial.wanted()) && dial.refused_for_ms(now_ms) > kInVainMs ? 1 : 0;
+    }
+    return missing_ != 0 && refused == missing_;
+  }
   void step(std::int64_t now_ms) {
     if (now_ms >= look_ms_) {
       look_ms_ = now_ms + kLookMs;
@@ -265,7 +302,7 @@ class Meeting {
 
   Gate& gate_;
   const Identity& self_;
-  const std::vector<std::optional<Address>>& addresses_;
+  const std::vector<std::vector<Address>>& addresses_;
   Channels streams_;
   std::deque<Dial> dials_;
   std::size_t missing_ = 0;
@@ -275,9 +312,9 @@ class Meeting {
 
 }  // namespace
 
-Channels meet(Gate& gate, const Identity& self,
-              const std::vector<std::optional<Address>>& addresses, const MeetOptions& options) {
-  check_protection(self);
+Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
+              const MeetOptions& options) {
+  check_protection(self, addresses);
   Meeting meeting(gate, self, addresses, options);
   const std::int64_t since_ms = clock_ms();
   const std::int64_t end_ms = since_ms + options.timeout_ms;
@@ -287,7 +324,7 @@ Channels meet(Gate& gate, const Identity& self,
     if (meeting.complete()) {
       return meeting.take();
     }
-    if (now_ms >= end_ms) {
+    if (now_ms >= end_ms || meeting.is_hopeless(now_ms)) {
       meeting.fail(now_ms - since_ms);
     }
     meeting.wait(end_ms);

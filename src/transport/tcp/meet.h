@@ -15,11 +15,11 @@ struct MeetOptions {
   std::optional<Address> from = {};  // where to dial from; else as the kernel thinks
 };
 
-// `addresses`: by rank, where its gate is; none for those that are not to be connected, and this
-// one. Returns the streams by rank, as Connections wants them: encrypted, if the identity says so.
-// Throws connection, naming those that are missing and why; config where there can be no TLS.
-Channels meet(Gate& gate, const Identity& self,
-              const std::vector<std::optional<Address>>& addresses,
+// `addresses`: by rank, where its gate may be, tried in this order again and again; none for those
+// that are not to be connected, and this one. Returns the streams by rank, as Connections wants
+// them: encrypted, if the identity says so. Throws connection, naming those that are missing and
+// why; config where there can be no TLS, or no token and not only this host.
+Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
               const MeetOptions& options = {});
 
 }  // namespace unisono::tcp
