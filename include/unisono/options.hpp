@@ -36,6 +36,22 @@ struct ConnectOptions {
   // wake-up of some microseconds. Unset: UNISONO_WAIT, else the profile, else by the CPUs there
   // are.
   std::string wait;
+  // For ranks on several hosts: where rank 0 listens while they meet, "host:port", the same on all
+  // ranks. They need a token then. Unset: UNISONO_ADDRESS, else what the launcher says, where it
+  // says that there are several hosts. Ranks of one host still share memory.
+  std::string address;
+  // Which addresses of this host others may connect to: names of interfaces and networks,
+  // "eth0,10.0.0.0/8", or "^docker0" for all but one. Unset: UNISONO_INTERFACE, else the one that
+  // the system would use to reach rank 0.
+  std::string interface;
+  // The ports at which this rank may listen, "20000-20999". Unset: UNISONO_PORTS, else any.
+  std::string ports;
+  // "auto": shared memory inside of hosts, TCP between them. "shm": one host only. "tcp": also
+  // between ranks of one host. Unset: UNISONO_TRANSPORT, else auto.
+  std::string transport;
+  // Ranks with different names count as being on different hosts. Unset: UNISONO_HOST, else the
+  // hosts are told apart by what the system says.
+  std::string host;
 };
 
 }  // namespace unisono

@@ -158,9 +158,29 @@ typedef struct unisono_connect_options {
   const char* algorithm; /* forces algorithms: "all_reduce=ring,broadcast=binomial" */
   const char* profile;   /* what `unisono tune` has written, chooses algorithms; "none": built in */
   const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
+  const char* address;   /* several hosts: where rank 0 listens, "host:port"; needs a token */
+  const char* interface; /* which addresses of this host others connect to: "eth0,10.0.0.0/8" */
+  const char* ports;     /* at which this rank may listen: "20000-20999" */
+  const char* transport; /* "auto", "shm", or "tcp" also between ranks of one host */
+  const char* host;      /* ranks with different names count as being on different hosts */
 } unisono_connect_options_t;
-#define UNISONO_CONNECT_OPTIONS_INIT \
-  {sizeof(unisono_connect_options_t), -1, -1, 30000, 300000, NULL, NULL, NULL, NULL, NULL, NULL}
+#define UNISONO_CONNECT_OPTIONS_INIT  \
+  {sizeof(unisono_connect_options_t), \
+   -1,                                \
+   -1,                                \
+   30000,                             \
+   300000,                            \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL}
 
 /* Joins the world that the options (NULL: the environment alone) describe; blocks until all ranks
  * are there. *comm is the caller's to free; NULL after a failure. Any thread.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 14> kVariables = {{
+constexpr std::array<EnvVariable, 19> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -20,6 +20,11 @@ constexpr std::array<EnvVariable, 14> kVariables = {{
     {"UNISONO_TLS", "0", "1: connections between hosts are encrypted, by TLS 1.3; all ranks alike"},
     {"UNISONO_CHECKSUM", "0", "1: messages between hosts carry a checksum; all ranks alike"},
     {"UNISONO_FILE", "", "A file as the meeting point; gives out ranks in the order of arrival"},
+    {"UNISONO_ADDRESS", "", "Several hosts: where rank 0 listens, host:port; needs a token"},
+    {"UNISONO_INTERFACE", "", "Addresses of this host for other ranks: \"eth0,10.0.0.0/8\""},
+    {"UNISONO_PORTS", "", "Ports at which this rank may listen: \"20000-20999\""},
+    {"UNISONO_TRANSPORT", "auto", "auto, shm (one host only), or tcp (between all ranks)"},
+    {"UNISONO_HOST", "", "Ranks with different names count as being on different hosts"},
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: for ever"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},
     {"UNISONO_ALGORITHM", "", "Forces algorithms: \"all_reduce=ring,broadcast=binomial\""},

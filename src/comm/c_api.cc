@@ -28,7 +28,7 @@ static_assert(result_of(ErrorCode::resource) == UNISONO_RESOURCE);
 static_assert(result_of(ErrorCode::internal) == UNISONO_INTERNAL);
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_connect_options_t, wait) + sizeof(char*) ==
+static_assert(offsetof(unisono_connect_options_t, host) + sizeof(char*) ==
               sizeof(unisono_connect_options_t));
 
 std::string text_of(const char* text) {
@@ -50,7 +50,12 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
           .timeout_ms = known.timeout_ms,
           .algorithm = text_of(known.algorithm),
           .profile = text_of(known.profile),
-          .wait = text_of(known.wait)};
+          .wait = text_of(known.wait),
+          .address = text_of(known.address),
+          .interface = text_of(known.interface),
+          .ports = text_of(known.ports),
+          .transport = text_of(known.transport),
+          .host = text_of(known.host)};
 }
 
 detail::RequestState& state_of(unisono_request_t request) {

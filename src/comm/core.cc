@@ -3,15 +3,32 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "comm/hash.h"
 
 namespace unisono::detail {
 
+using comm::Lanes;
 using comm::Prepared;
 using comm::Waiter;
 using engine::Progress;
+
+namespace {
+
+std::vector<shm::Board*> boards_of(const comm::Hosts& hosts, std::span<const int> members,
+                                   std::byte* memory) {
+  const auto here = static_cast<int>(hosts.local_of(members).size());
+  auto* next = reinterpret_cast<shm::Board*>(memory + shm::GroupLayout(here).boards);
+  std::vector<shm::Board*> boards;
+  for (const int member : members) {
+    boards.push_back(hosts.is_here(member) ? next++ : nullptr);
+  }
+  return boards;
+}
+
+}  // namespace
 
 std::shared_ptr<Core> Core::connect(const ConnectOptions& options) {
   auto world = comm::World::connect(options);
@@ -29,21 +46,24 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
     : world_(std::move(world)),
       segment_(std::move(segment)),
       memory_(memory),
-      boards_(reinterpret_cast<shm::Board*>(
-          memory + shm::GroupLayout(static_cast<int>(members.size())).boards)),
       members_(std::move(members)),
       rank_(rank),
       id_(id),
-      collective_lanes_(world_->host(), memory, members_, rank, 0),
-      executor_(collective_lanes_, !world_->crowded()),
+      boards_(boards_of(world_->hosts(), members_, memory)),
+      collective_lanes_(world_->roads(), memory, members_, rank, id, Lanes::Use::collectives),
+      executor_(collective_lanes_.get(), !world_->crowded()),
       planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
-               world_->options().algorithm) {
-  comm::introduce_group(memory, members_, id);
+               world_->options().algorithm, collective_lanes_.get().limits().multicast) {
+  std::vector<int> here;
+  std::copy_if(members_.begin(), members_.end(), std::back_inserter(here),
+               [this](int member) { return world_->hosts().is_here(member); });
+  comm::introduce_group(memory, here, id);
 }
 
 Core::Transfers::Transfers(const Core& core)
-    : lanes(core.world_->host(), core.memory_, core.members_, core.rank_, 1),
-      queue(lanes, core.id_, [&core](int rank) { return core.name(rank); }) {}
+    : lanes(core.world_->roads(), core.memory_, core.members_, core.rank_, core.id_,
+            Lanes::Use::transfers),
+      queue(lanes.get(), core.id_, [&core](int rank) { return core.name(rank); }) {}
 
 Core::~Core() {
   if (!world_->same_process()) {  // the child of a fork has no progress thread, and maybe its locks
@@ -51,6 +71,9 @@ Core::~Core() {
   }
   if (listed_) {
     world_->progress().remove(*this);
+  }
+  if (comm::RemoteRecords* const remote = world_->remote_records()) {
+    remote->forget(id_);
   }
   // What peers have not read yet stays in our slots, which other groups would use again.
   Waiter waiter(*world_, 1000);
@@ -138,7 +161,7 @@ void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt)
   }
   ++sequence_;
   signature_ = comm::mix(prepared.signature ^ sequence_ ^ salt);
-  comm::write_record(boards_[rank_], sequence_, signature_, prepared.record);
+  comm::write_record(my_board(), sequence_, signature_, prepared.record);
   std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
   std::byte* out = static_cast<std::byte*>(call.out);
   if (prepared.collective == Collective::barrier) {
@@ -247,20 +270,27 @@ std::shared_ptr<Core> Core::split(int color, int key) {
     }
     members.push_back(members_[static_cast<std::size_t>(member)]);
   }
-  const shm::GroupLayout layout(static_cast<int>(members.size()));
+  // On each host the first member there makes the segment.
+  const comm::Hosts& hosts = world_->hosts();
+  const shm::GroupLayout layout(static_cast<int>(hosts.local_of(members).size()));
+  const auto first = static_cast<std::size_t>(std::distance(
+      members.begin(), std::find_if(members.begin(), members.end(),
+                                    [&hosts](int member) { return hosts.is_here(member); })));
   comm::World::SegmentOffer offer;
   std::shared_ptr<shm::Mapping> segment;
-  if (color >= 0 && rank == 0) {
+  const bool offers = color >= 0 && static_cast<std::size_t>(rank) == first;
+  if (offers) {
     or_tell_all([&] { offer = world_->offer_segment(members, layout.bytes, segment); });
   }
-  std::vector<comm::World::SegmentOffer> offers(n);
+  std::vector<comm::World::SegmentOffer> all_offers(n);
   run({.collective = Collective::all_gather,
        .in = &offer,
-       .out = offers.data(),
+       .out = all_offers.data(),
        .count = sizeof(offer)});
-  if (color >= 0 && rank != 0) {
+  if (color >= 0 && !offers) {
     or_tell_all([&] {
-      segment = world_->take_segment(members[0], offers[static_cast<std::size_t>(order[0])]);
+      segment =
+          world_->take_segment(members[first], all_offers[static_cast<std::size_t>(order[first])]);
     });
   }
   run({.collective = Collective::barrier});  // the offers are taken
@@ -293,7 +323,7 @@ std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t
     }
     if (member == rank_) {
       rank = static_cast<int>(ranks.size());
-    } else if (world_->host().same_process[static_cast<std::size_t>(global)]) {
+    } else if (world_->same_process_as(global)) {
       throw Error(ErrorCode::usage,
                   "subgroup: ranks " + std::to_string(rank_) + " and " + std::to_string(member) +
                       " are threads of one process\nuse split(), which all ranks call",
@@ -306,7 +336,7 @@ std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t
   }
   comm::Hash hash;
   hash.add("subgroup").add(id_).add(id);
-  const shm::GroupLayout layout(static_cast<int>(ranks.size()));
+  const shm::GroupLayout layout(static_cast<int>(world_->hosts().local_of(ranks).size()));
   auto segment = world_->meet_segment(ranks, layout.bytes, hash.value());
   std::byte* memory = segment->data();
   return std::make_shared<Core>(world_, std::move(segment), memory, std::move(ranks), rank,

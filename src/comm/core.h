@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "comm/board.h"
+#include "comm/lanes.h"
 #include "comm/planner.h"
 #include "comm/point_to_point.h"
 #include "comm/progress.h"
@@ -61,7 +62,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
  public:
   // The world's first group.
   static std::shared_ptr<Core> connect(const ConnectOptions& options);
-  // A group of `members` (world ranks), of which this rank is number `rank`.
+  // A group of `members` (world ranks), of which this rank is number `rank`. The memory is that of
+  // those of them that are on this host.
   Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment, std::byte* memory,
        std::vector<int> members, int rank, std::uint64_t id);
   ~Core();
@@ -108,6 +110,13 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   void wait_until_finished(const comm::Prepared& prepared, int timeout_ms);
   int effective_timeout(int timeout_ms) const;
   void check_transfer(const comm::Transfer& transfer) const;
+  shm::Board& my_board() noexcept { return *boards_[static_cast<std::size_t>(rank_)]; }
+  // What a rank is doing; nullptr: it is on another host, and has told nothing.
+  const shm::Board* board(int rank) const noexcept;
+  // Tells the ranks of other hosts what this one is in.
+  void tell_others() noexcept;
+  // As board(), of a rank of another host: waits a little until it has told.
+  const shm::Board* await_board(int rank, const std::function<bool(const shm::Board&)>& enough);
   // What goes wrong: each tells the world why, which ends every wait.
   std::string name(int rank) const;  // of the group: "rank 5 (1 of its group)"
   void raise_fault();
@@ -122,7 +131,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   void end_wait() noexcept {
     if (notes_wait_) {
       notes_wait_ = false;
-      comm::end_wait(boards_[rank_]);
+      comm::end_wait(my_board());
     }
   }
   // `leaver`: the peer that this wait has seen to have left, -1 at first.
@@ -160,17 +169,17 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   std::shared_ptr<comm::World> world_;
   std::shared_ptr<shm::Mapping> segment_;  // of a split group; the first group lies in the world's
   std::byte* memory_;
-  shm::Board* boards_;
   std::vector<int> members_;
   int rank_;
   std::uint64_t id_;
   std::uint32_t splits_ = 0;
-  shm::ShmTransport collective_lanes_;
+  std::vector<shm::Board*> boards_;  // by rank; nullptr: on another host
+  comm::Lanes collective_lanes_;
   engine::Executor executor_;
   // Of send and recv: made at the first one, as most groups have none.
   struct Transfers {
     Transfers(const Core& core);
-    shm::ShmTransport lanes;
+    comm::Lanes lanes;
     comm::PointToPoint queue;
   };
   comm::PointToPoint& transfers() {
@@ -184,6 +193,9 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   std::uint64_t sequence_ = 0;  // of the latest operation
   std::uint64_t signature_ = 0;
   bool notes_wait_ = false;
+  int leaver_ = -1;  // the latest rank of another host that had left while it was waited for
+  int looks_ = 0;    // around, in the operation `looked_in_`
+  std::uint64_t looked_in_ = 0;
   std::vector<std::byte> scratch_;
   std::byte barrier_token_[2] = {};
 

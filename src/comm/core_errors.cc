@@ -1,12 +1,18 @@
 // What goes wrong while an operation waits, in words: each tells the world, which ends every wait
 // on every rank.
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "base/bytes_text.h"
 #include "comm/core.h"
 
 namespace unisono::detail {
+
+using comm::OperationRecord;
+
 namespace {
 
 std::string seconds_text(double seconds) {
@@ -14,6 +20,14 @@ std::string seconds_text(double seconds) {
   std::snprintf(text, sizeof(text), "%.1f s", seconds);
   return text;
 }
+
+// How long a rank that got a wrong message waits for word of its sender.
+constexpr auto kTellingTime = std::chrono::milliseconds(250);
+
+// Looks, a millisecond apart, before the ranks of other hosts are told what this one is in.
+constexpr int kLooksBeforeTelling = 20;
+// Of so many operations, the latest ones: a message may be left over from an earlier one.
+constexpr std::uint64_t kTold = 4;
 
 constexpr const char* kSameCalls = "\nall ranks must make the same calls in the same order";
 constexpr const char* kSameGroup =
@@ -27,7 +41,46 @@ std::string Core::name(int rank) const {
   return world == rank ? text : text + " (" + std::to_string(rank) + " of its group)";
 }
 
+const shm::Board* Core::board(int rank) const noexcept {
+  const auto at = static_cast<std::size_t>(rank);
+  if (boards_[at] != nullptr || world_->remote_records() == nullptr) {
+    return boards_[at];
+  }
+  return world_->remote_records()->find(id_, members_[at]);
+}
+
+void Core::tell_others() noexcept {
+  comm::RemoteRecords* const remote = world_->remote_records();
+  const std::uint64_t first = sequence_ - std::min(sequence_, kTold) + 1;
+  for (std::uint64_t one = first; remote != nullptr && one <= sequence_; ++one) {
+    if (const auto mine = comm::read_record(my_board(), one)) {
+      remote->tell(members_, id_, *mine);
+    }
+  }
+}
+
+// A rank that waits tells what it is in; one that does not, is asked in vain.
+const shm::Board* Core::await_board(int rank,
+                                    const std::function<bool(const shm::Board&)>& enough) {
+  tell_others();
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const shm::Board* const found = board(rank);
+    const bool here = boards_[static_cast<std::size_t>(rank)] != nullptr;
+    if (here || (found != nullptr && enough(*found)) || world_->aborted() ||
+        std::chrono::steady_clock::now() - start > kTellingTime) {
+      return found;
+    }
+    world_->look_for_deaths();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void Core::throw_abort(const comm::Prepared* prepared) {
+  collective_lanes_.forsake();
+  if (transfers_ != nullptr) {
+    transfers_->lanes.forsake();
+  }
   ErrorContext context{.rank = world_->rank()};
   if (prepared != nullptr) {
     context.collective = std::string(to_string(prepared->collective));
@@ -39,7 +92,7 @@ void Core::throw_abort(const comm::Prepared* prepared) {
 
 // About the operation with the number of `theirs`.
 void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
-  const auto mine = comm::read_record(boards_[rank_], theirs.sequence);
+  const auto mine = comm::read_record(my_board(), theirs.sequence);
   const bool alike = mine.has_value() && comm::describe(*mine) == comm::describe(theirs);
   std::string a =
       name(rank_) + " calls " + (mine.has_value() ? comm::describe(*mine) : "another operation");
@@ -55,17 +108,22 @@ void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
 // A message that is not of this operation came from a peer: say what the peer is doing.
 void Core::raise_fault() {
   const engine::Fault& fault = executor_.fault();
-  const shm::Board& board = boards_[fault.from];
-  if (const auto same = comm::read_record(board, sequence_);
-      same.has_value() && same->signature != signature_) {
-    raise_disagreement(fault.from, *same);
-    return;
-  }
-  // Left over from an operation that this rank took for another one, and finished.
-  const auto earlier = comm::find_record(board, fault.signature);
-  if (earlier.has_value() && earlier->sequence != sequence_) {
-    raise_disagreement(fault.from, *earlier);
-    return;
+  const auto disagreeing = [&](const shm::Board& theirs) -> std::optional<OperationRecord> {
+    const auto same = comm::read_record(theirs, sequence_);
+    if (same.has_value() && same->signature != signature_) {
+      return same;
+    }
+    // Left over from an operation that this rank took for another one, and finished.
+    const auto earlier = comm::find_record(theirs, fault.signature);
+    return earlier.has_value() && earlier->sequence != sequence_ ? earlier : std::nullopt;
+  };
+  const shm::Board* const told = await_board(
+      fault.from, [&](const shm::Board& theirs) { return disagreeing(theirs).has_value(); });
+  if (told != nullptr) {
+    if (const auto theirs = disagreeing(*told)) {
+      raise_disagreement(fault.from, *theirs);
+      return;
+    }
   }
   world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(fault.from)],
                 "operation #" + std::to_string(sequence_) + ": " + name(fault.from) + " sends " +
@@ -75,7 +133,7 @@ void Core::raise_fault() {
 }
 
 void Core::raise_timeout(double seconds) {
-  const auto mine = comm::read_record(boards_[rank_], sequence_);
+  const auto mine = comm::read_record(my_board(), sequence_);
   const engine::Executor::Wait wait = executor_.waiting();
   std::string text = (mine.has_value() ? std::string(to_string(mine->collective)) : "operation") +
                      " #" + std::to_string(sequence_) + " on " + name(rank_) + ": no data";
@@ -87,9 +145,15 @@ void Core::raise_timeout(double seconds) {
     text += " (" + comm::describe(*mine) + ")";
   }
   std::string missing;
+  std::string silent;  // who waits in an operation says so, but not who computes
   int culprit = wait.rank;
   for (int peer = 0; peer < size(); ++peer) {
-    const auto newest = comm::newest_record(boards_[peer]);
+    const shm::Board* const theirs = board(peer);
+    if (theirs == nullptr) {
+      silent += "\n" + name(peer) + ", of another host, has not said that it is in it";
+      continue;
+    }
+    const auto newest = comm::newest_record(*theirs);
     if (newest.sequence < sequence_) {
       culprit = missing.empty() ? peer : culprit;
       missing += "\n" + name(peer) + " has not entered it: ";
@@ -98,8 +162,10 @@ void Core::raise_timeout(double seconds) {
                                             comm::describe(newest);
     }
   }
-  text += missing.empty() ? "\nall ranks have entered it: look for one that is stopped or starved"
-                          : missing;
+  text += missing + silent;
+  if (missing.empty() && silent.empty()) {
+    text += "\nall ranks have entered it: look for one that is stopped or starved";
+  }
   world_->raise(ErrorCode::timeout, culprit < 0 ? -1 : members_[static_cast<std::size_t>(culprit)],
                 text);
 }
@@ -124,8 +190,14 @@ void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds
 void Core::look_around() {
   const engine::Executor::Wait wait = executor_.waiting();
   note_wait({.what = comm::Waiting::What::collective, .peer = wait.rank, .place = wait.step + 1});
+  looks_ = looked_in_ == sequence_ ? looks_ + 1 : 1;
+  looked_in_ = sequence_;
+  if (looks_ == kLooksBeforeTelling) {
+    tell_others();
+  }
   for (int peer = 0; peer < size(); ++peer) {
-    const auto theirs = comm::read_record(boards_[peer], sequence_);
+    const shm::Board* const told = board(peer);
+    const auto theirs = told == nullptr ? std::nullopt : comm::read_record(*told, sequence_);
     if (theirs.has_value() && theirs->signature != signature_) {
       raise_disagreement(peer, *theirs);
       return;
@@ -134,11 +206,17 @@ void Core::look_around() {
   for (int peer = 0; peer < size(); ++peer) {
     // Who has entered the operation has sent all that it owed before it left. Asked in this order:
     // it may do both between the two questions.
-    if (world_->has_left(members_[static_cast<std::size_t>(peer)]) &&
-        comm::newest_record(boards_[peer]).sequence < sequence_) {
+    const shm::Board* const theirs = boards_[static_cast<std::size_t>(peer)];
+    if (theirs != nullptr && world_->has_left(members_[static_cast<std::size_t>(peer)]) &&
+        comm::newest_record(*theirs).sequence < sequence_) {
       raise_left(peer);
       return;
     }
+  }
+  // One of another host that has left and is still waited for sends nothing more.
+  for (const engine::Executor::Wait& missing : executor_.waits()) {
+    const bool here = boards_[static_cast<std::size_t>(missing.rank)] != nullptr;
+    look_for_leaver(here ? -1 : missing.rank, leaver_);
   }
 }
 

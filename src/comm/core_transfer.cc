@@ -73,7 +73,7 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
 
 void Core::note_wait(const Waiting& waiting) noexcept {
   notes_wait_ = true;
-  comm::write_wait(boards_[rank_], waiting);
+  comm::write_wait(my_board(), waiting);
 }
 
 void Core::note_wait(const Transfer& transfer) noexcept {

@@ -71,12 +71,13 @@ std::size_t total(std::span<const std::size_t> counts) {
 }  // namespace
 
 Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
-                 std::uint64_t group_id, std::string_view forced)
+                 std::uint64_t group_id, std::string_view forced, bool multicast)
     : programs_(programs),
       profile_(profile),
       rank_(rank),
       ranks_(ranks),
       group_id_(group_id),
+      multicast_(multicast),
       forced_(parse_forced(forced)) {}
 
 void Planner::refuse(const Call& call, const std::string& what, const std::string& hint) const {
@@ -262,11 +263,12 @@ Planner::Choice Planner::choose(const Call& call) {
 Prepared Planner::prepare(const Call& call, bool in_place) {
   const Choice choice = choose(call);
   const int root = choice.shape.root;
-  const auto found =
-      choice.own != nullptr
-          ? programs_.find(choice.own->schedule,
-                           choice.name + "#" + std::to_string(choice.own->content), rank_)
-          : programs_.find(*choice.algorithm, choice.shape, choice.name, call.collective, rank_);
+  const auto found = choice.own != nullptr
+                         ? programs_.find(choice.own->schedule,
+                                          choice.name + "#" + std::to_string(choice.own->content),
+                                          rank_, multicast_)
+                         : programs_.find(*choice.algorithm, choice.shape, choice.name,
+                                          call.collective, rank_, multicast_);
   const Compiled& compiled = *found;
   const engine::Sizes sizes = sizes_of(call);
   const auto places = engine::lay_out(compiled.schedule, rank_, sizes);

@@ -70,9 +70,9 @@ struct PlanEntry {
 class Planner {
  public:
   // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
-  // `programs` and `profile` outlive the planner.
+  // `programs` and `profile` outlive the planner. `multicast`: what the lanes can.
   Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
-          std::string_view forced);
+          std::string_view forced, bool multicast);
 
   // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
   // next find(); an operation that lives longer copies the pointer.
@@ -131,6 +131,7 @@ class Planner {
   int rank_;
   int ranks_;
   std::uint64_t group_id_;
+  bool multicast_;
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const OwnSchedule>> own_;  // by path
   std::vector<std::unique_ptr<PlanEntry>> entries_;                // what is used often is in front

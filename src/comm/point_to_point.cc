@@ -121,7 +121,8 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
         if (!transport_.send(peer, data, bytes, signature_)) {
           return result;
         }
-      } else if (bytes >= kShareBytes && transport_.can_share(data, bytes)) {
+      } else if (bytes >= kShareBytes && transport_.can_share(peer, data, bytes)) {
+        bytes = std::min(bytes, transport_.limits().share_bytes);
         if (!transport_.share(peer, data, bytes, signature_)) {
           return result;
         }
@@ -152,6 +153,9 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
       }
       transfer.shared = false;
       result = Progress::advanced;
+    }
+    if (!transport_.flush(peer)) {
+      return result;
     }
     sends.take([](const Transfer&) { return true; });
   }

@@ -7,10 +7,11 @@
 namespace unisono::comm {
 namespace {
 
-Compiled compile(Schedule schedule, Collective collective, int rank) {
+Compiled compile(Schedule schedule, Collective collective, int rank, bool multicast) {
   Compiled compiled{.schedule = std::move(schedule)};
   const bool pairs = plain_form(collective) == Collective::all_to_all;
-  engine::LowerOptions options{.contiguous = !is_v_form(collective) && !pairs};
+  engine::LowerOptions options{.multicast = multicast,
+                               .contiguous = !is_v_form(collective) && !pairs};
   compiled.out_of_place = engine::lower(compiled.schedule, rank, options);
   // all_to_all in place lays blocks of the output over other blocks of the input.
   if (!pairs && verify_in_place(compiled.schedule).empty()) {
@@ -25,23 +26,25 @@ Compiled compile(Schedule schedule, Collective collective, int rank) {
 
 std::shared_ptr<const Compiled> Programs::find(const Algorithm& algorithm, const Shape& shape,
                                                std::string_view name, Collective collective,
-                                               int rank) {
+                                               int rank, bool multicast) {
   const std::lock_guard lock(changing_);
-  auto& compiled = compiled_[{collective, shape.ranks, shape.root, rank, std::string(name)}];
+  auto& compiled =
+      compiled_[{collective, shape.ranks, shape.root, rank, std::string(name), multicast}];
   if (compiled == nullptr) {
     compiled = std::make_shared<const Compiled>(
-        compile(build_schedule(algorithm, shape), collective, rank));
+        compile(build_schedule(algorithm, shape), collective, rank, multicast));
   }
   return compiled;
 }
 
 std::shared_ptr<const Compiled> Programs::find(const Schedule& schedule, std::string_view name,
-                                               int rank) {
+                                               int rank, bool multicast) {
   const std::lock_guard lock(changing_);
-  auto& compiled =
-      compiled_[{schedule.collective, schedule.ranks, schedule.root, rank, std::string(name)}];
+  auto& compiled = compiled_[{schedule.collective, schedule.ranks, schedule.root, rank,
+                              std::string(name), multicast}];
   if (compiled == nullptr) {
-    compiled = std::make_shared<const Compiled>(compile(schedule, schedule.collective, rank));
+    compiled =
+        std::make_shared<const Compiled>(compile(schedule, schedule.collective, rank, multicast));
   }
   return compiled;
 }

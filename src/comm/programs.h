@@ -26,12 +26,15 @@ class Programs {
  public:
   // Builds and lowers at the first call. `name`: the algorithm's, with its parameters. Any thread.
   std::shared_ptr<const Compiled> find(const Algorithm& algorithm, const Shape& shape,
-                                       std::string_view name, Collective collective, int rank);
+                                       std::string_view name, Collective collective, int rank,
+                                       bool multicast);
   // Of a schedule that is there already. `name`: unique among schedules.
-  std::shared_ptr<const Compiled> find(const Schedule& schedule, std::string_view name, int rank);
+  std::shared_ptr<const Compiled> find(const Schedule& schedule, std::string_view name, int rank,
+                                       bool multicast);
 
  private:
-  using Key = std::tuple<Collective, int, int, int, std::string>;  // ..., ranks, root, rank, name
+  // ..., ranks, root, rank, name, whether lanes multicast
+  using Key = std::tuple<Collective, int, int, int, std::string, bool>;
   std::mutex changing_;
   std::map<Key, std::shared_ptr<const Compiled>> compiled_;
 };

@@ -61,26 +61,78 @@ struct Launch {
   std::string_view local_size_name;  // ranks on this host
   std::string_view nodes_name;
   std::string job;
+  std::string address = {};  // of rank 0, where ranks are on several hosts; empty: it does not say
+  std::string token = {};    // a secret that all ranks have
+  std::string job_of_all = {};  // where `job` is not the same on all hosts
 };
 
+// The port beside the one at which PyTorch itself meets.
+std::string beside(const Reader& env) {
+  const auto port = env.number("MASTER_PORT", 1);
+  const auto host = env.text("MASTER_ADDR");
+  if (!port || !host) {
+    return {};
+  }
+  const bool v6 = host->find(':') != std::string::npos && host->front() != '[';
+  return (v6 ? "[" + *host + "]" : *host) + ":" + std::to_string(*port + (*port < 65535 ? 1 : -1));
+}
+
 Launch torchrun(const Reader& env) {
-  return {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "",
-          "torchrun/" + env.text_or("TORCHELASTIC_RUN_ID", "") + "/" +
-              env.text_or("MASTER_ADDR", "") + "/" + env.text_or("MASTER_PORT", "") + "/" +
-              env.text_or("TORCHELASTIC_RESTART_COUNT", "0")};
+  return {.rank_name = "RANK",
+          .size_name = "WORLD_SIZE",
+          .local_size_name = "LOCAL_WORLD_SIZE",
+          .nodes_name = "",
+          .job = "torchrun/" + env.text_or("TORCHELASTIC_RUN_ID", "") + "/" +
+                 env.text_or("MASTER_ADDR", "") + "/" + env.text_or("MASTER_PORT", "") + "/" +
+                 env.text_or("TORCHELASTIC_RESTART_COUNT", "0"),
+          .address = beside(env)};
 }
 
 // The namespace of Open MPI 4 is a hash of a process id, which can come again; the key that it
-// makes for its own transports is random.
+// makes for its own transports is random, and known to the ranks only.
 Launch open_mpi(const Reader& env) {
   const auto name = env.either("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid");
-  return {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "",
-          "openmpi/" + env.text_or(name, "") + "/" +
-              env.text_or("OMPI_MCA_orte_precondition_transports", "")};
+  const std::string key = env.text_or("OMPI_MCA_orte_precondition_transports", "");
+  return {.rank_name = "OMPI_COMM_WORLD_RANK",
+          .size_name = "OMPI_COMM_WORLD_SIZE",
+          .local_size_name = "OMPI_COMM_WORLD_LOCAL_SIZE",
+          .nodes_name = "",
+          .job = "openmpi/" + env.text_or(name, "") + "/" + key,
+          .token = key};
 }
 
 std::string_view slurm_nodes(const Reader& env) {
   return env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES");
+}
+
+// "node07" of "node[07-09,12],gpu1": where Slurm puts rank 0, unless a task distribution says else.
+std::string first_node(const std::string& list) {
+  const std::size_t open = list.find_first_of("[,");
+  if (open == std::string::npos || list[open] == ',') {
+    return list.substr(0, open);
+  }
+  const std::size_t end = list.find_first_of("-,]", open);
+  const std::size_t close = list.find(']', open);
+  if (end == std::string::npos || close == std::string::npos) {
+    return {};
+  }
+  const std::string rest = list.substr(close + 1);
+  return list.substr(0, open) + list.substr(open + 1, end - open - 1) +
+         rest.substr(0, rest.find(','));
+}
+
+// Slurm gives the ranks no port, so the number of the step chooses one.
+std::string slurm_address(const Reader& env) {
+  constexpr int kFirstPort = 20000;
+  constexpr int kPorts = 12000;  // below those that systems give out themselves
+  const auto job = env.number("SLURM_JOB_ID", 0);
+  const auto step = env.number("SLURM_STEP_ID", 0);
+  const std::string node =
+      first_node(env.text_or(env.either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"), ""));
+  if (!job || !step || node.empty()) {
+    return {};
+  }
+  return node + ":" + std::to_string(kFirstPort + (*job % kPorts * 7 + *step % kPorts) % kPorts);
 }
 
 // A PMI launcher gives no name of the job, but a connection to itself: the process that made it is
@@ -97,12 +149,23 @@ Launch pmi(const Reader& env) {
     job = "pmi/" + std::to_string(launcher) + "@" + std::to_string(start_of(launcher).value_or(0));
   }
   const bool in_slurm_step = env.text("SLURM_STEP_ID") && !env.text("MPI_LOCALNRANKS");
-  return {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", in_slurm_step ? slurm_nodes(env) : "", job};
+  return {.rank_name = "PMI_RANK",
+          .size_name = "PMI_SIZE",
+          .local_size_name = "MPI_LOCALNRANKS",
+          .nodes_name = in_slurm_step ? slurm_nodes(env) : "",
+          .job = job,
+          .address = in_slurm_step ? slurm_address(env) : "",
+          .job_of_all = "pmi"};
 }
 
 Launch slurm(const Reader& env) {
-  return {"SLURM_PROCID", env.either("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"), "", slurm_nodes(env),
-          "slurm/" + env.text_or("SLURM_JOB_ID", "") + "/" + env.text_or("SLURM_STEP_ID", "")};
+  return {
+      .rank_name = "SLURM_PROCID",
+      .size_name = env.either("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+      .local_size_name = "",
+      .nodes_name = slurm_nodes(env),
+      .job = "slurm/" + env.text_or("SLURM_JOB_ID", "") + "/" + env.text_or("SLURM_STEP_ID", ""),
+      .address = slurm_address(env)};
 }
 
 // The first launcher that left its marks. Half of torchrun's may be there by accident, so it counts
@@ -133,21 +196,50 @@ struct Sourced {
   std::string described() const { return source + "=" + std::to_string(value); }
 };
 
-void require_one_host(const Launch& launch, const Reader& env, const Sourced& size) {
-  const std::string only =
-      ", but this version connects ranks of one host only\nstart all "
-      "ranks on one host";
+// What the launcher says of several hosts, for messages; empty: it says nothing of them.
+std::string several_hosts(const Launch& launch, const Reader& env, const Sourced& size) {
   const auto local =
       launch.local_size_name.empty() ? std::nullopt : env.number(launch.local_size_name, 1);
   if (local && size.source == launch.size_name && *local != size.value) {
-    throw Error(ErrorCode::config, size.described() + " and " +
-                                       std::string(launch.local_size_name) + "=" +
-                                       std::to_string(*local) + only);
+    return size.described() + " and " + std::string(launch.local_size_name) + "=" +
+           std::to_string(*local);
   }
   const auto nodes = launch.nodes_name.empty() ? std::nullopt : env.number(launch.nodes_name, 1);
-  if (nodes && *nodes > 1) {
+  if (nodes && *nodes > 1 && size.source == launch.size_name) {
+    return std::string(launch.nodes_name) + "=" + std::to_string(*nodes);
+  }
+  return {};
+}
+
+void check_transport(const std::string& transport) {
+  if (transport != "auto" && transport != "shm" && transport != "tcp") {
     throw Error(ErrorCode::config,
-                std::string(launch.nodes_name) + "=" + std::to_string(*nodes) + only);
+                "transport \"" + transport + "\" is none\nauto, shm or tcp (UNISONO_TRANSPORT)");
+  }
+}
+
+// Where the ranks of several hosts meet; sets nothing for those of one.
+void choose_address(ConnectOptions& result, const std::optional<Launch>& launch, const Reader& env,
+                    const Sourced& size) {
+  const std::string several = launch ? several_hosts(*launch, env, size) : std::string();
+  if (!several.empty() && result.transport == "shm") {
+    throw Error(ErrorCode::config, several +
+                                       ", but UNISONO_TRANSPORT=shm connects ranks of one "
+                                       "host only\nunset UNISONO_TRANSPORT, or start all "
+                                       "ranks on one host");
+  }
+  const bool needed = !several.empty() || (result.transport == "tcp" && size.value > 1);
+  if (result.address.empty() && needed) {
+    result.address = launch ? launch->address : "";
+    if (result.address.empty()) {
+      throw Error(ErrorCode::config,
+                  (several.empty() ? "UNISONO_TRANSPORT=tcp" : several) +
+                      ", but where rank 0 is to be found is not set\nset UNISONO_ADDRESS=host:port "
+                      "on all ranks, with a free port of the host of rank 0");
+    }
+  }
+  if (!result.address.empty() && launch) {
+    result.token = result.token.empty() ? launch->token : result.token;
   }
 }
 
@@ -215,6 +307,13 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   fill_text(result.algorithm, env, "UNISONO_ALGORITHM");
   fill_text(result.profile, env, "UNISONO_PROFILE");
   fill_text(result.wait, env, "UNISONO_WAIT");
+  fill_text(result.address, env, "UNISONO_ADDRESS");
+  fill_text(result.interface, env, "UNISONO_INTERFACE");
+  fill_text(result.ports, env, "UNISONO_PORTS");
+  fill_text(result.transport, env, "UNISONO_TRANSPORT");
+  fill_text(result.host, env, "UNISONO_HOST");
+  result.transport = result.transport.empty() ? "auto" : result.transport;
+  check_transport(result.transport);
   const ConnectOptions unset;
   fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
   fill_ms(result.timeout_ms, unset.timeout_ms, env, "UNISONO_TIMEOUT_MS");
@@ -230,15 +329,17 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
       choose(options.rank, "rank", env, "UNISONO_RANK", launch ? launch->rank_name : "", 0);
   const Sourced size =
       choose(options.size, "size", env, "UNISONO_SIZE", launch ? launch->size_name : "", 1);
-  if (launch && size.source == launch->size_name) {
-    require_one_host(*launch, env, size);
-  }
   check(rank, size, !result.file.empty());
   const bool alone = rank.value < 0 && size.value < 0;
   result.rank = alone || size.value == 1 ? 0 : rank.value;
   result.size = alone ? 1 : size.value;
+  choose_address(result, launch, env, size);
+  if (result.job.empty() && launch) {
+    const bool local = result.address.empty() || launch->job_of_all.empty();
+    result.job = local ? launch->job : launch->job_of_all;
+  }
   if (result.job.empty()) {
-    result.job = launch ? launch->job : "default";
+    result.job = "default";
   }
   return result;
 }

@@ -198,21 +198,50 @@ TEST(Resolve, GarbageIsNamed) {
   EXPECT_NE(refusal({{"UNISONO_CONNECT_TIMEOUT_MS", "soon"}}), "accepted");
 }
 
-TEST(Resolve, MoreThanOneHostIsRefused) {
+TEST(Resolve, SeveralHostsMeetWhereTheLauncherSays) {
+  EXPECT_EQ(resolved(kTorchrun).address, "") << "one host needs none";
+  EXPECT_EQ(resolved(with(kTorchrun, "LOCAL_WORLD_SIZE", "2")).address, "localhost:29501");
+  const Env v6 = with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "MASTER_ADDR", "fd00::1");
+  EXPECT_EQ(resolved(with(v6, "MASTER_PORT", "65535")).address, "[fd00::1]:65534");
+  EXPECT_EQ(resolved(with(kTorchrun, "UNISONO_TRANSPORT", "tcp")).address, "localhost:29501");
+  const Env nodes = with(kSlurm, "SLURM_STEP_NUM_NODES", "2");
+  EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", "node[07-09,12],gpu1")).address,
+            "node07:20541");
+  EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", "a3[1,2]-ib,b")).address, "a31-ib:20541");
+  EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", "alpha,beta")).address, "alpha:20541");
+  // A world of its own within the launcher's ranks of this host.
+  const Env own = with(with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "UNISONO_RANK", "0"),
+                       "UNISONO_SIZE", "2");
+  expect_ranks(resolved(own), 0, 2);
+  EXPECT_EQ(resolved(own).address, "");
+}
+
+TEST(Resolve, SeveralHostsNeedAnAddressWhereTheLauncherSaysNone) {
   const std::string end =
-      ", but this version connects ranks of one host only\nstart all ranks on one host";
-  EXPECT_EQ(refusal(with(kTorchrun, "LOCAL_WORLD_SIZE", "2")),
-            "config: WORLD_SIZE=4 and LOCAL_WORLD_SIZE=2" + end);
-  EXPECT_EQ(refusal(with(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "1")),
+      ", but where rank 0 is to be found is not set\nset UNISONO_ADDRESS=host:port on all ranks, "
+      "with a free port of the host of rank 0";
+  const Env open_mpi = with(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  EXPECT_EQ(refusal(open_mpi),
             "config: OMPI_COMM_WORLD_SIZE=2 and OMPI_COMM_WORLD_LOCAL_SIZE=1" + end);
-  EXPECT_EQ(refusal(with(kSlurm, "SLURM_STEP_NUM_NODES", "2")),
-            "config: SLURM_STEP_NUM_NODES=2" + end);
-  EXPECT_EQ(refusal({{"PMI_RANK", "0"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}}),
-            "config: PMI_SIZE=4 and MPI_LOCALNRANKS=2" + end);
-  // A world of its own within the launcher's ranks of this host is fine.
-  expect_ranks(resolved(with(with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "UNISONO_RANK", "0"),
-                             "UNISONO_SIZE", "2")),
-               0, 2);
+  const Env pmi = {{"PMI_RANK", "0"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}};
+  EXPECT_EQ(refusal(pmi), "config: PMI_SIZE=4 and MPI_LOCALNRANKS=2" + end);
+  EXPECT_EQ(refusal({{"UNISONO_RANK", "0"}, {"UNISONO_SIZE", "2"}, {"UNISONO_TRANSPORT", "tcp"}}),
+            "config: UNISONO_TRANSPORT=tcp" + end);
+  const ConnectOptions met = resolved(with(open_mpi, "UNISONO_ADDRESS", "10.0.0.1:29600"));
+  EXPECT_EQ(met.address, "10.0.0.1:29600");
+  EXPECT_EQ(met.token, "82df4613ae7d60bd") << "Open MPI's own secret serves";
+  EXPECT_EQ(resolved(with(open_mpi, "UNISONO_ADDRESS", "10.0.0.1:29600")).job,
+            "openmpi/2040659969/82df4613ae7d60bd");
+  EXPECT_EQ(resolved(with(pmi, "UNISONO_ADDRESS", "10.0.0.1:29600")).job, "pmi")
+      << "the name of a PMI job is not the same on all hosts";
+}
+
+TEST(Resolve, TransportsThatCannotBeAreRefused) {
+  EXPECT_EQ(refusal({{"UNISONO_TRANSPORT", "udp"}}),
+            "config: transport \"udp\" is none\nauto, shm or tcp (UNISONO_TRANSPORT)");
+  EXPECT_EQ(refusal(with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "UNISONO_TRANSPORT", "shm")),
+            "config: WORLD_SIZE=4 and LOCAL_WORLD_SIZE=2, but UNISONO_TRANSPORT=shm connects ranks "
+            "of one host only\nunset UNISONO_TRANSPORT, or start all ranks on one host");
 }
 
 TEST(Resolve, ShortTokenIsRefused) {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/env.h"
 #include "comm/local_world.h"
 #include "comm/rendezvous_fd.h"
 #include "unisono/error.hpp"
@@ -96,6 +97,26 @@ inline std::string unique_name(const char* what) {
          std::to_string(counter++);
 }
 
+// Where the ranks of a test are, from UNISONO_TEST_WORLD: all on one host (unset), each on a host
+// of its own ("tcp"), or two and two ("mixed").
+inline void place(ConnectOptions& options) {
+  const std::string world = read_env("UNISONO_TEST_WORLD").value_or("");
+  if (world.empty()) {
+    return;
+  }
+  // An address for each job, so that no two tests meet.
+  const std::size_t job = std::hash<std::string>()(options.job);
+  options.address = "127." + std::to_string(job % 250 + 1) + "." +
+                    std::to_string(job / 250 % 250 + 1) + "." +
+                    std::to_string(job / 62'500 % 250 + 1) + ":29601";
+  options.token = options.token.empty() ? "the token of a test" : options.token;
+  if (world == "tcp") {
+    options.transport = "tcp";
+  } else {
+    options.host = "host-" + std::to_string(options.rank / 2);
+  }
+}
+
 inline ConnectOptions options_for(int rank, int size, const std::string& job,
                                   int connect_timeout_ms = 20'000) {
   ConnectOptions options;
@@ -103,6 +124,7 @@ inline ConnectOptions options_for(int rank, int size, const std::string& job,
   options.size = size;
   options.job = job;
   options.connect_timeout_ms = connect_timeout_ms;
+  place(options);
   return options;
 }
 

@@ -35,7 +35,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     sched_yield();
     return Verdict::look_again;
   }
-  std::int64_t left_us = world_.bells().longest_sleep_us();
+  std::int64_t left_us = world_.longest_sleep_us();
   if (timeout_ms_ > 0) {
     const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(now - since_);
     left_us = std::min<std::int64_t>(left_us, std::int64_t{timeout_ms_} * 1000 - waited.count());
@@ -43,14 +43,9 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
       return Verdict::timed_out;
     }
   }
-  const int me = world_.rank();
-  const std::uint32_t seen = world_.bells().prepare(me);
-  if (look() || world_.aborted()) {
-    world_.bells().cancel(me);
+  if (world_.sleep(look, static_cast<int>(left_us))) {
     reset();
-    return Verdict::look_again;
   }
-  world_.bells().sleep(me, seen, static_cast<int>(left_us));
   return Verdict::look_again;
 }
 

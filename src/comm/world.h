@@ -1,7 +1,8 @@
-// The world of one rank: its peers on this host, the shared memory that all its communicators use,
-// and the one abort word.
+// The world of one rank: its peers, the memory that those of this host share, the connections to
+// the others, and the one abort word of each host.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -14,15 +15,19 @@
 #include <vector>
 
 #include "base/wait_policy.h"
+#include "comm/hosts.h"
+#include "comm/lanes.h"
 #include "comm/local_world.h"
 #include "comm/profile.h"
 #include "comm/programs.h"
 #include "comm/progress.h"
+#include "comm/remote_records.h"
 #include "transport/shm/bells.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/regions.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shm_transport.h"
+#include "transport/tcp/connections.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -30,26 +35,37 @@ namespace unisono::comm {
 class World {
  public:
   static std::shared_ptr<World> connect(const ConnectOptions& options);
-  World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
-        std::unique_ptr<LocalWorld> local);
+  // `local`: of the ranks of this host. `streams`: to the others, by rank; empty where there are
+  // none.
+  World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
+        std::unique_ptr<LocalWorld> local, tcp::Channels streams);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();
 
-  int rank() const noexcept { return host_.rank; }
-  int size() const noexcept { return size_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return hosts_.size(); }
+  const Hosts& hosts() const noexcept { return hosts_; }
   const ConnectOptions& options() const noexcept { return options_; }
-  const shm::Host& host() const noexcept { return host_; }
-  shm::Bells& bells() noexcept { return *bells_; }
+  // What the lanes of a group are made from.
+  Roads roads() noexcept {
+    return {.hosts = &hosts_, .host = &host_, .connections = connections_.get()};
+  }
+  // Of ranks of other hosts; nullptr: there are none.
+  RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
+  bool same_process_as(int rank) const noexcept {
+    return hosts_.is_here(rank) && host_.same_process[static_cast<std::size_t>(hosts_.local(rank))];
+  }
   shm::Regions& regions() noexcept { return *regions_; }
+  // The segment of the first group: of all ranks of this host.
   std::byte* first_group() const noexcept;
-  // More ranks than CPUs that they may use: waiting must give way at once.
+  // More ranks than CPUs that they may use, on this host: waiting must give way at once.
   bool crowded() const noexcept { return crowded_; }
   const WaitPolicy& wait_policy() const noexcept { return wait_policy_; }
   Programs& programs() noexcept { return programs_; }
   const Profile& profile() const noexcept { return *profile_; }
-  // The segment of a new group: one member offers it, the others take it. The offer must stay until
-  // all have taken it; who is in the same process shares the offered mapping.
+  // The segment of a new group, on each host: one member offers it, the others there take it. The
+  // offer must stay until all have taken it; who is in the same process shares the offered mapping.
   struct SegmentOffer {
     std::uint32_t number = 0;
     std::uint32_t reserved = 0;
@@ -70,23 +86,31 @@ class World {
     std::atomic_thread_fence(std::memory_order_acquire);
     return aborted();
   }
-  // The first reason stays; everybody is woken.
+  // The first reason stays, on each host; everybody is woken.
   void raise(ErrorCode code, int culprit, const std::string& text) noexcept;
   // What ended this rank's part in an operation ends it for all: they would wait for it.
   void raise(const std::exception& error) noexcept;
   // REQUIRES: aborted().
   [[noreturn]] void throw_abort(ErrorContext context) const;
-  // Looks for dead peers; raises peer_lost. Cheap, but a system call.
+  // Looks for dead peers, and for what other hosts say; raises peer_lost. Cheap, but a system call.
   void look_for_deaths() noexcept;
   // Whether a rank has destroyed its world in good order: it sends nothing any more.
   bool has_left(int rank) noexcept {
-    return bells_->bell(rank).left.load(std::memory_order_acquire) != 0;
+    return hosts_.is_here(rank)
+               ? bells_->bell(hosts_.local(rank)).left.load(std::memory_order_acquire) != 0
+               : connections_->has_left(rank);
   }
+  int longest_sleep_us() const noexcept { return bells_->longest_sleep_us(); }
+  // Sleeps until something may have happened; not if `look`, which is asked once more between the
+  // announcement of the sleep and the sleep itself, says so (true).
+  bool sleep(const std::function<bool()>& look, int timeout_us);
   // False in the child of a fork. One load: the page is wiped by the fork.
   bool same_process() const noexcept { return *fork_guard_ != 0; }
 
  private:
+  void use_local(LocalWorld& local);
   void exchange_memory();
+  void exchange_bells();
   void find_who_can_fetch();
   void find_crowding();
   void choose_wait_policy();
@@ -95,11 +119,17 @@ class World {
   bool announce(std::uint32_t number, std::size_t bytes, int fd) noexcept;
   void drain_announcements();
   void wait_to_meet(int peer, const std::function<bool()>& met);
+  // False: there is a reason already.
+  bool record_abort(ErrorCode code, int culprit, int reporter, const std::string& text) noexcept;
+  void look_for_local_death();
+  void listen_to_others() noexcept;
+  void take_leave() noexcept;
 
   ConnectOptions options_;
   std::unique_ptr<Profile> profile_;
+  int rank_;
+  Hosts hosts_;
   std::unique_ptr<LocalWorld> local_;
-  int size_;
   bool crowded_ = false;
   WaitPolicy wait_policy_;
   volatile char* fork_guard_ = nullptr;
@@ -118,7 +148,11 @@ class World {
   std::unique_ptr<shm::Regions> regions_;
   shm::Lenders lenders_;
   Programs programs_;
-  shm::Host host_;
+  shm::Host host_;  // all numbers in it are those of ranks on this host
+  std::unique_ptr<tcp::Connections> connections_;
+  std::unique_ptr<RemoteRecords> remote_records_;
+  std::vector<UniqueFd> wakes_;  // of the ranks of this host: what to write to, to wake them
+  std::atomic<int> troubles_seen_ = 0;
 };
 
 }  // namespace unisono::comm

@@ -25,7 +25,7 @@ Executor::Executor(transport::Transport& transport, bool patient)
       share_bytes_(patient ? kShareBytes : kShareBytesCrowded),
       most_shared_bytes_(transport.limits().share_bytes),
       through_kernel_(transport.limits().through_kernel),
-      looks_(patient ? kLooks : 1),
+      looks_(patient && !through_kernel_ ? kLooks : 1),
       in_(2 * static_cast<std::size_t>(ranks_)),
       out_turn_(static_cast<std::size_t>(ranks_) + 1) {}
 
@@ -37,7 +37,8 @@ void Executor::start_general() {
     return;
   }
   output_shared_ = operation_.output_bytes >= share_bytes_ &&
-                   transport_.can_share(operation_.buffers[static_cast<std::size_t>(Place::output)],
+                   transport_.can_share(transport::kEveryLane,
+                                        operation_.buffers[static_cast<std::size_t>(Place::output)],
                                         operation_.output_bytes);
   const auto& passes = operation_.program->passes;
   states_.assign(passes.size(), {});  // allocates only when a larger program comes
@@ -127,7 +128,8 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
     if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;
     }
-  } else if (pass.may_share && bytes >= share_bytes_ && transport_.can_share(data, bytes)) {
+  } else if (pass.may_share && bytes >= share_bytes_ &&
+             transport_.can_share(lane.lane, data, bytes)) {
     bytes = std::min(bytes, most_shared_bytes_);
     if (!transport_.share(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;

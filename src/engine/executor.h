@@ -113,7 +113,7 @@ class Executor {
   void commit_forwards(int taken, std::size_t bytes) noexcept;
   bool shows(const BoundOperand& target, std::size_t bytes) const noexcept;
   // Nothing of what was sent waits in this process.
-  bool flushed() noexcept { return !through_kernel_ || transport_.flush(); }
+  bool flushed() noexcept { return !through_kernel_ || transport_.flush(transport::kEveryLane); }
   bool is_missing(const BoundOperand& source) const noexcept;
   bool settle(const BoundPass& pass, State& state) noexcept;
   std::byte* own(const BoundOperand& operand) const noexcept {

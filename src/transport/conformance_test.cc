@@ -174,8 +174,8 @@ TEST_P(Conformance, SaysThatThereIsNoRoomAndLaterThatThereIs) {
 TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   std::vector<std::byte> memory = pattern(100'000, 3);
   ASSERT_TRUE(world_->let_share(0, memory));
-  ASSERT_TRUE(writer().can_share(memory.data(), memory.size()));
-  ASSERT_TRUE(writer().can_share(memory.data() + 100, 1));
+  ASSERT_TRUE(writer().can_share(kTo, memory.data(), memory.size()));
+  ASSERT_TRUE(writer().can_share(kTo, memory.data() + 100, 1));
   ASSERT_TRUE(writer().share(kTo, memory.data(), memory.size(), 4));
   const Mark first = writer().mark(kTo);
   ASSERT_TRUE(writer().share(kTo, memory.data() + 1, 99, 5));
@@ -216,7 +216,7 @@ TEST_P(Conformance, LetsAMessageBeFetchedBeforeItIsRead) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     const auto in_time = [end] { return std::chrono::steady_clock::now() < end; };
     for (int looks = 1; !reader().peek_unread(kFrom, message) && in_time(); ++looks) {
-      writer().flush();
+      writer().flush(kEveryLane);
       if (looks % 100 == 0) {
         world_->settle();
       }
@@ -233,7 +233,7 @@ TEST_P(Conformance, LetsAMessageBeFetchedBeforeItIsRead) {
       const std::size_t most = std::min<std::size_t>(bytes - done, 64 * (1 + lap * 37));
       done += reader().fetch(kFrom, done, fetched.data() + done, most);
       ASSERT_TRUE(done % 64 == 0 || done == bytes);
-      writer().flush();
+      writer().flush(kEveryLane);
       if (lap % 5 == 4 && done > bytes / 2) {  // others need the stream
         world_->settle();
       }

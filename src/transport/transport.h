@@ -30,6 +30,8 @@ struct Incoming {
 // once drained() says so.
 using Mark = std::uint32_t;
 
+inline constexpr int kEveryLane = -1;
+
 struct Limits {
   std::size_t inline_bytes = 0;  // at most this much goes through send()
   std::size_t slot_bytes = 0;    // at most this much goes through reserve()
@@ -68,8 +70,8 @@ class Transport {
   // must fence.
   virtual kernels::Store store(int lane, std::size_t bytes) const noexcept;
 
-  // Whether the readers of a lane can read this memory where it is.
-  virtual bool can_share(const void* data, std::size_t bytes) noexcept = 0;
+  // Whether the readers of a lane, or of every lane, can read this memory where it is.
+  virtual bool can_share(int lane, const void* data, std::size_t bytes) noexcept = 0;
   // Sends a reference to memory that can_share(): it must not change until drained(). False: no
   // room now.
   virtual bool share(int lane, const void* data, std::size_t bytes,
@@ -87,9 +89,9 @@ class Transport {
   virtual std::size_t fetch(int lane, std::size_t offset, void* target, std::size_t bytes) noexcept;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;
-  // Moves on what was sent and has not left this process. True: nothing is left. Who stops calling
-  // before keeps its peers waiting.
-  virtual bool flush() noexcept { return true; }
+  // Moves on what was sent over a lane, or over every lane, and has not left this process. True:
+  // nothing is left. Who stops calling before keeps its peers waiting.
+  virtual bool flush(int /*lane*/) noexcept { return true; }
   // For messages: the rank that has released least of an outgoing lane, as far as the writer knows.
   virtual int slowest_reader(int lane) noexcept = 0;
 };

@@ -30,15 +30,24 @@ Bells::Bells(std::byte* world, int ranks)
 void Bells::ring(int rank) noexcept {
   Bell& bell = bells_[rank];
   if (bell.sleeping.load(std::memory_order_relaxed) != 0) {
-    bell.rings.fetch_add(1, std::memory_order_release);
-    futex_wake(bell.rings);
+    wake(rank);
   }
+}
+
+void Bells::wake(int rank) noexcept {
+  bells_[rank].rings.fetch_add(1, std::memory_order_release);
+  if (descriptors_.empty()) {
+    futex_wake(bells_[rank].rings);
+    return;
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t done =
+      ::write(descriptors_[static_cast<std::size_t>(rank)], &one, sizeof(one));
 }
 
 void Bells::ring_all() noexcept {
   for (int rank = 0; rank < ranks_; ++rank) {
-    bells_[rank].rings.fetch_add(1, std::memory_order_release);
-    futex_wake(bells_[rank].rings);
+    wake(rank);
   }
 }
 

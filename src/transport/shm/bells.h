@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "transport/shm/layout.h"
 
@@ -31,13 +33,20 @@ class Bells {
   std::uint32_t prepare(int rank) noexcept;
   void sleep(int rank, std::uint32_t seen, int timeout_us) noexcept;
   void cancel(int rank) noexcept;
+  // From now on ranks are woken by a write to these descriptors, by rank: they sleep elsewhere.
+  void wake_through(std::vector<int> descriptors) noexcept {
+    descriptors_ = std::move(descriptors);
+  }
   int longest_sleep_us() const noexcept { return fenced_ ? 1000 : 100; }
 
   Bell& bell(int rank) noexcept { return bells_[rank]; }
 
  private:
+  void wake(int rank) noexcept;
+
   std::atomic<std::uint32_t>* sleepers_;
   Bell* bells_;
+  std::vector<int> descriptors_;
   int ranks_;
   bool fenced_;
 };

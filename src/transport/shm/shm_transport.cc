@@ -231,7 +231,7 @@ void ShmTransport::fill(int lane, std::byte* room, const void* data, std::size_t
   }
 }
 
-bool ShmTransport::can_share(const void* data, std::size_t bytes) noexcept {
+bool ShmTransport::can_share(int, const void* data, std::size_t bytes) noexcept {
   return host_.regions->holding(data, bytes).has_value();
 }
 

@@ -128,7 +128,7 @@ class Network::Port final : public transport::Transport {
     }
   }
 
-  bool can_share(const void*, std::size_t) noexcept override {
+  bool can_share(int, const void*, std::size_t) noexcept override {
     return (network_.options_.sharing >> static_cast<unsigned>(rank_) & 1) != 0;
   }
   bool share(int number, const void* data, std::size_t bytes,

@@ -1,7 +1,9 @@
 #include "transport/tcp/connections.h"
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -260,6 +262,21 @@ void Connections::leave() noexcept {
       entry.link->send_leave();
     }
   }
+}
+
+bool Connections::delivered() noexcept {
+  bool all = true;
+  for (Entry& entry : links_) {
+    if (entry.link == nullptr) {
+      continue;
+    }
+    const std::lock_guard lock(entry.link->mutex);
+    for (int i = 0; i < entry.link->streams() && !entry.link->gone(); ++i) {
+      int waiting = 0;
+      all &= ::ioctl(entry.link->descriptor(i), SIOCOUTQ, &waiting) != 0 || waiting == 0;
+    }
+  }
+  return all;
 }
 
 void Connections::retire_before(std::uint32_t epoch) noexcept {

@@ -58,6 +58,8 @@ class Connections {
   // Readable when wait() would not sleep, for who must wait for other things as well. After a call
   // of arm(), which also says so if something has come meanwhile (true: do not sleep).
   int descriptor() const noexcept { return epoll_.get(); }
+  // Who writes 8 bytes to it, wakes.
+  int waker() const noexcept { return wake_.get(); }
   bool arm() noexcept;
 
   // Changes when one of the following may have.
@@ -74,6 +76,8 @@ class Connections {
 
   void abort(std::string_view reason) noexcept;  // tells all
   void leave() noexcept;                         // the last word to all, in good order
+  // The systems of the peers have all that was written; those that are gone want nothing.
+  bool delivered() noexcept;
   // Frames of groups of earlier epochs are dropped from now on.
   void retire_before(std::uint32_t epoch) noexcept;
 

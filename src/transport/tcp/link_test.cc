@@ -297,12 +297,12 @@ TEST_F(TcpTinyPair, WhatTheKernelDoesNotTakeGoesOutTogether) {
   for (std::uint64_t i = 1; i < 200; ++i) {
     ASSERT_TRUE(a1->send(1, &i, sizeof(i), i));
   }
-  EXPECT_FALSE(a1->flush());
+  EXPECT_FALSE(a1->flush(transport::kEveryLane));
   ASSERT_TRUE(arrives(*b1, kMostBytes, 0));
   for (std::uint64_t i = 1; i < 200; ++i) {
     ASSERT_TRUE(arrives(*b1, sizeof(i), i));
   }
-  EXPECT_TRUE(a1->flush());
+  EXPECT_TRUE(a1->flush(transport::kEveryLane));
 }
 
 // What group 1 cannot get rid of is no matter of group 2, whose messages have all gone.
@@ -315,13 +315,13 @@ TEST(TcpFlush, WaitsForItsOwnGroupAlone) {
   while (first.share(1, data.data(), data.size(), 1)) {
   }
   ASSERT_TRUE(second.send(1, "x", 1, 1));
-  EXPECT_FALSE(first.flush());
-  EXPECT_TRUE(second.flush());
+  EXPECT_FALSE(first.flush(transport::kEveryLane));
+  EXPECT_TRUE(second.flush(transport::kEveryLane));
   Connections(1, std::move(mesh[1])).leave();
   for (int i = 0; i < 1000 && !a.has_left(1); ++i) {
     a.wait(1000);
   }
-  EXPECT_TRUE(first.flush()) << "nobody is there to take it";
+  EXPECT_TRUE(first.flush(transport::kEveryLane)) << "nobody is there to take it";
 }
 
 TEST_F(TcpPair, AbortReachesTheOther) {

@@ -1,5 +1,7 @@
 #include "transport/tcp/tcp_transport.h"
 
+#include <utility>
+
 #include "unisono/error.hpp"
 
 namespace unisono::tcp {
@@ -36,10 +38,10 @@ TcpTransport::TcpTransport(Connections& connections, const LaneKey& group, std::
 }
 
 void TcpTransport::close() noexcept {
-  for (const Peer& to : lanes_) {
+  for (Peer& to : lanes_) {
     if (to.lane != nullptr) {
       const std::lock_guard lock(to.link->mutex);
-      to.link->close(to.lane);
+      to.link->close(std::exchange(to.lane, nullptr));
     }
   }
 }
@@ -117,9 +119,13 @@ bool TcpTransport::share(int lane, const void* data, std::size_t bytes,
   return to->link->share(*to->lane, data, bytes, signature);
 }
 
-bool TcpTransport::flush() noexcept {
+bool TcpTransport::flush(int lane) noexcept {
   if (connections_.flush()) {
     return true;
+  }
+  if (Peer* const to = lane == transport::kEveryLane ? nullptr : peer(lane)) {
+    const std::lock_guard lock(to->link->mutex);
+    return to->lane->drained == to->lane->sent || to->link->gone();
   }
   bool all = true;
   for (const Peer& to : lanes_) {

@@ -31,14 +31,17 @@ class TcpTransport final : public transport::Transport {
             std::uint64_t signature) noexcept override;
   std::byte* reserve(int lane, std::size_t bytes) noexcept override;
   void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override;
-  bool can_share(const void*, std::size_t) noexcept override { return true; }
+  bool can_share(int, const void*, std::size_t) noexcept override { return true; }
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;
   transport::Mark mark(int lane) const noexcept override;
   bool drained(int lane, transport::Mark mark) noexcept override;
   // What other groups have under way is theirs.
-  bool flush() noexcept override;
+  bool flush(int lane) noexcept override;
   int slowest_reader(int lane) noexcept override { return lane; }
+
+  // Nothing is sent or received any more, and nothing of what was shared is looked at.
+  void close() noexcept;
 
  private:
   struct Peer {
@@ -49,8 +52,6 @@ class TcpTransport final : public transport::Transport {
     const auto index = static_cast<std::size_t>(lane);
     return index < lanes_.size() && lanes_[index].lane != nullptr ? &lanes_[index] : nullptr;
   }
-
-  void close() noexcept;
 
   Connections& connections_;
   int rank_;

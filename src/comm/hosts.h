@@ -1,0 +1,46 @@
+// Which rank of a world is on which host. Ranks of one host share memory; they also have numbers
+// among themselves, in the order of their ranks.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace unisono::comm {
+
+class Hosts {
+ public:
+  // All on one host.
+  Hosts(int rank, int size)
+      : Hosts(rank, std::vector<std::string>(static_cast<std::size_t>(size))) {}
+  // `names`: by rank; who has the same is on the same host.
+  Hosts(int rank, const std::vector<std::string>& names);
+
+  int size() const noexcept { return static_cast<int>(host_.size()); }
+  int count() const noexcept { return count_; }
+  bool single() const noexcept { return count_ == 1; }
+  // Hosts are numbered in the order of their lowest ranks.
+  int host(int rank) const noexcept { return host_[at(rank)]; }
+  bool is_here(int rank) const noexcept { return host_[at(rank)] == here_; }
+  // The number of a rank among those of its host.
+  int local(int rank) const noexcept { return local_[at(rank)]; }
+  // The ranks of this host, by that number.
+  const std::vector<int>& here() const noexcept { return ranks_here_; }
+  // Of these ranks, those of this host, as their numbers on it.
+  std::vector<int> local_of(std::span<const int> ranks) const;
+  // How many ranks each host has of these, if all have as many and they come host by host; 1 if
+  // not.
+  int block(std::span<const int> ranks) const;
+
+ private:
+  static std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }
+
+  std::vector<int> host_;
+  std::vector<int> local_;
+  std::vector<int> ranks_here_;
+  int here_ = 0;
+  int count_ = 0;
+};
+
+}  // namespace unisono::comm

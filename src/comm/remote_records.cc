@@ -1,0 +1,82 @@
+#include "comm/remote_records.h"
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "comm/hash.h"
+
+namespace unisono::comm {
+namespace {
+
+struct Note {
+  std::uint64_t group = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t signature = 0;
+  PackedRecord record = {};
+};
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+constexpr std::uint64_t kGroup = Hash().add("records").value();
+
+}  // namespace
+
+RemoteRecords::RemoteRecords(tcp::Connections& connections)
+    : lanes_(connections, {.group = kGroup}, all_ranks(connections.ranks()), connections.rank()) {}
+
+void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
+                         const OperationRecord& record) noexcept {
+  const Note note{.group = group,
+                  .sequence = record.sequence,
+                  .signature = record.signature,
+                  .record = pack(record)};
+  const std::lock_guard lock(mutex_);
+  for (const int member : members) {
+    lanes_.send(member, &note, sizeof(note), 0);  // false: it does not listen, or is here
+  }
+  lanes_.flush(transport::kEveryLane);
+}
+
+void RemoteRecords::take_in() noexcept {
+  for (int from = 0; from < lanes_.ranks(); ++from) {
+    transport::Incoming message;
+    while (lanes_.peek(from, message)) {
+      Note note;
+      if (message.bytes == sizeof(note)) {
+        std::memcpy(&note, message.data, sizeof(note));
+      }
+      lanes_.release(from);
+      if (note.sequence == 0 || boards_.size() >= kMostBoards) {
+        continue;
+      }
+      try {
+        auto& board = boards_[{note.group, from}];
+        if (board == nullptr) {
+          board = std::make_unique<shm::Board>();
+        }
+        write_record(*board, note.sequence, note.signature, note.record);
+      } catch (const std::bad_alloc&) {
+        return;  // what it told is missing in a message, no more
+      }
+    }
+  }
+}
+
+const shm::Board* RemoteRecords::find(std::uint64_t group, int rank) noexcept {
+  const std::lock_guard lock(mutex_);
+  take_in();
+  const auto found = boards_.find({group, rank});
+  return found == boards_.end() ? nullptr : found->second.get();
+}
+
+void RemoteRecords::forget(std::uint64_t group) noexcept {
+  const std::lock_guard lock(mutex_);
+  boards_.erase(boards_.lower_bound({group, 0}), boards_.upper_bound({group, 1 << 30}));
+}
+
+}  // namespace unisono::comm

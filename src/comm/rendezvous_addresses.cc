@@ -1,0 +1,155 @@
+#include "comm/rendezvous_addresses.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+// The addresses of this host that the selector takes; loopback and link-local ones only by name.
+std::vector<tcp::Address> selected(const ConnectOptions& options) {
+  const auto selector = tcp::Selector::parse(options.interface);
+  if (!selector.value) {
+    throw Error(ErrorCode::config, "interface \"" + options.interface + "\": " + selector.message +
+                                       (selector.position.empty() ? "" : ": " + selector.position));
+  }
+  std::vector<tcp::Address> addresses;
+  for (const tcp::Interface& interface : tcp::interfaces()) {
+    if (selector.value->takes(interface) &&
+        (!options.interface.empty() || !interface.address.is_loopback())) {
+      addresses.push_back(interface.address);
+    }
+  }
+  if (addresses.empty() && !options.interface.empty()) {
+    std::string names;
+    for (const tcp::Interface& interface : tcp::interfaces()) {
+      names += (names.empty() ? "" : ", ") + interface.name + " " + interface.address.host_text();
+    }
+    throw Error(ErrorCode::config,
+                "interface \"" + options.interface + "\" takes none of this host\nit has " + names);
+  }
+  return addresses;
+}
+
+bool is_mine(const tcp::Address& address) {
+  const std::vector<tcp::Interface> all = tcp::interfaces();
+  return address.is_loopback() ||
+         std::any_of(all.begin(), all.end(), [&](const tcp::Interface& interface) {
+           return interface.address.same_host(address);
+         });
+}
+
+}  // namespace
+
+Target find_target(const std::string& text) {
+  const auto literal = tcp::Address::parse(text);
+  const auto no_port = [&]() -> Error {
+    return {ErrorCode::config, "the address \"" + text +
+                                   "\" names no port\nwrite host:port, with a port that is free "
+                                   "on the host of rank 0"};
+  };
+  if (literal.value) {
+    if (literal.value->port() == 0) {
+      throw no_port();
+    }
+    return {.addresses = {*literal.value}};
+  }
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon + 1 == text.size()) {
+    throw no_port();
+  }
+  const std::string host = text.substr(0, colon);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), text.substr(colon + 1).c_str(), &hints, &found);
+  if (error != 0) {
+    throw Error(ErrorCode::config, "the address \"" + text +
+                                       "\" is not known here: " + ::gai_strerror(error) +
+                                       "\nwrite an IP address, or a name that this host knows");
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  Target target{.addresses = {}, .is_name = host != "localhost"};
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    target.addresses.emplace_back(entry->ai_addr, entry->ai_addrlen);
+  }
+  return target;
+}
+
+tcp::PortRange ports_of(const ConnectOptions& options) {
+  if (options.ports.empty()) {
+    return {};
+  }
+  tcp::PortRange range;
+  char dash = 0;
+  char rest = 0;
+  const int got =
+      std::sscanf(options.ports.c_str(), "%d%c%d%c", &range.first, &dash, &range.last, &rest);
+  const bool right = (got == 1 || (got == 3 && dash == '-' && range.last >= range.first)) &&
+                     range.first > 0 && range.first < 65536 && range.last < 65536;
+  if (!right) {
+    throw Error(ErrorCode::config, "ports \"" + options.ports +
+                                       "\" are no range\nwrite one port, or for example "
+                                       "20000-20999");
+  }
+  return range;
+}
+
+std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options) {
+  std::vector<tcp::Address> addresses;
+  for (const tcp::Address& address : target.addresses) {
+    // A host often knows its own name as a loopback address, where no other host comes.
+    if (is_mine(address) && !(target.is_name && address.is_loopback())) {
+      addresses.push_back(address);
+    }
+  }
+  const int port = target.addresses.front().port();
+  const bool own_name =
+      target.is_name && std::all_of(target.addresses.begin(), target.addresses.end(), is_mine);
+  if (addresses.empty() && own_name) {
+    for (const tcp::Address& address : selected(options)) {
+      addresses.push_back(address.with_port(port));
+    }
+  }
+  if (addresses.empty()) {
+    throw Error(ErrorCode::config,
+                "rank 0 must listen at " + options.address + ", which is no address of this host" +
+                    "\nstart rank 0 on the host that UNISONO_ADDRESS (or MASTER_ADDR) names");
+  }
+  return addresses;
+}
+
+std::vector<tcp::Address> own_addresses(const std::vector<tcp::Address>& towards,
+                                        const ConnectOptions& options) {
+  std::vector<tcp::Address> addresses;
+  if (!options.interface.empty()) {
+    addresses = selected(options);
+  }
+  for (const tcp::Address& to : towards) {
+    const auto from = tcp::source_towards(to);
+    if (!from) {
+      continue;
+    }
+    const auto same = [&](const tcp::Address& other) { return other.same_host(*from); };
+    const auto known = std::find_if(addresses.begin(), addresses.end(), same);
+    if (known != addresses.end()) {
+      std::rotate(addresses.begin(), known, known + 1);
+    } else if (options.interface.empty()) {
+      addresses.push_back(*from);
+    }
+  }
+  if (addresses.empty()) {
+    throw Error(ErrorCode::config, "there is no route from this host to " + options.address +
+                                       "\nsee: ip route get " + towards.front().host_text());
+  }
+  return addresses;
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,27 @@
+// Which addresses the ranks of several hosts use: where rank 0 is found, where this rank listens.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transport/tcp/socket.h"
+#include "unisono/options.hpp"
+
+namespace unisono::comm {
+
+// All errors are config.
+struct Target {
+  std::vector<tcp::Address> addresses;
+  bool is_name = false;  // which means different things on different hosts
+};
+// "10.0.0.1:29600", "[fd00::1]:29600", "node0:29600".
+Target find_target(const std::string& text);
+tcp::PortRange ports_of(const ConnectOptions& options);
+// Where rank 0 listens for those that look for `target`.
+std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options);
+// Where others reach this rank: where the kernel would send from to reach rank 0 first, and what
+// else the selector takes.
+std::vector<tcp::Address> own_addresses(const std::vector<tcp::Address>& towards,
+                                        const ConnectOptions& options);
+
+}  // namespace unisono::comm

@@ -1,0 +1,139 @@
+#include "comm/rendezvous_card.h"
+
+#include <poll.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kHeadBytes = 4;  // the length of the text, little endian
+
+std::size_t length_of(const std::string& head) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < kHeadBytes; ++i) {
+    bytes |= static_cast<std::size_t>(static_cast<unsigned char>(head[i])) << (8 * i);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string to_text(const Card& card) {
+  std::string text = card.host + "\n";
+  for (const tcp::Address& address : card.addresses) {
+    text += address.text() + "\n";
+  }
+  return text;
+}
+
+Card parse_card(std::string_view text) {
+  const auto bad = [] { return Error(ErrorCode::corrupt, "a rank's card cannot be read"); };
+  Card card;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) {
+      throw bad();
+    }
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (first) {
+      card.host = line;
+      continue;
+    }
+    const auto address = tcp::Address::parse(line);
+    if (!address.value) {
+      throw bad();
+    }
+    card.addresses.push_back(*address.value);
+  }
+  if (card.host.empty() || card.addresses.empty()) {
+    throw bad();
+  }
+  return card;
+}
+
+std::vector<Card> parse_table(std::string_view table, int size) {
+  std::vector<Card> cards;
+  const bool right = !table.empty() && table[0] == 'T';
+  table.remove_prefix(right ? 1 : table.size());
+  while (!table.empty() && cards.size() < static_cast<std::size_t>(size)) {
+    const std::size_t end = table.find('\0');
+    cards.push_back(parse_card(table.substr(0, end)));
+    table.remove_prefix(end == std::string_view::npos ? table.size() : end + 1);
+  }
+  if (cards.size() != static_cast<std::size_t>(size) || !table.empty()) {
+    throw Error(ErrorCode::corrupt, "the table of the ranks that rank 0 sent cannot be read");
+  }
+  return cards;
+}
+
+std::string to_table(const std::vector<Card>& cards) {
+  std::string table = "T";
+  for (const Card& card : cards) {
+    table += to_text(card) + '\0';
+  }
+  return table;
+}
+
+bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline) {
+  const auto bytes = static_cast<std::uint32_t>(text.size());
+  std::string frame;
+  for (int shift = 0; shift < 32; shift += 8) {
+    frame += static_cast<char>((bytes >> shift) & 0xffU);
+  }
+  frame += text;
+  std::size_t sent = 0;
+  while (sent < frame.size() || to.has_unsent()) {
+    iovec part{.iov_base = frame.data() + sent, .iov_len = frame.size() - sent};
+    const ssize_t put = sent < frame.size() ? to.send(std::span(&part, 1)) : 0;
+    sent += put > 0 ? static_cast<std::size_t>(put) : 0;
+    if (put < 0 && errno != EAGAIN && errno != EINTR) {
+      return false;
+    }
+    const bool stuck = put < 0 || (to.has_unsent() && !to.push());
+    if (stuck && !wait_for(to.get(), POLLOUT, deadline)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+TextReader::State TextReader::step(tcp::Channel& from, std::size_t most_bytes) {
+  char buffer[4096];
+  for (;;) {
+    std::size_t wanted = kHeadBytes - head_.size();
+    if (wanted == 0) {
+      const std::size_t bytes = length_of(head_);
+      if (bytes > most_bytes) {
+        return State::closed;
+      }
+      wanted = bytes - text_.size();
+      if (wanted == 0) {
+        return State::done;
+      }
+    }
+    iovec part{.iov_base = buffer, .iov_len = std::min(wanted, sizeof(buffer))};
+    const ssize_t got = from.receive(std::span(&part, 1));
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+      return State::going_on;
+    }
+    if (got <= 0) {
+      return State::closed;
+    }
+    (head_.size() < kHeadBytes ? head_ : text_).append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+bool has_hung_up(tcp::Channel& peer) {
+  char byte = 0;
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  return peer.receive(std::span(&part, 1)) >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,166 @@
+#include "comm/rendezvous_net.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+
+#include "comm/rendezvous_addresses.h"
+#include "comm/rendezvous_card.h"
+#include "comm/rendezvous_net_root.h"
+#include "transport/tcp/meet.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
+constexpr int kMostNetRanks = 65536;
+constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so in this time
+
+bool forces_tcp(const ConnectOptions& options) {
+  return options.transport == "tcp";
+}
+
+// A host's name is for people; this tells whether two processes can reach each other's memory: the
+// same kernel, network namespace (where they would meet) and user.
+std::string identity_of_host(const ConnectOptions& options) {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat space = {};
+  static_cast<void>(::stat("/proc/self/ns/net", &space));
+  std::string identity = boot + "/" + std::to_string(space.st_ino) + "/" +
+                         std::to_string(::geteuid()) + "/" + options.host;
+  if (forces_tcp(options)) {
+    identity += "/rank " + std::to_string(options.rank);
+  }
+  return identity;
+}
+
+std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
+                                    const tcp::PortRange& ports) {
+  std::vector<UniqueFd> listeners;
+  for (const tcp::Address& address : addresses) {
+    listeners.push_back(tcp::listen_at(
+        address, address.port() == 0 ? ports : tcp::PortRange{.first = address.port(), .last = 0}));
+  }
+  return listeners;
+}
+
+std::vector<tcp::Address> without_ports(std::vector<tcp::Address> addresses) {
+  for (tcp::Address& address : addresses) {
+    address = address.with_port(0);
+  }
+  return addresses;
+}
+
+tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
+  return {.rank = options.rank,
+          .size = options.size,
+          .job = options.job + use,
+          .token = options.token,
+          .protection = tcp::protection_from_environment()};
+}
+
+std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp::Gate& gate,
+                       const Card& mine) {
+  std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
+  addresses[0] = target.addresses;
+  auto streams = tcp::meet(
+      gate, identity_of(options, "/lobby"), addresses,
+      {.timeout_ms = options.connect_timeout_ms == 0 ? 1 << 30 : options.connect_timeout_ms});
+  tcp::Channel lobby = std::move(streams[0].front());
+  const Deadline deadline = Deadline::of_timeout(options.connect_timeout_ms).later_by_ms(kGraceMs);
+  const auto lost = [&](const std::string& why) -> Error {
+    return {ErrorCode::connection, "rank " + std::to_string(options.rank) +
+                                       " has no word from rank 0 at " + options.address + ": " +
+                                       why + "\nlook at the last output of rank 0"};
+  };
+  if (!send_text(lobby, to_text(mine), deadline)) {
+    throw lost("it hung up");
+  }
+  TextReader reader;
+  for (;;) {
+    const TextReader::State state = reader.step(lobby, kMostTableBytes);
+    if (state == TextReader::State::done) {
+      break;
+    }
+    if (state == TextReader::State::closed) {
+      throw lost("it hung up");
+    }
+    if (!wait_for(lobby.get(), POLLIN, deadline)) {
+      throw lost("it says nothing");
+    }
+  }
+  const std::string& text = reader.text();
+  if (text.size() >= 2 && text[0] == 'E') {
+    throw Error(static_cast<ErrorCode>(text[1]), text.substr(2));
+  }
+  return parse_table(text, options.size);
+}
+
+}  // namespace
+
+bool meets_over_network(const ConnectOptions& options) {
+  return options.size > 1 && options.transport != "shm" && !options.address.empty();
+}
+
+NetMeeting meet_over_network(const ConnectOptions& options) {
+  if (options.size > kMostNetRanks || options.rank < 0) {
+    throw Error(ErrorCode::config, "rank " + std::to_string(options.rank) + " of " +
+                                       std::to_string(options.size) +
+                                       " cannot be: ranks of several hosts are numbered from 0, up "
+                                       "to " +
+                                       std::to_string(kMostNetRanks));
+  }
+  if (options.token.empty()) {
+    throw Error(ErrorCode::config,
+                "a world over the network needs a job token: whoever knows it is let in\nset "
+                "UNISONO_TOKEN to the same secret on all ranks, for example from: openssl rand "
+                "-hex 16");
+  }
+  const Target target = find_target(options.address);
+  const tcp::PortRange ports = ports_of(options);
+  const bool is_root = options.rank == 0;
+  const std::vector<tcp::Address> lobby =
+      is_root ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
+  Card mine{.host = identity_of_host(options),
+            .addresses = is_root && options.interface.empty()
+                             ? without_ports(lobby)
+                             : own_addresses(target.addresses, options)};
+  tcp::Identity identity = identity_of(options, "");
+  auto gate = std::make_unique<tcp::Gate>(listen_at_all(mine.addresses, ports), identity);
+  mine.addresses = gate->addresses();
+  std::vector<Card> cards;
+  if (is_root) {
+    tcp::Gate at(listen_at_all(lobby, {}), identity_of(options, "/lobby"));
+    cards = collect_cards(at, mine, options);
+  } else {
+    cards = join(target, options, *gate, mine);
+  }
+  std::vector<std::string> names;
+  std::vector<std::vector<tcp::Address>> addresses;
+  for (Card& card : cards) {
+    names.push_back(card.host);
+    addresses.push_back(std::move(card.addresses));
+  }
+  Hosts hosts(options.rank, names);
+  for (const int rank : hosts.here()) {
+    addresses[static_cast<std::size_t>(rank)].clear();
+  }
+  return {.hosts = std::move(hosts),
+          .identity = std::move(identity),
+          .gate = std::move(gate),
+          .addresses = std::move(addresses)};
+}
+
+tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms) {
+  auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
+                           {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms});
+  meeting.gate.reset();
+  return streams;
+}
+
+}  // namespace unisono::comm

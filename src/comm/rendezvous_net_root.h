@@ -1,0 +1,19 @@
+// Rank 0's side of a meeting over the network.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "comm/rendezvous_card.h"
+#include "transport/tcp/gate.h"
+#include "unisono/options.hpp"
+
+namespace unisono::comm {
+
+inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
+
+// Collects the cards of all at the lobby, and tells them to all. `mine`: its own. Errors as of
+// meet_over_network(); all who have come hear them too.
+std::vector<Card> collect_cards(tcp::Gate& lobby, const Card& mine, const ConnectOptions& options);
+
+}  // namespace unisono::comm

@@ -1,0 +1,162 @@
+// How a world ends: who is first to say why, how all others hear of it, who is found dead.
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "comm/world.h"
+
+namespace unisono::comm {
+namespace {
+
+// "4 2 rank 2 is gone ...": the code, the culprit, the text, for other hosts.
+std::string to_reason(ErrorCode code, int culprit, const std::string& text) {
+  return std::to_string(static_cast<int>(code)) + " " + std::to_string(culprit) + " " + text;
+}
+
+struct Reason {
+  ErrorCode code = ErrorCode::aborted;
+  int culprit = -1;
+  std::string text = {};
+};
+
+Reason parse_reason(const std::string& reason, int ranks) {
+  int code = 0;
+  Reason parsed;
+  const char* const end = reason.data() + reason.size();
+  const auto [behind_code, wrong_code] = std::from_chars(reason.data(), end, code);
+  if (wrong_code != std::errc() || behind_code == end || code < 0 ||
+      code > static_cast<int>(ErrorCode::internal)) {
+    return {.text = reason};
+  }
+  const auto [behind, wrong] = std::from_chars(behind_code + 1, end, parsed.culprit);
+  if (wrong != std::errc() || behind == end || parsed.culprit < -1 || parsed.culprit >= ranks) {
+    return {.text = reason};
+  }
+  parsed.code = static_cast<ErrorCode>(code);
+  parsed.text.assign(behind + 1, end);
+  return parsed;
+}
+
+}  // namespace
+
+bool World::record_abort(ErrorCode code, int culprit, int reporter,
+                         const std::string& text) noexcept {
+  std::uint32_t none = 0;
+  if (!record_->state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) {
+    return false;
+  }
+  record_->code = static_cast<std::uint32_t>(code);
+  record_->rank = culprit;
+  record_->reporter = reporter;
+  const std::size_t length = std::min(text.size(), sizeof(record_->text) - 1);
+  std::memcpy(record_->text, text.data(), length);
+  record_->text[length] = '\0';
+  record_->state.store(2, std::memory_order_release);
+  bells_->ring_all();
+  if (connections_ != nullptr) {
+    connections_->wake();
+  }
+  return true;
+}
+
+void World::raise(ErrorCode code, int culprit, const std::string& text) noexcept {
+  if (!record_abort(code, culprit, rank(), text) || connections_ == nullptr) {
+    return;
+  }
+  try {
+    connections_->abort(to_reason(code, culprit, text));
+  } catch (const std::bad_alloc&) {
+    connections_->abort({});  // not even for the text
+  }
+  connections_->flush();
+}
+
+void World::raise(const std::exception& error) noexcept {
+  try {
+    const std::string who = "rank " + std::to_string(rank()) + ": ";
+    if (const auto* ours = dynamic_cast<const Error*>(&error)) {
+      const std::string code = std::string(to_string(ours->code())) + ": ";
+      const std::string_view text = ours->what();
+      raise(ours->code(), rank(), who + std::string(text.substr(code.size())));
+    } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+      raise(ErrorCode::resource, rank(),
+            who + "out of memory\ncheck the limits on memory (ulimit -v, cgroup)");
+    } else {
+      raise(ErrorCode::internal, rank(), who + error.what());
+    }
+  } catch (const std::bad_alloc&) {
+    raise(ErrorCode::resource, rank(), {});  // not even for the text
+  }
+}
+
+void World::throw_abort(ErrorContext context) const {
+  // The writer may be between claiming the record and completing it; if it died there, say so.
+  for (int tries = 0; record_->state.load(std::memory_order_acquire) != 2; ++tries) {
+    if (tries > 2000) {
+      throw Error(ErrorCode::peer_lost,
+                  "a rank died while it reported an error\nstart the job again",
+                  std::move(context));
+    }
+    usleep(1000);
+  }
+  context.rank = rank();
+  context.peer = record_->rank;
+  throw Error(static_cast<ErrorCode>(record_->code), record_->text, std::move(context));
+}
+
+void World::look_for_deaths() noexcept {
+  const std::unique_lock lock(local_use_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return;
+  }
+  try {
+    look_for_local_death();
+  } catch (const std::exception& error) {
+    raise(error);
+  }
+  listen_to_others();
+}
+
+void World::look_for_local_death() {
+  if (const auto death = local_->find_death()) {
+    const int rank = hosts_.here()[static_cast<std::size_t>(death->rank)];
+    raise(ErrorCode::peer_lost, rank,
+          "rank " + std::to_string(rank) + " (pid " +
+              std::to_string(local_->peer(death->rank).pid) + ") is gone: " + death->how +
+              "\nlook at its last output; the other ranks cannot go on without it");
+  }
+}
+
+// What the connections know: why another rank ends the world, or that one is no more.
+void World::listen_to_others() noexcept {
+  if (connections_ == nullptr) {
+    return;
+  }
+  connections_->progress();
+  const int troubles = connections_->troubles();
+  if (troubles == troubles_seen_.exchange(troubles, std::memory_order_relaxed) || aborted()) {
+    return;
+  }
+  try {
+    if (const auto abort = connections_->aborted()) {
+      const Reason reason = parse_reason(abort->reason, size());
+      record_abort(reason.code, reason.culprit, abort->peer, reason.text);
+    } else if (const tcp::Failure failure = connections_->failure()) {
+      raise(failure.reason == tcp::Reason::bad_frame || failure.reason == tcp::Reason::protocol
+                ? ErrorCode::corrupt
+                : ErrorCode::peer_lost,
+            failure.peer,
+            "rank " + std::to_string(failure.peer) + " is gone: " + tcp::describe(failure) +
+                "\nlook at its last output; the other ranks cannot go on without it");
+    }
+  } catch (const std::exception& error) {
+    raise(error);
+  }
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,107 @@
+// The lanes of a group whose ranks are on several hosts: those to ranks of this host lead through
+// one transport, those to the others through another. No multicast: a message for all would have to
+// go both ways.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace unisono::transport {
+
+class MixedTransport final : public Transport {
+ public:
+  // Where a rank of the group is: its number in its transport.
+  struct Place {
+    Transport* transport = nullptr;
+    int rank = 0;
+  };
+  // `places`: by rank of the group, of which this one is `rank`. The transports outlive this.
+  MixedTransport(std::vector<Place> places, int rank);
+
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return static_cast<int>(places_.size()); }
+  const Limits& limits() const noexcept override { return limits_; }
+  bool peek(int lane, Incoming& message) noexcept override {
+    const Place* const from = place(lane);
+    return from != nullptr && from->transport->peek(from->rank, message);
+  }
+  bool peek_unread(int lane, Incoming& message) noexcept override {
+    const Place* const from = place(lane);
+    return from != nullptr && from->transport->peek_unread(from->rank, message);
+  }
+  void release(int lane) noexcept override {
+    if (const Place* const from = place(lane)) {
+      from->transport->release(from->rank);
+    }
+  }
+  bool send(int lane, const void* data, std::size_t bytes,
+            std::uint64_t signature) noexcept override {
+    const Place* const to = place(lane);
+    return to != nullptr && to->transport->send(to->rank, data, bytes, signature);
+  }
+  std::byte* reserve(int lane, std::size_t bytes) noexcept override {
+    const Place* const to = place(lane);
+    return to == nullptr ? nullptr : to->transport->reserve(to->rank, bytes);
+  }
+  void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override {
+    if (const Place* const to = place(lane)) {
+      to->transport->commit(to->rank, bytes, signature);
+    }
+  }
+  void fill(int lane, std::byte* room, const void* data, std::size_t bytes) noexcept override {
+    if (const Place* const to = place(lane)) {
+      to->transport->fill(to->rank, room, data, bytes);
+    }
+  }
+  kernels::Store store(int lane, std::size_t bytes) const noexcept override {
+    const Place* const to = place(lane);
+    return to == nullptr ? kernels::Store::cached : to->transport->store(to->rank, bytes);
+  }
+  bool can_share(int lane, const void* data, std::size_t bytes) noexcept override;
+  bool share(int lane, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept override {
+    const Place* const to = place(lane);
+    return to != nullptr && to->transport->share(to->rank, data, bytes, signature);
+  }
+  bool can_offer(int lane, const void* data, std::size_t bytes) noexcept override {
+    const Place* const to = place(lane);
+    return to != nullptr && to->transport->can_offer(to->rank, data, bytes);
+  }
+  bool offer(int lane, const void* data, std::size_t bytes,
+             std::uint64_t signature) noexcept override {
+    const Place* const to = place(lane);
+    return to != nullptr && to->transport->offer(to->rank, data, bytes, signature);
+  }
+  std::size_t fetch(int lane, std::size_t offset, void* target,
+                    std::size_t bytes) noexcept override {
+    const Place* const from = place(lane);
+    return from == nullptr ? 0 : from->transport->fetch(from->rank, offset, target, bytes);
+  }
+  Mark mark(int lane) const noexcept override {
+    const Place* const to = place(lane);
+    return to == nullptr ? 0 : to->transport->mark(to->rank);
+  }
+  bool drained(int lane, Mark mark) noexcept override {
+    const Place* const to = place(lane);
+    return to == nullptr || to->transport->drained(to->rank, mark);
+  }
+  bool flush(int lane) noexcept override;
+  int slowest_reader(int lane) noexcept override { return lane; }
+
+ private:
+  // nullptr: a multicast, or the lane to this rank itself.
+  const Place* place(int lane) const noexcept {
+    const auto index = static_cast<std::size_t>(lane);
+    return index < places_.size() && lane != rank_ ? &places_[index] : nullptr;
+  }
+
+  std::vector<Place> places_;
+  std::vector<Transport*> transports_;  // each once
+  int rank_;
+  Limits limits_;
+};
+
+}  // namespace unisono::transport
