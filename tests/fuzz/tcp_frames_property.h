@@ -1,14 +1,16 @@
 // What must hold for any bytes that come on a connection behind the handshake: the link takes them
 // or drops the connection with a reason, and holds no more memory than its windows.
 //
-// The first byte chooses: even, the others come as they are; odd, they are read as frames of
-// 16 bytes each (kind, epoch, group, number, released, 3 bytes unused, length), whose checks are
-// right, and their payload.
+// The first byte chooses: 2, the reader fetches what was not read; 4, the job has checksums; 8, the
+// group is closed and opened again in the middle; even, the others come as they are; odd, they are
+// read as frames of 16 bytes each (kind, epoch, group, number, released, 3 bytes unused, length),
+// whose checks are right, and their payload.
 #pragma once
 
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -50,6 +52,17 @@ inline std::string frames_from(std::string_view text) {
   return wire;
 }
 
+// As far as it has come, in pieces and into memory that is gone afterwards. True: all of it.
+inline bool fetch_all(tcp::Link& link, tcp::Lane& lane, std::size_t bytes, std::size_t& offset) {
+  for (std::size_t got = 1; got != 0 && offset < bytes; offset += got) {
+    std::vector<std::byte> target(std::min<std::size_t>(bytes - offset, 1000));
+    got = link.fetch(lane, offset, target.data(), target.size());
+  }
+  const bool all = offset == bytes;
+  offset = all ? 0 : offset;
+  return all;
+}
+
 // Empty if it holds, else what does not.
 inline std::string tcp_frames_property(std::string_view text) {
   if (text.empty()) {
@@ -63,23 +76,34 @@ inline std::string tcp_frames_property(std::string_view text) {
   }
   const UniqueFd other(ends[1]);
   std::vector<tcp::Channel> streams;
-  streams.emplace_back(UniqueFd(ends[0]));
+  streams.emplace_back(UniqueFd(ends[0]), nullptr, (text.front() & 4) != 0);
   tcp::Signs signs;
   constexpr std::uint32_t kSlots = 3;
   tcp::Link link(1, std::move(streams), kSlots, &signs);
   tcp::Lane* lane = link.open({.group = 1, .epoch = 0});
   link.send(*lane, "x", 1, 0);
   std::size_t done = 0;
+  bool reopened = false;
+  std::size_t fetched = 0;
   for (int idle = 0; idle < 2 && !link.gone();) {
     const ssize_t put = ::send(other.get(), wire.data() + done, wire.size() - done, MSG_NOSIGNAL);
     done += put > 0 ? static_cast<std::size_t>(put) : 0;
     idle = link.receive() || put > 0 ? 0 : idle + 1;
+    if ((text.front() & 8) != 0 && done > wire.size() / 2 && !reopened) {
+      link.close(lane);
+      lane = link.open({.group = 2, .epoch = 0});
+      fetched = 0;
+      reopened = true;
+    }
     transport::Incoming message;
-    if (link.peek(*lane, message)) {
-      if (message.data == nullptr || message.bytes > tcp::kMostBytes) {
+    const bool fetches = (text.front() & 2) != 0;
+    if (fetches ? link.peek_unread(*lane, message) : link.peek(*lane, message)) {
+      if ((message.data == nullptr && !fetches) || message.bytes > tcp::kMostBytes) {
         return "a message that cannot be";
       }
-      link.release(*lane);
+      if (message.data != nullptr || fetch_all(link, *lane, message.bytes, fetched)) {
+        link.release(*lane);
+      }
     }
   }
   if (link.slots() > kSlots * tcp::kMostEarlyLanes) {

@@ -6,6 +6,12 @@
 #include <cerrno>
 
 namespace unisono::tcp {
+namespace {
+
+// How long a gate waits for a descriptor to become free.
+constexpr std::int64_t kDeafMs = 50;
+
+}  // namespace
 
 bool Greeter::write() {
   while (!shake_.output().empty()) {
@@ -73,8 +79,9 @@ void Gate::step(std::int64_t now_ms) {
   for (auto visitor = pending_.begin(); visitor != pending_.end();) {
     visitor = attend(*visitor, now_ms) ? std::next(visitor) : pending_.erase(visitor);
   }
-  for (const UniqueFd& listener : listeners_) {
-    accept_all(listener, now_ms);
+  deaf_ = now_ms < deaf_until_ms_;
+  for (std::size_t i = 0; i < listeners_.size() && !deaf_; ++i) {
+    accept_all(listeners_[i], now_ms);
   }
 }
 
@@ -91,6 +98,12 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
   for (std::size_t i = 0; i < kMostPending; ++i) {
     UniqueFd socket = accept_one(listener.get());
     if (!socket) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        // The listener stays readable: who waits for it would not wait.
+        refusals_[""] = {"this process has no descriptor free (ulimit -n)", true};
+        deaf_ = true;
+        deaf_until_ms_ = now_ms + kDeafMs;
+      }
       return;
     }
     const Address from = peer_address(socket.get());
@@ -110,6 +123,11 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
 
 bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
   Handshake& shake = visitor.greeter.shake();
+  // Whoever is late has given up: what it said before is worth nothing.
+  if (now_ms >= visitor.greeter.deadline_ms()) {
+    turn_away(visitor, "did not prove in time who it is");
+    return false;
+  }
   bool there = visitor.greeter.step();
   if (shake.state() == Handshake::State::admitting) {
     visitor.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
@@ -130,10 +148,6 @@ bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
                                                     : "hung up before it had proved who it is");
     return false;
   }
-  if (now_ms >= visitor.greeter.deadline_ms()) {
-    turn_away(visitor, "did not prove in time who it is");
-    return false;
-  }
   return true;
 }
 
@@ -146,14 +160,18 @@ void Gate::turn_away(const Visitor& visitor, const std::string& why) {
 }
 
 void Gate::note(const Visitor& visitor, const std::string& why) {
-  if (refusals_.size() < kMostRefusals) {
-    refusals_.emplace(visitor.host, visitor.host + ": " + why);
+  const bool knows_peer = visitor.greeter.shake().knows_peer();
+  const auto found = refusals_.find(visitor.host);
+  if (found == refusals_.end() && refusals_.size() < kMostRefusals) {
+    refusals_[visitor.host] = {visitor.host + ": " + why, knows_peer};
+  } else if (found != refusals_.end() && knows_peer && !found->second.knows_peer) {
+    found->second = {visitor.host + ": " + why, true};
   }
 }
 
 void Gate::add_events(std::vector<pollfd>& entries) const {
-  for (const UniqueFd& listener : listeners_) {
-    entries.push_back({listener.get(), POLLIN, 0});
+  for (std::size_t i = 0; i < listeners_.size() && !deaf_; ++i) {
+    entries.push_back({listeners_[i].get(), POLLIN, 0});
   }
   for (const Visitor& visitor : pending_) {
     entries.push_back({visitor.greeter.descriptor(), visitor.greeter.events(), 0});
@@ -161,7 +179,8 @@ void Gate::add_events(std::vector<pollfd>& entries) const {
 }
 
 std::int64_t Gate::next_deadline_ms() const {
-  return pending_.empty() ? -1 : pending_.front().greeter.deadline_ms();
+  const std::int64_t first_ms = pending_.empty() ? -1 : pending_.front().greeter.deadline_ms();
+  return deaf_ && (first_ms < 0 || deaf_until_ms_ < first_ms) ? deaf_until_ms_ : first_ms;
 }
 
 std::vector<Admitted> Gate::take_admitted() {
@@ -171,7 +190,7 @@ std::vector<Admitted> Gate::take_admitted() {
 std::vector<std::string> Gate::refusals() const {
   std::vector<std::string> lines;
   for (const auto& [host, line] : refusals_) {
-    lines.push_back(line);
+    lines.push_back(line.text);
   }
   return lines;
 }

@@ -83,7 +83,8 @@ class Gate {
   std::vector<Admitted> take_admitted();
   // Whoever took this one found that it is dead: the rank may come again.
   void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
-  // One line for each host that was refused, of the first of them.
+  // One line for each host that was refused, of the first of them; of the first that said which
+  // rank it is, if there was one.
   std::vector<std::string> refusals() const;
   std::size_t pending() const { return pending_.size(); }
 
@@ -104,7 +105,13 @@ class Gate {
   std::list<Visitor> pending_;
   std::set<std::pair<int, int>> inside_;  // rank and stream
   std::vector<Admitted> admitted_;
-  std::map<std::string, std::string> refusals_;  // by host
+  struct Line {
+    std::string text;
+    bool knows_peer = false;
+  };
+  std::map<std::string, Line> refusals_;  // by host
+  std::int64_t deaf_until_ms_ = 0;        // no descriptor was free for those who wait
+  bool deaf_ = false;
 };
 
 }  // namespace unisono::tcp

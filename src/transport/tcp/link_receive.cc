@@ -310,6 +310,11 @@ bool Link::begin_message(Stream& from) noexcept {
     return false;
   }
   // With checksums nobody gets a byte before all of them were checked.
+  if (streams_.size() == 1 && header.number != lane.come) {
+    fail(Reason::protocol, 0, "a message of its lane is missing");
+    return false;
+  }
+  ++lane.come;
   from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_ && !checksum_;
   from.rest = 0;
   message.data = is_short(bytes) ? lane.in_ring.place(bytes)

@@ -114,6 +114,12 @@ TEST_F(TcpLink, RefusesAMessageThatComesTwice) {
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
+TEST_F(TcpLink, RefusesAMessageThatOneIsMissingBefore) {
+  message(0, 10);
+  message(2, 10);
+  EXPECT_EQ(reason(), Reason::protocol);
+}
+
 TEST_F(TcpLink, RefusesANumberFarAhead) {
   message(kMessages, 10);
   EXPECT_EQ(reason(), Reason::protocol);

@@ -18,6 +18,8 @@ constexpr std::int64_t kLongestPauseMs = 100;
 constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
 // How often those that are there are looked at.
 constexpr std::int64_t kLookMs = 50;
+// Who is refused by all that it still wants, for the same lasting reason, gives up after this.
+constexpr std::int64_t kInVainMs = 5000;
 
 std::int64_t clock_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -41,6 +43,9 @@ class Dial {
     if (connecting_) {
       pollfd entry{greeter_->descriptor(), POLLOUT, 0};
       if (::poll(&entry, 1, 0) == 0) {
+        if (now_ms >= greeter_->deadline_ms()) {
+          retry(now_ms, "nothing answers there: a firewall drops it, or the address is wrong");
+        }
         return;
       }
       connecting_ = false;
@@ -52,7 +57,8 @@ class Dial {
     const Handshake& shake = greeter_->shake();
     if (shake.state() == Handshake::State::refused) {
       // Others may be at that address before or after the rank that is meant.
-      refused_ = true;
+      const bool again = refused_ms_ >= 0 && is_final(shake.refusal());
+      refused_ms_ = !is_final(shake.refusal()) ? -1 : again ? refused_ms_ : now_ms;
       return retry(now_ms, shake.problem());
     }
     if (greeter_->finished()) {
@@ -69,10 +75,12 @@ class Dial {
   bool done() const { return static_cast<bool>(done_); }
   Channel take() { return std::move(done_); }
   const Wanted& wanted() const { return wanted_; }
-  const Address& to() const { return to_[tried_ % to_.size()]; }
   const std::string& obstacle() const { return obstacle_; }
-  // What waiting does not mend.
-  bool refused() const { return refused_; }
+  // For so long it has been refused for what waiting hardly mends.
+  std::int64_t refused_for_ms(std::int64_t now_ms) const {
+    return refused_ms_ < 0 ? 0 : now_ms - refused_ms_;
+  }
+  const Address& to() const { return to_[tried_ % to_.size()]; }
   void add_events(std::vector<pollfd>& entries) const {
     if (greeter_) {
       entries.push_back({greeter_->descriptor(),
@@ -83,7 +91,6 @@ class Dial {
 
  private:
   void begin(std::int64_t now_ms) {
-    refused_ = false;
     UniqueFd socket =
         begin_connect(to(), options_.from ? &*options_.from : nullptr, options_.socket);
     if (!socket) {
@@ -95,12 +102,18 @@ class Dial {
   void retry(std::int64_t now_ms, const std::string& why) {
     obstacle_ = why;
     greeter_.reset();
+    connecting_ = false;
     if (++tried_ % to_.size() != 0) {
-      next_ms_ = now_ms;
+      next_ms_ = now_ms;  // the next of its addresses
       return;
     }
     next_ms_ = now_ms + pause_ms_;
     pause_ms_ = std::min(2 * pause_ms_, kLongestPauseMs);
+  }
+
+  static bool is_final(Refusal refusal) {
+    return refusal == Refusal::token || refusal == Refusal::version || refusal == Refusal::size ||
+           refusal == Refusal::protection;
   }
 
   const Identity& self_;
@@ -110,7 +123,7 @@ class Dial {
   const MeetOptions& options_;
   std::optional<Greeter> greeter_;
   bool connecting_ = false;
-  bool refused_ = false;
+  std::int64_t refused_ms_ = -1;
   std::int64_t next_ms_ = 0;
   std::int64_t pause_ms_ = kFirstPauseMs;
   std::string obstacle_ = "it was not tried";
@@ -154,7 +167,16 @@ class Dial {
           ")\nsee whether these ranks run, and whether a firewall lets their ports through");
 }
 
-void check_protection(const Identity& self) {
+void check_protection(const Identity& self, const std::vector<std::vector<Address>>& addresses) {
+  for (const std::vector<Address>& candidates : addresses) {
+    const bool far = std::any_of(candidates.begin(), candidates.end(),
+                                 [](const Address& one) { return !one.is_loopback(); });
+    if (self.token.empty() && far) {
+      throw Error(ErrorCode::config,
+                  "ranks on other hosts, and no token: anybody could join the job"
+                  "\nset UNISONO_TOKEN on all ranks, or start them with unisono run");
+    }
+  }
   if (!self.protection.tls) {
     return;
   }
@@ -190,6 +212,14 @@ class Meeting {
   }
 
   bool complete() const { return missing_ == 0; }
+  // All that is missing has been refused for so long that waiting is in vain.
+  bool is_hopeless(std::int64_t now_ms) const {
+    std::size_t refused = 0;
+    for (const Dial& dial : dials_) {
+      refused += !is_there(dial.wanted()) && dial.refused_for_ms(now_ms) > kInVainMs ? 1 : 0;
+    }
+    return missing_ != 0 && refused == missing_;
+  }
   void step(std::int64_t now_ms) {
     if (now_ms >= look_ms_) {
       look_ms_ = now_ms + kLookMs;
@@ -284,7 +314,7 @@ class Meeting {
 
 Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
               const MeetOptions& options) {
-  check_protection(self);
+  check_protection(self, addresses);
   Meeting meeting(gate, self, addresses, options);
   const std::int64_t since_ms = clock_ms();
   const std::int64_t end_ms = since_ms + options.timeout_ms;
@@ -294,7 +324,7 @@ Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Ad
     if (meeting.complete()) {
       return meeting.take();
     }
-    if (now_ms >= end_ms) {
+    if (now_ms >= end_ms || meeting.is_hopeless(now_ms)) {
       meeting.fail(now_ms - since_ms);
     }
     meeting.wait(end_ms);

@@ -18,7 +18,7 @@ struct MeetOptions {
 // `addresses`: by rank, where its gate may be, tried in this order again and again; none for those
 // that are not to be connected, and this one. Returns the streams by rank, as Connections wants
 // them: encrypted, if the identity says so. Throws connection, naming those that are missing and
-// why; config where there can be no TLS.
+// why; config where there can be no TLS, or no token and not only this host.
 Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
               const MeetOptions& options = {});
 

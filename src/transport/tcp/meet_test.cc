@@ -2,8 +2,10 @@
 #include "transport/tcp/meet.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
@@ -151,6 +153,10 @@ TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
   EXPECT_EQ(peer_address(got[0][1][0].get()).text(), local_address(got[1][0][0].get()).text());
 }
 
+Address listen_and_close() {
+  return local_address(listen_at(*Address::parse("127.0.0.1").value).get());
+}
+
 class TcpGate : public ::testing::Test {
  protected:
   UniqueFd knock(const std::string& bytes = "") {
@@ -268,6 +274,130 @@ TEST_F(TcpGate, LetsARankInAgainThatDiedBeforeItsVerdict) {
     gate_.let_again(admitted.peer);
   }
   expect_join();
+}
+
+TEST_F(TcpGate, AScannerDoesNotHideWhoHasAnotherToken) {
+  knock("x");  // and hangs up
+  step_for(5);
+  Identity other = identity(1, 2);
+  other.token = "fedcba9876543210";
+  Gate second(listen_at(*Address::parse("127.0.0.1").value), other);
+  std::thread joiner([&] {
+    EXPECT_THROW(meet(second, other, {{gate_.address()}, {}}, {.timeout_ms = 100}), Error);
+  });
+  step_for(200);
+  joiner.join();
+  EXPECT_EQ(gate_.refusals().front(), "127.0.0.1: rank 1 says: rank 0 has another job token");
+}
+
+// Where nothing answers, not even with a refusal.
+TEST(TcpMeet, NamesAnAddressThatNothingAnswersAt) {
+  // A queue that is full: the system lets further knocks wait.
+  const UniqueFd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Address any = Address::parse("127.0.0.1").value->with_port(0);
+  ASSERT_EQ(::bind(full.get(), any.get(), any.length()), 0);
+  ASSERT_EQ(::listen(full.get(), 0), 0);
+  std::vector<UniqueFd> queue;
+  for (int i = 0; i < 3; ++i) {
+    queue.push_back(begin_connect(local_address(full.get()), nullptr, {}));
+  }
+  Gate gate(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
+  const std::clock_t cpu = std::clock();
+  try {
+    meet(gate, identity(1, 2), {{local_address(full.get())}, {}}, {.timeout_ms = 4500});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing answers there"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_LT(std::clock() - cpu, CLOCKS_PER_SEC) << "it does not spin meanwhile";
+}
+
+TEST(TcpMeet, RefusesOtherHostsWithoutAToken) {
+  Identity self = identity(1, 2);
+  self.token = "";
+  Gate gate(listen_at(*Address::parse("127.0.0.1").value), self);
+  try {
+    meet(gate, self, {{*Address::parse("192.0.2.1:5").value}, {}}, {.timeout_ms = 10});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::config);
+    EXPECT_NE(std::string(error.what()).find("set UNISONO_TOKEN"), std::string::npos);
+  }
+}
+
+TEST(TcpMeet, SaysSoWhenNoDescriptorIsFree) {
+  Gate gate(listen_at(*Address::parse("127.0.0.1").value), identity(0, 2));
+  const UniqueFd knock = begin_connect(gate.address(), nullptr, {});
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::clock_t cpu = std::clock();
+  for (std::int64_t now_ms = 0; now_ms < 500; now_ms += 10) {
+    gate.step(now_ms);
+    std::vector<pollfd> entries;
+    gate.add_events(entries);
+    EXPECT_TRUE(entries.empty());
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(std::clock() - cpu, CLOCKS_PER_SEC / 4);
+  ASSERT_EQ(gate.refusals().size(), 1U);
+  EXPECT_EQ(gate.refusals().front(), "this process has no descriptor free (ulimit -n)");
+  gate.step(1000);
+  EXPECT_EQ(gate.pending(), 1U) << "and hears who waits when one is";
+}
+
+TEST(TcpMeet, TriesAllAddressesOfARank) {
+  Party party(2, "127.0.0.1");
+  const Address nobody = listen_and_close();
+  party.addresses[0].insert(party.addresses[0].begin(), nobody);
+  std::vector<Streams> got;
+  for (const std::string& error : party.meet_all(got, {})) {
+    EXPECT_EQ(error, "");
+  }
+}
+
+TEST(TcpMeet, EncryptsAndCarriesChecksums) {
+  Party party(3, "127.0.0.1", 2);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    party.identities[rank].protection = {.tls = true, .checksum = true};
+    party.gates[rank] = std::make_unique<Gate>(listen_at(*Address::parse("127.0.0.1").value),
+                                               party.identities[rank]);
+    party.addresses[rank] = party.gates[rank]->addresses();
+  }
+  std::vector<Streams> got;
+  for (const std::string& error : party.meet_all(got, {})) {
+    ASSERT_EQ(error, "");
+  }
+  for (std::size_t stream = 0; stream < 2; ++stream) {
+    EXPECT_TRUE(got[0][2][stream].encrypted());
+    EXPECT_TRUE(got[0][2][stream].checksum());
+    EXPECT_TRUE(got[2][0][stream].encrypted());
+  }
+}
+
+TEST(TcpMeet, NamesBothSidesThatProtectInDifferentWays) {
+  Party party(2, "127.0.0.1");
+  party.identities[1].protection = {.tls = true};
+  std::vector<Streams> got;
+  const auto errors = party.meet_all(got, {.timeout_ms = 300});
+  EXPECT_NE(errors[1].find("rank 0 has UNISONO_TLS=0 and UNISONO_CHECKSUM=0, rank 1 has "
+                           "UNISONO_TLS=1 and UNISONO_CHECKSUM=0: all ranks must have the same"),
+            std::string::npos)
+      << errors[1];
+  EXPECT_NE(errors[0].find("rank 1 has UNISONO_TLS=1 and UNISONO_CHECKSUM=0, rank 0 has "
+                           "UNISONO_TLS=0 and UNISONO_CHECKSUM=0"),
+            std::string::npos)
+      << errors[0];
+}
+
+TEST(TcpMeet, EncryptsNothingWithoutAToken) {
+  Identity self = identity(1, 2);
+  self.token = "";
+  self.protection = {.tls = true};
+  Gate gate(listen_at(*Address::parse("127.0.0.1").value), self);
+  EXPECT_THROW(meet(gate, self, {{gate.address()}, {}}, {.timeout_ms = 10}), Error);
 }
 
 TEST(TcpListen, TakesAFreePortOfItsRangeOrSaysThatThereIsNone) {

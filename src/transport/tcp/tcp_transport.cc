@@ -125,7 +125,8 @@ bool TcpTransport::flush(int lane) noexcept {
   }
   if (Peer* const to = lane == transport::kEveryLane ? nullptr : peer(lane)) {
     const std::lock_guard lock(to->link->mutex);
-    return to->lane->drained == to->lane->sent || to->link->gone();
+    const bool done = to->lane->drained == to->lane->sent && !to->link->has_unsent();
+    return done || to->link->gone();
   }
   bool all = true;
   for (const Peer& to : lanes_) {

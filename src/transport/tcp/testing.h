@@ -3,8 +3,10 @@
 
 #include <poll.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,11 +42,11 @@ inline std::pair<Channel, Channel> protect(SocketPair pair, const Protection& pr
     fill_random(key);
     a = std::make_unique<Tls>(pair.a.get(), key, false);
     b = std::make_unique<Tls>(pair.b.get(), key, true);
-    for (int tries = 0; tries < 10'000; ++tries) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (bool done = false; !done && std::chrono::steady_clock::now() < end;) {
       const Tls::State here = a->shake();
-      if (b->shake() == Tls::State::done && here == Tls::State::done) {
-        break;
-      }
+      done = b->shake() == Tls::State::done && here == Tls::State::done;
+      std::this_thread::yield();
     }
   }
   return {Channel(std::move(pair.a), std::move(a), protection.checksum),
