@@ -26,7 +26,7 @@ LAYERS = {
     "kernels": ["base"],
     "transport": ["kernels", "schedule", "base"],
     "engine": ["transport", "kernels", "schedule", "base"],
-    "comm": ["model", "engine", "transport", "kernels", "algorithms", "schedule", "base"],
+    "comm": ["model", "engine", "transport", "kernels", "algorithms", "schedule", "topology", "base"],
 }
 
 # Spellings that are wrong in code, and the right ones. Benchmarks against other libraries, and
