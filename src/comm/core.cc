@@ -38,7 +38,8 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
       executor_(collective_lanes_, !world_->crowded()),
       planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
                world_->options().algorithm) {
-  comm::introduce_group(memory, members_, id);
+  comm::introduce_group(memory, members_,
+                        {.id = id, .world = comm::world_mark(world_->options().job)});
 }
 
 Core::Transfers::Transfers(const Core& core)
