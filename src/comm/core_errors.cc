@@ -28,6 +28,7 @@ std::string Core::name(int rank) const {
 }
 
 void Core::throw_abort(const comm::Prepared* prepared) {
+  end_wait();
   ErrorContext context{.rank = world_->rank()};
   if (prepared != nullptr) {
     context.collective = std::string(to_string(prepared->collective));

@@ -62,6 +62,19 @@ class Ranks {
     return {};
   }
 
+  // True within ten seconds.
+  bool nobody_waits() const {
+    for (int tries = 0; tries < 1000; ++tries) {
+      for (const Job& job : find_jobs()) {
+        if (job.world.job == job_ && explain_hang(job, comm::board_clock_ns()).empty()) {
+          return true;
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
  private:
   std::string job_;
   std::atomic<int> errors_ = 0;
@@ -121,6 +134,7 @@ TEST(LiveHang, FindsRanksThatReceiveFromEachOther) {
       usleep(1000);
     }
     end->abort("the test has seen enough");
+    EXPECT_TRUE(ranks.nobody_waits()) << "what has failed waits no more";
     ended = true;
   }
   EXPECT_EQ(finding.kind, "deadlock");
