@@ -93,9 +93,9 @@ std::string rate_text(double now, double before, double elapsed_s, const char* u
 
 void print_job(const Job& job, Memory& memory, const Console& console) {
   const std::int64_t now = comm::board_clock_ns();
-  fmt::print("{}  {} ranks, {} groups\n",
+  fmt::print("{}  {}\n",
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
-             job.world.pids.size(), job.groups.size() + 1);
+             size_text(job));
   if (!job.world.abort.empty()) {
     fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
   }

@@ -14,9 +14,9 @@ namespace unisono::cli {
 namespace {
 
 void print_text(const Job& job, const std::vector<Finding>& findings, const Console& console) {
-  fmt::print("{}  {} ranks, {} groups\n",
+  fmt::print("{}  {}\n",
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
-             job.world.pids.size(), job.groups.size() + 1);
+             size_text(job));
   if (!job.world.abort.empty()) {
     fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
   }

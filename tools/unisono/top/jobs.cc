@@ -216,6 +216,13 @@ int pid_of(const Job& job, std::size_t rank) {
   return job.processes[rank] ? job.processes[rank]->pid : job.world.pids[rank];
 }
 
+std::string size_text(const Job& job) {
+  const auto counted = [](std::size_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  return counted(job.world.pids.size(), "rank") + ", " + counted(job.groups.size() + 1, "group");
+}
+
 std::string state_text(const std::optional<ProcessState>& process) {
   if (!process) {
     return "is gone";

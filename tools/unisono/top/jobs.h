@@ -33,6 +33,9 @@ std::vector<Job> find_jobs(std::string_view word);
 // The number of a rank's process, as it is known here.
 int pid_of(const Job& job, std::size_t rank);
 
+// "4 ranks, 3 groups".
+std::string size_text(const Job& job);
+
 // "runs", "sleeps", "is stopped", ...
 std::string state_text(const std::optional<ProcessState>& process);
 
