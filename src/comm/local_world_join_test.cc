@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <regex>
@@ -82,6 +83,20 @@ void come_late() {
   for (int nap = 0; nap < 35; ++nap) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+}
+
+TEST(Join, WhoWaitsLongMayBeToldToBeQuiet) {
+  const std::string job = unique_name("quiet");
+  ::setenv("UNISONO_QUIET", "1", 1);
+  ::testing::internal::CaptureStderr();
+  as_threads(2, [&](int rank) {
+    if (rank == 1) {
+      come_late();
+    }
+    return join(options_for(rank, 2, job, 20'000));
+  });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::unsetenv("UNISONO_QUIET");
 }
 
 // Once, on stderr, long before the time is up.

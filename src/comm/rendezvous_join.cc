@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/env.h"
 #include "comm/rendezvous_auth.h"
 #include "comm/rendezvous_meet.h"
 
@@ -119,7 +120,9 @@ std::string waited(const Invitation& invitation) {
 }
 
 void say_waiting(const std::string& what) {
-  std::fprintf(stderr, "unisono: %s\n", what.c_str());
+  if (read_env("UNISONO_QUIET").value_or("0") == "0") {
+    std::fprintf(stderr, "unisono: %s\n", what.c_str());
+  }
 }
 
 Attempt attempt_to_meet(const Invitation& invitation) {

@@ -227,6 +227,7 @@ def approval_cases():
 
         "run_merge": run("run", "-n", "3", "--prefix=always", "--", "sh", "-c",
                          "echo same; echo also >&2"),
+        "run_quiet": run("run", "-q", "-n", "1", "--", "sh", "-c", "echo quiet $UNISONO_QUIET"),
         "run_prefix": run("run", "-n", "3", "--", "sh", "-c", "sleep 0.$RANK; echo $RANK"),
         "run_table": run("run", "-n", "3", "--", "sh", "-c", "[ $RANK != 0 ] || printf 'a b\\nc'"),
         "run_no_prefix": run("run", "-n", "2", "--no-prefix", "--", "sh", "-c",

@@ -15,8 +15,11 @@
 namespace unisono::cli {
 namespace {
 
-std::vector<std::string> environment_of(const Arguments& arguments, int ranks) {
+std::vector<std::string> environment_of(const Arguments& arguments, int ranks, bool quiet) {
   std::vector<std::string> result = job_environment(ranks);
+  if (quiet) {
+    result.emplace_back("UNISONO_QUIET=1");
+  }
   for (const std::string& entry : arguments.texts("env")) {
     if (entry.find('=') == std::string::npos || entry.starts_with("=")) {
       throw UsageError(fmt::format("--env cannot be '{}'", entry), "NAME=VALUE",
@@ -44,7 +47,7 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console) {
                       ? static_cast<int>(arguments.number("ranks", 1, kMostJobRanks))
                       : std::max(1, static_cast<int>(allowed_cpus().size()));
   options.program = arguments.program();
-  options.environment = environment_of(arguments, options.ranks);
+  options.environment = environment_of(arguments, options.ranks, console.quiet());
   options.bind = arguments.text("bind") == "core";
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
   options.log_dir = arguments.text("log-dir");
