@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,8 +63,16 @@ struct Rank {
   ShmTransport transport;
 };
 
-std::byte at(std::size_t i) {
-  return static_cast<std::byte>(i * 7 + i / 4096);
+// What is offered.
+const std::vector<std::byte>& pattern() {
+  static const std::vector<std::byte> bytes = [] {
+    std::vector<std::byte> made(kBytes);
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      made[i] = static_cast<std::byte>(i * 7 + i / 4096);
+    }
+    return made;
+  }();
+  return bytes;
 }
 
 void wait_us(int us) {
@@ -78,11 +87,8 @@ void wait_us(int us) {
   Rank mine(world, kOfferer, pids);
   void* memory =
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  auto* data = static_cast<std::byte*>(memory);
-  for (std::size_t i = 0; i < kBytes; ++i) {
-    data[i] = at(i);
-  }
-  if (!mine.transport.offer(kReader, data, kBytes, 5)) {
+  std::memcpy(memory, pattern().data(), kBytes);
+  if (!mine.transport.offer(kReader, memory, kBytes, 5)) {
     _exit(1);
   }
   while (world.sign() == 0) {
@@ -105,6 +111,7 @@ void wait_us(int us) {
 // Fetches in pieces until all is there, or nothing comes from a process that has ended. What was
 // fetched must be what was offered.
 std::size_t fetch_until_it_ends(End end, std::size_t piece, int after_us) {
+  pattern();  // made once, for all
   const World world;
   std::vector<int> pids = {0, ::getpid()};
   const pid_t offerer = ::fork();
@@ -136,12 +143,7 @@ std::size_t fetch_until_it_ends(End end, std::size_t piece, int after_us) {
     EXPECT_TRUE(!ended || more == 0) << more << " bytes of memory that is no more";
     done += more;
   }
-  for (std::size_t i = 0; i < done; ++i) {
-    if (got[i] != at(i)) {
-      ADD_FAILURE() << "byte " << i << " of " << done << " is wrong";
-      break;
-    }
-  }
+  EXPECT_EQ(std::memcmp(got.data(), pattern().data(), done), 0) << "of " << done << " bytes";
   ::kill(offerer, SIGKILL);
   ::waitpid(offerer, nullptr, 0);
   EXPECT_EQ(mine.transport.fetch(kOfferer, 0, got.data(), 64), 0U);
@@ -150,9 +152,9 @@ std::size_t fetch_until_it_ends(End end, std::size_t piece, int after_us) {
 
 void expect_only_what_was_offered(End end) {
   int cut_short = 0;
-  for (int trial = 0; trial < 30 && !::testing::Test::HasFailure(); ++trial) {
+  for (int trial = 0; trial < 20 && !::testing::Test::HasFailure(); ++trial) {
     const std::size_t piece = trial % 2 == 0 ? std::size_t{64} << 10 : kBytes;
-    cut_short += fetch_until_it_ends(end, piece, trial * 60) < kBytes ? 1 : 0;
+    cut_short += fetch_until_it_ends(end, piece, trial * 90) < kBytes ? 1 : 0;
   }
   EXPECT_GT(cut_short, 0) << "none ended while it was read";
 }
