@@ -124,7 +124,8 @@ std::string waited(const Invitation& invitation) {
 }
 
 void say_waiting(const std::string& what) {
-  if (read_env("UNISONO_QUIET").value_or("0") == "0") {
+  const std::string quiet = read_env("UNISONO_QUIET").value_or("0");
+  if (quiet.empty() || quiet == "0") {
     std::fprintf(stderr, "unisono: %s\n", what.c_str());
   }
 }
