@@ -2,13 +2,13 @@
 # installation. Sets unisono::unisono, the shared library unless BUILD_SHARED_LIBS is OFF.
 include(GNUInstallDirs)
 
-# What a layer may LINK to: how a consumer of the static library finds it, and its pkg-config name.
+# What a layer may LINK to: how a consumer of the static library finds it, and links to it.
 set(unisono_find_hwy::hwy "find_dependency(hwy)")
-set(unisono_pc_hwy::hwy libhwy)
+set(unisono_pc_hwy::hwy -lhwy)
 set(unisono_find_fmt::fmt "find_dependency(fmt)")
-set(unisono_pc_fmt::fmt fmt)
+set(unisono_pc_fmt::fmt -lfmt)
 set(unisono_find_OpenSSL::Crypto "find_dependency(OpenSSL)")
-set(unisono_pc_OpenSSL::Crypto libcrypto)
+set(unisono_pc_OpenSSL::Crypto -lcrypto)
 set(unisono_find_nlohmann_json::nlohmann_json "")  # headers only
 
 # Objects and outside libraries of every layer, into the caller's `objects` and `links`.
@@ -74,7 +74,7 @@ endforeach()
 
 unisono_collect_layers()
 set(UNISONO_FIND_DEPENDENCIES)
-set(UNISONO_PC_REQUIRES)
+set(UNISONO_PC_LIBS)
 foreach(link IN LISTS links)
   if(NOT DEFINED unisono_find_${link})
     message(WARNING "unisono: say in cmake/unisono_library.cmake how a consumer finds ${link}")
@@ -82,9 +82,9 @@ foreach(link IN LISTS links)
   if(unisono_find_${link})
     string(APPEND UNISONO_FIND_DEPENDENCIES "  ${unisono_find_${link}}\n")
   endif()
-  list(APPEND UNISONO_PC_REQUIRES ${unisono_pc_${link}})
+  list(APPEND UNISONO_PC_LIBS ${unisono_pc_${link}})
 endforeach()
-list(JOIN UNISONO_PC_REQUIRES ", " UNISONO_PC_REQUIRES)
+list(JOIN UNISONO_PC_LIBS " " UNISONO_PC_LIBS)
 file(RELATIVE_PATH UNISONO_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" UNISONO_PC_PREFIX "${UNISONO_PC_PREFIX}")
 

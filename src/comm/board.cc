@@ -4,6 +4,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "comm/hash.h"
+
 namespace unisono::comm {
 namespace {
 
@@ -132,14 +134,20 @@ std::optional<Waiting> read_wait(const shm::Board& board) noexcept {
       .since_ns = since};
 }
 
-void introduce_group(std::byte* segment, std::span<const int> members, std::uint64_t id) noexcept {
+std::uint64_t world_mark(std::string_view job) noexcept {
+  return Hash().add(job.substr(0, sizeof(shm::WorldHeader::job) - 1)).value();
+}
+
+void introduce_group(std::byte* segment, std::span<const int> members,
+                     const GroupName& name) noexcept {
   const shm::GroupLayout layout(static_cast<int>(members.size()));
   auto* ranks = reinterpret_cast<std::atomic<std::int32_t>*>(segment + layout.members);
   for (std::size_t i = 0; i < members.size(); ++i) {
     ranks[i].store(members[i], std::memory_order_relaxed);
   }
   auto& header = *reinterpret_cast<shm::GroupHeader*>(segment + layout.header);
-  header.id.store(id, std::memory_order_relaxed);
+  header.id.store(name.id, std::memory_order_relaxed);
+  header.world.store(name.world, std::memory_order_relaxed);
   header.ranks.store(static_cast<std::int32_t>(members.size()), std::memory_order_relaxed);
   header.magic.store(shm::kGroupMagic, std::memory_order_release);
 }

@@ -67,7 +67,14 @@ inline void end_wait(shm::Board& board) noexcept {
 }
 std::optional<Waiting> read_wait(const shm::Board& board) noexcept;
 // Says who a group is.
-void introduce_group(std::byte* segment, std::span<const int> members, std::uint64_t id) noexcept;
+struct GroupName {
+  std::uint64_t id = 0;
+  std::uint64_t world = 0;  // world_mark() of its job
+};
+void introduce_group(std::byte* segment, std::span<const int> members,
+                     const GroupName& name) noexcept;
+// By which the groups of a world are told from those of another world of the same processes.
+std::uint64_t world_mark(std::string_view job) noexcept;
 
 // The newest record that a rank wrote; sequence 0 if none.
 OperationRecord newest_record(const shm::Board& board) noexcept;

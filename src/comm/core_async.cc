@@ -93,7 +93,12 @@ std::shared_ptr<RequestState> Core::enqueue(const std::shared_ptr<RequestState>&
   }
   tell(finished);
   if (unlisted) {
-    world_->progress().add(*this);
+    try {
+      world_->progress().add(*this);
+    } catch (const std::exception& error) {
+      world_->raise(error);  // it has begun, and the peers wait for this rank
+      drive_and_tell();
+    }
   }
   if (left_over) {
     world_->progress().wake();
@@ -271,6 +276,9 @@ void Core::wait(RequestState& request, int timeout_ms) {
 }
 
 bool Core::test(RequestState& request) {
+  if (!world_->same_process()) {
+    check_usable();
+  }
   if (!request.done.load(std::memory_order_acquire)) {
     drive_and_tell();
   }

@@ -77,6 +77,7 @@ const shm::Board* Core::await_board(int rank,
 }
 
 void Core::throw_abort(const comm::Prepared* prepared) {
+  end_wait();
   collective_lanes_.forsake();
   if (transfers_ != nullptr) {
     transfers_->lanes.forsake();

@@ -5,7 +5,9 @@
 #include <sys/un.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <regex>
@@ -84,6 +86,20 @@ void come_late() {
   }
 }
 
+TEST(Join, WhoWaitsLongMayBeToldToBeQuiet) {
+  const std::string job = unique_name("quiet");
+  ::setenv("UNISONO_QUIET", "1", 1);
+  ::testing::internal::CaptureStderr();
+  as_threads(2, [&](int rank) {
+    if (rank == 1) {
+      come_late();
+    }
+    return join(options_for(rank, 2, job, 20'000));
+  });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::unsetenv("UNISONO_QUIET");
+}
+
 // Once, on stderr, long before the time is up.
 TEST(Join, WhoWaitsLongSaysForWhom) {
   for (const int late : {0, 2}) {
@@ -117,6 +133,29 @@ TEST(Join, TheLeastPatientRankSetsTheTimeForAll) {
   EXPECT_NE(results[0].find("joined 2 of 3; missing rank 2 after"), std::string::npos)
       << results[0];
   EXPECT_EQ(results[1], results[0]);
+}
+
+// Long before the time is up, with and without a token, whether it is let in already or just
+// called.
+TEST(Join, RankZeroThatDiesEndsTheOthersAtOnce) {
+  for (const char* token : {"", kToken}) {
+    const std::string job = unique_name("beheaded");
+    const auto body = [&](int rank) {
+      ConnectOptions options = options_for(rank, 3, job, 20'000);
+      options.token = token;
+      return join(options);
+    };
+    const auto start = Clock::now();
+    testing::Child root(body, 0);
+    testing::Child other(body, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ::kill(root.pid(), SIGKILL);
+    EXPECT_EQ(other.result(), "connection: rank 0 is gone before all 3 ranks were there: process " +
+                                  std::to_string(root.pid()) +
+                                  " killed by SIGKILL\nlook at its last output");
+    EXPECT_LT(seconds_since(start), 10.0);
+    root.result();
+  }
 }
 
 TEST(Join, WithoutRankZeroTheOthersSaySo) {

@@ -43,7 +43,7 @@ std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size
   if (!copy.complete()) {
     return std::nullopt;
   }
-  ObservedGroup observed{.id = group.id};
+  ObservedGroup observed{.id = group.id, .world = group.world};
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
     const auto& board = copy.at<shm::Board>(layout.boards + rank * sizeof(shm::Board));
     observed.ranks.push_back(

@@ -22,6 +22,7 @@ struct ObservedRank {
 
 struct ObservedGroup {
   std::uint64_t id = 0;
+  std::uint64_t world = 0;               // world_mark() of its job
   std::vector<ObservedRank> ranks = {};  // by rank of the group
 };
 

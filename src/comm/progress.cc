@@ -1,6 +1,8 @@
 #include "comm/progress.h"
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 
 #include "comm/waiter.h"
 #include "comm/world.h"
@@ -24,8 +26,15 @@ void ProgressThread::add(Driven& group) {
     groups_.push_back(&group);
   }
   const std::lock_guard lock(sleeping_);
-  if (!thread_.joinable()) {
+  if (thread_.joinable()) {
+    return;
+  }
+  try {
     thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::resource,
+                std::string("no thread to move operations that nobody waits for: ") + error.what() +
+                    "\nraise the limits on threads and memory (ulimit -u, ulimit -v)");
   }
 }
 

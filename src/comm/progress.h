@@ -37,7 +37,7 @@ class ProgressThread {
   ProgressThread& operator=(const ProgressThread&) = delete;
   ~ProgressThread();  // joins it
 
-  // The first one starts the thread.
+  // The first one starts the thread. Throws resource if there can be none.
   void add(Driven& group);
   // After it the thread does not touch the group. Not from a function in Finished of that group.
   void remove(Driven& group);

@@ -10,8 +10,10 @@
 #include <cstring>
 #include <thread>
 
+#include "base/env.h"
 #include "comm/rendezvous_auth.h"
 #include "comm/rendezvous_meet.h"
+#include "comm/rendezvous_process.h"
 
 namespace unisono::comm {
 namespace {
@@ -20,6 +22,7 @@ using std::chrono::microseconds;
 
 // Rank 0 gives the verdict for all at the earliest deadline; it gets a little time to tell it.
 constexpr int kGraceMs = 1000;
+constexpr int kEndMs = 20;
 
 UniqueFd connect_to(const std::string& address) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -80,15 +83,17 @@ std::vector<Process> processes_from(const Frame& welcome, int size) {
 }
 
 // Talks until rank 0 says welcome. False: it closed without a word, or did not prove that it knows
-// the token.
-bool converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting) {
+// the token (`proved`; without a token, any process of this user is believed).
+bool converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting,
+              bool& proved) {
   const Deadline last = invitation.deadline.later_by_ms(kGraceMs);
   const Waiter wait = [&](short events) {
     if (!wait_for(socket, events, last)) {
       give_up(invitation, "it was reached but did not answer");
     }
   };
-  for (bool proved = invitation.token.empty();;) {
+  proved = invitation.token.empty();
+  for (;;) {
     const auto frame = receive_frame(socket, wait);
     if (!frame || (frame->type == FrameType::welcome && !proved)) {
       return false;
@@ -119,7 +124,10 @@ std::string waited(const Invitation& invitation) {
 }
 
 void say_waiting(const std::string& what) {
-  std::fprintf(stderr, "unisono: %s\n", what.c_str());
+  const std::string quiet = read_env("UNISONO_QUIET").value_or("0");
+  if (quiet.empty() || quiet == "0") {
+    std::fprintf(stderr, "unisono: %s\n", what.c_str());
+  }
 }
 
 Attempt attempt_to_meet(const Invitation& invitation) {
@@ -135,17 +143,23 @@ Attempt attempt_to_meet(const Invitation& invitation) {
     attempt.obstacle = "a process of another user holds its address";
     return attempt;
   }
+  const UniqueFd process = open_process(listener->pid);
   const int left = invitation.deadline.left_ms();
   const int patience = left < 0 ? 0 : std::max(left, 1);
   const Hello hello =
       make_hello(invitation.rank, invitation.size, !invitation.token.empty(), patience);
   send_hello(socket.get(), hello);  // if rank 0 has hung up already, it has said why
-  if (converse(socket.get(), hello, invitation, attempt.meeting)) {
+  bool proved = false;
+  if (converse(socket.get(), hello, invitation, attempt.meeting, proved)) {
     attempt.met = true;
     attempt.meeting.links.push_back(std::move(socket));
   } else {
-    attempt.obstacle =
-        "process " + std::to_string(listener->pid) + " at its address does not behave like rank 0";
+    const std::string who = "process " + std::to_string(listener->pid);
+    attempt.obstacle = who + " at its address does not behave like rank 0";
+    // Its connections are closed a moment before.
+    if (proved && has_ended(process, kEndMs)) {
+      attempt.ended = who + " " + how_it_ended(listener->pid, process);
+    }
   }
   return attempt;
 }
@@ -159,6 +173,13 @@ Meeting meet_as_other(const Invitation& invitation) {
     Attempt attempt = attempt_to_meet(invitation);
     if (attempt.met) {
       return std::move(attempt.meeting);
+    }
+    if (!attempt.ended.empty()) {
+      // As rank 0 does when another rank goes.
+      throw Error(ErrorCode::connection,
+                  "rank 0 is gone before all " + std::to_string(invitation.size) +
+                      " ranks were there: " + attempt.ended + "\nlook at its last output",
+                  {.rank = invitation.rank, .peer = 0});
     }
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;

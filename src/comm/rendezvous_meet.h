@@ -38,16 +38,18 @@ Meeting meet_as_root(const Invitation& invitation);
 Meeting meet_as_other(const Invitation& invitation);
 
 // One attempt to reach rank 0. No meeting: nobody there, or the connection closed without a word;
-// `obstacle` then says what is in the way, if it is not mere absence. Throws what rank 0 said.
+// `obstacle` then says what is in the way, if it is not mere absence, and `ended` how the process
+// that was reached has ended, if it has. Throws what rank 0 said.
 struct Attempt {
   bool met = false;
   Meeting meeting;
   std::string obstacle;
+  std::string ended;
 };
 Attempt attempt_to_meet(const Invitation& invitation);
 
 // Who waits longer than that for the others says so, once, on stderr: most often they were never
-// started.
+// started. Not with UNISONO_QUIET=1.
 inline constexpr int kSilentMs = 3000;
 void say_waiting(const std::string& what);
 

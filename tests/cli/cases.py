@@ -26,7 +26,8 @@ def approval_cases():
         "version": text("--version"),
         "version_json": text("--version", "--json"),
         **{f"help_{name}": text("help", name)
-           for name in ("run", "bench", "plan", "tune", "sim", "topo", "show", "verify", "list", "doctor", "env", "help", "completion")},
+           for name in ("run", "bench", "plan", "tune", "sim", "topo", "show", "verify", "list", "doctor", "top",
+                        "trace", "env", "help", "completion")},
         "help_option": text("list", "--help"),
         "help_json": text("help", "env", "--json"),
         "man_env": text("help", "env", "--man"),
@@ -36,6 +37,9 @@ def approval_cases():
         "unknown_option": text("show", "all_reduce/ring", "--steps", "3"),
         "unknown_option_run": text("run", "--tiemout", "3", "--", "true"),
         "unknown_choice": text("show", "all_reduce/ring", "--format", "jsn"),
+        "top_no_job": text("top", "no-such-job"),
+        "trace_no_words": text("trace"),
+        "trace_unknown": text("trace", "who"),
         "missing_value": text("show", "all_reduce/ring", "--step"),
         "bad_number": text("show", "all_reduce/ring", "-n", "four"),
         "bad_color": text("list", "--color=alway"),
@@ -223,6 +227,7 @@ def approval_cases():
 
         "run_merge": run("run", "-n", "3", "--prefix=always", "--", "sh", "-c",
                          "echo same; echo also >&2"),
+        "run_quiet": run("run", "-q", "-n", "1", "--", "sh", "-c", "echo quiet $UNISONO_QUIET"),
         "run_prefix": run("run", "-n", "3", "--", "sh", "-c", "sleep 0.$RANK; echo $RANK"),
         "run_table": run("run", "-n", "3", "--", "sh", "-c", "[ $RANK != 0 ] || printf 'a b\\nc'"),
         "run_no_prefix": run("run", "-n", "2", "--no-prefix", "--", "sh", "-c",

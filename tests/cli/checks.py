@@ -291,7 +291,12 @@ def bench_plot(program, scratch, environment):
     root = xml.etree.ElementTree.parse(path).getroot()
     drawn = [element for element in root.iter() if element.tag.endswith("path")
              and " L" in element.get("d", "")]
-    return None if len(drawn) == 5 else f"{len(drawn)} lines drawn, wanted 4 and the limit"
+    if len(drawn) != 5:
+        return f"{len(drawn)} lines drawn, wanted 4 and the limit"
+    early = bench(program, environment, 1, ["all_reduce", "--plot", "/no/folder/x.svg"] + QUICK)
+    if early.returncode != 3 or early.stdout or "cannot write" not in early.stderr:
+        return f"measured before it looked at the file: {early.stdout}{early.stderr}"
+    return None
 
 
 def doctor(program, scratch, environment):

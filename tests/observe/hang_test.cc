@@ -1,8 +1,13 @@
 // Jobs that hang, seen from outside: in the shared memory of ranks that run here, and as data.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -57,6 +62,19 @@ class Ranks {
     return {};
   }
 
+  // True within ten seconds.
+  bool nobody_waits() const {
+    for (int tries = 0; tries < 1000; ++tries) {
+      for (const Job& job : find_jobs()) {
+        if (job.world.job == job_ && explain_hang(job, comm::board_clock_ns()).empty()) {
+          return true;
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
  private:
   std::string job_;
   std::atomic<int> errors_ = 0;
@@ -75,9 +93,9 @@ TEST(LiveHang, NamesTheRankThatHasNotCalled) {
       }
       comm.all_reduce(std::span(data), max);
     });
-    do {  // ranks 0 and 1 begin to wait one after the other
+    do {  // ranks 0 and 1 begin to wait one after the other, and for each other before
       finding = ranks.wait_for_finding();
-    } while (finding.waiting.size() == 1 && finding.ranks == std::vector<int>{2});
+    } while (finding.waiting.size() == 1);
     seen = true;
   }
   EXPECT_EQ(finding.kind, "never called");
@@ -116,10 +134,113 @@ TEST(LiveHang, FindsRanksThatReceiveFromEachOther) {
       usleep(1000);
     }
     end->abort("the test has seen enough");
+    EXPECT_TRUE(ranks.nobody_waits()) << "what has failed waits no more";
     ended = true;
   }
   EXPECT_EQ(finding.kind, "deadlock");
   EXPECT_EQ(finding.ranks.size(), 2U);
+}
+
+// Ranks as processes, which say that they are ready, and then wait until this is destroyed.
+class Processes {
+ public:
+  // `body` gets what it has to call when it is ready; empty, or why it cannot be done here.
+  using Body = std::function<std::string(int rank, const std::function<void()>& ready)>;
+  Processes(int ranks, const Body& body) : ranks_(ranks) {
+    EXPECT_EQ(::pipe(ready_) + ::pipe(go_), 0);
+    for (int rank = 0; rank < ranks; ++rank) {
+      children_.emplace_back(
+          [this, body](int mine) {
+            ::close(go_[1]);
+            return body(mine, [this] {
+              char byte = 'r';
+              static_cast<void>(!::write(ready_[1], &byte, 1));
+              static_cast<void>(!::read(go_[0], &byte, 1));  // until the test has seen enough
+            });
+          },
+          rank);
+    }
+    ::close(ready_[1]);
+  }
+  ~Processes() {
+    ::close(go_[1]);
+    for (comm::testing::Child& child : children_) {
+      EXPECT_EQ(child.result(), "");
+    }
+    ::close(ready_[0]);
+    ::close(go_[0]);
+  }
+  bool all_ready() const {
+    char byte = 0;
+    for (int i = 0; i < ranks_; ++i) {
+      if (::read(ready_[0], &byte, 1) != 1) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  int ranks_;
+  int ready_[2] = {-1, -1};
+  int go_[2] = {-1, -1};
+  std::vector<comm::testing::Child> children_;
+};
+
+// What is seen of a job; one of no ranks if nothing is.
+Job job_named(const std::string& name) {
+  for (Job& job : find_jobs()) {
+    if (job.world.job == name) {
+      return std::move(job);
+    }
+  }
+  return {};
+}
+
+TEST(LiveJobs, HaveTheGroupsOfTheirOwnWorld) {
+  const std::string first = comm::testing::unique_name("first");
+  const std::string second = comm::testing::unique_name("second");
+  const Processes ranks(2, [&](int rank, const std::function<void()>& ready) {
+    Communicator a = Communicator::connect(comm::testing::options_for(rank, 2, first));
+    Communicator b = Communicator::connect(comm::testing::options_for(1 - rank, 2, second));
+    const Communicator of_a = a.split(0, 0);
+    const Communicator of_b = b.split(0, 0);
+    const Communicator also_of_b = b.split(rank, 0);
+    ready();
+    return "";
+  });
+  ASSERT_TRUE(ranks.all_ready());
+  EXPECT_EQ(job_named(first).groups.size(), 1U);
+  EXPECT_EQ(job_named(second).groups.size(), 3U);
+}
+
+// In a container a process has another number than here.
+TEST(LiveJobs, HaveTheProcessesOfContainers) {
+  const std::string name = comm::testing::unique_name("contained");
+  const Processes ranks(1, [&](int rank, const std::function<void()>& ready) {
+    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+      ready();
+      return std::string();
+    }
+    comm::testing::Child contained(
+        [&](int mine) {
+          const Communicator comm =
+              Communicator::connect(comm::testing::options_for(mine, 1, name));
+          ready();
+          return "";
+        },
+        rank);
+    return contained.result();
+  });
+  ASSERT_TRUE(ranks.all_ready());
+  const Job job = job_named(name);
+  if (job.world.pids.empty()) {
+    GTEST_SKIP() << "this user may make no namespace of processes";
+  }
+  EXPECT_EQ(job.world.pids, std::vector<int>{1});
+  ASSERT_TRUE(job.processes[0]);
+  EXPECT_GT(pid_of(job, 0), 1);
+  EXPECT_EQ(::kill(pid_of(job, 0), 0), 0);
 }
 
 // Rank `waiter` waits for rank 1 in operation #5, which that one has entered or not.
@@ -176,6 +297,37 @@ TEST(Hang, SaysThatCallsDiffer) {
   const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
   ASSERT_EQ(findings.size(), 2U);  // and that they wait for each other
   EXPECT_EQ(findings[0].kind, "mismatch");
+}
+
+// Nobody keeps it from going on in particular: anyone may send.
+TEST(Hang, TellsOfAReceiveFromAnybody) {
+  Job job = job_of_two(5);
+  job.world.group.ranks[0].waiting = comm::Waiting{
+      .what = comm::Waiting::What::recv, .peer = -1, .place = 4, .since_ns = 3 * kSecond};
+  const std::vector<Finding> alone = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(alone.size(), 1U);
+  EXPECT_EQ(alone[0].kind, "unanswered");
+  EXPECT_EQ(alone[0].waiting, std::vector<int>{0});
+  EXPECT_EQ(alone[0].text, "rank 0 (pid 100) waits for a send of any rank with tag 4");
+  // And who waits for that rank hears what it waits for.
+  job.world.group.ranks[1].newest.sequence = 6;
+  job.world.group.ranks[1].waiting = comm::Waiting{.peer = 0, .since_ns = 4 * kSecond};
+  const std::vector<Finding> owed = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(owed.size(), 1U);
+  EXPECT_EQ(owed[0].kind, "never called");
+  EXPECT_EQ(owed[0].ranks, std::vector<int>{0});
+  EXPECT_NE(std::find(owed[0].details.begin(), owed[0].details.end(),
+                      "it waits for a send of any rank with tag 4"),
+            owed[0].details.end());
+}
+
+// The numbers of processes are those of who looks, whatever the processes think.
+TEST(Hang, NamesProcessesAsTheyAreKnownHere) {
+  Job job = job_of_two(4);
+  job.world.pids = {1, 2};
+  EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.find("rank 1 (pid 101)"), std::string::npos);
+  job.processes[1] = std::nullopt;
+  EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.find("rank 1 (pid 2)"), std::string::npos);
 }
 
 TEST(Hang, NobodyWaits) {

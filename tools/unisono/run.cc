@@ -16,7 +16,10 @@
 namespace unisono::cli {
 namespace {
 
-void add_entries(const Arguments& arguments, std::vector<std::string>& result) {
+void add_entries(const Arguments& arguments, bool quiet, std::vector<std::string>& result) {
+  if (quiet) {
+    result.emplace_back("UNISONO_QUIET=1");
+  }
   for (const std::string& entry : arguments.texts("env")) {
     if (entry.find('=') == std::string::npos || entry.starts_with("=")) {
       throw UsageError(fmt::format("--env cannot be '{}'", entry), "NAME=VALUE",
@@ -32,7 +35,7 @@ std::string transport_of(const Arguments& arguments) {
 }
 
 // Ranks of several hosts: how many there are, and how they are started.
-void place_on_hosts(const Arguments& arguments, LaunchOptions& options) {
+void place_on_hosts(const Arguments& arguments, bool quiet, LaunchOptions& options) {
   const std::vector<HostRanks> hosts = parse_hosts(arguments.text("hosts"));
   options.ranks = 0;
   for (const HostRanks& host : hosts) {
@@ -45,7 +48,7 @@ void place_on_hosts(const Arguments& arguments, LaunchOptions& options) {
   }
   std::vector<std::string> environment =
       hosts_environment(options.ranks, hosts.front().host, transport_of(arguments));
-  add_entries(arguments, environment);
+  add_entries(arguments, quiet, environment);
   options.remote = place_ranks(hosts, arguments.text("launcher"), options.program, environment);
 }
 
@@ -64,13 +67,13 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console) {
   LaunchOptions options;
   options.program = arguments.program();
   if (arguments.has("hosts")) {
-    place_on_hosts(arguments, options);
+    place_on_hosts(arguments, console.quiet(), options);
   } else {
     options.ranks = arguments.has("ranks")
                         ? static_cast<int>(arguments.number("ranks", 1, kMostJobRanks))
                         : std::max(1, static_cast<int>(allowed_cpus().size()));
     options.environment = job_environment(options.ranks, transport_of(arguments));
-    add_entries(arguments, options.environment);
+    add_entries(arguments, console.quiet(), options.environment);
   }
   options.bind = arguments.text("bind") == "core";
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;

@@ -1,11 +1,12 @@
 // `unisono top`: what the ranks of running jobs do, again and again.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -19,7 +20,7 @@ namespace {
 // One rank over all groups of its job.
 struct Line {
   std::uint64_t calls = 0;
-  const comm::ObservedGroup* group = nullptr;  // that it waits in, or called in last
+  const comm::ObservedGroup* group = nullptr;  // that it waits in, or has called most in
   const comm::ObservedRank* rank = nullptr;
 };
 
@@ -51,6 +52,8 @@ std::string waiting_text(const Line& line, std::int64_t now) {
   if (waiting.peer >= 0 && static_cast<std::size_t>(waiting.peer) < line.group->ranks.size()) {
     text += fmt::format(" for rank {}",
                         line.group->ranks[static_cast<std::size_t>(waiting.peer)].world_rank);
+  } else if (waiting.what == comm::Waiting::What::recv) {
+    text += " for any rank";
   }
   switch (waiting.what) {
     case comm::Waiting::What::send:
@@ -83,11 +86,16 @@ struct Before {
 };
 using Memory = std::map<std::pair<std::uint64_t, std::size_t>, Before>;
 
+// How much it has grown in a second; calls also shrink, when a group is closed.
+std::string rate_text(double now, double before, double elapsed_s, const char* unit) {
+  return fmt::format("{:.0f}{}", std::max(now - before, 0.0) / elapsed_s, unit);
+}
+
 void print_job(const Job& job, Memory& memory, const Console& console) {
   const std::int64_t now = comm::board_clock_ns();
-  fmt::print("{}  {} ranks, {} groups\n",
+  fmt::print("{}  {}\n",
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
-             job.world.pids.size(), job.groups.size() + 1);
+             size_text(job));
   if (!job.world.abort.empty()) {
     fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
   }
@@ -100,18 +108,18 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
     const Line& line = lines[rank];
     const auto& process = job.processes[rank];
     Before& before = memory[{job.segment, rank}];
-    const double elapsed = static_cast<double>(now - before.at_ns) / 1e9;
+    const double elapsed_s = static_cast<double>(now - before.at_ns) / 1e9;
     const double cpu_s = process ? process->cpu_s : 0;
+    const bool first = before.at_ns == 0;
     const std::string cpu =
-        before.at_ns == 0 ? "-" : fmt::format("{:.0f} %", 100 * (cpu_s - before.cpu_s) / elapsed);
-    const std::string rate =
-        before.at_ns == 0
-            ? "-"
-            : fmt::format("{:.0f}", static_cast<double>(line.calls - before.calls) / elapsed);
+        first || !process ? "-" : rate_text(100 * cpu_s, 100 * before.cpu_s, elapsed_s, " %");
+    const std::string rate = first ? "-"
+                                   : rate_text(static_cast<double>(line.calls),
+                                               static_cast<double>(before.calls), elapsed_s, "");
     const std::string state = state_text(process);
     const std::string what = activity(job, rank, line, now);
     fmt::print(
-        "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {}\n", rank, job.world.pids[rank], state, cpu,
+        "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {}\n", rank, pid_of(job, rank), state, cpu,
         line.calls, rate,
         line.rank != nullptr && line.rank->waiting ? console.paint(Paint::warn, what) : what);
     before = {.calls = line.calls, .cpu_s = cpu_s, .at_ns = now};
@@ -127,7 +135,7 @@ void print_json(const std::vector<Job>& jobs) {
     for (std::size_t rank = 0; rank < lines.size(); ++rank) {
       const Line& line = lines[rank];
       nlohmann::ordered_json row{{"rank", rank},
-                                 {"pid", job.world.pids[rank]},
+                                 {"pid", pid_of(job, rank)},
                                  {"process", state_text(job.processes[rank])},
                                  {"left", static_cast<bool>(job.world.left[rank])},
                                  {"calls", line.calls},
@@ -145,6 +153,15 @@ void print_json(const std::vector<Job>& jobs) {
   fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+// Those that have been seen once may end.
+std::vector<Job> look_again(const std::string& word) {
+  try {
+    return find_jobs(word);
+  } catch (const UsageError&) {
+    return {};
+  }
+}
+
 int run_top(const Arguments& arguments, const Console& console) {
   const std::string word = arguments.operands().empty() ? "" : arguments.operands().front();
   if (console.json()) {
@@ -152,10 +169,14 @@ int run_top(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   const bool once = arguments.has("once") || !console.out_is_terminal();
-  const double every_s = arguments.seconds("every");
+  const double every_s = std::max(arguments.seconds("every"), 0.01);
   Memory memory;
   for (bool first = true;; first = false) {
-    const std::vector<Job> jobs = find_jobs(word);
+    const std::vector<Job> jobs = first ? find_jobs(word) : look_again(word);
+    if (jobs.empty()) {
+      fmt::print("\n{} has ended\n", word.empty() ? "the last job" : "it");
+      return kDone;
+    }
     if (!once) {
       fmt::print("\x1b[H\x1b[J");  // from the top left corner, everything
     }
@@ -168,7 +189,8 @@ int run_top(const Arguments& arguments, const Console& console) {
     }
     fmt::print("{}", console.paint(Paint::dim, "Ctrl-C ends"));
     std::fflush(stdout);
-    ::usleep(static_cast<useconds_t>((first ? std::min(every_s, 0.3) : every_s) * 1e6));
+    std::this_thread::sleep_for(std::chrono::duration<double>(first ? std::min(every_s, 0.3)
+                                                                    : std::min(every_s, 86'400.0)));
   }
 }
 

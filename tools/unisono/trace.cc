@@ -14,9 +14,9 @@ namespace unisono::cli {
 namespace {
 
 void print_text(const Job& job, const std::vector<Finding>& findings, const Console& console) {
-  fmt::print("{}  {} ranks, {} groups\n",
+  fmt::print("{}  {}\n",
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
-             job.world.pids.size(), job.groups.size() + 1);
+             size_text(job));
   if (!job.world.abort.empty()) {
     fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
   }
@@ -30,8 +30,9 @@ void print_text(const Job& job, const std::vector<Finding>& findings, const Cons
       fmt::print("   {}\n", detail);
     }
     if (!finding.waiting.empty() && finding.waited_s > 0) {
-      fmt::print("   waiting for it: ranks {}, the longest for {:.1f} s\n",
-                 fmt::join(finding.waiting, " "), finding.waited_s);
+      fmt::print("   waiting for it: {} {}, the longest for {:.1f} s\n",
+                 finding.waiting.size() == 1 ? "rank" : "ranks", fmt::join(finding.waiting, " "),
+                 finding.waited_s);
     }
     fmt::print("   next   {}\n", finding.next);
   }
@@ -89,8 +90,8 @@ const Command kTraceCommand = {
     .description =
         "Follows who waits for whom, over all groups of a job, to the ranks that wait for nobody: "
         "one that has not called what the others wait in, is stopped, gone, has left or is late; "
-        "and finds ranks that wait for each other in a ring, or are in different operations. What "
-        "most ranks wait for comes first.\n\n"
+        "and finds ranks that wait for each other in a ring, are in different operations, or wait "
+        "for a message that nobody sends. What most ranks wait for comes first.\n\n"
         "The job is read from outside, as by `unisono top`, and need not have been started in "
         "any special way. Exit code 1: somebody waits.",
     .options = {},

@@ -135,6 +135,7 @@ inline constexpr std::uint64_t kGroupMagic = 0x31'70'75'6f'72'67'6e'75;  // "ung
 struct alignas(kLine) GroupHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::uint64_t> id;
+  std::atomic<std::uint64_t> world;  // a hash of the name of its job
   std::atomic<std::int32_t> ranks;
 };
 inline constexpr std::uint64_t kWorldMagic = 0x31'64'6c'72'6f'77'6e'75;  // "unworld1"

@@ -25,6 +25,11 @@ int online_cpus() {
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+[[noreturn]] void cannot_write_plot(const std::string& path) {
+  throw Error(ErrorCode::resource,
+              fmt::format("cannot write {}\nis the folder there, and the disk not full?", path));
+}
+
 bool several(const std::vector<Case>& cases) {
   return std::any_of(cases.begin(), cases.end(), [&](const Case& row) {
     return row.workload.name() != cases.front().workload.name();
@@ -47,6 +52,7 @@ int Session::run() {
   const std::vector<Case> cases =
       main_job_ ? main_job_cases(comm_.size())
                 : sweep_cases(read_sweep(arguments_, comm_.size()), comm_.size());
+  check_plot();
   Runner runner(comm_, runner_options(cases));
   heading_ = {.ranks = comm_.size(),
               .cpus = online_cpus(),
@@ -105,16 +111,23 @@ void Session::print_from(std::size_t i, const std::vector<Case>& cases) const {
              : row_text(format_, rows_[i], nullptr, heading_, console_));
 }
 
+// Said before anything is measured.
+void Session::check_plot() const {
+  if (speaks_ && arguments_.has("plot") && !std::ofstream(arguments_.text("plot"), std::ios::app)) {
+    cannot_write_plot(arguments_.text("plot"));
+  }
+}
+
 void Session::write_plot() const {
-  const std::string path = arguments_.text("plot");
-  if (path.empty() || !speaks_) {
+  if (!speaks_ || !arguments_.has("plot")) {
     return;
   }
+  const std::string path = arguments_.text("plot");
   std::ofstream file(path);
   file << plot_svg(rows_);
   file.close();
   if (!file) {
-    throw UsageError(fmt::format("cannot write {}", path), {}, "unisono help bench");
+    cannot_write_plot(path);
   }
   console_.note(fmt::format("# plot: {}", path));
 }

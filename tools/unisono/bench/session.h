@@ -25,6 +25,7 @@ class Session {
   RunnerOptions runner_options(const std::vector<Case>& cases) const;
   void say(const std::string& text) const;
   void print_from(std::size_t i, const std::vector<Case>& cases) const;
+  void check_plot() const;
   void write_plot() const;
   int verdict() const;
   bool too_slow() const;

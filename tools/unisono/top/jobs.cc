@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "cli/failure.h"
@@ -39,9 +41,13 @@ std::vector<int> all_pids() {
   return pids;
 }
 
-// "begin-end perms offset dev inode   /memfd:unisono-world (deleted)"
-void add_segments(int pid, std::vector<Mapped>& mapped) {
+// "begin-end perms offset dev inode   /memfd:unisono-world (deleted)". False: this user may not see
+// the process's memory.
+bool add_segments(int pid, std::vector<Mapped>& mapped) {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  if (!maps) {
+    return false;
+  }
   for (std::string line; std::getline(maps, line);) {
     const bool is_world = line.find("/memfd:unisono-world") != std::string::npos;
     if (!is_world && line.find("/memfd:unisono-group") == std::string::npos) {
@@ -60,6 +66,18 @@ void add_segments(int pid, std::vector<Mapped>& mapped) {
       mapped.push_back(segment);
     }
   }
+  return true;
+}
+
+// How a process knows itself: in a container it has another number than here.
+int own_pid(int pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("NSpid:")) {
+      return std::atoi(line.c_str() + line.find_last_of(" \t:") + 1);
+    }
+  }
+  return pid;
 }
 
 std::optional<ProcessState> state_of(int pid) {
@@ -89,58 +107,99 @@ comm::ReadSegment reader_of(const Mapped& segment) {
   };
 }
 
-}  // namespace
-
-std::vector<Job> find_jobs() {
-  std::vector<Mapped> mapped;
-  for (const int pid : all_pids()) {
-    add_segments(pid, mapped);
-  }
-  std::map<std::uint64_t, Job> jobs;
-  std::map<int, std::uint64_t> job_of;  // a process's first one
-  std::map<std::uint64_t, std::vector<int>> pids;
-  for (const Mapped& segment : mapped) {
-    if (!segment.is_world) {
-      continue;
+// All segments of this host, and the jobs that they belong to.
+class Search {
+ public:
+  Search() {
+    for (const int pid : all_pids()) {
+      if (!add_segments(pid, mapped_)) {
+        hidden_.insert(pid);
+      }
     }
-    job_of.emplace(segment.pid, segment.inode);
-    pids[segment.inode].push_back(segment.pid);
-    if (!jobs.contains(segment.inode)) {
-      if (auto world = comm::observe_world(reader_of(segment))) {
-        jobs[segment.inode] = {.segment = segment.inode, .world = std::move(*world)};
+    for (const Mapped& segment : mapped_) {
+      mappers_[segment.inode].insert(segment.pid);
+      if (segment.is_world) {
+        own_pids_.emplace(segment.pid, own_pid(segment.pid));
       }
     }
   }
-  std::vector<std::uint64_t> seen;
-  for (const Mapped& segment : mapped) {
-    const auto owner = job_of.find(segment.pid);
-    if (segment.is_world || owner == job_of.end() || !jobs.contains(owner->second) ||
-        std::find(seen.begin(), seen.end(), segment.inode) != seen.end()) {
-      continue;
+  std::vector<Job> jobs() {
+    for (const Mapped& segment : mapped_) {
+      if (segment.is_world && !jobs_.contains(segment.inode)) {
+        add_world(segment);
+      }
     }
-    if (auto group = comm::observe_group(reader_of(segment))) {
-      seen.push_back(segment.inode);
-      jobs[owner->second].groups.push_back(std::move(*group));
+    std::set<std::uint64_t> seen;
+    for (const Mapped& segment : mapped_) {
+      if (!segment.is_world && !seen.contains(segment.inode) && add_group(segment)) {
+        seen.insert(segment.inode);
+      }
     }
+    std::vector<Job> found;
+    for (auto& [inode, job] : jobs_) {
+      found.push_back(std::move(job));
+    }
+    return found;
   }
-  std::vector<Job> found;
-  for (auto& [inode, job] : jobs) {
+
+ private:
+  void add_world(const Mapped& segment) {
+    auto world = comm::observe_world(reader_of(segment));
+    if (!world) {
+      return;
+    }
+    Job job{.segment = segment.inode, .world = std::move(*world)};
     for (const int pid : job.world.pids) {
-      const auto& known = pids[inode];
-      const bool here = std::find(known.begin(), known.end(), pid) != known.end();
-      job.processes.push_back(here ? state_of(pid) : std::nullopt);
+      job.processes.push_back(process_of(segment.inode, pid));
     }
-    found.push_back(std::move(job));
+    jobs_[segment.inode] = std::move(job);
   }
-  return found;
+  std::optional<ProcessState> process_of(std::uint64_t segment, int own) const {
+    for (const int pid : mappers_.at(segment)) {
+      if (own_pids_.at(pid) == own) {
+        return state_of(pid);
+      }
+    }
+    // Its memory may be another user's.
+    return hidden_.contains(own) ? state_of(own) : std::nullopt;
+  }
+
+  bool add_group(const Mapped& segment) {
+    auto group = comm::observe_group(reader_of(segment));
+    if (!group) {
+      return false;
+    }
+    for (auto& [inode, job] : jobs_) {
+      if (mappers_.at(inode).contains(segment.pid) &&
+          comm::world_mark(job.world.job) == group->world) {
+        job.groups.push_back(std::move(*group));
+        return true;
+      }
+    }
+    return true;
+  }
+
+  std::vector<Mapped> mapped_;
+  std::set<int> hidden_;                            // processes that this user may not look into
+  std::map<std::uint64_t, std::set<int>> mappers_;  // of each segment
+  std::map<int, int> own_pids_;                     // of those that have mapped a world
+  std::map<std::uint64_t, Job> jobs_;               // by segment
+};
+
+}  // namespace
+
+std::vector<Job> find_jobs() {
+  return Search().jobs();
 }
 
 std::vector<Job> find_jobs(std::string_view word) {
   std::vector<Job> jobs = find_jobs();
   if (!word.empty()) {
     std::erase_if(jobs, [word](const Job& job) {
-      const bool has_pid = std::any_of(job.world.pids.begin(), job.world.pids.end(),
-                                       [word](int pid) { return std::to_string(pid) == word; });
+      bool has_pid = false;
+      for (std::size_t rank = 0; rank < job.world.pids.size(); ++rank) {
+        has_pid |= std::to_string(pid_of(job, rank)) == word;
+      }
       return job.world.job != word && !has_pid;
     });
   }
@@ -151,6 +210,17 @@ std::vector<Job> find_jobs(std::string_view word) {
         "only jobs of this host whose processes this user may read are seen", "unisono help top");
   }
   return jobs;
+}
+
+int pid_of(const Job& job, std::size_t rank) {
+  return job.processes[rank] ? job.processes[rank]->pid : job.world.pids[rank];
+}
+
+std::string size_text(const Job& job) {
+  const auto counted = [](std::size_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  return counted(job.world.pids.size(), "rank") + ", " + counted(job.groups.size() + 1, "group");
 }
 
 std::string state_text(const std::optional<ProcessState>& process) {

@@ -21,7 +21,7 @@ struct Job {
   std::uint64_t segment = 0;  // the inode of its memory: what its processes have in common
   comm::ObservedWorld world = {};
   std::vector<comm::ObservedGroup> groups = {};             // the others
-  std::vector<std::optional<ProcessState>> processes = {};  // by rank; none: not seen from here
+  std::vector<std::optional<ProcessState>> processes = {};  // by rank; none: there is none
 };
 
 // All jobs of which this user may see a process.
@@ -29,6 +29,12 @@ std::vector<Job> find_jobs();
 // Those that the word means: the number of a process, or the name of a job; empty: all. Throws
 // UsageError if there are none.
 std::vector<Job> find_jobs(std::string_view word);
+
+// The number of a rank's process, as it is known here.
+int pid_of(const Job& job, std::size_t rank);
+
+// "4 ranks, 3 groups".
+std::string size_text(const Job& job);
 
 // "runs", "sleeps", "is stopped", ...
 std::string state_text(const std::optional<ProcessState>& process);

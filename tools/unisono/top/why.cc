@@ -58,6 +58,11 @@ class Hang {
         explained.insert(findings_.back().waiting.begin(), findings_.back().waiting.end());
       }
     }
+    for (const auto& [rank, edge] : alone_) {
+      if (!explained.contains(rank) && !culprits().contains(rank)) {
+        findings_.push_back(unanswered(edge));
+      }
+    }
     std::stable_sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
       return a.waiting.size() > b.waiting.size();
     });
@@ -71,6 +76,7 @@ class Hang {
         continue;
       }
       const comm::Waiting& waiting = *rank.waiting;
+      const std::size_t before = edges_count_;
       bool somebody_missing = false;
       for (const comm::ObservedRank& other : group.ranks) {
         if (waiting.what == comm::Waiting::What::collective &&
@@ -83,11 +89,16 @@ class Hang {
       if (!somebody_missing && waiting.peer >= 0 && peer < group.ranks.size()) {
         add({rank.world_rank, group.ranks[peer].world_rank, &group, &rank, true});
       }
+      if (edges_count_ == before && is_rank(rank.world_rank)) {
+        alone_.try_emplace(rank.world_rank, Edge{rank.world_rank, -1, &group, &rank});
+      }
     }
   }
+  bool is_rank(int rank) const { return static_cast<std::size_t>(rank) < job_.world.pids.size(); }
   void add(const Edge& edge) {
-    if (edge.from != edge.to && static_cast<std::size_t>(edge.to) < job_.world.pids.size()) {
+    if (edge.from != edge.to && is_rank(edge.from) && is_rank(edge.to)) {
       edges_[edge.from].push_back(edge);
+      ++edges_count_;
     }
   }
 
@@ -188,16 +199,39 @@ class Hang {
     return *longest;
   }
 
+  std::string who_text(int rank) const {
+    return fmt::format("rank {} (pid {})", rank, pid_of(job_, static_cast<std::size_t>(rank)));
+  }
+  // Of a wait that is for no rank in particular.
+  std::string alone_text(const Edge& edge) const {
+    const comm::Waiting& waiting = *edge.waiter->waiting;
+    return waiting.what == comm::Waiting::What::recv
+               ? fmt::format("a send of any rank with tag {}", waiting.place)
+               : call_text(edge);
+  }
+  Finding unanswered(const Edge& edge) const {
+    const comm::Waiting& waiting = *edge.waiter->waiting;
+    Finding finding{.kind = "unanswered",
+                    .waiting = {edge.from},
+                    .waited_s = static_cast<double>(now_ns_ - waiting.since_ns) / 1e9,
+                    .text = fmt::format("{} waits for {}", who_text(edge.from), alone_text(edge))};
+    finding.next = waiting.what == comm::Waiting::What::recv
+                       ? "one of the others must send to it, with that tag"
+                       : fmt::format("see where it is: gdb -p {}",
+                                     pid_of(job_, static_cast<std::size_t>(edge.from)));
+    return finding;
+  }
+
   Finding blame(int rank) const {
     const auto index = static_cast<std::size_t>(rank);
     const std::optional<ProcessState>& process = job_.processes[index];
     const Edge& edge = wait_for(rank);
     const bool transfer = edge.waiter->waiting->what != comm::Waiting::What::collective;
-    const std::string who = fmt::format("rank {} (pid {})", rank, job_.world.pids[index]);
+    const std::string who = who_text(rank);
     const std::string call = call_text(edge);
     Finding finding{.ranks = {rank}, .waiting = waiting_for(rank)};
     finding.waited_s = longest_wait_s(finding.waiting);
-    const std::string debug = fmt::format("see where it is: gdb -p {}", job_.world.pids[index]);
+    const std::string debug = fmt::format("see where it is: gdb -p {}", pid_of(job_, index));
     if (job_.world.left[index]) {
       finding.kind = "left";
       finding.text = fmt::format("{} has left the world, and owes {}", who, call);
@@ -232,6 +266,9 @@ class Hang {
     }
     for (const std::string& other : others) {
       finding.details.push_back("it owes also " + other);
+    }
+    if (const auto waits = alone_.find(rank); waits != alone_.end()) {
+      finding.details.push_back("it waits for " + alone_text(waits->second));
     }
     finding.details.push_back(state_detail(rank, *edge.group));
     return finding;
@@ -279,6 +316,8 @@ class Hang {
   const Job& job_;
   std::int64_t now_ns_;
   std::map<int, std::vector<Edge>> edges_;  // by `from`
+  std::size_t edges_count_ = 0;
+  std::map<int, Edge> alone_;  // ranks that wait for no rank in particular
   std::vector<Finding> findings_;
 };
 

@@ -9,9 +9,9 @@
 namespace unisono::cli {
 
 struct Finding {
-  // "never called", "stopped", "gone", "left", "late", "deadlock" or "mismatch".
+  // "never called", "stopped", "gone", "left", "late", "deadlock", "mismatch" or "unanswered".
   std::string kind = {};
-  std::vector<int> ranks = {};    // the culprits, in the world
+  std::vector<int> ranks = {};    // the culprits, in the world; of "unanswered" none
   std::vector<int> waiting = {};  // who waits for them, directly or not
   double waited_s = 0;            // the longest of these
   std::string text = {};          // one sentence
