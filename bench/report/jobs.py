@@ -31,7 +31,7 @@ def launch_commands(implementation, program, ranks, directory, network):
         parts = []
         for rank in range(ranks):
             parts += [":"] * (rank > 0) + ["-n", "1", *network.inside(rank, program)]
-        return [(launcher + parts, environment)]
+        return [(network.launcher(implementation, launcher + parts), environment)]
     return [(network.inside(rank, [*program, "--rank", str(rank), "--size", str(ranks)]),
              network.environment(implementation, rank)) for rank in range(ranks)]
 

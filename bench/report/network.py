@@ -26,6 +26,10 @@ class SharedMemory:
         """The command, to be run where this rank lives."""
         return command
 
+    def launcher(self, implementation, command):
+        """The launcher's command, to be run where it reaches all ranks."""
+        return command
+
     def close(self):
         pass
 
@@ -83,16 +87,16 @@ class Veth(Loopback):
     def _ip(*words):
         subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
-    def mpi_arguments(self, implementation):
-        # Its own messages go over sockets in the file system: namespaces share no loopback device.
-        extra = ["-x", "PMIX_MCA_ptl", "-x", "PMIX_MCA_gds"] if implementation == "openmpi" else []
-        return super().mpi_arguments(implementation) + extra
-
     def environment(self, implementation, rank):
         found = super().environment(implementation, rank)
         if implementation == "openmpi":
-            found |= {"PMIX_MCA_ptl": "usock", "PMIX_MCA_gds": "hash"}
+            # Its ranks talk to their launcher over TCP, and namespaces share no loopback device.
+            found |= {"PMIX_MCA_ptl_tcp_remote_connections": "1", "PMIX_MCA_gds": "hash",
+                      "PMIX_MCA_ptl_tcp_if_include": self.subnet}
         return found
+
+    def launcher(self, implementation, command):
+        return self.inside(0, command) if implementation == "openmpi" else command
 
     def host(self, rank):
         return f"10.213.7.{rank % 2 + 1}"
