@@ -70,7 +70,7 @@ class Hosts(unittest.TestCase):
 
     def test_a_killed_rank_is_named_on_both_hosts(self):
         script = (f"[ $RANK = 3 ] && (sleep 1; kill -9 $$) & "
-                  f"exec {PROGRAM} bench all_reduce -b 1M -e 1M --time-per-row 30s")
+                  f"exec {PROGRAM} bench all_reduce -b 1M -e 1M -n 1000000")
         begin = time.monotonic()
         done = run(2, "sh", "-c", script)
         self.assertLess(time.monotonic() - begin, 25)
@@ -83,8 +83,8 @@ class Hosts(unittest.TestCase):
         host, end = HOSTS[1]
         job = subprocess.Popen(
             [PROGRAM, "run", "--hosts", ",".join(host for host, _ in HOSTS), "--launcher",
-             "ip netns exec {host}", "--", PROGRAM, "bench", "all_reduce", "-b", "64K", "-e", "64K",
-             "--time-per-row", "60s"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+             "ip netns exec {host}", "--", PROGRAM, "bench", "all_reduce", "-b", "64K", "-e", "64K", "-n",
+             "3000000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         time.sleep(2)
         begin = time.monotonic()
         call("ip", "-n", host, "link", "set", end, "down")

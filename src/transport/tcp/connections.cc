@@ -12,13 +12,15 @@
 #include <cstring>
 #include <ctime>
 
+#include "transport/tcp/socket.h"
 #include "unisono/error.hpp"
 
 namespace unisono::tcp {
 namespace {
 
 constexpr std::uint64_t kWake = ~std::uint64_t{0};
-constexpr std::int64_t kLeastBudgetUs = 1'000'000;
+constexpr std::int64_t kLookUs = 100'000;
+constexpr std::int64_t kHalfDeadUs = 1'000'000;
 
 [[noreturn]] void no_resource(const char* what) {
   throw Error(ErrorCode::resource, std::string("no ") + what + " for the connections: " +
@@ -288,12 +290,11 @@ void Connections::retire_before(std::uint32_t epoch) noexcept {
   }
 }
 
-void Connections::beat(std::int64_t now_us) noexcept {
-  const std::lock_guard beating(beating_);
-  const std::int64_t budget_us = std::int64_t{options_.silence_ms} * 1000;
-  // Who was away has heard nobody, which says nothing about the others.
-  const bool was_away = beat_us_ == 0 || now_us - beat_us_ > budget_us / 2;
-  beat_us_ = now_us;
+void Connections::look_at_streams(std::int64_t now_us) noexcept {
+  if (now_us - looked_us_.load(std::memory_order_relaxed) < kLookUs) {
+    return;
+  }
+  looked_us_.store(now_us, std::memory_order_relaxed);
   for (Entry& entry : links_) {
     if (entry.link == nullptr) {
       continue;
@@ -304,30 +305,16 @@ void Connections::beat(std::int64_t now_us) noexcept {
       continue;
     }
     link.receive();
-    if (was_away || link.heard() != entry.heard) {
-      entry.heard = link.heard();
-      entry.heard_us = now_us;
-    }
-    if (link.told() != entry.told) {
-      entry.told = link.told();
-      entry.told_us = now_us;
-    }
-    if (budget_us != 0 && now_us - entry.told_us >= budget_us / 4) {
-      link.send_heartbeat();
-    }
     entry.half_us = !link.half_dead() ? 0 : entry.half_us == 0 ? now_us : entry.half_us;
-    if (entry.half_us != 0 && now_us - entry.half_us > std::max(budget_us, kLeastBudgetUs) / 2) {
+    if (entry.half_us != 0 && now_us - entry.half_us > kHalfDeadUs) {
       link.fail_half_dead();
     }
-    if (budget_us != 0 && now_us - entry.heard_us > budget_us) {
-      link.fail(Reason::silent);
+    for (int i = 0; i < link.streams() && !link.gone(); ++i) {
+      if (is_silent(link.descriptor(i), options_.silence_ms)) {
+        link.fail(Reason::reset, ETIMEDOUT);
+      }
     }
   }
-}
-
-std::int64_t Connections::silent_us(int rank) noexcept {
-  const std::lock_guard beating(beating_);
-  return beat_us_ - links_[static_cast<std::size_t>(rank)].heard_us;
 }
 
 }  // namespace unisono::tcp

@@ -22,8 +22,8 @@
 namespace unisono::tcp {
 
 struct ConnectionsOptions {
+  int silence_ms = 2000;  // a peer whose system is silent for so long is lost
   int slots = 8;          // long messages of a lane that may be under way, and its memory
-  int silence_ms = 2000;  // a peer that is not heard of for this long is lost
 };
 
 class Connections {
@@ -81,24 +81,16 @@ class Connections {
   // Frames of groups of earlier epochs are dropped from now on.
   void retire_before(std::uint32_t epoch) noexcept;
 
-  // The third detector: call it several times in silence_ms with the time, as long as there are
-  // connections, also while nothing is under way: who does not is taken for dead. Tells the peers
-  // that this rank lives, if they heard nothing else, and takes note of when they were heard of.
-  // Those that are silent for too long fail.
-  void beat(std::int64_t now_us) noexcept;
-  // As beat() saw it.
-  std::int64_t silent_us(int rank) noexcept;
+  // Call it now and then, with the time. A link has failed where the peer's system is silent, or
+  // where one of several streams alone has been dead for a second.
+  void look_at_streams(std::int64_t now_us) noexcept;
 
  private:
   struct Entry {
     std::unique_ptr<Link> link;
     std::vector<bool> for_output = {};  // streams that epoll watches for room; guarded by the link
     std::vector<bool> watched = {};
-    std::uint64_t heard = 0;  // guarded by beating_
-    std::uint64_t told = 0;
-    std::int64_t heard_us = 0;
-    std::int64_t told_us = 0;
-    std::int64_t half_us = 0;  // since when only some of its streams live; 0: all do
+    std::int64_t half_us = 0;  // since when only some of its streams live; 0: all do; guarded by the link
   };
   // A thread that waits, and the news that it knew when wait() returned.
   struct Waiter {
@@ -122,8 +114,7 @@ class Connections {
   std::mutex waiting_;
   std::array<Waiter, kWaiters> waiters_ = {};  // guarded by waiting_
   std::size_t next_waiter_ = 0;
-  std::mutex beating_;
-  std::int64_t beat_us_ = 0;
+  std::atomic<std::int64_t> looked_us_ = 0;
 };
 
 }  // namespace unisono::tcp

@@ -1,5 +1,6 @@
 #include "transport/tcp/failure.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace unisono::tcp {
@@ -13,10 +14,11 @@ std::string describe(const Failure& failure) {
       return connection +
              " was closed by the other side without a word: most likely that process has ended";
     case Reason::reset:
+      if (failure.error == ETIMEDOUT || failure.error == EHOSTUNREACH) {
+        return connection + " is silent: its host or the network between does not answer";
+      }
       return connection +
              " broke: " + std::strerror(failure.error);  // NOLINT(concurrency-mt-unsafe)
-    case Reason::silent:
-      return connection + " is silent: its host or the network between does not answer";
     case Reason::bad_frame:
       return connection + " carried bytes that are no frame (" + failure.detail + ")";
     case Reason::protocol:

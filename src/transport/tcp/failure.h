@@ -12,7 +12,6 @@ enum class Reason : std::uint8_t {
   none,
   closed,     // the peer closed it without a word: it has died
   reset,      // the system ended it: `error` says how
-  silent,     // nothing was heard of the peer for too long
   bad_frame,  // what came is no frame of ours
   protocol,   // a frame that a right peer does not send: beyond its window, out of order
   damaged,    // the checksum of a message is wrong

@@ -72,8 +72,7 @@ class Link {
   bool waits() const noexcept { return waits_; }
   // Of what is written, nothing is left in this process.
   bool has_unsent() const noexcept;
-  // The peer hears that this rank lives, ends in good order, or why the world ends.
-  void send_heartbeat() noexcept;
+  // The peer hears that this rank ends in good order, or why the world ends.
   void send_leave() noexcept;
   void send_abort(std::string_view reason) noexcept;
 
@@ -85,7 +84,7 @@ class Link {
   // Nothing more comes, and nothing need be sent.
   bool gone() const noexcept { return left_ || failure_.reason != Reason::none; }
   // A stream is dead, and the peer has said no word of leaving. The system has noticed it on one
-  // stream and may not on the others, where the peer's heartbeats still come.
+  // stream and may not on the others.
   bool half_dead() const noexcept;
   void fail_half_dead() noexcept;
   // Bytes that came from the kernel, and that it took.
@@ -193,7 +192,6 @@ class Link {
   Slots out_slots_;
   Slots in_slots_;
   std::size_t credits_due_ = 0;
-  bool heartbeat_due_ = false;
   bool abort_due_ = false;
   std::string abort_sent_;
   bool left_ = false;

@@ -264,7 +264,6 @@ bool Link::begin_frame(Stream& from) noexcept {
     case Kind::abort:
       from.target = reason_bytes_.data();
       return true;
-    case Kind::heartbeat:
     case Kind::leave:
       return true;
   }
@@ -376,7 +375,6 @@ void Link::end_frame(Stream& from) noexcept {
       }
       break;
     case Kind::credit:
-    case Kind::heartbeat:
       break;
   }
 }

@@ -263,7 +263,7 @@ bool Link::flush_control() noexcept {
     flag = !whole && to.partial_done == 0;
     return whole;
   };
-  if (!due(abort_due_, Kind::abort) || !due(heartbeat_due_, Kind::heartbeat)) {
+  if (!due(abort_due_, Kind::abort)) {
     return false;
   }
   for (std::size_t i = 0; i < in_turn_.size() && credits_due_ != 0; ++i) {
@@ -360,7 +360,7 @@ bool Link::has_unsent() const noexcept {
 }
 
 void Link::note_waiting() noexcept {
-  bool waits = credits_due_ != 0 || heartbeat_due_ || abort_due_;
+  bool waits = credits_due_ != 0 || abort_due_;
   for (const Stream& to : streams_) {
     waits =
         waits || to.waiting != 0 || to.partial_done != 0 || to.leave_due || to.channel.has_unsent();
@@ -370,11 +370,6 @@ void Link::note_waiting() noexcept {
     waits_ = waits;
     signs_->backlogs.fetch_add(waits ? 1 : -1, std::memory_order_relaxed);
   }
-}
-
-void Link::send_heartbeat() noexcept {
-  heartbeat_due_ = true;
-  flush();
 }
 
 void Link::send_leave() noexcept {

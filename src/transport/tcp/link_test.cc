@@ -237,7 +237,7 @@ class TcpPair : public ::testing::Test {
     return false;
   }
 
-  ConnectionsOptions options_{.slots = 4, .silence_ms = 2000};
+  ConnectionsOptions options_{.slots = 4};
   std::unique_ptr<Connections> a_;
   std::unique_ptr<Connections> b_;
 };
@@ -342,33 +342,6 @@ TEST_F(TcpPair, LeavingIsNoFailure) {
   }
   EXPECT_TRUE(b_->has_left(0));
   EXPECT_FALSE(b_->failure());
-}
-
-TEST_F(TcpPair, ASilentPeerIsLostAndOneThatBeatsIsNot) {
-  std::int64_t now_us = 1'000'000;
-  b_->beat(now_us);
-  a_->beat(now_us);
-  for (int i = 0; i < 20; ++i) {
-    now_us += 500'000;
-    a_->beat(now_us);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    b_->beat(now_us);
-    ASSERT_FALSE(b_->failure());
-  }
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_FALSE(b_->failure());
-    now_us += 500'000;
-    b_->beat(now_us);
-  }
-  EXPECT_EQ(b_->failure().reason, Reason::silent);
-  EXPECT_EQ(b_->failure().peer, 0);
-}
-
-TEST_F(TcpPair, WhoWasAwayRaisesNoAlarm) {
-  b_->beat(1'000'000);
-  b_->beat(61'000'000);
-  EXPECT_FALSE(b_->failure());
-  EXPECT_EQ(b_->silent_us(0), 0);
 }
 
 void sleep_ms(int ms) {
@@ -533,7 +506,7 @@ TEST_F(TcpTinyPair, SendsNothingMoreToAPeerThatHasLeft) {
   EXPECT_EQ(a_->traffic().told, told);
 }
 
-// One of several streams dies, and the heartbeats on the first still come.
+// One of several streams dies, and the others live on.
 TEST(TcpStreams, ADeadStreamIsTheEndOfTheLink) {
   Mesh mesh = socket_mesh(2, 2);
   Connections a(0, std::move(mesh[0]));
@@ -541,9 +514,8 @@ TEST(TcpStreams, ADeadStreamIsTheEndOfTheLink) {
   ::shutdown(b.link(0)->descriptor(1), SHUT_RDWR);
   std::int64_t now_us = 1'000'000;
   for (int i = 0; i < 20 && !a.failure(); ++i, now_us += 200'000) {
-    b.beat(now_us);
     sleep_ms(1);
-    a.beat(now_us);
+    a.look_at_streams(now_us);
   }
   EXPECT_EQ(a.failure().reason, Reason::closed);
 }

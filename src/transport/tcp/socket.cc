@@ -109,6 +109,17 @@ UniqueFd accept_one(int listener) {
   return UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
+bool is_silent(int socket, int silence_ms) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+    return false;
+  }
+  const bool repeats = info.tcpi_unacked != 0 && info.tcpi_retransmits >= 2;
+  const bool asks = info.tcpi_probes >= 3;  // whether the window has opened
+  return (repeats || asks) && info.tcpi_last_ack_recv > static_cast<std::uint32_t>(silence_ms);
+}
+
 void apply(int socket, const SocketOptions& options, bool loopback) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   if (options.send_buffer > 0) {
@@ -123,11 +134,12 @@ void apply(int socket, const SocketOptions& options, bool loopback) {
     ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
                  static_cast<socklen_t>(congestion.size()));
   }
-  // The system itself notices a host that is gone while nothing is under way.
+  // The system itself notices a host that is gone while nothing is under way. For the rest there is
+  // is_silent(): TCP_USER_TIMEOUT would also end a connection whose reader is busy.
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 2);
 }
 
 }  // namespace unisono::tcp

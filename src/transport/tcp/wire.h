@@ -29,7 +29,6 @@ inline constexpr std::size_t kHeaderBytes = 44;
 enum class Kind : std::uint8_t {
   message = 1,
   credit,     // says `released`, nothing else
-  heartbeat,  // says that the peer lives
   leave,      // the peer ends in good order: nothing follows
   abort,      // the world ends: the payload says why
 };
