@@ -4,6 +4,7 @@ import checkpoint
 import common
 import ddp
 import fsdp
+import huggingface
 import jobs
 import moe
 import pipeline
@@ -12,6 +13,7 @@ import ring_attention
 import tensor_parallel
 import torch
 import torch.distributed.checkpoint  # noqa: F401  (before the server of the ranks starts)
+import ulysses
 import zero
 
 TOLERANCE = 2e-3  # of the loss; sums in another order, amplified by AdamW's division
@@ -80,3 +82,22 @@ def test_ring_attention(ranks):
 
 def call(example, options):
     return example(**options)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_ulysses(ranks):
+    results = jobs.run(ranks, call, ulysses.main, {})
+    for number, want in enumerate(ulysses.alone()):
+        got = torch.cat([result[number] for result in results], dim=2)
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_hugging_face(ranks, tmp_path):
+    pytest.importorskip("transformers")
+    (tmp_path / "alone").mkdir()
+    loss, logits, written = huggingface.alone(str(tmp_path / "alone"))
+    for got in jobs.run(ranks, call, huggingface.main, {"folder": str(tmp_path)}):
+        assert got[0] == pytest.approx(loss, abs=1e-5)
+        torch.testing.assert_close(got[1], logits, atol=1e-4, rtol=1e-4)
+        assert got[2] == written
