@@ -3,7 +3,8 @@
 
     build/venv/bin/python bench/python/compare.py --ranks 2
 
-"direct" is the library without PyTorch: a prepared call from Python. "bf16" has as many elements as
+"direct" is the library without PyTorch: a prepared call from Python. "none" is PyTorch with a backend
+that does nothing: what it costs by itself. "bf16" has as many elements as
 the f32 row of the same size, so half the bytes. The time of a call is that of the slowest rank: the
 median over rounds, each of which runs all of them one after the other.
 """
@@ -93,11 +94,14 @@ def rank_main(rank, options, folder):
     import torch.distributed as dist
     import unisono
 
+    import torch.testing._internal.distributed.fake_pg  # noqa: F401 (it registers itself)
+
     groups = ranks.join(rank, options.ranks, folder)
+    groups["none"] = dist.new_group(backend="fake")
     direct = unisono.connect(rank=rank, size=options.ranks, file=f"{folder}/direct")
     if rank == 0:
         print(f"{'operation':23}{'bytes':>10}{'unisono':>10}{'gloo':>10}{'direct':>10}"
-              "  /gloo  /direct   (us)")  # fmt: skip
+              f"{'none':>8}  /gloo  /direct   (us)")  # fmt: skip
     for size in options.sizes:
         for name, operation in operations(torch, dist, direct, size).items():
             if options.only and not name.startswith(options.only):
@@ -111,7 +115,7 @@ def rank_main(rank, options, folder):
             if rank == 0:
                 ours, theirs, alone = times["unisono"], times["gloo"], times["direct"]
                 print(f"{name:23}{size:10}{ours:10.1f}{theirs:10.1f}{alone:10.1f}"
-                      f"  {ours / theirs:.3f}  {ours / alone:7.2f}", flush=True)  # fmt: skip
+                      f"{times['none']:8.1f}  {ours / theirs:.3f}  {ours / alone:7.2f}", flush=True)  # fmt: skip
     direct.close()
     dist.destroy_process_group()
 

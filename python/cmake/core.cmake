@@ -14,6 +14,8 @@ pybind11_add_module(unisono_core MODULE NO_EXTRAS
 set_target_properties(unisono_core PROPERTIES OUTPUT_NAME _core CXX_VISIBILITY_PRESET hidden)
 target_include_directories(unisono_core PRIVATE csrc/core ${root}/src ${tools})
 target_compile_options(unisono_core PRIVATE -O2 -Wall -Wextra -Wshadow)
-target_link_libraries(unisono_core PRIVATE unisono_for_python)
+# The tools print with fmt, the library does without: compiled in, so that the wheel needs it nowhere.
+find_package(fmt REQUIRED)
+target_link_libraries(unisono_core PRIVATE unisono_for_python fmt::fmt-header-only)
 target_link_options(unisono_core PRIVATE -Wl,--exclude-libs,ALL)
 install(TARGETS unisono_core DESTINATION unisono)
