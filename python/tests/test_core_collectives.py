@@ -314,7 +314,7 @@ def test_buffers_live_while_they_are_in_use():
 
 
 def test_an_algorithm_of_ones_own_runs(tmp_path):
-    path = str(tmp_path / "mine.json")
+    path = tmp_path / "mine.json"
     builder = unisono.schedules.Builder("all_reduce", ranks=3, chunks=1)
     for rank in (1, 2):
         builder.step()
@@ -327,7 +327,7 @@ def test_an_algorithm_of_ones_own_runs(tmp_path):
     schedule.save(path)
 
     def check(comm):
-        assert comm.all_reduce(np.array([comm.rank]), algorithm=path)[0] == 3
+        assert comm.all_reduce(np.array([comm.rank]), algorithm=str(path))[0] == 3
         assert comm.all_reduce(np.array([comm.rank]), algorithm="ring")[0] == 3
         plan = comm.all_reduce_plan(np.zeros(2), algorithm="recursive_doubling")
         assert plan.algorithm == "recursive_doubling"

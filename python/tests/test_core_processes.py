@@ -12,9 +12,9 @@ import pytest
 import unisono
 
 HEAD = """
-import os, sys, time, numpy as np, unisono
+import os, pathlib, sys, time, numpy as np, unisono
 rank = int(sys.argv[1])
-comm = unisono.connect(rank=rank, size=int(sys.argv[2]), file=sys.argv[3], timeout_ms=20000)
+comm = unisono.connect(rank=rank, size=int(sys.argv[2]), file=pathlib.Path(sys.argv[3]), timeout_ms=20000)
 """
 
 

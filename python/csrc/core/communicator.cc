@@ -3,9 +3,11 @@
 
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
 #include <set>
 
 namespace unisono_python {
@@ -126,7 +128,7 @@ void define_explanation(py::module_& module) {
 }
 
 unisono::ConnectOptions options_of(int rank, int size, const std::string& job,
-                                   const std::string& token, const std::string& file,
+                                   const std::string& token, const std::filesystem::path& file,
                                    int connect_timeout_ms, int timeout_ms,
                                    const std::string& algorithm, const std::string& profile,
                                    const std::string& wait) {
@@ -134,7 +136,7 @@ unisono::ConnectOptions options_of(int rank, int size, const std::string& job,
           .size = size,
           .job = job,
           .token = token,
-          .file = file,
+          .file = file.string(),
           .connect_timeout_ms = connect_timeout_ms,
           .timeout_ms = timeout_ms,
           .algorithm = algorithm,
@@ -297,14 +299,14 @@ void define_communicator(py::module_& module) {
 
   const auto with_options = [&module](const char* name, auto function, const char* doc,
                                       const auto&... extra) {
-    module.def(name, function, extra..., arg("job") = "", arg("token") = "", arg("file") = "",
+    module.def(name, function, extra..., arg("job") = "", arg("token") = "", arg("file") = std::filesystem::path(),
                arg("connect_timeout_ms") = 30'000, arg("timeout_ms") = 300'000,
                arg("algorithm") = "", arg("profile") = "", arg("wait") = "", doc);
   };
   with_options(
       "connect",
       [](int rank, int size, const std::string& job, const std::string& token,
-         const std::string& file, int connect_timeout_ms, int timeout_ms,
+         const std::filesystem::path& file, int connect_timeout_ms, int timeout_ms,
          const std::string& algorithm, const std::string& profile, const std::string& wait) {
         return connect(options_of(rank, size, job, token, file, connect_timeout_ms, timeout_ms,
                                   algorithm, profile, wait));
@@ -315,7 +317,7 @@ void define_communicator(py::module_& module) {
   with_options(
       "run_threads",
       [](int ranks, const py::function& body, const std::string& job, const std::string& token,
-         const std::string& file, int connect_timeout_ms, int timeout_ms,
+         const std::filesystem::path& file, int connect_timeout_ms, int timeout_ms,
          const std::string& algorithm, const std::string& profile, const std::string& wait) {
         return run_threads(ranks, body,
                            options_of(-1, -1, job, token, file, connect_timeout_ms, timeout_ms,

@@ -1,7 +1,9 @@
 #include "schedules.h"
 
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -224,23 +226,23 @@ void define_schedule(py::module_& module) {
           arg("text"), "Throws ValueError; says nothing of whether it is right.")
       .def(
           "save",
-          [](const Schedule& self, const std::string& path) {
+          [](const Schedule& self, const std::filesystem::path& path) {
             std::ofstream file(path, std::ios::binary);
             file << to_json(self);
             file.flush();
             if (!file) {
-              refuse("cannot write " + path);
+              refuse("cannot write " + path.string());
             }
           },
           arg("path"), "Writes a file that `algorithm=` of a call takes; its name ends in .json.")
       .def_static(
           "load",
-          [](const std::string& path) {
+          [](const std::filesystem::path& path) {
             std::ifstream file(path, std::ios::binary);
             if (!file) {
-              refuse("cannot read " + path);
+              refuse("cannot read " + path.string());
             }
-            return from_json({std::istreambuf_iterator<char>(file), {}}, path);
+            return from_json({std::istreambuf_iterator<char>(file), {}}, path.string());
           },
           arg("path"))
       .def("__str__", [](const Schedule& self) { return to_text(self); })

@@ -12,9 +12,11 @@ ranks, after which all communicators of the world are unusable.
 """
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, TypeVar
 
 Buffer = Any
+Path = str | PathLike[str]
 B = TypeVar("B")
 Op = str | premul_sum | Callable[[memoryview, memoryview], None]
 Dtype = Any  # "bf16", "bfloat16", numpy's and torch's dtypes; None: what the buffers say
@@ -251,9 +253,9 @@ class Communicator:
     def register_buffer(self, data: Buffer) -> Region: ...
 
 def connect(
-    *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: str = "",
+    *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path = "",
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: str = "", wait: str = "",
+    profile: Path = "", wait: str = "",
 ) -> Communicator:
     """Joins the world that arguments and environment describe; blocks until all ranks are there."""
 
@@ -261,8 +263,8 @@ T = TypeVar("T")
 
 def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
-    file: str = "", connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: str = "", wait: str = "",
+    file: Path = "", connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
+    profile: Path = "", wait: str = "",
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 
@@ -321,9 +323,9 @@ class Schedule:
     def to_json(self) -> str: ...
     @staticmethod
     def from_json(text: str) -> Schedule: ...
-    def save(self, path: str) -> None: ...
+    def save(self, path: Path) -> None: ...
     @staticmethod
-    def load(path: str) -> Schedule: ...
+    def load(path: Path) -> Schedule: ...
 
 class Builder:
     """Writes a schedule down, move by move."""
