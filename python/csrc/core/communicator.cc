@@ -128,7 +128,8 @@ void define_explanation(py::module_& module) {
 }
 
 unisono::ConnectOptions options_of(int rank, int size, const std::string& job,
-                                   const std::string& token, const std::filesystem::path& file,
+                                   const std::string& token,
+                                   const std::optional<std::filesystem::path>& file,
                                    int connect_timeout_ms, int timeout_ms,
                                    const std::string& algorithm, const std::string& profile,
                                    const std::string& wait) {
@@ -136,7 +137,7 @@ unisono::ConnectOptions options_of(int rank, int size, const std::string& job,
           .size = size,
           .job = job,
           .token = token,
-          .file = file.string(),
+          .file = file.value_or("").string(),
           .connect_timeout_ms = connect_timeout_ms,
           .timeout_ms = timeout_ms,
           .algorithm = algorithm,
@@ -299,14 +300,15 @@ void define_communicator(py::module_& module) {
 
   const auto with_options = [&module](const char* name, auto function, const char* doc,
                                       const auto&... extra) {
-    module.def(name, function, extra..., arg("job") = "", arg("token") = "", arg("file") = std::filesystem::path(),
-               arg("connect_timeout_ms") = 30'000, arg("timeout_ms") = 300'000,
-               arg("algorithm") = "", arg("profile") = "", arg("wait") = "", doc);
+    module.def(name, function, extra..., arg("job") = "", arg("token") = "",
+               arg("file") = py::none(), arg("connect_timeout_ms") = 30'000,
+               arg("timeout_ms") = 300'000, arg("algorithm") = "", arg("profile") = "",
+               arg("wait") = "", doc);
   };
   with_options(
       "connect",
       [](int rank, int size, const std::string& job, const std::string& token,
-         const std::filesystem::path& file, int connect_timeout_ms, int timeout_ms,
+         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
          const std::string& algorithm, const std::string& profile, const std::string& wait) {
         return connect(options_of(rank, size, job, token, file, connect_timeout_ms, timeout_ms,
                                   algorithm, profile, wait));
@@ -317,7 +319,7 @@ void define_communicator(py::module_& module) {
   with_options(
       "run_threads",
       [](int ranks, const py::function& body, const std::string& job, const std::string& token,
-         const std::filesystem::path& file, int connect_timeout_ms, int timeout_ms,
+         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
          const std::string& algorithm, const std::string& profile, const std::string& wait) {
         return run_threads(ranks, body,
                            options_of(-1, -1, job, token, file, connect_timeout_ms, timeout_ms,

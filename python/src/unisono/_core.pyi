@@ -253,9 +253,9 @@ class Communicator:
     def register_buffer(self, data: Buffer) -> Region: ...
 
 def connect(
-    *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path = "",
+    *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path = "", wait: str = "",
+    profile: Path | None = None, wait: str = "",
 ) -> Communicator:
     """Joins the world that arguments and environment describe; blocks until all ranks are there."""
 
@@ -263,8 +263,8 @@ T = TypeVar("T")
 
 def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
-    file: Path = "", connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path = "", wait: str = "",
+    file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
+    profile: Path | None = None, wait: str = "",
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 
