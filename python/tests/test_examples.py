@@ -19,13 +19,9 @@ import zero
 TOLERANCE = 2e-3  # of the loss; sums in another order, amplified by AdamW's division
 
 
-def single(steps):
+def compare(results, steps, **options):
     torch.set_num_threads(1)
-    return common.train(common.new_model(), steps)
-
-
-def compare(results, steps):
-    want = single(steps)
+    want = common.train(common.new_model(**options), steps)
     assert want[-1] < want[0]
     for losses in results:
         assert losses == pytest.approx(want, abs=TOLERANCE)
@@ -51,9 +47,11 @@ def test_hybrid_sharding():
     compare(jobs.run(4, call, fsdp.main, {"replicas": 2}), 6)
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["gpipe", "1f1b", "interleaved"])
-def test_pipeline(kind):
-    compare(jobs.run(2, call, pipeline.main, {"kind": kind}), 4)
+def test_pipeline(kind, ranks):
+    stages = pipeline.stages_of(kind, ranks)
+    compare(jobs.run(ranks, call, pipeline.main, {"kind": kind}), 4, layers=stages)
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
