@@ -3,85 +3,120 @@
 
     build/venv/bin/python bench/python/compare.py --ranks 2
 
-The time of a call is that of the slowest rank: the median over rounds, each of which runs both
-backends one after the other.
+"direct" is the library without PyTorch: a prepared call from Python. "none" is PyTorch with a backend
+that does nothing: what it costs by itself. "bf16" has as many elements as
+the f32 row of the same size, so half the bytes. The time of a call is that of the slowest rank: the
+median over rounds, each of which runs all of them one after the other.
 """
 
 import argparse
-import multiprocessing
-import os
 import statistics
-import tempfile
 import time
 
+import ranks
 
-def operations(torch, dist, size, ranks):
-    """name -> a function of the group; `size` is the larger of a rank's input and output."""
-    count = max(size // 4, ranks)
-    whole = torch.ones(count - count % ranks)
-    part = torch.ones(whole.numel() // ranks)
-    other = torch.empty_like(whole)
-    narrow = torch.ones(max(size // 2, 1), dtype=torch.bfloat16)
+
+class Operation:
+    """An operation of torch.distributed, the same of unisono, and what comes of it once."""
+
+    def __init__(self, call, plan, out, want):
+        self.call, self.plan, self.out, self.want = call, plan, out, want
+
+
+def operations(torch, dist, direct, size):
+    """name -> Operation; `size` is the larger of a rank's input and output in bytes."""
+    n, rank = direct.size, direct.rank
+    count = max(size // 4 // n * n, n)
+    sums = torch.full((count,), float(rank + 1))
+    total = n * (n + 1) / 2
+    narrow = sums.to(torch.bfloat16)
+    whole, other = torch.full((count,), float(rank)), torch.empty(count)
+    part, back = whole[: count // n].clone(), torch.empty(count // n)
+    ranks_in_order = torch.arange(float(n)).repeat_interleave(count // n)
+    add = dist.ReduceOp.SUM
     return {
-        "all_reduce": lambda group: dist.all_reduce(whole, dist.ReduceOp.MAX, group),
-        "all_reduce bf16": lambda group: dist.all_reduce(narrow, dist.ReduceOp.MAX, group),
-        "all_reduce async": lambda group: dist.all_reduce(
-            whole, dist.ReduceOp.MAX, group, async_op=True
-        ).wait(),
-        "all_gather_into_tensor": lambda group: dist.all_gather_into_tensor(whole, part, group),
-        "reduce_scatter_tensor": lambda group: dist.reduce_scatter_tensor(
-            part, whole, dist.ReduceOp.MAX, group
-        ),
-        "all_to_all_single": lambda group: dist.all_to_all_single(other, whole, group=group),
-    }
+        "all_reduce": Operation(
+            lambda group: dist.all_reduce(sums, add, group),
+            direct.all_reduce_plan(sums), sums, total),
+        "all_reduce bf16": Operation(
+            lambda group: dist.all_reduce(narrow, add, group),
+            direct.all_reduce_plan(narrow), narrow, total),
+        "all_reduce async": Operation(
+            lambda group: dist.all_reduce(sums, add, group, async_op=True).wait(),
+            direct.all_reduce_plan(sums), None, None),
+        "all_gather_into_tensor": Operation(
+            lambda group: dist.all_gather_into_tensor(other, part, group),
+            direct.all_gather_plan(part, other), other, ranks_in_order),
+        "reduce_scatter_tensor": Operation(
+            lambda group: dist.reduce_scatter_tensor(back, whole, add, group),
+            direct.reduce_scatter_plan(whole, back), back, n * (n - 1) / 2),
+        "all_to_all_single": Operation(
+            lambda group: dist.all_to_all_single(other, whole, group=group),
+            direct.all_to_all_plan(whole, other), other, ranks_in_order),
+    }  # fmt: skip
 
 
-def measure(operation, groups, dist, budget_s, rounds):
-    """Seconds of a call with each group."""
-    import torch
+def check(torch, name, operation):
+    """Whether the first call gives what it must; sums then become zero, to be added for ever."""
+    if operation.out is None:
+        return
+    want = torch.as_tensor(operation.want).to(operation.out.dtype).expand_as(operation.out)
+    assert torch.equal(operation.out, want), f"{name}: {operation.out[:4]}, not {want[:4]}"
+    if name.startswith("all_reduce"):
+        operation.out.zero_()
 
+
+def measure(torch, dist, ways, options):
+    """Seconds of a call in each way."""
     calls = {}
-    for name, group in groups.items():  # how many calls make a round, the same on all ranks
+    for name, call in ways.items():  # how many calls make a round, the same on all ranks
         begin = time.perf_counter()
         for _ in range(3):
-            operation(group)
+            call()
         took = torch.tensor([(time.perf_counter() - begin) / 3])
         dist.all_reduce(took, dist.ReduceOp.MAX)
-        calls[name] = max(2, min(2000, int(budget_s / rounds / took.item())))
-    times = {name: [] for name in groups}
-    for _ in range(rounds):
-        for name, group in groups.items():
+        calls[name] = max(2, min(2000, int(options.budget / options.rounds / took.item())))
+    times = {name: [] for name in ways}
+    for _ in range(options.rounds):
+        for name, call in ways.items():
             dist.barrier()
             begin = time.perf_counter()
             for _ in range(calls[name]):
-                operation(group)
+                call()
             took = torch.tensor([(time.perf_counter() - begin) / calls[name]])
             dist.all_reduce(took, dist.ReduceOp.MAX)
             times[name].append(took.item())
-    return {name: statistics.median(values) for name, values in times.items()}
+    return {name: statistics.median(values) * 1e6 for name, values in times.items()}
 
 
 def rank_main(rank, options, folder):
-    import warnings
-
     import torch
     import torch.distributed as dist
+    import unisono
 
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    store = dist.FileStore(os.path.join(folder, "store"), options.ranks)
-    dist.init_process_group("unisono", store=store, rank=rank, world_size=options.ranks)
-    groups = {"unisono": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
+    import torch.testing._internal.distributed.fake_pg  # noqa: F401 (it registers itself)
+
+    groups = ranks.join(rank, options.ranks, folder)
+    groups["none"] = dist.new_group(backend="fake")
+    direct = unisono.connect(rank=rank, size=options.ranks, file=f"{folder}/direct")
     if rank == 0:
-        print(f"{'operation':24} {'bytes':>10} {'unisono':>10} {'gloo':>10}  ratio   (us)")
+        print(f"{'operation':23}{'bytes':>10}{'unisono':>10}{'gloo':>10}{'direct':>10}"
+              f"{'none':>8}  /gloo  /direct   (us)")  # fmt: skip
     for size in options.sizes:
-        for name, operation in operations(torch, dist, size, options.ranks).items():
+        for name, operation in operations(torch, dist, direct, size).items():
             if options.only and not name.startswith(options.only):
                 continue
-            times = measure(operation, groups, dist, options.budget, options.rounds)
+            operation.call(groups["unisono"])
+            check(torch, name, operation)
+            ways = {
+                way: lambda group=group, call=operation.call: call(group) for way, group in groups.items()
+            }
+            times = measure(torch, dist, {**ways, "direct": operation.plan.start}, options)
             if rank == 0:
-                ours, theirs = times["unisono"] * 1e6, times["gloo"] * 1e6
-                print(f"{name:24} {size:10} {ours:10.1f} {theirs:10.1f}  {ours / theirs:.3f}", flush=True)
+                ours, theirs, alone = times["unisono"], times["gloo"], times["direct"]
+                print(f"{name:23}{size:10}{ours:10.1f}{theirs:10.1f}{alone:10.1f}"
+                      f"{times['none']:8.1f}  {ours / theirs:.3f}  {ours / alone:7.2f}", flush=True)  # fmt: skip
+    direct.close()
     dist.destroy_process_group()
 
 
@@ -89,22 +124,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--sizes", type=lambda text: [int(s) for s in text.split(",")],
-                        default=[8, 512, 4096, 65536, 1 << 20, 16 << 20])  # fmt: skip
+                        default=[8, 512, 4096, 65536, 1 << 20, 16 << 20, 64 << 20])  # fmt: skip
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--budget", type=float, default=0.3, help="seconds for each number")
     parser.add_argument("--only", default="", help="operations whose names begin so")
-    options = parser.parse_args()
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [
-            context.Process(target=rank_main, args=(rank, options, folder))
-            for rank in range(options.ranks)
-        ]
-        for rank in ranks:
-            rank.start()
-        for rank in ranks:
-            rank.join()
-    return max(abs(rank.exitcode) for rank in ranks)
+    return ranks.start(rank_main, parser.parse_args())
 
 
 if __name__ == "__main__":

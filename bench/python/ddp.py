@@ -3,15 +3,16 @@
 
     build/venv/bin/python bench/python/ddp.py --ranks 2
 
-"alone" is the step with all that DistributedDataParallel does but to communicate: the rest is communication.
+"alone" is the step with all that DistributedDataParallel does but to communicate: the rest is
+communication. Then, from a profile of one step, how much of each all_reduce ran beside the backward
+pass; --trace keeps that profile.
 """
 
 import argparse
-import multiprocessing
-import os
 import statistics
-import tempfile
 import time
+
+import ranks
 
 
 def new_model(torch, layers, width):
@@ -36,15 +37,49 @@ def no_communication(_, bucket):
     return future
 
 
+def overlap(model, x, name):
+    """Each all_reduce of a step: bytes, begin and end in ms since the backward pass began, and when
+    that pass had ended. From the profiler, so that the step is slower than without it."""
+    import torch
+
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as profile:
+        loss = model(x).square().mean()
+        with torch.profiler.record_function("backward"):
+            loss.backward()
+    events = profile.events()
+    whole = next(event for event in events if event.name == "backward")
+    # DistributedDataParallel waits for the last bucket within backward().
+    compute = [e.time_range.end for e in events if e.name.startswith("autograd::engine::evaluate")]
+    origin = whole.time_range.start
+    rows = [
+        (event.input_shapes[0][0] * 4 if event.input_shapes and event.input_shapes[0] else 0,
+         (event.time_range.start - origin) / 1e3, (event.time_range.end - origin) / 1e3)
+        for event in events if event.name == f"{name}:all_reduce"
+    ]  # fmt: skip
+    return profile, sorted(rows, key=lambda row: row[1]), (max(compute) - origin) / 1e3
+
+
+def show_overlap(model, x, name, options, rank):
+    profile, rows, computed = overlap(model, x, name)
+    if rank != 0:
+        return
+    if options.trace:
+        profile.export_chrome_trace(f"{options.trace}.{name}.json")
+    print(f"{name}: the gradients are computed after {computed:.1f} ms")
+    for size, begin, end in rows:
+        hidden = max(0.0, min(end, computed) - begin)
+        print(f"  all_reduce {size / 2**20:6.1f} MiB  {begin:7.1f} to {end:7.1f} ms, "
+              f"{100 * hidden / (end - begin):3.0f} % beside the backward pass")  # fmt: skip
+
+
 def rank_main(rank, options, folder):
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
-    torch.set_num_threads(1)
-    store = dist.FileStore(os.path.join(folder, "store"), options.ranks)
-    dist.init_process_group("unisono", store=store, rank=rank, world_size=options.ranks)
-    groups = {"unisono": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
+    groups = ranks.join(rank, options.ranks, folder)
     models = {
         name: DistributedDataParallel(
             new_model(torch, options.layers, options.width), process_group=group
@@ -53,6 +88,7 @@ def rank_main(rank, options, folder):
     }
     models["alone"] = DistributedDataParallel(new_model(torch, options.layers, options.width))
     models["alone"].register_comm_hook(None, no_communication)
+    torch.manual_seed(rank)
     x = torch.randn(options.batch, options.width)
     times = {"unisono": [], "gloo": [], "alone": []}
     for turn in range(options.rounds + 2):  # two to warm up
@@ -63,11 +99,17 @@ def rank_main(rank, options, folder):
             dist.all_reduce(slowest, dist.ReduceOp.MAX)
             if turn >= 2:
                 times[name].append(slowest.item() * 1e3)
+    for ours, theirs in zip(models["unisono"].parameters(), models["gloo"].parameters()):
+        torch.testing.assert_close(ours.grad, theirs.grad)
     if rank == 0:
         parameters = sum(p.numel() for p in models["gloo"].parameters())
         print(f"{parameters / 1e6:.1f} M parameters, {options.ranks} ranks, milliseconds a step:")
-        for name, values in times.items():
-            print(f"  {name:8} {statistics.median(values):8.1f}")
+        medians = {name: statistics.median(values) for name, values in times.items()}
+        for name, median in medians.items():
+            print(f"  {name:8} {median:8.1f}, of it communication {median - medians['alone']:8.1f}")
+    for name in groups:
+        dist.barrier()
+        show_overlap(models[name], x, name, options, rank)
     dist.destroy_process_group()
 
 
@@ -78,18 +120,8 @@ def main():
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [
-            context.Process(target=rank_main, args=(rank, options, folder))
-            for rank in range(options.ranks)
-        ]
-        for rank in ranks:
-            rank.start()
-        for rank in ranks:
-            rank.join()
-    return max(abs(rank.exitcode) for rank in ranks)
+    parser.add_argument("--trace", help="write traces for chrome://tracing to TRACE.unisono.json, ...")
+    return ranks.start(rank_main, parser.parse_args())
 
 
 if __name__ == "__main__":

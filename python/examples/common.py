@@ -56,11 +56,11 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self):
+    def __init__(self, layers):
         super().__init__()
         self.embedding = nn.Embedding(256, WIDTH)
         self.position = nn.Parameter(torch.zeros(CONTEXT, WIDTH))
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.blocks = nn.ModuleList(Block() for _ in range(layers))
         self.head = nn.Linear(WIDTH, 256)
 
     def forward(self, tokens):
@@ -70,10 +70,10 @@ class Transformer(nn.Module):
         return self.head(x)
 
 
-def new_model():
+def new_model(layers=LAYERS):
     """The same weights on every rank and in every run."""
     torch.manual_seed(7)
-    return Transformer()
+    return Transformer(layers)
 
 
 def loss_of(logits, following):

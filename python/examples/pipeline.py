@@ -15,33 +15,34 @@ MICROBATCHES = 4
 
 
 class Part(nn.Module):
-    """Some of the transformer's layers; the first has the embedding, the last the head."""
+    """One of the transformer's layers; the first has the embedding too, the last the head."""
 
-    def __init__(self, blocks, first, last):
+    def __init__(self, stage, stages):
         super().__init__()
-        whole = common.new_model()
+        whole = common.new_model(layers=stages)
+        first, last = stage == 0, stage == stages - 1
         self.begin = nn.ModuleList([whole.embedding]) if first else None
         self.position = whole.position if first else None
-        self.blocks = nn.ModuleList(whole.blocks[i] for i in blocks)
+        self.block = whole.blocks[stage]
         self.head = whole.head if last else None
 
     def forward(self, x):
         if self.begin is not None:
             x = self.begin[0](x) + self.position
-        for block in self.blocks:
-            x = block(x)
+        x = self.block(x)
         return x if self.head is None else self.head(x)
+
+
+def stages_of(kind, ranks):
+    return 2 * ranks if kind == "interleaved" else ranks
 
 
 def new_schedule(kind):
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    stages = 2 * ranks if kind == "interleaved" else ranks
-    stage_of_block = [min(stages - 1, i) for i in range(common.LAYERS)]
+    stages = stages_of(kind, ranks)
     mine = []
     for stage in range(rank, stages, ranks):
-        blocks = [i for i, other in enumerate(stage_of_block) if other == stage]
-        part = Part(blocks, stage == 0, stage == stages - 1)
-        mine.append(PipelineStage(part, stage, stages, torch.device("cpu")))
+        mine.append(PipelineStage(Part(stage, stages), stage, stages, torch.device("cpu")))
     if kind == "interleaved":
         return ScheduleInterleaved1F1B(mine, MICROBATCHES, loss_fn=common.loss_of), mine
     schedule = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}[kind]

@@ -4,6 +4,7 @@ import checkpoint
 import common
 import ddp
 import fsdp
+import huggingface
 import jobs
 import moe
 import pipeline
@@ -12,18 +13,15 @@ import ring_attention
 import tensor_parallel
 import torch
 import torch.distributed.checkpoint  # noqa: F401  (before the server of the ranks starts)
+import ulysses
 import zero
 
 TOLERANCE = 2e-3  # of the loss; sums in another order, amplified by AdamW's division
 
 
-def single(steps):
+def compare(results, steps, **options):
     torch.set_num_threads(1)
-    return common.train(common.new_model(), steps)
-
-
-def compare(results, steps):
-    want = single(steps)
+    want = common.train(common.new_model(**options), steps)
     assert want[-1] < want[0]
     for losses in results:
         assert losses == pytest.approx(want, abs=TOLERANCE)
@@ -49,9 +47,11 @@ def test_hybrid_sharding():
     compare(jobs.run(4, call, fsdp.main, {"replicas": 2}), 6)
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["gpipe", "1f1b", "interleaved"])
-def test_pipeline(kind):
-    compare(jobs.run(2, call, pipeline.main, {"kind": kind}), 4)
+def test_pipeline(kind, ranks):
+    stages = pipeline.stages_of(kind, ranks)
+    compare(jobs.run(ranks, call, pipeline.main, {"kind": kind}), 4, layers=stages)
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
@@ -80,3 +80,22 @@ def test_ring_attention(ranks):
 
 def call(example, options):
     return example(**options)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_ulysses(ranks):
+    results = jobs.run(ranks, call, ulysses.main, {})
+    for number, want in enumerate(ulysses.alone()):
+        got = torch.cat([result[number] for result in results], dim=2)
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_hugging_face(ranks, tmp_path):
+    pytest.importorskip("transformers")
+    (tmp_path / "alone").mkdir()
+    loss, logits, written = huggingface.alone(str(tmp_path / "alone"))
+    for got in jobs.run(ranks, call, huggingface.main, {"folder": str(tmp_path)}):
+        assert got[0] == pytest.approx(loss, abs=1e-5)
+        torch.testing.assert_close(got[1], logits, atol=1e-4, rtol=1e-4)
+        assert got[2] == written

@@ -33,11 +33,16 @@ def mistakes():
         "bitwise": caught(dist.all_reduce, x, dist.ReduceOp.BAND),
         "bool": caught(dist.all_reduce, x > 0, dist.ReduceOp.AVG),
         "splits": caught(dist.all_to_all_single, x, x, [3, 1], [1, 1]),
-        "negative split": caught(dist.all_to_all_single, x, x, [3, 1], [5, -1]),
+        "negative split": caught(dist.all_to_all_single, x, x, [3, 1], [-1, 5]),
         "indivisible": caught(dist.all_to_all_single, torch.ones(3), torch.ones(3)),
         "list": caught(group.allgather, [[x]], [x]),
         "fp8 kinds": caught(dist.all_reduce, torch.zeros(4, dtype=torch.float8_e4m3fnuz)),
         "meta": caught(group._get_backend(torch.device("cpu")).broadcast, [x.to("meta")]),
+        "expanded": caught(dist.all_reduce, torch.ones(1).expand(4)),
+        "expanded list": caught(dist.all_gather, [torch.ones(1).expand(4)] * 2, x),
+        "source": caught(group.recv, [x], 9, 0),
+        "destination": caught(group.send, [x], 9, 0),
+        "huge split": caught(dist.all_to_all_single, x, x, [3, 1], [1 << 62, 1 << 62]),
     }
     dist.all_reduce(x)  # nothing was sent, so the group is as good as before
     assert x.tolist() == [2.0] * 4
@@ -58,6 +63,11 @@ def test_mistakes_are_refused_before_anything_is_sent():
         "list": ("ValueError", "a list of 1 tensors for 2 ranks; there must be one for each"),
         "fp8 kinds": ("TypeError", "this type can be moved but not reduced"),
         "meta": ("ValueError", "a tensor is on meta; unisono works on CPU tensors"),
+        "expanded": ("ValueError", "several elements of an output are at one place in memory"),
+        "expanded list": ("ValueError", "several elements of an output are at one place in memory"),
+        "source": ("ValueError", "source 9 is not a rank of this group; ranks are 0 to 1"),
+        "destination": ("ValueError", "destination 9 is not a rank of this group; ranks are 0 to 1"),
+        "huge split": ("ValueError", "input split sizes add up to more than its dim 0, which is 4"),
     }
     for found in jobs.run(2, mistakes):
         for name, (kind, text) in expected.items():
@@ -68,24 +78,28 @@ def test_mistakes_are_refused_before_anything_is_sent():
 def late(run_async):
     if dist.get_rank() == 1:
         time.sleep(1.5)
-        return
-    start = time.monotonic()
+        return None
     options = dist.AllreduceOptions()
     options.timeout = timedelta(milliseconds=300)
     options.asyncOp = bool(run_async)
-    work = dist.group.WORLD.allreduce([torch.ones(3)], options)
-    if run_async:
-        work.get_future().wait() if run_async == "future" else work.wait()
-    return time.monotonic() - start
+    start = time.monotonic()
+    try:
+        work = dist.group.WORLD.allreduce([torch.ones(3)], options)
+        if run_async:
+            work.get_future().wait() if run_async == "future" else work.wait()
+    except RuntimeError as error:
+        return type(error).__name__, str(error), time.monotonic() - start
+    return "no error", "", 0
 
 
 @pytest.mark.parametrize("run_async", [False, True, "future"])
 def test_timeout_names_who_has_not_come(run_async):
     with jobs.Job(2, late, run_async) as job:
-        ending = job.ending(0)
-        assert ending.error in ("DistBackendError", "RuntimeError")
-        assert "timeout: all_reduce" in ending.text
-        assert "rank 1 has not entered it" in ending.text
+        kind, text, took = job.ending(0).value
+        assert kind in ("DistBackendError", "RuntimeError")
+        assert "timeout: all_reduce" in text
+        assert "rank 1 has not entered it" in text
+        assert 0.3 <= took < 1.5
 
 
 def group_timeout():
@@ -241,6 +255,60 @@ def forked():
 
 def test_a_forked_child_is_told_and_does_no_harm():
     assert jobs.run(2, forked) == [0, 0]
+
+
+def forked_while_waiting():
+    if dist.get_rank() == 1:
+        time.sleep(0.5)
+        dist.all_reduce(torch.ones(3))
+        return True
+    x = torch.ones(3)
+    work = dist.all_reduce(x, async_op=True)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        kind, text = caught(work.wait)
+        os._exit(0 if kind == "DistBackendError" and "forked" in text else 1)
+    _, status = os.waitpid(child, 0)
+    work.wait()
+    return os.waitstatus_to_exitcode(status) == 0 and x.tolist() == [2.0] * 3
+
+
+def test_a_forked_child_does_not_wait_for_its_parents_operation():
+    assert jobs.run(2, forked_while_waiting) == [True, True]
+
+
+def watched_failure():
+    """Who sees that an operation has ended also sees how."""
+    if dist.get_rank() == 1:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    while not work.is_completed():
+        pass
+    return work.is_success(), work.exception() is not None
+
+
+def test_a_failure_that_is_polled():
+    with jobs.Job(2, watched_failure) as job:
+        assert job.ending(0).value == (False, True)
+
+
+def who_is_missing():
+    from unisono.torch import extension
+
+    store = dist.PrefixStore("alone", dist.FileStore(os.environ["TEST_STORE"], 3))
+    return caught(extension().Backend, store, 0, 3, timedelta(milliseconds=300))
+
+
+def missing_ranks(path):
+    os.environ["TEST_STORE"] = path
+    return who_is_missing()
+
+
+def test_ranks_that_do_not_come_to_a_new_group_are_named(tmp_path):
+    ((kind, text),) = jobs.run(1, missing_ranks, str(tmp_path / "store"), backend=None)
+    assert kind == "DistBackendError" and "rank 1, 2 did not come" in text, text
 
 
 def monitored():

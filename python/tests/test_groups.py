@@ -4,6 +4,7 @@ import os
 import threading
 
 import jobs
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -107,7 +108,7 @@ def test_groups_beside_a_default_group_of_gloo():
 def again_and_again(store_file):
     import time
 
-    results = []
+    results, left = [], []
     for attempt in range(5):
         store = dist.FileStore(f"{store_file}-{attempt}", 2)
         rank = int(os.environ["RANK"])
@@ -117,12 +118,15 @@ def again_and_again(store_file):
         results.append(x.item())
         dist.destroy_process_group()
         time.sleep(0.01 * rank)
-    return results, threads()
+        left.append((threads(), descriptors()))
+    return results, left
 
 
 def test_a_process_may_join_and_leave_again_and_again(tmp_path):
     first, second = jobs.run(2, again_and_again, str(tmp_path / "store"), backend=None)
     assert first[0] == second[0] == [2.0] * 5
+    for _, left in (first, second):
+        assert left[-1] == left[0]  # nothing piles up
 
 
 def by_threads():
@@ -175,13 +179,33 @@ def test_futures_chain_and_may_wait_for_others():
         assert late == value == 2.0 and success
 
 
+def is_shared(tensor):
+    """Whether its memory is a mapping that others can have too, and not the heap."""
+    address = tensor.data_ptr()
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if begin <= address < end:
+                return "memfd:unisono" in line and line.split()[1].endswith("s")
+    return False
+
+
 def allocated():
-    group = dist.group.WORLD._get_backend(torch.device("cpu"))
-    x = group.allocate_tensor(100_000, dtype=torch.float32, device=torch.device("cpu"))
+    cpu = torch.device("cpu")
+    group = dist.group.WORLD._get_backend(cpu)
+    x = group.allocate_tensor(100_000, dtype=torch.float32, device=cpu)
     x.fill_(1.0)
     dist.all_reduce(x)
     view = x[10:20]
     del x
+    assert group.supports_tensor_alloc(cpu) and is_shared(view) and not is_shared(torch.ones(9))
+    for count in (-1, 1 << 61):
+        try:
+            group.allocate_tensor(count, dtype=torch.float64, device=cpu)
+            return False
+        except ValueError:
+            pass
+    assert group.allocate_tensor(0, dtype=torch.float32, device=cpu).numel() == 0
     return view.tolist() == [2.0] * 10
 
 
@@ -214,3 +238,159 @@ def numbered():
 
 def test_operations_are_numbered_and_the_backend_has_its_name():
     assert jobs.run(2, numbered) == [(2, "unisono", "unisono")] * 2
+
+
+def made_and_destroyed(count):
+    """Each group is used once and destroyed; the last costs what the first did."""
+    dist.all_reduce(torch.ones(3), async_op=True).wait()
+    before = None
+    for number in range(count):
+        group = dist.new_group([0, 1])
+        x = torch.ones(2)
+        dist.all_reduce(x, group=group, async_op=number % 2 == 0)
+        if number % 2 == 0:
+            dist.barrier(group=group)
+        assert x.tolist() == [2.0, 2.0]
+        dist.destroy_process_group(group)
+        if number == 10:
+            before = descriptors(), threads(), mappings()
+    after = descriptors(), threads(), mappings()
+    return [later - earlier for later, earlier in zip(after, before)]
+
+
+def mappings():
+    with open("/proc/self/maps") as maps:
+        return len(list(maps))
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(3000, marks=pytest.mark.slow)])
+def test_groups_made_and_destroyed_leave_nothing(count):
+    for extra_descriptors, extra_threads, extra_mappings in jobs.run(2, made_and_destroyed, count):
+        assert extra_descriptors == 0 and extra_threads <= 1
+        assert extra_mappings < 20
+
+
+def coalesced(async_ops, device):
+    rank, found = dist.get_rank(), []
+    device = torch.device(device) if device else None
+    tensors = [torch.full((3 + i,), float(rank + i)) for i in range(4)]
+    with dist._coalescing_manager(device=device, async_ops=async_ops) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    if async_ops:
+        manager.wait()
+    found.append([tensor[0].item() for tensor in tensors])
+    parts = [torch.full((2,), float(rank)) for _ in range(2)]
+    wholes = [torch.zeros(4) for _ in range(2)]
+    with dist._coalescing_manager(device=device, async_ops=async_ops) as manager:
+        for whole, part in zip(wholes, parts):
+            dist.all_gather_into_tensor(whole, part)
+    if async_ops:
+        manager.wait()
+    found.append([whole.tolist() for whole in wholes])
+    with dist._coalescing_manager(device=device, async_ops=async_ops) as manager:
+        for whole, part in zip(wholes, parts):
+            dist.reduce_scatter_tensor(part, whole)
+    if async_ops:
+        manager.wait()
+    found.append([part.tolist() for part in parts])
+    return found
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+@pytest.mark.parametrize("async_ops", [False, True])
+def test_coalescing(async_ops, device):
+    for rank, found in enumerate(jobs.run(2, coalesced, async_ops, device)):
+        assert found[0] == [1.0, 3.0, 5.0, 7.0]
+        assert found[1] == [[0.0, 0.0, 1.0, 1.0]] * 2
+        assert found[2] == [[2.0 * rank] * 2] * 2
+
+
+def coalesced_messages():
+    """Messages within a bracket are one Work, which ends when all of them have."""
+    cpu, rank = torch.device("cpu"), dist.get_rank()
+    group = dist.group.WORLD
+    out, x = torch.zeros(5), torch.full((5,), float(rank))
+    group._start_coalescing(cpu)
+    group.send([x], 1 - rank, 3)
+    group.recv([out], 1 - rank, 3)
+    work = group._end_coalescing(cpu)
+    work.wait()
+    return work.is_completed() and out.tolist() == [1.0 - rank] * 5
+
+
+def test_coalesced_messages():
+    assert jobs.run(2, coalesced_messages) == [True, True]
+
+
+def split_and_merged(store_file):
+    rank = dist.get_rank()
+    pair = [rank // 2 * 2, rank // 2 * 2 + 1]
+    half = dist.group.WORLD.split_group(pair, group_name=f"pair {pair}")
+    x = torch.ones(1)
+    half.allreduce([x], dist.AllreduceOptions()).wait()
+    store = dist.FileStore(store_file, 4)
+    whole = half.merge_remote_group(store, 4, group_name="whole")
+    whole.allreduce([x], dist.AllreduceOptions()).wait()
+    sizes = half.size(), whole.size()
+    dist.barrier()
+    return sizes, x.item()
+
+
+def test_groups_are_split_and_merged(tmp_path):
+    assert jobs.run(4, split_and_merged, str(tmp_path / "store")) == [((2, 4), 8.0)] * 4
+
+
+def messages_beside_collectives():
+    """One thread of a rank sends and receives while another calls collectives of the same group."""
+    rank, wrong = dist.get_rank(), []
+
+    def messages():
+        for i in range(500):
+            a, b = torch.full((50,), float(i)), torch.zeros(50)
+            for work in [dist.isend(a, 1 - rank, tag=5), dist.irecv(b, 1 - rank, tag=5)]:
+                work.wait()
+            if b[0] != i:
+                wrong.append(("message", i, b[0].item()))
+
+    def collectives():
+        for i in range(500):
+            x = torch.ones(1 + i)
+            dist.all_reduce(x)
+            if x[-1] != 2:
+                wrong.append(("all_reduce", i, x[-1].item()))
+
+    users = [threading.Thread(target=body) for body in (messages, collectives)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    return wrong
+
+
+def test_messages_beside_collectives():
+    assert jobs.run(2, messages_beside_collectives) == [[], []]
+
+
+def futures_of_one_moment():
+    """What hangs on one future waits for another that ended at the same time."""
+    import time
+
+    for _ in range(100):
+        works = [dist.all_reduce(torch.ones(8), async_op=True) for _ in range(2)]
+        first, second = (work.get_future() for work in works)
+        done = threading.Event()
+
+        def wait_for_other(_, second=second, done=done):
+            second.wait()
+            done.set()
+
+        first.then(wait_for_other)
+        if not done.wait(5):
+            return "hangs"
+    time.sleep(0.01)
+    return threads()
+
+
+def test_futures_of_one_moment():
+    assert all(isinstance(result, int) for result in jobs.run(2, futures_of_one_moment))

@@ -1,4 +1,4 @@
-"""The programs of docs/guides/pytorch.md run as they stand there; the first also under torchrun."""
+"""The programs of the guides run as they stand there; the first of PyTorch's also under torchrun."""
 
 import os
 import re
@@ -10,12 +10,21 @@ from pathlib import Path
 import jobs
 import pytest
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "pytorch.md"
-PROGRAMS = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+GUIDE = GUIDES / "pytorch.md"
+PYTHON_GUIDE = GUIDES / "python.md"
+
+
+def programs(guide):
+    return re.findall(r"^```python\n(.*?)^```$", guide.read_text(), re.DOTALL | re.MULTILINE)
+
+
+PROGRAMS = programs(GUIDE)
+PYTHON_PROGRAMS = programs(PYTHON_GUIDE)
 
 
 def test_there_are_programs():
-    assert len(PROGRAMS) == 4
+    assert (len(PROGRAMS), len(PYTHON_PROGRAMS)) == (4, 8)
 
 
 def run_program(text, port):
@@ -40,3 +49,17 @@ def test_torchrun(tmp_path):
         capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("number", range(len(PYTHON_PROGRAMS)))
+def test_program_without_torch(number, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PYTHON_PROGRAMS[number])
+    ranks = []
+    for rank in range(2):
+        names = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": "2", "UNISONO_JOB": str(tmp_path)}
+        ranks.append(subprocess.Popen(
+            [sys.executable, program], env={**os.environ, **names}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True))  # fmt: skip
+    for rank in ranks:
+        assert (rank.communicate(timeout=60)[1], rank.returncode) == ("", 0)

@@ -1,10 +1,12 @@
 """What an installed package does to `import torch`, and its programs."""
 
 import os
+import re
 import subprocess
 import sys
 
 import jobs
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -78,7 +80,7 @@ def by_the_name_of_gloo():
     return dist.get_backend(), backend.name(), x.tolist()
 
 
-def test_gloo_may_mean_unisono(tmp_path, monkeypatch):
+def test_gloo_may_mean_unisono(tmp_path):
     results = jobs.run(2, with_store, str(tmp_path / "store"), backend=None)
     assert results == [("gloo", "unisono", [2.0, 2.0])] * 2
 
@@ -116,13 +118,6 @@ def test_ranks_of_several_hosts_are_told_what_is_missing(tmp_path):
     assert "one host only" in text and "gloo" in text
 
 
-def detail():
-    x = torch.ones(2)
-    dist.all_reduce(x)
-    dist.barrier()
-    return x.tolist()
-
-
 def test_debug_detail(monkeypatch):
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
     code = (
@@ -137,3 +132,44 @@ def test_debug_detail(monkeypatch):
         "dist.destroy_process_group()\n"
     )
     assert python(code, CODE=code)[1] == "[0, 0]"
+
+
+WHEEL = os.environ.get("UNISONO_WHEEL")  # of scripts/test-python
+
+
+@pytest.mark.skipif(not WHEEL, reason="scripts/test-python says where the wheel is")
+def test_auditwheel_knows_all_that_the_wheel_needs():
+    shown = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "show", WHEEL], capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "is consistent with" in shown.stdout
+    needed = set(re.findall(r"\b(lib[a-z0-9_+-]+)\.so", shown.stdout))
+    debian = {"libhwy", "libfmt", "libcrypto"}
+    torch_has = {"libc10", "libtorch", "libtorch_cpu", "libtorch_python"}
+    system = {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "libdl", "librt", "ld-linux-x86-64"}
+    assert needed <= debian | torch_has | system, needed
+
+
+def test_a_program_that_imports_torch_alone():
+    """What the guide promises: nothing of unisono is imported."""
+    code = (
+        "import torch, torch.distributed as dist, tempfile, os\n"
+        "f = os.path.join(tempfile.mkdtemp(), 's')\n"
+        "dist.init_process_group('unisono', store=dist.FileStore(f, 1), rank=0, world_size=1)\n"
+        "x = torch.ones(2); dist.all_reduce(x); print(x.tolist(), dist.get_backend())\n"
+        "dist.destroy_process_group()"
+    )
+    assert python(code)[1] == "[1.0, 1.0] unisono"
+
+
+def test_without_torch_there_is_unisono_all_the_same(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    code = (
+        "import unisono\n"
+        "print(bytes(unisono.run_threads(2, lambda c: c.all_reduce(bytearray(b'\\x01')))[0]))\n"
+        "try:\n    import unisono.torch; unisono.torch.register()\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    status, said, _ = python(code, PYTHONPATH=str(tmp_path))
+    assert (status, said) == (0, "b'\\x02'\nno torch here")

@@ -129,8 +129,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   void note_wait(const comm::Waiting& waiting) noexcept;
   void note_wait(const comm::Transfer& transfer) noexcept;
   void end_wait() noexcept {
-    if (notes_wait_) {
-      notes_wait_ = false;
+    if (notes_wait_.load(std::memory_order_relaxed)) {
+      notes_wait_.store(false, std::memory_order_relaxed);
       comm::end_wait(my_board());
     }
   }
@@ -192,7 +192,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   comm::Planner planner_;
   std::uint64_t sequence_ = 0;  // of the latest operation
   std::uint64_t signature_ = 0;
-  bool notes_wait_ = false;
+  std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be of two threads
   int leaver_ = -1;  // the latest rank of another host that had left while it was waited for
   int looks_ = 0;    // around, in the operation `looked_in_`
   std::uint64_t looked_in_ = 0;

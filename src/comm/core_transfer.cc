@@ -72,7 +72,7 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
 }
 
 void Core::note_wait(const Waiting& waiting) noexcept {
-  notes_wait_ = true;
+  notes_wait_.store(true, std::memory_order_relaxed);
   comm::write_wait(my_board(), waiting);
 }
 

@@ -164,7 +164,7 @@ bool ScheduleBuilder::is_output_whole(int rank, MoveSpec::Place place) const {
   }
 }
 
-void ScheduleBuilder::move(const MoveSpec& spec, std::source_location where) {
+void ScheduleBuilder::move_of_line(const MoveSpec& spec, std::uint32_t line) {
   step_ = std::max(step_, 0);
   int chunk = spec.chunk;
   const int end = spec.chunk + spec.chunks;
@@ -192,7 +192,7 @@ void ScheduleBuilder::move(const MoveSpec& spec, std::source_location where) {
                                .source = source,
                                .target = target,
                                .combine = spec.combine,
-                               .line = where.line()});
+                               .line = line});
     chunk = next;
   }
 }

@@ -38,6 +38,7 @@
 #include <source_location>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "unisono/types.hpp"
@@ -117,7 +118,12 @@ class ScheduleBuilder {
   void step();  // starts the next step
   // Takes part in the current step; a move of no chunks is none. REQUIRES: ranks and chunks in
   // range.
-  void move(const MoveSpec& spec, std::source_location where = std::source_location::current());
+  void move(const MoveSpec& spec, std::source_location where = std::source_location::current()) {
+    move_of_line(spec, where.line());
+  }
+  // For builders in other languages, whose lines are in a file of their own.
+  void move_of_line(const MoveSpec& spec, std::uint32_t line);
+  void in_file(std::string name) { schedule_.file = std::move(name); }
   Schedule build() &&;  // drops empty trailing steps
 
  private:

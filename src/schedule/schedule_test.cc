@@ -121,5 +121,15 @@ TEST(Builder, RemembersTheLineOfEachMove) {
   EXPECT_EQ(schedule.moves[1].line, schedule.moves[0].line + 1);
 }
 
+TEST(Builder, TakesLinesOfAnotherLanguage) {
+  ScheduleBuilder builder{Collective::all_gather, {.ranks = 2, .chunks = 2}};
+  builder.in_file("mine.py");
+  builder.step();
+  builder.move_of_line({.from = 0, .to = 1, .chunk = 0}, 17);
+  const Schedule schedule = std::move(builder).build();
+  EXPECT_EQ(schedule.file, "mine.py");
+  EXPECT_EQ(schedule.moves.at(0).line, 17U);
+}
+
 }  // namespace
 }  // namespace unisono

@@ -3,6 +3,7 @@
 
 #include <ATen/record_function.h>
 #include <Python.h>
+#include <c10/util/safe_numerics.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ class WithoutPython {
 // What the profiler shows of an operation in the caller's thread.
 class Recorded {
  public:
-  Recorded(const char* title, const Tensors& inputs) : record_(at::RecordScope::USER_SCOPE) {
+  Recorded(const char* title, at::TensorList inputs) : record_(at::RecordScope::USER_SCOPE) {
     if (record_.isActive()) {
       std::vector<c10::IValue> values(inputs.begin(), inputs.end());
       record_.before(title, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
@@ -89,18 +90,20 @@ void Backend::shutdown() {
   if (!flights_->wait_for_all(std::min(options_->timeout, kFarewell))) {
     place_.group().abort(
         "a process group was destroyed while operations were under way; wait() for them first");
-    flights_->wait_for_all(std::chrono::seconds(5));
+    if (!flights_->wait_for_all(std::chrono::seconds(5))) {
+      // The progress thread still has some of it, and must not be the one that ends the world.
+      static_cast<void>(new Place(std::move(place_)));
+      place_ = {};
+      return;
+    }
   }
   place_.part.reset();
 }
 
 void Backend::leave_all() {
-  std::set<Backend*> left;
-  {
-    const std::lock_guard lock(backends_mutex);
-    left = backends();
-  }
-  for (Backend* backend : left) {
+  // With the lock, so that a backend that another thread drops meanwhile waits in its destructor.
+  const std::lock_guard lock(backends_mutex);
+  for (Backend* backend : backends()) {
     if (backend->flights_->wait_for_all(std::chrono::milliseconds(0))) {
       backend->shutdown();
       backend->place_ = {};
@@ -141,13 +144,7 @@ c10d::ErrorType Backend::getError() {
   return failure.has_value() ? to_error_type(*failure) : c10d::ErrorType::SUCCESS;
 }
 
-WorkPointer Backend::launch(Launch launch, Piece piece) {
-  std::vector<Piece> pieces;
-  pieces.push_back(std::move(piece));
-  return this->launch(std::move(launch), std::move(pieces));
-}
-
-void Backend::run_here(const Launch& launch, std::vector<Piece>& pieces) {
+void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
   const Recorded recorded(launch.title, launch.inputs);
   try {
     const std::lock_guard lock(issuing_);
@@ -166,12 +163,12 @@ void Backend::run_here(const Launch& launch, std::vector<Piece>& pieces) {
   }
 }
 
-Operation::Description Backend::describe(const Launch& launch, std::vector<Piece>& pieces) {
+Operation::Description Backend::describe(const Launch& launch, std::span<Piece> pieces) {
   Operation::Description description{.rank = getRank(),
                                      .type = launch.type,
                                      .title = launch.title,
-                                     .inputs = launch.inputs,
-                                     .outputs = launch.outputs};
+                                     .inputs = launch.inputs.vec(),
+                                     .outputs = launch.outputs.vec()};
   std::vector<std::function<void()>> steps;
   for (Piece& piece : pieces) {
     std::move(piece.held.begin(), piece.held.end(), std::back_inserter(description.held));
@@ -187,7 +184,7 @@ Operation::Description Backend::describe(const Launch& launch, std::vector<Piece
   return description;
 }
 
-WorkPointer Backend::launch(Launch launch, std::vector<Piece> pieces) {
+WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
   for (Piece& piece : pieces) {
     piece.view_counts();
     piece.call.timeout_ms = timeout_ms(launch.timeout);
@@ -211,13 +208,13 @@ WorkPointer Backend::launch(Launch launch, std::vector<Piece> pieces) {
     } else {
       work->follow(std::move(requests));
     }
-    return work;
+    return noted(std::move(work));
   } catch (const unisono::Error& error) {
     raise(error);
   }
 }
 
-WorkPointer Backend::transfer(Launch launch, const at::Tensor& tensor, bool sends, int peer,
+WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bool sends, int peer,
                               int tag) {
   std::vector<Piece> pieces(1);
   void* data = sends ? pieces[0].read(tensor) : pieces[0].write(tensor);
@@ -230,25 +227,79 @@ WorkPointer Backend::transfer(Launch launch, const at::Tensor& tensor, bool send
     requests.push_back(sends ? group.send_async(data, bytes, peer, tag, limit)
                              : group.recv_async(data, bytes, peer, tag, limit));
     work->follow(std::move(requests));
-    return work;
+    return noted(std::move(work));
   } catch (const unisono::Error& error) {
     raise(error);
   }
+}
+
+WorkPointer Backend::noted(WorkPointer work) {
+  const std::lock_guard lock(coalescing_);
+  if (coalesced_.has_value()) {
+    coalesced_->push_back(work);
+  }
+  return work;
+}
+
+void Backend::startCoalescing() {
+  const std::lock_guard lock(coalescing_);
+  TORCH_CHECK_VALUE(!coalesced_.has_value(), "unisono: coalescing within coalescing");
+  coalesced_.emplace();
+}
+
+WorkPointer Backend::endCoalescing() {
+  const std::lock_guard lock(coalescing_);
+  TORCH_CHECK_VALUE(coalesced_.has_value(), "unisono: coalescing ends that was not started");
+  auto parts = std::move(*coalesced_);
+  coalesced_.reset();
+  return c10::make_intrusive<Together>(getRank(), std::move(parts));
 }
 
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK_VALUE(size >= 0, "unisono: allocate_tensor of ", size, " elements");
   TORCH_CHECK_VALUE(options.device().is_cpu(), "unisono: allocate_tensor on ", options.device(),
                     "; unisono allocates memory of the CPU");
-  const std::size_t bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
-  try {
-    auto region =
-        std::make_shared<unisono::Region>(group().allocate(std::max<std::size_t>(bytes, 1)));
+  std::uint64_t bytes = 0;
+  TORCH_CHECK_VALUE(!c10::mul_overflows(static_cast<std::uint64_t>(size),
+                                        std::uint64_t{options.dtype().itemsize()}, &bytes) &&
+                        bytes <= INT64_MAX,
+                    "unisono: allocate_tensor of ", size, " elements; no memory is so large");
+  auto memory = std::make_shared<c10::DataPtr>(getMemAllocator()->allocate(bytes));
+  return at::from_blob(memory->get(), {size}, [memory](void*) {}, options);
+}
+
+namespace {
+
+// Each allocation is a region of its own, of whole pages.
+class RegionAllocator final : public c10::Allocator {
+ public:
+  explicit RegionAllocator(std::function<unisono::Region(std::size_t)> allocate)
+      : allocate_(std::move(allocate)) {}
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto region = std::make_unique<unisono::Region>(allocate_(std::max<std::size_t>(bytes, 1)));
     void* memory = region->bytes().data();
-    return at::from_blob(memory, {size}, [region](void*) {}, options);
-  } catch (const unisono::Error& error) {
-    raise(error);
+    return {memory, region.release(),
+            [](void* region) { delete static_cast<unisono::Region*>(region); }, at::kCPU};
   }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  std::function<unisono::Region(std::size_t)> allocate_;
+};
+
+}  // namespace
+
+std::shared_ptr<c10::Allocator> Backend::getMemAllocator() {
+  const auto self = c10::intrusive_ptr<Backend>::reclaim_copy(this);
+  return std::make_shared<RegionAllocator>([self](std::size_t bytes) {
+    try {
+      return self->group().allocate(bytes);
+    } catch (const unisono::Error& error) {
+      self->raise(error);
+    }
+  });
 }
 
 Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
@@ -260,6 +311,13 @@ Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
   }
   return c10::make_intrusive<Backend>(store, static_cast<int>(found - ranks.begin()),
                                       static_cast<int>(ranks.size()),
+                                      options == nullptr ? options_->timeout : options->timeout);
+}
+
+Pointer<c10d::Backend> Backend::merge(const Pointer<c10d::Store>& store,
+                                      const Pointer<c10d::Backend::Options>& options,
+                                      const int& rank, const int& size) {
+  return c10::make_intrusive<Backend>(store, rank, size,
                                       options == nullptr ? options_->timeout : options->timeout);
 }
 

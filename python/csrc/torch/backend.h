@@ -8,6 +8,8 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
@@ -73,9 +75,18 @@ class Backend final : public c10d::Backend {
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
+  // For _coalescing_manager(device=...). batch_isend_irecv waits for each of its operations, which
+  // is no slower here.
+  bool supportsCoalescing() const override { return false; }
+  void startCoalescing() override;
+  WorkPointer endCoalescing() override;
+
   bool supportsSplitting() const override { return true; }
   Pointer<c10d::Backend> split(const Pointer<c10d::Store>& store, const std::vector<int>& ranks,
                                const Pointer<c10d::Backend::Options>& options) override;
+  Pointer<c10d::Backend> merge(const Pointer<c10d::Store>& store,
+                               const Pointer<c10d::Backend::Options>& options, const int& rank,
+                               const int& size) override;
 
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
   void setSequenceNumberForGroup() override {}
@@ -83,6 +94,8 @@ class Backend final : public c10d::Backend {
   c10d::ErrorType getError() override;
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+  // Memory that the peers read where it is; whoever has some of it may outlive the group.
+  std::shared_ptr<c10::Allocator> getMemAllocator() override;
 
   // Ends what is under way, with an error on all ranks of the world.
   void abort() override;
@@ -96,19 +109,25 @@ class Backend final : public c10d::Backend {
   struct Launch {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     const char* title = nullptr;
-    Tensors inputs = {};
-    Tensors outputs = {};
+    // The caller's: copied only where they are needed after the call.
+    at::TensorList inputs = {};
+    at::TensorList outputs = {};
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     bool async = true;
   };
-  WorkPointer launch(Launch launch, std::vector<Piece> pieces);
-  WorkPointer launch(Launch launch, Piece piece);
-  void run_here(const Launch& launch, std::vector<Piece>& pieces);
-  WorkPointer transfer(Launch launch, const at::Tensor& tensor, bool sends, int peer, int tag);
-  Operation::Description describe(const Launch& launch, std::vector<Piece>& pieces);
+  WorkPointer launch(const Launch& launch, std::span<Piece> pieces);
+  WorkPointer launch(const Launch& launch, Piece piece) {
+    return this->launch(launch, std::span<Piece>(&piece, 1));
+  }
+  void run_here(const Launch& launch, std::span<Piece> pieces);
+  WorkPointer transfer(const Launch& launch, const at::Tensor& tensor, bool sends, int peer,
+                       int tag);
+  WorkPointer noted(WorkPointer work);
+  Operation::Description describe(const Launch& launch, std::span<Piece> pieces);
   int timeout_ms(std::chrono::milliseconds asked) const;
   unisono::Communicator& group();
-  void check_root(const char* op, int64_t root) const;
+  void check_root(const char* op, int64_t root) const { check_rank(op, "root", root); }
+  void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
 
   Pointer<Options> options_;
@@ -118,6 +137,8 @@ class Backend final : public c10d::Backend {
   std::mutex issuing_;  // guards the order of collectives, and what follows
   uint64_t sequence_ = 0;
   std::atomic<bool> open_ = true;
+  std::mutex coalescing_;  // guards what follows
+  std::optional<std::vector<WorkPointer>> coalesced_ = std::nullopt;
 };
 
 }  // namespace unisono_torch

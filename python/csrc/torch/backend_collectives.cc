@@ -22,8 +22,8 @@ void check_pairs(const char* op, std::size_t outs, std::size_t ins) {
 
 }  // namespace
 
-void Backend::check_root(const char* op, int64_t root) const {
-  TORCH_CHECK_VALUE(root >= 0 && root < getSize(), "unisono:", op, ": root ", root,
+void Backend::check_rank(const char* op, const char* what, int64_t rank) const {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < getSize(), "unisono:", op, ": ", what, " ", rank,
                     " is not a rank of this group; ranks are 0 to ", getSize() - 1);
 }
 
@@ -91,7 +91,7 @@ WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
                  .outputs = tensors,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
-                std::move(pieces));
+                pieces);
 }
 
 WorkPointer Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
@@ -126,8 +126,8 @@ WorkPointer Backend::_allgather_base(at::Tensor& out, at::Tensor& in,
                                      const c10d::AllgatherOptions& options) {
   return launch({.type = OpType::_ALLGATHER_BASE,
                  .title = "unisono:_all_gather_base",
-                 .inputs = {in},
-                 .outputs = {out},
+                 .inputs = in,
+                 .outputs = out,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
                 all_gather_piece("all_gather_into_tensor", out, in, getRank(), getSize()));
@@ -152,10 +152,10 @@ WorkPointer Backend::allgather_coalesced(TensorLists& outs, Tensors& ins,
   return launch({.type = OpType::ALLGATHER_COALESCED,
                  .title = "unisono:all_gather_coalesced",
                  .inputs = ins,
-                 .outputs = std::move(outputs),
+                 .outputs = outputs,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
-                std::move(pieces));
+                pieces);
 }
 
 WorkPointer Backend::allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins,
@@ -172,7 +172,7 @@ WorkPointer Backend::allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins
                  .outputs = outs,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
-                std::move(pieces));
+                pieces);
 }
 
 WorkPointer Backend::gather(TensorLists& outs, Tensors& ins, const c10d::GatherOptions& options) {
@@ -226,8 +226,8 @@ WorkPointer Backend::_reduce_scatter_base(at::Tensor& out, at::Tensor& in,
                                           const c10d::ReduceScatterOptions& options) {
   return launch({.type = OpType::_REDUCE_SCATTER_BASE,
                  .title = "unisono:_reduce_scatter_base",
-                 .inputs = {in},
-                 .outputs = {out},
+                 .inputs = in,
+                 .outputs = out,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
                 reduce_scatter_piece("reduce_scatter_tensor", out, in, options.reduceOp, getRank(),
@@ -249,7 +249,7 @@ WorkPointer Backend::reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins
                  .outputs = outs,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
-                std::move(pieces));
+                pieces);
 }
 
 WorkPointer Backend::alltoall_base(at::Tensor& out, at::Tensor& in,
@@ -258,8 +258,8 @@ WorkPointer Backend::alltoall_base(at::Tensor& out, at::Tensor& in,
                                    const c10d::AllToAllOptions& options) {
   return launch({.type = OpType::ALLTOALL_BASE,
                  .title = "unisono:all_to_all",
-                 .inputs = {in},
-                 .outputs = {out},
+                 .inputs = in,
+                 .outputs = out,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
                 all_to_all_piece(out, in, out_splits, in_splits, getSize()));
@@ -277,13 +277,14 @@ WorkPointer Backend::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllO
 
 WorkPointer Backend::send(Tensors& tensors, int to, int tag) {
   const at::Tensor& tensor = only("send", "tensors", tensors);
+  check_rank("send", "destination", to);
   return transfer({.type = OpType::SEND, .title = "unisono:send", .inputs = tensors}, tensor, true,
                   to, tag);
 }
 
 WorkPointer Backend::recv(Tensors& tensors, int from, int tag) {
   const at::Tensor& tensor = only("recv", "tensors", tensors);
-  check_root("recv", from);
+  check_rank("recv", "source", from);
   return transfer({.type = OpType::RECV, .title = "unisono:recv", .outputs = tensors}, tensor,
                   false, from, tag);
 }

@@ -53,7 +53,7 @@ std::string random_hex() {
 std::string machine_name() {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
-  return name;
+  return name[0] == '\0' ? "-" : name;
 }
 
 std::string write_line() {
@@ -83,13 +83,36 @@ Line read_line(const std::string& text) {
   return line;
 }
 
-std::vector<Line> exchange(c10d::Store& store, int rank, int size) {
+// Says which ranks have not written their line.
+std::string who_is_missing(c10d::Store& store, const std::vector<std::string>& keys,
+                           std::chrono::milliseconds timeout) {
+  std::string missing;
+  try {
+    for (std::size_t rank = 0; rank < keys.size(); ++rank) {
+      if (!store.check({keys[rank]})) {
+        missing += (missing.empty() ? "rank " : ", ") + std::to_string(rank);
+      }
+    }
+  } catch (const std::exception&) {
+    missing = "";  // the store is gone as well
+  }
+  return "unisono: " + (missing.empty() ? std::string("not all ranks") : missing) +
+         " did not come to this process group within " + std::to_string(timeout.count()) +
+         " ms; does every rank make it, with the same world size and the same store?";
+}
+
+std::vector<Line> exchange(c10d::Store& store, int rank, int size,
+                           std::chrono::milliseconds timeout) {
   store.set("unisono/" + std::to_string(rank), write_line());
   std::vector<std::string> keys;
   for (int other = 0; other < size; ++other) {
     keys.push_back("unisono/" + std::to_string(other));
   }
-  store.wait(keys);
+  try {
+    store.wait(keys, timeout);
+  } catch (const std::exception& error) {
+    throw c10::DistBackendError(who_is_missing(store, keys, timeout) + "\n" + error.what());
+  }
   std::vector<Line> lines;
   for (const std::string& key : keys) {
     lines.push_back(read_line(store.get_to_str(key)));
@@ -155,7 +178,7 @@ std::string host_identity() {
 
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
            std::chrono::milliseconds timeout) {
-  const std::vector<Line> lines = exchange(*store, rank, size);
+  const std::vector<Line> lines = exchange(*store, rank, size, timeout);
   check_hosts(lines, rank);
   try {
     const std::string id = shared_world(lines);

@@ -1,5 +1,7 @@
 #include "pieces.h"
 
+#include <ATen/MemoryOverlap.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -26,6 +28,13 @@ std::byte* packed(const std::vector<at::Tensor>& tensors) {
     end = address(tensor) + tensor.nbytes();
   }
   return begin;
+}
+
+// Writing it would depend on the order of the elements.
+void check_output(const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
+                    "unisono: several elements of an output are at one place in memory (expand() "
+                    "does that); clone() it first");
 }
 
 at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
@@ -66,6 +75,7 @@ void* Piece::write(const at::Tensor& tensor) {
     held.push_back(tensor);
     return tensor.data_ptr();
   }
+  check_output(tensor);
   const at::Tensor room = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
   held.push_back(room);
   after.push_back([room, tensor] { tensor.detach().copy_(room); });
@@ -77,6 +87,7 @@ void* Piece::read_and_write(const at::Tensor& tensor) {
     held.push_back(tensor);
     return tensor.data_ptr();
   }
+  check_output(tensor);
   const at::Tensor room = tensor.detach().resolve_conj().resolve_neg().contiguous();
   held.push_back(room);
   after.push_back([room, tensor] { tensor.detach().copy_(room); });
@@ -103,6 +114,7 @@ void* Piece::write_all(const std::vector<at::Tensor>& tensors) {
     held.insert(held.end(), tensors.begin(), tensors.end());
     return begin;
   }
+  std::for_each(tensors.begin(), tensors.end(), check_output);
   const at::Tensor room = room_for(tensors);
   held.push_back(room);
   after.push_back([room, tensors] { copy_out(room, tensors); });
@@ -123,7 +135,7 @@ void Piece::separate(std::size_t in_bytes, std::size_t out_bytes, std::ptrdiff_t
   call.in = copy.data_ptr();
 }
 
-void check_tensor(const std::string& op, const at::Tensor& tensor) {
+void check_tensor(const char* op, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.defined(), "unisono:", op, ": a tensor is undefined");
   TORCH_CHECK_VALUE(tensor.is_cpu(), "unisono:", op, ": a tensor is on ", tensor.device(),
                     "; unisono works on CPU tensors (\"cpu:unisono,cuda:nccl\" gives each device ",
@@ -132,13 +144,12 @@ void check_tensor(const std::string& op, const at::Tensor& tensor) {
                     tensor.layout(), "; only dense ones work here, so call to_dense()");
 }
 
-void check_same_type(const std::string& op, const at::Tensor& a, const at::Tensor& b) {
+void check_same_type(const char* op, const at::Tensor& a, const at::Tensor& b) {
   TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), "unisono:", op, ": tensors of ",
                    a.scalar_type(), " and ", b.scalar_type(), "; all must be of one type");
 }
 
-const at::Tensor& only(const std::string& op, const char* what,
-                       const std::vector<at::Tensor>& list) {
+const at::Tensor& only(const char* op, const char* what, const std::vector<at::Tensor>& list) {
   TORCH_CHECK_VALUE(list.size() == 1, "unisono:", op, ": ", list.size(), " ", what,
                     "; exactly one tensor is expected");
   check_tensor(op, list.front());

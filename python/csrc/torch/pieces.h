@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <c10/util/SmallVector.h>
+
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -18,7 +20,7 @@ struct Piece {
   // Own what the call's spans view; see view_counts().
   std::vector<std::size_t> counts = {};
   std::vector<std::size_t> recv_counts = {};
-  std::vector<at::Tensor> held = {};
+  c10::SmallVector<at::Tensor, 2> held = {};
   std::vector<std::function<void()>> after = {};
 
   void view_counts();
@@ -35,21 +37,20 @@ struct Piece {
 };
 
 // Checks that are the same for all operations. Throw ValueError or TypeError.
-void check_tensor(const std::string& op, const at::Tensor& tensor);
-void check_same_type(const std::string& op, const at::Tensor& a, const at::Tensor& b);
-const at::Tensor& only(const std::string& op, const char* what,
-                       const std::vector<at::Tensor>& list);
+void check_tensor(const char* op, const at::Tensor& tensor);
+void check_same_type(const char* op, const at::Tensor& a, const at::Tensor& b);
+const at::Tensor& only(const char* op, const char* what, const std::vector<at::Tensor>& list);
 
 bool is_plain(const at::Tensor& tensor);  // its elements lie in memory as they are named
 
 Piece broadcast_piece(const at::Tensor& tensor, int root);
-Piece all_reduce_piece(const std::string& op, const at::Tensor& tensor, const c10d::ReduceOp& how);
+Piece all_reduce_piece(const char* op, const at::Tensor& tensor, const c10d::ReduceOp& how);
 Piece reduce_piece(const at::Tensor& tensor, const c10d::ReduceOp& how, int root, bool is_root);
-Piece all_gather_piece(const std::string& op, const at::Tensor& out, const at::Tensor& in, int rank,
+Piece all_gather_piece(const char* op, const at::Tensor& out, const at::Tensor& in, int rank,
                        int size);
-Piece all_gather_list_piece(const std::string& op, const std::vector<at::Tensor>& outs,
+Piece all_gather_list_piece(const char* op, const std::vector<at::Tensor>& outs,
                             const at::Tensor& in, int rank, int size);
-Piece reduce_scatter_piece(const std::string& op, const at::Tensor& out, const at::Tensor& in,
+Piece reduce_scatter_piece(const char* op, const at::Tensor& out, const at::Tensor& in,
                            const c10d::ReduceOp& how, int rank, int size);
 Piece reduce_scatter_list_piece(const at::Tensor& out, const std::vector<at::Tensor>& ins,
                                 const c10d::ReduceOp& how, int rank, int size);

@@ -27,7 +27,7 @@ bool all_equal(const std::vector<std::size_t>& counts) {
   return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
 }
 
-void check_list(const std::string& op, const std::vector<at::Tensor>& list, int size,
+void check_list(const char* op, const std::vector<at::Tensor>& list, int size,
                 const at::Tensor& like) {
   TORCH_CHECK_VALUE(list.size() == static_cast<std::size_t>(size), "unisono:", op, ": a list of ",
                     list.size(), " tensors for ", size, " ranks; there must be one for each");
@@ -71,6 +71,8 @@ std::vector<std::size_t> split_counts(const at::Tensor& tensor,
   std::int64_t sum = 0;
   for (const std::int64_t split : splits) {
     TORCH_CHECK_VALUE(split >= 0, "unisono:all_to_all: an ", which, " split size is ", split);
+    TORCH_CHECK_VALUE(split <= rows - sum, "unisono:all_to_all: the ", which,
+                      " split sizes add up to more than its dim 0, which is ", rows);
     sum += split;
     counts.push_back(static_cast<std::size_t>(split * row) * units);
   }
@@ -94,7 +96,7 @@ Piece broadcast_piece(const at::Tensor& tensor, int root) {
   return piece;
 }
 
-Piece all_reduce_piece(const std::string& op, const at::Tensor& tensor, const c10d::ReduceOp& how) {
+Piece all_reduce_piece(const char* op, const at::Tensor& tensor, const c10d::ReduceOp& how) {
   check_tensor(op, tensor);
   Piece piece;
   const Reducing reducing = reducing_of(tensor.scalar_type(), how);
@@ -124,7 +126,7 @@ Piece reduce_piece(const at::Tensor& tensor, const c10d::ReduceOp& how, int root
   return piece;
 }
 
-Piece all_gather_piece(const std::string& op, const at::Tensor& out, const at::Tensor& in, int rank,
+Piece all_gather_piece(const char* op, const at::Tensor& out, const at::Tensor& in, int rank,
                        int size) {
   check_tensor(op, out);
   check_tensor(op, in);
@@ -143,7 +145,7 @@ Piece all_gather_piece(const std::string& op, const at::Tensor& out, const at::T
   return piece;
 }
 
-Piece all_gather_list_piece(const std::string& op, const std::vector<at::Tensor>& outs,
+Piece all_gather_list_piece(const char* op, const std::vector<at::Tensor>& outs,
                             const at::Tensor& in, int rank, int size) {
   check_tensor(op, in);
   check_list(op, outs, size, in);
@@ -172,7 +174,7 @@ Piece all_gather_list_piece(const std::string& op, const std::vector<at::Tensor>
   return piece;
 }
 
-Piece reduce_scatter_piece(const std::string& op, const at::Tensor& out, const at::Tensor& in,
+Piece reduce_scatter_piece(const char* op, const at::Tensor& out, const at::Tensor& in,
                            const c10d::ReduceOp& how, int rank, int size) {
   check_tensor(op, out);
   check_tensor(op, in);
@@ -289,16 +291,11 @@ Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,
                 .in = piece.read(in),
                 .out = piece.write(out),
                 .dtype = elements.dtype};
-  if (in_splits.empty() && out_splits.empty()) {
-    TORCH_CHECK_VALUE(in.numel() == out.numel(), "unisono:all_to_all: the input has ", in.numel(),
-                      " elements, the output ", out.numel(), "; give split sizes");
-    piece.call.collective = Collective::all_to_all;
-    piece.call.count = piece.counts.front();
-    piece.counts.clear();
-    piece.recv_counts.clear();
-  }
-  const bool plain = piece.call.collective == Collective::all_to_all;
-  piece.separate(in.nbytes(), out.nbytes(), plain ? 0 : PTRDIFF_MIN);
+  // The v-form also where this rank splits evenly: others may give split sizes.
+  TORCH_CHECK_VALUE(!in_splits.empty() || !out_splits.empty() || in.numel() == out.numel(),
+                    "unisono:all_to_all: the input has ", in.numel(), " elements, the output ",
+                    out.numel(), "; give split sizes");
+  piece.separate(in.nbytes(), out.nbytes(), PTRDIFF_MIN);
   return piece;
 }
 

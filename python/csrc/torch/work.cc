@@ -1,7 +1,9 @@
 #include "work.h"
 
 #include <ATen/core/ivalue.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -12,7 +14,10 @@ namespace unisono_torch {
 namespace {
 
 // Ends futures, on one thread. What hangs on a future may be Python, may start operations and may
-// even wait for them: so never on the progress thread, and on one more thread when one is stuck.
+// even wait for them: so never on the progress thread, and on more threads when some are stuck.
+//
+// While tasks are queued there is a thread that will take the next one: one that waits for tasks,
+// or a guard, which gives the others some time before it takes one itself.
 class Enders {
  public:
   static Enders& of_process() {
@@ -20,23 +25,33 @@ class Enders {
     return *enders;
   }
   void post(std::function<void()> task) {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
     work_.notify_one();
-    const std::uint64_t before = finished_;
-    const auto moves = [&] { return busy_ < threads_ || finished_ != before; };
-    if (threads_ == 0 || !freed_.wait_for(lock, kPatience, moves)) {
-      ++threads_;
-      std::thread([this] { run(); }).detach();
-    }
+    watch();
   }
 
  private:
-  void run() {
+  // REQUIRES: the mutex.
+  void watch() {
+    if (!tasks_.empty() && waiting_ == 0 && !guarded_) {
+      guarded_ = true;
+      // The first one has nobody to give time to.
+      const auto patience = threads_ == 0 ? std::chrono::milliseconds(0) : kPatience;
+      ++threads_;
+      std::thread([this, patience] { run(patience); }).detach();
+    }
+  }
+
+  void run(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
+    drained_.wait_for(lock, patience, [this] { return tasks_.empty(); });
+    guarded_ = false;
     for (;;) {
+      ++waiting_;
       const bool some =
           work_.wait_for(lock, std::chrono::seconds(10), [this] { return !tasks_.empty(); });
+      --waiting_;
       if (!some && threads_ > 1) {
         --threads_;
         return;
@@ -46,14 +61,14 @@ class Enders {
       }
       auto task = std::move(tasks_.front());
       tasks_.pop_front();
-      ++busy_;
+      if (tasks_.empty()) {
+        drained_.notify_all();
+      }
+      watch();
       lock.unlock();
       task();
       task = nullptr;
       lock.lock();
-      --busy_;
-      ++finished_;
-      freed_.notify_all();
     }
   }
 
@@ -62,11 +77,11 @@ class Enders {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable work_;
-  std::condition_variable freed_;
+  std::condition_variable drained_;
   std::deque<std::function<void()>> tasks_;
   std::size_t threads_ = 0;
-  std::size_t busy_ = 0;  // of them
-  std::uint64_t finished_ = 0;
+  std::size_t waiting_ = 0;  // of them, for tasks
+  bool guarded_ = false;     // one of them is a guard
 };
 
 }  // namespace
@@ -98,7 +113,8 @@ Operation::Operation(Description description, std::shared_ptr<Flights> flights)
       held_(std::move(description.held)),
       finish_(std::move(description.finish)),
       sequence_(description.sequence),
-      flights_(std::move(flights)) {}
+      flights_(std::move(flights)),
+      pid_(getpid()) {}
 
 void Operation::complete_now() {
   flights_->begin();
@@ -140,7 +156,6 @@ void Operation::complete(const unisono::Error* error) {
   if (!claimed_.exchange(true)) {
     requests_.clear();
   }
-  done_.store(true, std::memory_order_release);
   finish(failure);
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
@@ -182,13 +197,14 @@ c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
   return future_;
 }
 
-bool Operation::isCompleted() {
-  return done_.load(std::memory_order_acquire);
-}
-
 // The first who waits drives the operation in its own thread; with a limit of its own, a wait
 // leaves that to the progress thread, because giving up must not end the operation.
 bool Operation::wait(std::chrono::milliseconds timeout) {
+  if (getpid() != pid_ && !isCompleted()) {
+    throw c10::DistBackendError(
+        "unisono: this process was forked from the one that began the operation, and cannot wait "
+        "for it; make process groups of its own in the child");
+  }
   const bool limited = timeout > kNoTimeout;
   const bool first = !limited && !claimed_.exchange(true);
   if (first) {
@@ -216,6 +232,18 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   }
   synchronize();
   return true;
+}
+
+bool Together::wait(std::chrono::milliseconds timeout) {
+  for (const auto& part : parts_) {
+    part->wait(timeout);
+  }
+  return true;
+}
+
+bool Together::isCompleted() {
+  return std::all_of(parts_.begin(), parts_.end(),
+                     [](const auto& part) { return part->isCompleted(); });
 }
 
 }  // namespace unisono_torch

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ThreadLocalState.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
 #include <vector>
 #include "unisono/unisono.hpp"
 
@@ -53,7 +55,6 @@ class Operation final : public c10d::Work {
   // Nothing was to be done.
   void complete_now();
 
-  bool isCompleted() override;
   bool wait(std::chrono::milliseconds timeout) override;
   std::vector<at::Tensor> result() override { return outputs_; }
   int sourceRank() const override { return source_; }
@@ -70,14 +71,26 @@ class Operation final : public c10d::Work {
   std::function<void()> finish_;
   std::uint64_t sequence_;
   std::shared_ptr<Flights> flights_;
+  pid_t pid_;  // a forked child has the object, but not the operation
   at::ThreadLocalState issuer_;
   std::vector<unisono::Request> requests_;
   std::atomic<bool> claimed_ = false;  // somebody owns requests_: waits for it, or drops it
-  std::atomic<bool> done_ = false;
   int source_ = -1;
   std::mutex future_mutex_;  // guards what follows
   bool ended_ = false;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+// What endCoalescing() returns: all that was started since startCoalescing().
+class Together final : public c10d::Work {
+ public:
+  Together(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> parts)
+      : Work(rank, c10d::OpType::COALESCED, "unisono:coalesced"), parts_(std::move(parts)) {}
+  bool isCompleted() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+
+ private:
+  std::vector<c10::intrusive_ptr<c10d::Work>> parts_;
 };
 
 }  // namespace unisono_torch

@@ -1,7 +1,55 @@
-"""unisono for Python.
+"""Collective communication between processes, or threads, for arrays of any library.
 
-``unisono.torch`` is a backend for ``torch.distributed``; with this package installed,
-``torch.distributed.init_process_group("unisono")`` needs no import of it.
+    import numpy, unisono
+
+    with unisono.connect() as comm:         # rank and size from the launcher's environment
+        x = numpy.full(4, comm.rank, "f4")
+        comm.all_reduce(x)                  # in place
+
+Buffers are whatever has the buffer protocol (numpy, bytearray, array) or __dlpack__; they must be
+C-contiguous. `unisono.schedules` builds and verifies algorithms, `unisono.model` says what they
+cost, `unisono.torch` is the backend of torch.distributed. docs/guides/python.md is the guide.
 """
 
+import importlib
+
 __version__ = "0.1.0"
+
+_ERRORS = (
+    "Aborted", "ConfigError", "ConnectionFailed", "Corrupt", "Error", "Mismatch", "PeerLost",
+    "ResourceError", "Timeout", "UsageError",
+)  # fmt: skip
+_CORE = (
+    "ANY_SOURCE", "Communicator", "Explanation", "Plan", "Region", "Request", "connect",
+    "premul_sum", "run_threads",
+)  # fmt: skip
+__all__ = [*_CORE, *_ERRORS, "model", "schedules"]
+
+
+# Nothing is loaded before it is used: `import torch` imports this module in every program.
+def __getattr__(name):
+    if name in _CORE:
+        value = getattr(_load(), name)
+    elif name in _ERRORS:
+        value = getattr(importlib.import_module("unisono._errors"), name)
+    elif name in ("model", "schedules"):
+        value = importlib.import_module(f"unisono.{name}")
+    else:
+        raise AttributeError(f"module 'unisono' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return [*globals(), *__all__]
+
+
+def _load():
+    import atexit
+
+    core = importlib.import_module("unisono._core")
+    if "_loaded" not in globals():
+        # A process that ends without close() leaves in order, and is not taken for one that died.
+        atexit.register(core._close_all)
+        globals()["_loaded"] = True
+    return core

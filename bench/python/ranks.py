@@ -1,0 +1,39 @@
+"""Starts the ranks of a benchmark, and does not wait for ever if one of them fails."""
+
+import multiprocessing
+import os
+import tempfile
+import time
+
+
+def join(rank, ranks, folder):
+    """In a rank: the world of unisono, and the same ranks as a group of gloo."""
+    import warnings
+
+    import torch
+    import torch.distributed as dist
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    store = dist.FileStore(os.path.join(folder, "store"), ranks)
+    dist.init_process_group("unisono", store=store, rank=rank, world_size=ranks)
+    return {"unisono": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
+
+
+def start(body, options):
+    """Calls body(rank, options, folder) in a process for each rank; the worst exit status."""
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [
+            context.Process(target=body, args=(rank, options, folder))
+            for rank in range(options.ranks)
+        ]
+        for rank in ranks:
+            rank.start()
+        while any(rank.is_alive() for rank in ranks):
+            if any(rank.exitcode for rank in ranks):  # the others would wait for it
+                time.sleep(1)
+                for rank in ranks:
+                    rank.terminate()
+            time.sleep(0.05)
+    return max(abs(rank.exitcode) for rank in ranks)

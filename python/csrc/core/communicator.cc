@@ -1,0 +1,333 @@
+// The life of a communicator, and how its operations run.
+#include "communicator.h"
+
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+#include <unistd.h>
+
+#include <exception>
+#include <filesystem>
+#include <set>
+
+namespace unisono_python {
+namespace {
+
+// Those that are still open at the end of the process leave in order.
+std::set<Comm*>& open_communicators() {
+  static auto* all = new std::set<Comm*>;
+  return *all;
+}
+
+void close_all() {
+  for (Comm* comm : std::set<Comm*>(open_communicators())) {
+    comm->close();
+  }
+}
+
+std::shared_ptr<Comm> connect(const unisono::ConnectOptions& options) {
+  std::optional<unisono::Communicator> made;
+  {
+    const py::gil_scoped_release unlocked;
+    made = unisono::Communicator::connect(options);
+  }
+  return adopt(std::move(*made));
+}
+
+// The ranks' values. The first error of any rank is raised.
+py::list run_threads(int ranks, const py::function& body, const unisono::ConnectOptions& options) {
+  std::vector<py::object> values(static_cast<std::size_t>(std::max(ranks, 0)), py::none());
+  std::exception_ptr raised;  // guarded by Python's lock
+  {
+    const py::gil_scoped_release unlocked;
+    try {
+      unisono::run_threads(
+          ranks,
+          [&](unisono::Communicator& communicator) {
+            const auto rank = static_cast<std::size_t>(communicator.rank());
+            const py::gil_scoped_acquire locked;
+            std::shared_ptr<Comm> comm = adopt(std::move(communicator));
+            try {
+              values[rank] = body(comm);
+            } catch (const py::error_already_set& error) {
+              if (raised == nullptr) {
+                raised = std::current_exception();
+              }
+              comm->abort(error.what());
+            }
+            comm->close();
+          },
+          options);
+    } catch (const unisono::Error&) {
+      if (raised == nullptr) {
+        raised = std::current_exception();
+      }
+    }
+  }
+  if (raised != nullptr) {
+    std::rethrow_exception(raised);
+  }
+  return py::cast(values);
+}
+
+void define_requests(py::module_& module) {
+  using py::arg;
+  py::class_<Request>(module, "Request",
+                      "An operation under way. Keeps its buffers alive; its destructor waits.")
+      .def("wait", &Request::wait, arg("timeout_ms") = -1,
+           "Returns what the blocking form returns when the operation has ended, or raises what "
+           "ended it. timeout_ms: -1 the communicator's, 0 for ever; running out of it ends the "
+           "operations of the world.")
+      .def("test", &Request::test, "Whether it has ended. Never blocks.")
+      .def("source", &Request::source, "Of a receive that has ended: the rank it came from.");
+  py::class_<Plan>(module, "Plan",
+                   "A collective whose checks and choices are made once; keeps its buffers.")
+      .def("start", &Plan::start, "Runs it, and returns as the blocking form does.")
+      .def("start_async", &Plan::start_async, "Begins it, and returns a Request.")
+      .def_property_readonly("algorithm", &Plan::algorithm, "What was chosen, such as 'ring'.");
+  py::class_<Premultiplied>(module, "premul_sum",
+                            "op=premul_sum(factor): each rank's input times `factor`, summed.")
+      .def(py::init<double>(), arg("factor"))
+      .def_readonly("factor", &Premultiplied::factor);
+}
+
+void define_explanation(py::module_& module) {
+  using unisono::Explanation;
+  const auto rows = [](const Explanation& self) {
+    py::list result;
+    for (const Explanation::Candidate& candidate : self.candidates) {
+      py::dict row;
+      row["algorithm"] = candidate.algorithm;
+      row["steps"] = candidate.steps;
+      row["sent_bytes"] = candidate.sent_bytes;
+      row["predicted_us"] =
+          candidate.predicted_us < 0 ? py::object(py::none()) : py::cast(candidate.predicted_us);
+      row["chosen"] = candidate.chosen;
+      result.append(row);
+    }
+    return result;
+  };
+  py::class_<Explanation>(module, "Explanation", "Which algorithm a call gets, and why.")
+      .def_readonly("chosen", &Explanation::chosen)
+      .def_property_readonly(
+          "why", [](const Explanation& self) { return to_string(self.why); },
+          "call, option, profile or built_in.")
+      .def_readonly("profile", &Explanation::profile, "The file, where there is one.")
+      .def_property_readonly("candidates", rows, "Fastest first as far as that is known.")
+      .def_property_readonly(
+          "unable",
+          [](const Explanation& self) {
+            py::dict result;
+            for (const Explanation::Unable& other : self.unable) {
+              result[py::str(other.algorithm)] = other.reason;
+            }
+            return result;
+          },
+          "Why the others cannot serve.")
+      .def("__str__", &Explanation::text);
+}
+
+unisono::ConnectOptions options_of(int rank, int size, const std::string& job,
+                                   const std::string& token,
+                                   const std::optional<std::filesystem::path>& file,
+                                   int connect_timeout_ms, int timeout_ms,
+                                   const std::string& algorithm, const std::string& profile,
+                                   const std::string& wait) {
+  return {.rank = rank,
+          .size = size,
+          .job = job,
+          .token = token,
+          .file = file.value_or("").string(),
+          .connect_timeout_ms = connect_timeout_ms,
+          .timeout_ms = timeout_ms,
+          .algorithm = algorithm,
+          .profile = profile,
+          .wait = wait};
+}
+
+}  // namespace
+
+std::shared_ptr<Comm> adopt(unisono::Communicator communicator) {
+  auto comm = std::make_shared<Comm>(std::move(communicator));
+  open_communicators().insert(comm.get());
+  return comm;
+}
+
+Request::~Request() {
+  const py::gil_scoped_release unlocked;
+  request_ = {};
+}
+
+py::object Request::wait(int timeout_ms) {
+  {
+    const py::gil_scoped_release unlocked;
+    const std::lock_guard lock(waiting_);
+    if (!ended_) {
+      ended_ = true;
+      request_.wait(timeout_ms);
+    }
+  }
+  job_->rethrow_user_error();
+  return job_->result;
+}
+
+bool Request::test() {
+  const py::gil_scoped_release unlocked;
+  const std::unique_lock lock(waiting_, std::try_to_lock);
+  return lock.owns_lock() && (ended_ || request_.test());
+}
+
+py::object Plan::start() {
+  comm_->alone([this](unisono::Communicator&) { plan_.start(); });
+  job_->rethrow_user_error();
+  return job_->result;
+}
+
+std::unique_ptr<Request> Plan::start_async() {
+  return comm_->begin(job_, [this] { return plan_.start_async(); });
+}
+
+unisono::Communicator& Comm::open() const {
+  if (!communicator_.has_value()) {
+    throw py::value_error("this communicator is closed");
+  }
+  return *communicator_;
+}
+
+void Comm::close() {
+  open_communicators().erase(this);
+  const py::gil_scoped_release unlocked;
+  const std::lock_guard lock(using_);
+  communicator_.reset();
+}
+
+void Comm::abort(const std::string& reason) {
+  const py::gil_scoped_release unlocked;
+  open().abort(reason);
+}
+
+std::shared_ptr<Job> Comm::job(const Common& common) const {
+  return std::make_shared<Job>(rank(), size(), common);
+}
+
+py::object Comm::run(std::shared_ptr<Job> job) {
+  alone([&](unisono::Communicator& open) { open.run(job->call); });
+  job->rethrow_user_error();
+  return job->result;
+}
+
+std::unique_ptr<Plan> Comm::plan(std::shared_ptr<Job> job) {
+  std::optional<unisono::Plan> plan;
+  alone([&](unisono::Communicator& open) { plan = open.plan(job->call); });
+  return std::make_unique<Plan>(shared_from_this(), std::move(job), std::move(*plan));
+}
+
+std::unique_ptr<Request> Comm::start(std::shared_ptr<Job> job) {
+  const unisono::Call& call = job->call;
+  return begin(std::move(job), [this, &call] { return open().run_async(call); });
+}
+
+std::unique_ptr<Request> Comm::begin(std::shared_ptr<Job> job,
+                                     const std::function<unisono::Request()>& begin) {
+  unisono::Request request;
+  const bool grouping = alone([&](unisono::Communicator&) {
+    request = begin();
+    return grouping_;
+  });
+  if (grouping) {
+    grouped_.push_back(job);
+  }
+  return std::make_unique<Request>(std::move(job), std::move(request));
+}
+
+void Comm::group(const py::function& body) {
+  std::vector<std::shared_ptr<Job>> jobs;
+  alone([&](unisono::Communicator& open) {
+    const bool outer = !std::exchange(grouping_, true);
+    try {
+      open.group([&] {
+        const py::gil_scoped_acquire locked;
+        body();
+      });
+    } catch (...) {
+      grouping_ = !outer;
+      jobs = outer ? std::exchange(grouped_, {}) : std::vector<std::shared_ptr<Job>>{};
+      throw;
+    }
+    grouping_ = !outer;
+    if (outer) {
+      jobs = std::exchange(grouped_, {});
+    }
+  });
+  for (const auto& job : jobs) {
+    job->rethrow_user_error();
+  }
+}
+
+void define_communicator(py::module_& module) {
+  using py::arg;
+  define_requests(module);
+  define_region(module);
+  define_explanation(module);
+  py::class_<Comm, std::shared_ptr<Comm>> comm(
+      module, "Communicator",
+      "This rank's end of a group of ranks. Calls of several threads run one after the other; "
+      "abort() alone does not wait for them.");
+  comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
+      .def_property_readonly("size", &Comm::size, "How many ranks the group has.")
+      .def_property_readonly("closed", &Comm::is_closed)
+      .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank get PeerLost.")
+      .def("abort", &Comm::abort, arg("reason") = "",
+           "Ends all operations of this world on all ranks with Aborted. Any thread.")
+      .def("__enter__", [](const std::shared_ptr<Comm>& self) { return self; })
+      .def("__exit__",
+           [](Comm& self, const py::object& type, const py::object& error, const py::object&) {
+             if (!type.is_none() && !self.is_closed()) {  // peers must not wait for this rank
+               self.abort(py::str(error));
+             }
+             self.close();
+           })
+      .def("__repr__", [](const Comm& self) {
+        return self.is_closed() ? std::string("<unisono.Communicator, closed>")
+                                : "<unisono.Communicator, rank " + std::to_string(self.rank()) +
+                                      " of " + std::to_string(self.size()) + ">";
+      });
+  define_collectives(comm);
+  define_messages(comm);
+  define_groups(comm);
+  module.attr("ANY_SOURCE") = unisono::kAnySource;
+  module.def("_close_all", &close_all);
+
+  const auto with_options = [&module](const char* name, auto function, const char* doc,
+                                      const auto&... extra) {
+    module.def(name, function, extra..., arg("job") = "", arg("token") = "",
+               arg("file") = py::none(), arg("connect_timeout_ms") = 30'000,
+               arg("timeout_ms") = 300'000, arg("algorithm") = "", arg("profile") = "",
+               arg("wait") = "", doc);
+  };
+  with_options(
+      "connect",
+      [](int rank, int size, const std::string& job, const std::string& token,
+         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
+         const std::string& algorithm, const std::string& profile, const std::string& wait) {
+        return connect(options_of(rank, size, job, token, file, connect_timeout_ms, timeout_ms,
+                                  algorithm, profile, wait));
+      },
+      "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
+      "launchers, Slurm; with none of them it has one rank); blocks until all ranks are there.",
+      py::kw_only(), arg("rank") = -1, arg("size") = -1);
+  with_options(
+      "run_threads",
+      [](int ranks, const py::function& body, const std::string& job, const std::string& token,
+         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
+         const std::string& algorithm, const std::string& profile, const std::string& wait) {
+        return run_threads(ranks, body,
+                           options_of(-1, -1, job, token, file, connect_timeout_ms, timeout_ms,
+                                      algorithm, profile, wait));
+      },
+      "Calls body(comm) on `ranks` ranks, each a thread of this process, and returns what they "
+      "return, in the order of ranks. The first exception is raised, and ends the other ranks.",
+      arg("ranks"), arg("body"), py::kw_only());
+}
+
+}  // namespace unisono_python

@@ -1,0 +1,98 @@
+// unisono::Communicator for Python: its thread rule, and what keeps buffers alive.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "job.h"
+
+namespace unisono_python {
+
+// An operation under way, and all that it needs.
+class Request {
+ public:
+  Request(std::shared_ptr<Job> job, unisono::Request request)
+      : job_(std::move(job)), request_(std::move(request)) {}
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+  ~Request();
+  // Where the outcome is; again and again, if it is asked for.
+  py::object wait(int timeout_ms);
+  bool test();
+  int source() const { return request_.source(); }
+
+ private:
+  std::shared_ptr<Job> job_;  // shared with the plan that it is a run of, or with group()
+  unisono::Request request_;
+  std::mutex waiting_;  // guards what follows, and who waits
+  bool ended_ = false;
+};
+
+class Comm;
+
+class Plan {
+ public:
+  Plan(std::shared_ptr<Comm> comm, std::shared_ptr<Job> job, unisono::Plan plan)
+      : comm_(std::move(comm)), job_(std::move(job)), plan_(std::move(plan)) {}
+  py::object start();
+  std::unique_ptr<Request> start_async();
+  std::string algorithm() const { return std::string(plan_.algorithm()); }
+
+ private:
+  std::shared_ptr<Comm> comm_;
+  std::shared_ptr<Job> job_;
+  unisono::Plan plan_;
+};
+
+// Calls of several threads run one after the other.
+class Comm : public std::enable_shared_from_this<Comm> {
+ public:
+  explicit Comm(unisono::Communicator communicator) : communicator_(std::move(communicator)) {}
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+  ~Comm() { close(); }
+
+  int rank() const { return open().rank(); }
+  int size() const { return open().size(); }
+  unisono::Communicator& open() const;
+  bool is_closed() const { return !communicator_.has_value(); }
+  void close();
+  void abort(const std::string& reason);
+
+  std::shared_ptr<Job> job(const Common& common) const;
+  py::object run(std::shared_ptr<Job> job);
+  std::unique_ptr<Request> start(std::shared_ptr<Job> job);
+  // `begin` is called without Python's lock, alone with the communicator.
+  std::unique_ptr<Request> begin(std::shared_ptr<Job> job,
+                                 const std::function<unisono::Request()>& begin);
+  std::unique_ptr<Plan> plan(std::shared_ptr<Job> job);
+  void group(const py::function& body);
+
+  // `call` without Python's lock, alone with the communicator.
+  template <typename Call>
+  auto alone(Call call) {
+    const py::gil_scoped_release unlocked;
+    const std::lock_guard lock(using_);
+    return call(open());
+  }
+
+ private:
+  mutable std::optional<unisono::Communicator> communicator_;
+  std::recursive_mutex using_;  // guards the communicator, and what follows
+  bool grouping_ = false;
+  std::vector<std::shared_ptr<Job>> grouped_;
+};
+
+// Python's handle, which leaves in order at the end of the process.
+std::shared_ptr<Comm> adopt(unisono::Communicator communicator);
+
+void define_communicator(py::module_& module);
+void define_region(py::module_& module);
+void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm);
+void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm);
+void define_collectives(py::class_<Comm, std::shared_ptr<Comm>>& comm);
+
+}  // namespace unisono_python

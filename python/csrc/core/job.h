@@ -1,0 +1,97 @@
+// One call on its way: what Python handed over, checked, and kept alive until it has ended.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memory.h"
+
+namespace unisono_python {
+
+using Counts = std::vector<std::size_t>;
+
+// A reduce operation that needs a number: premul_sum(0.5).
+struct Premultiplied {
+  double factor = 1.0;
+};
+
+// A Python function as a reduce operation. Any thread of the communicator calls it.
+class UserFunction {
+ public:
+  UserFunction(py::function function, Elements elements)
+      : function_(std::move(function)), elements_(std::move(elements)) {}
+  unisono::UserOp op() { return {.combine = &UserFunction::combine, .context = this}; }
+  // With Python's lock: throws what the function has raised.
+  void rethrow();
+
+ private:
+  static void combine(void* inout, const void* in, std::size_t count, void* context);
+  void call(void* inout, const void* in, std::size_t count);
+
+  py::function function_;
+  Elements elements_;
+  std::unique_ptr<py::error_already_set> raised_;
+};
+
+// What all calls take besides their buffers.
+struct Common {
+  py::object dtype = py::none();
+  std::string algorithm = {};
+  int timeout_ms = -1;
+};
+
+class Job {
+ public:
+  Job(int rank, int size, const Common& common);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  unisono::Call call;
+  py::object result = py::none();  // where the outcome is, for the caller's convenience
+
+  int rank() const { return rank_; }
+  std::size_t size() const { return size_; }
+  // The first buffer fixes the type; throws TypeError where others differ.
+  const Memory& read(py::handle object, const char* name);
+  const Memory& write(const py::object& object, const char* name);
+  // For messages: bytes are what travels, whatever the type.
+  const Memory& raw(const py::object& object, Memory::Use use);
+  void set_op(const py::object& op);
+  void set_root(int root);
+  // How many of Python's elements the call is about.
+  void set_count(std::size_t count) { call.count = count * elements_->units; }
+  // Lists are of Python's elements as well. `displs` None: packed. The buffer must have room.
+  void set_parts(const Counts& counts, const std::optional<Counts>& displs, const Memory* whole,
+                 const char* name);
+  void set_received(const Counts& counts, const std::optional<Counts>& displs, const Memory& whole);
+  [[noreturn]] static void refuse(const std::string& what);
+
+  // With Python's lock, when the call has ended.
+  void rethrow_user_error() {
+    if (user_ != nullptr) {
+      user_->rethrow();
+    }
+  }
+
+ private:
+  const Memory& keep(Memory memory, const char* name);
+  void check_parts(const char* what, const Counts& counts, const std::optional<Counts>& displs,
+                   const Memory* whole, const char* name) const;
+
+  int rank_;
+  std::size_t size_;
+  std::string algorithm_;
+  std::optional<Elements> asked_;
+  std::optional<Elements> elements_;
+  const char* typed_by_ = "";
+  std::vector<std::unique_ptr<Memory>> memory_;
+  std::unique_ptr<UserFunction> user_;
+  Counts counts_;
+  Counts displs_;
+  Counts recv_counts_;
+  Counts recv_displs_;
+};
+
+}  // namespace unisono_python

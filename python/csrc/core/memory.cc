@@ -1,0 +1,354 @@
+#include "memory.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "dlpack.h"
+
+namespace unisono_python {
+namespace {
+
+using unisono::Dtype;
+
+constexpr const char* kRaw = "raw bytes";
+
+struct Named {
+  const char* name;
+  Elements elements;
+};
+const Named* table() {
+  static const Named kTable[] = {{"bool", {Dtype::boolean, 1, true, "bool"}},
+                                 {"int8", {Dtype::i8, 1, true, "int8"}},
+                                 {"uint8", {Dtype::u8, 1, true, "uint8"}},
+                                 {"int16", {Dtype::u8, 2, false, "int16"}},
+                                 {"uint16", {Dtype::u8, 2, false, "uint16"}},
+                                 {"int32", {Dtype::i32, 1, true, "int32"}},
+                                 {"uint32", {Dtype::u32, 1, true, "uint32"}},
+                                 {"int64", {Dtype::i64, 1, true, "int64"}},
+                                 {"uint64", {Dtype::u64, 1, true, "uint64"}},
+                                 {"float16", {Dtype::f16, 1, true, "float16"}},
+                                 {"bfloat16", {Dtype::bf16, 1, true, "bfloat16"}},
+                                 {"float8_e4m3fn", {Dtype::f8e4m3, 1, true, "float8_e4m3fn"}},
+                                 {"float8_e5m2", {Dtype::f8e5m2, 1, true, "float8_e5m2"}},
+                                 {"float32", {Dtype::f32, 1, true, "float32"}},
+                                 {"float64", {Dtype::f64, 1, true, "float64"}},
+                                 {"complex64", {Dtype::f32, 2, true, "complex64"}},
+                                 {"complex128", {Dtype::f64, 2, true, "complex128"}},
+                                 {nullptr, {}}};
+  return kTable;
+}
+
+std::optional<Elements> find(const std::string& name) {
+  for (const Named* row = table(); row->name != nullptr; ++row) {
+    if (name == row->name) {
+      return row->elements;
+    }
+  }
+  if (const auto dtype = unisono::parse_dtype(name)) {
+    for (const Named* row = table(); row->name != nullptr; ++row) {
+      if (row->elements.dtype == *dtype && row->elements.units == 1) {
+        return row->elements;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::string name_of_dtype(py::handle dtype) {
+  if (py::isinstance<py::str>(dtype)) {
+    return dtype.cast<std::string>();
+  }
+  for (const char* attribute : {"name", "__name__"}) {
+    if (py::hasattr(dtype, attribute)) {
+      return py::str(dtype.attr(attribute));
+    }
+  }
+  const std::string text = py::str(dtype);
+  return text.substr(text.rfind('.') + 1);  // "torch.bfloat16"
+}
+
+std::optional<Elements> find_integer(bool is_signed, std::size_t bytes) {
+  return find((is_signed ? "int" : "uint") + std::to_string(8 * bytes));
+}
+
+// The format characters of the module `struct`.
+std::optional<Elements> of_format(const char* format, std::size_t item_bytes) {
+  const char* text = format == nullptr ? "B" : format;
+  text += *text == '@' || *text == '=' || *text == '<' ? 1 : 0;
+  if (std::strcmp(text, "Zf") == 0 || std::strcmp(text, "Zd") == 0) {
+    return find(text[1] == 'f' ? "complex64" : "complex128");
+  }
+  if (*text == '\0' || text[1] != '\0') {
+    return std::nullopt;
+  }
+  if (std::strchr("bhilqn", *text) != nullptr) {
+    return find_integer(true, item_bytes);
+  }
+  if (std::strchr("BHILQNc", *text) != nullptr) {
+    return find_integer(false, item_bytes);
+  }
+  switch (*text) {
+    case '?':
+      return find("bool");
+    case 'e':
+      return find("float16");
+    case 'f':
+      return find("float32");
+    case 'd':
+      return find("float64");
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Elements> of_dlpack_type(const dlpack::DataType& type) {
+  if (type.lanes != 1) {
+    return std::nullopt;
+  }
+  switch (type.code) {
+    case dlpack::kInt:
+    case dlpack::kUint:
+      return find_integer(type.code == dlpack::kInt, type.bits / 8U);
+    case dlpack::kFloat:
+      return find("float" + std::to_string(type.bits));
+    case dlpack::kBfloat:
+      return find("bfloat16");
+    case dlpack::kComplex:
+      return find("complex" + std::to_string(type.bits));
+    case dlpack::kBool:
+      return find("bool");
+    case dlpack::kFloat8E4m3fn:
+      return find("float8_e4m3fn");
+    case dlpack::kFloat8E5m2:
+      return find("float8_e5m2");
+    default:
+      return std::nullopt;
+  }
+}
+
+[[noreturn]] void refuse_value(const char* name, const std::string& what) {
+  throw py::value_error(std::string(name) + " " + what);
+}
+
+[[noreturn]] void refuse_strides(const char* name) {
+  refuse_value(name, "is not C-contiguous; pass a copy, such as numpy.ascontiguousarray()");
+}
+
+[[noreturn]] void refuse_read_only(const char* name) {
+  refuse_value(name, "is read-only, but the result is written into it");
+}
+
+// Without Python's lock where the last owner is dropped by C++: so it takes it.
+template <typename Release>
+std::shared_ptr<void> owner(void* what, Release release) {
+  return {what, [release](void* pointer) {
+            const py::gil_scoped_acquire locked;
+            release(pointer);
+          }};
+}
+
+}  // namespace
+
+std::optional<Elements> elements_of_dtype(py::handle dtype) {
+  if (dtype.is_none()) {
+    return std::nullopt;
+  }
+  const std::string name = name_of_dtype(dtype);
+  if (auto found = find(name)) {
+    return found;
+  }
+  throw py::type_error("unknown dtype '" + name +
+                       "'; known are bool, int8 to int64, uint8 to uint64, float16, bfloat16, "
+                       "float8_e4m3fn, float8_e5m2, float32, float64, complex64, complex128");
+}
+
+void Memory::take_type(const std::optional<Elements>& own, std::size_t item_bytes,
+                       const std::optional<Elements>& asked, const char* name,
+                       const std::string& shown) {
+  if (!asked.has_value()) {
+    if (!own.has_value()) {
+      throw py::type_error(std::string(name) + " has elements of type '" + shown +
+                           "', which unisono does not know; dtype= says what to take them for");
+    }
+    elements_ = *own;
+    return;
+  }
+  const bool raw = (item_bytes == 1 || asked->name == kRaw) && bytes_ % asked->bytes() == 0;
+  if (item_bytes != asked->bytes() && !raw) {
+    throw py::type_error(std::string(name) + ": elements of " + std::to_string(item_bytes) +
+                         " bytes cannot be taken for " + asked->name);
+  }
+  elements_ = *asked;
+}
+
+std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* name,
+                                        const std::optional<Elements>& dtype) {
+  if (PyObject_CheckBuffer(object.ptr()) == 0) {
+    return std::nullopt;
+  }
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();  // numpy arrays of other libraries' types
+    return std::nullopt;
+  }
+  Memory memory;
+  Py_buffer& got = *view;
+  memory.owner_ = owner(view.release(), [](void* pointer) {
+    const std::unique_ptr<Py_buffer> mine(static_cast<Py_buffer*>(pointer));
+    PyBuffer_Release(mine.get());
+  });
+  if (PyBuffer_IsContiguous(&got, 'C') == 0) {
+    refuse_strides(name);
+  }
+  if (use == Use::write && got.readonly != 0) {
+    refuse_read_only(name);
+  }
+  memory.data_ = static_cast<std::byte*>(got.buf);
+  memory.bytes_ = static_cast<std::size_t>(got.len);
+  const auto item = static_cast<std::size_t>(got.itemsize);
+  memory.take_type(of_format(got.format, item), item, dtype, name,
+                   got.format == nullptr ? "B" : got.format);
+  return memory;
+}
+
+// numpy's arrays of types that the buffer protocol cannot name, such as those of ml_dtypes.
+std::optional<Memory> Memory::of_array(py::handle object, Use use, const char* name,
+                                       const std::optional<Elements>& dtype) {
+  if (!py::hasattr(object, "__array_interface__") || !py::hasattr(object, "dtype")) {
+    return std::nullopt;
+  }
+  const py::dict interface = object.attr("__array_interface__");
+  const py::tuple data = interface["data"];
+  if (interface.contains("strides") && !interface["strides"].is_none()) {
+    refuse_strides(name);
+  }
+  if (use == Use::write && data[1].cast<bool>()) {
+    refuse_read_only(name);
+  }
+  const std::string type = py::str(object.attr("dtype").attr("name"));
+  if (py::str(object.attr("dtype").attr("byteorder")).cast<std::string>() == ">") {
+    throw py::type_error(std::string(name) + " has its bytes in the order of other machines");
+  }
+  Memory memory;
+  memory.data_ = reinterpret_cast<std::byte*>(data[0].cast<std::uintptr_t>());
+  memory.bytes_ = object.attr("nbytes").cast<std::size_t>();
+  memory.owner_ = owner(object.inc_ref().ptr(),
+                        [](void* pointer) { Py_DECREF(static_cast<PyObject*>(pointer)); });
+  memory.take_type(find(type), object.attr("itemsize").cast<std::size_t>(), dtype, name, type);
+  return memory;
+}
+
+namespace {
+
+struct Exported {
+  dlpack::Tensor* tensor = nullptr;
+  bool read_only = false;
+  std::shared_ptr<void> owner = nullptr;
+};
+
+Exported take_capsule(const py::object& capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {
+    auto* managed = static_cast<dlpack::ManagedVersioned*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    if (managed->version.major != 1) {
+      throw py::type_error("a tensor of DLPack " + std::to_string(managed->version.major) +
+                           "; unisono knows version 1");
+    }
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+    return {&managed->tensor, (managed->flags & dlpack::kReadOnly) != 0,
+            owner(managed, [](void* pointer) {
+              auto* mine = static_cast<dlpack::ManagedVersioned*>(pointer);
+              if (mine->deleter != nullptr) {
+                mine->deleter(mine);
+              }
+            })};
+  }
+  auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  if (managed == nullptr) {
+    throw py::error_already_set();
+  }
+  PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+  return {&managed->tensor, false, owner(managed, [](void* pointer) {
+            auto* mine = static_cast<dlpack::Managed*>(pointer);
+            if (mine->deleter != nullptr) {
+              mine->deleter(mine);
+            }
+          })};
+}
+
+bool is_packed(const dlpack::Tensor& tensor) {
+  std::int64_t expected = 1;
+  for (int i = tensor.dimensions; tensor.strides != nullptr && i-- > 0;) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) {
+      return false;
+    }
+    expected *= tensor.shape[i];
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Memory> Memory::of_dlpack(py::handle object, Use use, const char* name,
+                                        const std::optional<Elements>& dtype) {
+  if (!py::hasattr(object, "__dlpack__")) {
+    return std::nullopt;
+  }
+  if (py::hasattr(object, "__dlpack_device__")) {  // asked before anything is copied or waited for
+    const py::tuple device = object.attr("__dlpack_device__")();
+    const int type = device[0].cast<int>();
+    if (type != dlpack::kCpu && type != dlpack::kCudaHost) {
+      refuse_value(name, "is not in the memory of the CPU; copy it there first");
+    }
+  }
+  py::object capsule;
+  try {
+    capsule = object.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 1));
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) {
+      throw;
+    }
+    capsule = object.attr("__dlpack__")();  // from before version 1
+  }
+  Exported got = take_capsule(capsule);
+  const dlpack::Tensor& tensor = *got.tensor;
+  std::size_t count = 1;
+  for (int i = 0; i < tensor.dimensions; ++i) {
+    count *= static_cast<std::size_t>(tensor.shape[i]);
+  }
+  if (count > 0 && !is_packed(tensor)) {
+    refuse_strides(name);
+  }
+  if (use == Use::write && got.read_only) {
+    refuse_read_only(name);
+  }
+  const std::size_t item = std::size_t{tensor.type.bits} * tensor.type.lanes / 8;
+  Memory memory;
+  memory.data_ = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  memory.bytes_ = count * item;
+  memory.owner_ = std::move(got.owner);
+  memory.take_type(
+      of_dlpack_type(tensor.type), item, dtype, name,
+      "DLPack " + std::to_string(tensor.type.code) + "/" + std::to_string(tensor.type.bits));
+  return memory;
+}
+
+Memory Memory::bytes_of(py::handle object, Use use, const char* name) {
+  return of(object, use, name, Elements{.name = kRaw});
+}
+
+Memory Memory::of(py::handle object, Use use, const char* name,
+                  const std::optional<Elements>& dtype) {
+  for (const auto read : {of_buffer, of_array, of_dlpack}) {
+    if (auto memory = read(object, use, name, dtype)) {
+      return std::move(*memory);
+    }
+  }
+  throw py::type_error(std::string(name) + " is a " +
+                       py::str(py::type::of(object).attr("__name__")).cast<std::string>() +
+                       ", which has no memory to share; pass an array (numpy, bytearray, or "
+                       "anything with __dlpack__)");
+}
+
+}  // namespace unisono_python

@@ -1,0 +1,62 @@
+// The memory of Python objects: what has the buffer protocol (numpy, bytearray, array), or
+// __dlpack__ (every tensor library).
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include "unisono/unisono.hpp"
+
+namespace unisono_python {
+
+namespace py = pybind11;
+
+// How elements of a type travel: `units` elements of `dtype` each.
+struct Elements {
+  unisono::Dtype dtype = unisono::Dtype::u8;
+  std::size_t units = 1;
+  bool reduces = true;  // 16-bit integers can only be moved
+  std::string name = "uint8";
+  std::size_t bytes() const { return unisono::size_of(dtype) * units; }
+  bool is_complex() const { return name == "complex64" || name == "complex128"; }
+};
+
+// "bf16", "bfloat16", numpy's and torch's dtypes; None: nullopt. Throws TypeError.
+std::optional<Elements> elements_of_dtype(py::handle dtype);
+
+// Contiguous memory that stays where it is while this lives. Made and destroyed with Python's lock.
+class Memory {
+ public:
+  enum class Use { read, write };
+  // `dtype`, if there is one, is what the bytes are taken for. Throws TypeError for what is no
+  // memory or has another type, ValueError for what is not contiguous, or read-only.
+  static Memory of(py::handle object, Use use, const char* name,
+                   const std::optional<Elements>& dtype);
+  // Of elements of any type, unknown ones as well, as bytes.
+  static Memory bytes_of(py::handle object, Use use, const char* name);
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  std::size_t count() const { return bytes_ / elements_.bytes(); }
+  const Elements& elements() const { return elements_; }
+
+ private:
+  static std::optional<Memory> of_buffer(py::handle object, Use use, const char* name,
+                                         const std::optional<Elements>& dtype);
+  static std::optional<Memory> of_array(py::handle object, Use use, const char* name,
+                                        const std::optional<Elements>& dtype);
+  static std::optional<Memory> of_dlpack(py::handle object, Use use, const char* name,
+                                         const std::optional<Elements>& dtype);
+  void take_type(const std::optional<Elements>& own, std::size_t item_bytes,
+                 const std::optional<Elements>& asked, const char* name, const std::string& shown);
+
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Elements elements_;
+  std::shared_ptr<void> owner_;  // shared only because a Request may be moved
+};
+
+}  // namespace unisono_python

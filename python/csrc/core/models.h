@@ -1,0 +1,10 @@
+// What schedules cost, for Python: the one-port model, the simulator, topologies.
+#pragma once
+
+#include "memory.h"
+
+namespace unisono_python {
+
+void define_models(py::module_& module);
+
+}  // namespace unisono_python

@@ -1,0 +1,45 @@
+// The Python module unisono._core: the library without PyTorch.
+#include "unisono/error.hpp"
+
+#include "communicator.h"
+#include "models.h"
+#include "schedules.h"
+
+namespace unisono_python {
+namespace {
+
+// unisono._errors has a class for each code.
+void raise(const unisono::Error& error) {
+  const py::object make = py::module_::import("unisono._errors").attr("make");
+  const unisono::ErrorContext& where = error.context();
+  const py::object raised =
+      make(std::string(unisono::to_string(error.code())), error.what(), where.rank, where.peer,
+           where.collective, where.op_seq, where.step);
+  PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
+}
+
+void translate(std::exception_ptr thrown) {
+  try {
+    std::rethrow_exception(std::move(thrown));
+  } catch (const unisono::Error& error) {
+    try {
+      raise(error);
+    } catch (py::error_already_set& other) {
+      other.restore();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono_python
+
+PYBIND11_MODULE(_core, module) {
+  using namespace unisono_python;  // NOLINT(google-build-using-namespace)
+  module.doc() =
+      "The core of unisono; use it through the packages unisono, unisono.schedules and "
+      "unisono.model.";
+  py::register_exception_translator(&translate);
+  define_communicator(module);
+  define_schedules(module);
+  define_models(module);
+}

@@ -1,0 +1,369 @@
+#include "schedules.h"
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+#include "base/parsed.h"
+#include "cli/console.h"
+#include "schedule/compose.h"
+#include "schedule/json.h"
+#include "schedule/text.h"
+#include "schedule/verify.h"
+#include "show/show.h"
+
+namespace unisono_python {
+namespace {
+
+using py::arg;
+using unisono::Algorithm;
+using unisono::Buffer;
+using unisono::Combine;
+using unisono::Finding;
+using unisono::Move;
+using unisono::MoveSpec;
+using unisono::Schedule;
+using unisono::ScheduleBuilder;
+
+// Moves are kept for each pair of a rank and a chunk: what fits in memory, and some more.
+constexpr int kMostRanks = 4096;
+constexpr int kMostChunks = 1 << 24;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw py::value_error(what);
+}
+
+std::string title_of(const Schedule& schedule) {
+  const std::string collective(to_string(schedule.collective));
+  return schedule.algorithm.empty() ? collective : collective + "/" + schedule.algorithm;
+}
+
+const char* kind_name(Finding::Kind kind) {
+  constexpr const char* kNames[] = {"structure", "data_flow", "hazard",
+                                    "claim",     "progress",  "in_place"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* buffer_name(Buffer buffer) {
+  constexpr const char* kNames[] = {"input", "output", "scratch"};
+  return kNames[static_cast<std::size_t>(buffer)];
+}
+
+MoveSpec::Place place_named(const std::string& name) {
+  constexpr const char* kNames[] = {"automatic", "input", "output", "scratch"};
+  for (int i = 0; i < 4; ++i) {
+    if (name == kNames[i]) {
+      return static_cast<MoveSpec::Place>(i);
+    }
+  }
+  refuse("'" + name + "' is no place; there are automatic, input, output, scratch");
+}
+
+// The place in the Python program that is calling.
+std::pair<std::string, std::uint32_t> caller() {
+  PyFrameObject* frame = PyEval_GetFrame();
+  if (frame == nullptr) {
+    return {"", 0};
+  }
+  const auto code =
+      py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+  return {py::str(code.attr("co_filename")),
+          static_cast<std::uint32_t>(PyFrame_GetLineNumber(frame))};
+}
+
+class Builder {
+ public:
+  Builder(const std::string& collective, int ranks, int chunks, int root, std::string algorithm)
+      : ranks_(ranks), chunks_(chunks), algorithm_(std::move(algorithm)) {
+    if (ranks < 1 || ranks > kMostRanks || chunks < 1 || chunks > kMostChunks || root < 0 ||
+        root >= ranks) {
+      refuse("a schedule has 1 to 4096 ranks, 1 to 2^24 chunks, and one of its ranks as root");
+    }
+    builder_.emplace(collective_named(collective),
+                     ScheduleBuilder::Shape{.ranks = ranks, .chunks = chunks, .root = root});
+    builder_->in_file(caller().first);
+  }
+  void phase(const std::string& name) { open().phase(name); }
+  void step() { open().step(); }
+  void move(int from, int to, int chunk, int chunks, bool reduce, const std::string& source,
+            const std::string& target) {
+    if (from < 0 || from >= ranks_ || to < 0 || to >= ranks_) {
+      refuse("a move from rank " + std::to_string(from) + " to rank " + std::to_string(to) +
+             "; ranks are 0 to " + std::to_string(ranks_ - 1));
+    }
+    if (chunk < 0 || chunks < 0 || chunks > chunks_ - chunk) {
+      refuse("a move of " + std::to_string(chunks) + " chunks from chunk " + std::to_string(chunk) +
+             " on; chunks are 0 to " + std::to_string(chunks_ - 1));
+    }
+    open().move_of_line({.from = from,
+                         .to = to,
+                         .chunk = chunk,
+                         .chunks = chunks,
+                         .combine = reduce ? Combine::reduce : Combine::replace,
+                         .source = place_named(source),
+                         .target = place_named(target)},
+                        caller().second);
+  }
+  Schedule build() {
+    Schedule schedule = std::move(open()).build();
+    builder_.reset();
+    schedule.algorithm = algorithm_;
+    return schedule;
+  }
+
+ private:
+  ScheduleBuilder& open() {
+    if (!builder_.has_value()) {
+      refuse("this builder has built its schedule");
+    }
+    return *builder_;
+  }
+
+  int ranks_;
+  int chunks_;
+  std::string algorithm_;
+  std::optional<ScheduleBuilder> builder_;
+};
+
+Schedule from_json(const std::string& text, const std::string& name) {
+  auto parsed = unisono::parse_schedule_json(text);
+  if (!parsed) {
+    refuse(name + unisono::place_in(text, parsed.position) + ": " + parsed.message);
+  }
+  return std::move(*parsed.value);
+}
+
+std::string show(const Schedule& schedule, std::optional<int> step, int width) {
+  if (step.has_value() && (*step < 1 || *step > schedule.steps)) {
+    refuse("step " + std::to_string(*step) + "; this schedule has " +
+           std::to_string(schedule.steps) + ", counted from 1");
+  }
+  const auto console = unisono::cli::Console::make("never", false, true, false);
+  const unisono::cli::ShowOptions options{.step = step.value_or(0) - 1, .width = width};
+  const std::string strips = draw_strips(schedule, options, console);
+  return strips.empty() ? draw_summary(schedule, options, console) : strips;
+}
+
+void define_parts(py::module_& module) {
+  py::class_<Move>(module, "Move", "A range of chunks from one rank to another, in one step.")
+      .def_readonly("step", &Move::step, "Counted from 0.")
+      .def_readonly("from_", &Move::from)
+      .def_readonly("to", &Move::to)
+      .def_readonly("chunk", &Move::chunk, "The first one.")
+      .def_readonly("chunks", &Move::chunks)
+      .def_readonly("line", &Move::line, "Of the program that made it; 0: not known.")
+      .def_property_readonly("source", [](const Move& self) { return buffer_name(self.source); })
+      .def_property_readonly("target", [](const Move& self) { return buffer_name(self.target); })
+      .def_property_readonly("reduces",
+                             [](const Move& self) { return self.combine == Combine::reduce; })
+      .def("__repr__", [](const Move& self) { return "<Move " + to_text(self) + ">"; });
+  py::class_<Finding>(module, "Finding", "What is wrong with a schedule, and where.")
+      .def_property_readonly("kind", [](const Finding& self) { return kind_name(self.kind); })
+      .def_readonly("step", &Finding::step, "Counted from 0; -1: at the end, or no step.")
+      .def_readonly("rank", &Finding::rank)
+      .def_readonly("chunk", &Finding::chunk)
+      .def_readonly("line", &Finding::line, "Of the program that made the move to blame.")
+      .def_property_readonly("text", [](const Finding& self) { return shown_text(self); })
+      .def("__repr__", [](const Finding& self) { return "<Finding " + shown_text(self) + ">"; });
+  py::class_<Algorithm, std::unique_ptr<Algorithm, py::nodelete>>(module, "Algorithm",
+                                                                  "An entry of the catalogue.")
+      .def_property_readonly("name", [](const Algorithm& self) { return self.name; })
+      .def_property_readonly("collective",
+                             [](const Algorithm& self) { return to_string(self.collective); })
+      .def_property_readonly("summary", [](const Algorithm& self) { return self.summary; })
+      .def_property_readonly("source", [](const Algorithm& self) { return self.source; })
+      .def_property_readonly("limits", [](const Algorithm& self) { return self.limits; })
+      .def_readonly("allows_v", &Algorithm::allows_v)
+      .def_readonly("in_place", &Algorithm::in_place)
+      .def(
+          "can_serve",
+          [](const Algorithm& self, int ranks) {
+            return ranks >= 1 && can_serve(self, {.ranks = ranks});
+          },
+          arg("ranks"))
+      .def("__repr__", [](const Algorithm& self) {
+        return "<Algorithm " + std::string(to_string(self.collective)) + "/" +
+               std::string(self.name) + ">";
+      });
+}
+
+void define_schedule(py::module_& module) {
+  using unlocked = py::call_guard<py::gil_scoped_release>;
+  py::class_<Schedule, std::shared_ptr<Schedule>>(
+      module, "Schedule", "An algorithm as data: the moves between all ranks. Cannot be changed.")
+      .def_property_readonly("collective",
+                             [](const Schedule& self) { return to_string(self.collective); })
+      .def_readonly("algorithm", &Schedule::algorithm)
+      .def_readonly("ranks", &Schedule::ranks)
+      .def_readonly("root", &Schedule::root)
+      .def_readonly("chunks", &Schedule::chunks)
+      .def_readonly("steps", &Schedule::steps)
+      .def_readonly("file", &Schedule::file, "The program that made it.")
+      .def_property_readonly(
+          "phases",
+          [](const Schedule& self) {
+            std::vector<std::pair<std::string, int>> phases;
+            for (const unisono::Phase& phase : self.phases) {
+              phases.emplace_back(phase.name, phase.first_step);
+            }
+            return phases;
+          },
+          "Name and first step of each.")
+      .def_readonly("moves", &Schedule::moves, "A copy, in the order of steps.")
+      .def("verify", &unisono::verify, unlocked(),
+           "Findings; none: data flow, hazards and progress are right.")
+      .def("verify_in_place", &unisono::verify_in_place, unlocked(),
+           "Findings; none: it is also right where input and output are the same memory.")
+      .def("show", &show, arg("step") = py::none(), arg("width") = 100,
+           "Whose data is where, step by step (counted from 1), as `unisono show` prints it.")
+      .def("to_json", py::overload_cast<const Schedule&>(&unisono::to_json))
+      .def_static(
+          "from_json", [](const std::string& text) { return from_json(text, "the schedule"); },
+          arg("text"), "Throws ValueError; says nothing of whether it is right.")
+      .def(
+          "save",
+          [](const Schedule& self, const std::filesystem::path& path) {
+            std::ofstream file(path, std::ios::binary);
+            file << to_json(self);
+            file.flush();
+            if (!file) {
+              refuse("cannot write " + path.string());
+            }
+          },
+          arg("path"), "Writes a file that `algorithm=` of a call takes; its name ends in .json.")
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path) {
+            std::ifstream file(path, std::ios::binary);
+            if (!file) {
+              refuse("cannot read " + path.string());
+            }
+            return from_json({std::istreambuf_iterator<char>(file), {}}, path.string());
+          },
+          arg("path"))
+      .def("__str__", [](const Schedule& self) { return to_text(self); })
+      .def("__repr__", [](const Schedule& self) {
+        return "<Schedule " + title_of(self) + ", " + std::to_string(self.ranks) + " ranks, " +
+               std::to_string(self.steps) + " steps>";
+      });
+  py::class_<Builder>(module, "Builder", "Writes a schedule down, move by move.")
+      .def(py::init<const std::string&, int, int, int, std::string>(), arg("collective"),
+           arg("ranks"), arg("chunks"), arg("root") = 0, arg("algorithm") = "mine")
+      .def("phase", &Builder::phase, arg("name"), "Names the steps from the next one on.")
+      .def("step", &Builder::step, "Begins the next step.")
+      .def("move", &Builder::move, arg("from_"), arg("to"), arg("chunk"), arg("chunks") = 1,
+           py::kw_only(), arg("reduce") = false, arg("source") = "automatic",
+           arg("target") = "automatic", "Adds chunks [chunk, chunk + chunks) to the current step.")
+      .def("build", &Builder::build, "The schedule; the builder is used up.");
+}
+
+}  // namespace
+
+unisono::Collective collective_named(const std::string& text) {
+  if (const auto collective = unisono::parse_collective(text)) {
+    return *collective;
+  }
+  std::string names;
+  for (int i = 0; i < unisono::kCollectiveCount; ++i) {
+    names += (i == 0 ? "" : ", ") + std::string(to_string(static_cast<unisono::Collective>(i)));
+  }
+  refuse("there is no collective '" + text + "'; there are " + names);
+}
+
+Target parse_target(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const unisono::Collective collective = collective_named(text.substr(0, slash));
+  const std::string name = slash == std::string::npos ? "" : text.substr(slash + 1);
+  const Algorithm* algorithm = unisono::find_algorithm(collective, name);
+  if (algorithm == nullptr) {
+    std::string names;
+    for (const Algorithm* other : unisono::catalog()) {
+      if (other->collective == plain_form(collective)) {
+        names += (names.empty() ? "" : ", ") + std::string(other->name);
+      }
+    }
+    refuse("'" + text + "' is no COLLECTIVE/ALGORITHM; of " + std::string(to_string(collective)) +
+           " there are " + names);
+  }
+  return {.algorithm = algorithm, .parameters = parse_parameters(*algorithm, name)};
+}
+
+unisono::Shape shape_for(const Target& target, int ranks, int root) {
+  const unisono::Shape shape{.ranks = ranks, .root = root, .parameters = target.parameters};
+  if (ranks < 1 || root < 0 || root >= ranks) {
+    refuse(std::to_string(ranks) + " ranks with root " + std::to_string(root) +
+           "; there must be a rank, and the root be one");
+  }
+  if (!can_serve(*target.algorithm, shape)) {
+    refuse(std::string(target.algorithm->name) + " cannot serve " + std::to_string(ranks) +
+           " ranks; it takes only " + std::string(target.algorithm->limits));
+  }
+  return shape;
+}
+
+void define_schedules(py::module_& module) {
+  define_parts(module);
+  define_schedule(module);
+  module.def(
+      "catalog",
+      [](const std::string& collective) {
+        py::list found;
+        for (const Algorithm* algorithm : unisono::catalog()) {
+          if (collective.empty() ||
+              algorithm->collective == plain_form(collective_named(collective))) {
+            found.append(py::cast(algorithm, py::return_value_policy::reference));
+          }
+        }
+        return found;
+      },
+      arg("collective") = "", "All algorithms, or those of one collective.");
+  module.def(
+      "build",
+      [](const std::string& target, int ranks, int root) {
+        const Target parsed = parse_target(target);
+        if (ranks > kMostRanks) {
+          refuse("a schedule of " + std::to_string(ranks) + " ranks; at most 4096 are written out");
+        }
+        return build_schedule(*parsed.algorithm, shape_for(parsed, ranks, root));
+      },
+      arg("target"), arg("ranks"), arg("root") = 0,
+      "The schedule of 'COLLECTIVE/ALGORITHM[:PARAMETERS]'.");
+  module.def(
+      "verify_claims",
+      [](const Schedule& schedule) {
+        const Algorithm* algorithm =
+            unisono::find_algorithm(schedule.collective, schedule.algorithm);
+        if (algorithm == nullptr) {
+          refuse(title_of(schedule) + " is not in the catalogue, so it claims nothing");
+        }
+        return unisono::verify_claims(*algorithm, schedule);
+      },
+      arg("schedule"), "Findings; none: it is the algorithm that it is named after.");
+  module.def("beside", &unisono::beside, arg("a"), arg("b"), "Both in the same steps.");
+  module.def("then", &unisono::then, arg("a"), arg("b"), "First a, then b.");
+  module.def(
+      "sub",
+      [](const Schedule& schedule, const std::string& collective, int ranks, int chunks, int root,
+         const std::vector<int>& members, int first_chunk, int width, int stride, bool begins) {
+        return unisono::sub(schedule, {.collective = collective_named(collective),
+                                       .ranks = ranks,
+                                       .root = root,
+                                       .chunks = chunks,
+                                       .members = members,
+                                       .first_chunk = first_chunk,
+                                       .width = width,
+                                       .stride = stride,
+                                       .begins = begins});
+      },
+      arg("schedule"), py::kw_only(), arg("collective"), arg("ranks"), arg("chunks"),
+      arg("root") = 0, arg("members"), arg("first_chunk") = 0, arg("width") = 1, arg("stride") = 1,
+      arg("begins") = false,
+      "The schedule on some ranks and chunks of a larger one: its rank i is members[i], its chunk "
+      "c is `width` chunks from first_chunk + c*stride on.");
+}
+
+}  // namespace unisono_python

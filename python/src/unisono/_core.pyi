@@ -1,0 +1,390 @@
+"""The extension. Public names are in unisono, unisono.schedules and unisono.model.
+
+Buffer: an object with the buffer protocol (numpy, bytearray, array.array, memoryview) or with
+__dlpack__ in CPU memory, C-contiguous; read-only ones only where nothing is written. All buffers of
+a call have one dtype, bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3fn,
+float8_e5m2, float32, float64, complex64 or complex128; int16 and uint16 can be moved but not reduced,
+complex ones have only sum, avg and premul_sum. `dtype=` says what to take the bytes for.
+
+Errors of every call: TypeError and ValueError (UsageError where the core finds it) for arguments
+that cannot be, before anything is sent; PeerLost, Timeout, Mismatch and Aborted, the same on all
+ranks, after which all communicators of the world are unusable.
+"""
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, TypeVar
+
+Buffer = Any
+Path = str | PathLike[str]
+B = TypeVar("B")
+Op = str | premul_sum | Callable[[memoryview, memoryview], None]
+Dtype = Any  # "bf16", "bfloat16", numpy's and torch's dtypes; None: what the buffers say
+
+ANY_SOURCE: int
+
+class premul_sum:
+    """op=premul_sum(factor): each rank's input times `factor`, summed."""
+
+    factor: float
+    def __init__(self, factor: float) -> None: ...
+
+class Request:
+    """An operation under way. Keeps its buffers alive; its destructor waits."""
+
+    def wait(self, timeout_ms: int = -1) -> Any:
+        """Returns what the blocking form returns, or raises what ended the operation."""
+    def test(self) -> bool:
+        """Whether it has ended. Never blocks."""
+    def source(self) -> int:
+        """Of a receive that has ended: the rank it came from."""
+
+class Plan:
+    """A collective whose checks and choices are made once; keeps its buffers."""
+
+    @property
+    def algorithm(self) -> str: ...
+    def start(self) -> Any: ...
+    def start_async(self) -> Request: ...
+
+class Region:
+    """Memory that the peers reach directly; numpy.frombuffer(region, dtype=...) views it."""
+
+    @property
+    def nbytes(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class Explanation:
+    """Which algorithm a call gets, and why. str() is a table."""
+
+    chosen: str
+    profile: str
+    @property
+    def why(self) -> str: ...
+    @property
+    def candidates(self) -> list[dict[str, Any]]: ...
+    @property
+    def unable(self) -> dict[str, str]: ...
+
+class Communicator:
+    """This rank's end of a group of ranks.
+
+    Each collective has three forms: blocking, `_async` (returns a Request) and `_plan` (returns a
+    Plan, which runs it again and again). All take dtype, algorithm ("ring", "mine.json"; "": chosen)
+    and timeout_ms (-1: the communicator's; 0: for ever). n is the size. Calls of several threads run
+    one after the other.
+    """
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    def close(self) -> None: ...
+    def abort(self, reason: str = "") -> None: ...
+    def __enter__(self) -> Communicator: ...
+    def __exit__(self, *error: object) -> None: ...
+    def broadcast(
+        self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """`data` of the root comes to `data` of all ranks."""
+    def broadcast_async(
+        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def broadcast_plan(
+        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def all_reduce(
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Any:
+        """The reduction of all `data` comes to `out` (as many elements); without it, to `data`."""
+    def all_reduce_async(
+        self, data: Buffer, out: Bufferuffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def all_reduce_plan(
+        self, data: Buffer, out: Bufferuffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def reduce(
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Any:
+        """The reduction of all `data` comes to the root's `out`; without it, to its `data`."""
+    def reduce_async(
+        self, data: Bufferuffer, out: Bufferuffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def reduce_plan(
+        self, data: Bufferuffer, out: Bufferuffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def scatter(
+        self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """Part r of the root's `data` (n * k elements) comes to `out` (k) of rank r."""
+    def scatter_async(
+        self, data: Bufferuffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def scatter_plan(
+        self, data: Bufferuffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def gather(
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Any:
+        """`data` (k elements) of rank r becomes part r of the root's `out` (n * k)."""
+    def gather_async(
+        self, data: Bufferuffer, out: Bufferuffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def gather_plan(
+        self, data: Bufferuffer, out: Bufferuffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def all_gather(
+        self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """`data` (k elements) of rank r becomes part r of every `out` (n * k)."""
+    def all_gather_async(
+        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def all_gather_plan(
+        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def reduce_scatter(
+        self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """`out` (k elements) of rank r becomes part r of the reduction of all `data` (n * k)."""
+    def reduce_scatter_async(
+        self, data: Bufferuffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def reduce_scatter_plan(
+        self, data: Bufferuffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def all_to_all(
+        self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """Part d of `data` of rank s comes to part s of `out` of rank d; n * k elements."""
+    def all_to_all_async(
+        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def all_to_all_plan(
+        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def barrier(
+        self, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> None:
+        """Returns when all ranks have called it."""
+    def barrier_async(
+        self, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def barrier_plan(
+        self, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def scatter_v(
+        self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+    def scatter_v_async(
+        self, data: Bufferuffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def scatter_v_plan(
+        self, data: Bufferuffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def gather_v(
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Any:
+        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+    def gather_v_async(
+        self, data: Bufferuffer, out: Bufferuffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def gather_v_plan(
+        self, data: Bufferuffer, out: Bufferuffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def all_gather_v(
+        self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+    def all_gather_v_async(
+        self, data: Bufferuffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def all_gather_v_plan(
+        self, data: Bufferuffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def reduce_scatter_v(
+        self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+    def reduce_scatter_v_async(
+        self, data: Bufferuffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def reduce_scatter_v_plan(
+        self, data: Bufferuffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def all_to_all_v(
+        self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> B:
+        """counts[i] elements of `data` go to rank i, recv_counts[i] come from it."""
+    def all_to_all_v_async(
+        self, data: Bufferuffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def all_to_all_v_plan(
+        self, data: Bufferuffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def explain(
+        self, collective: str, count: int, dtype: Dtype = "float32", *, root: int = 0,
+        algorithm: str = "",
+    ) -> Explanation:
+        """Which algorithm a call of `count` elements gets. Local."""
+    def send(self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1) -> None: ...
+    def send_async(
+        self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1
+    ) -> Request: ...
+    def recv(self, data: B, from_: int, tag: int = 0, *, timeout_ms: int = -1) -> B:
+        """A message of another size than `data` is a Mismatch on both sides."""
+    def recv_async(
+        self, data: Buffer, from_: int, tag: int = 0, *, timeout_ms: int = -1
+    ) -> Request: ...
+    def exchange(
+        self, data: Buffer, to: int, out: B, from_: int, tag: int = 0, *, timeout_ms: int = -1
+    ) -> B:
+        """Sends and receives at once."""
+    def split(self, color: int, key: int = 0) -> Communicator | None:
+        """All ranks must call it; color < 0: None."""
+    def subgroup(self, members: list[int], id: int) -> Communicator:
+        """Only its members call it; they are processes of their own."""
+    def group(self, body: Callable[[], object]) -> None:
+        """The asynchronous calls of body() are started as one, and waited for."""
+    def allocate(self, nbytes: int) -> Region: ...
+    def register_buffer(self, data: Buffer) -> Region: ...
+
+def connect(
+    *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
+    connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
+    profile: Path | None = None, wait: str = "",
+) -> Communicator:
+    """Joins the world that arguments and environment describe; blocks until all ranks are there."""
+
+T = TypeVar("T")
+
+def run_threads(
+    ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
+    file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
+    profile: Path | None = None, wait: str = "",
+) -> list[T]:
+    """Calls body(comm) on `ranks` ranks, each a thread of this process."""
+
+def _close_all() -> None: ...
+
+class Move:
+    """A range of chunks from one rank to another, in one step (counted from 0)."""
+
+    step: int
+    from_: int
+    to: int
+    chunk: int
+    chunks: int
+    line: int
+    source: str
+    target: str
+    reduces: bool
+
+class Finding:
+    """What is wrong with a schedule, and where."""
+
+    kind: str
+    step: int
+    rank: int
+    chunk: int
+    line: int
+    text: str
+
+class Algorithm:
+    """An entry of the catalogue."""
+
+    name: str
+    collective: str
+    summary: str
+    source: str
+    limits: str
+    allows_v: bool
+    in_place: bool
+    def can_serve(self, ranks: int) -> bool: ...
+
+class Schedule:
+    """An algorithm as data: the moves between all ranks."""
+
+    collective: str
+    algorithm: str
+    ranks: int
+    root: int
+    chunks: int
+    steps: int
+    file: str
+    phases: list[tuple[str, int]]
+    moves: list[Move]
+    def verify(self) -> list[Finding]: ...
+    def verify_in_place(self) -> list[Finding]: ...
+    def show(self, step: int | None = None, width: int = 100) -> str: ...
+    def to_json(self) -> str: ...
+    @staticmethod
+    def from_json(text: str) -> Schedule: ...
+    def save(self, path: Path) -> None: ...
+    @staticmethod
+    def load(path: Path) -> Schedule: ...
+
+class Builder:
+    """Writes a schedule down, move by move."""
+
+    def __init__(
+        self, collective: str, ranks: int, chunks: int, root: int = 0, algorithm: str = "mine"
+    ) -> None: ...
+    def phase(self, name: str) -> None: ...
+    def step(self) -> None: ...
+    def move(
+        self, from_: int, to: int, chunk: int, chunks: int = 1, *, reduce: bool = False,
+        source: str = "automatic", target: str = "automatic",
+    ) -> None: ...
+    def build(self) -> Schedule: ...
+
+def catalog(collective: str = "") -> list[Algorithm]: ...
+def build(target: str, ranks: int, root: int = 0) -> Schedule: ...
+def verify_claims(schedule: Schedule) -> list[Finding]: ...
+def beside(a: Schedule, b: Schedule) -> Schedule: ...
+def then(a: Schedule, b: Schedule) -> Schedule: ...
+def sub(
+    schedule: Schedule, *, collective: str, ranks: int, chunks: int, root: int = 0,
+    members: list[int], first_chunk: int = 0, width: int = 1, stride: int = 1, begins: bool = False,
+) -> Schedule: ...
+
+class Link:
+    """A network of equal links, one for each pair of ranks."""
+
+    def __init__(
+        self, *, alpha_us: float, beta_gb_per_s: float, gamma_gb_per_s: float = 0,
+        floor_us: float = 0,
+    ) -> None: ...
+
+class Topology:
+    """Devices, the links between them, and where the ranks are."""
+
+    name: str
+    source: str
+    ranks: int
+    devices: list[str]
+    links: int
+    def to_json(self) -> str: ...
+
+class Simulation:
+    total_us: float
+    messages: float
+    item_end_us: list[float]
+    def report_json(self) -> str: ...
+    def trace_json(self) -> str: ...
+
+class Machine:
+    """A machine as `unisono tune` has measured it."""
+
+    name: str
+    @staticmethod
+    def from_json(text: str) -> Machine: ...
+    def time_us(self, target: str, ranks: int, bytes: float) -> float: ...
+
+def plan(collective: str, ranks: int, bytes: float, link: Link) -> dict[str, Any]: ...
+def topology(text: str) -> Topology: ...
+def presets() -> dict[str, str]: ...
+def simulate(target: Schedule | str, on: Link | Topology, **options: Any) -> Simulation: ...

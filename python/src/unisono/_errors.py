@@ -1,0 +1,87 @@
+"""The exceptions of unisono, one for each code of its C++ interface."""
+
+
+class Error(RuntimeError):
+    """What ended an operation. The text says what failed, where, and what to do next.
+
+    code: "usage", "config", "connection", "peer_lost", "timeout", "mismatch", "aborted", "corrupt",
+    "resource" or "internal". rank and peer are ranks of the world, -1 where they do not apply, as
+    collective ("") , op_seq and step (-1) do.
+    """
+
+    code = "internal"
+
+    def __init__(self, text, rank=-1, peer=-1, collective="", op_seq=-1, step=-1):
+        super().__init__(text)
+        self.rank, self.peer = rank, peer
+        self.collective, self.op_seq, self.step = collective, op_seq, step
+
+    def __reduce__(self):  # so that it comes through multiprocessing whole
+        where = (self.rank, self.peer, self.collective, self.op_seq, self.step)
+        return type(self), (str(self), *where)
+
+
+class UsageError(Error, ValueError):
+    """The caller passed something that cannot be done; nothing was sent."""
+
+    code = "usage"
+
+
+class ConfigError(Error, ValueError):
+    """The environment or the options contradict each other."""
+
+    code = "config"
+
+
+class ConnectionFailed(Error, ConnectionError):
+    """Ranks could not find each other."""
+
+    code = "connection"
+
+
+class PeerLost(Error, ConnectionError):
+    """A rank died or left."""
+
+    code = "peer_lost"
+
+
+class Timeout(Error, TimeoutError):
+    """A rank did not arrive in time."""
+
+    code = "timeout"
+
+
+class Mismatch(Error):
+    """Ranks disagree on what they are doing."""
+
+    code = "mismatch"
+
+
+class Aborted(Error):
+    """This or another rank called abort()."""
+
+    code = "aborted"
+
+
+class Corrupt(Error):
+    """Data that cannot be: a damaged file or message."""
+
+    code = "corrupt"
+
+
+class ResourceError(Error, OSError):
+    """The system gave no memory, descriptor or address."""
+
+    code = "resource"
+
+
+_KINDS = (
+    UsageError, ConfigError, ConnectionFailed, PeerLost, Timeout, Mismatch, Aborted, Corrupt,
+    ResourceError,
+)  # fmt: skip
+_CLASSES = {kind.code: kind for kind in _KINDS}
+
+
+def make(code, *args):
+    """The exception for a code; what the extension calls."""
+    return _CLASSES.get(code, Error)(*args)

@@ -1,0 +1,117 @@
+"""What calls cost: predictions on a flat network, and simulations on a topology.
+
+    link = unisono.model.Link(alpha_us=5, beta_gb_per_s=12.5)
+    print(unisono.model.plan("all_reduce", ranks=8, bytes=64 << 20, link=link))
+    print(unisono.model.simulate("all_reduce/ring", on="dgx_h100:nodes=2", bytes=1 << 30).total_us)
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from unisono import _core
+from unisono._core import Link, Machine, Topology, presets
+
+__all__ = [
+    "Candidate", "Link", "Machine", "Plan", "Simulation", "Topology", "plan", "presets", "simulate",
+    "topology",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An algorithm that could serve, with the critical path of its schedule."""
+
+    algorithm: str
+    time_us: float
+    messages: float  # in a row
+    bytes: float  # in a row, sent
+    reduced_bytes: float  # in a row
+    steps: int
+    sent_bytes: float  # by the rank that sends most; 0 where the schedule was not built
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which algorithm is fastest on a network, and why."""
+
+    candidates: list  # of Candidate, fastest first
+    reasons: list  # reasons[i]: why the first is before candidates[i + 1]
+    ranges: list  # (from_bytes, algorithm): the fastest one by size
+    unable: dict  # algorithm: which ranks it takes
+    bound_us: float  # no algorithm can take less on this network
+
+    def __str__(self):
+        width = max(len(candidate.algorithm) for candidate in self.candidates)
+        lines = [f"{'algorithm':{width}}  {'messages':>9}  {'time_us':>12}"]
+        for candidate in self.candidates:
+            lines.append(
+                f"{candidate.algorithm:{width}}  {candidate.messages:9.0f}  {candidate.time_us:12.2f}"
+            )
+        return "\n".join(lines)
+
+
+def plan(collective, ranks, bytes, link):
+    """What every algorithm of a collective takes on a flat network.
+
+    bytes: the larger of what a rank sends and receives in all. Up to 512 ranks the times come from
+    the schedules themselves, above from closed formulas. ValueError for what cannot be.
+    """
+    made = _core.plan(collective, ranks, bytes, link)
+    made["candidates"] = [Candidate(**row) for row in made["candidates"]]
+    return Plan(**made)
+
+
+def _text(source):
+    """JSON, from what a caller may have: the document, its text, or a file."""
+    if isinstance(source, (dict, list)):
+        return json.dumps(source)
+    if isinstance(source, Path):
+        return source.read_text()
+    return source
+
+
+def topology(source):
+    """A preset such as "dgx_h100:nodes=2" (presets() lists them), a document, or a Path to one."""
+    return source if isinstance(source, Topology) else _core.topology(_text(source))
+
+
+class Simulation:
+    """How long a workload takes on a topology, and where the time goes."""
+
+    def __init__(self, made):
+        self._made = made
+        self.total_us = made.total_us
+        self.messages = made.messages
+
+    @property
+    def item_end_us(self):
+        """When the last rank ended each item of the workload."""
+        return self._made.item_end_us
+
+    def report(self):
+        """The critical path, what each rank did, and the busiest links, as a dict."""
+        return json.loads(self._made.report_json())
+
+    def trace(self):
+        """The text of a file for chrome://tracing; needs simulate(..., records=N)."""
+        return self._made.trace_json()
+
+    def __repr__(self):
+        return f"<Simulation, {self.total_us:.2f} us, {self.messages:.0f} messages>"
+
+
+def simulate(target, on, **options):
+    """Plays an algorithm, a schedule or a workload on a topology.
+
+    target: "all_reduce/ring", a Schedule, or a workload (dict, JSON text, or Path).
+    on: what topology() takes, or a Link for a flat network.
+    Options: bytes=2**20, ranks (all of the topology), root=0; late_us={rank: us},
+    slow={rank: factor}, degrade={link or device: part of its bandwidth}; ports=1, gamma_gb_per_s,
+    segment_bytes, contention="auto"|"on"|"off", jitter=0, seed=1; records=N keeps N messages for
+    trace(). Always the same for the same arguments. ValueError, UsageError for what cannot be.
+    """
+    network = on if isinstance(on, Link) else topology(on)
+    if not isinstance(target, _core.Schedule):
+        target = _text(target)
+    return Simulation(_core.simulate(target, network, **options))

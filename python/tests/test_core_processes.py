@@ -1,0 +1,163 @@
+"""Ranks that are processes: how they meet, die, disagree, fork and end."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import unisono
+
+HEAD = """
+import os, pathlib, sys, time, numpy as np, unisono
+rank = int(sys.argv[1])
+comm = unisono.connect(rank=rank, size=int(sys.argv[2]), file=pathlib.Path(sys.argv[3]), timeout_ms=20000)
+"""
+
+
+def start(tmp_path, ranks, body, head=HEAD):
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", head + body, str(rank), str(ranks), str(tmp_path / "meet")],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(ranks)
+    ]  # fmt: skip
+
+
+def ends(processes):
+    said = [process.communicate(timeout=60) for process in processes]
+    return [(process.returncode, *text) for process, text in zip(processes, said)]
+
+
+def test_they_meet_and_leave(tmp_path):
+    body = """
+x = np.full(100, rank + 1.0)
+assert (comm.all_reduce(x) == 10).all()
+part = comm.subgroup([1, 3], 77) if rank in (1, 3) else None
+if part is not None:
+    assert part.all_reduce(np.array([rank]))[0] == 4
+print(comm)
+"""  # which is not closed: leaving is in order all the same
+    for rank, end in enumerate(ends(start(tmp_path, 4, body))):
+        assert end == (0, f"<unisono.Communicator, rank {rank} of 4>\n", "")
+
+
+def test_the_environment_says_who_one_is(tmp_path):
+    head = "import os, sys, numpy as np, unisono\ncomm = unisono.connect(file=sys.argv[3])\n"
+    body = "print(comm.all_reduce(np.array([comm.rank]))[0], comm.size)\n"
+    processes = []
+    for rank in range(2):
+        environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"}
+        processes.append(subprocess.Popen(
+            [sys.executable, "-c", head + body, "", "", str(tmp_path / "meet")], env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))  # fmt: skip
+    assert ends(processes) == [(0, "1 2\n", "")] * 2
+
+
+def test_a_rank_that_is_killed_is_named_at_once(tmp_path):
+    body = """
+comm.barrier()
+print("ready", flush=True)
+if rank == 1:
+    time.sleep(60)
+try:
+    comm.all_reduce(np.ones(4))
+except unisono.PeerLost as error:
+    print(time.monotonic(), error.code, error.peer, error.collective)
+"""
+    processes = start(tmp_path, 3, body)
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    killed = time.monotonic()
+    processes[1].send_signal(signal.SIGKILL)
+    for rank in (0, 2):
+        out, err = processes[rank].communicate(timeout=30)
+        assert processes[rank].returncode == 0, err
+        when, *rest = out.split()
+        assert rest == ["peer_lost", "1", "all_reduce"]
+        assert float(when) - killed < 1  # 50 ms are measured where nothing else runs
+    processes[1].communicate()
+
+
+def test_other_errors_have_their_classes(tmp_path):
+    body = """
+try:
+    comm.all_reduce(np.ones(4 + rank))
+except unisono.Mismatch as error:
+    print(error.code, isinstance(error, RuntimeError))
+other = None
+try:
+    unisono.connect(rank=0, size=2, file=sys.argv[3] + str(rank), connect_timeout_ms=300)
+except unisono.ConnectionFailed as error:
+    print(isinstance(error, ConnectionError))
+"""
+    assert ends(start(tmp_path, 2, body)) == [(0, "mismatch True\nTrue\n", "")] * 2
+
+
+def test_time_runs_out_on_all_ranks(tmp_path):
+    body = """
+try:
+    if rank == 0:
+        comm.barrier(timeout_ms=200)
+    else:
+        time.sleep(1)
+        comm.barrier()
+except unisono.Timeout as error:
+    print(isinstance(error, TimeoutError))
+"""
+    assert ends(start(tmp_path, 2, body)) == [(0, "True\n", "")] * 2
+
+
+def test_an_error_in_a_with_block_ends_the_others(tmp_path):
+    body = """
+with comm:
+    if rank == 0:
+        raise SystemExit("enough")
+    try:
+        comm.barrier()
+    except unisono.Aborted as error:
+        print("enough" in str(error))
+"""
+    first, second = ends(start(tmp_path, 2, body))
+    assert first[0] == 1 and second == (0, "True\n", "")
+
+
+def test_a_forked_child_leaves_its_parents_group_alone(tmp_path):
+    body = """
+child = os.fork()
+if child == 0:
+    comm.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert comm.all_reduce(np.ones(2))[0] == 2
+print("good")
+"""
+    assert ends(start(tmp_path, 2, body)) == [(0, "good\n", "")] * 2
+
+
+def test_errors_can_be_pickled():
+    error = unisono.Timeout("timeout: x", 1, 2, "barrier", 3, 4)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.peer, again.step) == (unisono.Timeout, "timeout: x", 2, 4)
+
+
+def test_importing_is_cheap_and_needs_nothing():
+    code = (
+        "import sys, unisono; assert 'unisono._core' not in sys.modules\n"
+        "assert 'connect' in dir(unisono)\n"
+        "c = unisono.connect(rank=0, size=1); print(bytes(c.all_reduce(bytearray(b'ab'))))\n"
+        "assert 'numpy' not in sys.modules and 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("b'ab'\n", "")
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="no attribute 'all_cheer'"):
+        unisono.all_cheer  # noqa: B018
+    assert np is not None
