@@ -9,7 +9,7 @@ import time
 import xml.etree.ElementTree
 
 FILES = pathlib.Path(__file__).resolve().parent / "files"
-COMMANDS = ("run", "bench", "tune", "sim", "topo", "show", "verify", "list", "doctor", "env", "completion", "help")
+COMMANDS = ("run", "bench", "tune", "sim", "topo", "show", "view", "verify", "list", "doctor", "env", "completion", "help")
 COLLECTIVES = {"broadcast", "scatter", "gather", "reduce", "all_reduce", "all_gather",
                "reduce_scatter", "all_to_all", "barrier", "scatter_v", "gather_v", "all_gather_v",
                "reduce_scatter_v", "all_to_all_v", "send_recv"}
