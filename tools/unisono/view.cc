@@ -51,20 +51,24 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+bool is_recording(const nlohmann::ordered_json& document) {
+  if (!document.is_object()) {
+    return false;
+  }
+  const auto begins = [&document](const char* key, std::string_view with) {
+    return document.contains(key) && document[key].is_string() &&
+           document[key].get<std::string>().starts_with(with);
+  };
+  return document.contains("traceEvents") || begins("format", "unisono.trace/") ||
+         begins("schema", "unisono.why/");
+}
+
 // A schedule, or anything else that the page reads: it says itself what is wrong with that.
 void add_file(const std::string& path, nlohmann::ordered_json& data) {
   const std::string text = read_file(path);
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (document.is_object() && document.contains("traceEvents")) {
+  if (is_recording(document)) {
     data["recording"] = document;
-    return;
-  }
-  const std::string format =
-      document.is_object() && document.contains("format") && document["format"].is_string()
-          ? document["format"].get<std::string>()
-          : std::string{};
-  if (format.starts_with("unisono.trace/") || format.starts_with("unisono.topology/")) {
-    data[format.starts_with("unisono.trace/") ? "recording" : "topology"] = document;
     return;
   }
   data["schedule"] = schedule_data(load_schedule(path));
@@ -172,8 +176,9 @@ const Command kViewCommand = {
         "The page is one HTML file that needs nothing else: no network, no server. It shows whose "
         "data is where at every step, lets you break a schedule and says what is wrong then, "
         "compares algorithms, and explains what each collective is for.\n\n"
-        "FILE.json is a schedule (unisono.schedule/1), a recording (unisono.trace/1), or what "
-        "unisono sim --trace wrote. Files can also be dropped on the page. Where there is a "
+        "FILE.json is a schedule (unisono.schedule/1), a recording (unisono.trace/1), what "
+        "unisono sim --trace wrote, or what unisono trace why --json printed. Files can also be "
+        "dropped on the page. Where there is a "
         "desktop, the page is opened with xdg-open.",
     .options = kOptions,
     .run = run_view};

@@ -180,6 +180,7 @@ const PAGE_TEXTS = {
   break_none: ['No move of this step is left.', '本步没有可选的移动。'],
   break_move: ['Move', '移动'],
   break_done: ['{count} changes', '{count} 处改动'],
+  break_done_one: ['1 change', '1 处改动'],
   break_still_right: [
     'Still right: the result is the same without it, though it is no longer the algorithm that it was.',
     '结果仍然正确：不过它已不再是原来的算法。',

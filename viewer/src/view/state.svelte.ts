@@ -81,9 +81,9 @@ class Page {
 }
 
 function isRecording(document: Record<string, unknown>): boolean {
-  const format = document.format;
+  const name = document.format ?? document.schema;
   return (
-    (typeof format === 'string' && format.startsWith('unisono.trace/')) ||
+    (typeof name === 'string' && /^unisono\.(trace|why)\//.test(name)) ||
     Array.isArray(document.traceEvents)
   );
 }
