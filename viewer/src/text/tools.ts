@@ -65,7 +65,10 @@ export const TOOL_TEXTS = {
     'rank {rank} 等待最久：{total} 中的 {wait}。',
   ],
   measured: ['recorded', '实测'],
-  predicted: ['predicted', '预测'],
+  predicted: [
+    'predicted for {bytes}, {alpha} a message and {gb} GB/s',
+    '预测：{bytes}，每条消息 {alpha}，{gb} GB/s',
+  ],
 
   traffic_intro: [
     'Who sends how much to whom, and what that does to the links: ranks of a node share one link to the others.',
