@@ -6,5 +6,6 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   plugins: [svelte(), viteSingleFile()],
   build: { outDir: '../build/viewer', emptyOutDir: true, target: 'es2022' },
-  test: { include: ['tests/**/*.test.ts'] },
+  // A browser on a busy machine may take its time.
+  test: { include: ['tests/**/*.test.ts'], testTimeout: 60_000 },
 });

@@ -23,6 +23,7 @@ export interface Comm {
   pass: 'forward' | 'backward' | 'step';
   where: string; // key of a text
   axis: Axis;
+  size: number; // of the group
   collective: string; // of the catalogue, or send_recv
   bytes: number; // of one call, as the command line counts
   times: number;
@@ -64,7 +65,11 @@ export function comms(shape: LayerShape): Comm[] {
   const { tp, cp, dp, pp, ep, hidden, zero } = shape;
   const tokens = (shape.batch * shape.sequence) / cp; // of a rank
   const activations = tokens * hidden * WIDTH;
-  const weights = (12 * hidden * hidden * WIDTH) / tp; // of the layer, on a rank
+  const square = (hidden * hidden * WIDTH) / tp;
+  // Of the layer, on a rank: attention 4 h^2, MLP 8 h^2. Experts are replicated less often.
+  const weights = (ep > 1 ? 4 : 12) * square;
+  // Parts of the sequence use the same weights, so they are replicas, too.
+  const replicas = dp * cp;
   const list: Comm[] = [];
   const add = (
     pass: Comm['pass'],
@@ -73,12 +78,17 @@ export function comms(shape: LayerShape): Comm[] {
     collective: string,
     bytes: number,
     times = 1,
-  ) => list.push({ pass, where, axis, collective, bytes, times });
+    size = shape[axis],
+  ) => list.push({ pass, where, axis, size, collective, bytes, times });
 
-  if (zero === 3 && dp > 1) add('forward', 'zero3_weights', 'dp', 'all_gather', weights);
+  if (zero === 3 && replicas > 1) {
+    add('forward', 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas);
+  }
   for (const pass of ['forward', 'backward'] as const) {
     const back = pass === 'backward';
-    if (back && zero === 3 && dp > 1) add(pass, 'zero3_weights', 'dp', 'all_gather', weights);
+    if (back && zero === 3 && replicas > 1) {
+      add(pass, 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas);
+    }
     if (tp > 1) {
       for (const block of ['attention', 'mlp']) {
         if (ep > 1 && block === 'mlp') continue;
@@ -108,11 +118,14 @@ export function comms(shape: LayerShape): Comm[] {
       add(pass, back ? 'pipeline_back' : 'pipeline', 'pp', 'send_recv', activations / share);
     }
   }
-  if (dp > 1) {
-    if (zero === 0) add('step', 'gradients', 'dp', 'all_reduce', weights);
-    else add('step', 'gradients_zero', 'dp', 'reduce_scatter', weights);
-    if (zero === 1 || zero === 2) add('step', 'weights_zero', 'dp', 'all_gather', weights);
-  }
+  const update = (where: string, bytes: number, size: number) => {
+    if (size <= 1) return;
+    if (zero === 0) add('step', where, 'dp', 'all_reduce', bytes, 1, size);
+    else add('step', `${where}_zero`, 'dp', 'reduce_scatter', bytes, 1, size);
+    if (zero === 1 || zero === 2) add('step', 'weights_zero', 'dp', 'all_gather', bytes, 1, size);
+  };
+  update('gradients', weights, replicas);
+  if (ep > 1) update('experts', 8 * square, replicas / ep);
   return list;
 }
 

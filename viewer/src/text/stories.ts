@@ -162,6 +162,14 @@ export const STORY_TEXTS = {
   at_pipeline_back: ['gradients to the stage before', '梯度传给上一级'],
   at_gradients: ['gradients, over all replicas', '所有副本的梯度'],
   at_gradients_zero: ['gradients: each rank keeps its shard', '梯度：每个 rank 保留自己的分片'],
+  at_experts: [
+    'gradients of one expert, over the replicas that have it',
+    '一个专家的梯度，在持有它的副本之间',
+  ],
+  at_experts_zero: [
+    'gradients of one expert: each of its replicas keeps its shard',
+    '一个专家的梯度：每个副本保留自己的分片',
+  ],
   at_weights_zero: ['new weights, after the optimiser', '优化器更新之后的新权重'],
   pipeline_title: ['The pipeline', '流水线'],
   pipeline_gpipe: ['GPipe: all forward, then all backward', 'GPipe：先全部前向，再全部反向'],

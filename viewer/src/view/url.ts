@@ -28,6 +28,10 @@ export interface ViewState {
   follow: number; // chunk, -1: none
   compare: string[]; // algorithms beside the first one
   perNode: number; // ranks of a node
+  clock: number; // of Compare, in thousandths of the slowest one's time
+  only: number; // the step that Traffic shows, counted from 1; 0: all
+  moe: string; // the settings of the stories, as numbers between dots
+  layer: string;
 }
 
 export const DEFAULTS: ViewState = {
@@ -46,10 +50,20 @@ export const DEFAULTS: ViewState = {
   follow: -1,
   compare: ['recursive_doubling'],
   perNode: 4,
+  clock: 0,
+  only: 0,
+  moe: '4.2.6.2.50.0.0',
+  layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
 };
 
 const LEAST: Partial<ViewState> = { follow: -1, ranks: 1, gbPerS: 0.001, perNode: 1 };
-const MOST: Partial<ViewState> = { ranks: 4096, bytes: 2 ** 50, alphaUs: 1e6, gbPerS: 1e5 };
+const MOST: Partial<ViewState> = {
+  clock: 1000,
+  ranks: 4096,
+  bytes: 2 ** 50,
+  alphaUs: 1e6,
+  gbPerS: 1e5,
+};
 
 export function toHash(state: ViewState, defaults: ViewState = DEFAULTS): string {
   const pairs: string[] = [];
@@ -86,6 +100,10 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'edits':
       if (/^(\d{1,7}(x|t\d{1,4})(\.|$))*$/.test(text)) state.edits = text;
       return;
+    case 'moe':
+    case 'layer':
+      if (/^\d{1,6}(\.\d{1,6}){0,14}$/.test(text)) state[key] = text;
+      return;
     case 'compare':
       if (/^[a-z0-9_,]{0,200}$/.test(text)) {
         state.compare = text === '' ? [] : text.split(',').slice(0, 2);
@@ -98,6 +116,8 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'alphaUs':
     case 'gbPerS':
     case 'follow':
+    case 'clock':
+    case 'only':
     case 'perNode': {
       const value = Number(text);
       const whole = key === 'alphaUs' || key === 'gbPerS' || Number.isInteger(value);
@@ -117,4 +137,14 @@ export function parseEdits(edits: string): { move: number; drop: boolean; to: nu
       drop: each.endsWith('x'),
       to: each.endsWith('x') ? -1 : Number(each.split('t')[1]),
     }));
+}
+
+// The settings of a story; what is missing or not among `allowed` is as in `defaults`.
+export function parseSettings(text: string, defaults: string, allowed: number[][]): number[] {
+  const fallback = defaults.split('.').map(Number);
+  const given = text.split('.').map(Number);
+  return fallback.map((value, i) => {
+    const choice = given[i];
+    return choice !== undefined && allowed[i]!.includes(choice) ? choice : value;
+  });
 }
