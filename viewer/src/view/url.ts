@@ -133,7 +133,7 @@ export function parseEdits(edits: string): { move: number; drop: boolean; to: nu
     .split('.')
     .filter((each) => each !== '')
     .map((each) => ({
-      move: parseInt(each),
+      move: parseInt(each, 10),
       drop: each.endsWith('x'),
       to: each.endsWith('x') ? -1 : Number(each.split('t')[1]),
     }));

@@ -169,6 +169,7 @@ describe('steps', () => {
     expect(await page.locator('.bad-mark').count()).toBe(4);
     await page.getByText('Mend all').click();
     expect(await page.locator('.good').count()).toBe(1);
+    await page.keyboard.press('Home');
     await page.getByLabel('Send to').selectOption('3');
     expect(await page.locator('.good').count()).toBe(0);
     expect(problems).toEqual([]);

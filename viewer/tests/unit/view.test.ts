@@ -61,8 +61,8 @@ describe('address', () => {
   });
 
   it('reads edits and settings', () => {
-    expect(parseEdits('12x.7t3')).toEqual([
-      { move: 12, drop: true, to: -1 },
+    expect(parseEdits('0x.7t3')).toEqual([
+      { move: 0, drop: true, to: -1 },
       { move: 7, drop: false, to: 3 },
     ]);
     expect(parseSettings('9.2', '1.1.5', [[1, 2], [1, 2], [5]])).toEqual([1, 2, 5]);
