@@ -4,6 +4,8 @@
 import { INPUT, REDUCE, type Schedule } from '../schedule/types';
 import type { Findings } from './finding';
 
+const MOST_CELLS = 40_000_000;
+
 // Edges (event, what it waits for), in pairs.
 class Edges {
   private list = new Int32Array(1024);
@@ -27,71 +29,74 @@ class Edges {
   }
 }
 
-// A cell while its accesses are walked in order of steps, reads before writes.
-interface Access {
-  writer: number; // of an earlier step, -1: none
-  readers: number[]; // since then
-  wrote: number; // in the step at hand, -1: nobody
-  wroteIn: number;
+// Cells by a number. A table of all would be too large for schedules of very many chunks: there those
+// that are used are numbered.
+function numbering(schedule: Schedule): { count: number; of: (key: number) => number } {
+  const { ranks, chunks, moves } = schedule;
+  const all = 3 * ranks * chunks;
+  if (all <= MOST_CELLS) return { count: all, of: (key) => key };
+  const numbers = new Map<number, number>();
+  let count = 0;
+  for (let i = 0; i < moves.count; i++) count += 2 * moves.chunks[i]!;
+  const of = (key: number) => {
+    let number = numbers.get(key);
+    if (number === undefined) numbers.set(key, (number = numbers.size));
+    return number;
+  };
+  return { count, of };
 }
 
+// Walks the accesses in order of steps, reads before writes.
 function dataEdges(schedule: Schedule, edges: Edges): void {
   const { moves, chunks } = schedule;
-  const cells = new Map<number, Access>();
-  const key = (rank: number, buffer: number, chunk: number) => (rank * 3 + buffer) * chunks + chunk;
-  const at = (cell: number): Access => {
-    let access = cells.get(cell);
-    if (!access) cells.set(cell, (access = { writer: -1, readers: [], wrote: -1, wroteIn: -1 }));
-    return access;
-  };
+  const cells = numbering(schedule);
+  const writer = new Int32Array(cells.count).fill(-1); // of an earlier step
+  const wrote = new Int32Array(cells.count).fill(-1); // in the step at hand
+  const readers = new Int32Array(cells.count).fill(-1); // since the write: the newest
+  const reader: number[] = []; // events that read,
+  const before: number[] = []; // and the reader before each
   const wait = (event: number, on: number) => {
-    if (on >= 0 && on !== event) edges.add(event, on);
+    if (on < 0 || on === event) return;
+    const move = event >> 1;
+    if ((event & 1) === 0) edges.add(event, on);
+    else if (on !== event - 1) {
+      // A local move waits for its data and its target at once.
+      edges.add(moves.from[move] === moves.to[move] ? event - 1 : event, on);
+    }
   };
   const read = (rank: number, buffer: number, chunk: number, event: number) => {
     if (buffer === INPUT) return; // nobody writes it, so nobody waits for it
-    const access = at(key(rank, buffer, chunk));
-    if (access.writer < 0) return; // falls through to the input
-    wait(event, access.writer);
-    access.readers.push(event);
+    const cell = cells.of((rank * 3 + buffer) * chunks + chunk);
+    if (writer[cell]! < 0) return; // falls through to the input
+    wait(event, writer[cell]!);
+    before.push(readers[cell]!);
+    readers[cell] = reader.push(event) - 1;
   };
   for (let begin = 0; begin < moves.count;) {
     let end = begin;
     while (end < moves.count && moves.step[end] === moves.step[begin]) end++;
-    const written: Access[] = [];
     for (let i = begin; i < end; i++) {
       for (let c = moves.chunk[i]!; c < moves.chunk[i]! + moves.chunks[i]!; c++) {
         read(moves.from[i]!, moves.source[i]!, c, 2 * i);
         if (moves.combine[i] === REDUCE) read(moves.to[i]!, moves.target[i]!, c, 2 * i + 1);
       }
     }
+    const written: number[] = [];
     for (let i = begin; i < end; i++) {
       for (let c = moves.chunk[i]!; c < moves.chunk[i]! + moves.chunks[i]!; c++) {
-        const access = at(key(moves.to[i]!, moves.target[i]!, c));
-        wait(2 * i + 1, access.wrote >= 0 ? access.wrote : access.writer);
-        for (const reader of access.readers) wait(2 * i + 1, reader);
-        access.readers = [];
-        if (access.wrote < 0) written.push(access);
-        access.wrote = 2 * i + 1;
+        const cell = cells.of((moves.to[i]! * 3 + moves.target[i]!) * chunks + c);
+        wait(2 * i + 1, wrote[cell]! >= 0 ? wrote[cell]! : writer[cell]!);
+        for (let at = readers[cell]!; at >= 0; at = before[at]!) wait(2 * i + 1, reader[at]!);
+        readers[cell] = -1;
+        if (wrote[cell]! < 0) written.push(cell);
+        wrote[cell] = 2 * i + 1;
       }
     }
-    for (const access of written) {
-      access.writer = access.wrote;
-      access.wrote = -1;
+    for (const cell of written) {
+      writer[cell] = wrote[cell]!;
+      wrote[cell] = -1;
     }
     begin = end;
-  }
-}
-
-// A local move waits for its data and its target at once.
-function redirectLocal(schedule: Schedule, data: Edges, edges: Edges): void {
-  const { moves } = schedule;
-  for (let i = 0; i < data.count; i++) {
-    const event = data.event(i);
-    const move = event >> 1;
-    const on = data.on(i);
-    if ((event & 1) === 1 && on === event - 1) continue;
-    const isLocal = moves.from[move] === moves.to[move];
-    edges.add((event & 1) === 1 && isLocal ? event - 1 : event, on);
   }
 }
 
@@ -138,10 +143,8 @@ function run(edges: Edges, events: number): Int32Array {
 
 export function checkProgress(schedule: Schedule, findings: Findings): void {
   const { moves } = schedule;
-  const data = new Edges();
-  dataEdges(schedule, data);
   const edges = new Edges();
-  redirectLocal(schedule, data, edges);
+  dataEdges(schedule, edges);
   orderEdges(schedule, edges);
   const waitingFor = run(edges, 2 * moves.count);
   const told = new Set<number>();

@@ -9,6 +9,7 @@ import { BUFFERS, INPUT, OUTPUT, REDUCE, SCRATCH, type Schedule } from '../sched
 import type { Findings } from './finding';
 
 const MOST_COUNT = 255;
+const NOTHING = -2; // in place of a version: a cell that cannot be read
 
 export class Replay {
   readonly width: number; // contributors that a cell can hold
@@ -81,10 +82,9 @@ export class Replay {
     const to = moves.to[index]!;
     const target = moves.target[index]!;
     const cell = this.cell(to, target, chunk);
-    const blame = (kind: 'hazard' | 'data_flow', rank: number, text: string) =>
-      findings.add({ kind, step, rank, chunk, line: moves.line[index]!, text });
     if (this.wroteIn[cell] === step) {
-      blame('hazard', to, `two moves write the ${BUFFERS[target]} of rank ${to} chunk ${chunk}`);
+      const text = `two moves write the ${BUFFERS[target]} of rank ${to} chunk ${chunk}`;
+      this.blame(findings, 'hazard', index, chunk, to, text);
       return;
     }
     this.wroteIn[cell] = step;
@@ -94,21 +94,44 @@ export class Replay {
     this.writtenIn[version] = step;
     this.before[version] = this.last[cell]!;
     this.place[version] = chunk * this.schedule.ranks + to;
-    const read = (rank: number, buffer: number) => {
-      const written = buffer === INPUT ? -1 : this.last[this.cell(rank, buffer, chunk)]!;
-      if (written >= 0 || hasInput(this.schedule, rank, chunk)) return { version: written, rank };
-      const why = buffer === INPUT ? 'which it has not' : 'which nobody wrote';
-      blame('hazard', rank, `rank ${rank} reads chunk ${chunk} of its ${BUFFERS[buffer]}, ${why}`);
-      return undefined;
-    };
-    const source = read(moves.from[index]!, moves.source[index]!);
-    if (source) this.copy(version, source.version, source.rank);
+    const from = moves.from[index]!;
+    const source = this.read(from, moves.source[index]!, chunk, index, findings);
+    if (source !== NOTHING) this.copy(version, source, from);
     if (moves.combine[index] !== REDUCE) return;
-    const other = read(to, target);
-    if (!other) return;
-    for (const rank of this.addTo(version, other.version, other.rank)) {
-      blame('data_flow', to, `rank ${rank} counted twice at rank ${to} chunk ${chunk}`);
+    const other = this.read(to, target, chunk, index, findings);
+    if (other === NOTHING) return;
+    for (const rank of this.addTo(version, other, to)) {
+      const text = `rank ${rank} counted twice at rank ${to} chunk ${chunk}`;
+      this.blame(findings, 'data_flow', index, chunk, to, text);
     }
+  }
+
+  // The version that a cell reads as, -1 for the input of its rank.
+  private read(
+    rank: number,
+    buffer: number,
+    chunk: number,
+    reader: number,
+    findings: Findings,
+  ): number {
+    const written = buffer === INPUT ? -1 : this.last[this.cell(rank, buffer, chunk)]!;
+    if (written >= 0 || hasInput(this.schedule, rank, chunk)) return written;
+    const why = buffer === INPUT ? 'which it has not' : 'which nobody wrote';
+    const text = `rank ${rank} reads chunk ${chunk} of its ${BUFFERS[buffer]}, ${why}`;
+    this.blame(findings, 'hazard', reader, chunk, rank, text);
+    return NOTHING;
+  }
+
+  private blame(
+    findings: Findings,
+    kind: 'hazard' | 'data_flow',
+    index: number,
+    chunk: number,
+    rank: number,
+    text: string,
+  ): void {
+    const { step, line } = this.schedule.moves;
+    findings.add({ kind, step: step[index]!, rank, chunk, line: line[index]!, text });
   }
 
   // A version below 0 is the input of `rank`.

@@ -1,14 +1,6 @@
 // Structure: the numbers of a schedule, before anything is followed through it.
 import { chunkUnit, isRooted, needsOutput, reduces } from '../schedule/collective';
-import {
-  BUFFERS,
-  INPUT,
-  OUTPUT,
-  REDUCE,
-  moveAt,
-  type Move,
-  type Schedule,
-} from '../schedule/types';
+import { INPUT, OUTPUT, REDUCE, moveAt, type Move, type Schedule } from '../schedule/types';
 import type { Findings } from './finding';
 
 function wrong(findings: Findings, text: string): void {
@@ -86,8 +78,9 @@ function checkBuffers(s: Schedule, move: Move, findings: Findings): void {
   if (move.from === move.to && move.source === move.target) {
     wrongMove(findings, move, move.to, `${moveText(move)} moves cells onto themselves`);
   }
+  if (move.source !== OUTPUT && move.target !== OUTPUT) return;
   const isThere = (buffer: number, rank: number, chunk: number) => {
-    if (BUFFERS[buffer] === BUFFERS[OUTPUT] && !needsOutput(s, rank, chunk)) {
+    if (buffer === OUTPUT && !needsOutput(s, rank, chunk)) {
       wrongMove(findings, move, rank, `rank ${rank} has no output chunk ${chunk}`);
       return false;
     }

@@ -21,7 +21,8 @@ export function isCollective(name: string): boolean {
 }
 
 export function plainForm(collective: string): string {
-  return V_FORMS.includes(collective) ? collective.slice(0, -2) : collective;
+  // Asked for every cell, so no list is searched.
+  return collective.endsWith('_v') ? collective.slice(0, -2) : collective;
 }
 
 export function isRooted(collective: string): boolean {
