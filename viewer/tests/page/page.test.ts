@@ -50,13 +50,8 @@ describe('every view', () => {
           .filter((size) => size < 12),
       );
       expect(small).toEqual([]);
-      await close();
-    });
-
-    it(`${tab} has a table that says the same`, async () => {
-      if (tab === 'run') return; // has one when it has a recording
-      const { page, close } = await open(browser, file, `#${tab}`);
-      expect(await page.locator('main table').count()).toBeGreaterThan(0);
+      // Everything that is drawn is said in a table; Run has one when it has a recording.
+      if (tab !== 'run') expect(await page.locator('main table').count()).toBeGreaterThan(0);
       await close();
     });
   }
@@ -170,8 +165,10 @@ describe('steps', () => {
     await page.getByText('Mend all').click();
     expect(await page.locator('.good').count()).toBe(1);
     await page.keyboard.press('Home');
+    // A part that comes to its place by another way is no mistake in the result.
     await page.getByLabel('Send to').selectOption('3');
-    expect(await page.locator('.good').count()).toBe(0);
+    await page.getByText('Still right').waitFor();
+    expect(await page.locator('.good').count()).toBe(1);
     expect(problems).toEqual([]);
     await close();
   });
