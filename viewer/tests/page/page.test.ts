@@ -173,6 +173,20 @@ describe('steps', () => {
     await close();
   });
 
+  it('shows the line and the time of a move that is clicked', async () => {
+    const { page, close } = await open(browser, file, '#steps?ranks=4&bytes=4194304');
+    await page
+      .locator('.strip[data-rank="1"][data-row="0"] .filled')
+      .first()
+      .click({ force: true });
+    const row = page.locator('tr.chosen');
+    expect(await row.count()).toBe(1);
+    expect(await row.innerText()).toMatch(/all_reduce_ring\.cc:\d+/);
+    expect(await row.innerText()).toContain('0 µs – 88.9 µs');
+    expect(await page.locator('main').innerText()).toContain('Rank 1, c0: 1');
+    await close();
+  });
+
   it('asks first', async () => {
     const { page, close } = await open(browser, file, '#steps?ranks=4');
     await page.getByLabel('Ask me first').check();
