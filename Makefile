@@ -13,12 +13,13 @@ MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test bench check release clean
+.PHONY: help run test bench viewer check release clean
 
 help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
 	@echo "make test     build and run every test, also under the sanitizers"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
+	@echo "make viewer   build the page of unisono view from viewer/ (needs Node; the rest does not)"
 	@echo "make check    format, layers and spelling of the sources"
 	@echo "make release  build the library and the tools into build/release"
 	@echo "make clean    remove build/"
@@ -36,7 +37,7 @@ release:
 	@cmake --build --preset release --target unisono_shared unisono_static unisono_manual
 
 test:
-	@$(SETUP) build test python
+	@$(SETUP) build test python viewer
 	@scripts/test
 
 bench:
@@ -44,6 +45,10 @@ bench:
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release
 	bench/report/run --build build/release $(BENCH)
+
+viewer:
+	@$(SETUP) viewer
+	@viewer/scripts/build.sh
 
 check:
 	@$(SETUP) build test

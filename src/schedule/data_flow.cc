@@ -9,9 +9,11 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedule/cells.h"
+#include "schedule/final_state.h"
 #include "schedule/proofs.h"
 
 namespace unisono {
@@ -19,6 +21,18 @@ namespace {
 
 using Count = std::uint8_t;
 constexpr int kMostCount = 255;
+
+class Fnv {
+ public:
+  void add(Count byte) {
+    constexpr std::uint32_t kPrime = 16777619;
+    value_ = (value_ ^ byte) * kPrime;
+  }
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 2166136261;
+};
 
 // The moves of each chunk, in order.
 class MovesByChunk {
@@ -67,7 +81,8 @@ class ChunkFlow {
         nothing_(width_, 0),
         own_(width_, 0) {}
 
-  void run(int chunk) {
+  // Adds what the chunk ends as to `state`, if there is one.
+  void run(int chunk, Fnv* state = nullptr) {
     chunk_ = chunk;
     const std::span<const std::uint32_t> moves = by_chunk_.of(chunk);
     for (std::size_t begin = 0; begin < moves.size();) {
@@ -79,6 +94,9 @@ class ChunkFlow {
       begin = end;
     }
     check_end();
+    if (state != nullptr) {
+      add_to(*state);
+    }
     for (const std::uint32_t index : moves) {  // ready for the next chunk
       written_[slot(move(index).to, move(index).target)] = false;
       written_in_[slot(move(index).to, move(index).target)] = -1;
@@ -162,6 +180,17 @@ class ChunkFlow {
     return own_;
   }
 
+  void add_to(Fnv& state) {
+    for (std::size_t slot = 0; slot < written_.size(); ++slot) {
+      state.add(written_[slot] ? 1 : 0);
+      if (written_[slot]) {
+        for (const Count count : contents(slot)) {
+          state.add(count);
+        }
+      }
+    }
+  }
+
   void check_end() {
     for (int rank = 0; rank < schedule_.ranks && !findings_.full(); ++rank) {
       if (!needs_output(schedule_, rank, chunk_)) {
@@ -236,6 +265,26 @@ void check_data_flow(const Schedule& schedule, Findings& findings) {
   for (int chunk = 0; chunk < schedule.chunks && !findings.full(); ++chunk) {
     flow.run(chunk);
   }
+}
+
+std::uint32_t final_state_hash(const Schedule& schedule) {
+  Findings nobody_reads;
+  ChunkFlow flow(schedule, nobody_reads);
+  Fnv state;
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    flow.run(chunk, &state);
+  }
+  return state.value();
+}
+
+std::string final_state_text(const Schedule& schedule) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const std::uint32_t hash = final_state_hash(schedule);
+  std::string text;
+  for (int shift = 28; shift >= 0; shift -= 4) {
+    text += kDigits[(hash >> static_cast<unsigned>(shift)) & 15U];
+  }
+  return text;
 }
 
 }  // namespace unisono

@@ -9,7 +9,7 @@ import time
 import xml.etree.ElementTree
 
 FILES = pathlib.Path(__file__).resolve().parent / "files"
-COMMANDS = ("run", "bench", "tune", "sim", "topo", "show", "verify", "list", "doctor", "env", "completion", "help")
+COMMANDS = ("run", "bench", "tune", "sim", "topo", "show", "view", "verify", "list", "doctor", "env", "completion", "help")
 COLLECTIVES = {"broadcast", "scatter", "gather", "reduce", "all_reduce", "all_gather",
                "reduce_scatter", "all_to_all", "barrier", "scatter_v", "gather_v", "all_gather_v",
                "reduce_scatter_v", "all_to_all_v", "send_recv"}
@@ -349,12 +349,57 @@ def tune_measures(program, scratch, environment):
     return None if not wrong and left == [path] else f"{wrong}, {left}"
 
 
+def page_data(path):
+    """The data in a page that `unisono view` wrote."""
+    text = path.read_text()
+    begin = '<script type="application/json" id="unisono-data">'
+    if text.count(begin) != 1 or "<!--unisono-data-->" in text:
+        raise ValueError("the data is not where the marker was")
+    return json.loads(text.split(begin)[1].split("</script>")[0])
+
+
+def view_pages(program, scratch, environment):
+    """A page has the catalogue, and the schedule, the file or the recording that was asked for."""
+    path = scratch / "page.html"
+    view = lambda *words: output(program, ["view", *words, "-o", str(path)], environment)
+    names = output(program, ["list", "--names"], environment).stdout.split()
+    if view().returncode != 0 or "open it" not in view().stdout:
+        return "does not write the catalogue"
+    catalogue = page_data(path)["catalogue"]
+    found = {f"{row['collective']}/{row['algorithm']}" for row in catalogue}
+    if found != set(names):
+        return f"other algorithms: {found ^ set(names)}"
+    ring = next(row for row in catalogue if row["algorithm"] == "ring")
+    if [each["ranks"] for each in ring["schedules"]] != list(range(2, 17)):
+        return f"{ring['collective']}/ring: {[each['ranks'] for each in ring['schedules']]}"
+    view("broadcast/binomial", "-n", "40", "--root", "7")
+    schedule = page_data(path)["schedule"]
+    if (schedule["ranks"], schedule["root"], schedule["algorithm"]) != (40, 7, "binomial"):
+        return f"shows {schedule}"
+    evil = json.loads((FILES / "right.json").read_text()) | {"algorithm": "</script><b>"}
+    (scratch / "evil.json").write_text(json.dumps(evil))
+    view(str(scratch / "evil.json"))
+    if page_data(path)["schedule"]["algorithm"] != "</script><b>" or "</script><b>" in path.read_text():
+        return "a name ends the data"
+    why = {"schema": "unisono.why/1", "jobs": []}
+    (scratch / "why.json").write_text(json.dumps(why))
+    view(str(scratch / "why.json"))
+    if page_data(path)["recording"] != why:
+        return "another recording"
+    full = output(program, ["view", "-o", "/dev/full"], environment)
+    printed = output(program, ["view", "-o", "-"], environment)
+    if full.returncode != 2 or not printed.stdout.startswith("<!doctype html>"):
+        return f"/dev/full: {full.returncode} {full.stderr}"
+    return None
+
+
 def all_checks():
     return [("tables_agree", "text", tables_agree), ("scripts_parse", "text", scripts_parse),
             ("json_everywhere", "text", json_everywhere),
             ("shown_file_verifies", "text", shown_file_verifies),
             ("topologies_read_back", "text", topologies_read_back),
             ("simulation_trace", "text", simulation_trace),
+            ("view_pages", "text", view_pages),
             ("nothing_left", "run", nothing_left), ("launcher_signals", "run", launcher_signals),
             ("log_files", "run", log_files), ("binding", "run", binding),
             ("job_variables", "run", job_variables), ("bench_all", "bench", bench_all),

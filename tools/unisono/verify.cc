@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
@@ -10,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "schedule/final_state.h"
 
 namespace unisono::cli {
 namespace {
@@ -109,6 +111,12 @@ void print_checked(const Checked& checked, const Console& console) {
   }
 }
 
+bool has_sound_structure(const std::vector<Finding>& findings) {
+  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.kind == Finding::Kind::structure;
+  });
+}
+
 nlohmann::ordered_json json_of(const Checked& checked) {
   nlohmann::ordered_json row;
   row["collective"] = to_string(checked.schedule.collective);
@@ -119,6 +127,9 @@ nlohmann::ordered_json json_of(const Checked& checked) {
   row["steps"] = checked.schedule.steps;
   row["right"] = checked.findings.empty();
   row["in_place"] = checked.in_place;
+  if (has_sound_structure(checked.findings)) {
+    row["final_state"] = final_state_text(checked.schedule);
+  }
   row["findings"] = nlohmann::json::array();
   for (const Finding& finding : checked.findings) {
     row["findings"].push_back({{"kind", kind_name(finding.kind)},

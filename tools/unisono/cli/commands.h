@@ -13,6 +13,7 @@ extern const Command kSimCommand;
 extern const Command kTopoCommand;
 extern const Command kShowCommand;
 extern const Command kVerifyCommand;
+extern const Command kViewCommand;
 extern const Command kListCommand;
 extern const Command kDoctorCommand;
 extern const Command kTopCommand;

@@ -1,0 +1,47 @@
+#include "schedule/final_state.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace unisono {
+namespace {
+
+Schedule exchange() {
+  ScheduleBuilder builder{Collective::all_reduce, {.ranks = 2, .chunks = 1}};
+  builder.move({.from = 0, .to = 1, .combine = Combine::reduce});
+  builder.move({.from = 1, .to = 0, .combine = Combine::reduce});
+  return std::move(builder).build();
+}
+
+TEST(FinalState, IsTheHashThatTheHeaderDescribes) {
+  // Both ranks: output written, with each part once; scratch not written.
+  std::uint32_t hash = 2166136261;
+  for (const unsigned byte : {1U, 1U, 1U, 0U, 1U, 1U, 1U, 0U}) {
+    hash = (hash ^ byte) * 16777619;
+  }
+  EXPECT_EQ(final_state_hash(exchange()), hash);
+  EXPECT_EQ(final_state_text(exchange()).size(), 8U);
+}
+
+TEST(FinalState, DoesNotDependOnTheWayThere) {
+  ScheduleBuilder builder{Collective::all_reduce, {.ranks = 2, .chunks = 1}};
+  builder.move({.from = 1, .to = 0, .combine = Combine::reduce});
+  builder.step();
+  builder.step();
+  builder.move({.from = 0, .to = 1});
+  EXPECT_EQ(final_state_hash(std::move(builder).build()), final_state_hash(exchange()));
+}
+
+TEST(FinalState, TellsWrongResultsApart) {
+  Schedule lost = exchange();
+  lost.moves.pop_back();
+  Schedule replaced = exchange();
+  replaced.moves.back().combine = Combine::replace;
+  EXPECT_NE(final_state_hash(lost), final_state_hash(exchange()));
+  EXPECT_NE(final_state_hash(replaced), final_state_hash(exchange()));
+  EXPECT_NE(final_state_hash(replaced), final_state_hash(lost));
+}
+
+}  // namespace
+}  // namespace unisono

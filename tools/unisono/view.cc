@@ -1,0 +1,186 @@
+// `unisono view`: the catalogue, a schedule or a recording as one HTML page.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "cli/target.h"
+#include "unisono/error.hpp"
+#include "view/desktop.h"
+#include "view/pack.h"
+#include "view/page.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostRanks = 1024;
+// What a page can play: the ring of 512 ranks has half a million.
+constexpr std::size_t kMostMoves = 2'000'000;
+constexpr std::streamoff kLargestFile = 64'000'000;
+
+nlohmann::ordered_json schedule_data(const Schedule& schedule) {
+  if (schedule.moves.size() > kMostMoves) {
+    throw UsageError(fmt::format("{} moves are too many for a page", schedule.moves.size()),
+                     fmt::format("at most {}", kMostMoves), "unisono show prints any schedule");
+  }
+  nlohmann::ordered_json data = pack(schedule);
+  data["collective"] = to_string(schedule.collective);
+  data["algorithm"] = schedule.algorithm;
+  data["file"] = schedule.file;
+  return data;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) {
+    throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");
+  }
+  if (size > kLargestFile) {
+    throw UsageError(fmt::format("{} is too large for a page", path),
+                     fmt::format("more than {} bytes", kLargestFile));
+  }
+  std::string text(static_cast<std::size_t>(size), '\0');
+  file.seekg(0);
+  file.read(text.data(), size);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+bool is_recording(const nlohmann::ordered_json& document) {
+  if (!document.is_object()) {
+    return false;
+  }
+  const auto begins = [&document](const char* key, std::string_view with) {
+    return document.contains(key) && document[key].is_string() &&
+           document[key].get<std::string>().starts_with(with);
+  };
+  return document.contains("traceEvents") || begins("format", "unisono.trace/") ||
+         begins("schema", "unisono.why/");
+}
+
+// A schedule, or anything else that the page reads: it says itself what is wrong with that.
+void add_file(const std::string& path, nlohmann::ordered_json& data) {
+  const std::string text = read_file(path);
+  const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (is_recording(document)) {
+    data["recording"] = document;
+    return;
+  }
+  data["schedule"] = schedule_data(load_schedule(path));
+}
+
+void add_algorithm(const std::string& target, const Arguments& arguments,
+                   nlohmann::ordered_json& data) {
+  const Algorithm& algorithm = algorithm_of(target);
+  const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
+  const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
+  data["schedule"] = schedule_data(build_checked(
+      algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)}));
+}
+
+// "all_reduce/ring" and 8 -> "all_reduce-ring-n8.html"; a file -> its name with .html.
+std::string default_name(const Arguments& arguments) {
+  if (arguments.operands().empty()) {
+    return "unisono.html";
+  }
+  std::string name = arguments.operands().front();
+  if (is_schedule_file(name)) {
+    name = name.substr(name.rfind('/') + 1);
+    return name.substr(0, name.rfind('.')) + ".html";
+  }
+  for (char& c : name) {
+    c = c == '/' || c == ':' || c == '=' || c == ',' ? '-' : c;
+  }
+  return fmt::format("{}-n{}.html", name, arguments.text("ranks"));
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) {
+    throw UsageError(fmt::format("cannot write {}", path), "no such folder, or no permission",
+                     "unisono view -o PATH");
+  }
+}
+
+int run_view(const Arguments& arguments, const Console& console) {
+  nlohmann::ordered_json data;
+  data["format"] = "unisono.view/1";
+  data["version"] = UNISONO_VERSION;
+  if (!arguments.operands().empty()) {
+    const std::string& target = arguments.operands().front();
+    if (is_schedule_file(target)) {
+      for (const std::string_view option : {"ranks", "root"}) {
+        if (arguments.has(option)) {
+          throw UsageError(fmt::format("--{} does not go with a file", option),
+                           fmt::format("{} says it already", target), "unisono help view");
+        }
+      }
+      add_file(target, data);
+    } else {
+      add_algorithm(target, arguments, data);
+    }
+  }
+  data["catalogue"] = catalogue_data();
+  const std::string page = page_with(data);
+  const std::string path =
+      arguments.has("output") ? arguments.text("output") : default_name(arguments);
+  if (path == "-") {
+    std::fwrite(page.data(), 1, page.size(), stdout);
+    return kDone;
+  }
+  write_file(path, page);
+  const bool opened = !arguments.has("no-open") && has_desktop() && open_on_desktop(path);
+  if (console.json()) {
+    const nlohmann::ordered_json result = {
+        {"schema", "unisono.view_result/1"}, {"file", path}, {"opened", opened}};
+    fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (!console.quiet()) {
+    fmt::print("{}  {} KiB{}\n", path, page.size() / 1024, opened ? "" : ": open it in a browser");
+  }
+  return kDone;
+}
+
+constexpr Option kOptions[] = {
+    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "8"},
+    {.name = "root",
+     .value = "R",
+     .help = "The root of broadcast, scatter, gather and reduce.",
+     .fallback = "0"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "Where to write the page; - is standard output. Without it: a file of this folder, "
+             "named after what is shown."},
+    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."}};
+
+}  // namespace
+
+const Command kViewCommand = {
+    .name = "view",
+    .summary = "write a page that shows schedules and recorded runs",
+    .operands = "[COLLECTIVE/ALGORITHM | FILE.json]",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono view", "The whole catalogue for 2 to 16 ranks."},
+                  {"unisono view all_reduce/ring -n 8", "Opens at this schedule."},
+                  {"unisono view mine.json -o mine.html",
+                   "A schedule of your own, or a recording."}}},
+    .description =
+        "The page is one HTML file that needs nothing else: no network, no server. It shows whose "
+        "data is where at every step, lets you break a schedule and says what is wrong then, "
+        "compares algorithms, and explains what each collective is for.\n\n"
+        "FILE.json is a schedule (unisono.schedule/1), a recording (unisono.trace/1), what "
+        "unisono sim --trace wrote, or what unisono trace why --json printed. Files can also be "
+        "dropped on the page. Where there is a "
+        "desktop, the page is opened with xdg-open.",
+    .options = kOptions,
+    .run = run_view};
+
+}  // namespace unisono::cli

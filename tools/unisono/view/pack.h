@@ -1,0 +1,15 @@
+// Schedules as the viewer's page carries them (docs/formats/view.md): each column of the moves as
+// runs of equal differences, because schedules are regular.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "schedule/schedule.h"
+
+namespace unisono::cli {
+
+// {"ranks", "root", "chunks", "steps", "phases", "moves"}; `moves` is base64.
+nlohmann::ordered_json pack(const Schedule& schedule);
+
+}  // namespace unisono::cli

@@ -1,0 +1,81 @@
+#include "view/page.h"
+
+#include <algorithm>
+#include <set>
+
+#include "algorithms/catalog.h"
+#include "view/pack.h"
+
+// The compiler has no #embed yet; the assembler puts the file into the program.
+asm(".section .rodata\n"
+    ".global unisono_page\n"
+    ".global unisono_page_end\n"
+    "unisono_page:\n"
+    ".incbin \"" UNISONO_PAGE
+    "\"\n"
+    "unisono_page_end:\n"
+    ".previous\n");
+extern "C" {
+extern const char unisono_page[];
+extern const char unisono_page_end[];
+}
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kLeastRanks = 2;
+constexpr int kMostRanks = 16;
+constexpr std::string_view kPlace = "<!--unisono-data-->";
+
+// The first, the next and the last one show all that a root can change.
+std::set<int> shown_roots(const Algorithm& algorithm, int ranks) {
+  return is_rooted(algorithm.collective) ? std::set<int>{0, 1, ranks - 1} : std::set<int>{0};
+}
+
+nlohmann::ordered_json schedules_of(const Algorithm& algorithm) {
+  nlohmann::ordered_json schedules = nlohmann::ordered_json::array();
+  for (int ranks = kLeastRanks; ranks <= kMostRanks; ++ranks) {
+    if (!can_serve(algorithm, {.ranks = ranks})) {
+      continue;
+    }
+    for (const int root : shown_roots(algorithm, ranks)) {
+      schedules.push_back(pack(build_schedule(algorithm, {.ranks = ranks, .root = root})));
+    }
+  }
+  return schedules;
+}
+
+}  // namespace
+
+std::string_view empty_page() {
+  return {unisono_page, static_cast<std::size_t>(unisono_page_end - unisono_page)};
+}
+
+nlohmann::ordered_json catalogue_data() {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Algorithm* algorithm : catalog()) {
+    nlohmann::ordered_json row;
+    row["collective"] = to_string(algorithm->collective);
+    row["algorithm"] = algorithm->name;
+    row["summary"] = algorithm->summary;
+    row["source"] = algorithm->source;
+    row["file"] = build_schedule(*algorithm, {.ranks = kLeastRanks}).file;
+    row["schedules"] = schedules_of(*algorithm);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string page_with(const nlohmann::ordered_json& data) {
+  std::string text = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // A name from somebody's file must not end the script element.
+  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) {
+    text.replace(at, 1, "\\u003c");
+  }
+  std::string page(empty_page());
+  page.replace(page.find(kPlace), kPlace.size(),
+               "<script type=\"application/json\" id=\"unisono-data\">" + text + "</script>");
+  return page;
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,69 @@
+// How fast the page is, as figures; it judges nothing. From viewer/:
+//   npx vitest run --config bench/vitest.config.ts
+import { afterAll, beforeAll, it } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import { launch, open } from '../tests/page/browser';
+import { writePage } from '../tests/program';
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+}, 60_000);
+afterAll(() => browser.close(), 60_000);
+
+// Frames per second while the page plays, and the slowest frame of twenty.
+async function frames(page: Page, ms: number): Promise<string> {
+  await page.locator('main').focus();
+  await page.keyboard.press('Space');
+  const times = await page.evaluate(
+    (length) =>
+      new Promise<number[]>((resolve) => {
+        const gaps: number[] = [];
+        const start = performance.now();
+        let before = start;
+        const tick = (now: number) => {
+          gaps.push(now - before);
+          before = now;
+          if (now - start < length) requestAnimationFrame(tick);
+          else resolve(gaps.slice(1));
+        };
+        requestAnimationFrame(tick);
+      }),
+    ms,
+  );
+  times.sort((a, b) => a - b);
+  const sum = times.reduce((a, b) => a + b, 0);
+  const slow = times[Math.floor(times.length * 0.95)]!;
+  return `${((1000 * times.length) / sum).toFixed(1)} frames/s, p95 ${slow.toFixed(0)} ms`;
+}
+
+for (const ranks of [8, 16, 64, 256]) {
+  it(`ring of ${ranks}`, { timeout: 120_000 }, async () => {
+    const file = writePage('all_reduce/ring', '-n', String(ranks));
+    const { page, close } = await open(browser, file, '', { motion: true });
+    console.log(`all_reduce/ring -n ${ranks}: ${await frames(page, 6000)}`);
+    await close();
+  });
+}
+
+it('opening 512 ranks, one step on, one step back', { timeout: 120_000 }, async () => {
+  const file = writePage('all_reduce/ring', '-n', '512');
+  const begin = performance.now();
+  const { page, close } = await open(browser, file, '');
+  await page.locator('canvas').waitFor();
+  const opened = performance.now() - begin;
+  const timed = async (key: string) => {
+    const start = performance.now();
+    await page.locator('main').focus();
+    await page.keyboard.press(key);
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => done(0))));
+    return (performance.now() - start).toFixed(0);
+  };
+  await page.keyboard.press('End');
+  const back = await timed('ArrowLeft');
+  const on = await timed('ArrowRight');
+  console.log(
+    `all_reduce/ring -n 512: opens in ${opened.toFixed(0)} ms, back ${back} ms, on ${on} ms`,
+  );
+  await close();
+});

@@ -1,0 +1,115 @@
+// When each message of a schedule starts and ends on the reference network: the one-port model of
+// src/model/cost.h. A test compares it with `unisono plan`.
+import { chunkBytes } from '../schedule/collective';
+import { INPUT, type Schedule } from '../schedule/types';
+
+export interface Network {
+  alphaUs: number; // per message
+  gbPerS: number; // each way
+}
+
+// All moves from one rank to another in one step.
+export interface Message {
+  step: number;
+  from: number;
+  to: number;
+  chunks: number;
+  start: number; // us
+  sent: number; // the sending port is free again
+  end: number; // the data is there
+  waitedFor: number; // index of the message that it waited for last, -1: none
+}
+
+export interface Timing {
+  messages: Message[];
+  messageOf: Int32Array; // by move; -1: local
+  total: number; // us
+  critical: Set<number>; // indices of messages on the critical path
+}
+
+export function timing(schedule: Schedule, bytes: number, network: Network): Timing {
+  const { moves, ranks, chunks } = schedule;
+  const usPerChunk = chunkBytes(schedule, bytes) / (network.gbPerS * 1000);
+  const messages: Message[] = [];
+  const messageOf = new Int32Array(moves.count).fill(-1);
+  const out = new Float64Array(ranks); // when the port is free
+  const into = new Float64Array(ranks);
+  const lastOut = new Int32Array(ranks).fill(-1);
+  const lastIn = new Int32Array(ranks).fill(-1);
+  const ready = new Map<number, number>(); // cell -> the message that wrote it
+  const key = (rank: number, buffer: number, chunk: number) => (rank * 3 + buffer) * chunks + chunk;
+  // Messages of local moves have no length: they only hand on what they read.
+  const endOf = (message: number) => (message < 0 ? 0 : messages[message]!.end);
+
+  for (let begin = 0; begin < moves.count;) {
+    const step = moves.step[begin]!;
+    let end = begin;
+    while (end < moves.count && moves.step[end] === step) end++;
+    const inStep = new Map<number, number>();
+    const needs: number[] = []; // by message of this step: what it waits for
+    const first = messages.length;
+    const of: number[] = [];
+    for (let i = begin; i < end; i++) {
+      const from = moves.from[i]!;
+      const to = moves.to[i]!;
+      const pair = from === to ? -1 - i : from * ranks + to;
+      let at = inStep.get(pair);
+      if (at === undefined) {
+        at = messages.length;
+        inStep.set(pair, at);
+        messages.push({ step, from, to, chunks: 0, start: 0, sent: 0, end: 0, waitedFor: -1 });
+        needs.push(-1);
+      }
+      of.push(at);
+      if (from !== to) messageOf[i] = at;
+      messages[at]!.chunks += moves.chunks[i]!;
+      if (moves.source[i] === INPUT) continue;
+      for (let c = moves.chunk[i]!; c < moves.chunk[i]! + moves.chunks[i]!; c++) {
+        const writer = ready.get(key(from, moves.source[i]!, c)) ?? -1;
+        if (endOf(writer) > endOf(needs[at - first]!)) needs[at - first] = writer;
+      }
+    }
+    for (let at = first; at < messages.length; at++) {
+      const message = messages[at]!;
+      let waited = needs[at - first]!;
+      let start = endOf(waited);
+      if (message.from === message.to) {
+        message.start = message.sent = message.end = start;
+        message.waitedFor = waited;
+        continue;
+      }
+      const consider = (time: number, last: number) => {
+        if (time > start) {
+          start = time;
+          waited = last;
+        }
+      };
+      consider(out[message.from]!, lastOut[message.from]!);
+      consider(into[message.to]!, lastIn[message.to]!);
+      message.start = start;
+      message.sent = message.end = start + network.alphaUs + message.chunks * usPerChunk;
+      message.waitedFor = waited;
+      out[message.from] = message.sent;
+      into[message.to] = message.end;
+      lastOut[message.from] = lastIn[message.to] = at;
+    }
+    for (let i = begin; i < end; i++) {
+      for (let c = moves.chunk[i]!; c < moves.chunk[i]! + moves.chunks[i]!; c++) {
+        ready.set(key(moves.to[i]!, moves.target[i]!, c), of[i - begin]!);
+      }
+    }
+    begin = end;
+  }
+  return { messages, messageOf, ...ending(messages) };
+}
+
+function ending(messages: Message[]): { total: number; critical: Set<number> } {
+  let last = -1;
+  messages.forEach((message, i) => {
+    if (last < 0 || message.end > messages[last]!.end) last = i;
+  });
+  const total = last < 0 ? 0 : messages[last]!.end;
+  const critical = new Set<number>();
+  for (; last >= 0; last = messages[last]!.waitedFor) critical.add(last);
+  return { total, critical };
+}

@@ -1,0 +1,57 @@
+// Every algorithm over a range of sizes: the chart that explains why libraries switch.
+import type { Schedule } from '../schedule/types';
+import { timing, type Network } from './cost';
+
+export interface Curve {
+  name: string;
+  us: number[]; // by size
+}
+
+// Powers of two from 2^first to 2^last.
+export function sizes(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => 2 ** (first + i));
+}
+
+export function curves(schedules: Schedule[], at: number[], network: Network): Curve[] {
+  return schedules.map((schedule) => ({
+    name: schedule.algorithm,
+    us: at.map((bytes) => timing(schedule, bytes, network).total),
+  }));
+}
+
+export interface Best {
+  name: string;
+  from: number; // bytes from which on it is the quickest
+}
+
+// Who is quickest from which size on; where two are equal, the first one stays.
+export function quickest(list: Curve[], at: number[]): Best[] {
+  const best: Best[] = [];
+  at.forEach((bytes, i) => {
+    let winner = list.find((curve) => curve.name === best.at(-1)?.name) ?? list[0];
+    for (const curve of list) {
+      if (winner && curve.us[i]! < winner.us[i]! * (1 - 1e-9)) winner = curve;
+    }
+    if (winner && winner.name !== best.at(-1)?.name) best.push({ name: winner.name, from: bytes });
+  });
+  return best;
+}
+
+// When each step is over for everybody: a clock for stages that go step by step.
+export function stepEnds(schedule: Schedule, bytes: number, network: Network): Float64Array {
+  const ends = new Float64Array(schedule.steps);
+  for (const message of timing(schedule, bytes, network).messages) {
+    ends[message.step] = Math.max(ends[message.step]!, message.end);
+  }
+  for (let i = 1; i < ends.length; i++) ends[i] = Math.max(ends[i]!, ends[i - 1]!);
+  return ends;
+}
+
+// The step at a time, and how far it is.
+export function positionAt(ends: Float64Array, us: number): { step: number; fraction: number } {
+  let step = 0;
+  while (step < ends.length && ends[step]! <= us) step++;
+  if (step === ends.length) return { step, fraction: 0 };
+  const before = step === 0 ? 0 : ends[step - 1]!;
+  return { step, fraction: Math.max(0, Math.min(0.999, (us - before) / (ends[step]! - before))) };
+}

@@ -1,0 +1,41 @@
+// What moves, whatever the network.
+import { chunkBytes } from '../schedule/collective';
+import type { Schedule } from '../schedule/types';
+
+// Bytes from rank to rank: [from * ranks + to], of the steps first..last-1.
+export function byteMatrix(
+  schedule: Schedule,
+  bytes: number,
+  first = 0,
+  last = schedule.steps,
+): Float64Array {
+  const { moves, ranks } = schedule;
+  const matrix = new Float64Array(ranks * ranks);
+  const chunk = chunkBytes(schedule, bytes);
+  for (let i = 0; i < moves.count; i++) {
+    if (moves.step[i]! < first || moves.step[i]! >= last || moves.from[i] === moves.to[i]) continue;
+    matrix[moves.from[i]! * ranks + moves.to[i]!]! += chunk * moves.chunks[i]!;
+  }
+  return matrix;
+}
+
+export interface Totals {
+  sent: number[]; // by rank
+  received: number[];
+  most: number; // that one rank sends
+  total: number;
+}
+
+export function totals(schedule: Schedule, bytes: number): Totals {
+  const { ranks } = schedule;
+  const matrix = byteMatrix(schedule, bytes);
+  const sent = new Array<number>(ranks).fill(0);
+  const received = new Array<number>(ranks).fill(0);
+  let total = 0;
+  matrix.forEach((value, at) => {
+    sent[Math.trunc(at / ranks)]! += value;
+    received[at % ranks]! += value;
+    total += value;
+  });
+  return { sent, received, most: Math.max(0, ...sent), total };
+}

@@ -1,0 +1,31 @@
+// Sizes and times as text, as the command line writes them.
+
+export function bytesText(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  while (bytes >= 1024 && unit < units.length - 1) {
+    bytes /= 1024;
+    unit++;
+  }
+  return `${threeDigits(bytes)} ${units[unit]}`;
+}
+
+export function timeText(us: number): string {
+  if (us >= 1e6) return `${threeDigits(us / 1e6)} s`;
+  if (us >= 1e3) return `${threeDigits(us / 1e3)} ms`;
+  if (us >= 1 || us === 0) return `${threeDigits(us)} µs`;
+  return `${threeDigits(us * 1e3)} ns`;
+}
+
+function threeDigits(value: number): string {
+  return value >= 999.5 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+}
+
+// "64MiB", "1.5 GiB", "4096" -> bytes; undefined if it is none.
+export function parseBytes(text: string): number | undefined {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?B?)\s*$/i.exec(text);
+  if (!match) return undefined;
+  const power = 'KMGT'.indexOf(match[2]!.toUpperCase() || '-') + 1;
+  const bytes = Math.round(Number(match[1]) * 1024 ** power);
+  return bytes <= 2 ** 50 ? bytes : undefined;
+}

@@ -1,0 +1,118 @@
+// What a collective is: who has which chunk as input, and who must have it in the end. The same
+// rules as in the C++ library, written apart from it.
+import type { Schedule } from './types';
+
+export const COLLECTIVES = [
+  'broadcast',
+  'scatter',
+  'gather',
+  'reduce',
+  'all_reduce',
+  'all_gather',
+  'reduce_scatter',
+  'all_to_all',
+  'barrier',
+] as const;
+
+const V_FORMS = ['scatter_v', 'gather_v', 'all_gather_v', 'reduce_scatter_v', 'all_to_all_v'];
+
+export function isCollective(name: string): boolean {
+  return (COLLECTIVES as readonly string[]).includes(name) || V_FORMS.includes(name);
+}
+
+export function plainForm(collective: string): string {
+  // Asked for every cell, so no list is searched.
+  return collective.endsWith('_v') ? collective.slice(0, -2) : collective;
+}
+
+export function isRooted(collective: string): boolean {
+  return ['broadcast', 'scatter', 'gather', 'reduce'].includes(plainForm(collective));
+}
+
+export function reduces(collective: string): boolean {
+  return ['reduce', 'all_reduce', 'reduce_scatter'].includes(plainForm(collective));
+}
+
+// Can one chunk hold the contributions of several ranks?
+export function countsEveryone(collective: string): boolean {
+  return reduces(collective) || collective === 'barrier';
+}
+
+function groupSize(schedule: Schedule): number {
+  return Math.max(1, Math.trunc(schedule.chunks / schedule.ranks));
+}
+
+// Chunks that one rank has for another in all_to_all.
+export function pairSize(schedule: Schedule): number {
+  return Math.max(1, Math.trunc(schedule.chunks / (schedule.ranks * schedule.ranks)));
+}
+
+export function hasInput(schedule: Schedule, rank: number, chunk: number): boolean {
+  switch (plainForm(schedule.collective)) {
+    case 'broadcast':
+    case 'scatter':
+      return rank === schedule.root;
+    case 'gather':
+    case 'all_gather':
+      return Math.trunc(chunk / groupSize(schedule)) === rank;
+    case 'all_to_all':
+      return Math.trunc(chunk / pairSize(schedule) / schedule.ranks) === rank;
+    default:
+      return true;
+  }
+}
+
+export function needsOutput(schedule: Schedule, rank: number, chunk: number): boolean {
+  switch (plainForm(schedule.collective)) {
+    case 'reduce':
+    case 'gather':
+      return rank === schedule.root;
+    case 'scatter':
+    case 'reduce_scatter':
+      return Math.trunc(chunk / groupSize(schedule)) === rank;
+    case 'all_to_all':
+      return Math.trunc(chunk / pairSize(schedule)) % schedule.ranks === rank;
+    default:
+      return true;
+  }
+}
+
+// The rank whose data a chunk is, where chunks are not summed.
+export function originOf(schedule: Schedule, chunk: number): number {
+  switch (plainForm(schedule.collective)) {
+    case 'gather':
+    case 'all_gather':
+    case 'all_to_all':
+      return Math.trunc(chunk / Math.max(1, Math.trunc(schedule.chunks / schedule.ranks)));
+    default:
+      return schedule.root;
+  }
+}
+
+// Chunks must be a multiple of this.
+export function chunkUnit(collective: string, ranks: number): number {
+  switch (plainForm(collective)) {
+    case 'scatter':
+    case 'gather':
+    case 'all_gather':
+    case 'reduce_scatter':
+      return ranks;
+    case 'all_to_all':
+      return ranks * ranks;
+    default:
+      return 1;
+  }
+}
+
+// Bytes of one chunk, where `bytes` is what a call is about (docs: the larger of what a rank sends
+// and receives in all).
+export function chunkBytes(schedule: Schedule, bytes: number): number {
+  switch (plainForm(schedule.collective)) {
+    case 'barrier':
+      return 0;
+    case 'all_to_all':
+      return (bytes * schedule.ranks) / schedule.chunks;
+    default:
+      return bytes / schedule.chunks;
+  }
+}

@@ -1,0 +1,138 @@
+// Mixture of experts: which token goes to which expert, on which rank, and what that means for the
+// two all_to_alls. Pure; the router is a toy that can be skewed, or counts come from a file.
+import { BadInput, isObject } from '../schedule/parse';
+
+export interface MoeShape {
+  ranks: number; // expert-parallel ranks
+  perRank: number; // experts of a rank
+  tokens: number; // of a rank
+  k: number; // experts that a token goes to
+  skew: number; // 0: all experts alike, 1: most tokens want the first ones
+  capacity: number; // factor of the even share that an expert takes; 0: any number
+}
+
+// One copy of a token on its way to one of its experts.
+export interface Copy {
+  rank: number; // home
+  token: number; // on its rank
+  choice: number; // 0..k-1
+  expert: number;
+  weight: number; // of this expert's output in the sum
+  place: number; // in the expert's queue; -1: dropped, the expert was full
+}
+
+export interface Routing {
+  shape: MoeShape;
+  copies: Copy[];
+  load: number[]; // by expert, what it takes
+  wanted: number[]; // by expert, what was sent for
+  limit: number; // of an expert; Infinity: none
+  dropped: number;
+  sends: number[][]; // copies from rank to rank, [from][to]
+}
+
+// The same numbers on every machine.
+function random(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function pick(weights: number[], at: number): number {
+  const sum = weights.reduce((a, b) => a + b, 0);
+  let left = at * sum;
+  for (let i = 0; i < weights.length; i++) {
+    left -= weights[i]!;
+    if (left < 0) return i;
+  }
+  return weights.length - 1;
+}
+
+export function route(shape: MoeShape, seed = 1): Routing {
+  const next = random(seed);
+  const experts = shape.ranks * shape.perRank;
+  const likes = Array.from({ length: experts }, (_, e) =>
+    Math.exp((-3.5 * shape.skew * e) / experts),
+  );
+  const copies: Copy[] = [];
+  for (let rank = 0; rank < shape.ranks; rank++) {
+    for (let token = 0; token < shape.tokens; token++) {
+      const left = [...likes];
+      const scores: number[] = [];
+      const chosen: number[] = [];
+      for (let choice = 0; choice < Math.min(shape.k, experts); choice++) {
+        const expert = pick(left, next());
+        left[expert] = 0;
+        chosen.push(expert);
+        scores.push(0.3 + next());
+      }
+      const sum = scores.reduce((a, b) => a + b, 0);
+      chosen.forEach((expert, choice) =>
+        copies.push({ rank, token, choice, expert, weight: scores[choice]! / sum, place: -1 }),
+      );
+    }
+  }
+  return settle(shape, copies);
+}
+
+// Experts take copies in the order of ranks and tokens until they are full.
+function settle(shape: MoeShape, copies: Copy[]): Routing {
+  const experts = shape.ranks * shape.perRank;
+  const even = copies.length / experts;
+  const limit = shape.capacity > 0 ? Math.ceil(shape.capacity * even) : Infinity;
+  const load = new Array<number>(experts).fill(0);
+  const wanted = new Array<number>(experts).fill(0);
+  const sends = Array.from({ length: shape.ranks }, () => new Array<number>(shape.ranks).fill(0));
+  let dropped = 0;
+  for (const copy of copies) {
+    wanted[copy.expert]!++;
+    if (load[copy.expert]! >= limit) {
+      dropped++;
+      continue;
+    }
+    copy.place = load[copy.expert]!++;
+    sends[copy.rank]![Math.trunc(copy.expert / shape.perRank)]!++;
+  }
+  return { shape, copies, load, wanted, limit, dropped, sends };
+}
+
+// `unisono.routing/1`: {"counts": [[tokens of rank 0 for expert 0, ...], ...]}.
+export function routeCounts(document: unknown, capacity: number): Routing {
+  if (!isObject(document) || document.format !== 'unisono.routing/1') {
+    throw new BadInput('/format: this reads unisono.routing/1');
+  }
+  const counts = document.counts;
+  if (!Array.isArray(counts) || counts.length < 1 || counts.length > 16) {
+    throw new BadInput('/counts: one row for each of 1 to 16 ranks');
+  }
+  const experts = Array.isArray(counts[0]) ? counts[0].length : 0;
+  if (experts < 1 || experts > 64 || experts % counts.length !== 0) {
+    throw new BadInput('/counts/0: as many experts as ranks, or a multiple, and at most 64');
+  }
+  const copies: Copy[] = [];
+  counts.forEach((row: unknown, rank) => {
+    if (!Array.isArray(row) || row.length !== experts) {
+      throw new BadInput(`/counts/${rank}: ${experts} numbers`);
+    }
+    let token = 0;
+    row.forEach((count: unknown, expert) => {
+      if (typeof count !== 'number' || !Number.isInteger(count) || count < 0 || count > 200) {
+        throw new BadInput(`/counts/${rank}/${expert}: a whole number from 0 to 200`);
+      }
+      for (let i = 0; i < count; i++) {
+        copies.push({ rank, token: token++, choice: 0, expert, weight: 1, place: -1 });
+      }
+    });
+  });
+  const tokens = Math.max(1, ...counts.map((row: number[]) => row.reduce((a, b) => a + b, 0)));
+  const shape = { ranks: counts.length, perRank: experts / counts.length, tokens };
+  return settle({ ...shape, k: 1, skew: 0, capacity }, copies);
+}
+
+// The busiest expert against the mean.
+export function imbalance(routing: Routing): number {
+  const mean = routing.load.reduce((a, b) => a + b, 0) / routing.load.length;
+  return mean === 0 ? 1 : Math.max(...routing.load) / mean;
+}

@@ -1,0 +1,31 @@
+// How each primitive is called elsewhere, and what the busiest rank sends at least, of S bytes on n
+// ranks.
+
+export const CALLS: Record<string, string[]> = {
+  broadcast: ['torch.distributed.broadcast', 'ncclBroadcast', 'MPI_Bcast'],
+  scatter: ['torch.distributed.scatter', 'ncclScatter', 'MPI_Scatter'],
+  gather: ['torch.distributed.gather', 'ncclGather', 'MPI_Gather'],
+  reduce: ['torch.distributed.reduce', 'ncclReduce', 'MPI_Reduce'],
+  all_reduce: ['torch.distributed.all_reduce', 'ncclAllReduce', 'MPI_Allreduce'],
+  all_gather: ['torch.distributed.all_gather_into_tensor', 'ncclAllGather', 'MPI_Allgather'],
+  reduce_scatter: [
+    'torch.distributed.reduce_scatter_tensor',
+    'ncclReduceScatter',
+    'MPI_Reduce_scatter_block',
+  ],
+  all_to_all: ['torch.distributed.all_to_all_single', 'ncclAlltoAll', 'MPI_Alltoall'],
+  barrier: ['torch.distributed.barrier', 'MPI_Barrier'],
+  send_recv: ['torch.distributed.send, recv', 'ncclSend, ncclRecv', 'MPI_Send, MPI_Recv'],
+};
+
+export const LEAST_SENT: Record<string, string> = {
+  broadcast: 'S',
+  scatter: '(n−1)/n · S',
+  gather: 'S/n',
+  reduce: 'S',
+  all_reduce: '2(n−1)/n · S',
+  all_gather: '(n−1)/n · S',
+  reduce_scatter: '(n−1)/n · S',
+  all_to_all: '(n−1)/n · S',
+  barrier: '0',
+};

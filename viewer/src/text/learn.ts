@@ -1,0 +1,137 @@
+// The texts of the primitives' page.
+
+export const LEARN_TEXTS = {
+  learn_intro: [
+    'Nine operations that all ranks of a group call together. Each picture is the real schedule: what every rank has before, and after. Open one to see how it gets there.',
+    '一组 rank 共同调用的九种操作。每幅图都来自真实的 schedule：每个 rank 之前有什么、之后有什么。打开任意一个即可看到过程。',
+  ],
+  before: ['before', '之前'],
+  after: ['after', '之后'],
+  open_steps: ['Step by step', '逐步查看'],
+  call: ['Call', '调用'],
+  sends: ['Sends at least', '至少发送'],
+  used_for: ['Used for', '用途'],
+  per_rank_s: ['of {s} bytes, by the busiest rank', '（S 字节，最忙的 rank）'],
+  learn_table: ['All of it as a table', '全部内容（表格）'],
+  is_broadcast: ['The root gives everybody a copy.', 'root 把同一份数据发给所有 rank。'],
+  is_scatter: ['The root gives every rank its own part.', 'root 把各部分分别发给各 rank。'],
+  is_gather: ['Every rank gives its part to the root.', '每个 rank 把自己的部分交给 root。'],
+  is_reduce: [
+    'All vectors are added up, element by element; the root gets the sum.',
+    '所有向量逐元素相加，root 得到总和。',
+  ],
+  is_all_reduce: [
+    'All vectors are added up, element by element; everybody gets the whole sum.',
+    '所有向量逐元素相加，每个 rank 都得到完整的总和。',
+  ],
+  is_all_gather: [
+    'Every rank gives its part to everybody; all have the whole in the end.',
+    '每个 rank 把自己的部分交给所有人，最后人人都有全部。',
+  ],
+  is_reduce_scatter: [
+    'All vectors are added up; every rank gets the sum of its own part.',
+    '所有向量相加，每个 rank 得到属于自己那一部分的和。',
+  ],
+  is_all_to_all: [
+    'Every rank has something else for every other rank: a transposition of blocks.',
+    '每个 rank 给其他每个 rank 不同的数据：相当于分块转置。',
+  ],
+  is_barrier: [
+    'Nobody goes on before everybody has arrived. No data, only a token.',
+    '所有 rank 都到达之前，谁也不继续。没有数据，只有令牌。',
+  ],
+  use_broadcast: [
+    'weights and settings from rank 0 at the start',
+    '启动时从 rank 0 分发权重和配置',
+  ],
+  use_scatter: ['batches or shards from a reader', '由读取者分发批次或分片'],
+  use_gather: ['results and metrics on one rank', '把结果和指标收集到一个 rank'],
+  use_reduce: ['a loss or a norm for one rank to print', '由一个 rank 打印的损失或范数'],
+  use_all_reduce: [
+    'gradients of data parallelism; the sums behind row-parallel layers',
+    '数据并行的梯度；行并行层之后的求和',
+  ],
+  use_all_gather: [
+    'ZeRO-3 and FSDP: the weights of the layer that comes next',
+    'ZeRO-3 和 FSDP：收集下一层的权重',
+  ],
+  use_reduce_scatter: [
+    'ZeRO and FSDP: gradients, each rank keeps its shard',
+    'ZeRO 和 FSDP：梯度，每个 rank 保留自己的分片',
+  ],
+  use_all_to_all: [
+    'MoE: tokens to their experts, and once more back; Ulysses: heads for sequence parts',
+    'MoE：token 发往专家，再发回来；Ulysses：在头与序列之间转换',
+  ],
+  use_barrier: ['before a time is taken or a file is written', '计时或写文件之前'],
+  send_recv: ['send and recv', 'send 和 recv'],
+  is_send_recv: [
+    'One rank sends, one receives; the others take no part.',
+    '一个 rank 发送，一个接收，其他 rank 不参与。',
+  ],
+  use_send_recv: [
+    'pipeline stages: activations forward, gradients back',
+    '流水线各级：前向传激活，反向传梯度',
+  ],
+  identities: ['What is made of what', '相互关系'],
+  identity_all_reduce: [
+    'all_reduce = reduce_scatter, then all_gather. The ring shows it: two laps of n−1 steps.',
+    'all_reduce = reduce_scatter + all_gather。环算法就是这样：两圈，各 n−1 步。',
+  ],
+  identity_broadcast: [
+    'broadcast of a long vector = scatter, then all_gather: every link works, not only those of the root.',
+    '长向量的 broadcast = scatter + all_gather：所有链路都在工作，而不只是 root 的链路。',
+  ],
+  identity_chain: [
+    'A broadcast through a chain of k ranks in S segments takes (S + k − 2) · N/(S·B): with many segments it costs nothing to have many ranks.',
+    '经过 k 个 rank 的链式 broadcast，分 S 段，用时 (S + k − 2) · N/(S·B)：段数多时，rank 多也几乎不增加时间。',
+  ],
+  myths: ['What is often said, and wrong', '常见误解'],
+  myth_a2a: [
+    '“all_to_all is an all_gather, then a scatter.”',
+    '“all_to_all 就是先 all_gather 再 scatter。”',
+  ],
+  truth_a2a: [
+    'That would send everything to everybody: n times the bytes. In all_to_all a block travels to the one rank that it is for.',
+    '那样会把所有数据发给所有人，字节数是 n 倍。all_to_all 中每个块只去它的目的 rank。',
+  ],
+  myth_moe: [
+    '“Dispatch and combine of MoE are two phases of one all_to_all.”',
+    '“MoE 的 dispatch 和 combine 是同一个 all_to_all 的两个阶段。”',
+  ],
+  truth_moe: [
+    'They are two all_to_alls with the experts between them, and combine ends with a weighted sum of the k expert outputs of each token.',
+    '它们是两次 all_to_all，中间是专家计算；combine 最后还要对每个 token 的 k 个专家输出做加权求和。',
+  ],
+  myth_tree: ['“A tree takes 2 lg n (S/B + latency).”', '“树算法用时 2 lg n (S/B + 延迟)。”'],
+  truth_tree: [
+    'Only without pipelining. In segments a double tree takes about 2 S/B plus 4 lg n latencies (see double_tree under Compare).',
+    '这只在不分段流水时成立。分段后双树约为 2 S/B 加 4 lg n 个延迟（见“比较”中的 double_tree）。',
+  ],
+  myth_nvlink: [
+    '“NVLink has 600 GB/s, so a ring gets 600 GB/s.”',
+    '“NVLink 有 600 GB/s，所以环能达到 600 GB/s。”',
+  ],
+  truth_nvlink: [
+    '600 GB/s counts both directions. One rank sends at most 300 GB/s, and that is the B of every formula here.',
+    '600 GB/s 是双向之和。一个 rank 最多以 300 GB/s 发送，这里所有公式中的 B 都是单向。',
+  ],
+  myth_qkv: ['“Attention all_reduces Q, K and V.”', '“注意力要对 Q、K、V 做 all_reduce。”'],
+  truth_qkv: [
+    'They are never summed. Tensor parallelism splits heads: each rank has its own Q, K and V, and the sum comes after the output projection.',
+    '它们从不求和。张量并行按头切分：每个 rank 有自己的 Q、K、V，求和发生在输出投影之后。',
+  ],
+  myth_mlp: [
+    '“A tensor-parallel MLP communicates between its two linears.”',
+    '“张量并行的 MLP 在两个线性层之间要通信。”',
+  ],
+  truth_mlp: [
+    'Nothing is communicated there: the first is split by columns, the second by rows, so each rank goes on with what it has. One all_reduce follows the second.',
+    '那里没有通信：第一层按列切分，第二层按行切分，各 rank 直接使用自己的部分。第二层之后才有一次 all_reduce。',
+  ],
+  myth_scalar: ['“A box that reads A+B+C+D is one number.”', '“图中写着 A+B+C+D 的方框是一个数。”'],
+  truth_scalar: [
+    'It is a chunk: thousands of elements, each summed with its own counterpart on the other ranks.',
+    '它是一个块：成千上万个元素，各自与其他 rank 上的对应元素相加。',
+  ],
+} as const satisfies Record<string, readonly [string, string]>;

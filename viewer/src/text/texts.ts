@@ -1,0 +1,219 @@
+// Every text of the page, in both languages. {name} stands for a value.
+import { LEARN_TEXTS } from './learn';
+import { STORY_TEXTS } from './stories';
+import { TOOL_TEXTS } from './tools';
+
+export type Lang = 'en' | 'zh';
+
+const PAGE_TEXTS = {
+  title: ['unisono: collective communication, step by step', 'unisono：逐步看懂集合通信'],
+  tabs: ['Views', '视图'],
+  tab_learn: ['Learn', '入门'],
+  tab_steps: ['Steps', '步骤'],
+  tab_compare: ['Compare', '比较'],
+  tab_time: ['Time', '时间'],
+  tab_traffic: ['Traffic', '流量'],
+  tab_run: ['Run', '运行'],
+  tab_moe: ['MoE', 'MoE'],
+  tab_layer: ['Layer', '一层'],
+  theme: ['Theme', '主题'],
+  theme_auto: ['as the system', '跟随系统'],
+  theme_light: ['light', '浅色'],
+  theme_dark: ['dark', '深色'],
+  language: ['中文', 'English'],
+  help: ['Keys', '按键'],
+  close: ['Close', '关闭'],
+  open_file: ['Open a file', '打开文件'],
+  drop_here: ['Drop a schedule or a recording here', '把 schedule 或运行记录拖到这里'],
+  not_read: ['This file was not read. {what}', '未能读取此文件。{what}'],
+  no_data: [
+    'This page carries no schedules ({why}). `unisono view` writes one that does; or drop a schedule file here.',
+    '此页没有内置 schedule（{why}）。请用 `unisono view` 生成，或把 schedule 文件拖到这里。',
+  ],
+  skip: ['To the content', '跳到内容'],
+
+  collective: ['Collective', '集合操作'],
+  algorithm: ['Algorithm', '算法'],
+  ranks: ['Ranks', 'rank 数'],
+  bytes: ['Bytes', '字节数'],
+  bytes_wrong: ['a size such as 64MiB', '例如 64MiB'],
+  root: ['Root', 'root'],
+  from_file: ['from a file', '来自文件'],
+  verified: ['proved right', '已证明正确'],
+  wrong: ['{count} findings', '{count} 处错误'],
+  wrong_one: ['1 finding', '1 处错误'],
+  at_end: ['end', '结束时'],
+
+  first: ['To the beginning', '回到开头'],
+  back: ['One step back', '后退一步'],
+  play: ['Play', '播放'],
+  pause: ['Pause', '暂停'],
+  next: ['One step on', '前进一步'],
+  last: ['To the end', '跳到末尾'],
+  speed: ['Speed', '速度'],
+  position: ['Step', '步'],
+  step_of: ['Step {step} of {steps}', '第 {step} 步，共 {steps} 步'],
+  at_start: ['before step 1', '第 1 步之前'],
+  finished: ['after the last step', '最后一步之后'],
+  stage: ['Who has what', '谁有什么'],
+  stage_label: [
+    '{name}, {ranks} ranks, {where}. The table below says the same.',
+    '{name}，{ranks} 个 rank，{where}。下表内容相同。',
+  ],
+  copy_svg: ['Copy as SVG', '复制为 SVG'],
+  copied: ['Copied.', '已复制。'],
+  not_copied: ['The browser did not allow it.', '浏览器不允许。'],
+  table_moves: ['Moves of this step', '本步的移动'],
+  table_state: ['Who has what, as a table', '谁有什么（表格）'],
+  column_from: ['from', '从'],
+  column_to: ['to', '到'],
+  column_chunks: ['chunks', '块'],
+  column_what: ['how', '方式'],
+  column_parts: ['parts of ranks', '含有的 rank'],
+  column_bytes: ['bytes', '字节'],
+  column_line: ['line', '行'],
+  column_chunk: ['chunk', '块'],
+  column_row: ['for rank', '目的 rank'],
+  replaces: ['replaces', '替换'],
+  adds: ['is added', '累加'],
+  rank_n: ['rank {rank}', 'rank {rank}'],
+  code: ['Made by', '生成于'],
+  source: ['Source', '出处'],
+  per_rank: ['{bytes} sent by the busiest rank in this step', '本步中最忙的 rank 发送 {bytes}'],
+  sent_all: [
+    '{bytes} in all steps; the least possible is {bound}',
+    '全部步骤共 {bytes}；下界为 {bound}',
+  ],
+  model_time: [
+    '{time} on a network with {alpha} a message and {gb} GB/s',
+    '在每条消息 {alpha}、{gb} GB/s 的网络上用时 {time}',
+  ],
+  pair: ['1 pair of ranks talks', '1 对 rank 通信'],
+  pairs: ['{count} pairs of ranks talk', '{count} 对 rank 通信'],
+  phase: ['Phase', '阶段'],
+
+  legend_sum: [
+    'A row is a chunk, a column a rank. A filled slot i: the part of rank i is in. A frame: complete.',
+    '一行是一个块，一列是一个 rank。第 i 格填充：rank i 的贡献已计入。有边框：已完整。',
+  ],
+  legend_one: [
+    'A row is a chunk, a column a rank. The number says whose data it is{who}. A frame: it is where it must be.',
+    '一行是一个块，一列是一个 rank。数字表示数据属于谁{who}。有边框：已到达应在之处。',
+  ],
+  legend_for: [' for', '（目的 rank）'],
+  legend_a2a: [
+    'A row is a destination, a column a rank. A filled slot i: the rank holds what rank i sends there. A frame: row r is complete on rank r.',
+    '一行是一个目的地，一列是一个 rank。第 i 格填充：该 rank 持有 rank i 发往此处的数据。有边框：第 r 行在 rank r 上完整。',
+  ],
+  legend_share: ['The number counts the parts that are in.', '数字表示已计入的份数。'],
+  legend_heat: [
+    'Too many ranks for strips: the darker a cell, the more parts are in.',
+    'rank 太多，无法画条带：颜色越深，已计入的份数越多。',
+  ],
+  chose: ['Rank {rank}, {row}: {parts}', 'rank {rank}，{row}：{parts}'],
+  nothing_there: ['nothing', '无'],
+  twice: ['rank {rank} {times} times', 'rank {rank} 计入 {times} 次'],
+
+  say_ring: [
+    'Each rank sends {chunks} to the rank {far}{adds}.',
+    '每个 rank 把{chunks}发给{far}的 rank{adds}。',
+  ],
+  far_right: ['on its right', '右边'],
+  far_left: ['on its left', '左边'],
+  far_right_n: ['{d} to its right', '右边第 {d} 个'],
+  far_left_n: ['{d} to its left', '左边第 {d} 个'],
+  chunks_1: ['one chunk', '一个块'],
+  chunks_n: ['{count} chunks', ' {count} 个块'],
+  chunks_some: ['up to {count} chunks', '最多 {count} 个块'],
+  and_adds: [', which adds it to its own', '，对方把它累加到自己的数据上'],
+  say_pairs: [
+    'Pairs of ranks {d} apart exchange {chunks}{both}.',
+    '相距 {d} 的 rank 两两交换{chunks}{both}。',
+  ],
+  and_both_add: [' and both add', '，双方都累加'],
+  say_from_one: ['Rank {rank} sends {chunks} to {peers}.', 'rank {rank} 把{chunks}发给 {peers}。'],
+  say_to_one: [
+    '{peers} send {chunks} to rank {rank}{adds}.',
+    '{peers} 把{chunks}发给 rank {rank}{adds}。',
+  ],
+  say_all: [
+    'Every rank sends {chunks} to every other{adds}.',
+    '每个 rank 把{chunks}发给其他每个 rank{adds}。',
+  ],
+  say_some: [
+    '{senders} ranks send {chunks} each to {receivers} ranks{adds}.',
+    '{senders} 个 rank 各发送{chunks}，{receivers} 个 rank 接收{adds}。',
+  ],
+  say_local: ['Ranks move chunks within their own memory.', '各 rank 在自己的内存中移动块。'],
+  say_none: ['Nothing moves.', '没有移动。'],
+  say_whole: [
+    '{done} of {needed} results are complete now.',
+    '现在 {needed} 个结果中有 {done} 个完整。',
+  ],
+  say_end: ['All {needed} results are complete.', '全部 {needed} 个结果都已完整。'],
+  say_end_wrong: [
+    'Only {done} of {needed} results are complete.',
+    '{needed} 个结果中只有 {done} 个完整。',
+  ],
+  peer_list: ['ranks {list}', 'rank {list}'],
+  peer_one: ['rank {list}', 'rank {list}'],
+  peer_many: ['{count} ranks', '{count} 个 rank'],
+
+  predict: ['Ask me first', '先让我猜'],
+  predict_question: ['Which chunk will rank {rank} send next?', 'rank {rank} 下一步会发送哪个块？'],
+  predict_right: ['Right: {chunks} to {peers}.', '正确：{chunks} 发给 {peers}。'],
+  predict_wrong: ['No: it sends {chunks} to {peers}.', '不对：它把 {chunks} 发给 {peers}。'],
+  follow: ['Follow a chunk', '跟踪一个块'],
+  follow_none: ['none', '不跟踪'],
+  follow_path: ['The way of {chunk}', '{chunk} 的路径'],
+  follow_hop: ['step {step}: {from} → {to}', '第 {step} 步：{from} → {to}'],
+  follow_add: ['added', '累加'],
+
+  break_it: ['Break it', '弄坏它'],
+  break_hint: [
+    'Choose a move of this step, take it away or send it elsewhere: the checker says at once what is wrong then.',
+    '选择本步的一个移动，删去它或改发到别处：检查器会立刻说明哪里出错。',
+  ],
+  break_drop: ['Take away', '删去'],
+  break_to: ['Send to', '改发到'],
+  break_undo: ['Undo', '撤销'],
+  break_reset: ['Mend all', '全部复原'],
+  break_none: ['No move of this step is left.', '本步没有可选的移动。'],
+  break_move: ['Move', '移动'],
+  break_done: ['{count} changes', '{count} 处改动'],
+  break_done_one: ['1 change', '1 处改动'],
+  break_still_right: [
+    'Still right: the result is the same without it, though it is no longer the algorithm that it was.',
+    '结果仍然正确：不过它已不再是原来的算法。',
+  ],
+  findings: ['What the checker says', '检查器的结论'],
+  findings_words: [
+    'In the words of `unisono verify`, which says the same of the same schedule.',
+    '与 `unisono verify` 对同一 schedule 的说法相同（英文）。',
+  ],
+  findings_more: ['… and {count} more', '……以及另外 {count} 处'],
+
+  keys_title: ['Keys', '按键'],
+  key_steps: ['one step back, one step on', '后退一步，前进一步'],
+  key_play: ['play or pause', '播放或暂停'],
+  key_ends: ['to the beginning, to the end', '到开头，到末尾'],
+  key_phase: ['to the phase before, to the next one', '上一阶段，下一阶段'],
+  key_tabs: ['another view', '切换视图'],
+  key_table: ['open or close the tables', '打开或关闭表格'],
+  key_follow: ['follow the next chunk', '跟踪下一个块'],
+  key_help: ['these keys', '显示按键'],
+} as const satisfies Record<string, readonly [string, string]>;
+
+export const TEXTS = { ...PAGE_TEXTS, ...LEARN_TEXTS, ...STORY_TEXTS, ...TOOL_TEXTS };
+export type TextKey = keyof typeof TEXTS;
+
+export function text(
+  lang: Lang,
+  key: TextKey,
+  values: Record<string, string | number> = {},
+): string {
+  const both: readonly [string, string] = TEXTS[key];
+  return both[lang === 'zh' ? 1 : 0].replace(/\{(\w+)\}/g, (whole, name: string) =>
+    name in values ? String(values[name]) : whole,
+  );
+}

@@ -1,0 +1,84 @@
+// What the page carries: the catalogue, and what `unisono view` was asked to show.
+import { unpack, type Packed } from '../schedule/pack';
+import { BadInput, isObject } from '../schedule/parse';
+import type { Schedule } from '../schedule/types';
+
+export interface Algorithm {
+  collective: string;
+  algorithm: string;
+  summary: string;
+  source: string;
+  file: string;
+  schedules: Packed[];
+}
+
+export interface PageData {
+  version: string;
+  catalogue: Algorithm[];
+  schedule?: Schedule; // asked for by name, or from a file
+  recording?: unknown;
+  problem?: string; // why there is nothing
+}
+
+export const NO_DATA: PageData = { version: '', catalogue: [] };
+
+export function readPageData(text: string | null | undefined): PageData {
+  if (!text) return { ...NO_DATA, problem: 'no data' };
+  try {
+    const data: unknown = JSON.parse(text);
+    if (!isObject(data) || data.format !== 'unisono.view/1' || !Array.isArray(data.catalogue)) {
+      throw new BadInput('not unisono.view/1');
+    }
+    const page: PageData = {
+      version: String(data.version),
+      catalogue: data.catalogue as Algorithm[],
+      recording: data.recording,
+    };
+    if (isObject(data.schedule)) {
+      const given = data.schedule as unknown as Packed & {
+        collective: string;
+        algorithm: string;
+        file: string;
+      };
+      page.schedule = unpack(given, given);
+    }
+    return page;
+  } catch (error) {
+    return { ...NO_DATA, problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+export function algorithmsOf(data: PageData, collective: string): Algorithm[] {
+  return data.catalogue.filter((each) => each.collective === collective);
+}
+
+export function findAlgorithm(data: PageData, collective: string, name: string) {
+  return data.catalogue.find((each) => each.collective === collective && each.algorithm === name);
+}
+
+export function rankCounts(algorithm: Algorithm): number[] {
+  return [...new Set(algorithm.schedules.map((each) => each.ranks))];
+}
+
+export function rootsOf(algorithm: Algorithm, ranks: number): number[] {
+  return algorithm.schedules.filter((each) => each.ranks === ranks).map((each) => each.root);
+}
+
+const unpacked = new Map<Packed, Schedule>();
+
+// The nearest that there is, where there is none with just this shape.
+export function scheduleOf(algorithm: Algorithm, ranks: number, root: number): Schedule {
+  const counts = rankCounts(algorithm);
+  const near = counts.includes(ranks)
+    ? ranks
+    : counts.reduce((a, b) => (Math.abs(b - ranks) < Math.abs(a - ranks) ? b : a));
+  const choices = algorithm.schedules.filter((each) => each.ranks === near);
+  const packed = choices.find((each) => each.root === root) ?? choices[0]!;
+  let schedule = unpacked.get(packed);
+  if (!schedule) {
+    const { collective, algorithm: name, file } = algorithm;
+    schedule = unpack(packed, { collective, algorithm: name, file });
+    unpacked.set(packed, schedule);
+  }
+  return schedule;
+}

@@ -1,0 +1,123 @@
+// Where things are on the stage: pure functions of sizes.
+//
+// A column is a rank, a row a chunk (for all_to_all a destination). How much a cell shows depends on
+// the room that it has: digits, strips without digits, or a share.
+import { countsEveryone, originOf, pairSize, plainForm } from '../schedule/collective';
+import type { Schedule } from '../schedule/types';
+
+export type Detail = 'digits' | 'strips' | 'cells' | 'heat';
+
+export interface Grid {
+  rows: number;
+  slots: number; // of a strip
+}
+
+export interface Layout extends Grid {
+  detail: Detail;
+  columns: number;
+  left: number; // room for the names of rows
+  top: number; // room for the arcs between ranks and their names
+  arcs: number; // height of the arcs
+  columnWidth: number;
+  rowHeight: number;
+  slotWidth: number;
+  stripWidth: number;
+  stripHeight: number;
+  width: number;
+  height: number;
+}
+
+// What a strip shows: contributors where they are summed, origins for all_to_all, else one slot.
+export function gridOf(schedule: Schedule): Grid {
+  if (plainForm(schedule.collective) === 'all_to_all') {
+    return { rows: schedule.ranks, slots: schedule.ranks };
+  }
+  return {
+    rows: schedule.chunks,
+    slots: countsEveryone(schedule.collective) ? schedule.ranks : 1,
+  };
+}
+
+// The row of a chunk, and its first slot where slots are origins.
+export function placeOf(schedule: Schedule, chunk: number): { row: number; slot: number } {
+  if (plainForm(schedule.collective) !== 'all_to_all') return { row: chunk, slot: 0 };
+  const pair = Math.trunc(chunk / pairSize(schedule));
+  return { row: pair % schedule.ranks, slot: Math.trunc(pair / schedule.ranks) };
+}
+
+// Whose colour and digit a slot has.
+export function labelOf(schedule: Schedule, row: number, slot: number): number {
+  if (gridOf(schedule).slots > 1) return slot;
+  if (plainForm(schedule.collective) === 'scatter') {
+    return Math.trunc((row * schedule.ranks) / schedule.chunks);
+  }
+  return originOf(schedule, row);
+}
+
+const LEFT = 44;
+const NAMES = 24; // height of the names of ranks
+const MOST_SVG = 1100; // cells; beyond, a canvas is quicker
+
+export function layout(schedule: Schedule, width: number): Layout {
+  const grid = gridOf(schedule);
+  const columns = schedule.ranks;
+  const left = width < 500 ? 30 : LEFT;
+  const columnWidth = Math.min((width - left - 4) / columns, 34 + 22 * Math.max(grid.slots, 2));
+  const gap = Math.max(4, Math.min(28, columnWidth * 0.2));
+  const room = columnWidth - gap;
+  const slot = Math.min(22, room / grid.slots);
+  const isLarge = columns * grid.rows > MOST_SVG;
+  const detail: Detail =
+    columns > 32 || isLarge
+      ? 'heat'
+      : slot >= 9.5 && columns <= 16
+        ? 'digits'
+        : slot >= 2 && columns <= 16
+          ? 'strips'
+          : 'cells';
+  const arcs = columns > 32 || columns < 2 ? 0 : Math.min(64, 14 + 6 * columns);
+  const top = arcs + NAMES;
+  const stripHeight = detail === 'heat' ? Math.max(1, Math.min(12, 640 / grid.rows)) : 20;
+  const rowHeight = detail === 'heat' ? stripHeight : stripHeight + 12;
+  const stripWidth =
+    detail === 'heat' ? columnWidth : detail === 'cells' ? Math.min(room, 44) : slot * grid.slots;
+  return {
+    ...grid,
+    detail,
+    columns,
+    left,
+    top,
+    arcs,
+    columnWidth,
+    rowHeight,
+    slotWidth: slot,
+    stripWidth,
+    stripHeight,
+    width: left + columns * columnWidth + 4,
+    height: top + grid.rows * rowHeight + 10,
+  };
+}
+
+export function columnCentre(l: Layout, rank: number): number {
+  return l.left + (rank + 0.5) * l.columnWidth;
+}
+
+export function stripX(l: Layout, rank: number): number {
+  return columnCentre(l, rank) - l.stripWidth / 2;
+}
+
+export function rowY(l: Layout, row: number): number {
+  return l.top + row * l.rowHeight + (l.detail === 'heat' ? 0 : 4);
+}
+
+// Where a flying piece is: along its row, lifted in between where it passes over others.
+export function flight(
+  l: Layout,
+  from: number,
+  to: number,
+  part: number,
+): { x: number; y: number } {
+  const eased = part * part * (3 - 2 * part);
+  const lift = Math.abs(to - from) > 1 && l.detail !== 'heat' ? Math.sin(Math.PI * part) * 7 : 0;
+  return { x: (to - from) * l.columnWidth * eased, y: -lift };
+}

@@ -1,0 +1,95 @@
+// Plays the steps. Where it is, is a number, and the picture a function of it: going back costs
+// nothing.
+import { page } from './state.svelte';
+
+const STEP_MS = 1100;
+const LAND = 1; // a piece has arrived
+
+class Player {
+  playing = $state(false);
+  speed = $state(1);
+  fraction = $state(0); // of the step at hand
+  private until = -1; // plays up to here; -1: to the end
+  private frame = 0;
+  private before = 0;
+
+  private get steps(): number {
+    return page.schedule?.steps ?? 0;
+  }
+
+  private calm(): boolean {
+    return matchMedia('(prefers-reduced-motion: reduce)').matches;
+  }
+
+  go(step: number): void {
+    this.stop();
+    page.view.step = Math.max(0, Math.min(this.steps, step));
+  }
+
+  // Animates one step, unless motion is not wanted.
+  forward(): void {
+    if (this.playing && this.until >= 0) this.finishStep();
+    if (page.view.step >= this.steps) return;
+    if (this.calm()) {
+      this.go(page.view.step + 1);
+      return;
+    }
+    this.until = page.view.step + 1;
+    this.start();
+  }
+
+  back(): void {
+    this.go(this.fraction > 0 ? page.view.step : page.view.step - 1);
+  }
+
+  toggle(): void {
+    if (this.playing) {
+      this.stop();
+      return;
+    }
+    if (page.view.step >= this.steps) page.view.step = 0;
+    this.until = -1;
+    this.start();
+  }
+
+  stop(): void {
+    cancelAnimationFrame(this.frame);
+    this.playing = false;
+    this.fraction = 0;
+  }
+
+  private start(): void {
+    cancelAnimationFrame(this.frame);
+    this.playing = true;
+    this.before = performance.now();
+    this.frame = requestAnimationFrame((now) => this.tick(now));
+  }
+
+  private finishStep(): void {
+    this.fraction = 0;
+    page.view.step = Math.min(this.steps, page.view.step + 1);
+  }
+
+  private tick(now: number): void {
+    const part = ((now - this.before) * this.speed) / STEP_MS;
+    this.before = now;
+    const next = (this.calm() ? 0 : this.fraction) + part;
+    if (this.calm()) this.waited += part;
+    if ((this.calm() ? this.waited : next) >= LAND) {
+      this.waited = 0;
+      this.finishStep();
+      const end = this.until >= 0 ? this.until : this.steps;
+      if (page.view.step >= end) {
+        this.stop();
+        return;
+      }
+    } else if (!this.calm()) {
+      this.fraction = next;
+    }
+    this.frame = requestAnimationFrame((time) => this.tick(time));
+  }
+
+  private waited = 0; // without motion: how long the step has been shown
+}
+
+export const player = new Player();

@@ -1,0 +1,150 @@
+// The state of the view as the hash of the address, and back: a link shows what its writer saw.
+
+export const TABS = [
+  'learn',
+  'steps',
+  'compare',
+  'time',
+  'traffic',
+  'run',
+  'moe',
+  'layer',
+] as const;
+export type Tab = (typeof TABS)[number];
+
+export interface ViewState {
+  tab: Tab;
+  collective: string;
+  algorithm: string; // "": the schedule that the page was written for, or that was dropped on it
+  ranks: number;
+  root: number;
+  bytes: number;
+  step: number;
+  lang: 'en' | 'zh';
+  theme: 'auto' | 'light' | 'dark';
+  alphaUs: number;
+  gbPerS: number;
+  edits: string; // "12x" drops move 12, "12t3" sends it to rank 3; separated by dots
+  follow: number; // chunk, -1: none
+  compare: string[]; // algorithms beside the first one
+  perNode: number; // ranks of a node
+  clock: number; // of Compare, in thousandths of the slowest one's time
+  only: number; // the step that Traffic shows, counted from 1; 0: all
+  moe: string; // the settings of the stories, as numbers between dots
+  layer: string;
+}
+
+export const DEFAULTS: ViewState = {
+  tab: 'learn',
+  collective: 'all_reduce',
+  algorithm: 'ring',
+  ranks: 8,
+  root: 0,
+  bytes: 64 * 2 ** 20,
+  step: 0,
+  lang: 'en',
+  theme: 'auto',
+  alphaUs: 5,
+  gbPerS: 12.5,
+  edits: '',
+  follow: -1,
+  compare: ['recursive_doubling'],
+  perNode: 4,
+  clock: 0,
+  only: 0,
+  moe: '4.2.6.2.50.0.0',
+  layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
+};
+
+const LEAST: Partial<ViewState> = { follow: -1, ranks: 1, gbPerS: 0.001, perNode: 1 };
+const MOST: Partial<ViewState> = {
+  clock: 1000,
+  ranks: 4096,
+  bytes: 2 ** 50,
+  alphaUs: 1e6,
+  gbPerS: 1e5,
+};
+
+export function toHash(state: ViewState, defaults: ViewState = DEFAULTS): string {
+  const pairs: string[] = [];
+  for (const key of Object.keys(defaults) as (keyof ViewState)[]) {
+    if (key === 'tab' || String(state[key]) === String(defaults[key])) continue;
+    pairs.push(`${key}=${encodeURIComponent(String(state[key]))}`);
+  }
+  return `#${state.tab}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`;
+}
+
+// What cannot be read stays as in `defaults`: a link may come from anywhere.
+export function fromHash(hash: string, defaults: ViewState = DEFAULTS): ViewState {
+  const state: ViewState = { ...defaults };
+  const [tab, query] = hash.replace(/^#/, '').split('?');
+  if ((TABS as readonly string[]).includes(tab ?? '')) state.tab = tab as Tab;
+  for (const [key, text] of new URLSearchParams(query ?? '')) {
+    setField(state, key, text);
+  }
+  return state;
+}
+
+function setField(state: ViewState, key: string, text: string): void {
+  switch (key) {
+    case 'lang':
+      if (text === 'en' || text === 'zh') state.lang = text;
+      return;
+    case 'theme':
+      if (text === 'auto' || text === 'light' || text === 'dark') state.theme = text;
+      return;
+    case 'collective':
+    case 'algorithm':
+      if (/^[a-z0-9_:=,]{0,60}$/.test(text)) state[key] = text;
+      return;
+    case 'edits':
+      if (/^(\d{1,7}(x|t\d{1,4})(\.|$))*$/.test(text)) state.edits = text;
+      return;
+    case 'moe':
+    case 'layer':
+      if (/^\d{1,6}(\.\d{1,6}){0,14}$/.test(text)) state[key] = text;
+      return;
+    case 'compare':
+      if (/^[a-z0-9_,]{0,200}$/.test(text)) {
+        state.compare = text === '' ? [] : text.split(',').slice(0, 2);
+      }
+      return;
+    case 'ranks':
+    case 'root':
+    case 'bytes':
+    case 'step':
+    case 'alphaUs':
+    case 'gbPerS':
+    case 'follow':
+    case 'clock':
+    case 'only':
+    case 'perNode': {
+      const value = Number(text);
+      const whole = key === 'alphaUs' || key === 'gbPerS' || Number.isInteger(value);
+      if (text !== '' && whole && value >= (LEAST[key] ?? 0) && value <= (MOST[key] ?? 1e7)) {
+        state[key] = value;
+      }
+    }
+  }
+}
+
+export function parseEdits(edits: string): { move: number; drop: boolean; to: number }[] {
+  return edits
+    .split('.')
+    .filter((each) => each !== '')
+    .map((each) => ({
+      move: parseInt(each, 10),
+      drop: each.endsWith('x'),
+      to: each.endsWith('x') ? -1 : Number(each.split('t')[1]),
+    }));
+}
+
+// The settings of a story; what is missing or not among `allowed` is as in `defaults`.
+export function parseSettings(text: string, defaults: string, allowed: number[][]): number[] {
+  const fallback = defaults.split('.').map(Number);
+  const given = text.split('.').map(Number);
+  return fallback.map((value, i) => {
+    const choice = given[i];
+    return choice !== undefined && allowed[i]!.includes(choice) ? choice : value;
+  });
+}

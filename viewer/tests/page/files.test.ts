@@ -1,0 +1,159 @@
+// Files that the page is given: right ones, and all kinds of wrong ones.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { run, writePage } from '../program';
+import { axe, launch, open } from './browser';
+
+let browser: Browser;
+let file: string;
+const folder = mkdtempSync(join(tmpdir(), 'viewer-files-'));
+
+beforeAll(async () => {
+  browser = await launch();
+  file = writePage();
+}, 60_000);
+afterAll(() => browser.close());
+
+function write(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+async function give(page: Page, path: string): Promise<void> {
+  await page.locator('header input[type=file]').setInputFiles(path);
+}
+const ring = () => run(['show', 'all_reduce/ring', '-n', '3', '--json']);
+
+describe('a file', () => {
+  it('with a schedule is shown, and a wrong one is told', async () => {
+    const { page, problems, close } = await open(browser, file, '#learn');
+    await give(page, write('ring.json', ring()));
+    await page.getByText('Step 1 of 4').waitFor();
+    const wrong = JSON.parse(ring());
+    wrong.moves.combine[0] = 'replace';
+    await give(page, write('wrong.json', JSON.stringify(wrong)));
+    await page.locator('.bad').first().waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.each([
+    ['truncated', () => ring().slice(0, 300), 'no JSON, or only the beginning'],
+    ['another version', () => ring().replace('schedule/1', 'schedule/2'), 'unknown version'],
+    ['nonsense', () => '[[[[', 'no JSON'],
+    ['too large', () => ring().replace('"ranks": 3', '"ranks": 1e300'), '/ranks'],
+    [
+      'hostile',
+      () => ring().replace('"ring"', '"</script><img src=x onerror=alert(1)>\\u0000"'),
+      '/algorithm',
+    ],
+    ['deep', () => '['.repeat(1e5), 'no JSON'],
+  ])('that is %s is refused in a sentence, and the page goes on', async (_, text, words) => {
+    const { page, problems, close } = await open(browser, file, '#steps');
+    await give(page, write('bad.json', text()));
+    const said = page.getByRole('alert');
+    await said.waitFor();
+    expect(await said.innerText()).toContain(words);
+    await page.locator('main').focus();
+    await page.keyboard.press('ArrowRight');
+    await page.getByText('Step 2 of 14').waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('with a name that looks like HTML stays text', async () => {
+    const named = ring().replace('"ring"', '"</script><b id=evil>x</b><!--"');
+    const page = writePage(write('named.json', named));
+    const opened = await open(browser, page, '');
+    expect(await opened.page.locator('#evil').count()).toBe(0);
+    await opened.page.getByText('Step 1 of 4').waitFor();
+    expect(opened.problems).toEqual([]);
+    await opened.close();
+  });
+});
+
+describe('a recording', () => {
+  it('of the simulator is drawn over the prediction', async () => {
+    const trace = join(folder, 'sim.json');
+    run([
+      'sim',
+      'all_reduce/ring',
+      '-n',
+      '8',
+      '--bytes',
+      '64MiB',
+      '--link',
+      'alpha=5us,beta=12.5GB/s',
+      '--trace',
+      trace,
+    ]);
+    const { page, problems, close } = await open(browser, writePage(trace), '');
+    expect(page.url()).toContain('#run');
+    expect(await page.locator('.message').count()).toBeGreaterThan(40);
+    expect(await page.locator('.under').count()).toBeGreaterThan(60);
+    expect(await axe(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('of a hang shows who waits for whom', async () => {
+    const why = {
+      schema: 'unisono.why/1',
+      jobs: [
+        {
+          job: 'train',
+          ended: '',
+          findings: [
+            {
+              kind: 'late',
+              ranks: [2],
+              waiting: [0, 1, 3],
+              waited_s: 12.5,
+              text: 'rank 2 has not called all_reduce #7',
+              details: [],
+              next: 'gdb -p 4711',
+            },
+          ],
+        },
+      ],
+    };
+    const { page, problems, close } = await open(browser, file, '#run');
+    await give(page, write('why.json', JSON.stringify(why)));
+    await page.getByText('rank 2 has not called all_reduce #7').waitFor();
+    expect(await page.locator('svg.picture circle.cause').count()).toBe(1);
+    expect(await page.locator('svg.picture circle').count()).toBe(4);
+    expect(await axe(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('with a missing rank says so, and a broken one leaves the rest', async () => {
+    const trace = {
+      format: 'unisono.trace/1',
+      ranks: 2,
+      clock_uncertainty_us: [0, null],
+      ops: {
+        rank: [0, 1, 0],
+        number: [1, 1, 2],
+        collective: ['all_reduce', 'all_reduce', 'barrier'],
+        bytes: [8, 8, 0],
+        start_us: [0, 2, 9],
+        end_us: [5, 6, null],
+      },
+    };
+    const { page, problems, close } = await open(browser, file, '#run');
+    await give(page, write('trace.json', JSON.stringify(trace)));
+    await page.getByText('ranks 1 are missing in it').waitFor();
+    expect(await page.locator('main').innerText()).toContain('could not be aligned');
+    await give(page, write('old.json', JSON.stringify({ ...trace, format: 'unisono.trace/0' })));
+    await page.getByRole('alert').waitFor();
+    expect(await page.getByRole('alert').innerText()).toContain('unisono.trace/0');
+    await page.keyboard.press('2');
+    await page.getByText('Step 1 of 14').waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+});

@@ -1,0 +1,267 @@
+// The built page in a browser: every view opens, works by keyboard and for screen readers, and asks
+// nobody for anything.
+import { statSync, readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TABS } from '../../src/view/url';
+import { writePage } from '../program';
+import { axe, launch, open } from './browser';
+
+let browser: Browser;
+let file: string;
+
+beforeAll(async () => {
+  browser = await launch();
+  file = writePage();
+}, 60_000);
+afterAll(() => browser.close());
+
+describe('every view', () => {
+  for (const tab of TABS) {
+    for (const lang of ['en', 'zh']) {
+      it(
+        `${tab} in ${lang}: no request, no error, nothing that axe minds`,
+        { timeout: 60_000 },
+        async () => {
+          for (const theme of ['light', 'dark'] as const) {
+            const hash = `#${tab}?lang=${lang}&theme=${theme}`;
+            const { page, problems, close } = await open(browser, file, hash);
+            expect(await page.locator('nav [aria-current=page]').count()).toBe(1);
+            expect(await axe(page), theme).toEqual([]);
+            expect(problems).toEqual([]);
+            await close();
+          }
+        },
+      );
+    }
+
+    it.each([1280, 1920, 390])(`${tab} fits into %i pixels`, async (width) => {
+      const { page, close } = await open(browser, file, `#${tab}`, { width });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect(wide).toBeLessThanOrEqual(width);
+      // Nothing is too small to read.
+      const small = await page.evaluate(() =>
+        [...document.querySelectorAll('main *')]
+          .filter((each) =>
+            [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent!.trim()),
+          )
+          .map((each) => parseFloat(getComputedStyle(each).fontSize))
+          .filter((size) => size < 12),
+      );
+      expect(small).toEqual([]);
+      // Everything that is drawn is said in a table; Run has one when it has a recording.
+      if (tab !== 'run') expect(await page.locator('main table').count()).toBeGreaterThan(0);
+      await close();
+    });
+  }
+});
+
+describe('steps', () => {
+  it('fills the slots that the schedule fills', async () => {
+    const { page, close } = await open(browser, file, '#steps?ranks=4&step=2');
+    const filled = (rank: number, row: number) =>
+      page.locator(`.strip[data-rank="${rank}"][data-row="${row}"] .filled`).count();
+    expect(await filled(3, 0)).toBe(3);
+    expect(await filled(0, 1)).toBe(3);
+    expect(await filled(1, 3)).toBe(2);
+    expect(await filled(1, 0)).toBe(1);
+    await close();
+  });
+
+  it('goes by keyboard: steps, phases, ends, tables, following, help', async () => {
+    const { page, problems, close } = await open(browser, file, '#steps');
+    const title = () => page.locator('aside h2').first().innerText();
+    expect(await title()).toBe('Step 1 of 14');
+    await page.keyboard.press('ArrowRight');
+    expect(await title()).toBe('Step 2 of 14');
+    await page.keyboard.press(']');
+    expect(await title()).toBe('Step 8 of 14');
+    await page.keyboard.press('[');
+    expect(await title()).toBe('Step 1 of 14');
+    await page.keyboard.press('End');
+    expect(await page.locator('.sentence').innerText()).toBe('All 64 results are complete.');
+    await page.keyboard.press('ArrowLeft');
+    expect(await title()).toBe('Step 14 of 14');
+    await page.keyboard.press('Home');
+    await page.keyboard.press('f');
+    expect(page.url()).toContain('follow=0');
+    await page.keyboard.press('t');
+    expect(await page.locator('details.twin[open]').count()).toBe(2);
+    await page.keyboard.press('?');
+    expect(await page.locator('dialog[open]').count()).toBe(1);
+    await page.keyboard.press('Escape');
+    expect(await page.locator('dialog[open]').count()).toBe(0);
+    for (const [i, tab] of TABS.entries()) {
+      await page.keyboard.press(String(i + 1));
+      expect(page.url()).toContain(`#${tab}`);
+    }
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('reaches every control with the tab key', async () => {
+    const { page, close } = await open(browser, file, '#steps');
+    const count = await page
+      .locator('button:visible:enabled, select:visible, input:visible, summary:visible')
+      .count();
+    const seen = new Set<string>();
+    for (let i = 0; i < count + 12; i++) {
+      await page.keyboard.press('Tab');
+      const id = await page.evaluate(() => {
+        const all = [...document.querySelectorAll('button, select, input, summary')];
+        return String(all.indexOf(document.activeElement as HTMLElement));
+      });
+      if (id !== '-1') seen.add(id);
+    }
+    expect(seen.size).toBeGreaterThanOrEqual(count);
+    await close();
+  });
+
+  it(
+    'plays to the end, and without motion draws nothing in flight',
+    { timeout: 30_000 },
+    async () => {
+      for (const motion of [true, false]) {
+        const { page, close } = await open(browser, file, '#steps?ranks=2', { motion });
+        await page.locator('select').last().waitFor();
+        await page.getByLabel('Speed').selectOption('4');
+        await page.keyboard.press('Home');
+        await page.locator('main').focus();
+        await page.keyboard.press('Space');
+        await page.waitForTimeout(150);
+        expect(await page.locator('.piece').count()).toBe(motion ? 2 : 0);
+        await page.waitForFunction(() =>
+          document.querySelector('aside h2')?.textContent?.includes('after'),
+        );
+        await close();
+      }
+    },
+  );
+
+  it('restores what a link says, and writes the link', async () => {
+    const hash =
+      '#steps?collective=broadcast&algorithm=binomial&ranks=5&root=4&step=1&lang=zh&theme=dark';
+    const first = await open(browser, file, hash);
+    expect(await first.page.locator('aside h2').first().innerText()).toBe('第 2 步，共 3 步');
+    expect(await first.page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark');
+    await first.page.keyboard.press('End');
+    const url = first.page.url();
+    const drawn = await first.page.locator('svg.stage').innerHTML();
+    await first.close();
+    const second = await open(browser, file, url.slice(url.indexOf('#')));
+    expect(await second.page.locator('svg.stage').innerHTML()).toBe(drawn);
+    await second.close();
+  });
+
+  it('breaks and mends a schedule', async () => {
+    const { page, problems, close } = await open(browser, file, '#steps?ranks=4');
+    expect(await page.locator('.good').count()).toBe(1);
+    await page.getByText('Take away').click();
+    await page.getByText('4 findings').waitFor();
+    expect(await page.locator('main').innerText()).toContain('chunk 3 lacks ranks 0 on rank 0');
+    await page.keyboard.press('End');
+    expect(await page.locator('.bad-mark').count()).toBe(4);
+    await page.getByText('Mend all').click();
+    expect(await page.locator('.good').count()).toBe(1);
+    await page.keyboard.press('Home');
+    // A part that comes to its place by another way is no mistake in the result.
+    await page.getByLabel('Send to').selectOption('3');
+    await page.getByText('Still right').waitFor();
+    expect(await page.locator('.good').count()).toBe(1);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('shows the line and the time of a move that is clicked', async () => {
+    const { page, close } = await open(browser, file, '#steps?ranks=4&bytes=4194304');
+    await page
+      .locator('.strip[data-rank="1"][data-row="0"] .filled')
+      .first()
+      .click({ force: true });
+    const row = page.locator('tr.chosen');
+    expect(await row.count()).toBe(1);
+    expect(await row.innerText()).toMatch(/all_reduce_ring\.cc:\d+/);
+    expect(await row.innerText()).toContain('0 µs – 88.9 µs');
+    expect(await page.locator('main').innerText()).toContain('Rank 1, c0: 1');
+    await close();
+  });
+
+  it('asks first', async () => {
+    const { page, close } = await open(browser, file, '#steps?ranks=4');
+    await page.getByLabel('Ask me first').check();
+    expect(await page.locator('.line').count()).toBe(0);
+    await page.getByRole('button', { name: 'c3', exact: true }).click();
+    expect(await page.locator('main').innerText()).toContain('Right: c3 to rank 1.');
+    expect(await page.locator('.line').count()).toBe(4);
+    await close();
+  });
+
+  it('copies a picture that stands alone', async () => {
+    const { page, close } = await open(browser, file, '#steps?ranks=4');
+    await page.evaluate(() => {
+      const taken = window as unknown as { taken: string };
+      Object.defineProperty(navigator, 'clipboard', {
+        value: { writeText: (text: string) => Promise.resolve((taken.taken = text)) },
+      });
+    });
+    await page.getByText('Copy as SVG').click();
+    await page.getByText('Copied.').waitFor();
+    const svg = await page.evaluate(() => (window as unknown as { taken: string }).taken);
+    expect(svg).toContain('xmlns="http://www.w3.org/2000/svg"');
+    expect(svg).not.toContain('var(--');
+    expect(svg).not.toContain('class=');
+    await close();
+  });
+});
+
+describe('other views', () => {
+  it('compare runs on one clock, and the size can be changed by keyboard', async () => {
+    const { page, problems, close } = await open(browser, file, '#compare');
+    await page.getByLabel('Clock').focus();
+    await page.keyboard.press('End');
+    expect(await page.getByText('done ·').count()).toBe(2);
+    await page.getByLabel('Size').focus();
+    await page.keyboard.press('Home');
+    expect(page.url()).toContain('bytes=256');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('moe flies out and back', async () => {
+    const { page, problems, close } = await open(browser, file, '#moe');
+    const places = () =>
+      page
+        .locator('svg.picture g[transform]')
+        .evaluateAll((all) => all.map((g) => g.getAttribute('transform')));
+    const home = await places();
+    await page.getByRole('button', { name: '2', exact: true }).click();
+    expect(await places()).not.toEqual(home);
+    await page.getByRole('button', { name: '4', exact: true }).click();
+    expect(await places()).toEqual(home);
+    expect(page.url()).toContain('moe=4.2.6.2.50.0.3');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('a communication of the layer opens on steps', async () => {
+    const { page, close } = await open(browser, file, '#layer');
+    await page
+      .getByRole('button', { name: /^Steps: all_reduce/ })
+      .first()
+      .click();
+    expect(page.url()).toContain('#steps');
+    expect(page.url()).toContain('ranks=4');
+    expect(page.url()).toContain(`bytes=${128 * 2 ** 20}`);
+    await close();
+  });
+});
+
+describe('budgets', () => {
+  it('at most 150 KB without data, at most 1 MB of data', () => {
+    const empty = gzipSync(readFileSync('../tools/unisono/view/page.html'));
+    expect(empty.length).toBeLessThanOrEqual(150_000);
+    const data = statSync(file).size - statSync('../tools/unisono/view/page.html').size;
+    expect(data).toBeLessThanOrEqual(1_000_000);
+  });
+});

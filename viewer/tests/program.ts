@@ -1,0 +1,29 @@
+// The programs that the tests need, from the build folder of the preset `dev`.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const build = resolve(process.env.UNISONO_BUILD ?? '../build/dev');
+
+export function program(name: 'unisono' | 'viewer_cases'): string {
+  const path = join(
+    build,
+    name === 'unisono' ? 'tools/unisono/unisono' : 'tests/viewer/viewer_cases',
+  );
+  if (!existsSync(path)) {
+    throw new Error(`${path} is not there: cmake --build --preset dev --target ${name}`);
+  }
+  return path;
+}
+
+export function run(words: string[], name: 'unisono' | 'viewer_cases' = 'unisono'): string {
+  return execFileSync(program(name), words, { encoding: 'utf8', maxBuffer: 1 << 28 });
+}
+
+// A page as `unisono view` writes it; its path.
+export function writePage(...words: string[]): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'viewer-')), 'page.html');
+  run(['view', ...words, '-o', path, '--no-open', '--quiet']);
+  return path;
+}

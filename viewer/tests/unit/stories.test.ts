@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import {
+  bubble,
+  comms,
+  groupOf,
+  kept,
+  pipeline,
+  worldSize,
+  type LayerShape,
+} from '../../src/stories/layer';
+import { imbalance, route, routeCounts } from '../../src/stories/moe';
+
+describe('mixture of experts', () => {
+  const shape = { ranks: 4, perRank: 2, tokens: 8, k: 2, skew: 0, capacity: 0 };
+
+  it('sends every token to k different experts and sums with weights of one', () => {
+    const { copies, sends } = route(shape);
+    expect(copies).toHaveLength(4 * 8 * 2);
+    for (let i = 0; i < copies.length; i += 2) {
+      expect(copies[i]!.expert).not.toBe(copies[i + 1]!.expert);
+      expect(copies[i]!.weight + copies[i + 1]!.weight).toBeCloseTo(1);
+    }
+    expect(sends.flat().reduce((a, b) => a + b)).toBe(copies.length);
+  });
+
+  it('is less even when it is skewed, and drops what does not fit', () => {
+    expect(imbalance(route({ ...shape, skew: 1 }))).toBeGreaterThan(imbalance(route(shape)));
+    const limited = route({ ...shape, skew: 1, capacity: 1 });
+    expect(Math.max(...limited.load)).toBe(8);
+    expect(limited.dropped).toBeGreaterThan(0);
+    expect(limited.load.reduce((a, b) => a + b) + limited.dropped).toBe(limited.copies.length);
+  });
+
+  it('takes counts from a file, or says what is wrong with them', () => {
+    const routing = routeCounts(
+      {
+        format: 'unisono.routing/1',
+        counts: [
+          [1, 2],
+          [3, 0],
+        ],
+      },
+      0,
+    );
+    expect(routing.sends).toEqual([
+      [1, 2],
+      [3, 0],
+    ]);
+    for (const [counts, words] of [
+      [[], '/counts'],
+      [[[1], [1]], '/counts/0'],
+      [[[1, 2], [1]], '/counts/1'],
+      [
+        [
+          [1, -2],
+          [1, 1],
+        ],
+        '/counts/0/1',
+      ],
+      ['x', '/counts'],
+    ] as const) {
+      expect(() => routeCounts({ format: 'unisono.routing/1', counts }, 0)).toThrow(words);
+    }
+    expect(() => routeCounts({ counts: [[1]] }, 0)).toThrow('unisono.routing/1');
+  });
+});
+
+const LAYER: LayerShape = {
+  ...{ tp: 2, cp: 2, dp: 4, pp: 2, ep: 2, hidden: 1024, sequence: 2048, batch: 1 },
+  ...{ sequenceParallel: false, context: 'ring', zero: 0, microBatches: 4, topK: 2 },
+};
+
+describe('a layer', () => {
+  it('divides the ranks into groups', () => {
+    expect(worldSize(LAYER)).toBe(32);
+    expect(groupOf(LAYER, 0, 'tp')).toEqual([0, 1]);
+    expect(groupOf(LAYER, 0, 'cp')).toEqual([0, 2]);
+    expect(groupOf(LAYER, 0, 'dp')).toEqual([0, 4, 8, 12]);
+    expect(groupOf(LAYER, 0, 'ep')).toEqual([0, 4]);
+    expect(groupOf(LAYER, 9, 'ep')).toEqual([9, 13]);
+    expect(groupOf(LAYER, 0, 'pp')).toEqual([0, 16]);
+    for (const axis of ['tp', 'cp', 'dp', 'pp', 'ep'] as const) {
+      for (let rank = 0; rank < 32; rank++) {
+        const group = groupOf(LAYER, rank, axis);
+        expect(group).toHaveLength(LAYER[axis]);
+        expect(group).toContain(rank);
+      }
+    }
+  });
+
+  it('communicates what the literature says', () => {
+    const only = (change: Partial<LayerShape>) =>
+      comms({ ...LAYER, tp: 1, cp: 1, dp: 1, pp: 1, ep: 1, ...change }).map(
+        (each) => `${each.pass} ${each.collective}`,
+      );
+    expect(only({})).toEqual([]);
+    expect(only({ tp: 4 })).toEqual([
+      ...Array(2).fill('forward all_reduce'),
+      ...Array(2).fill('backward all_reduce'),
+    ]);
+    expect(only({ tp: 4, sequenceParallel: true }).filter((c) => c.startsWith('forward'))).toEqual([
+      ...['forward all_gather', 'forward reduce_scatter'],
+      ...['forward all_gather', 'forward reduce_scatter'],
+    ]);
+    expect(only({ dp: 4 })).toEqual(['step all_reduce']);
+    expect(only({ dp: 4, zero: 1 })).toEqual(['step reduce_scatter', 'step all_gather']);
+    expect(only({ dp: 4, zero: 3 })).toEqual([
+      ...['forward all_gather', 'backward all_gather', 'step reduce_scatter'],
+    ]);
+    expect(only({ dp: 2, ep: 2 }).filter((c) => c.includes('all_to_all'))).toHaveLength(4);
+    expect(only({ cp: 4, context: 'ulysses' })[0]).toBe('forward all_to_all');
+    // The published example: 32 x 2048 tokens of 12288 in 2 bytes.
+    const gpt = comms({ ...LAYER, tp: 8, cp: 1, dp: 1, pp: 1, ep: 1, hidden: 12288, batch: 32 });
+    expect(gpt[0]!.bytes).toBe(1536 * 2 ** 20);
+  });
+
+  it('has pipelines as long as the formula says', () => {
+    for (const kind of ['gpipe', '1f1b'] as const) {
+      const slots = pipeline(4, 8, kind);
+      expect(slots).toHaveLength(2 * 4 * 8);
+      const end = Math.max(...slots.map((slot) => slot.start + slot.length));
+      expect(1 - (8 * 3) / end).toBeCloseTo(bubble(4, 8));
+      for (let stage = 0; stage < 4; stage++) {
+        const own = slots.filter((slot) => slot.stage === stage).sort((a, b) => a.start - b.start);
+        let held = 0;
+        let most = 0;
+        own.forEach((slot, i) => {
+          if (i > 0)
+            expect(slot.start).toBeGreaterThanOrEqual(own[i - 1]!.start + own[i - 1]!.length);
+          held += slot.back ? -1 : 1;
+          most = Math.max(most, held);
+        });
+        expect(most).toBeLessThanOrEqual(kept(4, 8, kind));
+      }
+    }
+  });
+});

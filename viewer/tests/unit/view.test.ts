@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { layout, rowY, stripX } from '../../src/view/layout';
+import { DEFAULTS, fromHash, parseEdits, parseSettings, TABS, toHash } from '../../src/view/url';
+import { narrate } from '../../src/text/narrate';
+import { TEXTS } from '../../src/text/texts';
+import { stepStarts } from '../../src/schedule/types';
+import { schedule } from '../schedules';
+
+describe('layout', () => {
+  const ring8 = () => schedule('all_reduce/ring', 8);
+
+  it('shows as much as fits', () => {
+    expect(layout(ring8(), 900).detail).toBe('digits');
+    expect(layout(ring8(), 360).detail).toBe('strips');
+    expect(layout(schedule('all_reduce/ring', 16), 900).detail).toBe('strips');
+    expect(layout(schedule('all_reduce/ring', 16), 360).detail).toBe('cells');
+    expect(layout(schedule('all_reduce/ring', 64), 900).detail).toBe('heat');
+  });
+
+  it.each([300, 360, 900, 1400])('overlaps nothing in %i pixels', (width) => {
+    for (const ranks of [2, 3, 8, 16]) {
+      const l = layout(schedule('all_reduce/ring', ranks), width);
+      expect(l.width).toBeLessThanOrEqual(width + 0.01);
+      for (let rank = 1; rank < ranks; rank++) {
+        expect(stripX(l, rank)).toBeGreaterThanOrEqual(stripX(l, rank - 1) + l.stripWidth + 3);
+      }
+      expect(rowY(l, 1) - rowY(l, 0)).toBeGreaterThanOrEqual(l.stripHeight + 10);
+      expect(stripX(l, 0)).toBeGreaterThanOrEqual(l.left - 1);
+    }
+  });
+});
+
+describe('address', () => {
+  it('restores every field', () => {
+    const state = {
+      ...DEFAULTS,
+      ...{
+        tab: 'compare' as const,
+        collective: 'all_to_all',
+        algorithm: 'bruck',
+        ranks: 5,
+        step: 2,
+      },
+      ...{
+        lang: 'zh' as const,
+        theme: 'dark' as const,
+        edits: '3x.4t1',
+        compare: ['flat', 'pairwise'],
+      },
+      ...{ bytes: 4096, alphaUs: 0.5, gbPerS: 100, follow: 3, perNode: 2, clock: 500, only: 2 },
+    };
+    expect(fromHash(toHash(state))).toEqual(state);
+    for (const tab of TABS) expect(fromHash(toHash({ ...DEFAULTS, tab })).tab).toBe(tab);
+  });
+
+  it('keeps what it cannot read out', () => {
+    const hash =
+      '#steps?ranks=-4&step=1.5&lang=xx&edits=<b>&collective=%00&bytes=1e99&compare=..&x=1';
+    expect(fromHash(hash)).toEqual({ ...DEFAULTS, tab: 'steps' });
+    expect(fromHash('#nonsense')).toEqual(DEFAULTS);
+  });
+
+  it('reads edits and settings', () => {
+    expect(parseEdits('0x.7t3')).toEqual([
+      { move: 0, drop: true, to: -1 },
+      { move: 7, drop: false, to: 3 },
+    ]);
+    expect(parseSettings('9.2', '1.1.5', [[1, 2], [1, 2], [5]])).toEqual([1, 2, 5]);
+  });
+});
+
+describe('narration', () => {
+  const say = (name: string, ranks: number, step: number, lang: 'en' | 'zh' = 'en') => {
+    const one = schedule(name, ranks);
+    const starts = stepStarts(one);
+    return narrate(lang, one, starts[step]!, starts[step + 1]!);
+  };
+
+  it('says what a step does', () => {
+    expect(say('all_reduce/ring', 8, 0)).toBe(
+      'Each rank sends one chunk to the rank on its right, which adds it to its own.',
+    );
+    expect(say('all_reduce/ring', 8, 9)).toBe(
+      'Each rank sends one chunk to the rank on its right.',
+    );
+    expect(say('all_reduce/recursive_doubling', 8, 1)).toBe(
+      'Pairs of ranks 2 apart exchange one chunk and both add.',
+    );
+    expect(say('broadcast/binomial', 4, 0)).toMatch(/^Rank 0 sends one chunk to rank \d\.$/);
+    expect(say('all_reduce/ring', 8, 0, 'zh')).toBe(
+      '每个 rank 把一个块发给右边的 rank，对方把它累加到自己的数据上。',
+    );
+  });
+});
+
+describe('texts', () => {
+  it('have the same values in both languages', () => {
+    const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort();
+    for (const [key, [en, zh]] of Object.entries(TEXTS)) {
+      expect(zh.length, key).toBeGreaterThan(0);
+      expect(
+        values(zh).filter((v) => !values(en).includes(v)),
+        key,
+      ).toEqual([]);
+    }
+  });
+});
