@@ -58,8 +58,7 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
   std::vector<int> here;
   std::copy_if(members_.begin(), members_.end(), std::back_inserter(here),
                [this](int member) { return world_->hosts().is_here(member); });
-  comm::introduce_group(memory, here,
-                        {.id = id, .world = comm::world_mark(world_->options().job)});
+  comm::introduce_group(memory, here, {.id = id, .world = comm::world_mark(world_->options().job)});
 }
 
 Core::Transfers::Transfers(const Core& core)
@@ -338,6 +337,9 @@ std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t
   }
   comm::Hash hash;
   hash.add("subgroup").add(id_).add(id);
+  for (const int member : ranks) {
+    hash.add(static_cast<std::uint64_t>(member));
+  }
   const shm::GroupLayout layout(static_cast<int>(world_->hosts().local_of(ranks).size()));
   auto segment = world_->meet_segment(ranks, layout.bytes, hash.value());
   std::byte* memory = segment->data();

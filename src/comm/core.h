@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -193,8 +194,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   std::uint64_t sequence_ = 0;  // of the latest operation
   std::uint64_t signature_ = 0;
   std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be of two threads
-  int leaver_ = -1;  // the latest rank of another host that had left while it was waited for
-  int looks_ = 0;    // around, in the operation `looked_in_`
+  std::set<int> leavers_;  // ranks of other hosts that had left when they were waited for
+  int looks_ = 0;          // around, in the operation `looked_in_`
   std::uint64_t looked_in_ = 0;
   std::vector<std::byte> scratch_;
   std::byte barrier_token_[2] = {};

@@ -216,8 +216,12 @@ void Core::look_around() {
   }
   // One of another host that has left and is still waited for sends nothing more.
   for (const engine::Executor::Wait& missing : executor_.waits()) {
-    const bool here = boards_[static_cast<std::size_t>(missing.rank)] != nullptr;
-    look_for_leaver(here ? -1 : missing.rank, leaver_);
+    const auto at = static_cast<std::size_t>(missing.rank);
+    if (boards_[at] == nullptr && world_->has_left(members_[at]) &&
+        !leavers_.insert(missing.rank).second) {
+      raise_left(missing.rank);  // its last messages would have come since the last look
+      return;
+    }
   }
 }
 

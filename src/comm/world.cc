@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "comm/rendezvous_net.h"
+#include "comm/rendezvous_wire.h"
 
 namespace unisono::comm {
 namespace {
@@ -23,6 +24,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 4096;
 // Where each look is a system call, so many take longer than to be woken.
 constexpr int kLooksOverNetwork = 100;
+constexpr int kLeastConnectMs = 1000;
 
 // Ranks of one process use one mapping: the first of them makes it and the others share its
 // ownership.
@@ -56,6 +58,11 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
     return std::make_shared<World>(complete, std::move(profile), std::move(hosts), std::move(local),
                                    tcp::Channels(), false);
   }
+  const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
+  const auto left_ms = [&deadline] {
+    const int ms = deadline.left_ms();  // what is nearly done may be finished
+    return ms < 0 ? 0 : std::max(ms, kLeastConnectMs);
+  };
   NetMeeting meeting = meet_over_network(complete);
   const Hosts hosts = meeting.hosts;
   ConnectOptions here = complete;
@@ -63,9 +70,9 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   here.size = static_cast<int>(hosts.here().size());
   here.job += "/" + complete.address + "/" + std::to_string(hosts.host(complete.rank));
   here.file.clear();
+  here.connect_timeout_ms = left_ms();
   auto local = LocalWorld::join(here);
-  auto streams =
-      hosts.single() ? tcp::Channels() : connect_hosts(meeting, complete.connect_timeout_ms);
+  auto streams = hosts.single() ? tcp::Channels() : connect_hosts(meeting, left_ms());
   return std::make_shared<World>(complete, std::move(profile), hosts, std::move(local),
                                  std::move(streams), meeting.crowded);
 }

@@ -234,6 +234,25 @@ int in_child(Communicator& comm, Request& request) {
          (refused([&] { static_cast<void>(request.test()); }) ? 0 : 2);
 }
 
+// Its child holds what it has inherited, the connections among it.
+TEST(Fork, AKilledRankIsMissedThoughItsChildLives) {
+  Job job(2, [](Communicator& comm) {
+    if (comm.rank() == 1 && ::fork() == 0) {
+      ::alarm(10);
+      ::pause();
+    }
+    std::vector<float> data(1000, 1.0F);
+    for (;;) {
+      comm.all_reduce(std::span(data), sum);
+    }
+  });
+  ASSERT_TRUE(job.wait_ready());
+  ::usleep(200'000);
+  job.signal(1, SIGKILL);
+  const auto report = job.ending(0, 8'000);
+  expect_lost(report, {1});
+}
+
 TEST(Fork, AChildIsRefusedAndItsParentGoesOn) {
   Job job(2, [](Communicator& first) {
     const pid_t rank_process = ::getpid();

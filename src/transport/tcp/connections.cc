@@ -62,6 +62,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
     }
   };
   add(wake_.get(), kWake);
+  std::vector<int> sockets;
   signs_.bell = wake_.get();
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
     const std::size_t streams = channels[peer].size();
@@ -73,6 +74,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
     }
     for (std::size_t i = 0; i < streams; ++i) {
       add(channels[peer][i].get(), name_of(peer, i));
+      sockets.push_back(channels[peer][i].get());
     }
     links_[peer].for_output.assign(streams, false);
     links_[peer].watched.assign(streams, true);
@@ -80,6 +82,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
         std::make_unique<Link>(static_cast<int>(peer), std::move(channels[peer]),
                                static_cast<std::uint32_t>(std::max(options.slots, 1)), &signs_);
   }
+  fork_guard_.emplace(std::move(sockets));
 }
 
 Connections::~Connections() = default;

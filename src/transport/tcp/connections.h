@@ -17,6 +17,7 @@
 #include "base/unique_fd.h"
 #include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
+#include "transport/tcp/fork_guard.h"
 #include "transport/tcp/link.h"
 
 namespace unisono::tcp {
@@ -90,7 +91,8 @@ class Connections {
     std::unique_ptr<Link> link;
     std::vector<bool> for_output = {};  // streams that epoll watches for room; guarded by the link
     std::vector<bool> watched = {};
-    std::int64_t half_us = 0;  // since when only some of its streams live; 0: all do; guarded by the link
+    std::int64_t half_us =
+        0;  // since when only some of its streams live; 0: all do; guarded by the link
   };
   // A thread that waits, and the news that it knew when wait() returned.
   struct Waiter {
@@ -111,6 +113,7 @@ class Connections {
   std::vector<Entry> links_;
   UniqueFd epoll_;
   UniqueFd wake_;
+  std::optional<ForkGuard> fork_guard_;  // goes before the descriptors
   std::mutex waiting_;
   std::array<Waiter, kWaiters> waiters_ = {};  // guarded by waiting_
   std::size_t next_waiter_ = 0;

@@ -193,6 +193,7 @@ class Link {
   Slots in_slots_;
   std::size_t credits_due_ = 0;
   bool abort_due_ = false;
+  bool aborting_ = false;
   std::string abort_sent_;
   bool left_ = false;
   bool aborted_ = false;

@@ -380,15 +380,16 @@ void Link::send_leave() noexcept {
 }
 
 void Link::send_abort(std::string_view reason) noexcept {
-  if (!abort_sent_.empty()) {
+  if (aborting_) {
     return;
   }
+  aborting_ = true;
+  abort_due_ = true;
   try {
     abort_sent_ = reason.substr(0, kMostReason);
   } catch (...) {
-    return;  // the peer will notice that this rank is gone
+    abort_sent_.clear();  // no memory for the text: it ends without one
   }
-  abort_due_ = !abort_sent_.empty();
   flush();
 }
 

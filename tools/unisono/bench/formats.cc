@@ -31,10 +31,11 @@ int root_of(const Row& row) {
 }
 
 std::string text_heading(const Heading& heading, const Console& console) {
-  std::string text = fmt::format(
-      "# unisono {}  {} rank{} on 1 host  {} core{}{}\n", UNISONO_VERSION, heading.ranks,
-      heading.ranks == 1 ? "" : "s", heading.cpus, heading.cpus == 1 ? "" : "s",
-      heading.ranks > heading.cpus ? ": ranks share cores, times are pessimistic" : "");
+  std::string text =
+      fmt::format("# unisono {}  {} rank{} {}  {} core{}{}\n", UNISONO_VERSION, heading.ranks,
+                  heading.ranks == 1 ? "" : "s", heading.network ? "over the network" : "on 1 host",
+                  heading.cpus, heading.cpus == 1 ? "" : "s",
+                  heading.ranks > heading.cpus ? ": ranks share cores, times are pessimistic" : "");
   text += fmt::format("# {} memory{}{}; time: median over batches of the slowest rank\n",
                       heading.registered ? "registered" : "ordinary",
                       heading.persistent ? ", persistent operations" : "",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
@@ -90,18 +91,32 @@ std::vector<std::string> launcher_words(const std::string& launcher, const std::
   return words;
 }
 
+bool is_variable_name(std::string_view name) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !name.empty() && letter(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
 // What the shell of a rank does: sets the variables, starts the program, and ends it when its own
 // input ends, as it does when whoever started it is no more.
 std::string script_of(const std::vector<std::string>& program,
                       const std::vector<std::string>& environment, const std::string& folder) {
-  std::string script;
+  // One compound command, which a shell reads whole before it runs any of it: what `cat` reads
+  // later is not the script.
+  std::string script = "{\n";
   for (const std::string& entry : environment) {
-    if (const std::size_t equals = entry.find('='); equals != std::string::npos) {
-      script += "export " + entry.substr(0, equals) + "=" + shell_quote(entry.substr(equals + 1));
-    } else {
-      script += "unset " + entry;
+    const std::size_t equals = entry.find('=');
+    const std::string name = entry.substr(0, equals);
+    if (!is_variable_name(name)) {
+      throw UsageError(fmt::format("'{}' is no name of a variable that a shell takes", name),
+                       "letters, digits and _", "unisono help run");
     }
-    script += "\n";
+    script += equals == std::string::npos
+                  ? "unset " + name + "\n"
+                  : "export " + name + "=" + shell_quote(entry.substr(equals + 1)) + "\n";
   }
   script += "cd " + shell_quote(folder) + " || exit 126\nexec 3<&0\n";
   for (const std::string& word : program) {
@@ -114,7 +129,8 @@ std::string script_of(const std::vector<std::string>& program,
       "watch=$!\n"
       "wait $rank; code=$?\n"
       "kill $watch 2>/dev/null\n"
-      "exit $code\n";
+      "exit $code\n"
+      "}\n";
   if (script.size() > kMostScript) {
     throw UsageError(
         fmt::format("the variables and arguments of a rank have {} bytes, more than {}",
