@@ -12,14 +12,15 @@ namespace unisono {
 struct ConnectOptions {
   int rank = -1;
   int size = -1;
-  // Names the job: ranks with the same name on one host find each other. Unset: from the launcher's
-  // job id and port.
+  // Names the job: ranks with the same name find each other. Unset: from the launcher's job id
+  // and port.
   std::string job;
   // Job token: at least 16 characters; proves that a connection belongs to the job. Unset:
-  // UNISONO_TOKEN; with neither, only processes of the same user are let in.
+  // UNISONO_TOKEN; with neither, only processes of the same user are let in, on one host. Ranks of
+  // several hosts need one; under Open MPI 4 the key of the job serves as such.
   std::string token;
   // A file that every rank can read and write, as the meeting point instead of the environment;
-  // with it, a missing `rank` is assigned in the order of arrival.
+  // with it, a missing `rank` is assigned in the order of arrival. On one host only.
   std::string file;
   int connect_timeout_ms = 30'000;
   // The longest that one operation may wait for its peers. 0: for ever.
@@ -28,7 +29,8 @@ struct ConnectOptions {
   // a file: "all_reduce=mine.json". One that cannot serve is an error at the call, never replaced.
   std::string algorithm;
   // What `unisono tune` has measured: the file that chooses algorithms where none is forced, the
-  // same on all ranks; "none" for the built-in choice. Unset: UNISONO_PROFILE, else
+  // same on all ranks; "none" for the built-in choice. Groups with ranks on several hosts choose by
+  // simulation, and take from it only how to wait. Unset: UNISONO_PROFILE, else
   // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it is there.
   std::string profile;
   // How this rank waits for its peers: "spin=3000,yield_us=500" looks 3000 times, then gives way to

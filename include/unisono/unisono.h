@@ -152,9 +152,9 @@ typedef struct unisono_connect_options {
   int size;
   int connect_timeout_ms;
   int timeout_ms;        /* the longest that one operation waits for its peers; 0: for ever */
-  const char* job;       /* ranks with the same name on one host find each other */
+  const char* job;       /* ranks with the same name find each other */
   const char* token;     /* at least 16 characters: proves that a connection belongs to the job */
-  const char* file;      /* a file that every rank can read and write, as the meeting point */
+  const char* file;      /* one host: a file that every rank can write, as the meeting point */
   const char* algorithm; /* forces algorithms: "all_reduce=ring,broadcast=binomial" */
   const char* profile;   /* what `unisono tune` has written, chooses algorithms; "none": built in */
   const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
