@@ -68,6 +68,10 @@ Core::Transfers::Transfers(const Core& core)
 
 Core::~Core() {
   if (!world_->same_process()) {  // the child of a fork has no progress thread, and maybe its locks
+    collective_lanes_.leave_behind();
+    if (transfers_ != nullptr) {
+      transfers_->lanes.leave_behind();
+    }
     return;
   }
   if (listed_) {

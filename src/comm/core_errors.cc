@@ -62,12 +62,15 @@ void Core::tell_others() noexcept {
 // A rank that waits tells what it is in; one that does not, is asked in vain.
 const shm::Board* Core::await_board(int rank,
                                     const std::function<bool(const shm::Board&)>& enough) {
+  if (boards_[static_cast<std::size_t>(rank)] != nullptr) {
+    return board(rank);
+  }
   tell_others();
   const auto start = std::chrono::steady_clock::now();
   for (;;) {
+    world_->remote_records()->listen();
     const shm::Board* const found = board(rank);
-    const bool here = boards_[static_cast<std::size_t>(rank)] != nullptr;
-    if (here || (found != nullptr && enough(*found)) || world_->aborted() ||
+    if ((found != nullptr && enough(*found)) || world_->aborted() ||
         std::chrono::steady_clock::now() - start > kTellingTime) {
       return found;
     }
@@ -150,7 +153,11 @@ void Core::raise_timeout(double seconds) {
   int culprit = wait.rank;
   for (int peer = 0; peer < size(); ++peer) {
     const shm::Board* const theirs = board(peer);
-    if (theirs == nullptr) {
+    const bool here = boards_[static_cast<std::size_t>(peer)] != nullptr;
+    if (!here && theirs != nullptr && comm::read_record(*theirs, sequence_)) {
+      continue;
+    }
+    if (!here) {  // what it told last may be long ago
       silent += "\n" + name(peer) + ", of another host, has not said that it is in it";
       continue;
     }
@@ -191,6 +198,9 @@ void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds
 void Core::look_around() {
   const engine::Executor::Wait wait = executor_.waiting();
   note_wait({.what = comm::Waiting::What::collective, .peer = wait.rank, .place = wait.step + 1});
+  if (world_->remote_records() != nullptr) {
+    world_->remote_records()->listen();
+  }
   looks_ = looked_in_ == sequence_ ? looks_ + 1 : 1;
   looked_in_ = sequence_;
   if (looks_ == kLooksBeforeTelling) {

@@ -63,6 +63,10 @@ bool Lanes::reclaim() noexcept {
   return (here_ == nullptr || here_->reclaim()) && sent;
 }
 
+void Lanes::leave_behind() noexcept {
+  static_cast<void>(across_.release());  // NOLINT(bugprone-unused-return-value)
+}
+
 void Lanes::forsake() noexcept {
   if (across_ != nullptr) {
     across_->close();

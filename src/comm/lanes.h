@@ -34,6 +34,8 @@ class Lanes {
   bool reclaim() noexcept;
   // After an abort: nothing of the users' memory is looked at any more.
   void forsake() noexcept;
+  // In the child of a fork, where locks may be held by threads that are no more.
+  void leave_behind() noexcept;
 
  private:
   std::unique_ptr<shm::ShmTransport> here_;

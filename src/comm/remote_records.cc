@@ -42,7 +42,8 @@ void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
   lanes_.flush(transport::kEveryLane);
 }
 
-void RemoteRecords::take_in() noexcept {
+void RemoteRecords::listen() noexcept {
+  const std::lock_guard lock(mutex_);
   for (int from = 0; from < lanes_.ranks(); ++from) {
     transport::Incoming message;
     while (lanes_.peek(from, message)) {
@@ -51,7 +52,8 @@ void RemoteRecords::take_in() noexcept {
         std::memcpy(&note, message.data, sizeof(note));
       }
       lanes_.release(from);
-      if (note.sequence == 0 || boards_.size() >= kMostBoards) {
+      const bool known = boards_.contains({note.group, from});
+      if (note.sequence == 0 || (!known && boards_.size() >= kMostBoards)) {
         continue;
       }
       try {
@@ -69,7 +71,6 @@ void RemoteRecords::take_in() noexcept {
 
 const shm::Board* RemoteRecords::find(std::uint64_t group, int rank) noexcept {
   const std::lock_guard lock(mutex_);
-  take_in();
   const auto found = boards_.find({group, rank});
   return found == boards_.end() ? nullptr : found->second.get();
 }

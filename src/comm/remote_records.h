@@ -23,8 +23,9 @@ class RemoteRecords {
   // `members`: ranks of the world; those of this host are passed over. Any thread.
   void tell(std::span<const int> members, std::uint64_t group,
             const OperationRecord& record) noexcept;
-  // Takes in what has come. The board of a rank of another host in a group; nullptr: it has told
-  // nothing.
+  // Takes in what has come.
+  void listen() noexcept;
+  // The board of a rank of another host in a group; nullptr: it has told nothing.
   const shm::Board* find(std::uint64_t group, int rank) noexcept;
   // A group has ended.
   void forget(std::uint64_t group) noexcept;
@@ -32,7 +33,6 @@ class RemoteRecords {
  private:
   // An authenticated peer that tells of more groups is heard no more.
   static constexpr std::size_t kMostBoards = 16384;
-  void take_in() noexcept;
 
   std::mutex mutex_;  // guards all
   tcp::TcpTransport lanes_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "unisono/error.hpp"
@@ -12,7 +13,13 @@
 namespace unisono::comm {
 namespace {
 
-// The addresses of this host that the selector takes; loopback and link-local ones only by name.
+// Of use on one cable only, and with another name at each end of it.
+bool is_link_local(const tcp::Address& address) {
+  return address.same_network(*tcp::Address::parse("fe80::").value, 10) ||
+         address.same_network(*tcp::Address::parse("169.254.0.0").value, 16);
+}
+
+// The addresses of this host that the selector takes; loopback ones only by name.
 std::vector<tcp::Address> selected(const ConnectOptions& options) {
   const auto selector = tcp::Selector::parse(options.interface);
   if (!selector.value) {
@@ -21,7 +28,7 @@ std::vector<tcp::Address> selected(const ConnectOptions& options) {
   }
   std::vector<tcp::Address> addresses;
   for (const tcp::Interface& interface : tcp::interfaces()) {
-    if (selector.value->takes(interface) &&
+    if (selector.value->takes(interface) && !is_link_local(interface.address) &&
         (!options.interface.empty() || !interface.address.is_loopback())) {
       addresses.push_back(interface.address);
     }
@@ -104,18 +111,14 @@ tcp::PortRange ports_of(const ConnectOptions& options) {
 
 std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options) {
   std::vector<tcp::Address> addresses;
-  for (const tcp::Address& address : target.addresses) {
-    // A host often knows its own name as a loopback address, where no other host comes.
-    if (is_mine(address) && !(target.is_name && address.is_loopback())) {
-      addresses.push_back(address);
-    }
-  }
-  const int port = target.addresses.front().port();
-  const bool own_name =
-      target.is_name && std::all_of(target.addresses.begin(), target.addresses.end(), is_mine);
-  if (addresses.empty() && own_name) {
+  std::copy_if(target.addresses.begin(), target.addresses.end(), std::back_inserter(addresses),
+               is_mine);
+  // A host often knows its own name as a loopback address, where no other host comes.
+  if (target.is_name && !addresses.empty() &&
+      std::all_of(addresses.begin(), addresses.end(),
+                  [](const tcp::Address& address) { return address.is_loopback(); })) {
     for (const tcp::Address& address : selected(options)) {
-      addresses.push_back(address.with_port(port));
+      addresses.push_back(address.with_port(target.addresses.front().port()));
     }
   }
   if (addresses.empty()) {
@@ -126,15 +129,14 @@ std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOpt
   return addresses;
 }
 
-std::vector<tcp::Address> own_addresses(const std::vector<tcp::Address>& towards,
-                                        const ConnectOptions& options) {
+std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptions& options) {
   std::vector<tcp::Address> addresses;
   if (!options.interface.empty()) {
     addresses = selected(options);
   }
-  for (const tcp::Address& to : towards) {
+  for (const tcp::Address& to : target.addresses) {
     const auto from = tcp::source_towards(to);
-    if (!from) {
+    if (!from || (target.is_name && from->is_loopback())) {
       continue;
     }
     const auto same = [&](const tcp::Address& other) { return other.same_host(*from); };
@@ -146,8 +148,12 @@ std::vector<tcp::Address> own_addresses(const std::vector<tcp::Address>& towards
     }
   }
   if (addresses.empty()) {
+    addresses = selected(options);  // of a name that means this very host
+  }
+  if (addresses.empty()) {
     throw Error(ErrorCode::config, "there is no route from this host to " + options.address +
-                                       "\nsee: ip route get " + towards.front().host_text());
+                                       "\nsee: ip route get " +
+                                       target.addresses.front().host_text());
   }
   return addresses;
 }

@@ -21,7 +21,6 @@ tcp::PortRange ports_of(const ConnectOptions& options);
 std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options);
 // Where others reach this rank: where the kernel would send from to reach rank 0 first, and what
 // else the selector takes.
-std::vector<tcp::Address> own_addresses(const std::vector<tcp::Address>& towards,
-                                        const ConnectOptions& options);
+std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptions& options);
 
 }  // namespace unisono::comm

@@ -69,13 +69,6 @@ std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
   return listeners;
 }
 
-std::vector<tcp::Address> without_ports(std::vector<tcp::Address> addresses) {
-  for (tcp::Address& address : addresses) {
-    address = address.with_port(0);
-  }
-  return addresses;
-}
-
 tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
   return {.rank = options.rank,
           .size = options.size,
@@ -147,8 +140,7 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
   const std::vector<tcp::Address> lobby =
       is_root ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
   Card mine = card_of(options);
-  mine.addresses = is_root && options.interface.empty() ? without_ports(lobby)
-                                                        : own_addresses(target.addresses, options);
+  mine.addresses = own_addresses(target, options);
   tcp::Identity identity = identity_of(options, "");
   auto gate = std::make_unique<tcp::Gate>(listen_at_all(mine.addresses, ports), identity);
   mine.addresses = gate->addresses();

@@ -130,7 +130,9 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Ho
 
 World::~World() {
   if (!same_process()) {
-    static_cast<void>(progress_.release());  // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(progress_.release());        // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(remote_records_.release());  // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(connections_.release());     // NOLINT(bugprone-unused-return-value)
   } else {
     progress_.reset();
     take_leave();
@@ -276,8 +278,7 @@ void World::choose_wait_policy() {
   wait_policy_ = built_in_wait(crowded_);
   if (!hosts_.single()) {
     wait_policy_.spin = std::min(wait_policy_.spin, kLooksOverNetwork);
-  }
-  if (const model::WaitChoice* found = profile_->choices().find_wait(size(), crowded_)) {
+  } else if (const model::WaitChoice* found = profile_->choices().find_wait(size(), crowded_)) {
     wait_policy_ = found->policy;
   }
   wait_policy_ = parse_wait_policy(options_.wait, wait_policy_);

@@ -118,17 +118,24 @@ std::string script_of(const std::vector<std::string>& program,
                   ? "unset " + name + "\n"
                   : "export " + name + "=" + shell_quote(entry.substr(equals + 1)) + "\n";
   }
-  script += "cd " + shell_quote(folder) + " || exit 126\nexec 3<&0\n";
+  script += "cd " + shell_quote(folder) +
+            " || exit 126\n"
+            "exec 3<&0\n"
+            "group=\n"
+            "if command -v setsid >/dev/null 2>&1; then group=setsid; fi\n"
+            "$group ";
   for (const std::string& word : program) {
     script += shell_quote(word) + " ";
   }
   script +=
       "</dev/null 3<&- &\n"
       "rank=$!\n"
-      "{ cat <&3; kill -TERM $rank; sleep 1; kill -KILL $rank; } >/dev/null 2>&1 &\n"
+      "{ cat <&3; kill -TERM -$rank || kill -TERM $rank; sleep 1\n"
+      "kill -KILL -$rank || kill -KILL $rank; } >/dev/null 2>&1 &\n"
       "watch=$!\n"
       "wait $rank; code=$?\n"
       "kill $watch 2>/dev/null\n"
+      "kill -KILL -$rank 2>/dev/null\n"
       "exit $code\n"
       "}\n";
   if (script.size() > kMostScript) {
