@@ -140,8 +140,7 @@ void World::listen_to_others() noexcept {
   }
   connections_->progress();
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  connections_->look_at_streams(
-      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+  connections_->look_at_streams(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
   const int troubles = connections_->troubles();
   if (troubles == troubles_seen_.exchange(troubles, std::memory_order_relaxed) || aborted()) {
     return;

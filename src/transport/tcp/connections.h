@@ -90,7 +90,8 @@ class Connections {
     std::unique_ptr<Link> link;
     std::vector<bool> for_output = {};  // streams that epoll watches for room; guarded by the link
     std::vector<bool> watched = {};
-    std::int64_t half_us = 0;  // since when only some of its streams live; 0: all do; guarded by the link
+    std::int64_t half_us =
+        0;  // since when only some of its streams live; 0: all do; guarded by the link
   };
   // A thread that waits, and the news that it knew when wait() returned.
   struct Waiter {

@@ -34,8 +34,8 @@ int connect_error(int socket);  // 0: connected
 bool is_dead(int socket);
 // Takes one that waits; none: no more now.
 UniqueFd accept_one(int listener);
-// Whether what was sent is not acknowledged, again and again, for so long: then the peer's system is
-// gone, or the way to it. Its process may be busy or stopped, and its window closed.
+// Whether what was sent is not acknowledged, again and again, for so long: then the peer's system
+// is gone, or the way to it. Its process may be busy or stopped, and its window closed.
 bool is_silent(int socket, int silence_ms);
 void apply(int socket, const SocketOptions& options, bool loopback);
 

@@ -28,9 +28,9 @@ inline constexpr std::size_t kHeaderBytes = 44;
 
 enum class Kind : std::uint8_t {
   message = 1,
-  credit,     // says `released`, nothing else
-  leave,      // the peer ends in good order: nothing follows
-  abort,      // the world ends: the payload says why
+  credit,  // says `released`, nothing else
+  leave,   // the peer ends in good order: nothing follows
+  abort,   // the world ends: the payload says why
 };
 
 struct Header {
