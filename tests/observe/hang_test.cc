@@ -395,6 +395,20 @@ TEST(Hang, BlamesARankThatIsHereBeforeOneThatIsNot) {
   EXPECT_EQ(findings[0].ranks, std::vector<int>{2});
 }
 
+TEST(Hang, NamesAGroupThatIsSeenInPart) {
+  Job job = part_of_two();
+  job.world.pids.push_back(0);
+  job.world.left.push_back(false);
+  job.processes.emplace_back();
+  job.groups = {{.id = 7, .size = 2, .ranks = job.world.group.ranks}};
+  job.world.group.ranks[0].waiting = std::nullopt;
+  const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].ranks, std::vector<int>{1});
+  EXPECT_EQ(findings[0].details.front(),
+            "waited for: barrier #5 of the group of rank 0 here and 1 more elsewhere");
+}
+
 // What the segment of a host shows of a job of two ranks, each on a host of its own.
 Job part_with(int rank) {
   Job part{.segment = static_cast<std::uint64_t>(rank),
