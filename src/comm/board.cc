@@ -149,6 +149,8 @@ void introduce_group(std::byte* segment, std::span<const int> members,
   header.id.store(name.id, std::memory_order_relaxed);
   header.world.store(name.world, std::memory_order_relaxed);
   header.ranks.store(static_cast<std::int32_t>(members.size()), std::memory_order_relaxed);
+  header.size.store(name.size, std::memory_order_relaxed);
+  header.first.store(name.first, std::memory_order_relaxed);
   header.magic.store(shm::kGroupMagic, std::memory_order_release);
 }
 

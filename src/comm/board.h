@@ -56,7 +56,7 @@ std::int64_t board_clock_ns() noexcept;
 struct Waiting {
   enum class What : std::uint32_t { collective, send, recv };
   What what = What::collective;
-  int peer = -1;           // of the group; -1: nobody in particular
+  int peer = -1;           // in the world; -1: nobody in particular
   std::int64_t place = 0;  // the step, from 1, or the tag
   std::int64_t since_ns = 0;
 };
@@ -70,7 +70,10 @@ std::optional<Waiting> read_wait(const shm::Board& board) noexcept;
 struct GroupName {
   std::uint64_t id = 0;
   std::uint64_t world = 0;  // world_mark() of its job
+  int size = 0;             // how many ranks it has on all hosts
+  int first = 0;            // its rank 0, in the world
 };
+// `members`: those of this host, as ranks of the world.
 void introduce_group(std::byte* segment, std::span<const int> members,
                      const GroupName& name) noexcept;
 // By which the groups of a world are told from those of another world of the same processes.

@@ -58,7 +58,11 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
   std::vector<int> here;
   std::copy_if(members_.begin(), members_.end(), std::back_inserter(here),
                [this](int member) { return world_->hosts().is_here(member); });
-  comm::introduce_group(memory, here, {.id = id, .world = comm::world_mark(world_->options().job)});
+  comm::introduce_group(memory, here,
+                        {.id = id,
+                         .world = comm::world_mark(world_->options().job),
+                         .size = static_cast<int>(members_.size()),
+                         .first = members_.front()});
 }
 
 Core::Transfers::Transfers(const Core& core)

@@ -127,7 +127,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   void raise_transfer_timeout(const comm::Transfer& transfer, double seconds);
   void look_around();
   // For those who look from outside. end_wait() costs nothing where nothing was noted.
-  void note_wait(const comm::Waiting& waiting) noexcept;
+  // `waiting.peer`: of this group.
+  void note_wait(comm::Waiting waiting) noexcept;
   void note_wait(const comm::Transfer& transfer) noexcept;
   void end_wait() noexcept {
     if (notes_wait_.load(std::memory_order_relaxed)) {

@@ -71,7 +71,10 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   }
 }
 
-void Core::note_wait(const Waiting& waiting) noexcept {
+void Core::note_wait(Waiting waiting) noexcept {
+  if (waiting.peer >= 0) {
+    waiting.peer = members_[static_cast<std::size_t>(waiting.peer)];
+  }
   notes_wait_.store(true, std::memory_order_relaxed);
   comm::write_wait(my_board(), waiting);
 }

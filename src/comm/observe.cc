@@ -35,7 +35,8 @@ std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size
   const Copy header(read, offset, sizeof(shm::GroupHeader));
   const auto& group = header.at<shm::GroupHeader>(0);
   const int ranks = group.ranks;
-  if (!header.complete() || group.magic != shm::kGroupMagic || ranks < 1 || ranks > kMostRanks) {
+  if (!header.complete() || group.magic != shm::kGroupMagic || ranks < 1 || group.size < ranks ||
+      group.size > kMostRanks) {
     return std::nullopt;
   }
   const shm::GroupLayout layout(ranks);
@@ -43,7 +44,8 @@ std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size
   if (!copy.complete()) {
     return std::nullopt;
   }
-  ObservedGroup observed{.id = group.id, .world = group.world};
+  ObservedGroup observed{
+      .id = group.id, .world = group.world, .size = group.size, .first = group.first};
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
     const auto& board = copy.at<shm::Board>(layout.boards + rank * sizeof(shm::Board));
     observed.ranks.push_back(
@@ -73,15 +75,22 @@ std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
   const shm::WorldLayout layout(ranks);
   const Copy copy(read, 0, layout.group);
   auto group = observe_group_at(read, layout.group);
-  if (!copy.complete() || !group) {
+  if (!copy.complete() || !group || group->ranks.size() != static_cast<std::size_t>(ranks)) {
     return std::nullopt;
   }
+  const auto size = static_cast<std::size_t>(group->size);
   ObservedWorld world{.job = {header.job, strnlen(header.job, sizeof(header.job))},
+                      .pids = std::vector<int>(size),
+                      .left = std::vector<bool>(size),
                       .abort = abort_text(copy.at<shm::AbortRecord>(0)),
                       .group = std::move(*group)};
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
-    world.pids.push_back(copy.at<std::int32_t>(layout.pids + rank * sizeof(std::int32_t)));
-    world.left.push_back(copy.at<shm::Bell>(layout.bells + rank * sizeof(shm::Bell)).left != 0);
+  for (std::size_t here = 0; here < static_cast<std::size_t>(ranks); ++here) {
+    const auto rank = static_cast<std::size_t>(world.group.ranks[here].world_rank);
+    if (rank >= size) {
+      return std::nullopt;
+    }
+    world.pids[rank] = copy.at<std::int32_t>(layout.pids + here * sizeof(std::int32_t));
+    world.left[rank] = copy.at<shm::Bell>(layout.bells + here * sizeof(shm::Bell)).left != 0;
   }
   return world;
 }

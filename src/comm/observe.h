@@ -20,15 +20,18 @@ struct ObservedRank {
   std::optional<Waiting> waiting = {};
 };
 
+// A segment has only the ranks of its host.
 struct ObservedGroup {
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;                  // 0: the group of all ranks
   std::uint64_t world = 0;               // world_mark() of its job
-  std::vector<ObservedRank> ranks = {};  // by rank of the group
+  int size = 0;                          // with the ranks of other hosts
+  int first = 0;                         // its rank 0, in the world: two groups may have one id
+  std::vector<ObservedRank> ranks = {};  // those that are seen here
 };
 
 struct ObservedWorld {
   std::string job = {};
-  std::vector<int> pids = {};   // by rank, as each knows itself
+  std::vector<int> pids = {};   // by rank, as each knows itself; 0: it is on another host
   std::vector<bool> left = {};  // by rank: it has left in good order
   std::string abort = {};       // why the world has ended; empty: it has not
   ObservedGroup group = {};     // of all ranks

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -109,7 +110,9 @@ std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp:
   }
   const std::string& text = reader.text();
   if (text.size() >= 2 && text[0] == 'E') {
-    throw Error(static_cast<ErrorCode>(text[1]), text.substr(2));
+    const auto code = static_cast<std::uint8_t>(text[1]);
+    const bool known = code <= static_cast<std::uint8_t>(ErrorCode::internal);
+    throw Error(known ? static_cast<ErrorCode>(code) : ErrorCode::connection, text.substr(2));
   }
   return parse_table(text, options.size);
 }

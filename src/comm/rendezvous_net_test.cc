@@ -2,11 +2,13 @@
 #include "comm/rendezvous_net.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "comm/local_world.h"
 #include "comm/rendezvous_addresses.h"
 #include "comm/rendezvous_card.h"
 #include "comm/rendezvous_testing.h"
+#include "comm/rendezvous_wire.h"
 #include "transport/tcp/meet.h"
 
 namespace unisono::comm {
@@ -122,6 +124,31 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
     return "";
   });
   EXPECT_EQ(said[0], "connection: rank 2 went away while the ranks met\nlook at its last output");
+}
+
+// Of another version, or somebody else.
+TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
+  const std::string job = unique_name("net");
+  const auto said = as_threads(2, [&](int rank) -> std::string {
+    const ConnectOptions options = net_options(rank, 2, job, 5000);
+    if (rank == 1) {
+      return meet(options);
+    }
+    const tcp::Address at = *tcp::Address::parse(options.address).value;
+    tcp::Gate lobby(tcp::listen_at(at, {.first = at.port(), .last = 0}),
+                    {.rank = 0, .size = 2, .job = options.job + "/lobby", .token = options.token});
+    std::vector<tcp::Admitted> guests;
+    for (int ms = 0; ms < 5000 && guests.empty(); ++ms) {
+      ::usleep(1000);
+      lobby.step(ms);
+      guests = lobby.take_admitted();
+    }
+    const bool sent = !guests.empty() && send_text(guests.front().socket, "E\x7fno\nnever",
+                                                   Deadline::of_timeout(5000));
+    return sent ? "" : "nobody came";
+  });
+  EXPECT_EQ(said[0], "");
+  EXPECT_EQ(said[1], "connection: no\nnever");
 }
 
 TEST(Target, NeedsAPort) {

@@ -141,6 +141,34 @@ TEST(LiveHang, FindsRanksThatReceiveFromEachOther) {
   EXPECT_EQ(finding.ranks.size(), 2U);
 }
 
+// Its members have other numbers in the group than in the world.
+TEST(LiveHang, NamesTheRankOfTheWorldForAWaitInAGroup) {
+  std::atomic<bool> seen = false;
+  Finding finding;
+  {
+    const Ranks ranks(3, [&seen](Communicator& comm) {
+      Communicator reversed = comm.split(0, -comm.rank());
+      int word = 0;
+      while (comm.rank() == 2 && !seen) {
+        usleep(1000);
+      }
+      if (comm.rank() == 2) {
+        reversed.send(&word, sizeof(word), 2, 5);
+      } else if (comm.rank() == 0) {
+        reversed.recv(&word, sizeof(word), 0, 5);
+      }
+    });
+    do {  // rank 0 may wait for the others in split() before
+      finding = ranks.wait_for_finding();
+    } while (finding.text.find("the send with tag 5") == std::string::npos &&
+             !finding.kind.empty());
+    seen = true;
+  }
+  EXPECT_EQ(finding.kind, "never called");
+  EXPECT_EQ(finding.ranks, std::vector<int>{2});
+  EXPECT_EQ(finding.waiting, std::vector<int>{0});
+}
+
 // Ranks as processes, which say that they are ready, and then wait until this is destroyed.
 class Processes {
  public:
@@ -243,7 +271,7 @@ TEST(LiveJobs, HaveTheProcessesOfContainers) {
   EXPECT_EQ(::kill(pid_of(job, 0), 0), 0);
 }
 
-// Rank `waiter` waits for rank 1 in operation #5, which that one has entered or not.
+// Rank 0 waits for rank 1 in operation #5, which that one has entered or not.
 Job job_of_two(std::uint64_t reached) {
   Job job{.world = {.pids = {100, 101}, .left = {false, false}}};
   job.processes = {ProcessState{.pid = 100, .state = 'S'}, ProcessState{.pid = 101, .state = 'R'}};
@@ -328,6 +356,98 @@ TEST(Hang, NamesProcessesAsTheyAreKnownHere) {
   EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.find("rank 1 (pid 101)"), std::string::npos);
   job.processes[1] = std::nullopt;
   EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.find("rank 1 (pid 2)"), std::string::npos);
+}
+
+// The same with rank 1 on another host.
+Job part_of_two() {
+  Job job = job_of_two(5);
+  job.world.pids[1] = 0;
+  job.processes[1] = std::nullopt;
+  job.world.group.size = 2;
+  job.world.group.ranks.pop_back();
+  return job;
+}
+
+TEST(Hang, SaysThatARankIsOnAnotherHost) {
+  const Job job = part_of_two();
+  const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, "elsewhere");
+  EXPECT_EQ(findings[0].ranks, std::vector<int>{1});
+  EXPECT_EQ(findings[0].waiting, std::vector<int>{0});
+  EXPECT_DOUBLE_EQ(findings[0].waited_s, 7);
+  EXPECT_EQ(findings[0].text, "rank 1 is on another host, and not seen from here");
+  EXPECT_EQ(findings[0].next, "run unisono trace why there");
+  EXPECT_EQ(size_text(job), "2 ranks, 1 of them here, 1 group");
+}
+
+// It may be that rank which the one of the other host waits for.
+TEST(Hang, BlamesARankThatIsHereBeforeOneThatIsNot) {
+  Job job = part_of_two();
+  job.world.pids.push_back(102);
+  job.world.left.push_back(false);
+  job.processes.push_back(ProcessState{.pid = 102, .state = 'R'});
+  job.world.group.size = 3;
+  job.world.group.ranks.push_back({.world_rank = 2, .newest = {.sequence = 4, .signature = 1}});
+  const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, "never called");
+  EXPECT_EQ(findings[0].ranks, std::vector<int>{2});
+}
+
+TEST(Hang, NamesAGroupThatIsSeenInPart) {
+  Job job = part_of_two();
+  job.world.pids.push_back(0);
+  job.world.left.push_back(false);
+  job.processes.emplace_back();
+  job.groups = {{.id = 7, .size = 2, .ranks = job.world.group.ranks}};
+  job.world.group.ranks[0].waiting = std::nullopt;
+  const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].ranks, std::vector<int>{1});
+  EXPECT_EQ(findings[0].details.front(),
+            "waited for: barrier #5 of the group of rank 0 here and 1 more elsewhere");
+}
+
+// What the segment of a host shows of a job of two ranks, each on a host of its own.
+Job part_with(int rank) {
+  Job part{.segment = static_cast<std::uint64_t>(rank),
+           .world = {.job = "apart", .pids = {0, 0}, .left = {false, false}}};
+  const auto at = static_cast<std::size_t>(rank);
+  part.world.pids[at] = 100 + rank;
+  part.processes.resize(2);
+  part.processes[at] = ProcessState{.pid = 100 + rank, .state = 'S'};
+  part.world.group = {.size = 2};
+  part.world.group.ranks = {
+      {.world_rank = rank,
+       .newest = {.sequence = 1, .signature = 1},
+       .waiting =
+           comm::Waiting{.what = comm::Waiting::What::recv, .peer = 1 - rank, .since_ns = 1}}};
+  part.groups = {{.id = 7, .size = 2, .first = 1, .ranks = {{.world_rank = rank}}},
+                 {.id = 8, .size = 1, .first = rank, .ranks = {{.world_rank = rank}}}};
+  return part;
+}
+
+TEST(Jobs, OfSeveralHostsOnOneMachineAreSeenAsOne) {
+  const std::vector<Job> jobs = join_parts({part_with(1), part_with(0)});
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs[0].world.pids, (std::vector<int>{100, 101}));
+  EXPECT_EQ(pid_of(jobs[0], 0), 100);
+  EXPECT_EQ(jobs[0].world.group.ranks.size(), 2U);
+  ASSERT_EQ(jobs[0].groups.size(), 3U);  // two have the same id, and other members
+  const std::vector<Finding> findings = explain_hang(jobs[0], kSecond);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, "deadlock");
+}
+
+// Two runs may have the same name: whose parts belong together is not known.
+TEST(Jobs, ThatShowARankTwiceStayApart) {
+  const std::vector<Job> jobs = join_parts({part_with(1), part_with(0), part_with(0)});
+  ASSERT_EQ(jobs.size(), 3U);
+  EXPECT_EQ(explain_hang(jobs[0], kSecond)[0].kind, "elsewhere");
+  Job longer = part_with(0);
+  longer.world.pids.push_back(0);
+  EXPECT_EQ(join_parts({part_with(1), longer}).size(), 2U) << "of another size";
 }
 
 TEST(Hang, NobodyWaits) {

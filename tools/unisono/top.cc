@@ -20,8 +20,7 @@ namespace {
 // One rank over all groups of its job.
 struct Line {
   std::uint64_t calls = 0;
-  const comm::ObservedGroup* group = nullptr;  // that it waits in, or has called most in
-  const comm::ObservedRank* rank = nullptr;
+  const comm::ObservedRank* rank = nullptr;  // in the group that it waits or has called most in
 };
 
 std::vector<Line> lines_of(const Job& job) {
@@ -35,7 +34,6 @@ std::vector<Line> lines_of(const Job& job) {
       line.calls += rank.newest.sequence;
       if (line.rank == nullptr || rank.waiting ||
           (!line.rank->waiting && rank.newest.sequence > line.rank->newest.sequence)) {
-        line.group = &group;
         line.rank = &rank;
       }
     }
@@ -49,9 +47,8 @@ std::string waiting_text(const Line& line, std::int64_t now) {
   const comm::Waiting& waiting = *line.rank->waiting;
   std::string text =
       fmt::format("waits {:.1f} s", static_cast<double>(now - waiting.since_ns) / 1e9);
-  if (waiting.peer >= 0 && static_cast<std::size_t>(waiting.peer) < line.group->ranks.size()) {
-    text += fmt::format(" for rank {}",
-                        line.group->ranks[static_cast<std::size_t>(waiting.peer)].world_rank);
+  if (waiting.peer >= 0) {
+    text += fmt::format(" for rank {}", waiting.peer);
   } else if (waiting.what == comm::Waiting::What::recv) {
     text += " for any rank";
   }
@@ -91,6 +88,13 @@ std::string rate_text(double now, double before, double elapsed_s, const char* u
   return fmt::format("{:.0f}{}", std::max(now - before, 0.0) / elapsed_s, unit);
 }
 
+std::string elsewhere_text(const std::vector<std::size_t>& ranks) {
+  return ranks.size() == 1
+             ? fmt::format("rank {} is on another host: run unisono top there", ranks.front())
+             : fmt::format("the other {} ranks are on other hosts: run unisono top there",
+                           ranks.size());
+}
+
 void print_job(const Job& job, Memory& memory, const Console& console) {
   const std::int64_t now = comm::board_clock_ns();
   fmt::print("{}  {}\n",
@@ -104,7 +108,12 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
                            fmt::format("{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {}", "rank",
                                        "pid", "process", "cpu", "calls", "calls/s", "now")));
   const std::vector<Line> lines = lines_of(job);
+  std::vector<std::size_t> elsewhere;
   for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    if (!is_here(job, rank)) {
+      elsewhere.push_back(rank);
+      continue;
+    }
     const Line& line = lines[rank];
     const auto& process = job.processes[rank];
     Before& before = memory[{job.segment, rank}];
@@ -124,6 +133,9 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
         line.rank != nullptr && line.rank->waiting ? console.paint(Paint::warn, what) : what);
     before = {.calls = line.calls, .cpu_s = cpu_s, .at_ns = now};
   }
+  if (!elsewhere.empty()) {
+    fmt::print("{}\n", console.paint(Paint::dim, elsewhere_text(elsewhere)));
+  }
 }
 
 void print_json(const std::vector<Job>& jobs) {
@@ -133,6 +145,9 @@ void print_json(const std::vector<Job>& jobs) {
     nlohmann::ordered_json ranks = nlohmann::json::array();
     const std::vector<Line> lines = lines_of(job);
     for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+      if (!is_here(job, rank)) {
+        continue;
+      }
       const Line& line = lines[rank];
       nlohmann::ordered_json row{{"rank", rank},
                                  {"pid", pid_of(job, rank)},
@@ -146,6 +161,7 @@ void print_json(const std::vector<Job>& jobs) {
       ranks.push_back(std::move(row));
     }
     result["jobs"].push_back({{"job", job.world.job},
+                              {"size", job.world.pids.size()},
                               {"groups", job.groups.size() + 1},
                               {"ended", job.world.abort},
                               {"ranks", std::move(ranks)}});
@@ -214,7 +230,7 @@ const Command kTopCommand = {
         "for, if it has waited for a millisecond or more. It reads the shared memory of the job "
         "from outside: the job need not be started in any special way, may hang or be stopped, "
         "and does not notice. This user must be allowed to read its processes "
-        "(process_vm_readv). Jobs of other hosts are not seen.",
+        "(process_vm_readv). Of a job over several hosts only the ranks of this one are seen.",
     .options = kOptions,
     .run = run_top};
 

@@ -105,7 +105,7 @@ inline constexpr int kBoardEntries = 32;
 struct alignas(kLine) WaitLine {
   std::atomic<std::int64_t> since_ns;  // CLOCK_MONOTONIC; 0: it does not wait
   std::atomic<std::uint32_t> what;     // comm::Waiting::What
-  std::atomic<std::int32_t> peer;      // of the group; -1: nobody in particular
+  std::atomic<std::int32_t> peer;      // in the world; -1: nobody in particular
   std::atomic<std::int64_t> place;     // a step, or a tag
 };
 struct Board {
@@ -131,21 +131,23 @@ struct alignas(kLine) AbortRecord {
 static_assert(sizeof(AbortRecord) == 1024);
 
 // Who a segment belongs to, for those who look from outside. Every member writes the same.
-inline constexpr std::uint64_t kGroupMagic = 0x31'70'75'6f'72'67'6e'75;  // "ungroup1"
+inline constexpr std::uint64_t kGroupMagic = 0x32'70'75'6f'72'67'6e'75;  // "ungroup2"
 struct alignas(kLine) GroupHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::uint64_t> id;
   std::atomic<std::uint64_t> world;  // a hash of the name of its job
-  std::atomic<std::int32_t> ranks;
+  std::atomic<std::int32_t> ranks;   // of this host
+  std::atomic<std::int32_t> size;    // with those of other hosts
+  std::atomic<std::int32_t> first;   // its rank 0, in the world
 };
 inline constexpr std::uint64_t kWorldMagic = 0x31'64'6c'72'6f'77'6e'75;  // "unworld1"
 struct alignas(kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // last
-  std::atomic<std::int32_t> ranks;
+  std::atomic<std::int32_t> ranks;   // of this host
   char job[48];
 };
 
-// Offsets in the segment of a group of n ranks.
+// Offsets in the segment of a group of n ranks of this host.
 struct GroupLayout {
   explicit constexpr GroupLayout(int n)
       : ranks(static_cast<std::size_t>(n)),

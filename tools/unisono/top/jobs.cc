@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -139,7 +140,7 @@ class Search {
     for (auto& [inode, job] : jobs_) {
       found.push_back(std::move(job));
     }
-    return found;
+    return join_parts(std::move(found));
   }
 
  private:
@@ -150,7 +151,7 @@ class Search {
     }
     Job job{.segment = segment.inode, .world = std::move(*world)};
     for (const int pid : job.world.pids) {
-      job.processes.push_back(process_of(segment.inode, pid));
+      job.processes.push_back(pid == 0 ? std::nullopt : process_of(segment.inode, pid));
     }
     jobs_[segment.inode] = std::move(job);
   }
@@ -186,7 +187,81 @@ class Search {
   std::map<std::uint64_t, Job> jobs_;               // by segment
 };
 
+// Which ranks are seen in both.
+bool overlap(const Job& a, const Job& b) {
+  for (std::size_t rank = 0; rank < a.world.pids.size(); ++rank) {
+    if (is_here(a, rank) && is_here(b, rank)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool same_group(const comm::ObservedGroup& a, const comm::ObservedGroup& b) {
+  return a.id == b.id && a.size == b.size && a.first == b.first;
+}
+
+void add_ranks(comm::ObservedGroup& to, const comm::ObservedGroup& from) {
+  to.ranks.insert(to.ranks.end(), from.ranks.begin(), from.ranks.end());
+  std::sort(to.ranks.begin(), to.ranks.end(),
+            [](const auto& a, const auto& b) { return a.world_rank < b.world_rank; });
+}
+
+void join_groups(Job& job) {
+  std::vector<comm::ObservedGroup> joined;
+  for (comm::ObservedGroup& group : job.groups) {
+    const auto same = std::find_if(
+        joined.begin(), joined.end(),
+        [&group](const comm::ObservedGroup& other) { return same_group(group, other); });
+    if (same == joined.end()) {
+      joined.push_back(std::move(group));
+    } else {
+      add_ranks(*same, group);
+    }
+  }
+  job.groups = std::move(joined);
+}
+
+void add_part(Job& job, Job part) {
+  for (std::size_t rank = 0; rank < job.world.pids.size(); ++rank) {
+    if (is_here(part, rank)) {
+      job.world.pids[rank] = part.world.pids[rank];
+      job.world.left[rank] = part.world.left[rank];
+      job.processes[rank] = part.processes[rank];
+    }
+  }
+  job.world.abort = job.world.abort.empty() ? part.world.abort : job.world.abort;
+  add_ranks(job.world.group, part.world.group);
+  std::move(part.groups.begin(), part.groups.end(), std::back_inserter(job.groups));
+}
+
 }  // namespace
+
+// Two runs of a name cannot be told apart where ranks are seen twice: their parts stay parts.
+std::vector<Job> join_parts(std::vector<Job> parts) {
+  std::map<std::pair<std::string, std::size_t>, std::vector<Job>> named;
+  for (Job& part : parts) {
+    named[{part.world.job, part.world.pids.size()}].push_back(std::move(part));
+  }
+  std::vector<Job> jobs;
+  for (auto& [name, same] : named) {
+    bool one_job = true;
+    for (std::size_t i = 0; i < same.size(); ++i) {
+      one_job &= std::none_of(same.begin(), same.begin() + static_cast<std::ptrdiff_t>(i),
+                              [&](const Job& other) { return overlap(same[i], other); });
+    }
+    const std::size_t first = jobs.size();
+    for (Job& part : same) {
+      if (one_job && jobs.size() > first) {
+        add_part(jobs.back(), std::move(part));
+      } else {
+        jobs.push_back(std::move(part));
+      }
+    }
+  }
+  std::for_each(jobs.begin(), jobs.end(), join_groups);
+  return jobs;
+}
 
 std::vector<Job> find_jobs() {
   return Search().jobs();
@@ -198,7 +273,7 @@ std::vector<Job> find_jobs(std::string_view word) {
     std::erase_if(jobs, [word](const Job& job) {
       bool has_pid = false;
       for (std::size_t rank = 0; rank < job.world.pids.size(); ++rank) {
-        has_pid |= std::to_string(pid_of(job, rank)) == word;
+        has_pid |= is_here(job, rank) && std::to_string(pid_of(job, rank)) == word;
       }
       return job.world.job != word && !has_pid;
     });
@@ -212,6 +287,10 @@ std::vector<Job> find_jobs(std::string_view word) {
   return jobs;
 }
 
+bool is_here(const Job& job, std::size_t rank) {
+  return job.world.pids[rank] != 0;
+}
+
 int pid_of(const Job& job, std::size_t rank) {
   return job.processes[rank] ? job.processes[rank]->pid : job.world.pids[rank];
 }
@@ -220,7 +299,13 @@ std::string size_text(const Job& job) {
   const auto counted = [](std::size_t count, const char* what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
-  return counted(job.world.pids.size(), "rank") + ", " + counted(job.groups.size() + 1, "group");
+  const auto& pids = job.world.pids;
+  const auto elsewhere = std::count(pids.begin(), pids.end(), 0);
+  const std::string here =
+      elsewhere == 0
+          ? ""
+          : fmt::format(", {} of them here", static_cast<std::ptrdiff_t>(pids.size()) - elsewhere);
+  return counted(pids.size(), "rank") + here + ", " + counted(job.groups.size() + 1, "group");
 }
 
 std::string state_text(const std::optional<ProcessState>& process) {

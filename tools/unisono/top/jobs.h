@@ -17,8 +17,9 @@ struct ProcessState {
   double cpu_s = 0;
 };
 
+// Ranks that are apart on this machine, as on several hosts, have a segment for each of these.
 struct Job {
-  std::uint64_t segment = 0;  // the inode of its memory: what its processes have in common
+  std::uint64_t segment = 0;  // the inode of its memory, or of one of them
   comm::ObservedWorld world = {};
   std::vector<comm::ObservedGroup> groups = {};             // the others
   std::vector<std::optional<ProcessState>> processes = {};  // by rank; none: there is none
@@ -30,11 +31,17 @@ std::vector<Job> find_jobs();
 // UsageError if there are none.
 std::vector<Job> find_jobs(std::string_view word);
 
-// The number of a rank's process, as it is known here.
+// False: it is on another host, and nothing is known of it.
+bool is_here(const Job& job, std::size_t rank);
+
+// The number of the process of a rank that is here, as it is known here.
 int pid_of(const Job& job, std::size_t rank);
 
-// "4 ranks, 3 groups".
+// "4 ranks, 2 of them here, 3 groups".
 std::string size_text(const Job& job);
+
+// The jobs, after those of the same name and size that have different ranks became one.
+std::vector<Job> join_parts(std::vector<Job> parts);
 
 // "runs", "sleeps", "is stopped", ...
 std::string state_text(const std::optional<ProcessState>& process);

@@ -24,14 +24,16 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }
 
 std::string group_text(const Job& job, const comm::ObservedGroup& group) {
-  if (group.ranks.size() == job.world.pids.size()) {
+  if (&group == &job.world.group || static_cast<std::size_t>(group.size) == job.world.pids.size()) {
     return {};
   }
   std::vector<int> members;
   for (const comm::ObservedRank& rank : group.ranks) {
     members.push_back(rank.world_rank);
   }
-  return fmt::format(" of the group of {}", ranks_text(members));
+  const int elsewhere = group.size - static_cast<int>(members.size());
+  return fmt::format(" of the group of {}", ranks_text(members)) +
+         (elsewhere > 0 ? fmt::format(" here and {} more elsewhere", elsewhere) : "");
 }
 
 class Hang {
@@ -47,8 +49,17 @@ class Hang {
 
   std::vector<Finding> explain() {
     std::set<int> explained;
+    std::vector<int> elsewhere;
     for (const int rank : culprits()) {
+      if (!is_here(job_, static_cast<std::size_t>(rank))) {
+        elsewhere.push_back(rank);
+        continue;
+      }
       findings_.push_back(blame(rank));
+      explained.insert(findings_.back().waiting.begin(), findings_.back().waiting.end());
+    }
+    if (!elsewhere.empty()) {
+      findings_.push_back(look_elsewhere(elsewhere));
       explained.insert(findings_.back().waiting.begin(), findings_.back().waiting.end());
     }
     for (const auto& [rank, edges] : edges_) {
@@ -85,9 +96,8 @@ class Hang {
           somebody_missing = true;
         }
       }
-      const auto peer = static_cast<std::size_t>(waiting.peer);
-      if (!somebody_missing && waiting.peer >= 0 && peer < group.ranks.size()) {
-        add({rank.world_rank, group.ranks[peer].world_rank, &group, &rank, true});
+      if (!somebody_missing && waiting.peer >= 0) {
+        add({rank.world_rank, waiting.peer, &group, &rank, true});
       }
       if (edges_count_ == before && is_rank(rank.world_rank)) {
         alone_.try_emplace(rank.world_rank, Edge{rank.world_rank, -1, &group, &rank});
@@ -271,6 +281,29 @@ class Hang {
       finding.details.push_back("it waits for " + alone_text(waits->second));
     }
     finding.details.push_back(state_detail(rank, *edge.group));
+    return finding;
+  }
+
+  // Nothing is known of these: each may be late, or wait for one that is here.
+  Finding look_elsewhere(const std::vector<int>& ranks) const {
+    std::set<int> waiting;
+    std::set<std::string> calls;
+    for (const int rank : ranks) {
+      const std::vector<int> some = waiting_for(rank);
+      waiting.insert(some.begin(), some.end());
+      calls.insert(call_text(wait_for(rank)));
+    }
+    Finding finding{
+        .kind = "elsewhere",
+        .ranks = ranks,
+        .waiting = {waiting.begin(), waiting.end()},
+        .text = fmt::format("{} {}, and not seen from here", ranks_text(ranks),
+                            ranks.size() == 1 ? "is on another host" : "are on other hosts"),
+        .next = "run unisono trace why there"};
+    finding.waited_s = longest_wait_s(finding.waiting);
+    for (const std::string& call : calls) {
+      finding.details.push_back("waited for: " + call);
+    }
     return finding;
   }
 

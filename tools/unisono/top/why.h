@@ -9,7 +9,8 @@
 namespace unisono::cli {
 
 struct Finding {
-  // "never called", "stopped", "gone", "left", "late", "deadlock", "mismatch" or "unanswered".
+  // "never called", "stopped", "gone", "left", "late", "deadlock", "mismatch", "unanswered" or
+  // "elsewhere".
   std::string kind = {};
   std::vector<int> ranks = {};    // the culprits, in the world; of "unanswered" none
   std::vector<int> waiting = {};  // who waits for them, directly or not
