@@ -54,6 +54,15 @@ std::string contents(const std::filesystem::path& path) {
   return text.str();
 }
 
+bool over_network() {
+  return read_env("UNISONO_TEST_WORLD").has_value();
+}
+
+// Between hosts others are chosen.
+std::string without_algorithms(const std::string& text) {
+  return std::regex_replace(text, std::regex(" \\([a-z_]+\\)"), "");
+}
+
 // Between hosts a rank that does not wait says nothing of itself, so that some answers know less.
 std::filesystem::path expected_at(const std::filesystem::path& folder, const std::string& name) {
   const std::filesystem::path special = folder / "tcp" / name;
@@ -69,7 +78,8 @@ bool check(const Mistake& mistake, const std::filesystem::path& folder, bool upd
     return true;
   }
   const std::string expected = contents(path);
-  if (said == expected) {
+  if (said == expected ||
+      (over_network() && without_algorithms(said) == without_algorithms(expected))) {
     return true;
   }
   std::printf("%s\n--- expected\n%s+++ said\n%s\n", path.c_str(), expected.c_str(), said.c_str());

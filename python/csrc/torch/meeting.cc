@@ -134,7 +134,8 @@ void check_hosts(const std::vector<Line>& lines, int rank) {
     throw c10::DistBackendError(
         "unisono: rank " + std::to_string(rank) + " is on " + machine_name() +
         " and cannot share memory with rank " + elsewhere +
-        ".\nunisono connects ranks of one host only as yet (there is no network transport); "
+        ".\nunisono connects ranks of one host only as yet (PyTorch over several hosts is not "
+        "there yet); "
         "use backend=\"gloo\" for this group, and unisono for groups within a host");
   }
 }
