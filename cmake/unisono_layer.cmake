@@ -70,8 +70,8 @@ endfunction()
 
 # The same test again with its ranks on several hosts: each on one of its own, or two and two.
 function(unisono_test_on_hosts name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "ARGS" ${ARGN})
-  if(NOT TARGET ${name})
+  cmake_parse_arguments(TEST "NO_SANITIZERS" "TIMEOUT" "ARGS" ${ARGN})
+  if(NOT TARGET ${name} OR (UNISONO_SANITIZE AND TEST_NO_SANITIZERS))
     return()
   endif()
   if(NOT TEST_TIMEOUT)
