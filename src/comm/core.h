@@ -118,6 +118,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   void tell_others() noexcept;
   // As board(), of a rank of another host: waits a little until it has told.
   const shm::Board* await_board(int rank, const std::function<bool(const shm::Board&)>& enough);
+  std::vector<int> unheard() const;
+  std::vector<int> await_unheard();
   // What goes wrong: each tells the world why, which ends every wait.
   std::string name(int rank) const;  // of the group: "rank 5 (1 of its group)"
   void raise_fault();

@@ -136,6 +136,33 @@ void Core::raise_fault() {
                     " it expects\nsend counts and receive counts must agree");
 }
 
+// Ranks of other hosts that have not said that they are in the operation.
+std::vector<int> Core::unheard() const {
+  std::vector<int> ranks;
+  for (int peer = 0; peer < size(); ++peer) {
+    const shm::Board* const theirs = board(peer);
+    if (boards_[static_cast<std::size_t>(peer)] == nullptr &&
+        (theirs == nullptr || !comm::read_record(*theirs, sequence_))) {
+      ranks.push_back(peer);
+    }
+  }
+  return ranks;
+}
+
+// Who waits as well says so soon; so that only those are left who do not.
+std::vector<int> Core::await_unheard() {
+  tell_others();
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<int> ranks = unheard();
+  while (ranks.size() > 1 && !world_->aborted() &&
+         std::chrono::steady_clock::now() - start < kTellingTime) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    world_->remote_records()->listen();
+    ranks = unheard();
+  }
+  return ranks;
+}
+
 void Core::raise_timeout(double seconds) {
   const auto mine = comm::read_record(my_board(), sequence_);
   const engine::Executor::Wait wait = executor_.waiting();
@@ -149,16 +176,10 @@ void Core::raise_timeout(double seconds) {
     text += " (" + comm::describe(*mine) + ")";
   }
   std::string missing;
-  std::string silent;  // who waits in an operation says so, but not who computes
   int culprit = wait.rank;
   for (int peer = 0; peer < size(); ++peer) {
-    const shm::Board* const theirs = board(peer);
-    const bool here = boards_[static_cast<std::size_t>(peer)] != nullptr;
-    if (!here && theirs != nullptr && comm::read_record(*theirs, sequence_)) {
-      continue;
-    }
-    if (!here) {  // what it told last may be long ago
-      silent += "\n" + name(peer) + ", of another host, has not said that it is in it";
+    const shm::Board* const theirs = boards_[static_cast<std::size_t>(peer)];
+    if (theirs == nullptr) {
       continue;
     }
     const auto newest = comm::newest_record(*theirs);
@@ -170,7 +191,16 @@ void Core::raise_timeout(double seconds) {
                                             comm::describe(newest);
     }
   }
-  text += missing + silent;
+  // Who computes says nothing, nor does who has done its part: what it told last is long ago.
+  const std::vector<int> silent = await_unheard();
+  for (const int peer : silent) {
+    text += "\n" + name(peer) + ", of another host, has not said that it is in it";
+  }
+  if (missing.empty() && !silent.empty() &&
+      std::find(silent.begin(), silent.end(), culprit) == silent.end()) {
+    culprit = silent.front();
+  }
+  text += missing;
   if (missing.empty() && silent.empty()) {
     text += "\nall ranks have entered it: look for one that is stopped or starved";
   }
