@@ -108,7 +108,6 @@ class World {
   bool same_process() const noexcept { return *fork_guard_ != 0; }
 
  private:
-  void use_local(LocalWorld& local);
   void exchange_memory();
   void exchange_bells();
   void find_who_can_fetch();

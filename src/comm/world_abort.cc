@@ -43,6 +43,19 @@ Reason parse_reason(const std::string& reason, int ranks) {
   return parsed;
 }
 
+// What came was not what the peer sent, or should have.
+bool is_damage(tcp::Reason reason) {
+  switch (reason) {
+    case tcp::Reason::bad_frame:
+    case tcp::Reason::protocol:
+    case tcp::Reason::damaged:
+    case tcp::Reason::tls:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 bool World::record_abort(ErrorCode code, int culprit, int reporter,
@@ -150,10 +163,7 @@ void World::listen_to_others() noexcept {
       const Reason reason = parse_reason(abort->reason, size());
       record_abort(reason.code, reason.culprit, abort->peer, reason.text);
     } else if (const tcp::Failure failure = connections_->failure()) {
-      raise(failure.reason == tcp::Reason::bad_frame || failure.reason == tcp::Reason::protocol
-                ? ErrorCode::corrupt
-                : ErrorCode::peer_lost,
-            failure.peer,
+      raise(is_damage(failure.reason) ? ErrorCode::corrupt : ErrorCode::peer_lost, failure.peer,
             "rank " + std::to_string(failure.peer) + " is gone: " + tcp::describe(failure) +
                 "\nlook at its last output; the other ranks cannot go on without it");
     }

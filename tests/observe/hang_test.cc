@@ -263,7 +263,9 @@ TEST(LiveJobs, HaveTheProcessesOfContainers) {
   ASSERT_TRUE(ranks.all_ready());
   const Job job = job_named(name);
   if (job.world.pids.empty()) {
-    GTEST_SKIP() << "this user may make no namespace of processes";
+    GTEST_SKIP()
+        << "this user may make no namespace of processes: run it as root, or where unprivileged "
+           "user namespaces are allowed (sysctl kernel.unprivileged_userns_clone=1)";
   }
   EXPECT_EQ(job.world.pids, std::vector<int>{1});
   ASSERT_TRUE(job.processes[0]);
