@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
-#include "algorithms/catalog.h"
-#include "model/simulator/simulate.h"
-#include "unisono/error.hpp"
+#include "model/plan_on.h"
 
 namespace unisono::comm {
 namespace {
@@ -28,32 +25,20 @@ Topology topology_of(const Hosts& hosts, std::span<const int> members) {
   std::map<int, int> nics;
   for (const int member : members) {
     const int host = hosts.host(member);
+    const std::string name = "host" + std::to_string(host);
     if (!nics.contains(host)) {
-      const std::string name = "host" + std::to_string(host);
-      nics[host] = add_device(topology, name, DeviceKind::nic);
+      const int node = add_device(topology, name, DeviceKind::node);
+      nics[host] = add_device(topology, name + ".nic", DeviceKind::nic, node);
       connect(topology, nics[host], network, kBetweenUs / 2, kBetweenBytesPerUs);
     }
+    const int nic = nics[host];
     const int core =
-        add_device(topology, "rank" + std::to_string(topology.ranks.size()), DeviceKind::core);
-    connect(topology, core, nics[host], kInsideUs / 2, kInsideBytesPerUs);
+        add_device(topology, name + ".rank" + std::to_string(topology.ranks.size()),
+                   DeviceKind::core, topology.devices[static_cast<std::size_t>(nic)].inside);
+    connect(topology, core, nic, kInsideUs / 2, kInsideBytesPerUs);
     topology.ranks.push_back(core);
   }
   return topology;
-}
-
-// As it is without parameters, with the hosts as its groups, and with more segments.
-std::vector<Shape> shapes_of(const Algorithm& algorithm, int ranks, int block) {
-  std::vector<Shape> shapes = {complete(algorithm, {.ranks = ranks})};
-  if (shapes.front().parameters.local.front() > 0) {
-    shapes.front().parameters.local = {block};
-  }
-  for (const int segments : {4, 16}) {
-    if (shapes.front().parameters.segments > 0) {
-      shapes.push_back(shapes.front());
-      shapes.back().parameters.segments = segments;
-    }
-  }
-  return shapes;
 }
 
 }  // namespace
@@ -64,7 +49,6 @@ AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members)
     return hosts.host(member) != hosts.host(members.front());
   });
   if (several_) {
-    block_ = hosts.block(members);
     topology_ = topology_of(hosts, members);
   }
 }
@@ -73,41 +57,12 @@ const std::string& AcrossHosts::choose(Collective collective, double bytes) {
   const int power = bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
   const auto [entry, fresh] = chosen_.try_emplace({collective, power});
   if (fresh) {
-    entry->second = simulate(collective, std::exp2(power));
+    const model::OnTopology plan =
+        model::plan_on({.collective = collective, .ranks = ranks_, .bytes = std::exp2(power)},
+                       topology_, {.most_messages = kMostMessages});
+    entry->second = plan.rows.empty() ? std::string() : plan.rows.front().name;
   }
   return entry->second;
-}
-
-std::string AcrossHosts::simulate(Collective collective, double bytes) const {
-  std::string best;
-  double best_us = 0;
-  for (const Algorithm* algorithm : catalog()) {
-    if (algorithm->collective != collective || !can_serve(*algorithm, {.ranks = ranks_})) {
-      continue;
-    }
-    for (const Shape& shape : shapes_of(*algorithm, ranks_, block_)) {
-      if (!can_serve(*algorithm, shape)) {
-        continue;
-      }
-      try {
-        model::Workload workload{.ranks = ranks_};
-        workload.items.push_back(model::operation(*algorithm, shape, bytes));
-        const double us = model::simulate(workload, topology_,
-                                          {.rank_times = false, .most_messages = kMostMessages})
-                              .total_us;
-        // Not for a difference that the figures above do not know.
-        if (best.empty() || us < best_us * 0.95) {
-          best = full_name(*algorithm, shape);
-          best_us = us;
-        }
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::usage) {
-          throw;
-        }
-      }
-    }
-  }
-  return best;
 }
 
 }  // namespace unisono::comm

@@ -26,11 +26,8 @@ class AcrossHosts {
   const std::string& choose(Collective collective, double bytes);
 
  private:
-  std::string simulate(Collective collective, double bytes) const;
-
   bool several_ = false;
   int ranks_;
-  int block_ = 1;  // ranks of each host
   Topology topology_;
   std::map<std::pair<Collective, int>, std::string> chosen_;
 };

@@ -32,6 +32,15 @@ TEST(AcrossHosts, GoesBetweenHostsOnceWhereEachHasSeveralRanks) {
   EXPECT_EQ(across(16, 8).choose(Collective::all_gather, 64e6), "hierarchical:local=8");
 }
 
+TEST(AcrossHosts, TakesHostsForGroupsOnlyWhereTheirRanksStandSideBySide) {
+  AcrossHosts mixed(Hosts(0, {"a", "b", "a", "b", "a", "b", "a", "b"}), all(8));
+  AcrossHosts uneven(Hosts(0, {"a", "a", "a", "b", "b", "b", "c", "c"}), all(8));
+  for (const double bytes : {8.0, 65536.0, 64e6}) {
+    EXPECT_EQ(mixed.choose(Collective::all_reduce, bytes).find("local=4"), std::string::npos);
+    EXPECT_EQ(uneven.choose(Collective::all_reduce, bytes).find("local=3"), std::string::npos);
+  }
+}
+
 TEST(AcrossHosts, ChoosesOtherAlgorithmsForShortAndForLongVectors) {
   AcrossHosts apart = across(16, 1);
   const std::string brief = apart.choose(Collective::all_reduce, 8);

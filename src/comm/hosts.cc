@@ -31,21 +31,4 @@ std::vector<int> Hosts::local_of(std::span<const int> ranks) const {
   return numbers;
 }
 
-int Hosts::block(std::span<const int> ranks) const {
-  std::size_t length = 0;
-  while (length < ranks.size() && host(ranks[length]) == host(ranks[0])) {
-    ++length;
-  }
-  std::vector<bool> seen(static_cast<std::size_t>(count_), false);
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const bool begins = i % length == 0;
-    const auto mine = static_cast<std::size_t>(host(ranks[i]));
-    if (begins ? seen[mine] : host(ranks[i]) != host(ranks[i - 1])) {
-      return 1;
-    }
-    seen[mine] = true;
-  }
-  return ranks.size() % length == 0 ? static_cast<int>(length) : 1;
-}
-
 }  // namespace unisono::comm

@@ -29,9 +29,6 @@ class Hosts {
   const std::vector<int>& here() const noexcept { return ranks_here_; }
   // Of these ranks, those of this host, as their numbers on it.
   std::vector<int> local_of(std::span<const int> ranks) const;
-  // How many ranks each host has of these, if all have as many and they come host by host; 1 if
-  // not.
-  int block(std::span<const int> ranks) const;
 
  private:
   static std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }

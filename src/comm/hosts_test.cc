@@ -12,7 +12,6 @@ TEST(Hosts, OfOneHostAreNumberedAsInTheWorld) {
   EXPECT_TRUE(hosts.single());
   EXPECT_EQ(hosts.here(), (Numbers{0, 1, 2, 3}));
   EXPECT_EQ(hosts.local(3), 3);
-  EXPECT_EQ(hosts.block(Numbers{0, 1, 2, 3}), 4);
 }
 
 TEST(Hosts, AreNumberedByTheirLowestRanks) {
@@ -25,19 +24,6 @@ TEST(Hosts, AreNumberedByTheirLowestRanks) {
   EXPECT_EQ(hosts.local(3), 1);
   EXPECT_FALSE(hosts.is_here(2));
   EXPECT_EQ(hosts.local_of(Numbers{4, 3, 0, 1}), (Numbers{1, 0}));
-}
-
-TEST(Hosts, FormBlocksWhereAllHaveAsManyRanksSideBySide) {
-  const Hosts hosts(0, {"a", "a", "b", "b", "c", "c"});
-  EXPECT_EQ(hosts.block(Numbers{0, 1, 2, 3, 4, 5}), 2);
-  EXPECT_EQ(hosts.block(Numbers{2, 3, 0, 1}), 2);
-  EXPECT_EQ(hosts.block(Numbers{0, 2, 4}), 1);
-  EXPECT_EQ(hosts.block(Numbers{0, 1}), 2);
-  EXPECT_EQ(hosts.block(Numbers{0, 1, 2}), 1) << "one host has fewer";
-  EXPECT_EQ(hosts.block(Numbers{0, 2, 1, 3}), 1) << "not side by side";
-  EXPECT_EQ(hosts.block(Numbers{0, 1, 2, 3, 1, 0}), 1) << "twice";
-  EXPECT_EQ(hosts.block(Numbers{0, 1, 2, 4}), 1);
-  EXPECT_EQ(hosts.block(Numbers{0}), 1);
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+// Which algorithm is fastest on a topology: every one that can serve a call, simulated.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/plan.h"
+#include "topology/topology.h"
+
+namespace unisono::model {
+
+struct OnTopology {
+  struct Row {
+    std::string name;  // with its parameters
+    double time_s = 0;
+    double messages = 0;
+  };
+  struct Left {
+    std::string name;
+    std::string why;
+  };
+  std::vector<Row> rows = {};   // fastest first; equals in the order of the catalogue
+  std::vector<Left> left = {};  // cannot serve, or have too many messages
+};
+
+struct OnTopologyOptions {
+  double most_messages = 2e7;  // that share links: played in about a minute
+  std::function<void(const std::string&)> begins = [](const std::string&) {};  // with this one
+};
+
+// The call's ranks are the first of the topology. Each algorithm is tried as it is without
+// parameters, with the nodes of the topology as its groups, and with more segments.
+// REQUIRES: the topology has so many ranks.
+OnTopology plan_on(const Call& call, const Topology& topology,
+                   const OnTopologyOptions& options = {});
+
+}  // namespace unisono::model
