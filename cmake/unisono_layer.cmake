@@ -54,9 +54,6 @@ function(unisono_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE unisono_internal GTest::gtest GTest::gtest_main ${TEST_LINKS})
   unisono_warnings(${name})
-  if(UNISONO_SANITIZE)  # for tests that time something: g++ and clang have no common name for it
-    target_compile_definitions(${name} PRIVATE UNISONO_SANITIZED)
-  endif()
   add_test(NAME ${name} COMMAND ${name} ${TEST_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}"
                                           RUN_SERIAL ${TEST_SERIAL})

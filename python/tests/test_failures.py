@@ -99,7 +99,7 @@ def test_timeout_names_who_has_not_come(run_async):
         assert kind in ("DistBackendError", "RuntimeError")
         assert "timeout: all_reduce" in text
         assert "rank 1 has not entered it" in text
-        assert 0.3 <= took < 1.5
+        assert 0.3 <= took < 10
 
 
 def group_timeout():

@@ -212,8 +212,9 @@ TEST(Mesh, KilledRankIsFoundSoonByAll) {
       ::mmap(nullptr, sizeof(Stamp), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* killed_at = new (page) Stamp(0);
   double best_ms = 1e9;
-  // Other work on the machine can delay one round, but not all.
-  for (int round = 0; round < 5 && best_ms > 10; ++round) {
+  // Far above what it takes, which kill_test measures; far below what keepalive would take. Other
+  // work on the machine can delay one round, but not all.
+  for (int round = 0; round < 5 && best_ms > 500; ++round) {
     const std::string job = unique_name("killed");
     const auto results = as_processes(4, [&](int rank) -> std::string {
       const auto world = LocalWorld::join(options_for(rank, 4, job));
@@ -233,7 +234,7 @@ TEST(Mesh, KilledRankIsFoundSoonByAll) {
     best_ms = std::min(best_ms, worst_ms);
   }
   ::munmap(page, sizeof(Stamp));
-  EXPECT_LT(best_ms, 10);
+  EXPECT_LT(best_ms, 500);
 }
 
 // A child of fork() keeps the connections open; the process's end is seen all the same.

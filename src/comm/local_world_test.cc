@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstring>
 
@@ -22,18 +21,6 @@ using testing::as_threads;
 using testing::Child;
 using testing::options_for;
 using testing::unique_name;
-using Clock = std::chrono::steady_clock;
-
-// Sanitizers slow down what is timed here.
-#ifdef UNISONO_SANITIZED
-constexpr int kSlowness = 20;
-#else
-constexpr int kSlowness = 1;
-#endif
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 std::vector<std::byte> pattern(int rank, std::size_t bytes) {
   std::vector<std::byte> data(bytes);
@@ -143,24 +130,20 @@ TEST_P(Processes, DoAllDuties) {
 
 INSTANTIATE_TEST_SUITE_P(LocalWorld, Processes, ::testing::Values(1, 2, 4, 7));
 
-TEST(LocalWorld, SixtyFourThreadsJoinWithinASecond) {
+TEST(LocalWorld, SixtyFourThreadsJoin) {
   const std::string job = unique_name("many");
-  const auto start = Clock::now();
   expect_all_empty(as_threads(64, [&](int rank) {
     LocalWorld::join(options_for(rank, 64, job));
     return std::string();
   }));
-  EXPECT_LT(ms_since(start), 1000 * kSlowness);
 }
 
-TEST(LocalWorld, SixtyFourProcessesJoinWithinASecond) {
+TEST(LocalWorld, SixtyFourProcessesJoin) {
   const std::string job = unique_name("many");
-  const auto start = Clock::now();
   expect_all_empty(as_processes(64, [&](int rank) {
     LocalWorld::join(options_for(rank, 64, job));
     return std::string();
   }));
-  EXPECT_LT(ms_since(start), 1000 * kSlowness);
 }
 
 }  // namespace

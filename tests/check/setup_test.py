@@ -3,7 +3,6 @@
 import os
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -54,11 +53,8 @@ class Setup(unittest.TestCase):
         log = self.log.read_text().splitlines() if self.log.exists() else []
         return done.returncode, done.stdout + done.stderr, log
 
-    def test_nothing_missing_is_silent_and_quick(self):
-        begin = time.monotonic()
+    def test_nothing_missing_is_silent_and_asks_nobody(self):
         self.assertEqual(self.run_setup("build", "test"), (0, "", []))
-        # Far above what it takes; far below what a call of apt would.
-        self.assertLess(time.monotonic() - begin, 1.0)
 
     def test_nothing_missing_needs_no_root(self):
         self.tool("id", "echo 1000")
