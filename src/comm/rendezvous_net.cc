@@ -174,7 +174,8 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
 
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms) {
   auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
-                           {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms});
+                           {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms,
+                            .relay = tcp::relay_from_environment()});
   meeting.gate.reset();
   return streams;
 }

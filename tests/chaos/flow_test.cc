@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -97,22 +99,79 @@ TEST(ChaosFlow, LosesByItsSeed) {
   EXPECT_LT(lossy, 85);
 }
 
+TEST(ChaosFlow, FlipsOneBitOfSomePackets) {
+  Flow flow({.corrupt = 0.5}, 1);
+  const std::vector<std::byte> packet(1000);
+  int damaged = 0;
+  for (int i = 0; i < 200; ++i) {
+    flow.put(packet, 0);
+    const std::string out = drain(flow).first;
+    int bits = 0;
+    for (const char byte : out) {
+      bits += std::popcount(static_cast<unsigned char>(byte));
+    }
+    ASSERT_LE(bits, 1);
+    damaged += bits;
+  }
+  EXPECT_GT(damaged, 70);
+  EXPECT_LT(damaged, 130);
+}
+
 TEST(ChaosOptions, AreReadAndRefused) {
-  const Parsed<Options> all = parse("delay=5ms,jitter=100us,loss=1%,rate=100Mbit,kill=2s,seed=7");
+  const char* const text =
+      "delay=5ms,jitter=100us,loss=1%,rate=100Mbit,corrupt=0.5%,kill=2@1500ms,"
+      "stop=random+500ms,reset=0@2s,kill=random,seed=7";
+  const Parsed<Plan> all = parse(text);
   ASSERT_TRUE(all) << all.message;
-  EXPECT_EQ(all.value->delay_us, 5000);
-  EXPECT_EQ(all.value->jitter_us, 100);
-  EXPECT_DOUBLE_EQ(all.value->loss, 0.01);
-  EXPECT_DOUBLE_EQ(all.value->bytes_per_s, 12.5e6);
-  EXPECT_EQ(all.value->kill_ms, 2000);
-  EXPECT_EQ(all.value->seed, 7U);
+  const Options& link = all.value->link;
+  EXPECT_EQ(link.delay_us, 5000);
+  EXPECT_EQ(link.jitter_us, 100);
+  EXPECT_DOUBLE_EQ(link.loss, 0.01);
+  EXPECT_DOUBLE_EQ(link.bytes_per_s, 12.5e6);
+  EXPECT_DOUBLE_EQ(link.corrupt, 0.005);
+  EXPECT_EQ(link.seed, 7U);
+  ASSERT_EQ(all.value->strikes.size(), 4U);
+  EXPECT_EQ(all.value->strikes[0].rank, 2);
+  EXPECT_EQ(all.value->strikes[0].at_ms, 1500);
+  EXPECT_EQ(all.value->strikes[1].rank, Strike::kAny);
+  EXPECT_EQ(all.value->strikes[1].for_ms, 500);
+  EXPECT_EQ(all.value->strikes[2].kind, Strike::Kind::reset);
+  EXPECT_EQ(all.value->strikes[3].at_ms, -1);
   EXPECT_TRUE(parse(""));
   for (const char* wrong : {"delay=5", "delay", "loss=100%", "loss=-1", "rate=5", "seed=x", "x=1",
-                            "delay=nan", "delay=1e99s", "delay=1ms,,"}) {
+                            "delay=nan", "delay=1e99s", "delay=1ms,,", "kill=1@2", "kill=-1",
+                            "kill=1+2s", "kill=", "stop=1@1s+", "reset=all", "kill=1@2s@3s"}) {
     EXPECT_FALSE(parse(wrong)) << wrong;
   }
   EXPECT_EQ(parse("delay=1ms,loss=2").message, "'loss=2': wanted is a part below 1 such as 1%");
   EXPECT_EQ(parse("delay=1ms,loss=2").position, "byte 10");
+}
+
+// What is printed does the same again.
+TEST(ChaosOptions, AreDrawnFromTheSeedAndPrinted) {
+  const Plan plan = *parse(
+                         "delay=1500us,loss=0.1%,rate=1Gbit,kill=random,stop=random@1s+20ms,"
+                         "seed=11")
+                         .value;
+  const Plan first = drawn(plan, 8);
+  EXPECT_EQ(to_text(first), to_text(drawn(plan, 8)));
+  EXPECT_EQ(to_text(*parse(to_text(first)).value), to_text(first));
+  EXPECT_EQ(to_text(drawn(*parse(to_text(first)).value, 8)), to_text(first));
+  for (const Strike& strike : first.strikes) {
+    EXPECT_GE(strike.rank, 0);
+    EXPECT_LT(strike.rank, 8);
+    EXPECT_GE(strike.at_ms, 0);
+    EXPECT_LT(strike.at_ms, 5000);
+  }
+  EXPECT_EQ(first.strikes[1].at_ms, 1000);
+  std::set<int> ranks;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Plan other = plan;
+    other.link.seed = seed;
+    ranks.insert(drawn(other, 8).strikes[0].rank);
+  }
+  EXPECT_EQ(ranks.size(), 8U);
+  EXPECT_EQ(to_text({}), "seed=1");
 }
 
 }  // namespace

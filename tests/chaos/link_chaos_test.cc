@@ -8,6 +8,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "chaos/relay.h"
 #include "transport/tcp/tcp_transport.h"
@@ -113,7 +114,7 @@ TEST(LinkChaos, DelayJitterLossAndRateChangeNoResult) {
   for (const char* text : {"delay=2ms,jitter=3ms,seed=1", "loss=2%,seed=2",
                            "rate=200Mbit,jitter=1ms,seed=3", "delay=20ms,loss=1%,seed=4"}) {
     for (const Protection& protection : {Protection{}, Protection{.tls = true}}) {
-      Pair pair({.link = *chaos::parse(text).value}, protection);
+      Pair pair({.link = chaos::parse(text).value->link}, protection);
       const auto outcome = pair.send(24, std::chrono::seconds(20));
       EXPECT_EQ(outcome.right, 24U) << text << ": " << opaque(outcome.failure);
       EXPECT_EQ(outcome.wrong, 0U) << text;
@@ -185,16 +186,21 @@ TEST(LinkChaos, AResetNamesThePeer) {
   }
 }
 
-TEST(LinkChaos, KillsWhenToldTo) {
-  Pair pair({.link = *chaos::parse("kill=50ms").value});
+TEST(LinkChaos, AResetInTheMiddleIsNoticed) {
+  Pair pair({});
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    pair.relay().reset();
+  });
   const auto outcome = pair.send(100'000, std::chrono::seconds(10));
+  later.join();
   EXPECT_EQ(outcome.failure.reason, Reason::closed) << opaque(outcome.failure);
   EXPECT_EQ(outcome.wrong, 0U);
 }
 
 // A reader that takes next to nothing: the sender holds its windows and no more.
 TEST(LinkChaos, ASlowLinkBoundsWhatTheSenderHolds) {
-  Pair pair({.link = *chaos::parse("rate=80kbit").value});
+  Pair pair({.link = chaos::parse("rate=80kbit").value->link});
   const std::vector<std::byte> data(kMostBytes);
   std::size_t taken = 0;
   for (const auto end = Clock::now() + std::chrono::milliseconds(300); Clock::now() < end;) {

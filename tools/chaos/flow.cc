@@ -25,6 +25,9 @@ void Flow::push(std::vector<std::byte> bytes, std::int64_t now_us) {
   while (draw() < options_.loss) {
     due_us += kResendUs + 2 * options_.delay_us;
   }
+  if (options_.corrupt > 0 && draw() < options_.corrupt) {
+    bytes[random_() % bytes.size()] ^= static_cast<std::byte>(1U << random_() % 8);
+  }
   // TCP hands nothing out of order: who comes early waits for those before.
   last_due_us_ = std::max(last_due_us_, due_us);
   held_ += bytes.size();

@@ -38,11 +38,9 @@ Relay::~Relay() {
 }
 
 void Relay::run() {
-  const std::int64_t begin_us = clock_us();
   while (!stops_) {
     const std::int64_t now_us = clock_us();
-    const std::int64_t kill_ms = options_.link.kill_ms;
-    if (resets_ || (kill_ms >= 0 && now_us - begin_us >= kill_ms * 1000)) {
+    if (resets_) {
       return break_off();
     }
     const auto limit = static_cast<std::uint64_t>(options_.mute_after);
@@ -58,6 +56,7 @@ void Relay::run() {
       give(way, now_us);
     }
     if (ways_[0].told && ways_[1].told) {
+      over_ = true;
       return;
     }
     wait(now_us);
@@ -129,6 +128,7 @@ void Relay::break_off() {
     ::setsockopt(socket->get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     socket->reset();
   }
+  over_ = true;
 }
 
 }  // namespace unisono::chaos

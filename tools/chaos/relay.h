@@ -33,6 +33,8 @@ class Relay {
   void mute() { muted_ = true; }
   // Both sides are reset.
   void reset() { resets_ = true; }
+  // Nothing will pass any more, because both sides have ended or were reset.
+  bool is_over() const { return over_; }
   // Bytes that came in from the first.
   std::uint64_t passed() const { return passed_; }
 
@@ -57,6 +59,7 @@ class Relay {
   std::atomic<bool> stops_ = false;
   std::atomic<bool> muted_ = false;
   std::atomic<bool> resets_ = false;
+  std::atomic<bool> over_ = false;
   std::atomic<std::uint64_t> passed_ = 0;
   std::vector<std::byte> buffer_ = std::vector<std::byte>(64 << 10);
   std::thread thread_;

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "run/chaos.h"
 #include "run/job.h"
 #include "run/launcher.h"
 #include "run/spawn.h"
@@ -16,9 +17,15 @@
 namespace unisono::cli {
 namespace {
 
-void add_entries(const Arguments& arguments, bool quiet, std::vector<std::string>& result) {
+void add_entries(const Arguments& arguments, bool quiet, const Chaos* chaos,
+                 std::vector<std::string>& result) {
   if (quiet) {
     result.emplace_back("UNISONO_QUIET=1");
+  }
+  result.emplace_back("UNISONO_RELAY");  // of another job
+  if (chaos != nullptr) {
+    const std::vector<std::string> entries = chaos->environment();
+    result.insert(result.end(), entries.begin(), entries.end());
   }
   for (const std::string& entry : arguments.texts("env")) {
     if (entry.find('=') == std::string::npos || entry.starts_with("=")) {
@@ -34,8 +41,36 @@ std::string transport_of(const Arguments& arguments) {
                                     : read_env("UNISONO_TRANSPORT").value_or("auto");
 }
 
+bool finds_damage(const Arguments& arguments) {
+  const std::vector<std::string>& entries = arguments.texts("env");
+  for (const std::string name : {"UNISONO_CHECKSUM", "UNISONO_TLS"}) {
+    if (read_env(name) == "1" ||
+        std::find(entries.begin(), entries.end(), name + "=1") != entries.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What --chaos asks for, if it does; `first_host` is of --hosts, or empty.
+void add_chaos(const Arguments& arguments, const std::string& first_host, const Console& console,
+               std::optional<Chaos>& chaos, LaunchOptions& options) {
+  const auto plan = read_chaos(arguments, options.ranks, transport_of(arguments), first_host);
+  if (!plan) {
+    return;
+  }
+  chaos.emplace(*plan, relay_address(*plan, first_host));
+  options.chaos = &*chaos;
+  options.replay = replay_command(arguments, *plan);
+  console.note("chaos: the same again: " + options.replay);
+  if (plan->link.corrupt > 0 && !finds_damage(arguments)) {
+    console.note("chaos: corrupt without UNISONO_CHECKSUM=1 or UNISONO_TLS=1 makes wrong results");
+  }
+}
+
 // Ranks of several hosts: how many there are, and how they are started.
-void place_on_hosts(const Arguments& arguments, bool quiet, LaunchOptions& options) {
+void place_on_hosts(const Arguments& arguments, const Console& console, std::optional<Chaos>& chaos,
+                    LaunchOptions& options) {
   const std::vector<HostRanks> hosts = parse_hosts(arguments.text("hosts"));
   options.ranks = 0;
   for (const HostRanks& host : hosts) {
@@ -48,7 +83,8 @@ void place_on_hosts(const Arguments& arguments, bool quiet, LaunchOptions& optio
   }
   std::vector<std::string> environment =
       hosts_environment(options.ranks, hosts.front().host, transport_of(arguments));
-  add_entries(arguments, quiet, environment);
+  add_chaos(arguments, hosts.front().host, console, chaos, options);
+  add_entries(arguments, console.quiet(), options.chaos, environment);
   options.remote = place_ranks(hosts, arguments.text("launcher"), options.program, environment);
 }
 
@@ -60,20 +96,22 @@ Prefix prefix_of(const Arguments& arguments) {
   return text == "always" ? Prefix::always : Prefix::automatic;
 }
 
-LaunchOptions read_options(const Arguments& arguments, const Console& console) {
+LaunchOptions read_options(const Arguments& arguments, const Console& console,
+                           std::optional<Chaos>& chaos) {
   if (arguments.program().empty()) {
     throw UsageError("no program to run", "unisono run -n 4 -- ./app", "unisono help run");
   }
   LaunchOptions options;
   options.program = arguments.program();
   if (arguments.has("hosts")) {
-    place_on_hosts(arguments, console.quiet(), options);
+    place_on_hosts(arguments, console, chaos, options);
   } else {
     options.ranks = arguments.has("ranks")
                         ? static_cast<int>(arguments.number("ranks", 1, kMostJobRanks))
                         : std::max(1, static_cast<int>(allowed_cpus().size()));
     options.environment = job_environment(options.ranks, transport_of(arguments));
-    add_entries(arguments, console.quiet(), options.environment);
+    add_chaos(arguments, "", console, chaos, options);
+    add_entries(arguments, console.quiet(), options.chaos, options.environment);
   }
   options.bind = arguments.text("bind") == "core";
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
@@ -95,12 +133,15 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console) {
   return options;
 }
 
-void print_json(const JobResult& result) {
+void print_json(const JobResult& result, const LaunchOptions& options) {
   nlohmann::ordered_json row;
   row["schema"] = "unisono.run/1";
   row["exit_code"] = job_exit_code(result);
   row["seconds"] = result.seconds;
   row["timed_out"] = result.timed_out;
+  if (!options.replay.empty()) {
+    row["replay"] = options.replay;
+  }
   row["first_failure"] = nullptr;
   if (result.first_failure >= 0) {
     row["first_failure"] = result.first_failure;
@@ -114,12 +155,13 @@ void print_json(const JobResult& result) {
 }
 
 int run_run(const Arguments& arguments, const Console& console) {
-  const LaunchOptions options = read_options(arguments, console);
+  std::optional<Chaos> chaos;
+  const LaunchOptions options = read_options(arguments, console, chaos);
   Launcher launcher(options, console);
   const JobResult result = launcher.run();
   report_failure(result, options, launcher.output(), console);
   if (console.json()) {
-    print_json(result);
+    print_json(result, options);
   }
   return job_exit_code(result);
 }
@@ -145,6 +187,11 @@ constexpr Option kOptions[] = {
     {.name = "timeout",
      .value = "TIME",
      .help = "Stop the job after so long (30s, 500ms, 2m) and exit with 4."},
+    {.name = "chaos",
+     .value = "WHAT",
+     .help = "Let things go wrong: delay=5ms, jitter=1ms, loss=1%, rate=100Mbit, corrupt=0.1% "
+             "between ranks that TCP connects; kill=2@3s, stop=1@2s+500ms, reset=0@1s for a rank "
+             "at a time; random for a rank and a time of its choice; seed=7. With commas between."},
     {.name = "bind",
      .value = "WHAT",
      .help = "core: rank i may use only CPU floor(i * CPUs / ranks) of the allowed ones, so that "
@@ -191,7 +238,10 @@ const Command kRunCommand = {
         "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
         "to say what they have to say, then get SIGTERM and a second later SIGKILL; the first "
         "failure is reported. The exit code is that rank's, or 3 if a signal killed it. Nothing "
-        "of a job outlives the launcher, even if that is killed.",
+        "of a job outlives the launcher, even if that is killed.\n\n"
+        "Of a rank that --chaos kills, the others hear as of any that dies, and the launcher lets "
+        "them go on: the job is done well if they are. What was left to chance is printed as the "
+        "command that does the same again.",
     .options = kOptions,
     .run = run_run};
 

@@ -52,6 +52,9 @@ class Dial {
       if (const int error = connect_error(greeter_->descriptor()); error != 0) {
         return retry(now_ms, std::strerror(error));  // NOLINT(concurrency-mt-unsafe)
       }
+      if (options_.relay && !ask_relay()) {
+        return retry(now_ms, "the relay hung up");
+      }
     }
     const bool there = greeter_->step();
     const Handshake& shake = greeter_->shake();
@@ -91,13 +94,22 @@ class Dial {
 
  private:
   void begin(std::int64_t now_ms) {
-    UniqueFd socket =
-        begin_connect(to(), options_.from ? &*options_.from : nullptr, options_.socket);
+    UniqueFd socket = begin_connect(options_.relay ? options_.relay->address : to(),
+                                    options_.from ? &*options_.from : nullptr, options_.socket);
     if (!socket) {
       return retry(now_ms, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
     }
     greeter_.emplace(std::move(socket), Handshake::dial(self_, wanted_), now_ms + kAnswerMs);
     connecting_ = true;
+  }
+  bool ask_relay() const {
+    const std::string text = to_text(RelayRequest{.key = options_.relay->key,
+                                                  .from = self_.rank,
+                                                  .to = wanted_.peer,
+                                                  .stream = wanted_.stream,
+                                                  .address = to()});
+    const ssize_t put = ::send(greeter_->descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
+    return put == static_cast<ssize_t>(text.size());  // the first bytes of a socket always fit
   }
   void retry(std::int64_t now_ms, const std::string& why) {
     obstacle_ = why;

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "transport/tcp/gate.h"
+#include "transport/tcp/relay.h"
 
 namespace unisono::tcp {
 
 struct MeetOptions {
   int timeout_ms = 60'000;
   SocketOptions socket = {};
-  std::optional<Address> from = {};  // where to dial from; else as the kernel thinks
+  std::optional<Address> from = {};      // where to dial from; else as the kernel thinks
+  std::optional<RelayPlace> relay = {};  // what to dial in place of the ranks
 };
 
 // `addresses`: by rank, where its gate may be, tried in this order again and again; none for those

@@ -100,12 +100,13 @@ bool is_variable_name(std::string_view name) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// What the shell of a rank does: sets the variables, starts the program, and ends it when its own
-// input ends, as it does when whoever started it is no more.
+// What the shell of a rank does: sets the variables, starts the program, sends it the signals that
+// its input names, a line each, and ends it when its input ends, as it does when whoever started it
+// is no more.
 std::string script_of(const std::vector<std::string>& program,
                       const std::vector<std::string>& environment, const std::string& folder) {
-  // One compound command, which a shell reads whole before it runs any of it: what `cat` reads
-  // later is not the script.
+  // One compound command, which a shell reads whole before it runs any of it: what `read`
+  // reads later is not the script.
   std::string script = "{\n";
   for (const std::string& entry : environment) {
     const std::size_t equals = entry.find('=');
@@ -130,7 +131,8 @@ std::string script_of(const std::vector<std::string>& program,
   script +=
       "</dev/null 3<&- &\n"
       "rank=$!\n"
-      "{ cat <&3; kill -TERM -$rank || kill -TERM $rank; sleep 1\n"
+      "{ while read -r word <&3; do kill -$word -$rank || kill -$word $rank; done\n"
+      "kill -TERM -$rank || kill -TERM $rank; sleep 1\n"
       "kill -KILL -$rank || kill -KILL $rank; } >/dev/null 2>&1 &\n"
       "watch=$!\n"
       "wait $rank; code=$?\n"

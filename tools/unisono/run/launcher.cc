@@ -185,9 +185,14 @@ int Launcher::poll_timeout_ms(Time now) const {
   const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
   if (stage_ != Stage::running) {
     sooner(stage_end_);
-  } else if (options_.timeout_s > 0) {
-    sooner(result_.start + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                               std::chrono::duration<double>(options_.timeout_s)));
+  } else {
+    if (options_.chaos != nullptr && options_.chaos->next()) {
+      sooner(result_.start + *options_.chaos->next());
+    }
+    if (options_.timeout_s > 0) {
+      sooner(result_.start + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                 std::chrono::duration<double>(options_.timeout_s)));
+    }
   }
   if (options_.on_tick) {
     sooner(now + kTick);
@@ -261,7 +266,7 @@ void Launcher::reap(Time now) {
     end.when = now;
     end.by_launcher = stage_ >= Stage::terminating;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
-    if (end.failed()) {
+    if (end.failed() && !end.by_chaos) {
       batch.push_back(rank);
     }
   }
@@ -285,6 +290,7 @@ void Launcher::choose_first_failure(const std::vector<int>& batch) {
 
 void Launcher::check_clock(Time now) {
   if (stage_ == Stage::running) {
+    strike(now);
     const double seconds = std::chrono::duration<double>(now - result_.start).count();
     if (options_.timeout_s > 0 && seconds >= options_.timeout_s && !all_ended()) {
       result_.timed_out = true;
@@ -305,6 +311,30 @@ void Launcher::check_clock(Time now) {
   signal_ranks(stage_ == Stage::grace ? SIGTERM : SIGKILL, false);
   stage_ = stage_ == Stage::grace ? Stage::terminating : Stage::killing;
   stage_end_ = now + kTermination;
+}
+
+void Launcher::strike(Time now) {
+  if (options_.chaos == nullptr) {
+    return;
+  }
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - result_.start);
+  for (const Chaos::Blow& blow : options_.chaos->due(since)) {
+    RankEnd& end = result_.ends[as_size(blow.rank)];
+    if (end.ended) {
+      continue;
+    }
+    const char* const name = ::sigabbrev_np(blow.signal);
+    console_.note(fmt::format("chaos: rank {} gets SIG{}, {:.1f} s after the start", blow.rank,
+                              name, static_cast<double>(since.count()) / 1000));
+    end.by_chaos = end.by_chaos || blow.signal == SIGKILL;
+    if (!options_.remote.empty()) {
+      const std::string line = fmt::format("{}\n", name);  // to its shell: see hosts.cc
+      [[maybe_unused]] const ssize_t written =
+          ::write(inputs_[as_size(blow.rank)].get(), line.data(), line.size());
+    } else {
+      ::kill(own_group_[as_size(blow.rank)] ? -end.pid : end.pid, blow.signal);
+    }
+  }
 }
 
 bool Launcher::all_ended() const {

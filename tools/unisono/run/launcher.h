@@ -11,6 +11,7 @@
 
 #include "base/unique_fd.h"
 #include "cli/console.h"
+#include "run/chaos.h"
 #include "run/hosts.h"
 #include "run/output.h"
 #include "run/spawn.h"
@@ -25,6 +26,8 @@ struct LaunchOptions {
   bool bind = true;                      // rank i to allowed CPU floor(i * CPUs / ranks)
   double timeout_s = 0;                  // 0: none
   std::string log_dir;                   // rank-<i>.out and rank-<i>.err; empty: none
+  Chaos* chaos = nullptr;                // what goes wrong; may be absent
+  std::string replay;                    // with chaos: the command that does the same again
   OutputOptions output;
   std::function<void()> on_tick;  // some times a second while the ranks run; may be empty
 };
@@ -37,6 +40,7 @@ struct RankEnd {
   int signal = 0;            // that killed it; 0: it exited
   int exit_code = 0;         // if it exited
   bool by_launcher = false;  // after the launcher had begun to stop the job
+  bool by_chaos = false;     // killed as --chaos wanted it: the others may go on
   Time when;
   bool failed() const { return ended && (signal != 0 || exit_code != 0); }
 };
@@ -79,6 +83,7 @@ class Launcher {
   void reap(Time now);
   void choose_first_failure(const std::vector<int>& batch);
   void check_clock(Time now);
+  void strike(Time now);
   void signal_ranks(int signal, bool from_terminal);
   bool all_ended() const;
   void drain();

@@ -56,6 +56,9 @@ std::string table_of(const std::vector<Line>& lines) {
 }
 
 std::string hint(const RankEnd& end, const LaunchOptions& options) {
+  if (!options.replay.empty()) {
+    return options.replay;
+  }
   if (end.signal == SIGKILL) {
     return "out of memory? try: dmesg | tail";
   }
@@ -113,12 +116,18 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
   print_error(console, "timeout",
               fmt::format("{} of {} ranks still ran after {:g} s", result.unfinished.size(),
                           result.ends.size(), options.timeout_s),
-              detail, "a longer --timeout, or --log-dir DIR to see what each rank did last");
+              detail,
+              options.replay.empty()
+                  ? "a longer --timeout, or --log-dir DIR to see what each rank did last"
+                  : options.replay);
 }
 
 }  // namespace
 
 std::string end_text(const RankEnd& end) {
+  if (end.by_chaos && end.failed()) {
+    return "killed by --chaos";
+  }
   if (end.signal != 0) {
     return fmt::format("killed by {}", signal_name(end.signal));
   }

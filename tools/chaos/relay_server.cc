@@ -1,0 +1,169 @@
+#include "chaos/relay_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <string_view>
+#include <vector>
+
+#include "transport/tcp/socket.h"
+#include "unisono/error.hpp"
+
+namespace unisono::chaos {
+namespace {
+
+constexpr std::int64_t kPatienceMs =
+    2000;  // until a caller has said whom it means and that answers
+constexpr std::size_t kMostCallers = 256;
+constexpr int kSweepMs = 200;  // how soon lines that are over are forgotten
+
+std::int64_t clock_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+std::string random_key() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<unsigned char, 16> raw{};
+  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size())) {
+    throw Error(ErrorCode::resource, "the system gives no random numbers");
+  }
+  std::string key;
+  for (const unsigned char byte : raw) {
+    key += kDigits[byte >> 4U];
+    key += kDigits[byte & 15U];
+  }
+  return key;
+}
+
+// Steele, Lea and Flood's SplitMix64, one step: seeds that are near give links that are not alike.
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t with) {
+  std::uint64_t z = seed + (with + 1) * 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31U);
+}
+
+// A thread that no signal of the process goes to.
+template <typename Body>
+std::thread quiet_thread(const Body& body) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(body);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+RelayServer::RelayServer(const tcp::Address& address, const Options& link)
+    : listener_(tcp::listen_at(address)),
+      place_{.address = tcp::local_address(listener_.get()), .key = random_key()},
+      link_(link),
+      bell_(::eventfd(0, EFD_CLOEXEC)),
+      thread_(quiet_thread([this] { run(); })) {}
+
+RelayServer::~RelayServer() {
+  stops_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t rung = ::write(bell_.get(), &one, sizeof(one));
+  thread_.join();
+}
+
+void RelayServer::reset(int rank) {
+  const std::lock_guard lock(mutex_);
+  for (const Line& line : lines_) {
+    if (line.from == rank || line.to == rank) {
+      line.relay->reset();
+    }
+  }
+}
+
+void RelayServer::run() {
+  while (!stops_) {
+    std::vector<pollfd> entries{{bell_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const Caller& caller : callers_) {
+      entries.push_back(caller.onward ? pollfd{caller.onward.get(), POLLOUT, 0}
+                                      : pollfd{caller.socket.get(), POLLIN, 0});
+    }
+    ::poll(entries.data(), entries.size(), kSweepMs);
+    const std::int64_t now_ms = clock_ms();
+    auto entry = entries.begin() + 2;
+    for (auto caller = callers_.begin(); caller != callers_.end(); ++entry) {
+      const bool waits = entry->revents == 0 ? now_ms < caller->deadline_ms : attend(*caller);
+      caller = waits ? std::next(caller) : callers_.erase(caller);
+    }
+    accept_all(now_ms);
+    const std::lock_guard lock(mutex_);
+    lines_.remove_if([](const Line& line) { return line.relay->is_over(); });
+  }
+}
+
+void RelayServer::accept_all(std::int64_t now_ms) {
+  while (UniqueFd socket = tcp::accept_one(listener_.get())) {
+    if (callers_.size() == kMostCallers) {
+      callers_.pop_front();
+    }
+    tcp::apply(socket.get(), {}, place_.address.is_loopback());
+    callers_.push_back({.socket = std::move(socket), .deadline_ms = now_ms + kPatienceMs});
+  }
+}
+
+bool RelayServer::attend(Caller& caller) {
+  if (!caller.onward) {
+    return hear(caller);
+  }
+  if (tcp::connect_error(caller.onward.get()) == 0) {
+    connect(caller);
+  }
+  return false;
+}
+
+// Reads the request and not a byte further: what follows is for the other rank.
+bool RelayServer::hear(Caller& caller) const {
+  std::array<char, tcp::kMostRelayRequest> buffer{};
+  const ssize_t seen =
+      ::recv(caller.socket.get(), buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (seen <= 0) {
+    return seen < 0 && (errno == EAGAIN || errno == EINTR);
+  }
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(seen));
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos) {
+    return text.size() < buffer.size();
+  }
+  const Parsed<tcp::RelayRequest> request = tcp::parse_relay_request(text.substr(0, end));
+  if (!request || request.value->key != place_.key) {
+    return false;
+  }
+  ::recv(caller.socket.get(), buffer.data(), end + 1, MSG_DONTWAIT);
+  caller.request = *request.value;
+  caller.onward = tcp::begin_connect(caller.request.address, nullptr, {});
+  return static_cast<bool>(caller.onward);
+}
+
+void RelayServer::connect(Caller& caller) {
+  const tcp::RelayRequest& who = caller.request;
+  RelayOptions options{.link = link_};
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(who.from), static_cast<std::uint64_t>(who.to),
+        static_cast<std::uint64_t>(who.stream), dialled_[{who.from, who.to, who.stream}]++}) {
+    options.link.seed = mixed(options.link.seed, part);
+  }
+  const std::lock_guard lock(mutex_);
+  lines_.push_back({.from = who.from,
+                    .to = who.to,
+                    .relay = std::make_unique<Relay>(std::move(caller.socket),
+                                                     std::move(caller.onward), options)});
+}
+
+}  // namespace unisono::chaos

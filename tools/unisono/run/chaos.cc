@@ -1,0 +1,150 @@
+#include "run/chaos.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <random>
+
+#include "cli/failure.h"
+#include "comm/rendezvous_addresses.h"
+#include "run/hosts.h"
+#include "unisono/error.hpp"
+
+namespace unisono::cli {
+namespace {
+
+using chaos::Strike;
+
+constexpr unsigned kMostDrawnSeed = 1'000'000;  // short enough to be told by voice
+
+int signal_of(Strike::Kind kind) {
+  return kind == Strike::Kind::kill ? SIGKILL : kind == Strike::Kind::stop ? SIGSTOP : 0;
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& detail) {
+  throw UsageError("--chaos: " + what, detail, "unisono help run");
+}
+
+// As it is if a shell would leave it so.
+std::string word_text(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=@%+";
+  return !word.empty() && word.find_first_not_of(kPlain) == std::string::npos ? word
+                                                                              : shell_quote(word);
+}
+
+}  // namespace
+
+Chaos::Chaos(const chaos::Plan& plan, const std::optional<tcp::Address>& relay_at) {
+  for (const Strike& strike : plan.strikes) {
+    events_.push_back(
+        {.at = Milliseconds(strike.at_ms), .rank = strike.rank, .signal = signal_of(strike.kind)});
+    if (strike.for_ms >= 0) {
+      events_.push_back({.at = Milliseconds(strike.at_ms + strike.for_ms),
+                         .rank = strike.rank,
+                         .signal = SIGCONT});
+    }
+  }
+  std::stable_sort(events_.begin(), events_.end(),
+                   [](const Event& a, const Event& b) { return a.at > b.at; });
+  if (relay_at) {
+    relay_.emplace(*relay_at, plan.link);
+  }
+}
+
+std::vector<std::string> Chaos::environment() const {
+  return relay_ ? std::vector<std::string>{"UNISONO_RELAY=" + tcp::to_text(relay_->place())}
+                : std::vector<std::string>{};
+}
+
+std::vector<Chaos::Blow> Chaos::due(Milliseconds since_start) {
+  std::vector<Blow> blows;
+  for (; !events_.empty() && events_.back().at <= since_start; events_.pop_back()) {
+    const Event& event = events_.back();
+    if (event.signal == 0) {
+      relay_->reset(event.rank);
+    } else {
+      blows.push_back({.rank = event.rank, .signal = event.signal});
+    }
+  }
+  return blows;
+}
+
+std::optional<Chaos::Milliseconds> Chaos::next() const {
+  return events_.empty() ? std::nullopt : std::optional(events_.back().at);
+}
+
+std::optional<chaos::Plan> read_chaos(const Arguments& arguments, int ranks,
+                                      const std::string& transport, const std::string& first_host) {
+  if (!arguments.has("chaos")) {
+    return std::nullopt;
+  }
+  Parsed<chaos::Plan> parsed = chaos::parse(arguments.text("chaos"));
+  if (!parsed) {
+    refuse(parsed.message, "for example --chaos delay=5ms,loss=1%,kill=random,seed=7");
+  }
+  chaos::Plan& plan = *parsed.value;
+  for (const Strike& strike : plan.strikes) {
+    if (strike.rank >= ranks) {
+      refuse(fmt::format("there is no rank {}", strike.rank),
+             fmt::format("the job has ranks 0 to {}", ranks - 1));
+    }
+  }
+  if (plan.needs_relay() && transport != "tcp" && (first_host.empty() || transport == "shm")) {
+    refuse(
+        "delay, jitter, loss, rate, corrupt and reset need connections between ranks, and these "
+        "share memory",
+        "add --transport tcp; kill and stop work with shared memory, too");
+  }
+  if (!plan.has_seed) {
+    plan.link.seed = std::random_device()() % kMostDrawnSeed;
+  }
+  return chaos::drawn(plan, ranks);
+}
+
+std::optional<tcp::Address> relay_address(const chaos::Plan& plan, const std::string& first_host) {
+  if (!plan.needs_relay()) {
+    return std::nullopt;
+  }
+  if (first_host.empty()) {
+    return tcp::Address::parse("127.0.0.1:0").value;
+  }
+  try {
+    for (const tcp::Address& address : comm::find_target(first_host + ":1").addresses) {
+      if (const auto from = tcp::source_towards(address)) {
+        return from;
+      }
+    }
+  } catch (const Error&) {  // said below
+  }
+  refuse(fmt::format("'{}' cannot be reached from here, where the relay between the ranks stands",
+                     first_host),
+         "write the first host's address in --hosts");
+}
+
+std::string replay_command(const Arguments& arguments, const chaos::Plan& plan) {
+  std::string text = "unisono run";
+  for (const Option& option : all_options(arguments.command())) {
+    if (!arguments.has(option.name)) {
+      continue;
+    }
+    const std::string name = fmt::format(" --{}", option.name);
+    if (option.name == "chaos") {
+      text += name + " " + word_text(chaos::to_text(plan));
+    } else if (option.value.empty()) {
+      text += name;
+    } else {
+      for (const std::string& value : arguments.texts(option.name)) {
+        text += name + " " + word_text(value);
+      }
+    }
+  }
+  text += " --";
+  for (const std::string& word : arguments.program()) {
+    text += " " + word_text(word);
+  }
+  return text;
+}
+
+}  // namespace unisono::cli

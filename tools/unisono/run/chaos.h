@@ -1,0 +1,54 @@
+// What `unisono run --chaos` does to a job: links between the ranks that are not good, and ranks
+// that are killed, stopped or cut off.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chaos/options.h"
+#include "chaos/relay_server.h"
+#include "cli/arguments.h"
+
+namespace unisono::cli {
+
+class Chaos {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+  // A signal that a rank shall get.
+  struct Blow {
+    int rank = 0;
+    int signal = 0;
+  };
+
+  // `relay_at`: where the ranks reach this process; none: nothing is between them.
+  Chaos(const chaos::Plan& plan, const std::optional<tcp::Address>& relay_at);
+
+  // For the ranks: how they find each other through it.
+  std::vector<std::string> environment() const;
+  // What is due so long after the start of the job, each once.
+  std::vector<Blow> due(Milliseconds since_start);
+  // When something will be; none: nothing is left.
+  std::optional<Milliseconds> next() const;
+
+ private:
+  struct Event {
+    Milliseconds at;
+    int rank;
+    int signal;  // 0: its connections are reset
+  };
+  std::vector<Event> events_;  // by time, the last first
+  std::optional<chaos::RelayServer> relay_;
+};
+
+// The plan of --chaos with all that was left to chance drawn; none: no chaos. `first_host`: of
+// --hosts, else empty. Throws UsageError.
+std::optional<chaos::Plan> read_chaos(const Arguments& arguments, int ranks,
+                                      const std::string& transport, const std::string& first_host);
+// Where the ranks of a job reach this process. Throws UsageError.
+std::optional<tcp::Address> relay_address(const chaos::Plan& plan, const std::string& first_host);
+// The command line that does the same again.
+std::string replay_command(const Arguments& arguments, const chaos::Plan& plan);
+
+}  // namespace unisono::cli
