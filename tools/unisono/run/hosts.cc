@@ -131,9 +131,11 @@ std::string script_of(const std::vector<std::string>& program,
   script +=
       "</dev/null 3<&- &\n"
       "rank=$!\n"
-      "{ while read -r word <&3; do kill -$word -$rank || kill -$word $rank; done\n"
-      "kill -TERM -$rank || kill -TERM $rank; sleep 1\n"
-      "kill -KILL -$rank || kill -KILL $rank; } >/dev/null 2>&1 &\n"
+      // Out of this group, like the rank: where the launcher is a program of this host (docker
+      // exec), the group is killed with it.
+      "$group sh -c 'while read -r word; do kill -$word -$1 || kill -$word $1; done\n"
+      "kill -TERM -$1 || kill -TERM $1; sleep 1\n"
+      "kill -KILL -$1 || kill -KILL $1' watch $rank <&3 3<&- >/dev/null 2>&1 &\n"
       "watch=$!\n"
       "wait $rank; code=$?\n"
       "kill $watch 2>/dev/null\n"
