@@ -61,12 +61,9 @@ def wait_for(condition, seconds=20.0):
     return value
 
 
-def names_in_the_system():
-    """Files and sockets that ranks could have left."""
-    names = {str(path) for folder in ("/dev/shm", "/tmp") for path in pathlib.Path(folder).glob("*")
-             if "unisono" in path.name or folder == "/dev/shm"}
-    unix = pathlib.Path("/proc/net/unix").read_text()
-    return names | set(re.findall(r"@unisono\S*", unix))
+def files_in_memory():
+    """Files that ranks could have left; sockets without a name in a folder end with processes."""
+    return {str(path) for path in pathlib.Path("/dev/shm").glob("*unisono*")}
 
 
 def listening(port):

@@ -28,7 +28,7 @@ class Launcher(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.scratch = pathlib.Path(scratch.name)
-        self.before = jobs.names_in_the_system()
+        self.before = jobs.files_in_memory()
 
     def shells(self):
         """A launcher for each shell that is here."""
@@ -47,8 +47,8 @@ class Launcher(unittest.TestCase):
 
     def check_nothing_left(self, mark, message):
         self.assertEqual(jobs.wait_for_none(mark), [], message)
-        left = jobs.wait_for(lambda: not (jobs.names_in_the_system() - self.before), 5)
-        self.assertTrue(left, f"{message}: {jobs.names_in_the_system() - self.before}")
+        left = jobs.wait_for(lambda: not (jobs.files_in_memory() - self.before), 5)
+        self.assertTrue(left, f"{message}: {jobs.files_in_memory() - self.before}")
 
     def test_its_end_is_that_of_the_job(self):
         for name, launcher in self.shells():

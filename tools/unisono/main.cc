@@ -7,6 +7,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/env.h"
@@ -117,6 +118,9 @@ int run_words(std::span<const std::string> words) {
     return fail(console, error);
   } catch (const std::bad_alloc&) {
     print_error(console, "resource", "out of memory", {}, {});
+    return kCouldNotRun;
+  } catch (const std::system_error& error) {  // of threads
+    print_error(console, "resource", error.what(), {}, "ulimit -u and ulimit -v say what is left");
     return kCouldNotRun;
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) {  // as fmt says it

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,7 +18,15 @@ namespace {
 [[noreturn]] void fail(const std::string& what, std::size_t bytes) {
   throw Error(ErrorCode::resource,
               what + " of " + std::to_string(bytes) + " bytes failed: " + std::strerror(errno) +
-                  "\ncheck the limits on memory and open files (ulimit -v -n)");
+                  "\ncheck the limits on memory and open files (ulimit -v -n -f)");
+}
+
+// Beyond the limit on the size of files, which holds for memory as well, a process gets SIGXFSZ.
+bool may_have(std::size_t bytes) {
+  rlimit limit{};
+  const bool known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
+  errno = EFBIG;
+  return !known || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
 }  // namespace
@@ -30,7 +39,8 @@ Descriptor::~Descriptor() {
 
 Descriptor create_memory(const char* name, std::size_t bytes) {
   Descriptor memory(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (memory.get() < 0 || ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {
+  if (memory.get() < 0 || !may_have(bytes) ||
+      ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {
     fail("shared memory", bytes);
   }
   // Nobody can cut the file short under a reader, which would be a SIGBUS.
