@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace {
 
@@ -44,10 +45,16 @@ Function* real(Function*& known, const char* name) {
 
 }  // namespace
 
+__attribute__((visibility("default"))) void* operator new(std::size_t bytes) {
+  void* const memory = fails("new") ? nullptr : std::malloc(bytes);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+
 // The names, types and attributes are the system's.
 extern "C" {
-extern void* __libc_malloc(std::size_t bytes);  // NOLINT: dlsym() itself may ask for memory
-
 __attribute__((visibility("default"))) void arm_failures() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
@@ -57,14 +64,6 @@ __attribute__((visibility("default"))) void arm_failures() {
   mark = variable("FAIL_MARK");
   calls_left = std::atol(variable("FAIL_AT"));
   armed = std::strcmp(variable("FAIL_RANK"), variable("RANK")) == 0 && *mark != 0;
-}
-
-__attribute__((visibility("default"))) void* malloc(std::size_t bytes) noexcept {
-  if (fails("malloc")) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  return __libc_malloc(bytes);
 }
 
 __attribute__((visibility("default"))) void* mmap(void* address, std::size_t bytes, int protection,
