@@ -185,14 +185,12 @@ int Launcher::poll_timeout_ms(Time now) const {
   const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
   if (stage_ != Stage::running) {
     sooner(stage_end_);
-  } else {
-    if (options_.chaos != nullptr && options_.chaos->next()) {
-      sooner(result_.start + *options_.chaos->next());
-    }
-    if (options_.timeout_s > 0) {
-      sooner(result_.start + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                 std::chrono::duration<double>(options_.timeout_s)));
-    }
+  } else if (options_.timeout_s > 0) {
+    sooner(result_.start + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::duration<double>(options_.timeout_s)));
+  }
+  if (stage_ <= Stage::grace && options_.chaos != nullptr && options_.chaos->next()) {
+    sooner(result_.start + *options_.chaos->next());
   }
   if (options_.on_tick) {
     sooner(now + kTick);
@@ -289,8 +287,10 @@ void Launcher::choose_first_failure(const std::vector<int>& batch) {
 }
 
 void Launcher::check_clock(Time now) {
-  if (stage_ == Stage::running) {
+  if (stage_ <= Stage::grace) {
     strike(now);
+  }
+  if (stage_ == Stage::running) {
     const double seconds = std::chrono::duration<double>(now - result_.start).count();
     if (options_.timeout_s > 0 && seconds >= options_.timeout_s && !all_ended()) {
       result_.timed_out = true;
