@@ -70,6 +70,15 @@ bool ProgressThread::drive_all(bool& wanted) {
   return advanced;
 }
 
+bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
+  try {
+    return drive_all(wanted);
+  } catch (const std::exception& error) {  // no memory to tell somebody of an end
+    world_.raise(error);
+    return false;
+  }
+}
+
 void ProgressThread::run() {
   std::uint64_t seen = 0;
   // Somebody computes meanwhile, maybe on this very core: that goes before being quick.
@@ -86,7 +95,7 @@ void ProgressThread::run() {
       seen = wakes_;
     }
     bool wanted = false;
-    if (drive_all(wanted)) {
+    if (drive_or_raise(wanted)) {
       waiter.reset();
       continue;
     }
@@ -97,7 +106,7 @@ void ProgressThread::run() {
       continue;
     }
     if (!waiter.spin()) {
-      waiter.pause([&] { return drive_all(wanted); },
+      waiter.pause([&] { return drive_or_raise(wanted); },
                    [this] {
                      const std::lock_guard lock(listing_);
                      for (Driven* group : groups_) {

@@ -47,6 +47,8 @@ class ProgressThread {
  private:
   void run();
   bool drive_all(bool& wanted);
+  // The same for the thread: nobody catches what it throws, so all ranks are told.
+  bool drive_or_raise(bool& wanted) noexcept;
 
   World& world_;
   std::mutex listing_;  // guards groups_, and is held while they are driven

@@ -88,8 +88,8 @@ int work(long groups, long worlds) {
   flat = soak("worlds", worlds,
               [&](long i) {
                 unisono::ConnectOptions options;
-           options.job = "soak-" + std::to_string(i);
-           Communicator other = Communicator::connect(options);
+                options.job = "soak-" + std::to_string(i);
+                Communicator other = Communicator::connect(options);
                 use(other);
               }) &&
          flat;
