@@ -13,11 +13,12 @@ MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test bench viewer check release clean
+.PHONY: help run test reliability bench viewer check release clean
 
 help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
 	@echo "make test     build and run every test, also under the sanitizers"
+	@echo "make reliability  the tests of docs/reliability.md with their full numbers (up to an hour)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
 	@echo "make viewer   build the page of unisono view from viewer/ (needs Node; the rest does not)"
 	@echo "make check    format, layers and spelling of the sources"
@@ -39,6 +40,10 @@ release:
 test:
 	@$(SETUP) build test python viewer
 	@scripts/test
+
+reliability:
+	@$(SETUP) build test
+	@scripts/reliability
 
 bench:
 	@$(SETUP) build bench

@@ -6,6 +6,7 @@
   excerpts   C++ blocks of the guide to algorithms stand in src/algorithms as they are
   links      relative links lead to a file, and to a heading where they name one
   commands   every `unisono VERB --option` in a shell block exists
+  tests      every test that docs/reliability.md names exists
 """
 import argparse
 import json
@@ -142,8 +143,26 @@ def commands(options):
         yield f"only {count} commands were found"
 
 
+def tests(options):
+    text = (options.source / "docs/reliability.md").read_text()
+    sources = "".join(path.read_text() for folder in ("tests", "src")
+                      for path in (options.source / folder).rglob("*_test.cc"))
+    written = {f"{suite}.{name}" for suite, name in
+               re.findall(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s+(\w+)\)", sources, re.MULTILINE)}
+    named = re.findall(r"`(\w+\.[A-Z]\w*\*?|\w+\.\*)`", text)
+    for name in named:
+        if not any(one == name or (name[-1] == "*" and one.startswith(name[:-1])) for one in written):
+            yield f"docs/reliability.md: no test is called {name}"
+    scripts = set(re.findall(r"reliability/(\w+)", text)) - {"x", "x_test"}
+    for name in scripts:
+        if not (options.source / f"tests/reliability/{name}_test.py").exists():
+            yield f"docs/reliability.md: there is no tests/reliability/{name}_test.py"
+    if len(named) < 40 or len(scripts) < 6:
+        yield f"only {len(named)} tests and {len(scripts)} scripts were found"
+
+
 CHECKS = {"programs": programs, "output": output, "excerpts": excerpts, "links": links,
-          "commands": commands}
+          "commands": commands, "tests": tests}
 
 
 def main():

@@ -1,8 +1,9 @@
-// The seeds of frames and handshakes, whole, cut anywhere and with single bytes changed. The
+// The seeds of frames, handshakes and cards, whole, cut anywhere and with single bytes changed. The
 // folders are below the argument.
 #include <gtest/gtest.h>
 
 #include "corpus.h"
+#include "rendezvous_card_property.h"
 #include "tcp_frames_property.h"
 #include "tcp_handshake_property.h"
 
@@ -29,6 +30,10 @@ TEST(TcpCorpus, FramesAreNoTrouble) {
 
 TEST(TcpCorpus, NobodyIsLetIn) {
   expect_to_hold("tcp_handshake", fuzz::tcp_handshake_property);
+}
+
+TEST(TcpCorpus, CardsAreReadBackOrRefused) {
+  expect_to_hold("rendezvous_card", fuzz::rendezvous_card_property);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ def environment(**more):
 
 
 def new_mark():
-    return f"UNISONO_TEST_MARK=m{os.getpid()}.{time.monotonic_ns()}"
+    return f"TEST_JOB_MARK=m{os.getpid()}.{time.monotonic_ns()}"
 
 
 def marked(mark):
