@@ -119,28 +119,30 @@ std::string script_of(const std::vector<std::string>& program,
                   ? "unset " + name + "\n"
                   : "export " + name + "=" + shell_quote(entry.substr(equals + 1)) + "\n";
   }
+  // All that has to outlive this shell is in a session of its own before it starts the rank: where
+  // the launcher is a program of this host (docker exec), this shell's group is killed with it.
   script += "cd " + shell_quote(folder) +
             " || exit 126\n"
             "exec 3<&0\n"
             "group=\n"
             "if command -v setsid >/dev/null 2>&1; then group=setsid; fi\n"
-            "$group ";
+            "$group sh -c '"
+            "$0 \"$@\" </dev/null 3<&- &\n"
+            "rank=$!\n"
+            "{ while read -r word <&3; do kill -$word -$rank || kill -$word $rank; done\n"
+            "kill -TERM -$rank || kill -TERM $rank; sleep 1\n"
+            "kill -KILL -$rank || kill -KILL $rank; } >/dev/null 2>&1 &\n"
+            "watch=$!\n"
+            "wait $rank; code=$?\n"
+            "kill $watch 2>/dev/null\n"
+            "kill -KILL -$rank 2>/dev/null\n"
+            "exit $code' \"$group\"";
   for (const std::string& word : program) {
-    script += shell_quote(word) + " ";
+    script += " " + shell_quote(word);
   }
   script +=
-      "</dev/null 3<&- &\n"
-      "rank=$!\n"
-      // Out of this group, like the rank: where the launcher is a program of this host (docker
-      // exec), the group is killed with it.
-      "$group sh -c 'while read -r word; do kill -$word -$1 || kill -$word $1; done\n"
-      "kill -TERM -$1 || kill -TERM $1; sleep 1\n"
-      "kill -KILL -$1 || kill -KILL $1' watch $rank <&3 3<&- >/dev/null 2>&1 &\n"
-      "watch=$!\n"
-      "wait $rank; code=$?\n"
-      "kill $watch 2>/dev/null\n"
-      "kill -KILL -$rank 2>/dev/null\n"
-      "exit $code\n"
+      "\n"
+      "exit $?\n"
       "}\n";
   if (script.size() > kMostScript) {
     throw UsageError(
