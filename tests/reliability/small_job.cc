@@ -44,7 +44,7 @@ int work(int rounds) {
   Communicator world = Communicator::connect({});
   bool right = true;
   for (int round = 0; round < rounds; ++round) {
-    for (const std::size_t count : {1, 1000, 300'000}) {
+    for (const std::size_t count : {1U, 1000U, 300'000U}) {
       right = communicate(world, count) && right;
     }
     Communicator half = world.split(world.rank() % 2, 0);
