@@ -10,7 +10,7 @@
 //
 // Errors: every call throws unisono::Error (see error.hpp). After peer_lost, timeout, mismatch or
 // abort the communicator and all that were split from the same world are unusable; every rank gets
-// the same reason.
+// the same reason. The ranks that are left can go on with shrink().
 #pragma once
 
 #include <cstddef>
@@ -293,6 +293,20 @@ class UNISONO_EXPORT Communicator {
 
   // Ends all operations of this world on all ranks with ErrorCode::aborted. Any thread.
   void abort(std::string_view reason = {});
+
+  // After peer_lost or timeout: a communicator of the ranks that are still there, in their old
+  // order. All of them call it, on the communicator that connect() (or shrink(), grow()) gave; it
+  // ends the old world on all ranks, and blocks until each rank has called or is known to be dead.
+  // All get the same ranks. The old communicator can only be destroyed then; groups are split anew.
+  // Errors: evicted (the others went on without this rank, or it may not go on without them).
+  Communicator shrink(const ShrinkOptions& options = {});
+  // A communicator of `size` ranks: those of this one, with the same numbers, and new processes
+  // that connect() as ranks size() and up of a world of `size`, with the job name (and address) of
+  // the first world. All ranks call it. This communicator stays as it is. `address`: where rank 0
+  // listens while they meet; empty: as at the first time. Errors: as of connect(), usage.
+  Communicator grow(int size, const std::string& address = {});
+  // By rank: what it was in the world that this one was shrunk from; empty if it was not.
+  std::vector<int> previous_ranks() const;
 
   // Registered memory. allocate(): new, zeroed, page-aligned. register_buffer(): moves the whole
   // pages of ordinary private memory onto shared ones at the same address (about 1 ms per MiB,

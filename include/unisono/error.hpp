@@ -20,8 +20,10 @@ enum class ErrorCode : std::uint8_t {
   aborted,     // this or another rank called abort()
   corrupt,     // data that cannot be: a damaged file or message
   resource,    // the system gave no memory, descriptor or address
-  internal     // our own mistake
+  internal,    // our own mistake
+  evicted      // the other ranks went on without this one, or may have (see shrink())
 };
+inline constexpr ErrorCode kLastErrorCode = ErrorCode::evicted;
 
 UNISONO_EXPORT std::string_view to_string(ErrorCode code);
 

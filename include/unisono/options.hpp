@@ -56,4 +56,15 @@ struct ConnectOptions {
   std::string host;
 };
 
+// How a world goes on without the ranks that it has lost.
+struct ShrinkOptions {
+  // How long to wait for ranks that may live and have not called shrink(); then the others go on
+  // without them. -1: as long as to connect; 0: for ever.
+  int timeout_ms = -1;
+  // Whether at most one world may come of this one, also where the network has parted its hosts:
+  // then those go on who are more than half of all that are not proved to be dead, or just half
+  // with the lowest of them. false: whoever is there goes on.
+  bool quorum = true;
+};
+
 }  // namespace unisono

@@ -65,7 +65,8 @@ typedef enum unisono_result UNISONO_INT {
   UNISONO_ABORTED = 7,    /* this or another rank called unisono_abort() */
   UNISONO_CORRUPT = 8,    /* data that cannot be: a damaged file or message */
   UNISONO_RESOURCE = 9,   /* the system gave no memory, descriptor or address */
-  UNISONO_INTERNAL = 10   /* a mistake in unisono */
+  UNISONO_INTERNAL = 10,  /* a mistake in unisono */
+  UNISONO_EVICTED = 11    /* the other ranks went on without this one, or may have */
 } unisono_result_t;
 
 /* Element types. */
@@ -199,6 +200,20 @@ UNISONO_EXPORT int unisono_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
  * *group becomes NULL. All ranks must call it. Blocks. Errors: those of a collective, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
                                               unisono_comm_t* group) UNISONO_NOEXCEPT;
+/* After UNISONO_PEER_LOST or UNISONO_TIMEOUT: a communicator of the ranks that are still there, in
+ * their old order. All of them call it, on the communicator of the whole world; it ends the old
+ * world, and blocks until each rank has called or is known to be dead. timeout_ms: how long to wait
+ * for ranks that may live; -1 as long as to connect, 0 for ever. quorum: 1, at most one world comes
+ * of this one, also where the network has parted its hosts; 0, whoever is there goes on. `comm` can
+ * only be freed then. Errors: EVICTED, USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
+                                               unisono_comm_t* shrunk) UNISONO_NOEXCEPT;
+/* A communicator of `size` ranks: those of `comm`, with the same numbers, and new processes that
+ * connect as ranks of a world of `size`, with the job name (and address) of the first world. All
+ * ranks call it; `comm` stays as it is. address: where rank 0 listens while they meet; NULL as at
+ * the first time. Errors: those of unisono_connect(), USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
+                                             unisono_comm_t* grown) UNISONO_NOEXCEPT;
 /* Ends all operations of this world, on all ranks, with UNISONO_ABORTED. `reason` (may be NULL)
  * becomes part of everybody's text; only the first one counts. Any thread. */
 UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,

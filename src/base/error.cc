@@ -6,9 +6,9 @@
 namespace unisono {
 
 std::string_view to_string(ErrorCode code) {
-  constexpr std::array<std::string_view, 10> kNames = {
-      "usage",    "config",  "connection", "peer_lost", "timeout",
-      "mismatch", "aborted", "corrupt",    "resource",  "internal"};
+  constexpr std::array<std::string_view, 11> kNames = {
+      "usage",   "config",  "connection", "peer_lost", "timeout", "mismatch",
+      "aborted", "corrupt", "resource",   "internal",  "evicted"};
   return kNames.at(static_cast<std::size_t>(code));
 }
 

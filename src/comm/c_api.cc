@@ -26,6 +26,8 @@ static_assert(result_of(ErrorCode::aborted) == UNISONO_ABORTED);
 static_assert(result_of(ErrorCode::corrupt) == UNISONO_CORRUPT);
 static_assert(result_of(ErrorCode::resource) == UNISONO_RESOURCE);
 static_assert(result_of(ErrorCode::internal) == UNISONO_INTERNAL);
+static_assert(result_of(ErrorCode::evicted) == UNISONO_EVICTED);
+static_assert(kLastErrorCode == ErrorCode::evicted);
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
 static_assert(offsetof(unisono_connect_options_t, host) + sizeof(char*) ==
@@ -127,7 +129,7 @@ const char* unisono_result_name(unisono_result_t result) noexcept {
   if (result == UNISONO_SUCCESS) {
     return "success";
   }
-  if (result < UNISONO_SUCCESS || result > UNISONO_INTERNAL) {
+  if (result < UNISONO_SUCCESS || result > UNISONO_EVICTED) {
     return "unknown";
   }
   // The views are of literals, which end with a zero.
@@ -149,7 +151,8 @@ unisono_result_t unisono_connect(const unisono_connect_options_t* options,
   return guard([&] {
     expect_place(comm, "comm");
     *comm = nullptr;
-    *comm = new unisono_comm_handle{unisono::detail::Core::connect(options_of(options))};
+    *comm = new unisono_comm_handle{
+        unisono::detail::Core::of_world(unisono::comm::World::connect(options_of(options)))};
   });
 }
 
@@ -176,6 +179,30 @@ unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
     if (handle->core != nullptr) {
       *group = handle.release();
     }
+  });
+}
+
+unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
+                                unisono_comm_t* shrunk) noexcept {
+  return guard([&] {
+    expect_place(shrunk, "shrunk");
+    unisono::detail::Core& core = core_of(comm);  // first: `shrunk` may be where `comm` is kept
+    *shrunk = nullptr;
+    auto handle = std::make_unique<unisono_comm_handle>();
+    handle->core = core.shrink({.timeout_ms = timeout_ms, .quorum = quorum != 0});
+    *shrunk = handle.release();
+  });
+}
+
+unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
+                              unisono_comm_t* grown) noexcept {
+  return guard([&] {
+    expect_place(grown, "grown");
+    unisono::detail::Core& core = core_of(comm);
+    *grown = nullptr;
+    auto handle = std::make_unique<unisono_comm_handle>();
+    handle->core = core.grow(size, address == nullptr ? "" : address);
+    *grown = handle.release();
   });
 }
 

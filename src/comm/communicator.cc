@@ -151,7 +151,7 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 Communicator Communicator::connect(const ConnectOptions& options) {
-  return Communicator(detail::Core::connect(options));
+  return Communicator(detail::Core::of_world(comm::World::connect(options)));
 }
 int Communicator::rank() const {
   return core_of(core_).rank();
@@ -200,6 +200,15 @@ Communicator Communicator::split(int color, int key) {
 }
 Communicator Communicator::subgroup(std::span<const int> members, std::uint64_t id) {
   return Communicator(core_of(core_).subgroup(members, id));
+}
+Communicator Communicator::shrink(const ShrinkOptions& options) {
+  return Communicator(core_of(core_).shrink(options));
+}
+Communicator Communicator::grow(int size, const std::string& address) {
+  return Communicator(core_of(core_).grow(size, address));
+}
+std::vector<int> Communicator::previous_ranks() const {
+  return core_of(core_).previous_ranks();
 }
 void Communicator::abort(std::string_view reason) {
   core_of(core_).abort(reason);

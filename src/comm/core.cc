@@ -30,8 +30,7 @@ std::vector<shm::Board*> boards_of(const comm::Hosts& hosts, std::span<const int
 
 }  // namespace
 
-std::shared_ptr<Core> Core::connect(const ConnectOptions& options) {
-  auto world = comm::World::connect(options);
+std::shared_ptr<Core> Core::of_world(std::shared_ptr<comm::World> world) {
   std::vector<int> members;
   for (int rank = 0; rank < world->size(); ++rank) {
     members.push_back(rank);
@@ -247,6 +246,30 @@ void Core::abort(std::string_view reason) {
     text += ": " + std::string(reason);
   }
   world_->raise(ErrorCode::aborted, world_->rank(), text);
+}
+
+std::shared_ptr<Core> Core::shrink(const ShrinkOptions& options) {
+  check_whole("shrink()");
+  return of_world(world_->shrink(options.timeout_ms, options.quorum));
+}
+
+std::shared_ptr<Core> Core::grow(int size, const std::string& address) {
+  check_whole("grow()");
+  check_usable();
+  return of_world(world_->grow(size, address));
+}
+
+void Core::check_whole(const char* call) const {
+  if (!world_->same_process()) {
+    check_usable();
+  }
+  if (id_ != 0) {
+    throw Error(ErrorCode::usage,
+                std::string(call) +
+                    " on a part of the world\ncall it on the communicator that connect() gave, and "
+                    "split the new one",
+                {.rank = world_->rank()});
+  }
 }
 
 std::shared_ptr<Core> Core::split(int color, int key) {

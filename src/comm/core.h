@@ -62,7 +62,7 @@ struct RegionState {
 class Core final : public std::enable_shared_from_this<Core>, private comm::Driven {
  public:
   // The world's first group.
-  static std::shared_ptr<Core> connect(const ConnectOptions& options);
+  static std::shared_ptr<Core> of_world(std::shared_ptr<comm::World> world);
   // A group of `members` (world ranks), of which this rank is number `rank`. The memory is that of
   // those of them that are on this host.
   Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment, std::byte* memory,
@@ -93,11 +93,17 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   std::shared_ptr<Core> split(int color, int key);
   std::shared_ptr<Core> subgroup(std::span<const int> members, std::uint64_t id);
   void abort(std::string_view reason);
+  std::shared_ptr<Core> shrink(const ShrinkOptions& options);
+  std::shared_ptr<Core> grow(int size, const std::string& address);
+  const std::vector<int>& previous_ranks() const noexcept {
+    return world_->origin().previous_ranks;
+  }
   std::unique_ptr<RegionState> allocate(std::size_t bytes);
   std::unique_ptr<RegionState> adopt(std::span<std::byte> memory);
 
  private:
   void check_usable() const;
+  void check_whole(const char* call) const;  // this is no group of a part of the world
   void check_blocking() const {
     if (!world_->same_process() || world_->aborted() || grouping_) {
       refuse_blocking();

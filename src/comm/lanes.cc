@@ -40,7 +40,8 @@ Lanes::Lanes(const Roads& roads, std::byte* segment, std::span<const int> member
   if (all_here) {
     return;
   }
-  const tcp::LaneKey key{.group = mix(id ^ (use == Use::collectives ? 0 : 1))};
+  const tcp::LaneKey key{.group = mix(id ^ (use == Use::collectives ? 0 : 1)),
+                         .epoch = roads.epoch};
   across_ = std::make_unique<tcp::TcpTransport>(
       *roads.connections, key, std::vector<int>(members.begin(), members.end()), rank);
   transport_ = across_.get();

@@ -19,6 +19,7 @@ struct Roads {
   const Hosts* hosts = nullptr;
   const shm::Host* host = nullptr;
   tcp::Connections* connections = nullptr;  // nullptr: there is one host
+  std::uint32_t epoch = 0;
 };
 
 class Lanes {

@@ -47,6 +47,7 @@ class World final : public LocalWorld {
   }
   std::optional<FdNote> receive_fd() override { return mesh_.receive(); }
   std::optional<Death> find_death() override { return mesh_.find_death(); }
+  bool is_dead(int rank) override { return mesh_.is_dead(rank); }
   bool has_left(int rank) const override { return mesh_.has_left(rank); }
 
  private:

@@ -69,6 +69,8 @@ class LocalWorld {
   // most about 1 us for 8 ranks (one epoll_wait with a zero timeout). Threads of this process never
   // count as dead.
   virtual std::optional<Death> find_death() = 0;
+  // Whether this rank is dead; also of those that die after the first.
+  virtual bool is_dead(int rank) = 0;
   // Whether a rank of another process has destroyed its world in order, as far as find_death() has
   // seen. It is no death: what it still owed is sent. But who waits for more waits in vain.
   virtual bool has_left(int rank) const = 0;

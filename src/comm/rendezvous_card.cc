@@ -158,6 +158,40 @@ TextReader::State TextReader::step(tcp::Channel& from, std::size_t most_bytes) {
   }
 }
 
+std::string error_text(ErrorCode code, const std::string& message) {
+  return "E" + std::string(1, static_cast<char>(code)) + message;
+}
+
+std::optional<std::string> ask_text(tcp::Channel& peer, std::string_view text,
+                                    std::size_t most_bytes, const Deadline& deadline,
+                                    std::string& obstacle) {
+  obstacle = "it hung up";
+  if (!send_text(peer, text, deadline)) {
+    return std::nullopt;
+  }
+  TextReader reader;
+  for (;;) {
+    const TextReader::State state = reader.step(peer, most_bytes);
+    if (state == TextReader::State::done) {
+      break;
+    }
+    if (state == TextReader::State::closed) {
+      return std::nullopt;
+    }
+    if (!wait_for(peer.get(), POLLIN, deadline)) {
+      obstacle = "it says nothing";
+      return std::nullopt;
+    }
+  }
+  const std::string& answer = reader.text();
+  if (answer.size() >= 2 && answer[0] == 'E') {
+    const auto code = static_cast<std::uint8_t>(answer[1]);
+    const bool known = code <= static_cast<std::uint8_t>(kLastErrorCode);
+    throw Error(known ? static_cast<ErrorCode>(code) : ErrorCode::connection, answer.substr(2));
+  }
+  return answer;
+}
+
 bool has_hung_up(tcp::Channel& peer) {
   char byte = 0;
   iovec part{.iov_base = &byte, .iov_len = 1};

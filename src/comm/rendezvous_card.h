@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,11 @@ Card parse_card(std::string_view text);
 std::vector<Card> parse_table(std::string_view table, int size);
 std::string to_table(const std::vector<Card>& cards);
 
+inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
+
+// What goes wrong, in place of an answer.
+std::string error_text(ErrorCode code, const std::string& message);
+
 // A frame is the length of a text, and the text. False: the other side is gone, or too slow.
 bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline);
 // Collects one frame, without blocking.
@@ -41,5 +47,9 @@ class TextReader {
 };
 // Of one that has nothing more to say.
 bool has_hung_up(tcp::Channel& peer);
+// Says one text and hears one. Throws the error that is the answer. None: `obstacle` says why.
+std::optional<std::string> ask_text(tcp::Channel& peer, std::string_view text,
+                                    std::size_t most_bytes, const Deadline& deadline,
+                                    std::string& obstacle);
 
 }  // namespace unisono::comm

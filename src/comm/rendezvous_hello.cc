@@ -61,7 +61,7 @@ std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message) {
 }
 
 Error error_from(const Frame& frame) {
-  const auto last = static_cast<std::uint8_t>(ErrorCode::internal);
+  const auto last = static_cast<std::uint8_t>(kLastErrorCode);
   if (frame.bytes.empty() || std::to_integer<std::uint8_t>(frame.bytes[0]) > last) {
     return {ErrorCode::corrupt, "rank 0 reported an error that cannot be read"};
   }

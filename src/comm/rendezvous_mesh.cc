@@ -156,24 +156,36 @@ std::optional<FdNote> Mesh::receive() {
   return note;
 }
 
-std::optional<Death> Mesh::find_death() {
-  if (!deaths_) {
-    return std::nullopt;
-  }
+bool Mesh::look() {
   std::array<epoll_event, 16> events;
+  const int ready =
+      !deaths_ ? 0 : ::epoll_wait(deaths_.get(), events.data(), static_cast<int>(events.size()), 0);
+  if (ready <= 0 || ::getpid() != owner_) {
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i < ready; ++i) {
+    examine(static_cast<int>(events[static_cast<std::size_t>(i)].data.u32));
+  }
+  return true;
+}
+
+std::optional<Death> Mesh::find_death() {
   while (!dead_.load(std::memory_order_acquire)) {
-    const int ready =
-        ::epoll_wait(deaths_.get(), events.data(), static_cast<int>(events.size()), 0);
-    if (ready <= 0 || ::getpid() != owner_) {
+    if (!look()) {
       return std::nullopt;
-    }
-    const std::lock_guard lock(mutex_);
-    for (int i = 0; i < ready; ++i) {
-      examine(static_cast<int>(events[static_cast<std::size_t>(i)].data.u32));
     }
   }
   const std::lock_guard lock(mutex_);
   return death_;
+}
+
+bool Mesh::is_dead(int peer) {
+  while (look()) {
+  }
+  const std::lock_guard lock(mutex_);
+  const Member& member = members_[static_cast<std::size_t>(peer)];
+  return member.gone && !member.left.load(std::memory_order_relaxed);
 }
 
 // Something happened to this rank's connection or process.

@@ -31,6 +31,8 @@ class Mesh {
   std::optional<FdNote> receive();
   std::optional<Death> find_death();
   bool has_left(int peer) const;
+  // Whether this rank is dead: looks anew, also after the first death.
+  bool is_dead(int peer);
 
  private:
   struct Member {
@@ -41,6 +43,7 @@ class Mesh {
     std::atomic<bool> left = false;
   };
 
+  bool look();  // false: nothing has happened
   void watch(const UniqueFd& set, int fd, std::uint32_t events, int peer);
   void drain(int peer);
   void retire(int peer);

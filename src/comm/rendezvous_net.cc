@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "comm/rendezvous_card.h"
 #include "comm/rendezvous_net_root.h"
 #include "comm/rendezvous_process.h"
+#include "comm/rendezvous_roll.h"
 #include "transport/tcp/meet.h"
 #include "unisono/error.hpp"
 
@@ -21,6 +23,7 @@ namespace {
 
 constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
 constexpr int kMostNetRanks = 65536;
+constexpr const char* kSurvivors = "~survivors-";  // behind the name of a job
 constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so in this time
 
 bool forces_tcp(const ConnectOptions& options) {
@@ -87,34 +90,34 @@ std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp:
       {.timeout_ms = options.connect_timeout_ms == 0 ? 1 << 30 : options.connect_timeout_ms});
   tcp::Channel lobby = std::move(streams[0].front());
   const Deadline deadline = Deadline::of_timeout(options.connect_timeout_ms).later_by_ms(kGraceMs);
-  const auto lost = [&](const std::string& why) -> Error {
-    return {ErrorCode::connection, "rank " + std::to_string(options.rank) +
-                                       " has no word from rank 0 at " + options.address + ": " +
-                                       why + "\nlook at the last output of rank 0"};
-  };
-  if (!send_text(lobby, to_text(mine), deadline)) {
-    throw lost("it hung up");
+  std::string obstacle;
+  const auto table = ask_text(lobby, to_text(mine), kMostTableBytes, deadline, obstacle);
+  if (!table) {
+    throw Error(ErrorCode::connection, "rank " + std::to_string(options.rank) +
+                                           " has no word from rank 0 at " + options.address + ": " +
+                                           obstacle + "\nlook at the last output of rank 0");
   }
-  TextReader reader;
-  for (;;) {
-    const TextReader::State state = reader.step(lobby, kMostTableBytes);
-    if (state == TextReader::State::done) {
-      break;
-    }
-    if (state == TextReader::State::closed) {
-      throw lost("it hung up");
-    }
-    if (!wait_for(lobby.get(), POLLIN, deadline)) {
-      throw lost("it says nothing");
-    }
+  return parse_table(*table, options.size);
+}
+
+NetMeeting settle(std::unique_ptr<tcp::Gate> gate, tcp::Identity identity,
+                  const std::vector<Card>& cards, const Card& mine) {
+  std::vector<std::string> names;
+  std::vector<std::vector<tcp::Address>> addresses;
+  for (const Card& card : cards) {
+    names.push_back(card.host);
+    addresses.push_back(card.addresses);
   }
-  const std::string& text = reader.text();
-  if (text.size() >= 2 && text[0] == 'E') {
-    const auto code = static_cast<std::uint8_t>(text[1]);
-    const bool known = code <= static_cast<std::uint8_t>(ErrorCode::internal);
-    throw Error(known ? static_cast<ErrorCode>(code) : ErrorCode::connection, text.substr(2));
+  NetMeeting meeting{.hosts = Hosts(identity.rank, names),
+                     .crowded = is_crowded(cards, mine),
+                     .identity = std::move(identity),
+                     .gate = std::move(gate),
+                     .addresses = addresses,
+                     .door = {.addresses = std::move(addresses), .sockets = {}}};
+  for (const int rank : meeting.hosts.here()) {
+    meeting.addresses[static_cast<std::size_t>(rank)].clear();
   }
-  return parse_table(text, options.size);
+  return meeting;
 }
 
 }  // namespace
@@ -154,30 +157,63 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
   } else {
     cards = join(target, options, *gate, mine);
   }
-  const bool crowded = is_crowded(cards, mine);
-  std::vector<std::string> names;
-  std::vector<std::vector<tcp::Address>> addresses;
-  for (Card& card : cards) {
-    names.push_back(card.host);
-    addresses.push_back(std::move(card.addresses));
-  }
-  Hosts hosts(options.rank, names);
-  for (const int rank : hosts.here()) {
-    addresses[static_cast<std::size_t>(rank)].clear();
-  }
-  return {.hosts = std::move(hosts),
-          .crowded = crowded,
-          .identity = std::move(identity),
-          .gate = std::move(gate),
-          .addresses = std::move(addresses)};
+  return settle(std::move(gate), std::move(identity), cards, mine);
 }
 
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms) {
   auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
                            {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms,
                             .relay = tcp::relay_from_environment()});
+  const std::vector<tcp::Address> mine = meeting.gate->addresses();
   meeting.gate.reset();
+  for (const tcp::Address& address : mine) {
+    if (UniqueFd socket = tcp::reserve(address)) {
+      meeting.door.sockets.push_back(std::move(socket));
+    }
+  }
   return streams;
+}
+
+std::string first_name(const std::string& job) {
+  return job.substr(0, job.find(kSurvivors));
+}
+
+std::string name_of_survivors(const std::string& job, const std::string& mark) {
+  return first_name(job) + kSurvivors + mark;
+}
+
+NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Rules& rules,
+                                   Survivors& survivors) {
+  const auto self = static_cast<std::size_t>(options.rank);
+  std::vector<tcp::Address> where = door.addresses[self];
+  for (tcp::Address& address : where) {
+    address = address.with_port(0);
+  }
+  std::vector<UniqueFd> listeners = listen_at_all(where, ports_of(options));
+  Card mine = card_of(options);
+  for (const UniqueFd& listener : listeners) {
+    mine.addresses.push_back(tcp::local_address(listener.get()));
+  }
+  Roll roll{.self = identity_of(options, ""),
+            .addresses = door.addresses,
+            .door = door.sockets,
+            .mine = mine,
+            .is_gone = rules.is_gone,
+            .patience_ms = rules.patience_ms,
+            .timeout_ms = rules.timeout_ms,
+            .quorum = rules.quorum};
+  const RollAnswer answer = call_roll(roll);
+  const auto place = std::find(answer.ranks.begin(), answer.ranks.end(), options.rank);
+  if (place == answer.ranks.end()) {
+    throw Error(ErrorCode::corrupt, "the answer of who goes on does not name who asked");
+  }
+  survivors = {.ranks = answer.ranks, .mark = answer.mark};
+  options.rank = static_cast<int>(place - answer.ranks.begin());
+  options.size = static_cast<int>(answer.ranks.size());
+  options.job = name_of_survivors(options.job, answer.mark);
+  tcp::Identity identity = identity_of(options, "");
+  auto gate = std::make_unique<tcp::Gate>(std::move(listeners), identity);
+  return settle(std::move(gate), std::move(identity), answer.cards, mine);
 }
 
 }  // namespace unisono::comm

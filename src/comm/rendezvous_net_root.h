@@ -1,7 +1,6 @@
 // Rank 0's side of a meeting over the network.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "comm/rendezvous_card.h"
@@ -9,8 +8,6 @@
 #include "unisono/options.hpp"
 
 namespace unisono::comm {
-
-inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
 
 // Collects the cards of all at the lobby, and tells them to all. `mine`: its own. Errors as of
 // meet_over_network(); all who have come hear them too.

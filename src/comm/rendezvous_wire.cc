@@ -108,40 +108,6 @@ ssize_t receive_message(int socket, std::span<iovec> parts, std::vector<UniqueFd
 
 }  // namespace
 
-Deadline Deadline::after_ms(int ms) {
-  Deadline deadline;
-  deadline.at_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
-  return deadline;
-}
-
-Deadline Deadline::of_timeout(int ms) {
-  return ms == 0 ? never() : after_ms(ms);
-}
-
-int Deadline::left_ms() const {
-  if (!at_) {
-    return -1;
-  }
-  const auto left = *at_ - std::chrono::steady_clock::now();
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  return static_cast<int>(std::clamp<std::int64_t>(ms, 0, INT_MAX));
-}
-
-Deadline Deadline::later_by_ms(int ms) const {
-  Deadline later = *this;
-  if (later.at_) {
-    *later.at_ += std::chrono::milliseconds(ms);
-  }
-  return later;
-}
-
-Deadline Deadline::earlier(const Deadline& a, const Deadline& b) {
-  if (!a.at_ || !b.at_) {
-    return a.at_ ? a : b;
-  }
-  return *a.at_ < *b.at_ ? a : b;
-}
-
 Io send_packet(int socket, FrameType type, bool more, std::span<const std::byte> bytes,
                std::span<const int> fds) {
   PacketHeader header{type, more ? 1U : 0U};

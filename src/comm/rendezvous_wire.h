@@ -8,7 +8,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,25 +17,11 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/deadline.h"
 #include "comm/rendezvous_fd.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
-
-// A point in time, or never.
-class Deadline {
- public:
-  static Deadline never() { return {}; }
-  static Deadline after_ms(int ms);    // exactly
-  static Deadline of_timeout(int ms);  // 0: never
-  int left_ms() const;                 // for poll(): rounded up, 0 when passed, -1 for never
-  bool passed() const { return left_ms() == 0; }
-  Deadline later_by_ms(int ms) const;
-  static Deadline earlier(const Deadline& a, const Deadline& b);
-
- private:
-  std::optional<std::chrono::steady_clock::time_point> at_;
-};
 
 inline constexpr std::size_t kNonceBytes = 16;
 

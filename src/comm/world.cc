@@ -15,7 +15,6 @@
 #include <string_view>
 #include <utility>
 
-#include "comm/rendezvous_net.h"
 #include "comm/rendezvous_wire.h"
 
 namespace unisono::comm {
@@ -45,52 +44,74 @@ bool may_read_processes() {
   return !(scope >> restricted) || restricted == 0 || geteuid() == 0;
 }
 
+// What is nearly done may be finished.
+int left_ms(const Deadline& deadline) {
+  const int ms = deadline.left_ms();
+  return ms < 0 ? 0 : std::max(ms, kLeastConnectMs);
+}
+
 }  // namespace
 
 std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   const ConnectOptions complete = resolve(options);
   // What may be refused comes before anyone waits.
-  auto profile = std::make_unique<Profile>(Profile::find(complete.profile));
+  auto profile = std::make_shared<const Profile>(Profile::find(complete.profile));
   static_cast<void>(parse_wait_policy(complete.wait, {}));
-  if (!meets_over_network(complete)) {
-    auto local = LocalWorld::join(complete);
-    Hosts hosts(local->rank(), local->size());
-    return std::make_shared<World>(complete, std::move(profile), std::move(hosts), std::move(local),
-                                   tcp::Channels(), false);
-  }
   const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
-  const auto left_ms = [&deadline] {
-    const int ms = deadline.left_ms();  // what is nearly done may be finished
-    return ms < 0 ? 0 : std::max(ms, kLeastConnectMs);
-  };
-  NetMeeting meeting = meet_over_network(complete);
-  const Hosts hosts = meeting.hosts;
-  ConnectOptions here = complete;
-  here.rank = hosts.local(complete.rank);
-  here.size = static_cast<int>(hosts.here().size());
-  here.job += "/" + complete.address + "/" + std::to_string(hosts.host(complete.rank));
-  here.file.clear();
-  here.connect_timeout_ms = left_ms();
-  auto local = LocalWorld::join(here);
-  auto streams = hosts.single() ? tcp::Channels() : connect_hosts(meeting, left_ms());
-  return std::make_shared<World>(complete, std::move(profile), hosts, std::move(local),
-                                 std::move(streams), meeting.crowded);
+  if (!meets_over_network(complete)) {
+    return meet_here(complete, deadline, std::move(profile), {});
+  }
+  return meet_across(complete, deadline, std::move(profile), meet_over_network(complete), {});
 }
 
-World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-             std::unique_ptr<LocalWorld> local, tcp::Channels streams, bool crowded)
+std::shared_ptr<World> World::meet_here(const ConnectOptions& options, const Deadline& deadline,
+                                        std::shared_ptr<const Profile> profile, Origin origin) {
+  ConnectOptions here = options;
+  here.connect_timeout_ms = left_ms(deadline);
+  auto local = LocalWorld::join(here);
+  Hosts hosts(local->rank(), local->size());
+  return std::make_shared<World>(
+      options, std::move(profile),
+      Parts{.hosts = std::move(hosts), .local = std::move(local), .origin = std::move(origin)});
+}
+
+std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const Deadline& deadline,
+                                          std::shared_ptr<const Profile> profile,
+                                          NetMeeting meeting, Origin origin) {
+  const Hosts& hosts = meeting.hosts;
+  ConnectOptions here = options;
+  here.rank = hosts.local(options.rank);
+  here.size = static_cast<int>(hosts.here().size());
+  here.job += "/" + options.address + "/" + std::to_string(hosts.host(options.rank));
+  here.file.clear();
+  here.connect_timeout_ms = left_ms(deadline);
+  auto local = LocalWorld::join(here);
+  auto streams = hosts.single() ? tcp::Channels() : connect_hosts(meeting, left_ms(deadline));
+  return std::make_shared<World>(options, std::move(profile),
+                                 Parts{.hosts = std::move(meeting.hosts),
+                                       .local = std::move(local),
+                                       .streams = std::move(streams),
+                                       .door = std::move(meeting.door),
+                                       .crowded = meeting.crowded,
+                                       .origin = std::move(origin)});
+}
+
+World::World(const ConnectOptions& options, std::shared_ptr<const Profile> profile, Parts parts)
     : options_(options),
       profile_(std::move(profile)),
-      rank_(hosts.here()[static_cast<std::size_t>(local->rank())]),
-      hosts_(std::move(hosts)),
-      local_(std::move(local)),
-      crowded_(crowded) {
+      rank_(parts.hosts.here()[static_cast<std::size_t>(parts.local->rank())]),
+      hosts_(std::move(parts.hosts)),
+      local_(std::move(parts.local)),
+      door_(std::move(parts.door)),
+      crowded_(parts.crowded),
+      origin_(std::move(parts.origin)) {
   host_.rank = local_->rank();
   exchange_memory();
   const shm::WorldLayout layout(local_->size());
   std::byte* world = memory_->data();
   record_ = reinterpret_cast<shm::AbortRecord*>(world);
   bells_ = std::make_unique<shm::Bells>(world, local_->size());
+  roll_call_ = std::make_unique<RollCall>(world, host_.rank, local_->size());
   pool_ = std::make_unique<shm::Pool>(world + layout.pools +
                                       static_cast<std::size_t>(host_.rank) * shm::kPoolBytes);
   regions_ = std::make_unique<shm::Regions>(
@@ -120,8 +141,9 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Ho
   choose_wait_policy();
   introduce();
   guard_against_fork();
-  if (!streams.empty()) {
-    connections_ = std::make_unique<tcp::Connections>(rank_, std::move(streams));
+  if (!parts.streams.empty()) {
+    connections_ = std::make_unique<tcp::Connections>(rank_, std::move(parts.streams));
+    connections_->retire_before(origin_.epoch);
     remote_records_ = std::make_unique<RemoteRecords>(*connections_);
     exchange_bells();
   }

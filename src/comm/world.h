@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/wait_policy.h"
+#include "comm/deadline.h"
 #include "comm/hosts.h"
 #include "comm/lanes.h"
 #include "comm/local_world.h"
@@ -22,6 +23,8 @@
 #include "comm/programs.h"
 #include "comm/progress.h"
 #include "comm/remote_records.h"
+#include "comm/rendezvous_net.h"
+#include "comm/roll_call.h"
 #include "transport/shm/bells.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/regions.h"
@@ -35,10 +38,29 @@ namespace unisono::comm {
 class World {
  public:
   static std::shared_ptr<World> connect(const ConnectOptions& options);
-  // `local`: of the ranks of this host. `streams`: to the others, by rank; empty where there are
-  // none. `crowded`: as far as ranks of other hosts on this machine make it so.
-  World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-        std::unique_ptr<LocalWorld> local, tcp::Channels streams, bool crowded);
+  // Where a world comes from, if it was shrunk from another.
+  struct Origin {
+    std::uint32_t epoch = 0;               // how often; what is older is dropped
+    std::vector<int> previous_ranks = {};  // by rank, what it was there
+  };
+  // What a world is made from.
+  struct Parts {
+    Hosts hosts;
+    std::unique_ptr<LocalWorld> local;  // the ranks of this host
+    tcp::Channels streams = {};         // to the others, by rank; empty where there are none
+    Door door = {};                     // where the others found this one
+    bool crowded = false;               // as far as ranks of other hosts on this machine make it so
+    Origin origin = {};
+  };
+  World(const ConnectOptions& options, std::shared_ptr<const Profile> profile, Parts parts);
+  // After a failure: a world of the ranks that are still there, in their old order. Blocks until
+  // each of the others has called too or is known to be gone, at most `timeout_ms` (0: for ever;
+  // negative: as to connect). Errors: evicted.
+  std::shared_ptr<World> shrink(int timeout_ms, bool quorum);
+  // A world of more ranks: those of this one, and new ones that connect() with the first job's
+  // name.
+  std::shared_ptr<World> grow(int size, const std::string& address);
+  const Origin& origin() const noexcept { return origin_; }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();
@@ -49,7 +71,10 @@ class World {
   const ConnectOptions& options() const noexcept { return options_; }
   // What the lanes of a group are made from.
   Roads roads() noexcept {
-    return {.hosts = &hosts_, .host = &host_, .connections = connections_.get()};
+    return {.hosts = &hosts_,
+            .host = &host_,
+            .connections = connections_.get(),
+            .epoch = origin_.epoch};
   }
   // Of ranks of other hosts; nullptr: there are none.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
@@ -123,13 +148,25 @@ class World {
   void look_for_local_death();
   void listen_to_others() noexcept;
   void take_leave() noexcept;
+  static std::shared_ptr<World> meet_here(const ConnectOptions& options, const Deadline& deadline,
+                                          std::shared_ptr<const Profile> profile, Origin origin);
+  static std::shared_ptr<World> meet_across(const ConnectOptions& options, const Deadline& deadline,
+                                            std::shared_ptr<const Profile> profile,
+                                            NetMeeting meeting, Origin origin);
+  bool is_dead_here(int rank);
+  bool has_left_here(int rank) noexcept;
+  int patience_with(int rank);
+  std::shared_ptr<World> shrink_here(const Deadline& deadline, bool quorum);
+  std::shared_ptr<World> shrink_across(const Deadline& deadline, bool quorum);
 
   ConnectOptions options_;
-  std::unique_ptr<Profile> profile_;
+  std::shared_ptr<const Profile> profile_;
   int rank_;
   Hosts hosts_;
   std::unique_ptr<LocalWorld> local_;
+  Door door_;
   bool crowded_ = false;
+  Origin origin_;
   WaitPolicy wait_policy_;
   volatile char* fork_guard_ = nullptr;
   // In the child of a fork it is abandoned: there is no thread to join.
@@ -143,6 +180,7 @@ class World {
   std::shared_ptr<shm::Mapping> memory_;
   shm::AbortRecord* record_ = nullptr;
   std::unique_ptr<shm::Bells> bells_;
+  std::unique_ptr<RollCall> roll_call_;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<shm::Regions> regions_;
   shm::Lenders lenders_;

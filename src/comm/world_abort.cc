@@ -31,7 +31,7 @@ Reason parse_reason(const std::string& reason, int ranks) {
   const char* const end = reason.data() + reason.size();
   const auto [behind_code, wrong_code] = std::from_chars(reason.data(), end, code);
   if (wrong_code != std::errc() || behind_code == end || code < 0 ||
-      code > static_cast<int>(ErrorCode::internal)) {
+      code > static_cast<int>(kLastErrorCode)) {
     return {.text = reason};
   }
   const auto [behind, wrong] = std::from_chars(behind_code + 1, end, parsed.culprit);

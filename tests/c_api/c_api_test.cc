@@ -83,8 +83,8 @@ TEST(CApi, ResultsAreTheErrorCodesOfCpp) {
       {UNISONO_PEER_LOST, "peer_lost"}, {UNISONO_TIMEOUT, "timeout"},
       {UNISONO_MISMATCH, "mismatch"},   {UNISONO_ABORTED, "aborted"},
       {UNISONO_CORRUPT, "corrupt"},     {UNISONO_RESOURCE, "resource"},
-      {UNISONO_INTERNAL, "internal"}};
-  ASSERT_EQ(names.size(), 11U);
+      {UNISONO_INTERNAL, "internal"},   {UNISONO_EVICTED, "evicted"}};
+  ASSERT_EQ(names.size(), 12U);
   for (const auto& [value, name] : names) {
     EXPECT_STREQ(unisono_result_name(value), name);
   }

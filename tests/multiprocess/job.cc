@@ -19,33 +19,7 @@ void send_report(int fd, Report report) {
   static_cast<void>(!::write(fd, &report, sizeof(report)));
 }
 
-}  // namespace
-
-std::int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
-
-Job::Job(int ranks, const Body& body, int timeout_ms, int connect_timeout_ms)
-    : name_(comm::testing::unique_name("multiprocess")), parent_(::getpid()) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) {
-      throw Error(ErrorCode::resource, "no pipe");
-    }
-    const comm::UniqueFd in(ends[1]);
-    Rank& mine = ranks_.emplace_back();
-    mine.reports.reset(ends[0]);
-    ConnectOptions options = comm::testing::options_for(rank, ranks, name_, connect_timeout_ms);
-    options.timeout_ms = timeout_ms;
-    mine.pid = ::fork();
-    if (mine.pid == 0) {
-      run_rank(rank, in.get(), body, options);
-    }
-  }
-}
-
-void Job::run_rank(int rank, int reports, const Body& body, const ConnectOptions& options) const {
-  static_cast<void>(rank);
+[[noreturn]] void run_rank(int reports, const Job::Body& body, const ConnectOptions& options) {
   Report report;
   try {
     Communicator communicator = Communicator::connect(options);
@@ -62,6 +36,43 @@ void Job::run_rank(int rank, int reports, const Body& body, const ConnectOptions
   }
   send_report(reports, report);
   _exit(0);
+}
+
+}  // namespace
+
+std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+Job::Job(int ranks, const Body& body, int timeout_ms, int connect_timeout_ms)
+    : name_(comm::testing::unique_name("multiprocess")),
+      timeout_ms_(timeout_ms),
+      connect_timeout_ms_(connect_timeout_ms),
+      ranks_(static_cast<std::size_t>(ranks)) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    start(rank, body);
+  }
+}
+
+void Job::replace(int rank, const Body& body) {
+  ::waitpid(ranks_[static_cast<std::size_t>(rank)].pid, nullptr, 0);
+  start(rank, body);
+}
+
+void Job::start(int rank, const Body& body) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) {
+    throw Error(ErrorCode::resource, "no pipe");
+  }
+  const comm::UniqueFd in(ends[1]);
+  Rank& mine = ranks_[static_cast<std::size_t>(rank)];
+  mine.reports.reset(ends[0]);
+  ConnectOptions options = comm::testing::options_for(rank, ranks(), name_, connect_timeout_ms_);
+  options.timeout_ms = timeout_ms_;
+  mine.pid = ::fork();
+  if (mine.pid == 0) {
+    run_rank(in.get(), body, options);
+  }
 }
 
 Job::~Job() {
@@ -89,6 +100,13 @@ bool Job::wait_ready() {
     }
   }
   return true;
+}
+
+std::string Job::await_ready(int rank) {
+  const auto report = read_report(ranks_[static_cast<std::size_t>(rank)], 30'000);
+  return !report.has_value()                   ? "nothing"
+         : report->kind == Report::Kind::ready ? "ready"
+                                               : report->text;
 }
 
 std::int64_t Job::signal(int rank, int number) const {

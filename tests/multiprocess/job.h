@@ -33,10 +33,15 @@ class Job {
   Job& operator=(const Job&) = delete;
   ~Job();  // kills and collects whatever is left
 
+  // A new process in place of a rank that was killed.
+  void replace(int rank, const Body& body);
+
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const std::string& name() const { return name_; }
   // All ranks have connected. False: not within ten seconds.
   bool wait_ready();
+  // "ready" when this rank has connected; else what it says.
+  std::string await_ready(int rank);
   // Returns when the signal was sent, in nanoseconds.
   std::int64_t signal(int rank, int number) const;
   // How a rank ended; nothing if it does not end within `timeout_ms`, or without a word.
@@ -47,11 +52,11 @@ class Job {
     pid_t pid = -1;
     comm::UniqueFd reports;
   };
+  void start(int rank, const Body& body);
   static std::optional<Report> read_report(const Rank& rank, int timeout_ms);
-  [[noreturn]] void run_rank(int rank, int reports, const Body& body,
-                             const ConnectOptions& options) const;
   std::string name_;
-  pid_t parent_;
+  int timeout_ms_;
+  int connect_timeout_ms_;
   std::vector<Rank> ranks_;
 };
 

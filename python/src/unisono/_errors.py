@@ -5,7 +5,7 @@ class Error(RuntimeError):
     """What ended an operation. The text says what failed, where, and what to do next.
 
     code: "usage", "config", "connection", "peer_lost", "timeout", "mismatch", "aborted", "corrupt",
-    "resource" or "internal". rank and peer are ranks of the world, -1 where they do not apply, as
+    "resource", "evicted" or "internal". rank and peer are ranks of the world, -1 where they do not apply, as
     collective ("") , op_seq and step (-1) do.
     """
 
@@ -75,9 +75,15 @@ class ResourceError(Error, OSError):
     code = "resource"
 
 
+class Evicted(Error):
+    """The other ranks went on without this one, or may have."""
+
+    code = "evicted"
+
+
 _KINDS = (
     UsageError, ConfigError, ConnectionFailed, PeerLost, Timeout, Mismatch, Aborted, Corrupt,
-    ResourceError,
+    ResourceError, Evicted,
 )  # fmt: skip
 _CLASSES = {kind.code: kind for kind in _KINDS}
 

@@ -130,6 +130,13 @@ struct alignas(kLine) AbortRecord {
 };
 static_assert(sizeof(AbortRecord) == 1024);
 
+// Where the ranks of a host agree who goes on after a failure, round by round. Behind it: how many
+// rounds each rank has called in, and for every second round who goes on.
+struct alignas(kLine) RollRecord {
+  std::atomic<std::uint64_t> state;    // of the latest round: its number, and who answers it
+  std::atomic<std::uint64_t> mark[2];  // random, of the answer: no two are the same
+};
+
 // Who a segment belongs to, for those who look from outside. Every member writes the same.
 inline constexpr std::uint64_t kGroupMagic = 0x32'70'75'6f'72'67'6e'75;  // "ungroup2"
 struct alignas(kLine) GroupHeader {
@@ -170,20 +177,26 @@ struct GroupLayout {
   std::size_t bytes;
 };
 
-// Offsets in the segment of the world: the abort word, who is who, the bells, the first group, the
-// pools.
+// Offsets in the segment of the world: the abort word, who is who, the roll, the bells, the first
+// group, the pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
       : header(sizeof(AbortRecord)),
         pids(header + sizeof(WorldHeader)),
-        sleepers((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + kLine - 1) &
-                 ~(kLine - 1)),
+        roll((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + kLine - 1) &
+             ~(kLine - 1)),
+        calls(roll + sizeof(RollRecord)),
+        verdicts(calls + static_cast<std::size_t>(n) * sizeof(std::uint32_t)),
+        sleepers((verdicts + 2 * static_cast<std::size_t>(n) + kLine - 1) & ~(kLine - 1)),
         bells(sleepers + kLine),
         group((bells + static_cast<std::size_t>(n) * sizeof(Bell) + 4095) & ~std::size_t{4095}),
         pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(n) * kPoolBytes) {}
   std::size_t header;
   std::size_t pids;      // [rank]: as the rank knows itself
+  std::size_t roll;      // the RollRecord
+  std::size_t calls;     // [rank]
+  std::size_t verdicts;  // [round & 1][rank]: bytes
   std::size_t sleepers;  // how many ranks may sleep: one word that every sender reads
   std::size_t bells;     // [rank]
   std::size_t group;

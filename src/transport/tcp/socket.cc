@@ -18,8 +18,21 @@ void set(int socket, int level, int name, int value) {
   ::setsockopt(socket, level, name, &value, sizeof(value));
 }
 
-bool try_listen(int socket, const Address& address) {
-  return ::bind(socket, address.get(), address.length()) == 0 && ::listen(socket, kBacklog) == 0;
+// Empty: errno.
+UniqueFd bind_to(const Address& address) {
+  UniqueFd socket(::socket(address.family(), kKind, 0));
+  if (socket) {
+    set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    if (!address.is_v4()) {
+      set(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    }
+    if (::bind(socket.get(), address.get(), address.length()) != 0) {
+      const int error = errno;
+      socket.reset();
+      errno = error;
+    }
+  }
+  return socket;
 }
 
 Address name_of(int socket, int (*get)(int, sockaddr*, socklen_t*)) {
@@ -42,15 +55,9 @@ int peer_name(int socket, sockaddr* name, socklen_t* length) {
 UniqueFd listen_at(const Address& address, const PortRange& ports) {
   int error = EADDRINUSE;
   for (int port = ports.first; port <= std::max(ports.first, ports.last); ++port) {
-    UniqueFd socket(::socket(address.family(), kKind, 0));
-    if (socket) {
-      set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-      if (!address.is_v4()) {
-        set(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
-      }
-      if (try_listen(socket.get(), address.with_port(port))) {
-        return socket;
-      }
+    UniqueFd socket = bind_to(address.with_port(port));
+    if (socket && listen_again(socket.get())) {
+      return socket;
     }
     error = errno;
     if (error != EADDRINUSE) {
@@ -65,6 +72,14 @@ UniqueFd listen_at(const Address& address, const PortRange& ports) {
               "cannot listen at " + address.host_text() + ", " + range + ": " +
                   std::strerror(error) +  // NOLINT(concurrency-mt-unsafe)
                   "\nanother range of ports, or another address of this host");
+}
+
+UniqueFd reserve(const Address& address) {
+  return bind_to(address);
+}
+
+bool listen_again(int socket) {
+  return ::listen(socket, kBacklog) == 0;
 }
 
 Address local_address(int socket) {

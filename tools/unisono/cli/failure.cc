@@ -43,6 +43,7 @@ int exit_code(ErrorCode code) {
     case ErrorCode::aborted:
     case ErrorCode::resource:
     case ErrorCode::internal:
+    case ErrorCode::evicted:
       return kCouldNotRun;
   }
   return kCouldNotRun;

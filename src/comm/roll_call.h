@@ -1,0 +1,50 @@
+// Which ranks of one host go on after a failure, agreed in the memory that they share: each calls,
+// and one that has seen all who live call, or whose time is over, writes the answer for all. A
+// writer that dies is found dead, and another writes.
+//
+// Rounds: who was in an answer and could not meet the others (one died meanwhile) calls again.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "comm/deadline.h"
+#include "comm/quorum.h"
+#include "transport/shm/layout.h"
+
+namespace unisono::comm {
+
+class RollCall {
+ public:
+  // `world`: the segment; `rank` of `ranks` on this host.
+  RollCall(std::byte* world, int rank, int ranks);
+
+  struct Answer {
+    std::vector<int> ranks;  // that go on, in ascending order
+    std::uint64_t mark = 0;  // the same for all of them, and of this answer alone
+  };
+  // `is_gone`: whether a rank is proved to be no more. Blocks until all others have called or are
+  // gone, at most until the deadline; then without them. Throws evicted: the others have answered
+  // without this rank, or there is no quorum.
+  Answer call(const std::function<bool(int)>& is_gone, const Deadline& deadline, bool quorum);
+  // This rank has met the others of the last answer. Who could not is evicted.
+  void go_on() noexcept;
+
+ private:
+  bool has_anyone_gone_on() const;
+  std::vector<Standing> look(const std::function<bool(int)>& is_gone) const;
+  bool try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks);
+  Answer read() const;
+
+  shm::RollRecord* record_;
+  std::atomic<std::uint32_t>* calls_;
+  std::atomic<std::uint8_t>* verdicts_;
+  int rank_;
+  int ranks_;
+  std::uint32_t round_ = 0;
+};
+
+}  // namespace unisono::comm
