@@ -66,6 +66,12 @@ RUNS = {
         "TOLD_BEFORE_FETCHED": ("wrong", ""),
         "WITHOUT_A_WORD": ("wrong", "GIVES_UP"),
     }),
+    "roll": (SAFETY, ["", "LATE"], {
+        "NOT_EXCHANGED": ("wrong", ""),
+        "NO_TAKE_OVER": ("stuck", ""),
+        "WENT_ON_NOT_LOOKED_AT": ("stuck", ""),
+        "WHOLE_BEFORE_WRITTEN": ("wrong", ""),
+    }),
     "pool": (SAFETY, [""], {
         "CHANGES_NOT_COUNTED": ("wrong", ""),
         "GIVEN_TAKEN_IN_TWO_STEPS": ("wrong", ""),
