@@ -114,6 +114,7 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console,
     add_entries(arguments, console.quiet(), options.chaos, options.environment);
   }
   options.bind = arguments.text("bind") == "core";
+  options.keep_going = arguments.has("keep-going");
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
   options.log_dir = arguments.text("log-dir");
   options.output = {.ranks = options.ranks,
@@ -142,6 +143,7 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   if (!options.replay.empty()) {
     row["replay"] = options.replay;
   }
+  row["went_on"] = result.went_on;
   row["first_failure"] = nullptr;
   if (result.first_failure >= 0) {
     row["first_failure"] = result.first_failure;
@@ -184,6 +186,9 @@ constexpr Option kOptions[] = {
      .help = "auto: shared memory inside of hosts, TCP between them; tcp: also between ranks of "
              "one host; shm: one host only. Default: UNISONO_TRANSPORT, else auto.",
      .choices = "auto|shm|tcp"},
+    {.name = "keep-going",
+     .help = "Let the others go on when a rank fails: for programs that do so themselves, with "
+             "shrink(). The job is done well if one of them is."},
     {.name = "timeout",
      .value = "TIME",
      .help = "Stop the job after so long (30s, 500ms, 2m) and exit with 4."},
@@ -238,7 +243,8 @@ const Command kRunCommand = {
         "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
         "to say what they have to say, then get SIGTERM and a second later SIGKILL; the first "
         "failure is reported. The exit code is that rank's, or 3 if a signal killed it. Nothing "
-        "of a job outlives the launcher, even if that is killed.\n\n"
+        "of a job outlives the launcher, even if that is killed. With --keep-going the others go on "
+        "instead.\n\n"
         "Of a rank that --chaos kills, the others hear as of any that dies, and the launcher lets "
         "them go on: the job is done well if they are. What was left to chance is printed as the "
         "command that does the same again.",

@@ -175,6 +175,9 @@ JobResult Launcher::run() {
   kill_orphans(guardian_->pid());
   guardian_.reset();
   drain();
+  const auto ended_well = [](const RankEnd& end) { return end.ended && !end.failed(); };
+  result_.went_on = options_.keep_going && result_.first_failure >= 0 &&
+                    std::any_of(result_.ends.begin(), result_.ends.end(), ended_well);
   result_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - result_.start).count();
   return result_;
@@ -269,9 +272,13 @@ void Launcher::reap(Time now) {
     }
   }
   if (!batch.empty() && stage_ == Stage::running) {
-    choose_first_failure(batch);
-    stage_ = Stage::grace;
-    stage_end_ = now + kGrace;
+    if (result_.first_failure < 0) {
+      choose_first_failure(batch);
+    }
+    if (!options_.keep_going) {
+      stage_ = Stage::grace;
+      stage_end_ = now + kGrace;
+    }
   }
 }
 

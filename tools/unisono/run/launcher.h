@@ -24,6 +24,7 @@ struct LaunchOptions {
   std::vector<std::string> environment;  // for every rank, after the launcher's own variables
   std::vector<RemoteRank> remote;        // by rank, where they are on several hosts
   bool bind = true;                      // rank i to allowed CPU floor(i * CPUs / ranks)
+  bool keep_going = false;               // who is left goes on when a rank fails
   double timeout_s = 0;                  // 0: none
   std::string log_dir;                   // rank-<i>.out and rank-<i>.err; empty: none
   Chaos* chaos = nullptr;                // what goes wrong; may be absent
@@ -49,6 +50,7 @@ struct JobResult {
   std::vector<RankEnd> ends;
   RankEnd::Time start;
   int first_failure = -1;  // rank; -1: none
+  bool went_on = false;    // without ranks that failed, and to a good end
   bool timed_out = false;
   std::vector<int> unfinished;  // ranks that still ran at the timeout
   int launcher_signal = 0;      // that told the launcher to stop

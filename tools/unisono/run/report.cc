@@ -140,6 +140,10 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
     report_timeout(result, options, output, console);
   } else if (result.launcher_signal != 0) {
     console.note(fmt::format("unisono run: stopped by {}", signal_name(result.launcher_signal)));
+  } else if (result.went_on) {
+    std::vector<Line> lines;
+    add_others(result, -1, lines);
+    console.note("unisono run: ranks were lost, and the others went on\n" + table_of(lines));
   } else if (result.first_failure >= 0) {
     report_rank(result, options, output, console);
   }
@@ -152,7 +156,7 @@ int job_exit_code(const JobResult& result) {
   if (result.launcher_signal != 0) {
     return kSignalBase + result.launcher_signal;
   }
-  if (result.first_failure < 0) {
+  if (result.first_failure < 0 || result.went_on) {
     return kDone;
   }
   const RankEnd& end = result.ends[static_cast<std::size_t>(result.first_failure)];
