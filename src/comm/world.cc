@@ -52,11 +52,12 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   // What may be refused comes before anyone waits.
   auto profile = std::make_unique<Profile>(Profile::find(complete.profile));
   static_cast<void>(parse_wait_policy(complete.wait, {}));
+  auto recorder = Recorder::open();
   if (!meets_over_network(complete)) {
     auto local = LocalWorld::join(complete);
     Hosts hosts(local->rank(), local->size());
-    return std::make_shared<World>(complete, std::move(profile), std::move(hosts), std::move(local),
-                                   tcp::Channels(), false);
+    return std::make_shared<World>(complete, std::move(profile), std::move(recorder),
+                                   std::move(hosts), std::move(local), tcp::Channels(), false);
   }
   const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
   const auto left_ms = [&deadline] {
@@ -73,14 +74,16 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   here.connect_timeout_ms = left_ms();
   auto local = LocalWorld::join(here);
   auto streams = hosts.single() ? tcp::Channels() : connect_hosts(meeting, left_ms());
-  return std::make_shared<World>(complete, std::move(profile), hosts, std::move(local),
-                                 std::move(streams), meeting.crowded);
+  return std::make_shared<World>(complete, std::move(profile), std::move(recorder), hosts,
+                                 std::move(local), std::move(streams), meeting.crowded);
 }
 
-World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-             std::unique_ptr<LocalWorld> local, tcp::Channels streams, bool crowded)
+World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
+             std::unique_ptr<Recorder> recorder, Hosts hosts, std::unique_ptr<LocalWorld> local,
+             tcp::Channels streams, bool crowded)
     : options_(options),
       profile_(std::move(profile)),
+      recorder_(std::move(recorder)),
       rank_(hosts.here()[static_cast<std::size_t>(local->rank())]),
       hosts_(std::move(hosts)),
       local_(std::move(local)),
@@ -126,6 +129,9 @@ World::World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Ho
     exchange_bells();
   }
   local_->all_gather({});  // nobody sends before everybody can be woken
+  if (recorder_ != nullptr) {
+    recorder_->introduce(rank_, size(), options_.job);
+  }
 }
 
 World::~World() {

@@ -21,6 +21,7 @@
 #include "comm/profile.h"
 #include "comm/programs.h"
 #include "comm/progress.h"
+#include "comm/recorder.h"
 #include "comm/remote_records.h"
 #include "transport/shm/bells.h"
 #include "transport/shm/pool.h"
@@ -37,8 +38,9 @@ class World {
   static std::shared_ptr<World> connect(const ConnectOptions& options);
   // `local`: of the ranks of this host. `streams`: to the others, by rank; empty where there are
   // none. `crowded`: as far as ranks of other hosts on this machine make it so.
-  World(const ConnectOptions& options, std::unique_ptr<Profile> profile, Hosts hosts,
-        std::unique_ptr<LocalWorld> local, tcp::Channels streams, bool crowded);
+  World(const ConnectOptions& options, std::unique_ptr<Profile> profile,
+        std::unique_ptr<Recorder> recorder, Hosts hosts, std::unique_ptr<LocalWorld> local,
+        tcp::Channels streams, bool crowded);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();
@@ -79,6 +81,8 @@ class World {
   std::shared_ptr<shm::Mapping> meet_segment(std::span<const int> members, std::size_t bytes,
                                              std::uint64_t id);
   ProgressThread& progress() noexcept { return *progress_; }
+  // nullptr: nothing is recorded.
+  Recorder* recorder() noexcept { return recorder_.get(); }
 
   bool aborted() const noexcept { return record_->state.load(std::memory_order_acquire) != 0; }
   // The same after reading memory of peers, who may have changed it since they heard of an abort.
@@ -126,6 +130,7 @@ class World {
 
   ConnectOptions options_;
   std::unique_ptr<Profile> profile_;
+  std::unique_ptr<Recorder> recorder_;
   int rank_;
   Hosts hosts_;
   std::unique_ptr<LocalWorld> local_;
