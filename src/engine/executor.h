@@ -92,7 +92,7 @@ class Executor {
   // When a pass moved bytes; only of operations that are recorded.
   struct Busy {
     std::uint64_t begin = 0;
-    float ticks = 0;
+    std::uint64_t ticks = 0;
   };
   struct Arriving {
     transport::Incoming message;

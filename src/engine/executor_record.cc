@@ -6,7 +6,7 @@ namespace unisono::engine {
 using recording::Kind;
 
 void Executor::record_whole(const BoundPass& pass, std::uint64_t begin) noexcept {
-  emit(pass, {.begin = begin, .ticks = static_cast<float>(tape_.stamp() - begin)});
+  emit(pass, {.begin = begin, .ticks = tape_.stamp() - begin});
 }
 
 // `bytes` have just been added to what is done. What rides along is busy at no time of its own.
@@ -16,7 +16,7 @@ void Executor::record_piece(const BoundPass& pass, const State& state, std::uint
   if (state.done == bytes) {
     busy = {.begin = begin};
   }
-  busy.ticks += riding ? 0.0F : static_cast<float>(tape_.recent() - begin);
+  busy.ticks += riding ? 0 : tape_.recent() - begin;
   if (state.done == pass.bytes) {
     emit(pass, busy);
   }
@@ -43,7 +43,7 @@ void Executor::emit(const BoundPass& pass, const Busy& busy) noexcept {
   for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
     if (operands[i].place == Place::lane) {
       tape_.pass(kind, operands[i].lane >= ranks_, rank_of(operands[i].lane), operands[i].turn,
-                 pass.step, bytes, busy.begin, came ? 0.0F : busy.ticks);
+                 pass.step, bytes, busy.begin, came ? 0 : busy.ticks);
       came = true;
     }
   }

@@ -19,23 +19,39 @@ inline constexpr int kMembers = 32768;
 inline constexpr std::uint64_t kBlockEvents = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kEveryPeer = 0xffff;
+inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << 40) - 1;
+inline constexpr std::uint32_t kWhole = (1U << 24) - 1;
 
 // `none`: this place of a block was not used.
 enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
 
 // Of an operation: `order` is its number in its group, `peer` its group, `turn` its name.
-// Of a transfer (send and recv of a user): `order` is the tag, `turn` the group, `busy` is 1 where
-// it sends.
-// Of all others: `order` is the place of their operation, and they are one pass of a program, or
-// one source of it: `turn` is the number of the message in its lane.
+// Of a transfer (send and recv of a user): `order` is the tag, `turn` the group, and it is busy
+// where it sends. Of all others: `order` is the place of their operation, and they are one pass of
+// a program, or one source of it: `turn` is the number of the message in its lane.
 struct Event {
-  std::uint64_t begin = 0;  // ticks
-  float duration = -1;      // ticks; negative: it has not ended
-  float busy = 0;           // ticks of it in which bytes moved, in no other event's
+  std::uint64_t begin = 0;        // ticks
+  std::uint64_t span = kUnended;  // what pack_span() makes
   std::uint32_t order = 0;
   std::uint16_t peer = 0;
   std::uint16_t turn = 0;
   std::uint64_t packed = 0;  // what pack() makes
+
+  // Ticks; longer ones count as kUnended - 1.
+  std::uint64_t duration() const { return span & kUnended; }
+  bool ended() const { return duration() != kUnended; }
+  // The part of it in which bytes moved, in no other event's.
+  double busy() const { return static_cast<double>(span >> 40) / kWhole; }
+  static std::uint64_t pack_span(std::uint64_t duration, std::uint64_t busy) {
+    if (duration >= kUnended) {
+      duration = kUnended - 1;
+    }
+    const std::uint64_t part =
+        busy >= duration ? kWhole
+                         : static_cast<std::uint64_t>(static_cast<float>(busy) /
+                                                      static_cast<float>(duration) * kWhole);
+    return duration | part << 40;
+  }
 
   Kind kind() const { return static_cast<Kind>(packed & 7U); }
   bool to_all() const { return (packed & 8U) != 0; }  // over the lane of a multicast

@@ -2,6 +2,7 @@
 // recording writes nothing; ask on() first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/recording.h"
@@ -59,10 +60,9 @@ class Tape {
 
   // One pass, or one source of it, from `begin` to the latest stamp().
   void pass(recording::Kind kind, bool to_all, int peer, std::uint32_t turn, std::uint32_t step,
-            std::uint64_t bytes, std::uint64_t begin, float busy) noexcept {
+            std::uint64_t bytes, std::uint64_t begin, std::uint64_t busy) noexcept {
     put({.begin = begin,
-         .duration = static_cast<float>(last_ - begin),
-         .busy = busy,
+         .span = recording::Event::pack_span(last_ - begin, busy),
          .order = static_cast<std::uint32_t>(operation_),
          .peer = static_cast<std::uint16_t>(peer),
          .turn = static_cast<std::uint16_t>(turn),
@@ -73,7 +73,7 @@ class Tape {
   std::uint64_t begin_transfer(bool send, int peer, int tag, std::uint64_t bytes) noexcept {
     const std::uint64_t here = place();
     put({.begin = now(),
-         .busy = send ? 1.0F : 0.0F,
+         .span = recording::kUnended | (send ? std::uint64_t{recording::kWhole} << 40 : 0),
          .order = static_cast<std::uint32_t>(tag),
          .peer = static_cast<std::uint16_t>(peer),
          .turn = group_,
@@ -99,7 +99,9 @@ class Tape {
   }
   void finish(std::uint64_t place, std::uint64_t end) noexcept {
     if (is_kept(place)) {
-      event(place).duration = static_cast<float>(end - event(place).begin);
+      recording::Event& its = event(place);
+      const std::uint64_t duration = std::min(end - its.begin, recording::kUnended - 1);
+      its.span = (its.span & ~recording::kUnended) | duration;
     }
   }
   // Where the next event goes.

@@ -16,7 +16,7 @@
 namespace unisono::cli {
 namespace {
 
-// What a rank makes at most, and what all of them may take.
+// More than a rank makes.
 constexpr off_t kLargestFile = off_t{2} << 30;
 
 }  // namespace
@@ -81,10 +81,14 @@ nlohmann::ordered_json read_trace(const std::string& path) {
 }
 
 void check_writable(const std::string& path, std::string_view option) {
+  const bool is_new = ::access(path.c_str(), F_OK) != 0;
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!fd) {
     throw UsageError(fmt::format("{} '{}': {}", option, path, ::strerror(errno)),
                      "a file in a folder that exists");
+  }
+  if (is_new) {
+    ::unlink(path.c_str());
   }
 }
 

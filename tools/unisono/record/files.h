@@ -16,7 +16,7 @@ std::vector<std::vector<std::byte>> read_recordings(const std::string& path);
 // A unisono.trace/1. Throws UsageError.
 nlohmann::ordered_json read_trace(const std::string& path);
 
-// Makes the file, so that it is known before a long run that it can be written. Throws UsageError
+// So that it is known before a long run that the file can be written. Throws UsageError
 // that names `option`.
 void check_writable(const std::string& path, std::string_view option);
 // Throws UsageError.

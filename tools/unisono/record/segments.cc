@@ -118,14 +118,13 @@ class Reader {
  private:
   double end_of(const Event& event) {
     const double begin = clock_.ns(event.begin);
-    const double end = event.duration < 0 ? -1 : begin + clock_.duration(event.duration);
+    const double end = event.ended() ? clock_.ns(event.begin + event.duration()) : -1;
     latest_ns_ = std::max({latest_ns_, begin, end});
     return end;
   }
   // What no clock of this run can have shown was torn.
   bool is_sane(const Event& event) const {
-    return std::isfinite(event.duration) && std::isfinite(event.busy) &&
-           event.begin >= header_.first.ticks && clock_.ns(event.begin) < 1e17;
+    return event.begin >= header_.first.ticks && clock_.ns(event.begin) < 1e17;
   }
   void read_operation(const Event& event, std::uint64_t place) {
     if (event.kind() != Kind::operation || event.peer >= record_.groups.size() ||
@@ -148,23 +147,24 @@ class Reader {
       return;  // its operation is among what was dropped
     }
     const int group = record_.operations[operation->second].group;
-    record_.passes.push_back({.operation = operation->second,
-                              .kind = event.kind(),
-                              .to_all = event.to_all(),
-                              .peer = world_rank(group, event.peer),
-                              .turn = event.turn,
-                              .step = event.step(),
-                              .bytes = event.bytes(),
-                              .begin_ns = clock_.ns(event.begin),
-                              .end_ns = end_of(event),
-                              .busy_ns = clock_.duration(event.busy)});
+    record_.passes.push_back(
+        {.operation = operation->second,
+         .kind = event.kind(),
+         .to_all = event.to_all(),
+         .peer = world_rank(group, event.peer),
+         .turn = event.turn,
+         .step = event.step(),
+         .bytes = event.bytes(),
+         .begin_ns = clock_.ns(event.begin),
+         .end_ns = end_of(event),
+         .busy_ns = clock_.duration(event.busy() * static_cast<double>(event.duration()))});
   }
   void read_transfer(const Event& event) {
     if (event.turn >= record_.groups.size() || !is_sane(event)) {
       return;
     }
     record_.transfers.push_back({.group = event.turn,
-                                 .send = event.busy != 0,
+                                 .send = event.busy() != 0,
                                  .peer = world_rank(event.turn, event.peer),
                                  .tag = static_cast<int>(event.order),
                                  .bytes = event.bytes(),
