@@ -15,6 +15,7 @@ using recording::Event;
 using recording::Kind;
 
 constexpr int kMostRanks = 1 << 16;
+constexpr std::int64_t kLatest = std::int64_t{1} << 60;  // 36 years after the boot
 
 template <std::size_t kSize>
 std::string text_of(const char (&text)[kSize]) {
@@ -34,7 +35,7 @@ class Clock {
       error_ = std::max(error_, static_cast<double>(latest.error_ns));
     }
   }
-  bool good() const { return rate_ > 0 && std::isfinite(rate_); }
+  bool good() const { return rate_ > 0 && std::isfinite(rate_) && base_ >= 0 && base_ < kLatest; }
   std::int64_t base() const { return base_; }
   double ns(std::uint64_t ticks) const { return duration(static_cast<double>(ticks - ticks_)); }
   double duration(double ticks) const { return ticks * rate_; }
@@ -67,7 +68,7 @@ std::vector<RecordedGroup> groups_of(const recording::Header& header) {
     const recording::Group& group = header.group[i];
     RecordedGroup result{.id = group.id, .world = group.members < 0};
     for (int k = 0; k < group.size && k < header.size; ++k) {
-      const int at = group.members + k;
+      const std::int64_t at = std::int64_t{group.members} + k;
       result.members.push_back(group.members < 0          ? k
                                : at < recording::kMembers ? header.member[at]
                                                           : -1);
