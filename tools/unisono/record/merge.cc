@@ -205,6 +205,19 @@ void add_findings(const Timeline& timeline, const JobEnd& end, ordered_json& fin
   }
 }
 
+// A rank has room for the names of so many groups.
+void add_unrecorded(const std::vector<RankRecord>& records, ordered_json& findings) {
+  for (const RankRecord& record : records) {
+    if (record.unrecorded_groups > 0) {
+      findings.push_back(finding(
+          "dropped",
+          fmt::format("rank {} recorded nothing of {} of its groups: there was no room for more",
+                      record.rank, record.unrecorded_groups),
+          {record.rank}, "record a shorter run, or one with fewer groups"));
+    }
+  }
+}
+
 // "all_reduce/ring", if all operations are of one kind.
 std::string name_of(const Timeline& timeline) {
   std::set<std::string> names;
@@ -238,6 +251,7 @@ ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd&
   document["transfers"] = transfers_of(timeline);
   document["findings"] = end.findings;
   add_findings(timeline, end, document["findings"]);
+  add_unrecorded(records, document["findings"]);
   if (!end.ended.empty()) {
     document["ended"] = end.ended;
   }

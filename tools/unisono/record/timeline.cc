@@ -315,9 +315,7 @@ class Builder {
   void count_from_the_beginning() {
     double first = kNever;
     const auto each = [&](const auto& visit) {
-      for (auto* list : {&result_.operations}) {
-        std::for_each(list->begin(), list->end(), visit);
-      }
+      std::for_each(result_.operations.begin(), result_.operations.end(), visit);
       std::for_each(result_.transfers.begin(), result_.transfers.end(), visit);
       std::for_each(result_.passes.begin(), result_.passes.end(), visit);
       std::for_each(result_.messages.begin(), result_.messages.end(), visit);
