@@ -128,6 +128,7 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   if (::posix_fallocate(file.get(), offset, static_cast<off_t>(bytes)) != 0) {
     refuse(path, "there is no room for " + std::to_string(bytes >> 10) + " KiB");
   }
+  ::flock(file.get(), LOCK_UN);  // the mapping would keep it
   void* memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), offset);
   if (memory == MAP_FAILED) {
