@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 21> kVariables = {{
+constexpr std::array<EnvVariable, 23> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -31,6 +31,8 @@ constexpr std::array<EnvVariable, 21> kVariables = {{
     {"UNISONO_ALGORITHM", "", "Forces algorithms: \"all_reduce=ring,broadcast=binomial\""},
     {"UNISONO_PROFILE", "", "What unisono tune measured chooses algorithms; a file, or none"},
     {"UNISONO_WAIT", "", "How ranks wait before they sleep: \"spin=3000,yield_us=500\""},
+    {"UNISONO_RECORD", "", "Record operations and messages: a folder for unisono trace merge"},
+    {"UNISONO_RECORD_EVENTS", "32768", "How many events a rank keeps, the newest; 32 bytes each"},
     {"UNISONO_REPLACE_GLOO", "0", "1: PyTorch programs that ask for gloo get unisono"},
     {"UNISONO_QUIET", "0", "1: who waits long for other ranks to start says nothing on stderr"},
     {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},

@@ -111,6 +111,9 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   }
   [[noreturn]] void refuse_blocking() const;
   void execute(const comm::Prepared& prepared, const Call& call);
+  void record_begin(const comm::Prepared& prepared);
+  void record_begin(comm::Transfer& transfer);
+  void record_end(const comm::Transfer& transfer);
   void begin(const comm::Prepared& prepared, const Call& call, std::uint64_t salt = 0);
   void finish(const comm::Prepared& prepared, const Call& call);
   void wait_blocking(const comm::Prepared& prepared, int timeout_ms);
@@ -191,6 +194,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
     Transfers(const Core& core);
     comm::Lanes lanes;
     comm::PointToPoint queue;
+    engine::Tape tape;
   };
   comm::PointToPoint& transfers() {
     if (transfers_ == nullptr) {

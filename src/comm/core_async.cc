@@ -82,7 +82,9 @@ std::shared_ptr<RequestState> Core::enqueue(const std::shared_ptr<RequestState>&
     if (request->prepared != nullptr) {
       queue_.push_back(request);
     } else {
-      transfers().post(request->transfer);
+      comm::PointToPoint& queue = transfers();
+      record_begin(request->transfer);
+      queue.post(request->transfer);
       moving_.push_back(request);
     }
     drive();  // what can start at once, starts
@@ -209,6 +211,7 @@ bool Core::drive_all() {
       if (!PointToPoint::finished(request->transfer)) {
         return false;
       }
+      record_end(request->transfer);
       complete(*request, nullptr);
       return true;
     });

@@ -28,6 +28,7 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   using P2p = comm::PointToPoint;
   P2p& queue = this->transfers();
   for (Transfer& transfer : transfers) {
+    record_begin(transfer);
     queue.post(transfer);
   }
   const auto unfinished = [&] {
@@ -68,6 +69,24 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   end_wait();
   if (world_->aborted_meanwhile()) {
     throw_abort(nullptr);
+  }
+  for (const Transfer& transfer : transfers) {
+    record_end(transfer);
+  }
+}
+
+void Core::record_begin(Transfer& transfer) {
+  engine::Tape& tape = transfers_->tape;
+  if (tape.on()) {
+    transfer.recorded =
+        tape.begin_transfer(transfer.send, transfer.peer, transfer.tag, transfer.bytes);
+  }
+}
+
+void Core::record_end(const Transfer& transfer) {
+  engine::Tape& tape = transfers_->tape;
+  if (tape.on()) {
+    tape.end_transfer(transfer.recorded, transfer.peer);
   }
 }
 

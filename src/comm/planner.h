@@ -45,6 +45,7 @@ struct Prepared {
   std::size_t workspace_bytes = 0;  // scratch of the program, then the staged input
   std::size_t staged_offset = 0;
   PackedRecord record = {};
+  mutable int recorded = -1;  // its name in a recording, once it has one (Recorder::name())
 };
 
 // What makes two calls the same to the planner.

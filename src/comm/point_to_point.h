@@ -31,7 +31,8 @@ struct Transfer {
   bool shared = false;
   std::size_t done = 0;
   transport::Mark mark = 0;
-  Transfer* next = nullptr;  // in the queue that it waits in
+  std::uint64_t recorded = 0;  // the place of its event, where there is a recording
+  Transfer* next = nullptr;    // in the queue that it waits in
 };
 
 // Transfers in the order of post(), linked through them: posting allocates nothing.

@@ -55,29 +55,28 @@ int left_ms(const Deadline& deadline) {
 std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   const ConnectOptions complete = resolve(options);
   // What may be refused comes before anyone waits.
-  auto profile = std::make_shared<const Profile>(Profile::find(complete.profile));
+  Given given{.profile = std::make_shared<const Profile>(Profile::find(complete.profile)),
+              .recorder = Recorder::open()};
   static_cast<void>(parse_wait_policy(complete.wait, {}));
   const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
   if (!meets_over_network(complete)) {
-    return meet_here(complete, deadline, std::move(profile), {});
+    return meet_here(complete, deadline, std::move(given));
   }
-  return meet_across(complete, deadline, std::move(profile), meet_over_network(complete), {});
+  return meet_across(complete, deadline, meet_over_network(complete), std::move(given));
 }
 
 std::shared_ptr<World> World::meet_here(const ConnectOptions& options, const Deadline& deadline,
-                                        std::shared_ptr<const Profile> profile, Origin origin) {
+                                        Given given) {
   ConnectOptions here = options;
   here.connect_timeout_ms = left_ms(deadline);
   auto local = LocalWorld::join(here);
   Hosts hosts(local->rank(), local->size());
-  return std::make_shared<World>(
-      options, std::move(profile),
-      Parts{.hosts = std::move(hosts), .local = std::move(local), .origin = std::move(origin)});
+  return std::make_shared<World>(options, std::move(given),
+                                 Parts{.hosts = std::move(hosts), .local = std::move(local)});
 }
 
 std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const Deadline& deadline,
-                                          std::shared_ptr<const Profile> profile,
-                                          NetMeeting meeting, Origin origin) {
+                                          NetMeeting meeting, Given given) {
   const Hosts& hosts = meeting.hosts;
   ConnectOptions here = options;
   here.rank = hosts.local(options.rank);
@@ -87,24 +86,24 @@ std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const D
   here.connect_timeout_ms = left_ms(deadline);
   auto local = LocalWorld::join(here);
   auto streams = hosts.single() ? tcp::Channels() : connect_hosts(meeting, left_ms(deadline));
-  return std::make_shared<World>(options, std::move(profile),
+  return std::make_shared<World>(options, std::move(given),
                                  Parts{.hosts = std::move(meeting.hosts),
                                        .local = std::move(local),
                                        .streams = std::move(streams),
                                        .door = std::move(meeting.door),
-                                       .crowded = meeting.crowded,
-                                       .origin = std::move(origin)});
+                                       .crowded = meeting.crowded});
 }
 
-World::World(const ConnectOptions& options, std::shared_ptr<const Profile> profile, Parts parts)
+World::World(const ConnectOptions& options, Given given, Parts parts)
     : options_(options),
-      profile_(std::move(profile)),
+      profile_(std::move(given.profile)),
+      recorder_(std::move(given.recorder)),
       rank_(parts.hosts.here()[static_cast<std::size_t>(parts.local->rank())]),
       hosts_(std::move(parts.hosts)),
       local_(std::move(parts.local)),
       door_(std::move(parts.door)),
       crowded_(parts.crowded),
-      origin_(std::move(parts.origin)) {
+      origin_(std::move(given.origin)) {
   host_.rank = local_->rank();
   exchange_memory();
   const shm::WorldLayout layout(local_->size());
@@ -148,6 +147,9 @@ World::World(const ConnectOptions& options, std::shared_ptr<const Profile> profi
     exchange_bells();
   }
   local_->all_gather({});  // nobody sends before everybody can be woken
+  if (recorder_ != nullptr) {
+    recorder_->introduce(rank_, size(), options_.job);
+  }
 }
 
 World::~World() {

@@ -22,6 +22,7 @@
 #include "comm/profile.h"
 #include "comm/programs.h"
 #include "comm/progress.h"
+#include "comm/recorder.h"
 #include "comm/remote_records.h"
 #include "comm/rendezvous_net.h"
 #include "comm/roll_call.h"
@@ -43,6 +44,12 @@ class World {
     std::uint32_t epoch = 0;               // how often; what is older is dropped
     std::vector<int> previous_ranks = {};  // by rank, what it was there
   };
+  // What a rank has before it meets the others.
+  struct Given {
+    std::shared_ptr<const Profile> profile;
+    std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
+    Origin origin = {};
+  };
   // What a world is made from.
   struct Parts {
     Hosts hosts;
@@ -50,9 +57,8 @@ class World {
     tcp::Channels streams = {};         // to the others, by rank; empty where there are none
     Door door = {};                     // where the others found this one
     bool crowded = false;               // as far as ranks of other hosts on this machine make it so
-    Origin origin = {};
   };
-  World(const ConnectOptions& options, std::shared_ptr<const Profile> profile, Parts parts);
+  World(const ConnectOptions& options, Given given, Parts parts);
   // After a failure: a world of the ranks that are still there, in their old order. Blocks until
   // each of the others has called too or is known to be gone, at most `timeout_ms` (0: for ever;
   // negative: as to connect). Errors: evicted.
@@ -104,6 +110,8 @@ class World {
   std::shared_ptr<shm::Mapping> meet_segment(std::span<const int> members, std::size_t bytes,
                                              std::uint64_t id);
   ProgressThread& progress() noexcept { return *progress_; }
+  // nullptr: nothing is recorded.
+  Recorder* recorder() noexcept { return recorder_.get(); }
 
   bool aborted() const noexcept { return record_->state.load(std::memory_order_acquire) != 0; }
   // The same after reading memory of peers, who may have changed it since they heard of an abort.
@@ -149,18 +157,19 @@ class World {
   void listen_to_others() noexcept;
   void take_leave() noexcept;
   static std::shared_ptr<World> meet_here(const ConnectOptions& options, const Deadline& deadline,
-                                          std::shared_ptr<const Profile> profile, Origin origin);
+                                          Given given);
   static std::shared_ptr<World> meet_across(const ConnectOptions& options, const Deadline& deadline,
-                                            std::shared_ptr<const Profile> profile,
-                                            NetMeeting meeting, Origin origin);
+                                            NetMeeting meeting, Given given);
   bool is_dead_here(int rank);
   bool has_left_here(int rank) noexcept;
   int patience_with(int rank);
+  Given given_for(const std::vector<int>& survivors) const;
   std::shared_ptr<World> shrink_here(const Deadline& deadline, bool quorum);
   std::shared_ptr<World> shrink_across(const Deadline& deadline, bool quorum);
 
   ConnectOptions options_;
   std::shared_ptr<const Profile> profile_;
+  std::unique_ptr<Recorder> recorder_;
   int rank_;
   Hosts hosts_;
   std::unique_ptr<LocalWorld> local_;

@@ -51,6 +51,12 @@ std::shared_ptr<World> World::shrink(int timeout_ms, bool quorum) {
   }
 }
 
+World::Given World::given_for(const std::vector<int>& survivors) const {
+  return {.profile = profile_,
+          .recorder = Recorder::open(),
+          .origin = {.epoch = origin_.epoch + 1, .previous_ranks = survivors}};
+}
+
 std::shared_ptr<World> World::shrink_here(const Deadline& deadline, bool quorum) {
   const auto is_gone = [this](int one) { return is_dead_here(one) || has_left_here(one); };
   const RollCall::Answer answer = roll_call_->call(is_gone, deadline, quorum);
@@ -61,7 +67,7 @@ std::shared_ptr<World> World::shrink_here(const Deadline& deadline, bool quorum)
   options.rank = static_cast<int>(std::find(answer.ranks.begin(), answer.ranks.end(), rank()) -
                                   answer.ranks.begin());
   auto world = meet_here(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)),
-                         profile_, {.epoch = origin_.epoch + 1, .previous_ranks = answer.ranks});
+                         given_for(answer.ranks));
   roll_call_->go_on();
   return world;
 }
@@ -89,9 +95,8 @@ std::shared_ptr<World> World::shrink_across(const Deadline& deadline, bool quoru
   options.rank = rank();
   Survivors survivors;
   NetMeeting meeting = meet_again_over_network(options, door_, rules, survivors);
-  return meet_across(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)), profile_,
-                     std::move(meeting),
-                     {.epoch = origin_.epoch + 1, .previous_ranks = std::move(survivors.ranks)});
+  return meet_across(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)),
+                     std::move(meeting), given_for(survivors.ranks));
 }
 
 std::shared_ptr<World> World::grow(int size, const std::string& address) {

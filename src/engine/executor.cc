@@ -42,6 +42,9 @@ void Executor::start_general() {
                                         operation_.output_bytes);
   const auto& passes = operation_.program->passes;
   states_.assign(passes.size(), {});  // allocates only when a larger program comes
+  if (tape_.on()) {
+    busy_.assign(passes.size(), {});
+  }
   active_.clear();
   for (std::uint32_t i = 0; i < passes.size(); ++i) {
     if (passes[i].bytes == 0) {
@@ -124,6 +127,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   }
   const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
   std::size_t bytes = limit - state.done;
+  const std::uint64_t begin = tape_.on() ? tape_.recent() : 0;
   if (bytes <= inline_bytes_) {
     if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;
@@ -155,6 +159,10 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   state.done += bytes;
   if (state.done == pass.bytes) {
     ++turn;
+  }
+  if (tape_.on()) {
+    tape_.stamp();
+    record_piece(pass, state, begin, bytes);
   }
   return Progress::advanced;
 }
@@ -318,6 +326,7 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
   if (!open_sources(pass, state, bytes)) {
     return fault_.from < 0 ? Progress::idle : Progress::failed;
   }
+  const std::uint64_t begin = tape_.on() ? tape_.stamp() : 0;
   const bool is_offer = sources_[0] == nullptr;
   if (!is_offer) {
     bytes = std::min(bytes, slot_bytes_);
@@ -326,8 +335,9 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
   }
   const BoundProgram& program = *operation_.program;
   const BoundOperand& first = program.operands[pass.targets];
+  int taken = 0;
   if (pass.transient) {
-    const int taken = open_forwards(pass, state, bytes);
+    taken = open_forwards(pass, state, bytes);
     const bool all = taken == static_cast<int>(pass.forwards_end - pass.forwards);
     int targets = taken;
     if (!all) {
@@ -346,7 +356,7 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
     }
     const std::byte* result = own(first) + state.done;
     combine(pass, bytes, targets, pass.store);
-    const int taken = open_forwards(pass, state, bytes);
+    taken = open_forwards(pass, state, bytes);
     for (int k = 0; k < taken; ++k) {
       const BoundPass& forward = program.passes[took_[k]];
       transport_.fill(program.operands[forward.targets].lane, static_cast<std::byte*>(targets_[k]),
@@ -356,6 +366,11 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
   }
   state.done += bytes;
   close_sources(pass, state, bytes);
+  if (tape_.on()) {
+    tape_.stamp();
+    record_piece(pass, state, begin, bytes);
+    record_forwards(taken, begin, bytes);
+  }
   return Progress::advanced;
 }
 

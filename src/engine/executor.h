@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/bound_program.h"
+#include "engine/tape.h"
 #include "transport/transport.h"
 
 namespace unisono::engine {
@@ -50,11 +51,22 @@ class Executor {
   void start(const Operation& operation) {
     operation_ = operation;
     next_ = 0;
+    if (tape_.on()) {
+      tape_.start();
+    }
     if (!operation.program->small || operation.reducer.user != nullptr) {
       start_general();
     }
   }
-  Progress poll() noexcept { return operation_.program->small ? poll_small() : poll_general(); }
+  Progress poll() noexcept {
+    if (tape_.on()) {
+      tape_.poll();
+    }
+    return operation_.program->small ? poll_small() : poll_general();
+  }
+  // Its passes go to this tape. REQUIRES: no operation runs.
+  void record(const Tape& tape) { tape_ = tape; }
+  Tape& tape() noexcept { return tape_; }
   const Fault& fault() const noexcept { return fault_; }
 
   // For messages: whom the operation waits for, at which step. It needs all of them: those first
@@ -77,6 +89,11 @@ class Executor {
     bool shared = false;    // its readers look at our memory
     bool finished = false;  // and they are done
   };
+  // When a pass moved bytes; only of operations that are recorded.
+  struct Busy {
+    std::uint64_t begin = 0;
+    std::uint64_t ticks = 0;
+  };
   struct Arriving {
     transport::Incoming message;
     std::size_t fetched = 0;  // of an offer
@@ -86,6 +103,7 @@ class Executor {
 
   // Programs of short messages: the passes one after the other (executor_small.cc).
   Progress poll_small() noexcept;
+  bool send_small(const BoundPass& pass) noexcept;
   bool receive_small(const BoundPass& pass) noexcept;
   bool await_small(const BoundPass& pass, int lane, transport::Incoming& message) noexcept;
   std::vector<Wait> waits_small() const;
@@ -111,6 +129,12 @@ class Executor {
   kernels::Store store_to_readers(const BoundPass& pass, std::size_t bytes) const noexcept;
   int open_forwards(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
   void commit_forwards(int taken, std::size_t bytes) noexcept;
+  // A pass, or a piece of it, has been done, from `begin` until now (executor_record.cc).
+  void record_whole(const BoundPass& pass, std::uint64_t begin) noexcept;
+  void record_piece(const BoundPass& pass, const State& state, std::uint64_t begin,
+                    std::size_t bytes, bool riding = false) noexcept;
+  void record_forwards(int taken, std::uint64_t begin, std::size_t bytes) noexcept;
+  void emit(const BoundPass& pass, const Busy& busy) noexcept;
   bool shows(const BoundOperand& target, std::size_t bytes) const noexcept;
   // Nothing of what was sent waits in this process.
   bool flushed() noexcept { return !through_kernel_ || transport_.flush(transport::kEveryLane); }
@@ -133,6 +157,7 @@ class Executor {
   bool output_shared_ = false;
   std::uint32_t next_ = 0;  // of a small program: the pass that is next
   std::vector<State> states_;
+  std::vector<Busy> busy_;
   std::vector<std::uint32_t> active_;
   std::vector<Arriving> in_;
   std::vector<std::uint32_t> out_turn_;
@@ -141,6 +166,7 @@ class Executor {
   void* targets_[kernels::kMaxSources + 1] = {};
   std::uint32_t took_[kernels::kMaxSources] = {};  // the sends that go with the targets
   Fault fault_;
+  Tape tape_;
 };
 
 }  // namespace unisono::engine

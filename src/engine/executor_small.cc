@@ -16,11 +16,7 @@ Progress Executor::poll_small() noexcept {
     if (pass.bytes == 0) {
       continue;
     }
-    const BoundOperand* const operands = program.operands.data();
-    const bool done =
-        pass.send ? transport_.send(operands[pass.targets].lane, own(operands[pass.sources]),
-                                    pass.bytes, signature_of(pass))
-                  : receive_small(pass);
+    const bool done = pass.send ? send_small(pass) : receive_small(pass);
     if (!done) {
       return fault_.from >= 0 ? Progress::failed
              : next_ != begin ? Progress::advanced
@@ -28,6 +24,19 @@ Progress Executor::poll_small() noexcept {
     }
   }
   return flushed() ? Progress::finished : Progress::idle;
+}
+
+bool Executor::send_small(const BoundPass& pass) noexcept {
+  const BoundOperand* const operands = operation_.program->operands.data();
+  const std::uint64_t begin = tape_.on() ? tape_.recent() : 0;
+  if (!transport_.send(operands[pass.targets].lane, own(operands[pass.sources]), pass.bytes,
+                       signature_of(pass))) {
+    return false;
+  }
+  if (tape_.on()) {
+    record_whole(pass, begin);
+  }
+  return true;
 }
 
 bool Executor::await_small(const BoundPass& pass, int lane, transport::Incoming& message) noexcept {
@@ -60,6 +69,7 @@ bool Executor::receive_small(const BoundPass& pass) noexcept {
     }
     sources_[sources++] = message.data;
   }
+  const std::uint64_t begin = tape_.on() ? tape_.stamp() : 0;
   int targets = 0;
   for (std::uint32_t i = pass.targets; i < pass.targets_end; ++i) {
     targets_[targets++] = own(operands[i]);
@@ -69,6 +79,9 @@ bool Executor::receive_small(const BoundPass& pass) noexcept {
     if (operands[i].place == Place::lane) {
       transport_.release(operands[i].lane);
     }
+  }
+  if (tape_.on()) {
+    record_whole(pass, begin);
   }
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/env.h"
 #include "cli/arguments.h"
@@ -12,6 +13,7 @@
 #include "run/chaos.h"
 #include "run/job.h"
 #include "run/launcher.h"
+#include "run/record.h"
 #include "run/spawn.h"
 
 namespace unisono::cli {
@@ -68,9 +70,30 @@ void add_chaos(const Arguments& arguments, const std::string& first_host, const 
   }
 }
 
+// What ranks need to record, where they are asked to.
+void add_recording(const Arguments& arguments, std::vector<std::string>& environment,
+                   std::optional<JobRecorder>& recorder) {
+  if (!arguments.has("record")) {
+    if (arguments.has("record-events")) {
+      throw UsageError("--record-events goes with --record", "--record FILE", "unisono help run");
+    }
+    return;
+  }
+  constexpr std::string_view kJob = "UNISONO_JOB=";
+  const auto job =
+      std::find_if(environment.begin(), environment.end(),
+                   [kJob](const std::string& entry) { return entry.starts_with(kJob); });
+  recorder.emplace(arguments.text("record"), job->substr(kJob.size()));
+  environment.push_back(fmt::format("UNISONO_RECORD_EVENTS={}",
+                                    arguments.number("record-events", 1, kMostRecordedEvents)));
+  if (arguments.has("hosts")) {
+    environment.push_back(recorder->remote_environment());
+  }
+}
+
 // Ranks of several hosts: how many there are, and how they are started.
 void place_on_hosts(const Arguments& arguments, const Console& console, std::optional<Chaos>& chaos,
-                    LaunchOptions& options) {
+                    std::optional<JobRecorder>& recorder, LaunchOptions& options) {
   const std::vector<HostRanks> hosts = parse_hosts(arguments.text("hosts"));
   options.ranks = 0;
   for (const HostRanks& host : hosts) {
@@ -84,6 +107,7 @@ void place_on_hosts(const Arguments& arguments, const Console& console, std::opt
   std::vector<std::string> environment =
       hosts_environment(options.ranks, hosts.front().host, transport_of(arguments));
   add_chaos(arguments, hosts.front().host, console, chaos, options);
+  add_recording(arguments, environment, recorder);
   add_entries(arguments, console.quiet(), options.chaos, environment);
   options.remote = place_ranks(hosts, arguments.text("launcher"), options.program, environment);
 }
@@ -97,20 +121,21 @@ Prefix prefix_of(const Arguments& arguments) {
 }
 
 LaunchOptions read_options(const Arguments& arguments, const Console& console,
-                           std::optional<Chaos>& chaos) {
+                           std::optional<Chaos>& chaos, std::optional<JobRecorder>& recorder) {
   if (arguments.program().empty()) {
     throw UsageError("no program to run", "unisono run -n 4 -- ./app", "unisono help run");
   }
   LaunchOptions options;
   options.program = arguments.program();
   if (arguments.has("hosts")) {
-    place_on_hosts(arguments, console, chaos, options);
+    place_on_hosts(arguments, console, chaos, recorder, options);
   } else {
     options.ranks = arguments.has("ranks")
                         ? static_cast<int>(arguments.number("ranks", 1, kMostJobRanks))
                         : std::max(1, static_cast<int>(allowed_cpus().size()));
     options.environment = job_environment(options.ranks, transport_of(arguments));
     add_chaos(arguments, "", console, chaos, options);
+    add_recording(arguments, options.environment, recorder);
     add_entries(arguments, console.quiet(), options.chaos, options.environment);
   }
   options.bind = arguments.text("bind") == "core";
@@ -158,9 +183,17 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
 
 int run_run(const Arguments& arguments, const Console& console) {
   std::optional<Chaos> chaos;
-  const LaunchOptions options = read_options(arguments, console, chaos);
+  std::optional<JobRecorder> recorder;
+  LaunchOptions options = read_options(arguments, console, chaos, recorder);
+  if (recorder) {
+    recorder->prepare(options);
+    options.on_stop = [&recorder] { recorder->look_around(); };
+  }
   Launcher launcher(options, console);
   const JobResult result = launcher.run();
+  if (recorder) {
+    recorder->write(result, options, console);
+  }
   report_failure(result, options, launcher.output(), console);
   if (console.json()) {
     print_json(result, options);
@@ -207,6 +240,15 @@ constexpr Option kOptions[] = {
     {.name = "log-dir",
      .value = "DIR",
      .help = "Also write what each rank prints to DIR/rank-0.out, DIR/rank-0.err, ..."},
+    {.name = "record",
+     .value = "FILE",
+     .help = "Write what each rank did at every step, and when, for unisono view and unisono trace "
+             "export; also if the job fails or is stopped. In a folder: a file named after the "
+             "job."},
+    {.name = "record-events",
+     .value = "N",
+     .help = "How many events each rank keeps, the newest; 32 bytes each.",
+     .fallback = "32768"},
     {.name = "prefix",
      .value = "WHEN",
      .help = "Put host:rank before each line. auto: all lines but those that rank 0 writes to "
@@ -243,7 +285,8 @@ const Command kRunCommand = {
         "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
         "to say what they have to say, then get SIGTERM and a second later SIGKILL; the first "
         "failure is reported. The exit code is that rank's, or 3 if a signal killed it. Nothing "
-        "of a job outlives the launcher, even if that is killed. With --keep-going the others go on "
+        "of a job outlives the launcher, even if that is killed. With --keep-going the others go "
+        "on "
         "instead.\n\n"
         "Of a rank that --chaos kills, the others hear as of any that dies, and the launcher lets "
         "them go on: the job is done well if they are. What was left to chance is printed as the "

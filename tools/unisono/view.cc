@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "record/one_operation.h"
 #include "unisono/error.hpp"
 #include "view/desktop.h"
 #include "view/pack.h"
@@ -64,12 +65,17 @@ bool is_recording(const nlohmann::ordered_json& document) {
 }
 
 // A schedule, or anything else that the page reads: it says itself what is wrong with that.
-void add_file(const std::string& path, nlohmann::ordered_json& data) {
+// `op`: of a recording only this operation; "": all.
+void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
   const std::string text = read_file(path);
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   if (is_recording(document)) {
-    data["recording"] = document;
+    data["recording"] = op.empty() ? document : one_operation(document, op);
     return;
+  }
+  if (!op.empty()) {
+    throw UsageError(fmt::format("{} is no recording", path), "--op goes with one",
+                     "unisono run --record FILE makes one");
   }
   data["schedule"] = schedule_data(load_schedule(path));
 }
@@ -122,7 +128,7 @@ int run_view(const Arguments& arguments, const Console& console) {
                            fmt::format("{} says it already", target), "unisono help view");
         }
       }
-      add_file(target, data);
+      add_file(target, arguments.text("op"), data);
     } else {
       add_algorithm(target, arguments, data);
     }
@@ -136,13 +142,16 @@ int run_view(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   write_file(path, page);
+  const std::string address =
+      arguments.has("op") && data.contains("recording") ? page_address(data["recording"]) : "";
   const bool opened = !arguments.has("no-open") && has_desktop() && open_on_desktop(path);
   if (console.json()) {
     const nlohmann::ordered_json result = {
         {"schema", "unisono.view_result/1"}, {"file", path}, {"opened", opened}};
     fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!console.quiet()) {
-    fmt::print("{}  {} KiB{}\n", path, page.size() / 1024, opened ? "" : ": open it in a browser");
+    fmt::print("{}{}  {} KiB{}\n", path, address, page.size() / 1024,
+               opened ? "" : ": open it in a browser");
   }
   return kDone;
 }
@@ -153,6 +162,10 @@ constexpr Option kOptions[] = {
      .value = "R",
      .help = "The root of broadcast, scatter, gather and reduce.",
      .fallback = "0"},
+    {.name = "op",
+     .value = "WHICH",
+     .help = "Of a recording only this operation, such as 'world #17', over what is predicted of "
+             "it."},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",

@@ -111,6 +111,9 @@ void Launcher::start_ranks() {
       spawn_options.environment.insert(
           spawn_options.environment.begin(),
           {fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank)});
+      if (!options_.rank_environment.empty()) {
+        spawn_options.environment.push_back(options_.rank_environment[as_size(rank)]);
+      }
     } else {
       const RemoteRank& remote = options_.remote[as_size(rank)];
       spawn_options.program = remote.program;
@@ -229,7 +232,10 @@ void Launcher::read_signals(Time now) {
       continue;
     }
     const bool again = result_.launcher_signal != 0;
-    result_.launcher_signal = again ? result_.launcher_signal : signal;
+    if (!again) {
+      tell_of_stop();
+      result_.launcher_signal = signal;
+    }
     signal_ranks(again ? SIGKILL : signal == SIGINT ? SIGINT : SIGTERM, info.ssi_code == SI_KERNEL);
     stage_ = again ? Stage::killing : Stage::terminating;
     stage_end_ = now + kGrace;
@@ -306,6 +312,7 @@ void Launcher::check_clock(Time now) {
           result_.unfinished.push_back(rank);
         }
       }
+      tell_of_stop();
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;
@@ -341,6 +348,12 @@ void Launcher::strike(Time now) {
     } else {
       ::kill(own_group_[as_size(blow.rank)] ? -end.pid : end.pid, blow.signal);
     }
+  }
+}
+
+void Launcher::tell_of_stop() {
+  if (options_.on_stop && stage_ == Stage::running) {
+    options_.on_stop();
   }
 }
 

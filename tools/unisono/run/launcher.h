@@ -21,15 +21,17 @@ namespace unisono::cli {
 struct LaunchOptions {
   int ranks = 1;
   std::vector<std::string> program;
-  std::vector<std::string> environment;  // for every rank, after the launcher's own variables
-  std::vector<RemoteRank> remote;        // by rank, where they are on several hosts
-  bool bind = true;                      // rank i to allowed CPU floor(i * CPUs / ranks)
-  bool keep_going = false;               // who is left goes on when a rank fails
-  double timeout_s = 0;                  // 0: none
-  std::string log_dir;                   // rank-<i>.out and rank-<i>.err; empty: none
-  Chaos* chaos = nullptr;                // what goes wrong; may be absent
-  std::string replay;                    // with chaos: the command that does the same again
+  std::vector<std::string> environment;       // for every rank, after the launcher's own variables
+  std::vector<std::string> rank_environment;  // one more entry by rank; may be empty
+  std::vector<RemoteRank> remote;             // by rank, where they are on several hosts
+  bool bind = true;                           // rank i to allowed CPU floor(i * CPUs / ranks)
+  bool keep_going = false;                    // who is left goes on when a rank fails
+  double timeout_s = 0;                       // 0: none
+  std::string log_dir;                        // rank-<i>.out and rank-<i>.err; empty: none
+  Chaos* chaos = nullptr;                     // what goes wrong; may be absent
+  std::string replay;                         // with chaos: the command that does the same again
   OutputOptions output;
+  std::function<void()> on_stop;  // before ranks that have not failed are stopped; may be empty
   std::function<void()> on_tick;  // some times a second while the ranks run; may be empty
 };
 
@@ -86,6 +88,7 @@ class Launcher {
   void choose_first_failure(const std::vector<int>& batch);
   void check_clock(Time now);
   void strike(Time now);
+  void tell_of_stop();
   void signal_ranks(int signal, bool from_terminal);
   bool all_ended() const;
   void drain();

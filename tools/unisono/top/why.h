@@ -1,6 +1,7 @@
 // Why a job does not go on: who waits for whom, down to those who wait for nobody.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,8 @@ struct Finding {
 
 // First what most ranks wait for. `now_ns` is of comm::board_clock_ns().
 std::vector<Finding> explain_hang(const Job& job, std::int64_t now_ns);
+
+// As `unisono trace why --json` prints them.
+nlohmann::ordered_json findings_json(const std::vector<Finding>& findings);
 
 }  // namespace unisono::cli

@@ -1,0 +1,232 @@
+#include "comm/recorder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include "base/env.h"
+#include "base/unique_fd.h"
+#include "comm/hash.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+namespace recording = engine::recording;
+
+constexpr std::uint64_t kUsualEvents = 32768;
+constexpr std::uint64_t kMostEvents = std::uint64_t{1} << 24;
+// A program that connects again and again must not fill the memory: what is beyond is not recorded.
+constexpr off_t kMostBytes = off_t{64} << 20;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::config, "cannot record to '" + path + "': " + why +
+                                     "\nset UNISONO_RECORD to a folder, or leave it away");
+}
+
+std::uint64_t events_from_env() {
+  const std::string text = read_env("UNISONO_RECORD_EVENTS").value_or("");
+  if (text.empty()) {
+    return kUsualEvents;
+  }
+  std::uint64_t events = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), events);
+  if (error != std::errc() || end != text.data() + text.size() || events < 1 ||
+      events > kMostEvents) {
+    throw Error(ErrorCode::config, "UNISONO_RECORD_EVENTS is '" + text +
+                                       "'\nset it to how many events are kept, 1 to " +
+                                       std::to_string(kMostEvents));
+  }
+  return events;
+}
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Whether the kernel itself trusts the processor's counter.
+bool counter_is_clock() {
+  const std::string source =
+      first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  return source == "tsc" || source == "arch_sys_counter";
+}
+
+// Of everybody with the same CLOCK_MONOTONIC: one boot of one kernel, and one time namespace.
+std::uint64_t clock_id() {
+  std::array<char, 64> name_space = {};
+  const ssize_t size = ::readlink("/proc/self/ns/time", name_space.data(), name_space.size() - 1);
+  return Hash()
+      .add(first_line("/proc/sys/kernel/random/boot_id"))
+      .add(size > 0 ? name_space.data() : "")
+      .value();
+}
+
+template <std::size_t kSize>
+void copy_text(char (&to)[kSize], std::string_view text) {
+  const std::size_t size = std::min(text.size(), kSize - 1);
+  std::memcpy(to, text.data(), size);
+  to[size] = '\0';
+}
+
+UniqueFd open_file(const std::string& path) {
+  struct stat status = {};
+  const bool names_folder = path.ends_with('/');
+  if (names_folder && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    refuse(path, std::strerror(errno));
+  }
+  std::string file = path;
+  if (names_folder || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))) {
+    std::array<char, 256> host = {};
+    ::gethostname(host.data(), host.size() - 1);
+    file += "/" + std::string(host.data()) + "-" + std::to_string(::getpid()) + ".events";
+  }
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) {
+    refuse(file, std::strerror(errno));
+  }
+  return fd;
+}
+
+}  // namespace
+
+std::unique_ptr<Recorder> Recorder::open() {
+  const std::string path = read_env("UNISONO_RECORD").value_or("");
+  return path.empty() ? nullptr : open(path, events_from_env());
+}
+
+std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t events) {
+  const std::uint64_t blocks = (events + recording::kBlockEvents - 1) / recording::kBlockEvents;
+  events = std::max<std::uint64_t>(2, blocks) * recording::kBlockEvents;
+  const std::size_t ring = events * sizeof(recording::Event);
+  const std::size_t bytes =
+      recording::kRing + (ring + recording::kPage - 1) / recording::kPage * recording::kPage;
+  const UniqueFd file = open_file(path);
+  // Ranks that are threads, or programs that a rank starts one after the other, share the file.
+  struct stat status = {};
+  if (::flock(file.get(), LOCK_EX) != 0 || ::fstat(file.get(), &status) != 0) {
+    refuse(path, std::strerror(errno));
+  }
+  const auto page = static_cast<off_t>(recording::kPage);
+  const off_t offset = (status.st_size + page - 1) / page * page;
+  if (offset > kMostBytes) {
+    return nullptr;
+  }
+  // Now, and not when the memory is touched and there is none.
+  if (::posix_fallocate(file.get(), offset, static_cast<off_t>(bytes)) != 0) {
+    refuse(path, "there is no room for " + std::to_string(bytes >> 10) + " KiB");
+  }
+  ::flock(file.get(), LOCK_UN);  // the mapping would keep it
+  void* memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), offset);
+  if (memory == MAP_FAILED) {
+    refuse(path, std::strerror(errno));
+  }
+  auto* const base = static_cast<std::byte*>(memory);
+  auto& header = *new (base) recording::Header();
+  header.bytes = bytes;
+  header.events = events;
+  header.pid = static_cast<std::int32_t>(::getpid());
+  header.clock = clock_id();
+  std::array<char, 256> host = {};
+  ::gethostname(host.data(), host.size() - 1);
+  copy_text(header.host, host.data());
+  const bool counter = counter_is_clock();
+  recording::note_clock(header.first, counter);
+  return std::unique_ptr<Recorder>(new Recorder(base, bytes, counter));
+}
+
+Recorder::Recorder(std::byte* memory, std::size_t bytes, bool counter)
+    : memory_(memory),
+      bytes_(bytes),
+      view_{.header = reinterpret_cast<recording::Header*>(memory),
+            .ring = reinterpret_cast<recording::Event*>(memory + recording::kRing),
+            .counter = counter} {}
+
+Recorder::~Recorder() {
+  if (::getpid() == header().pid) {  // not in the child of a fork
+    recording::note_clock(header().latest, view_.counter);
+    header().left = 1;
+  }
+  ::munmap(memory_, bytes_);
+}
+
+void Recorder::introduce(int rank, int size, std::string_view job) {
+  world_size_ = size;
+  header().rank = rank;
+  header().size = size;
+  copy_text(header().job, job);
+  recording::note_clock(header().latest, view_.counter);
+  header().magic.store(recording::kMagic, std::memory_order_release);
+}
+
+engine::Tape Recorder::tape(std::uint64_t group, std::span<const int> members) {
+  const int number = group_number(group, members);
+  if (number < 0) {
+    header().unnamed.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+  return {view_, number};
+}
+
+int Recorder::group_number(std::uint64_t id, std::span<const int> members) {
+  const std::lock_guard lock(tables_);
+  const int size = static_cast<int>(members.size());
+  const bool is_world = id == 0 && size == world_size_;
+  const int number = header().groups.load(std::memory_order_relaxed);
+  for (int i = 0; i < number; ++i) {  // a group has a tape for its transfers, too
+    if (header().group[i].id == id && header().group[i].size == size) {
+      return i;
+    }
+  }
+  const int begin = header().members.load(std::memory_order_relaxed);
+  if (number == recording::kGroups || (!is_world && begin + size > recording::kMembers)) {
+    return -1;
+  }
+  if (!is_world) {
+    std::copy(members.begin(), members.end(), &header().member[begin]);
+    header().members.store(begin + size, std::memory_order_relaxed);
+  }
+  header().group[number] = {.id = id, .size = size, .members = is_world ? -1 : begin};
+  header().groups.store(number + 1, std::memory_order_release);
+  return number;
+}
+
+// The last one stands for all that there is no room for.
+int Recorder::name(Collective collective, std::string_view algorithm) {
+  const std::lock_guard lock(tables_);
+  recording::Name wanted;
+  copy_text(wanted.collective, to_string(collective));
+  copy_text(wanted.algorithm, algorithm);
+  const int count = header().names.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    const recording::Name& name = header().name[i];
+    if (std::strcmp(name.collective, wanted.collective) == 0 &&
+        std::strcmp(name.algorithm, wanted.algorithm) == 0) {
+      return i;
+    }
+  }
+  if (count == recording::kNames) {
+    return recording::kNames - 1;
+  }
+  if (count == recording::kNames - 1) {
+    wanted = {.collective = "other", .algorithm = ""};
+  }
+  header().name[count] = wanted;
+  header().names.store(count + 1, std::memory_order_release);
+  return count;
+}
+
+}  // namespace unisono::comm

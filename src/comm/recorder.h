@@ -1,0 +1,50 @@
+// The recording of one rank: asked for by UNISONO_RECORD, made when the rank connects, read by
+// whoever started the job (tools/unisono/record). Memory and names are set up here, so that what
+// runs between two messages only writes (engine/tape.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/tape.h"
+#include "unisono/types.hpp"
+
+namespace unisono::comm {
+
+class Recorder {
+ public:
+  // As the environment says; nullptr: nothing is to be recorded. A folder gets a file for each
+  // process, a file gets another recording behind those that it has. Throws Error where that
+  // cannot be written.
+  static std::unique_ptr<Recorder> open();
+  // `events`: how many are kept, the newest.
+  static std::unique_ptr<Recorder> open(const std::string& path, std::uint64_t events);
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder();
+
+  void introduce(int rank, int size, std::string_view job);
+  // For the events of a group; of one for which there is no room it records nothing.
+  // `members`: ranks of the world.
+  engine::Tape tape(std::uint64_t group, std::span<const int> members);
+  // The number by which events know what is run.
+  int name(Collective collective, std::string_view algorithm);
+
+ private:
+  Recorder(std::byte* memory, std::size_t bytes, bool counter);
+  engine::recording::Header& header() noexcept { return *view_.header; }
+  int group_number(std::uint64_t id, std::span<const int> members);
+
+  std::byte* memory_;
+  std::size_t bytes_;
+  engine::RecordingView view_;
+  std::mutex tables_;
+  int world_size_ = 0;
+};
+
+}  // namespace unisono::comm

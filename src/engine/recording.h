@@ -1,0 +1,133 @@
+// The memory that a rank records its operations in: a header, names, groups, and a ring of events
+// of 32 bytes each. It is shared memory or a file, and has no pointers, so that who comes later can
+// read it, also when the rank was killed in the middle of anything.
+//
+// Writers take the ring in blocks, one for each group that is busy, and fill a block with plain
+// stores: nothing on the way of an event is locked, and no cache line of a peer is waited for.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace unisono::engine::recording {
+
+inline constexpr std::uint64_t kMagic = 0x31306365526f6e55;  // "UnoRec01"
+inline constexpr int kNames = 512;
+inline constexpr int kGroups = 512;
+inline constexpr int kMembers = 32768;
+inline constexpr std::uint64_t kBlockEvents = 64;
+inline constexpr std::size_t kPage = 4096;
+inline constexpr int kEveryPeer = 0xffff;
+inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << 40) - 1;
+inline constexpr std::uint32_t kWhole = (1U << 24) - 1;
+
+// `none`: this place of a block was not used.
+enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
+
+// Of an operation: `order` is its number in its group, `peer` its group, `turn` its name.
+// Of a transfer (send and recv of a user): `order` is the tag, `turn` the group, and it is busy
+// where it sends. Of all others: `order` is the place of their operation, and they are one pass of
+// a program, or one source of it: `turn` is the number of the message in its lane.
+struct Event {
+  std::uint64_t begin = 0;        // ticks
+  std::uint64_t span = kUnended;  // what pack_span() makes
+  std::uint32_t order = 0;
+  std::uint16_t peer = 0;
+  std::uint16_t turn = 0;
+  std::uint64_t packed = 0;  // what pack() makes
+
+  // Ticks; longer ones count as kUnended - 1.
+  std::uint64_t duration() const { return span & kUnended; }
+  bool ended() const { return duration() != kUnended; }
+  // The part of it in which bytes moved, in no other event's.
+  double busy() const { return static_cast<double>(span >> 40) / kWhole; }
+  static std::uint64_t pack_span(std::uint64_t duration, std::uint64_t busy) {
+    if (duration >= kUnended) {
+      duration = kUnended - 1;
+    }
+    const std::uint64_t part =
+        busy >= duration ? kWhole
+                         : static_cast<std::uint64_t>(static_cast<float>(busy) /
+                                                      static_cast<float>(duration) * kWhole);
+    return duration | part << 40;
+  }
+
+  Kind kind() const { return static_cast<Kind>(packed & 7U); }
+  bool to_all() const { return (packed & 8U) != 0; }  // over the lane of a multicast
+  std::uint32_t step() const { return static_cast<std::uint32_t>(packed >> 4) & 0xfffffU; }
+  std::uint64_t bytes() const { return packed >> 24; }
+  static std::uint64_t pack(Kind kind, bool to_all, std::uint32_t step, std::uint64_t bytes) {
+    return static_cast<std::uint64_t>(kind) | (to_all ? 8U : 0U) |
+           (std::uint64_t{step} & 0xfffffU) << 4 | bytes << 24;
+  }
+};
+static_assert(sizeof(Event) == 32);
+
+struct Name {
+  char collective[24] = {};
+  char algorithm[104] = {};
+};
+
+struct Group {
+  std::uint64_t id = 0;
+  std::int32_t size = 0;
+  std::int32_t members = -1;  // where they begin in the list; -1: it is the whole world
+};
+
+// The same moment by both clocks. `error_ns`: by how much `ns` may be off.
+struct ClockPair {
+  std::atomic<std::uint64_t> ticks = 0;
+  std::atomic<std::int64_t> ns = 0;  // CLOCK_MONOTONIC
+  std::atomic<std::int64_t> error_ns = 0;
+};
+
+struct Header {
+  std::atomic<std::uint64_t> magic = 0;  // set when the rest is there
+  std::uint64_t bytes = 0;               // with the ring: the next recording of a file follows
+  std::uint64_t events = 0;              // the ring has room for; whole blocks
+  std::int32_t rank = 0;
+  std::int32_t size = 0;
+  std::int32_t pid = 0;
+  std::int32_t left = 0;    // 1: in good order
+  std::uint64_t clock = 0;  // ranks with the same one have one CLOCK_MONOTONIC
+  char job[128] = {};
+  char host[64] = {};
+  ClockPair first;
+  ClockPair latest;
+  std::atomic<std::uint64_t> taken = 0;  // blocks, ever
+  std::atomic<std::int32_t> names = 0;
+  std::atomic<std::int32_t> groups = 0;
+  std::atomic<std::int32_t> members = 0;
+  std::atomic<std::int32_t> unnamed = 0;  // groups that there was no room for
+  Name name[kNames];
+  Group group[kGroups];
+  std::int32_t member[kMembers];
+};
+
+inline constexpr std::size_t kRing = (sizeof(Header) + kPage - 1) / kPage * kPage;
+
+// CLOCK_MONOTONIC in nanoseconds.
+std::uint64_t monotonic_ns() noexcept;
+// `counter`: as of ticks().
+void note_clock(ClockPair& pair, bool counter) noexcept;
+
+// Counts in a few nanoseconds, where the processor's counter serves as the clock of the system.
+inline std::uint64_t ticks(bool counter) noexcept {
+#if defined(__x86_64__)
+  if (counter) {
+    return __builtin_ia32_rdtsc();
+  }
+#elif defined(__aarch64__)
+  if (counter) {
+    std::uint64_t value = 0;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+  }
+#else
+  static_cast<void>(counter);
+#endif
+  return monotonic_ns();
+}
+
+}  // namespace unisono::engine::recording

@@ -1,0 +1,47 @@
+#include "engine/tape.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace unisono::engine {
+
+std::uint64_t recording::monotonic_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void recording::note_clock(ClockPair& pair, bool counter) noexcept {
+  std::uint64_t best = ~std::uint64_t{0};
+  std::uint64_t at = 0;
+  std::uint64_t moment = 0;
+  for (int i = 0; i < 3; ++i) {  // whoever is interrupted in between reads again
+    const std::uint64_t before = monotonic_ns();
+    const std::uint64_t count = ticks(counter);
+    const std::uint64_t after = monotonic_ns();
+    if (after - before < best) {
+      best = after - before;
+      at = count;
+      moment = before + best / 2;
+    }
+  }
+  pair.ticks.store(at, std::memory_order_relaxed);
+  pair.ns.store(static_cast<std::int64_t>(counter ? moment : at), std::memory_order_relaxed);
+  pair.error_ns.store(counter ? static_cast<std::int64_t>(best / 2 + 1) : 0,
+                      std::memory_order_relaxed);
+}
+
+void Tape::take_block() noexcept {
+  recording::Header& header = *view_.header;
+  const std::uint64_t block = header.taken.fetch_add(1, std::memory_order_relaxed);
+  next_ = block * recording::kBlockEvents;
+  end_ = next_ + recording::kBlockEvents;
+  // What stood here is over: a block that is not filled must not look as if it were.
+  std::fill_n(&event(next_), recording::kBlockEvents, recording::Event{});
+  if (block % 16 == 0) {
+    recording::note_clock(header.latest, view_.counter);
+  }
+}
+
+}  // namespace unisono::engine

@@ -1,0 +1,130 @@
+// Writes the events of one group into a recording. Used by one thread at a time. A tape without a
+// recording writes nothing; ask on() first.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/recording.h"
+
+namespace unisono::engine {
+
+// What the tapes of a rank share.
+struct RecordingView {
+  recording::Header* header = nullptr;  // nullptr: nothing is recorded
+  recording::Event* ring = nullptr;
+  bool counter = false;  // of the processor; false: the system's clock
+};
+
+class Tape {
+ public:
+  Tape() = default;
+  // `group`: its number in the header.
+  Tape(const RecordingView& view, int group)
+      : view_(view), group_(static_cast<std::uint16_t>(group)) {}
+
+  bool on() const noexcept { return view_.header != nullptr; }
+  std::uint64_t now() const noexcept { return recording::ticks(view_.counter); }
+
+  // An operation begins. `number`: in its group.
+  void begin(int name, std::uint64_t number, std::uint64_t bytes) noexcept {
+    last_ = now();
+    fresh_ = true;
+    operation_ = place();
+    put({.begin = last_,
+         .order = static_cast<std::uint32_t>(number),
+         .peer = group_,
+         .turn = static_cast<std::uint16_t>(name),
+         .packed = recording::Event::pack(recording::Kind::operation, false, 0, bytes)});
+  }
+  // It has ended, with the latest stamp() of this poll, or now.
+  void end() noexcept {
+    if (!fresh_) {
+      stamp();
+    }
+    finish(operation_, last_);
+  }
+  // A look for work begins: what was stamped last is no longer just now.
+  void poll() noexcept {
+    fresh_ = started_;
+    started_ = false;
+  }
+  // The first poll follows begin() at once.
+  void start() noexcept { started_ = fresh_; }
+  std::uint64_t stamp() noexcept {
+    fresh_ = true;
+    return last_ = now();
+  }
+  // The moment at which the latest piece of work ended, if this was just now.
+  std::uint64_t recent() noexcept { return fresh_ ? last_ : stamp(); }
+
+  // One pass, or one source of it, from `begin` to the latest stamp().
+  void pass(recording::Kind kind, bool to_all, int peer, std::uint32_t turn, std::uint32_t step,
+            std::uint64_t bytes, std::uint64_t begin, std::uint64_t busy) noexcept {
+    put({.begin = begin,
+         .span = recording::Event::pack_span(last_ - begin, busy),
+         .order = static_cast<std::uint32_t>(operation_),
+         .peer = static_cast<std::uint16_t>(peer),
+         .turn = static_cast<std::uint16_t>(turn),
+         .packed = recording::Event::pack(kind, to_all, step, bytes)});
+  }
+  // A send or recv of the user's begins. Returns its place, for end_transfer(). `peer`: negative
+  // where it is not known yet.
+  std::uint64_t begin_transfer(bool send, int peer, int tag, std::uint64_t bytes) noexcept {
+    const std::uint64_t here = place();
+    put({.begin = now(),
+         .span = recording::kUnended | (send ? std::uint64_t{recording::kWhole} << 40 : 0),
+         .order = static_cast<std::uint32_t>(tag),
+         .peer = static_cast<std::uint16_t>(peer),
+         .turn = group_,
+         .packed = recording::Event::pack(recording::Kind::transfer, false, 0, bytes)});
+    return here;
+  }
+  void end_transfer(std::uint64_t place, int peer) noexcept {
+    if (is_kept(place)) {
+      event(place).peer = static_cast<std::uint16_t>(peer);
+      finish(place, now());
+    }
+  }
+
+ private:
+  recording::Event& event(std::uint64_t place) const noexcept {
+    return view_.ring[place % view_.header->events];
+  }
+  // Others may have come around the ring since. Who comes around within the next few stores spoils
+  // one event, which readers check.
+  bool is_kept(std::uint64_t place) const noexcept {
+    const std::uint64_t taken = view_.header->taken.load(std::memory_order_relaxed);
+    return place + view_.header->events >= taken * recording::kBlockEvents;
+  }
+  void finish(std::uint64_t place, std::uint64_t end) noexcept {
+    if (is_kept(place)) {
+      recording::Event& its = event(place);
+      const std::uint64_t duration = std::min(end - its.begin, recording::kUnended - 1);
+      its.span = (its.span & ~recording::kUnended) | duration;
+    }
+  }
+  // Where the next event goes.
+  std::uint64_t place() noexcept {
+    if (next_ == end_ || !is_kept(next_)) {
+      take_block();
+    }
+    return next_;
+  }
+  void put(const recording::Event& value) noexcept {
+    event(place()) = value;
+    ++next_;
+  }
+  void take_block() noexcept;
+
+  RecordingView view_;
+  std::uint16_t group_ = 0;
+  bool fresh_ = false;
+  bool started_ = false;
+  std::uint64_t last_ = 0;
+  std::uint64_t operation_ = 0;  // the place of its event
+  std::uint64_t next_ = 0;       // places of the block that is being filled
+  std::uint64_t end_ = 0;
+};
+
+}  // namespace unisono::engine

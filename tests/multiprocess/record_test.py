@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Recordings of real jobs: of one host, of two with different clocks, of jobs that fail or hang.
+
+  record_test.py PROGRAM
+
+PROGRAM is unisono. What needs network and time namespaces is skipped where they cannot be made.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = ""
+# By how much the clock of the second host is ahead.
+AHEAD_S = 1000
+
+
+def call(*words, **more):
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, **more)
+
+
+def rows(group):
+    return [dict(zip(group, values)) for values in zip(*group.values())]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="unisono-record-")
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def record(self, options, *program, code=0):
+        path = self.path("run.json")
+        done = call(PROGRAM, "run", "--record", path, *options, "--", *program)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertIn("recorded ", done.stderr)
+        with open(path) as file:
+            self.trace = json.load(file)
+        return self.trace
+
+    def check_messages(self):
+        """Each is of two operations of its number, and lies in both of them."""
+        ops = {(op["rank"], f"{op['group']} #{op['number']}"): op for op in rows(self.trace["ops"])}
+        for message in rows(self.trace["messages"]):
+            self.assertLessEqual(message["start_us"], message["end_us"])
+            sender = ops[message["from"], message["op"]]
+            receiver = ops[message["to"], message["op"]]
+            self.assertLessEqual(sender["start_us"], message["start_us"], message)
+            if receiver["end_us"] is not None:
+                self.assertLessEqual(message["end_us"], receiver["end_us"], message)
+
+    def kinds(self):
+        return [finding["kind"] for finding in self.trace["findings"]]
+
+
+class OneHost(Case):
+    def test_every_message_of_a_ring_is_there(self):
+        self.record(["-n", "3"], PROGRAM, "bench", "all_reduce", "--algorithm", "ring", "-b", "64K",
+                    "-e", "64K", "-n", "5")
+        ring = [op for op in rows(self.trace["ops"]) if op["algorithm"] == "ring"]
+        self.assertGreaterEqual(len(ring), 15)
+        self.assertEqual(len(ring) % 3, 0)
+        label = f"world #{ring[0]['number']}"
+        own = [m for m in rows(self.trace["messages"]) if m["op"] == label]
+        expected = {(step, rank, (rank + 1) % 3) for step in range(4) for rank in range(3)}
+        self.assertEqual({(m["step"], m["from"], m["to"]) for m in own}, expected)
+        self.assertEqual(len(own), 12)
+        self.assertLess(max(self.trace["clock_uncertainty_us"]), 5)
+        self.assertEqual(self.trace["findings"], [])
+        self.check_messages()
+
+    def test_a_killed_rank_leaves_what_it_did(self):
+        script = f"[ $RANK = 1 ] && (sleep 1; kill -9 $$) & exec {PROGRAM} bench all_reduce -b 8 -e 8 -n 100000000"
+        self.record(["-n", "2"], "sh", "-c", script, code=3)
+        self.assertEqual(self.trace["ended"], "rank 1 killed by SIGKILL")
+        self.assertIn("gone", self.kinds())
+        self.assertIn("dropped", self.kinds())
+        self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
+        gone = self.trace["findings"][self.kinds().index("gone")]
+        self.assertEqual((gone["ranks"], gone["waiting"]), ([1], [0]))
+        self.check_messages()
+
+    def test_a_rank_that_does_not_come_is_named(self):
+        script = f"[ $RANK = 1 ] && kill -STOP $$; exec {PROGRAM} bench barrier"
+        self.record(["-n", "2", "--timeout", "1s", "--env", "UNISONO_CONNECT_TIMEOUT_MS=60000"], "sh", "-c",
+                    script, code=4)
+        self.assertIn("no rank left a recording", self.trace["findings"][0]["text"])
+
+    def test_a_hang_is_explained(self):
+        script = (f"[ $RANK = 1 ] && (sleep 1; kill -STOP $$) & "
+                  f"exec {PROGRAM} bench all_reduce -b 1K -e 1K -n 100000000")
+        self.record(["-n", "3", "--timeout", "3s"], "sh", "-c", script, code=4)
+        self.assertEqual(self.trace["ended"], "stopped after 3 s, as --timeout says")
+        # Which of both depends on what the rank was in when it was stopped.
+        self.assertIn(self.kinds()[0], ("stopped", "deadlock"))
+        self.assertTrue(self.trace["findings"][0]["text"])
+        unended = [op for op in rows(self.trace["ops"]) if op["end_us"] is None]
+        self.assertTrue(unended)
+
+    def test_the_newest_events_are_kept(self):
+        self.record(["-n", "2", "--record-events", "128"], PROGRAM, "bench", "barrier", "-n", "1000")
+        self.assertEqual(self.kinds(), ["dropped"])
+        self.assertGreater(min(self.trace["dropped_events"]), 1000)
+        numbers = [op["number"] for op in rows(self.trace["ops"])]
+        self.assertGreater(min(numbers), 1000)
+
+    def test_two_programs_of_one_rank(self):
+        program = f"{PROGRAM} bench barrier -n 3"
+        self.record(["-n", "2"], "sh", "-c", f"{program} && {program}")
+        self.assertEqual(set(self.trace["ops"]["group"]), {"world", "world (2)"})
+        self.check_messages()
+
+    def test_another_launcher(self):
+        folder = self.path("events")
+        os.mkdir(folder)
+        job = {"UNISONO_RECORD": folder, "UNISONO_SIZE": "2", "UNISONO_JOB": f"record-{os.getpid()}"}
+        ranks = [subprocess.Popen([PROGRAM, "bench", "barrier", "-n", "3"], stdout=subprocess.DEVNULL,
+                                  env={**os.environ, **job, "UNISONO_RANK": str(rank)}) for rank in (0, 1)]
+        self.assertEqual([rank.wait(60) for rank in ranks], [0, 0])
+        done = call(PROGRAM, "trace", "merge", folder, "-o", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.trace = json.loads(done.stdout)
+        self.assertEqual(self.trace["ranks"], 2)
+        self.assertTrue(self.trace["messages"]["from"])
+        self.check_messages()
+
+    def test_nothing_can_be_written_there(self):
+        done = call(PROGRAM, "run", "--record", "/no/such/folder/x.json", "--", "true")
+        self.assertEqual(done.returncode, 2)
+        done = call(PROGRAM, "bench", "barrier", env={**os.environ, "UNISONO_RECORD": "/no/such/folder/x"})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot record to '/no/such/folder/x'", done.stderr)
+
+
+class Chrome(Case):
+    def test_the_trace_event_format(self):
+        self.record(["-n", "3"], PROGRAM, "bench", "all_reduce", "-b", "1M", "-e", "1M", "-n", "4")
+        done = call(PROGRAM, "trace", "export", self.path("run.json"), "-o", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        events = json.loads(done.stdout)["traceEvents"]
+        slices, arrows, named = {}, {}, set()
+        for event in events:
+            self.assertIn(event["ph"], "MXsf")
+            if event["ph"] == "M":
+                named.add((event["pid"], event.get("tid"), event["name"]))
+                continue
+            self.assertIsInstance(event["name"], str)
+            self.assertGreaterEqual(event["ts"], 0)
+            track = (event["pid"], event["tid"])
+            self.assertIn((*track, "thread_name"), named)
+            if event["ph"] == "X":
+                self.assertGreaterEqual(event["dur"], 0)
+                slices.setdefault(track, []).append((event["ts"], event["ts"] + event["dur"]))
+            else:
+                arrows.setdefault(event["id"], {})[event["ph"]] = event
+        self.assertEqual({pid for pid, _ in slices}, {0, 1, 2})
+        # In a track slices are inside of each other, or apart.
+        for track, spans in slices.items():
+            open_ends = []
+            for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+                while open_ends and open_ends[-1] <= start + 1e-6:
+                    open_ends.pop()
+                self.assertTrue(not open_ends or end <= open_ends[-1] + 1e-6, (track, start, end))
+                open_ends.append(end)
+        self.assertEqual(len(arrows), len(self.trace["messages"]["from"]))
+        for ends in arrows.values():
+            self.assertEqual(set(ends), {"s", "f"})
+            self.assertLessEqual(ends["s"]["ts"], ends["f"]["ts"])
+            for end in ends.values():
+                inside = [s for s in slices[end["pid"], end["tid"]] if s[0] <= end["ts"] <= s[1] + 1e-6]
+                self.assertTrue(inside, end)
+
+
+def two_hosts():
+    """Two network namespaces with a cable, the second with a clock of its own; None: not allowed."""
+    tag = os.getpid() % 250 + 1
+    hosts = [f"10.214.{tag}.{i}" for i in (1, 2)]
+    ends = [f"r{tag}a", f"r{tag}b"]
+    words = [["ip", "netns", "add", host] for host in hosts]
+    words.append(["ip", "link", "add", ends[0], "netns", hosts[0], "type", "veth", "peer", "name", ends[1],
+                  "netns", hosts[1]])
+    for host, end in zip(hosts, ends):
+        words += [["ip", "-n", host, "addr", "add", host + "/24", "dev", end],
+                  ["ip", "-n", host, "link", "set", end, "up"], ["ip", "-n", host, "link", "set", "lo", "up"]]
+    words.append(["unshare", "--time", "--fork", "--monotonic", str(AHEAD_S), "true"])
+    try:
+        for command in words:
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
+    except (OSError, subprocess.CalledProcessError):
+        remove(hosts)
+        return None
+    return hosts
+
+
+def remove(hosts):
+    for host in hosts:
+        subprocess.run(["ip", "netns", "del", host], check=False, capture_output=True)
+
+
+class TwoHosts(Case):
+    def test_clocks_are_aligned_by_messages(self):
+        hosts = two_hosts()
+        if hosts is None:
+            self.skipTest("no network and time namespaces here")
+        self.addCleanup(remove, hosts)
+        launcher = self.path("launcher")
+        with open(launcher, "w") as file:
+            file.write(f"""#!/bin/sh
+host=$1; shift
+if [ $host = {hosts[1]} ]; then set -- unshare --time --fork --kill-child --monotonic {AHEAD_S} "$@"; fi
+exec ip netns exec $host "$@"
+""")
+        os.chmod(launcher, 0o755)
+        self.record(["--hosts", ",".join(host + ":2" for host in hosts), "--launcher", launcher + " {host}"],
+                    PROGRAM, "bench", "all_reduce", "-b", "8", "-e", "64K", "-n", "50")
+        self.assertNotIn("missing", self.kinds())
+        uncertainty = self.trace["clock_uncertainty_us"]
+        self.assertNotIn(None, uncertainty)
+        self.assertLess(max(uncertainty), 1000)
+        self.assertGreater(max(uncertainty[2:]), max(uncertainty[:2]))
+        # What all ranks do together is together: it is not 1000 s apart.
+        barrier = [op for op in rows(self.trace["ops"]) if op["collective"] == "barrier"]
+        by_number = {}
+        for op in barrier:
+            by_number.setdefault(op["number"], []).append(op)
+        for ops in by_number.values():
+            begins = max(op["start_us"] for op in ops)
+            ends = min(op["end_us"] for op in ops)
+            self.assertLessEqual(begins, ends + 2 * max(uncertainty))
+        # In truth both clocks are the same, so it is known how far off they are.
+        self.assertLess(max(self.trace["ops"]["end_us"]), 60e6)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,141 @@
+// From the events of a tape to one document of all ranks.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "comm/recorder.h"
+#include "record/merge.h"
+#include "record/segments.h"
+
+namespace unisono::cli {
+namespace {
+
+using engine::recording::Kind;
+
+class Merge : public testing::Test {
+ protected:
+  Merge() { std::filesystem::create_directories(folder_); }
+  ~Merge() override { std::filesystem::remove_all(folder_); }
+  std::string path(int rank) const { return folder_ + "/rank" + std::to_string(rank); }
+  std::vector<std::byte> bytes(int rank) const {
+    std::ifstream file(path(rank), std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+    return {begin, begin + text.size()};
+  }
+  // Two ranks exchange once in each operation; rank 1 does not finish the last one.
+  void record(int operations, std::uint64_t events = 4096) {
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto recorder = comm::Recorder::open(path(rank), events);
+      recorder->introduce(rank, 2, "job");
+      const int members[] = {0, 1};
+      engine::Tape tape = recorder->tape(0, members);
+      const int name = recorder->name(Collective::all_reduce, "ring");
+      for (int i = 1; i <= operations; ++i) {
+        tape.begin(name, static_cast<std::uint64_t>(i), 64);
+        const std::uint64_t begin = tape.stamp();
+        const std::uint64_t ticks = tape.stamp() - begin;
+        tape.pass(Kind::send, false, 1 - rank, 0, 3, 64, begin, ticks);
+        const std::uint64_t came = tape.stamp();
+        tape.pass(Kind::reduce, false, 1 - rank, 0, 3, 64, came, tape.stamp() - came);
+        if (rank == 0 || i != operations) {
+          tape.end();
+        }
+      }
+    }
+  }
+  std::vector<RankRecord> read(std::initializer_list<int> ranks) const {
+    std::vector<RankRecord> records;
+    for (const int rank : ranks) {
+      for (RankRecord& record : read_records(bytes(rank))) {
+        records.push_back(std::move(record));
+      }
+    }
+    return records;
+  }
+
+ private:
+  std::string folder_ = testing::TempDir() + "record-" + std::to_string(::getpid());
+};
+
+TEST_F(Merge, OperationsAndMessagesOfAllRanks) {
+  record(3);
+  const auto document = merge_records(read({0, 1}), {});
+  EXPECT_EQ(document["ranks"], 2);
+  EXPECT_EQ(document["name"], "all_reduce/ring");
+  EXPECT_EQ(document["ops"]["rank"], (std::vector<int>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(document["ops"]["number"], (std::vector<int>{1, 2, 3, 1, 2, 3}));
+  EXPECT_TRUE(document["ops"]["end_us"].back().is_null());
+  EXPECT_FALSE(document["ops"]["end_us"].front().is_null());
+  EXPECT_EQ(document["messages"]["from"].size(), 6U);
+  EXPECT_EQ(document["messages"]["step"].front(), 3);
+  EXPECT_EQ(document["events"]["kind"].size(), 12U);
+  EXPECT_TRUE(document["findings"].empty());
+}
+
+TEST_F(Merge, OfMoreThanTheRingHoldsTheNewestAreKept) {
+  record(1000, 128);
+  const auto records = read({0});
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_GE(records[0].dropped, 3000U - 128U - 64U);
+  EXPECT_EQ(records[0].operations.back().number, 1000U);
+  EXPECT_LE(records[0].passes.size() + records[0].operations.size(), 128U);
+  for (const RecordedPass& pass : records[0].passes) {
+    EXPECT_LT(pass.operation, records[0].operations.size());
+  }
+}
+
+TEST_F(Merge, ADocumentHasAtMostSoManyRows) {
+  record(100);
+  const auto document = merge_records(read({0, 1}), {}, 60);
+  EXPECT_LE(document["ops"]["rank"].size() + document["events"]["op"].size(), 60U);
+  EXPECT_EQ(document["ops"]["number"].back(), 100);
+  EXPECT_EQ(document["findings"][0]["kind"], "dropped");
+}
+
+TEST_F(Merge, AMissingRankIsNamed) {
+  record(2);
+  const auto document = merge_records(
+      read({0}), {.ranks = 2, .ended = "", .ends = {"done", "killed by SIGKILL"}, .gone = {}});
+  EXPECT_EQ(document["findings"][0]["text"], "rank 1 left no recording: killed by SIGKILL");
+  EXPECT_TRUE(document["clock_uncertainty_us"][1].is_null());
+  EXPECT_TRUE(document["messages"]["from"].empty());
+}
+
+TEST_F(Merge, AFileThatIsCutIsReadAsFarAsItGoes) {
+  record(2);
+  auto whole = bytes(0);
+  const auto once = whole;
+  whole.insert(whole.end(), once.begin(), once.end());
+  EXPECT_EQ(read_records(whole).size(), 2U);
+  whole.resize(whole.size() - 1);
+  EXPECT_EQ(read_records(whole).size(), 1U);
+  EXPECT_TRUE(read_records({}).empty());
+}
+
+TEST_F(Merge, WhateverIsInAFileItIsReadOrRefused) {
+  record(20, 128);
+  const auto whole = bytes(0);
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    auto damaged = whole;
+    for (int i = 0; i < 20; ++i) {
+      // Half of the damage to the first bytes of the header, half to the ring.
+      const std::size_t at =
+          i % 2 == 0
+              ? random() % 600
+              : engine::recording::kRing + random() % (damaged.size() - engine::recording::kRing);
+      damaged[at] = static_cast<std::byte>(random());
+    }
+    const auto document = merge_records(read_records(damaged), {.ranks = 2});
+    EXPECT_EQ(document["ranks"], 2);
+  }
+}
+
+}  // namespace
+}  // namespace unisono::cli

@@ -1,0 +1,35 @@
+// How two clocks that no one has compared differ, from messages between them: none arrives before
+// it is sent. Each message one way is an upper bound of the difference, each one the other way a
+// lower bound, and the quickest of both make it tight. What remains is the uncertainty: half of
+// the shortest round trip, as when one asks the other for the time.
+//
+// The clocks may also run at different rates (up to 500 ppm, what an undisciplined quartz can
+// have); each is taken to keep its own.
+//
+//   source  Cristian, Distributed Computing 3, 1989; Duda et al., ICDCS 1987
+#pragma once
+
+#include <optional>
+#include <vector>
+
+namespace unisono::cli {
+
+// At `time` of clock A, B - A is at most, or at least, `bound`. All in nanoseconds.
+struct ClockBound {
+  double time = 0;
+  double bound = 0;
+};
+
+// B - A = offset + drift * (time of A).
+struct ClockLine {
+  double offset = 0;
+  double drift = 0;
+  double uncertainty = 0;  // at any time of those given, the true difference is no further away
+  double at(double time) const { return offset + drift * time; }
+};
+
+// nullopt: there are no messages one way, or they contradict each other.
+std::optional<ClockLine> align_clocks(const std::vector<ClockBound>& at_most,
+                                      const std::vector<ClockBound>& at_least);
+
+}  // namespace unisono::cli

@@ -1,0 +1,286 @@
+#include "record/chrome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "cli/failure.h"
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+// A group of columns of one length.
+class Table {
+ public:
+  Table(const ordered_json& document, const char* name, std::initializer_list<const char*> columns)
+      : name_(name) {
+    if (!document.contains(name)) {
+      return;  // not every recording has all of them
+    }
+    for (const char* column : columns) {
+      const ordered_json& group = document[name];
+      if (!group.is_object() || !group.contains(column) || !group[column].is_array()) {
+        refuse(fmt::format("/{}/{} is missing", name, column));
+      }
+      columns_[column] = &group[column];
+      rows_ = columns_.size() == 1 ? group[column].size() : rows_;
+      if (group[column].size() != rows_) {
+        refuse(fmt::format("/{}/{} has another length than the columns before", name, column));
+      }
+    }
+  }
+  std::size_t rows() const { return rows_; }
+  double number(const char* column, std::size_t row) const {
+    const ordered_json& value = at(column, row);
+    if (!value.is_number()) {
+      refuse(fmt::format("/{}/{}/{} is no number", name_, column, row));
+    }
+    return value.get<double>();
+  }
+  int whole(const char* column, std::size_t row, double most) const {
+    const double value = number(column, row);
+    if (value < 0 || value > most) {
+      refuse(fmt::format("/{}/{}/{} is not in 0..{}", name_, column, row, most));
+    }
+    return static_cast<int>(value);
+  }
+  std::string text(const char* column, std::size_t row) const {
+    const ordered_json& value = at(column, row);
+    if (!value.is_string()) {
+      refuse(fmt::format("/{}/{}/{} is no text", name_, column, row));
+    }
+    return value.get<std::string>();
+  }
+  bool none(const char* column, std::size_t row) const { return at(column, row).is_null(); }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& what) {
+    throw UsageError(fmt::format("the recording is not whole: {}", what),
+                     "as in docs/formats/trace.md", "unisono run --record FILE makes one");
+  }
+  const ordered_json& at(const char* column, std::size_t row) const {
+    return (*columns_.at(column))[row];
+  }
+
+  const char* name_;
+  std::map<std::string, const ordered_json*> columns_;
+  std::size_t rows_ = 0;
+};
+
+// The tracks of one group on one rank. In a track slices are one after the other, or inside.
+struct Tracks {
+  int first = 0;
+  std::vector<double> ends = {0};  // of the latest pass in each
+};
+
+class Writer {
+ public:
+  explicit Writer(const ordered_json& trace)
+      : trace_(trace),
+        ranks_(trace.value("ranks", 1)),
+        ops_(trace, "ops",
+             {"rank", "number", "group", "collective", "algorithm", "bytes", "start_us", "end_us",
+              "waiting_us"}),
+        events_(trace, "events",
+                {"op", "kind", "step", "peer", "bytes", "start_us", "end_us", "waited_us"}),
+        transfers_(trace, "transfers",
+                   {"rank", "group", "kind", "peer", "tag", "bytes", "start_us", "end_us"}),
+        messages_(trace, "messages", {"from", "to", "step", "bytes", "start_us", "end_us", "op"}) {}
+
+  ordered_json write() {
+    for (const Table* table : {&ops_, &events_, &transfers_, &messages_}) {
+      for (std::size_t row = 0; row < table->rows(); ++row) {
+        if (!table->none("end_us", row)) {
+          latest_ = std::max(latest_, table->number("end_us", row));
+        }
+        latest_ = std::max(latest_, table->number("start_us", row));
+      }
+    }
+    for (int rank = 0; rank < ranks_; ++rank) {
+      name(rank, 0, "process_name", fmt::format("rank {}", rank));
+      rows_.push_back({{"ph", "M"},
+                       {"pid", rank},
+                       {"name", "process_sort_index"},
+                       {"args", {{"sort_index", rank}}}});
+    }
+    add_operations();
+    add_passes();
+    add_transfers();
+    add_arrows();
+    ordered_json other = {{"format", "unisono.trace/1"}};
+    for (const char* key :
+         {"name", "clock_uncertainty_us", "dropped_events", "findings", "ended"}) {
+      if (trace_.contains(key)) {
+        other[key] = trace_[key];
+      }
+    }
+    return {{"displayTimeUnit", "ns"}, {"traceEvents", rows_}, {"otherData", other}};
+  }
+
+ private:
+  void name(int rank, int track, const char* what, const std::string& text) {
+    rows_.push_back(
+        {{"ph", "M"}, {"pid", rank}, {"tid", track}, {"name", what}, {"args", {{"name", text}}}});
+  }
+  Tracks& tracks(int rank, const std::string& group) {
+    const auto [found, is_new] = tracks_.try_emplace({rank, group});
+    if (is_new) {
+      found->second.first = next_track_[rank]++;
+      name(rank, found->second.first, "thread_name", group);
+    }
+    return found->second;
+  }
+  // A track of the group in which nothing goes on at this time.
+  int free_track(int rank, const std::string& group, double start, double end) {
+    Tracks& all = tracks(rank, group);
+    std::size_t place = 0;
+    while (place < all.ends.size() && all.ends[place] > start) {
+      ++place;
+    }
+    if (place == all.ends.size()) {
+      all.ends.push_back(0);
+      extra_[{rank, group}].push_back(next_track_[rank]);
+      name(rank, next_track_[rank]++, "thread_name", group + " at the same time");
+    }
+    all.ends[place] = end;
+    return place == 0 ? all.first : extra_[{rank, group}][place - 1];
+  }
+  double end_of(const Table& table, std::size_t row) const {
+    return table.none("end_us", row) ? latest_ : table.number("end_us", row);
+  }
+  void slice(int rank, int track, const std::string& text, double start, double end,
+             ordered_json arguments) {
+    rows_.push_back({{"ph", "X"},
+                     {"pid", rank},
+                     {"tid", track},
+                     {"name", text},
+                     {"ts", start},
+                     {"dur", std::max(0.0, end - start)},
+                     {"args", std::move(arguments)}});
+  }
+
+  void add_operations() {
+    for (std::size_t row = 0; row < ops_.rows(); ++row) {
+      const int rank = ops_.whole("rank", row, ranks_ - 1);
+      const bool ended = !ops_.none("end_us", row);
+      std::string text = ops_.text("collective", row);
+      if (const std::string algorithm = ops_.text("algorithm", row); !algorithm.empty()) {
+        text += "/" + algorithm;
+      }
+      slice(rank, tracks(rank, ops_.text("group", row)).first, ended ? text : text + " (not ended)",
+            ops_.number("start_us", row), end_of(ops_, row),
+            {{"number", ops_.number("number", row)},
+             {"bytes", ops_.number("bytes", row)},
+             {"waiting_us", ops_.number("waiting_us", row)}});
+    }
+  }
+
+  void add_passes() {
+    for (std::size_t row = 0; row < events_.rows(); ++row) {
+      const auto op =
+          static_cast<std::size_t>(events_.whole("op", row, static_cast<double>(ops_.rows()) - 1));
+      const int rank = ops_.whole("rank", op, ranks_ - 1);
+      const std::string group = ops_.text("group", op);
+      const std::string kind = events_.text("kind", row);
+      const bool sends = kind == "send";
+      const double start = events_.number("start_us", row);
+      const double end = events_.number("end_us", row);
+      const int track = free_track(rank, group, start, end);
+      std::string text = fmt::format("{} step {}", kind, events_.whole("step", row, 1e9));
+      std::string label = fmt::format("{} #{:.0f}", group, ops_.number("number", op));
+      if (!events_.none("peer", row)) {
+        const int peer = events_.whole("peer", row, ranks_ - 1);
+        text += fmt::format(" {} {}", sends ? "to" : "from", peer);
+        if (!sends) {
+          arrivals_[{rank, peer, label, end}] = {track, start};
+        }
+      } else if (sends) {
+        text += " to all";
+      }
+      if (sends) {
+        departures_[{rank, label, start}] = track;
+      }
+      slice(rank, track, text, start, end,
+            {{"bytes", events_.number("bytes", row)},
+             {"waited_us", events_.number("waited_us", row)}});
+    }
+  }
+
+  void add_transfers() {
+    for (std::size_t row = 0; row < transfers_.rows(); ++row) {
+      const int rank = transfers_.whole("rank", row, ranks_ - 1);
+      const std::string group = transfers_.text("group", row);
+      const bool sends = transfers_.text("kind", row) == "send";
+      const double start = transfers_.number("start_us", row);
+      const double end = end_of(transfers_, row);
+      const int track = free_track(rank, group + " send and recv", start, end);
+      const std::string label = group + " send";
+      std::string text = transfers_.text("kind", row);
+      if (!transfers_.none("peer", row)) {
+        const int peer = transfers_.whole("peer", row, ranks_ - 1);
+        text += fmt::format(" {} {}", sends ? "to" : "from", peer);
+        if (!sends) {
+          arrivals_[{rank, peer, label, end}] = {track, start};
+        }
+      }
+      if (sends) {
+        departures_[{rank, label, start}] = track;
+      }
+      slice(rank, track, transfers_.none("end_us", row) ? text + " (not ended)" : text, start, end,
+            {{"bytes", transfers_.number("bytes", row)}, {"tag", transfers_.number("tag", row)}});
+    }
+  }
+
+  // From the beginning of the slice that sends to the beginning of the one that takes; to its end
+  // where the receiver waited in it.
+  void add_arrows() {
+    for (std::size_t row = 0; row < messages_.rows(); ++row) {
+      const int from = messages_.whole("from", row, ranks_ - 1);
+      const int to = messages_.whole("to", row, ranks_ - 1);
+      const std::string label = messages_.text("op", row);
+      const double start = messages_.number("start_us", row);
+      const double end = messages_.number("end_us", row);
+      const auto departure = departures_.find({from, label, start});
+      const auto arrival = arrivals_.find({to, from, label, end});
+      if (departure == departures_.end() || arrival == arrivals_.end()) {
+        continue;
+      }
+      const double comes = arrival->second.second < start ? end : arrival->second.second;
+      const ordered_json common = {{"cat", "message"}, {"name", label}, {"id", row}};
+      ordered_json begin = {{"ph", "s"}, {"pid", from}, {"tid", departure->second}, {"ts", start}};
+      ordered_json finish = {
+          {"ph", "f"}, {"bp", "e"}, {"pid", to}, {"tid", arrival->second.first}, {"ts", comes}};
+      begin.update(common);
+      finish.update(common);
+      rows_.push_back(std::move(begin));
+      rows_.push_back(std::move(finish));
+    }
+  }
+
+  const ordered_json& trace_;
+  int ranks_;
+  Table ops_;
+  Table events_;
+  Table transfers_;
+  Table messages_;
+  double latest_ = 0;
+  ordered_json rows_ = ordered_json::array();
+  std::map<std::pair<int, std::string>, Tracks> tracks_;
+  std::map<std::pair<int, std::string>, std::vector<int>> extra_;
+  std::map<int, int> next_track_;
+  std::map<std::tuple<int, std::string, double>, int> departures_;
+  std::map<std::tuple<int, int, std::string, double>, std::pair<int, double>> arrivals_;
+};
+
+}  // namespace
+
+ordered_json chrome_trace_of(const ordered_json& trace) {
+  return Writer(trace).write();
+}
+
+}  // namespace unisono::cli

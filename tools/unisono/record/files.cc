@@ -1,0 +1,108 @@
+#include "record/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "base/unique_fd.h"
+#include "cli/failure.h"
+
+namespace unisono::cli {
+namespace {
+
+// More than a rank makes.
+constexpr off_t kLargestFile = off_t{2} << 30;
+
+}  // namespace
+
+std::vector<std::byte> read_bytes(int fd) {
+  const off_t size = ::lseek(fd, 0, SEEK_END);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::clamp<off_t>(size, 0, kLargestFile)));
+  std::size_t got = 0;
+  while (got < bytes.size()) {
+    const ssize_t more =
+        ::pread(fd, bytes.data() + got, bytes.size() - got, static_cast<off_t>(got));
+    if (more <= 0) {
+      break;
+    }
+    got += static_cast<std::size_t>(more);
+  }
+  bytes.resize(got);
+  return bytes;
+}
+
+std::vector<std::vector<std::byte>> read_recordings(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> paths;
+  if (fs::is_directory(path, error)) {
+    for (const auto& entry : fs::directory_iterator(path, error)) {
+      if (entry.path().extension() == ".events") {
+        paths.push_back(entry.path().string());
+      }
+    }
+    std::sort(paths.begin(), paths.end());
+  } else {
+    paths.push_back(path);
+  }
+  if (paths.empty()) {
+    throw UsageError(fmt::format("{} has no recordings", path), "files that end in .events",
+                     "UNISONO_RECORD=DIR for each rank, then unisono trace merge DIR");
+  }
+  std::vector<std::vector<std::byte>> files;
+  for (const std::string& file : paths) {
+    const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) {
+      throw UsageError(fmt::format("cannot read {}: {}", file, ::strerror(errno)));
+    }
+    files.push_back(read_bytes(fd.get()));
+  }
+  return files;
+}
+
+nlohmann::ordered_json read_trace(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");
+  }
+  auto document = nlohmann::ordered_json::parse(file, nullptr, false);
+  if (!document.is_object() || document.value("format", nlohmann::ordered_json()) !=
+                                   nlohmann::ordered_json("unisono.trace/1")) {
+    throw UsageError(fmt::format("{} is no recording", path), "unisono.trace/1 is expected",
+                     "unisono run --record FILE makes one");
+  }
+  return document;
+}
+
+void check_writable(const std::string& path, std::string_view option) {
+  const bool is_new = ::access(path.c_str(), F_OK) != 0;
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (!fd) {
+    throw UsageError(fmt::format("{} '{}': {}", option, path, ::strerror(errno)),
+                     "a file in a folder that exists");
+  }
+  if (is_new) {
+    ::unlink(path.c_str());
+  }
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) {
+    throw UsageError(fmt::format("cannot write {}", path), "no such folder, or no room");
+  }
+}
+
+std::string dump(const nlohmann::ordered_json& document) {
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,28 @@
+// The recordings of all ranks as one document, unisono.trace/1 (docs/formats/trace.md).
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "record/segments.h"
+
+namespace unisono::cli {
+
+// What whoever ran the job knows of it.
+struct JobEnd {
+  int ranks = 0;                       // 0: as many as the records say
+  std::string ended = {};              // why, unless all went well
+  std::vector<std::string> ends = {};  // by rank: "killed by SIGKILL"; may be empty
+  std::vector<int> gone = {};          // ranks that ended by a signal of somebody else's
+  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+};
+
+// A page reads no more rows of one kind: of more events the newest are taken.
+inline constexpr std::size_t kMostRecordedRows = 300'000;
+
+nlohmann::ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd& end,
+                                     std::size_t most_rows = kMostRecordedRows);
+
+}  // namespace unisono::cli

@@ -1,0 +1,17 @@
+// One operation of a recording, as a recording of its own: so that a page can show it beside what
+// is predicted of it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace unisono::cli {
+
+// `label`: "world #17". Times count from its beginning. Throws UsageError where there is no such
+// operation in it.
+nlohmann::ordered_json one_operation(const nlohmann::ordered_json& trace, const std::string& label);
+
+// Where a page with this recording shows the prediction beneath: "#run?collective=...".
+std::string page_address(const nlohmann::ordered_json& operation);
+
+}  // namespace unisono::cli

@@ -1,0 +1,213 @@
+#include "record/segments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace unisono::cli {
+namespace {
+
+namespace recording = engine::recording;
+using recording::Event;
+using recording::Kind;
+
+constexpr int kMostRanks = 1 << 16;
+constexpr std::int64_t kLatest = std::int64_t{1} << 60;  // 36 years after the boot
+
+template <std::size_t kSize>
+std::string text_of(const char (&text)[kSize]) {
+  return {text, strnlen(text, kSize)};
+}
+
+// From ticks to nanoseconds after `base`, by two moments at which both were read.
+class Clock {
+ public:
+  Clock(const recording::ClockPair& first, const recording::ClockPair& latest)
+      : ticks_(first.ticks), base_(first.ns), error_(static_cast<double>(first.error_ns)) {
+    const auto span = static_cast<double>(latest.ticks - first.ticks);
+    const auto ns = static_cast<double>(latest.ns - first.ns);
+    if (span > 0 && ns > 0) {
+      rate_ = ns / span;
+      known_ns_ = ns;
+      error_ = std::max(error_, static_cast<double>(latest.error_ns));
+    }
+  }
+  bool good() const { return rate_ > 0 && std::isfinite(rate_) && base_ >= 0 && base_ < kLatest; }
+  std::int64_t base() const { return base_; }
+  double ns(std::uint64_t ticks) const { return duration(static_cast<double>(ticks - ticks_)); }
+  double duration(double ticks) const { return ticks * rate_; }
+  // After the second moment the rate's own error grows with the time.
+  double error(double latest_ns) const {
+    return error_ * (1 + 2 * std::max(0.0, latest_ns / known_ns_ - 1));
+  }
+
+ private:
+  std::uint64_t ticks_;
+  std::int64_t base_;
+  double error_;
+  double rate_ = 0;
+  double known_ns_ = 1;
+};
+
+// REQUIRES: `bytes` is.
+bool is_sane(const recording::Header& header) {
+  const std::uint64_t ring = header.bytes - recording::kRing;
+  return header.magic == recording::kMagic && header.events >= recording::kBlockEvents &&
+         header.events % recording::kBlockEvents == 0 && header.events <= ring / sizeof(Event) &&
+         header.size >= 1 && header.size <= kMostRanks && header.rank >= 0 &&
+         header.rank < header.size;
+}
+
+std::vector<RecordedGroup> groups_of(const recording::Header& header) {
+  std::vector<RecordedGroup> groups;
+  const int count = std::clamp<int>(header.groups, 0, recording::kGroups);
+  for (int i = 0; i < count; ++i) {
+    const recording::Group& group = header.group[i];
+    RecordedGroup result{.id = group.id, .world = group.members < 0};
+    for (int k = 0; k < group.size && k < header.size; ++k) {
+      const std::int64_t at = std::int64_t{group.members} + k;
+      result.members.push_back(group.members < 0          ? k
+                               : at < recording::kMembers ? header.member[at]
+                                                          : -1);
+    }
+    groups.push_back(std::move(result));
+  }
+  return groups;
+}
+
+class Reader {
+ public:
+  Reader(const recording::Header& header, const Event* ring)
+      : header_(header), ring_(ring), clock_(header.first, header.latest) {}
+
+  std::optional<RankRecord> read() {
+    if (!clock_.good()) {
+      return std::nullopt;
+    }
+    record_ = {.rank = header_.rank,
+               .size = header_.size,
+               .job = text_of(header_.job),
+               .host = text_of(header_.host),
+               .clock = header_.clock,
+               .base_ns = clock_.base(),
+               .left = header_.left != 0,
+               .events = header_.events,
+               .unrecorded_groups = header_.unnamed,
+               .groups = groups_of(header_)};
+    const std::uint64_t end = header_.taken * recording::kBlockEvents;
+    const std::uint64_t begin = end > header_.events ? end - header_.events : 0;
+    record_.dropped = begin;
+    // First operations, so that the passes of a group find theirs in whatever block they are.
+    for (std::uint64_t place = begin; place < end; ++place) {
+      read_operation(ring_[place % header_.events], place);
+    }
+    for (std::uint64_t place = begin; place < end; ++place) {
+      const Event& event = ring_[place % header_.events];
+      if (event.kind() == Kind::transfer) {
+        read_transfer(event);
+      } else if (event.kind() != Kind::none && event.kind() != Kind::operation) {
+        read_pass(event);
+      }
+    }
+    record_.clock_error_ns = clock_.error(latest_ns_);
+    return std::move(record_);
+  }
+
+ private:
+  double end_of(const Event& event) {
+    const double begin = clock_.ns(event.begin);
+    const double end = event.ended() ? clock_.ns(event.begin + event.duration()) : -1;
+    latest_ns_ = std::max({latest_ns_, begin, end});
+    return end;
+  }
+  // What no clock of this run can have shown was torn.
+  bool is_sane(const Event& event) const {
+    return event.begin >= header_.first.ticks && clock_.ns(event.begin) < 1e17;
+  }
+  void read_operation(const Event& event, std::uint64_t place) {
+    if (event.kind() != Kind::operation || event.peer >= record_.groups.size() ||
+        event.turn >= std::min<int>(header_.names, recording::kNames) || !is_sane(event)) {
+      return;
+    }
+    const recording::Name& name = header_.name[event.turn];
+    operations_[static_cast<std::uint32_t>(place)] = record_.operations.size();
+    record_.operations.push_back({.group = event.peer,
+                                  .number = event.order,
+                                  .collective = text_of(name.collective),
+                                  .algorithm = text_of(name.algorithm),
+                                  .bytes = event.bytes(),
+                                  .begin_ns = clock_.ns(event.begin),
+                                  .end_ns = end_of(event)});
+  }
+  void read_pass(const Event& event) {
+    const auto operation = operations_.find(event.order);
+    if (operation == operations_.end() || !is_sane(event)) {
+      return;  // its operation is among what was dropped
+    }
+    const int group = record_.operations[operation->second].group;
+    record_.passes.push_back(
+        {.operation = operation->second,
+         .kind = event.kind(),
+         .to_all = event.to_all(),
+         .peer = world_rank(group, event.peer),
+         .turn = event.turn,
+         .step = event.step(),
+         .bytes = event.bytes(),
+         .begin_ns = clock_.ns(event.begin),
+         .end_ns = end_of(event),
+         .busy_ns = clock_.duration(event.busy() * static_cast<double>(event.duration()))});
+  }
+  void read_transfer(const Event& event) {
+    if (event.turn >= record_.groups.size() || !is_sane(event)) {
+      return;
+    }
+    record_.transfers.push_back({.group = event.turn,
+                                 .send = event.busy() != 0,
+                                 .peer = world_rank(event.turn, event.peer),
+                                 .tag = static_cast<int>(event.order),
+                                 .bytes = event.bytes(),
+                                 .begin_ns = clock_.ns(event.begin),
+                                 .end_ns = end_of(event)});
+  }
+  int world_rank(int group, std::uint16_t peer) const {
+    const auto& members = record_.groups[static_cast<std::size_t>(group)].members;
+    const int rank = peer < members.size() ? members[peer] : -1;
+    return rank >= 0 && rank < record_.size ? rank : -1;
+  }
+
+  const recording::Header& header_;
+  const Event* ring_;
+  Clock clock_;
+  RankRecord record_;
+  std::map<std::uint32_t, std::size_t> operations_;
+  double latest_ns_ = 0;
+};
+
+}  // namespace
+
+std::vector<RankRecord> read_records(std::span<const std::byte> file) {
+  std::vector<RankRecord> records;
+  while (file.size() > recording::kRing) {
+    // A copy, aligned as what lies in it.
+    const auto header = std::make_unique<recording::Header>();
+    std::memcpy(static_cast<void*>(header.get()), file.data(), sizeof(*header));
+    const std::uint64_t bytes = header->bytes;
+    if (bytes <= recording::kRing || bytes > file.size() || bytes % recording::kPage != 0) {
+      break;  // where the next one begins is not known
+    }
+    if (is_sane(*header)) {
+      std::vector<Event> ring(header->events);
+      std::memcpy(ring.data(), file.data() + recording::kRing, ring.size() * sizeof(Event));
+      if (auto record = Reader(*header, ring.data()).read()) {
+        records.push_back(std::move(*record));
+      }
+    }
+    file = file.subspan(bytes);
+  }
+  return records;
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,118 @@
+#include "run/record.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+#include "cli/failure.h"
+#include "record/files.h"
+#include "record/merge.h"
+#include "run/collect.h"
+#include "top/why.h"
+#include "unisono/error.hpp"
+
+namespace unisono::cli {
+namespace {
+
+JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
+  JobEnd end{.ranks = options.ranks};
+  for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
+    const RankEnd& its = result.ends[rank];
+    end.ends.push_back(its.by_launcher ? "stopped by the launcher" : end_text(its));
+    if (its.signal != 0 && !its.by_launcher) {
+      end.gone.push_back(static_cast<int>(rank));
+    }
+  }
+  if (result.timed_out) {
+    end.ended = fmt::format("stopped after {:g} s, as --timeout says", options.timeout_s);
+  } else if (result.launcher_signal != 0) {
+    end.ended = "whoever started it stopped it";
+  } else if (result.first_failure >= 0) {
+    end.ended = fmt::format("rank {} {}", result.first_failure,
+                            end.ends[static_cast<std::size_t>(result.first_failure)]);
+  }
+  return end;
+}
+
+std::string plural(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+JobRecorder::JobRecorder(std::string path, const std::string& job)
+    : path_(std::move(path)), job_(job), remote_folder_("/tmp/unisono-" + job) {
+  struct stat status = {};
+  const bool named_folder = path_.ends_with('/');
+  if (named_folder && ::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) {
+    throw UsageError(fmt::format("--record '{}': {}", path_, ::strerror(errno)));
+  }
+  if (named_folder || (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode))) {
+    path_ += (named_folder ? "" : "/") + job + ".json";
+  }
+  check_writable(path_, "--record");
+}
+
+void JobRecorder::prepare(LaunchOptions& options) {
+  if (!options.remote.empty()) {
+    return;
+  }
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    memory_.emplace_back(::memfd_create("unisono-recording", MFD_CLOEXEC));
+    if (!memory_.back()) {
+      throw Error(ErrorCode::resource,
+                  fmt::format("no memory to record in: {}\nulimit -n says how many files a process "
+                              "may have open",
+                              ::strerror(errno)));
+    }
+    options.rank_environment.push_back(
+        fmt::format("UNISONO_RECORD=/proc/{}/fd/{}", ::getpid(), memory_.back().get()));
+  }
+}
+
+void JobRecorder::look_around() {
+  try {
+    nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+    for (const Job& job : find_jobs(job_)) {
+      for (auto& finding : findings_json(explain_hang(job, comm::board_clock_ns()))) {
+        findings.push_back(std::move(finding));
+      }
+    }
+    findings_ = findings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  } catch (const UsageError&) {
+    // None of its ranks has connected, or all are on other hosts.
+  }
+}
+
+void JobRecorder::write(const JobResult& result, const LaunchOptions& options,
+                        const Console& console) {
+  std::vector<RankRecord> records;
+  const auto add = [&records](std::vector<RankRecord> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(records));
+  };
+  for (const UniqueFd& memory : memory_) {
+    add(read_records(read_bytes(memory.get())));
+  }
+  if (!options.remote.empty()) {
+    for (const std::vector<std::byte>& file :
+         collect_files(options.remote, remote_folder_, console)) {
+      add(read_records(file));
+    }
+  }
+  JobEnd end = job_end(result, options);
+  end.findings = nlohmann::ordered_json::parse(findings_);
+  const nlohmann::ordered_json document = merge_records(records, end);
+  write_text(path_, dump(document));
+  console.note(fmt::format("recorded {} and {} in {}: unisono view {}",
+                           plural(document["ops"]["rank"].size(), "operation"),
+                           plural(document["messages"]["from"].size(), "message"), path_, path_));
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,40 @@
+// What `unisono run --record` does around a job: gives each rank memory to record in, and writes
+// one file of all of them when the job is over, however it ended.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "cli/console.h"
+#include "run/launcher.h"
+
+namespace unisono::cli {
+
+inline constexpr std::int64_t kMostRecordedEvents = std::int64_t{1} << 24;
+
+class JobRecorder {
+ public:
+  // `path`: a file, or a folder that exists or ends in /. `job`: its name. Throws UsageError where
+  // nothing can be written there.
+  JobRecorder(std::string path, const std::string& job);
+
+  // For ranks of other hosts, which record into files there: their environment.
+  std::string remote_environment() const { return "UNISONO_RECORD=" + remote_folder_ + "/"; }
+  // For ranks of this host: memory that nothing is left of when this process ends.
+  void prepare(LaunchOptions& options);
+  // While the ranks still run: why they do not go on.
+  void look_around();
+  // When all have ended. Says on stderr where the recording is.
+  void write(const JobResult& result, const LaunchOptions& options, const Console& console);
+
+ private:
+  std::string path_;
+  std::string job_;
+  std::string remote_folder_;
+  std::vector<UniqueFd> memory_;  // by rank
+  std::string findings_ = "[]";
+};
+
+}  // namespace unisono::cli
