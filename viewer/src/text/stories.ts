@@ -59,6 +59,10 @@ export const STORY_TEXTS = {
     'Colour: the rank whose token it is. Crossed out: dropped.',
     '颜色：token 所属的 rank。划掉：被丢弃。',
   ],
+  moe_legend_sum: [
+    'Height: the weight of an expert’s output in the sum of its token. Crossed out: dropped, so the sum lacks it.',
+    '高度：该专家输出在 token 求和中的权重。划掉：被丢弃，求和中缺少它。',
+  ],
   moe_table: ['Who goes where, as a table', '去向（表格）'],
   moe_token: ['token', 'token'],
   moe_weight: ['weight', '权重'],
