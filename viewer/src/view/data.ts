@@ -1,4 +1,5 @@
 // What the page carries: the catalogue, and what `unisono view` was asked to show.
+import { parseTopology, type Topology } from '../model/topology';
 import { unpack, type Packed } from '../schedule/pack';
 import { BadInput, isObject } from '../schedule/parse';
 import type { Schedule } from '../schedule/types';
@@ -17,6 +18,7 @@ export interface PageData {
   catalogue: Algorithm[];
   schedule?: Schedule; // asked for by name, or from a file
   recording?: unknown;
+  topology?: Topology;
   problem?: string; // why there is nothing
 }
 
@@ -34,6 +36,7 @@ export function readPageData(text: string | null | undefined): PageData {
       catalogue: data.catalogue as Algorithm[],
       recording: data.recording,
     };
+    if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {
       const given = data.schedule as unknown as Packed & {
         collective: string;

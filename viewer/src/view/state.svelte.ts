@@ -12,6 +12,7 @@ import { findAlgorithm, readPageData, scheduleOf, type PageData } from './data';
 import { DEFAULTS, fromHash, parseEdits, toHash, type ViewState } from './url';
 
 const MOST_TIMED = 60_000; // moves
+const MOST_RANKS = 16; // of the catalogue in the page
 
 class Page {
   data: PageData = $state.raw({ version: '', catalogue: [] });
@@ -89,6 +90,7 @@ class Page {
   start(text: string | null | undefined, hash: string): void {
     this.data = readPageData(text);
     this.recording = this.data.recording;
+    this.topology = this.data.topology;
     this.view = fromHash(hash, this.defaults());
   }
 
@@ -96,7 +98,12 @@ class Page {
   defaults(): ViewState {
     const given = this.data.schedule;
     if (this.data.recording !== undefined) return { ...DEFAULTS, tab: 'run' };
-    return given ? { ...DEFAULTS, tab: 'steps', ...shapeOf(given) } : DEFAULTS;
+    const shape = given ? shapeOf(given) : {};
+    if (this.data.topology) {
+      const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
+      return { ...DEFAULTS, tab: 'traffic', ranks, ...shape };
+    }
+    return given ? { ...DEFAULTS, tab: 'steps', ...shape } : DEFAULTS;
   }
 
   hash(): string {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseTopology } from '../../src/model/topology';
 import { run, writePage } from '../program';
 import { axe, launch, open } from './browser';
 
@@ -75,6 +76,72 @@ describe('a file', () => {
   });
 });
 
+describe('a topology', () => {
+  it('is drawn with the load of its links, and a wrong one is told', async () => {
+    const made = writePage('all_reduce/ring', '-n', '16', '--on', 'dgx_h100:nodes=2');
+    const { page, problems, close } = await open(browser, made, '');
+    expect(page.url()).toContain('#traffic');
+    expect(await page.locator('main').innerText()).toContain('spine → rail0: 240 MiB');
+    expect(await page.locator('.device').count()).toBe(16 + 2 + 16 + 8 + 1);
+    // A link lights up what goes over it: rank 15 sends to rank 0.
+    await page.getByRole('button', { name: /^spine → rail0/ }).focus();
+    expect(await page.locator('rect.lit').count()).toBe(2);
+    expect(await axe(page)).toEqual([]);
+    const preset = { format: 'unisono.topology/1', preset: 'dgx_h100' };
+    await give(page, write('preset.json', JSON.stringify(preset)));
+    await page.getByText('unisono topo dgx_h100 --json').waitFor();
+    const small = run(['topo', 'ethernet_cluster:hosts=4', '--json']);
+    await give(page, write('small.json', small));
+    await page.getByText('This machine has 4 ranks, the schedule 16').waitFor();
+    expect(page.url()).toContain('file=small.json');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('that a link was made with is asked for', async () => {
+    const { page, close } = await open(browser, file, '#traffic?file=small.json');
+    await page.getByText('with the file small.json open').waitFor();
+    await give(page, write('small.json', run(['topo', 'ethernet_cluster', '--json'])));
+    await page.getByText('On ethernet_cluster').waitFor();
+    expect(await page.getByText('with the file small.json open').count()).toBe(0);
+    await close();
+  });
+
+  it.each([
+    [{ devices: [{ name: 'a', kind: 'toaster' }] }, '/devices/0/kind: none of'],
+    [{ devices: [{ name: 'a', kind: 'gpu' }] }, '/links/0/to: there is no device "b"'],
+    [{ links: [{ from: 'a', to: 'b', latency_us: 1 }] }, 'one bandwidth_UNIT is needed'],
+    [{ ranks: ['a', 'a'] }, '/ranks: two ranks on one device'],
+    [{ format: 'unisono.topology/9' }, '/format: unknown version'],
+  ])('that is wrong is refused in words: %j', async (change, words) => {
+    const right = {
+      format: 'unisono.topology/1',
+      devices: ['a', 'b'].map((name) => ({ name, kind: 'gpu' })),
+      links: [{ from: 'a', to: 'b', latency_us: 1, bandwidth_gb_per_s_each_way: 1 }],
+      ranks: ['a', 'b'],
+    };
+    expect(parseTopology(right).links).toHaveLength(2);
+    expect(() => parseTopology({ ...right, ...change })).toThrow(words);
+  });
+});
+
+describe('counts of a router', () => {
+  it('are shown wherever they are dropped', async () => {
+    const { page, problems, close } = await open(browser, file, '#learn');
+    const counts = [
+      [3, 5],
+      [2, 6],
+    ];
+    const path = write('counts.json', JSON.stringify({ format: 'unisono.routing/1', counts }));
+    await give(page, path);
+    await page.getByText('takes 1.38 times the mean').waitFor();
+    await give(page, write('bad.json', '{"format": "unisono.routing/1", "counts": [[-1]]}'));
+    expect(await page.getByRole('alert').innerText()).toContain('/counts/0/0');
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
+
 describe('a recording', () => {
   it('of the simulator is drawn over the prediction', async () => {
     const trace = join(folder, 'sim.json');
@@ -95,6 +162,13 @@ describe('a recording', () => {
     expect(await page.locator('.message').count()).toBeGreaterThan(40);
     expect(await page.locator('.under').count()).toBeGreaterThan(60);
     expect(await axe(page)).toEqual([]);
+    // On the stage the steps go by the recorded times.
+    await page.keyboard.press('2');
+    await page.getByLabel('Time base').selectOption('recorded');
+    await page.locator('main').focus();
+    await page.keyboard.press('End');
+    expect(page.url()).toContain('base=recorded');
+    expect(await page.locator('.clock').innerText()).toMatch(/^(\S+ m?s) of \1$/);
     expect(problems).toEqual([]);
     await close();
   });

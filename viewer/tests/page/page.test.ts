@@ -139,6 +139,22 @@ describe('steps', () => {
     },
   );
 
+  it('goes by predicted time, and keeps the zoom of Time in the address', async () => {
+    const hash = '#steps?collective=broadcast&algorithm=binomial&base=model&step=2&bytes=1048576';
+    const { page, problems, close } = await open(browser, file, hash);
+    expect(await page.locator('.clock').innerText()).toBe('178 µs of 267 µs');
+    await page.keyboard.press('4');
+    await page.keyboard.press('w');
+    await page.keyboard.press('d');
+    expect(page.url()).toMatch(/zoom=1\.5&from=\d+/);
+    const drawn = await page.locator('svg.picture').innerHTML();
+    const again = await open(browser, file, new URL(page.url()).hash);
+    expect(await again.page.locator('svg.picture').innerHTML()).toBe(drawn);
+    expect(problems).toEqual([]);
+    await again.close();
+    await close();
+  });
+
   it('restores what a link says, and writes the link', async () => {
     const hash =
       '#steps?collective=broadcast&algorithm=binomial&ranks=5&root=4&step=1&lang=zh&theme=dark';
