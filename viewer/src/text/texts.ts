@@ -45,6 +45,10 @@ const PAGE_TEXTS = {
   bytes: ['Bytes', '字节数'],
   bytes_wrong: ['a size such as 64MiB', '例如 64MiB'],
   root: ['Root', 'root'],
+  v_form: [
+    'Parts of {collective} have sizes of their own; they are moved by the schedule of {plain}. Here all are alike.',
+    '{collective} 的各部分大小可以不同，使用 {plain} 的 schedule。此处各部分等大。',
+  ],
   from_file: ['from a file', '来自文件'],
   verified: ['proved right', '已证明正确'],
   wrong: ['{count} findings', '{count} 处错误'],

@@ -129,6 +129,15 @@ export const TOOL_TEXTS = {
   run_choose: ['Open a recording', '打开记录'],
   run_findings: ['Findings', '结论'],
   run_no_findings: ['Nobody waits for anybody.', '没有 rank 在等待。'],
+  run_simulated: [
+    'A simulation: equal steps are played only until they repeat, so a gap, or an early end, is what was left out.',
+    '这是模拟：相同的步骤只播放到重复为止，空白或提前结束是被省略的部分。',
+  ],
+  run_stuck: ['The first operation that is not complete: {op}', '第一个未完成的操作：{op}'],
+  run_never_came: ['No record of it: {list}', '没有它的记录：{list}'],
+  run_never_left: ['Had not ended it: {list}', '尚未完成它：{list}'],
+  run_finished: ['What each rank finished last', '每个 rank 最后完成的操作'],
+  lane_vague: ['uncertainty of its clock', '时钟误差'],
   run_next: ['next', '下一步'],
   run_waiting: [
     'ranks {list} wait for it, the longest for {time}',
@@ -142,14 +151,14 @@ export const TOOL_TEXTS = {
   run_time: ['time', '用时'],
   run_wait: ['waiting', '等待'],
   run_straggler: ['last to come', '最后到达'],
-  run_missing: ['ranks {list} are missing in it', '缺少 rank {list}'],
+  run_missing: ['missing in it: {list}', '缺少：{list}'],
   run_uncertain: [
     'Clocks of different ranks agree within {time}.',
     '各 rank 的时钟误差不超过 {time}。',
   ],
   run_unaligned: [
-    'The clocks of ranks {list} could not be aligned: their times are not comparable.',
-    'rank {list} 的时钟无法对齐，其时间不可比较。',
+    'These clocks could not be aligned, so their times are not comparable: {list}.',
+    '以下 rank 的时钟无法对齐，其时间不可比较：{list}。',
   ],
   run_bad: ['This recording cannot be shown: {what}', '无法显示此记录：{what}'],
   run_ended: ['The job has ended: {why}', '作业已结束：{why}'],

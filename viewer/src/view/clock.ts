@@ -1,7 +1,7 @@
 // Clocks for the stage: when each step ends and when each of its messages is under way, as the model
 // predicts it or as it was recorded. Without one all steps are alike.
 import type { Timing } from '../model/cost';
-import type { Recording } from '../model/recording';
+import { labelOf, type RecordedMessage, type RecordedOp, type Recording } from '../model/recording';
 import { endsOf } from '../model/sweep';
 import type { Schedule } from '../schedule/types';
 
@@ -20,19 +20,42 @@ export function modelClock(schedule: Schedule, times: Timing): Clock {
   };
 }
 
-// The first operation of a recording of this schedule; undefined: it is of another one.
-export function recordedClock(schedule: Schedule, recording: Recording): Clock | undefined {
-  const { messages, title, ranks } = recording;
-  if (ranks !== schedule.ranks || title !== `${schedule.collective}/${schedule.algorithm}`) {
-    return undefined;
+// The messages of an operation that ran this schedule: the one labelled `op`, or the first one.
+function recordedMessages(
+  schedule: Schedule,
+  { messages, ops, title }: Recording,
+  op: string,
+): RecordedMessage[] {
+  const isThis = (each: RecordedOp) =>
+    each.collective === schedule.collective && each.algorithm === schedule.algorithm;
+  const labels = ops.filter(isThis).map(labelOf);
+  if (title === `${schedule.collective}/${schedule.algorithm}` && messages.length > 0) {
+    labels.push(messages[0]!.op);
   }
-  const own = messages.filter((each) => each.op === messages[0]!.op && each.step < schedule.steps);
+  const present = new Set(messages.map((each) => each.op));
+  const label = labels.includes(op) ? op : labels.find((each) => present.has(each));
+  return messages.filter((each) => each.op === label && each.step < schedule.steps);
+}
+
+// undefined: the recording has no messages of this schedule, or is a simulation, which leaves out
+// steps that repeat.
+export function recordedClock(
+  schedule: Schedule,
+  recording: Recording,
+  op = '',
+): Clock | undefined {
+  const { ranks, isSimulated } = recording;
+  const fits = ranks === schedule.ranks && !isSimulated;
+  const own = fits ? recordedMessages(schedule, recording, op) : [];
   if (own.length === 0) return undefined;
+  // Time begins with the operation.
+  const begin = own.reduce((least, each) => Math.min(least, each.start), Infinity);
+  const shifted = own.map((m) => ({ ...m, start: m.start - begin, end: m.end - begin }));
   const key = (step: number, from: number, to: number) => (step * ranks + from) * ranks + to;
-  const spans = new Map(own.map((each) => [key(each.step, each.from, each.to), each]));
+  const spans = new Map(shifted.map((each) => [key(each.step, each.from, each.to), each]));
   const { step, from, to } = schedule.moves;
   return {
-    ends: endsOf(own, schedule.steps),
+    ends: endsOf(shifted, schedule.steps),
     spanOf: (move) => spans.get(key(step[move]!, from[move]!, to[move]!)),
   };
 }

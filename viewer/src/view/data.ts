@@ -1,5 +1,6 @@
 // What the page carries: the catalogue, and what `unisono view` was asked to show.
 import { parseTopology, type Topology } from '../model/topology';
+import { plainForm } from '../schedule/collective';
 import { unpack, type Packed } from '../schedule/pack';
 import { BadInput, isObject } from '../schedule/parse';
 import type { Schedule } from '../schedule/types';
@@ -51,12 +52,13 @@ export function readPageData(text: string | null | undefined): PageData {
   }
 }
 
+// Parts of different sizes are moved by the schedules of the plain form.
 export function algorithmsOf(data: PageData, collective: string): Algorithm[] {
-  return data.catalogue.filter((each) => each.collective === collective);
+  return data.catalogue.filter((each) => each.collective === plainForm(collective));
 }
 
 export function findAlgorithm(data: PageData, collective: string, name: string) {
-  return data.catalogue.find((each) => each.collective === collective && each.algorithm === name);
+  return algorithmsOf(data, collective).find((each) => each.algorithm === name);
 }
 
 export function rankCounts(algorithm: Algorithm): number[] {

@@ -57,6 +57,7 @@ export function labelOf(schedule: Schedule, row: number, slot: number): number {
   return originOf(schedule, row);
 }
 
+const SLOT = 28; // the widest
 const LEFT = 44;
 const NAMES = 24; // height of the names of ranks
 const MOST_SINGLE = 256; // ranks or rows; beyond, several share a cell
@@ -74,10 +75,10 @@ export function layout(schedule: Schedule, width: number): Layout {
   const grid = { rows: Math.ceil(all.rows / perRow), slots: all.slots };
   const columns = Math.ceil(schedule.ranks / perColumn);
   const left = width < 500 ? 30 : LEFT;
-  const columnWidth = Math.min((width - left - 4) / columns, 34 + 22 * Math.max(grid.slots, 2));
+  const columnWidth = Math.min((width - left - 4) / columns, 34 + SLOT * Math.max(grid.slots, 2));
   const gap = Math.max(4, Math.min(28, columnWidth * 0.2));
   const room = columnWidth - gap;
-  const slot = Math.min(22, room / grid.slots);
+  const slot = Math.min(SLOT, room / grid.slots);
   const isLarge = columns * grid.rows > MOST_SVG;
   const detail: Detail =
     columns > 32 || isLarge

@@ -8,7 +8,7 @@ import { BadInput, parseJson, parseSchedule, isObject } from '../schedule/parse'
 import { isRouting, routeCounts } from '../stories/moe';
 import type { Schedule } from '../schedule/types';
 import { modelClock, recordedClock, type Clock } from './clock';
-import { findAlgorithm, readPageData, scheduleOf, type PageData } from './data';
+import { algorithmsOf, findAlgorithm, readPageData, scheduleOf, type PageData } from './data';
 import { DEFAULTS, fromHash, parseEdits, toHash, type ViewState } from './url';
 
 const MOST_TIMED = 60_000; // moves
@@ -20,6 +20,7 @@ class Page {
   dropped: Schedule | undefined = $state.raw();
   recording: unknown = $state.raw();
   routing: unknown = $state.raw(); // counts for the story of MoE; undefined: a toy router
+  op = $state(''); // label of the recorded operation that was chosen in Run
   topology: Topology | undefined = $state.raw(); // of Traffic; undefined: plain nodes
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
@@ -37,7 +38,7 @@ class Page {
     const given = this.dropped ?? this.data.schedule;
     if (given && (algorithm === '' || isShape(given, this.view))) return given;
     const found = findAlgorithm(this.data, collective, algorithm);
-    const any = found ?? this.data.catalogue.find((each) => each.collective === collective);
+    const any = found ?? algorithmsOf(this.data, collective)[0];
     return any ? scheduleOf(any, ranks, root) : given;
   });
 
@@ -75,7 +76,7 @@ class Page {
   });
   recorded: Clock | undefined = $derived(
     this.schedule && this.run.recording
-      ? recordedClock(this.schedule, this.run.recording)
+      ? recordedClock(this.schedule, this.run.recording, this.op)
       : undefined,
   );
   // What the stage goes by; undefined: all steps are alike.

@@ -162,13 +162,6 @@ describe('a recording', () => {
     expect(await page.locator('.message').count()).toBeGreaterThan(40);
     expect(await page.locator('.under').count()).toBeGreaterThan(60);
     expect(await axe(page)).toEqual([]);
-    // On the stage the steps go by the recorded times.
-    await page.keyboard.press('2');
-    await page.getByLabel('Time base').selectOption('recorded');
-    await page.locator('main').focus();
-    await page.keyboard.press('End');
-    expect(page.url()).toContain('base=recorded');
-    expect(await page.locator('.clock').innerText()).toMatch(/^(\S+ m?s) of \1$/);
     expect(problems).toEqual([]);
     await close();
   });
@@ -204,6 +197,32 @@ describe('a recording', () => {
     await close();
   });
 
+  it('opens an operation on Steps, by the times that were recorded', async () => {
+    const trace = {
+      ...{ format: 'unisono.trace/1', name: 'train', ranks: 2 },
+      ops: {
+        ...{ rank: [0, 1, 0, 1], number: [1, 1, 2, 2], collective: Array(4).fill('all_reduce') },
+        ...{ algorithm: Array(4).fill('ring'), bytes: Array(4).fill(1048576) },
+        ...{ start_us: [0, 2, 200, 200], end_us: [100, 100, 400, 400] },
+      },
+      messages: {
+        ...{ from: [0, 1, 0, 1, 0, 1], to: [1, 0, 1, 0, 1, 0], step: [0, 0, 0, 0, 1, 1] },
+        ...{ bytes: Array(6).fill(524288), start_us: [3, 3, 200, 200, 240, 300] },
+        end_us: [50, 60, 240, 240, 380, 390],
+        op: ['world #1', 'world #1', ...Array(4).fill('world #2')],
+      },
+    };
+    const { page, problems, close } = await open(browser, file, '#run');
+    await give(page, write('two.json', JSON.stringify(trace)));
+    await page.getByRole('button', { name: 'Steps: all_reduce/ring, world #2' }).click();
+    expect(page.url()).toContain('base=recorded');
+    expect(await page.locator('.clock').innerText()).toBe('0 µs of 190 µs');
+    await page.keyboard.press('ArrowRight');
+    expect(await page.locator('.clock').innerText()).toBe('40 µs of 190 µs');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it('with a missing rank says so, and a broken one leaves the rest', async () => {
     const trace = {
       format: 'unisono.trace/1',
@@ -220,8 +239,11 @@ describe('a recording', () => {
     };
     const { page, problems, close } = await open(browser, file, '#run');
     await give(page, write('trace.json', JSON.stringify(trace)));
-    await page.getByText('ranks 1 are missing in it').waitFor();
-    expect(await page.locator('main').innerText()).toContain('could not be aligned');
+    await page.getByText('missing in it: 1').waitFor();
+    const said = await page.locator('main').innerText();
+    expect(said).toContain('could not be aligned');
+    expect(said).toContain('not complete: barrier, world #2');
+    expect(await page.locator('svg.picture circle.cause').count()).toBe(1);
     await give(page, write('old.json', JSON.stringify({ ...trace, format: 'unisono.trace/0' })));
     await page.getByRole('alert').waitFor();
     expect(await page.getByRole('alert').innerText()).toContain('unisono.trace/0');

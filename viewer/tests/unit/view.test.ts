@@ -94,11 +94,13 @@ describe('clocks', () => {
     const message = { op: 'a', step: 0, from: 0, to: 1, bytes: 8, start: 2, end: 6 };
     const recording = {
       ...{ title: 'broadcast/flat', ranks: 2, total: 9, ops: [], findings: [] },
-      ...{ uncertaintyUs: [], ended: '', messages: [message, { ...message, op: 'b', end: 9 }] },
+      ...{ uncertaintyUs: [], ended: '', isSimulated: false },
+      ...{ messages: [message, { ...message, op: 'b', end: 9 }] },
     };
     const clock = recordedClock(one, recording)!;
-    expect(clock.ends[0]).toBe(6);
-    expect(partOf(clock, 0, 0.5, 0)).toBeCloseTo(0.25);
+    expect(clock.ends[0]).toBe(4);
+    expect(partOf(clock, 0, 0.25, 0)).toBeCloseTo(0.25);
+    expect(recordedClock(one, { ...recording, isSimulated: true })).toBeUndefined();
     expect(recordedClock(one, { ...recording, title: 'reduce/flat' })).toBeUndefined();
     expect(recordedClock(one, { ...recording, ranks: 3 })).toBeUndefined();
   });
