@@ -260,6 +260,7 @@ export interface OpSummary {
   straggler: number; // who came last
   missing: number[]; // ranks of the group that have no record of it
   open: number[]; // ranks that had not ended it
+  size: number; // ranks of its group, as far as they are recorded
 }
 
 export function summarize(recording: Recording): OpSummary[] {
@@ -274,7 +275,15 @@ export function summarize(recording: Recording): OpSummary[] {
       const { number, group, collective, algorithm, bytes } = op;
       row = {
         ...{ key, number, group, collective, algorithm, bytes, start: op.start, end: op.end },
-        ...{ waiting: 0, straggler: op.rank, missing: [], open: [], present: new Set(), last: -1 },
+        ...{
+          waiting: 0,
+          straggler: op.rank,
+          missing: [],
+          open: [],
+          size: 0,
+          present: new Set(),
+          last: -1,
+        },
       };
       ops.set(key, row);
     }
@@ -291,6 +300,7 @@ export function summarize(recording: Recording): OpSummary[] {
   return [...ops.values()]
     .map(({ present, last: _, ...row }) => ({
       ...row,
+      size: members.get(row.group)!.size,
       missing: [...members.get(row.group)!].filter((rank) => !present.has(rank)),
     }))
     .sort((a, b) => a.start - b.start);

@@ -8,6 +8,8 @@ export class Router {
   private readonly into: number[][];
   private readonly port: number[] = []; // of a link: its place among those that leave its device
   private readonly hasRank: boolean[];
+  private readonly away = new Map<number, Int32Array>(); // distances from devices of ranks
+  private readonly back = new Map<number, Int32Array>(); // and to them
 
   constructor(private readonly topology: Topology) {
     const { devices, links, ranks } = topology;
@@ -27,12 +29,15 @@ export class Router {
     const source = ranks[fromRank]!;
     const target = ranks[toRank]!;
     if (source === target) return [];
-    const away = this.distances(source, target, false);
-    const back = this.distances(target, source, true);
+    const away = this.distances(source, false);
+    const back = this.distances(target, true);
     const length = away[target]!;
     if (length < 0) return undefined;
     const isBetween = (device: number) =>
-      away[device]! >= 0 && back[device]! >= 0 && away[device]! + back[device]! === length;
+      (!this.hasRank[device] || device === source || device === target) &&
+      away[device]! >= 0 &&
+      back[device]! >= 0 &&
+      away[device]! + back[device]! === length;
     const width = this.widths(source, away, isBetween);
     const route: number[] = [];
     let port = 0;
@@ -42,7 +47,7 @@ export class Router {
         return (
           isBetween(from) &&
           away[from] === away[device]! - 1 &&
-          Math.min(width[from]!, bytesPerUs) >= width[target]!
+          Math.min(width.get(from)!, bytesPerUs) >= width.get(target)!
         );
       });
       const chosen = choices[port % choices.length]!;
@@ -53,20 +58,24 @@ export class Router {
     return route.reverse();
   }
 
-  // Links from `start` to each device, or from each to it; -1: there is no way.
-  private distances(start: number, end: number, backward: boolean): Int32Array {
+  // Links from `start` to each device, or from each to it; -1: there is no way. A way may end at a
+  // device that has a rank, and goes on from none.
+  private distances(start: number, backward: boolean): Int32Array {
     const { devices, links } = this.topology;
+    const known = backward ? this.back : this.away;
+    const before = known.get(start);
+    if (before) return before;
     const far = new Int32Array(devices.length).fill(-1);
+    known.set(start, far);
     far[start] = 0;
     const queue = [start];
     for (let i = 0; i < queue.length; i++) {
       const device = queue[i]!;
-      if (device === end) break;
       for (const link of (backward ? this.into : this.out)[device]!) {
         const next = backward ? links[link]!.from : links[link]!.to;
-        if (far[next]! >= 0 || (this.hasRank[next] && next !== end)) continue;
+        if (far[next]! >= 0) continue;
         far[next] = far[device]! + 1;
-        queue.push(next);
+        if (!this.hasRank[next]) queue.push(next);
       }
     }
     return far;
@@ -77,10 +86,9 @@ export class Router {
     source: number,
     away: Int32Array,
     isBetween: (device: number) => boolean,
-  ): Float64Array {
-    const { devices, links } = this.topology;
-    const width = new Float64Array(devices.length);
-    width[source] = Infinity;
+  ): Map<number, number> {
+    const { links } = this.topology;
+    const width = new Map([[source, Infinity]]);
     let level = [source];
     while (level.length > 0) {
       const next = new Set<number>();
@@ -88,7 +96,7 @@ export class Router {
         for (const link of this.out[device]!) {
           const { to, bytesPerUs } = links[link]!;
           if (!isBetween(to) || away[to] !== away[device]! + 1) continue;
-          width[to] = Math.max(width[to]!, Math.min(width[device]!, bytesPerUs));
+          width.set(to, Math.max(width.get(to) ?? 0, Math.min(width.get(device)!, bytesPerUs)));
           next.add(to);
         }
       }

@@ -91,6 +91,10 @@ export const TOOL_TEXTS = {
     '有 {count} 对通信的 rank 之间没有链路。',
   ],
   machine_too_large: ['{count} devices are too many to draw.', '{count} 个设备太多，无法绘制。'],
+  machine_busy: [
+    '{count} pairs of ranks that talk are too many to route.',
+    '通信的 rank 对有 {count} 对，太多，无法计算路由。',
+  ],
   machine_label: [
     'The machine: {devices} devices and {links} links; the list says how busy each is.',
     '机器：{devices} 个设备，{links} 条链路；列表给出各链路的负载。',
