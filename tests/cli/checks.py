@@ -359,7 +359,7 @@ def page_data(path):
 
 
 def view_pages(program, scratch, environment):
-    """A page has the catalogue, and the schedule, the file or the recording that was asked for."""
+    """A page has the catalogue, and the schedule, recording or topology that was asked for."""
     path = scratch / "page.html"
     view = lambda *words: output(program, ["view", *words, "-o", str(path)], environment)
     names = output(program, ["list", "--names"], environment).stdout.split()
@@ -386,6 +386,14 @@ def view_pages(program, scratch, environment):
     view(str(scratch / "why.json"))
     if page_data(path)["recording"] != why:
         return "another recording"
+    topology = {"format": "unisono.topology/1", "preset": "dgx_h100", "parameters": {"nodes": 2}}
+    (scratch / "machine.json").write_text(json.dumps(topology))
+    for words in ([str(scratch / "machine.json")], ["all_reduce/ring", "--on", "dgx_h100:nodes=2"]):
+        view(*words)
+        if len(page_data(path)["topology"]["ranks"]) != 16:
+            return f"no topology with {words}"
+    if view("all_reduce/ring", "--on", "dgx_h001").returncode != 2:
+        return "takes any preset"
     full = output(program, ["view", "-o", "/dev/full"], environment)
     printed = output(program, ["view", "-o", "-"], environment)
     if full.returncode != 2 or not printed.stdout.startswith("<!doctype html>"):

@@ -10,6 +10,8 @@
 #include "cli/failure.h"
 #include "cli/target.h"
 #include "record/one_operation.h"
+#include "topo/topo.h"
+#include "topology/json.h"
 #include "unisono/error.hpp"
 #include "view/desktop.h"
 #include "view/pack.h"
@@ -52,16 +54,25 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+bool begins(const nlohmann::ordered_json& document, const char* key, std::string_view with) {
+  return document.is_object() && document.contains(key) && document[key].is_string() &&
+         document[key].get<std::string>().starts_with(with);
+}
+
 bool is_recording(const nlohmann::ordered_json& document) {
-  if (!document.is_object()) {
-    return false;
+  return (document.is_object() && document.contains("traceEvents")) ||
+         begins(document, "format", "unisono.trace/") || begins(document, "schema", "unisono.why/");
+}
+
+// With all of its devices and links: the page knows no presets.
+nlohmann::ordered_json topology_data(const std::string& target) {
+  constexpr std::size_t kMostDevices = 20'000;
+  const Topology topology = load_topology(target);
+  if (topology.devices.size() > kMostDevices) {
+    throw UsageError(fmt::format("{} devices are too many for a page", topology.devices.size()),
+                     fmt::format("at most {}", kMostDevices), "unisono topo prints any topology");
   }
-  const auto begins = [&document](const char* key, std::string_view with) {
-    return document.contains(key) && document[key].is_string() &&
-           document[key].get<std::string>().starts_with(with);
-  };
-  return document.contains("traceEvents") || begins("format", "unisono.trace/") ||
-         begins("schema", "unisono.why/");
+  return nlohmann::ordered_json::parse(to_json(topology));
 }
 
 // A schedule, or anything else that the page reads: it says itself what is wrong with that.
@@ -76,6 +87,10 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   if (!op.empty()) {
     throw UsageError(fmt::format("{} is no recording", path), "--op goes with one",
                      "unisono run --record FILE makes one");
+  }
+  if (begins(document, "format", "unisono.topology/")) {
+    data["topology"] = topology_data(path);
+    return;
   }
   data["schedule"] = schedule_data(load_schedule(path));
 }
@@ -133,6 +148,9 @@ int run_view(const Arguments& arguments, const Console& console) {
       add_algorithm(target, arguments, data);
     }
   }
+  if (arguments.has("on")) {
+    data["topology"] = topology_data(arguments.text("on"));
+  }
   data["catalogue"] = catalogue_data();
   const std::string page = page_with(data);
   const std::string path =
@@ -166,6 +184,10 @@ constexpr Option kOptions[] = {
      .value = "WHICH",
      .help = "Of a recording only this operation, such as 'world #17', over what is predicted of "
              "it."},
+    {.name = "on",
+     .value = "TOPOLOGY",
+     .help = "The machine for the loads of links: a preset or a file, as `unisono topo` takes "
+             "them."},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
@@ -183,15 +205,15 @@ const Command kViewCommand = {
     .runs_program = false,
     .examples = {{{"unisono view", "The whole catalogue for 2 to 16 ranks."},
                   {"unisono view all_reduce/ring -n 8", "Opens at this schedule."},
-                  {"unisono view mine.json -o mine.html",
-                   "A schedule of your own, or a recording."}}},
+                  {"unisono view all_to_all/pairwise -n 16 --on dgx_h100:nodes=2",
+                   "Which links of a machine are busy."}}},
     .description =
         "The page is one HTML file that needs nothing else: no network, no server. It shows whose "
         "data is where at every step, lets you break a schedule and says what is wrong then, "
         "compares algorithms, and explains what each collective is for.\n\n"
-        "FILE.json is a schedule (unisono.schedule/1), a recording (unisono.trace/1), what "
-        "unisono sim --trace wrote, or what unisono trace why --json printed. Files can also be "
-        "dropped on the page. Where there is a "
+        "FILE.json is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a topology "
+        "(unisono.topology/1), what unisono sim --trace wrote, or what unisono trace why --json "
+        "printed. Files can also be dropped on the page. Where there is a "
         "desktop, the page is opened with xdg-open.",
     .options = kOptions,
     .run = run_view};

@@ -1,30 +1,34 @@
 // The least that a collective can cost on a one-port network, whatever the algorithm
 // (src/model/bounds.h).
-import { plainForm } from '../schedule/collective';
+import { plainForm, reduces } from '../schedule/collective';
 import type { Network } from './cost';
 
 export interface Bound {
   messages: number;
   bytes: number;
+  reduced: number; // bytes that some rank adds up
 }
 
 export function lowerBound(collective: string, ranks: number, bytes: number): Bound {
-  if (ranks === 1) return { messages: 0, bytes: 0 };
+  if (ranks === 1) return { messages: 0, bytes: 0, reduced: 0 };
   const messages = Math.ceil(Math.log2(ranks));
   const others = (bytes * (ranks - 1)) / ranks;
+  const reduced = reduces(collective) ? others : 0;
   switch (plainForm(collective)) {
     case 'barrier':
-      return { messages, bytes: 0 };
+      return { messages, bytes: 0, reduced };
     case 'broadcast':
     case 'reduce':
-      return { messages, bytes };
+      return { messages, bytes, reduced };
     case 'all_reduce':
-      return { messages, bytes: 2 * others };
+      return { messages, bytes: 2 * others, reduced };
     default:
-      return { messages, bytes: others };
+      return { messages, bytes: others, reduced };
   }
 }
 
 export function boundUs(bound: Bound, network: Network): number {
-  return Math.max(bound.messages * network.alphaUs, bound.bytes / (network.gbPerS * 1000));
+  const adding = network.reduceGbPerS ? bound.reduced / (network.reduceGbPerS * 1000) : 0;
+  const sending = bound.bytes / (network.gbPerS * 1000);
+  return Math.max(bound.messages * network.alphaUs, sending, adding);
 }

@@ -1,11 +1,12 @@
 // When each message of a schedule starts and ends on the reference network: the one-port model of
 // src/model/cost.h. A test compares it with `unisono plan`.
 import { chunkBytes } from '../schedule/collective';
-import { INPUT, type Schedule } from '../schedule/types';
+import { INPUT, REDUCE, type Schedule } from '../schedule/types';
 
 export interface Network {
   alphaUs: number; // per message
   gbPerS: number; // each way
+  reduceGbPerS?: number; // how fast a rank adds up; 0 or none: it costs nothing
 }
 
 // All moves from one rank to another in one step.
@@ -14,9 +15,10 @@ export interface Message {
   from: number;
   to: number;
   chunks: number;
+  reduced: number; // chunks of these that are added to what is there
   start: number; // us
-  sent: number; // the sending port is free again
-  end: number; // the data is there
+  sent: number; // the last byte has arrived, and the sending port is free again
+  end: number; // what is to be added is added: the data is ready
   waitedFor: number; // index of the message that it waited for last, -1: none
 }
 
@@ -29,7 +31,9 @@ export interface Timing {
 
 export function timing(schedule: Schedule, bytes: number, network: Network): Timing {
   const { moves, ranks, chunks } = schedule;
-  const usPerChunk = chunkBytes(schedule, bytes) / (network.gbPerS * 1000);
+  const chunk = chunkBytes(schedule, bytes);
+  const usPerChunk = chunk / (network.gbPerS * 1000);
+  const usPerReduced = network.reduceGbPerS ? chunk / (network.reduceGbPerS * 1000) : 0;
   const messages: Message[] = [];
   const messageOf = new Int32Array(moves.count).fill(-1);
   const out = new Float64Array(ranks); // when the port is free
@@ -38,7 +42,7 @@ export function timing(schedule: Schedule, bytes: number, network: Network): Tim
   const lastIn = new Int32Array(ranks).fill(-1);
   const ready = new Map<number, number>(); // cell -> the message that wrote it
   const key = (rank: number, buffer: number, chunk: number) => (rank * 3 + buffer) * chunks + chunk;
-  // Messages of local moves have no length: they only hand on what they read.
+  // Messages of local moves only hand on what they read, unless they add up.
   const endOf = (message: number) => (message < 0 ? 0 : messages[message]!.end);
 
   for (let begin = 0; begin < moves.count;) {
@@ -57,12 +61,16 @@ export function timing(schedule: Schedule, bytes: number, network: Network): Tim
       if (at === undefined) {
         at = messages.length;
         inStep.set(pair, at);
-        messages.push({ step, from, to, chunks: 0, start: 0, sent: 0, end: 0, waitedFor: -1 });
+        messages.push({
+          ...{ step, from, to, chunks: 0, reduced: 0 },
+          ...{ start: 0, sent: 0, end: 0, waitedFor: -1 },
+        });
         needs.push(-1);
       }
       of.push(at);
       if (from !== to) messageOf[i] = at;
       messages[at]!.chunks += moves.chunks[i]!;
+      if (moves.combine[i] === REDUCE) messages[at]!.reduced += moves.chunks[i]!;
       if (moves.source[i] === INPUT) continue;
       for (let c = moves.chunk[i]!; c < moves.chunk[i]! + moves.chunks[i]!; c++) {
         const writer = ready.get(key(from, moves.source[i]!, c)) ?? -1;
@@ -73,21 +81,29 @@ export function timing(schedule: Schedule, bytes: number, network: Network): Tim
       const message = messages[at]!;
       let waited = needs[at - first]!;
       let start = endOf(waited);
-      if (message.from === message.to) {
-        message.start = message.sent = message.end = start;
-        message.waitedFor = waited;
-        continue;
-      }
       const consider = (time: number, last: number) => {
         if (time > start) {
           start = time;
           waited = last;
         }
       };
+      const adding = message.reduced * usPerReduced;
+      if (message.from === message.to) {
+        if (adding > 0) consider(into[message.to]!, lastIn[message.to]!);
+        message.start = message.sent = start;
+        message.end = start + adding;
+        message.waitedFor = waited;
+        if (adding > 0) {
+          into[message.to] = message.end;
+          lastIn[message.to] = at;
+        }
+        continue;
+      }
       consider(out[message.from]!, lastOut[message.from]!);
       consider(into[message.to]!, lastIn[message.to]!);
       message.start = start;
-      message.sent = message.end = start + network.alphaUs + message.chunks * usPerChunk;
+      message.sent = start + network.alphaUs + message.chunks * usPerChunk;
+      message.end = message.sent + adding;
       message.waitedFor = waited;
       out[message.from] = message.sent;
       into[message.to] = message.end;

@@ -1,47 +1,60 @@
-// The load of links on a machine of two levels: every rank has a link to its node, and every node
-// one to all others, each with two directions.
+// The load of the links of a machine: every byte goes over each link of its route.
+import { Router } from './routes';
+import type { Topology } from './topology';
 
-export interface Link {
-  id: string;
-  kind: 'rank' | 'node';
-  index: number;
-  out: boolean;
+export interface LinkLoad {
+  link: number; // index in the topology
   bytes: number;
+  us: number; // that the link needs for them, at least
+  pairs: Set<number>; // from * ranks + to: who uses it
 }
 
 export interface Loads {
-  list: Link[]; // nodes first, then ranks, the busiest of each first
-  busiest: Link | undefined; // of the nodes
+  list: LinkLoad[]; // those that carry anything, the busiest first
   across: number; // bytes that leave a node
   total: number;
+  unreachable: number; // pairs that no links join
 }
 
-export function linkLoads(matrix: Float64Array, ranks: number, perNode: number): Loads {
-  const links = new Map<string, Link>();
-  const add = (kind: 'rank' | 'node', index: number, out: boolean, bytes: number) => {
-    const id = `${kind}${index}${out ? 'out' : 'in'}`;
-    const link = links.get(id) ?? { id, kind, index, out, bytes: 0 };
-    link.bytes += bytes;
-    links.set(id, link);
-  };
-  let across = 0;
-  let total = 0;
-  matrix.forEach((bytes, at) => {
+// The node that a device is in, or is; without nodes, each device is its own.
+function nodeOf({ devices }: Topology, device: number): number {
+  let found = device;
+  for (let at = device, left = devices.length; at >= 0 && left > 0; left--) {
+    if (devices[at]!.kind === 'node') found = at;
+    at = devices[at]!.inside;
+  }
+  return found;
+}
+
+export function nodesOfRanks(topology: Topology): number[] {
+  return topology.ranks.map((device) => nodeOf(topology, device));
+}
+
+// The first `ranks` ranks of the machine send what the matrix says.
+export function linkLoads(topology: Topology, matrix: Float64Array, ranks: number): Loads {
+  const router = new Router(topology);
+  const nodes = nodesOfRanks(topology);
+  const loads = new Map<number, LinkLoad>();
+  const sums = { across: 0, total: 0, unreachable: 0 };
+  matrix.forEach((bytes, pair) => {
     if (bytes === 0) return;
-    const from = Math.trunc(at / ranks);
-    const to = at % ranks;
-    total += bytes;
-    add('rank', from, true, bytes);
-    add('rank', to, false, bytes);
-    const fromNode = Math.trunc(from / perNode);
-    const toNode = Math.trunc(to / perNode);
-    if (fromNode === toNode || perNode <= 1) return;
-    across += bytes;
-    add('node', fromNode, true, bytes);
-    add('node', toNode, false, bytes);
+    const from = Math.trunc(pair / ranks);
+    const to = pair % ranks;
+    const route = router.route(from, to);
+    if (!route) {
+      sums.unreachable++;
+      return;
+    }
+    sums.total += bytes;
+    if (nodes[from] !== nodes[to]) sums.across += bytes;
+    for (const link of route) {
+      const load = loads.get(link) ?? { link, bytes: 0, us: 0, pairs: new Set() };
+      load.bytes += bytes;
+      load.us = load.bytes / topology.links[link]!.bytesPerUs;
+      load.pairs.add(pair);
+      loads.set(link, load);
+    }
   });
-  const order = (a: Link, b: Link) =>
-    a.kind === b.kind ? b.bytes - a.bytes || a.index - b.index : a.kind === 'node' ? -1 : 1;
-  const list = [...links.values()].sort(order);
-  return { list, busiest: list.find((each) => each.kind === 'node'), across, total };
+  const list = [...loads.values()].sort((a, b) => b.us - a.us || a.link - b.link);
+  return { list, ...sums };
 }

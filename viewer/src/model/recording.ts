@@ -43,6 +43,7 @@ export interface Recording {
   findings: RunFinding[];
   uncertaintyUs: (number | null)[]; // by rank; null: its clock could not be aligned
   ended: string;
+  isSimulated: boolean; // equal steps are played only until they repeat
 }
 
 const MOST_RANKS = 4096;
@@ -147,6 +148,7 @@ function fromTrace(document: Json): Recording {
     findings: document.findings === undefined ? [] : findingsOf(document.findings, '/findings'),
     uncertaintyUs: uncertainty,
     ended: document.ended === undefined ? '' : str(document.ended, '/ended'),
+    isSimulated: false,
   });
 }
 
@@ -197,6 +199,7 @@ function fromWhy(document: Json): Recording {
     findings,
     uncertaintyUs: [],
     ended: job.ended === undefined ? '' : str(job.ended, `/jobs/${index}/ended`),
+    isSimulated: false,
   });
 }
 
@@ -232,6 +235,7 @@ function fromSimulation(events: unknown[]): Recording {
     findings: [],
     uncertaintyUs: [],
     ended: '',
+    isSimulated: true,
   });
 }
 
@@ -255,6 +259,8 @@ export interface OpSummary {
   waiting: number; // the longest
   straggler: number; // who came last
   missing: number[]; // ranks of the group that have no record of it
+  open: number[]; // ranks that had not ended it
+  size: number; // ranks of its group, as far as they are recorded
 }
 
 export function summarize(recording: Recording): OpSummary[] {
@@ -269,13 +275,22 @@ export function summarize(recording: Recording): OpSummary[] {
       const { number, group, collective, algorithm, bytes } = op;
       row = {
         ...{ key, number, group, collective, algorithm, bytes, start: op.start, end: op.end },
-        ...{ waiting: 0, straggler: op.rank, missing: [], present: new Set(), last: -1 },
+        ...{
+          waiting: 0,
+          straggler: op.rank,
+          missing: [],
+          open: [],
+          size: 0,
+          present: new Set(),
+          last: -1,
+        },
       };
       ops.set(key, row);
     }
     row.present.add(op.rank);
     row.start = Math.min(row.start, op.start);
     row.end = row.end < 0 || op.end < 0 ? -1 : Math.max(row.end, op.end);
+    if (op.end < 0) row.open.push(op.rank);
     row.waiting = Math.max(row.waiting, op.waiting);
     if (op.start > row.last) {
       row.last = op.start;
@@ -285,7 +300,27 @@ export function summarize(recording: Recording): OpSummary[] {
   return [...ops.values()]
     .map(({ present, last: _, ...row }) => ({
       ...row,
+      size: members.get(row.group)!.size,
       missing: [...members.get(row.group)!].filter((rank) => !present.has(rank)),
     }))
     .sort((a, b) => a.start - b.start);
+}
+
+// The label that messages of an operation carry.
+export function labelOf(op: { group: string; number: number }): string {
+  return `${op.group} #${op.number}`;
+}
+
+// The first operation that somebody never came to or never finished: where a hang begins.
+export function firstStuck(ops: OpSummary[]): OpSummary | undefined {
+  return ops.find((op) => op.missing.length > 0 || op.open.length > 0);
+}
+
+// By rank: the last operation that it finished, "" for none.
+export function lastFinished(recording: Recording): string[] {
+  const last: (RecordedOp | undefined)[] = Array.from({ length: recording.ranks });
+  for (const op of recording.ops) {
+    if (op.end >= 0 && op.end >= (last[op.rank]?.end ?? 0)) last[op.rank] = op;
+  }
+  return last.map((op) => (op ? `${op.collective}, ${labelOf(op)}` : ''));
 }

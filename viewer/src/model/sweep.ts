@@ -39,10 +39,12 @@ export function quickest(list: Curve[], at: number[]): Best[] {
 
 // When each step is over for everybody: a clock for stages that go step by step.
 export function stepEnds(schedule: Schedule, bytes: number, network: Network): Float64Array {
-  const ends = new Float64Array(schedule.steps);
-  for (const message of timing(schedule, bytes, network).messages) {
-    ends[message.step] = Math.max(ends[message.step]!, message.end);
-  }
+  return endsOf(timing(schedule, bytes, network).messages, schedule.steps);
+}
+
+export function endsOf(messages: { step: number; end: number }[], steps: number): Float64Array {
+  const ends = new Float64Array(steps);
+  for (const { step, end } of messages) ends[step] = Math.max(ends[step]!, end);
   for (let i = 1; i < ends.length; i++) ends[i] = Math.max(ends[i]!, ends[i - 1]!);
   return ends;
 }

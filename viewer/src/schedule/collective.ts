@@ -14,7 +14,13 @@ export const COLLECTIVES = [
   'barrier',
 ] as const;
 
-const V_FORMS = ['scatter_v', 'gather_v', 'all_gather_v', 'reduce_scatter_v', 'all_to_all_v'];
+export const V_FORMS = [
+  'scatter_v',
+  'gather_v',
+  'all_gather_v',
+  'reduce_scatter_v',
+  'all_to_all_v',
+];
 
 export function isCollective(name: string): boolean {
   return (COLLECTIVES as readonly string[]).includes(name) || V_FORMS.includes(name);

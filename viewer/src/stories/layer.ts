@@ -23,6 +23,7 @@ export interface Comm {
   pass: 'forward' | 'backward' | 'step';
   where: string; // key of a text
   axis: Axis;
+  over: 'axis' | 'replicas' | 'experts'; // who takes part: see membersOf
   size: number; // of the group
   collective: string; // of the catalogue, or send_recv
   bytes: number; // of one call, as the command line counts
@@ -61,6 +62,18 @@ export function groupOf(shape: LayerShape, rank: number, axis: Axis): number[] {
   return group;
 }
 
+// The ranks of a communication that one rank takes part in. Parts of the sequence use the same weights,
+// so replicas of weights differ along dp and cp; those of an expert, where the expert is the same.
+export function membersOf(shape: LayerShape, rank: number, comm: Comm): number[] {
+  if (comm.over === 'axis') return groupOf(shape, rank, comm.axis);
+  const own = placeOf(shape, rank);
+  const isIn = (at: Record<Axis, number>) =>
+    at.tp === own.tp && at.pp === own.pp && (comm.over === 'replicas' || at.ep === own.ep);
+  return Array.from({ length: worldSize(shape) }, (_, each) => each).filter((each) =>
+    isIn(placeOf(shape, each)),
+  );
+}
+
 export function comms(shape: LayerShape): Comm[] {
   const { tp, cp, dp, pp, ep, hidden, zero } = shape;
   const tokens = (shape.batch * shape.sequence) / cp; // of a rank
@@ -79,15 +92,16 @@ export function comms(shape: LayerShape): Comm[] {
     bytes: number,
     times = 1,
     size = shape[axis],
-  ) => list.push({ pass, where, axis, size, collective, bytes, times });
+    over: Comm['over'] = 'axis',
+  ) => list.push({ pass, where, axis, over, size, collective, bytes, times });
 
   if (zero === 3 && replicas > 1) {
-    add('forward', 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas);
+    add('forward', 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas, 'replicas');
   }
   for (const pass of ['forward', 'backward'] as const) {
     const back = pass === 'backward';
     if (back && zero === 3 && replicas > 1) {
-      add(pass, 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas);
+      add(pass, 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas, 'replicas');
     }
     if (tp > 1) {
       for (const block of ['attention', 'mlp']) {
@@ -118,14 +132,16 @@ export function comms(shape: LayerShape): Comm[] {
       add(pass, back ? 'pipeline_back' : 'pipeline', 'pp', 'send_recv', activations / share);
     }
   }
-  const update = (where: string, bytes: number, size: number) => {
+  const update = (where: string, bytes: number, size: number, over: Comm['over']) => {
     if (size <= 1) return;
-    if (zero === 0) add('step', where, 'dp', 'all_reduce', bytes, 1, size);
-    else add('step', `${where}_zero`, 'dp', 'reduce_scatter', bytes, 1, size);
-    if (zero === 1 || zero === 2) add('step', 'weights_zero', 'dp', 'all_gather', bytes, 1, size);
+    if (zero === 0) add('step', where, 'dp', 'all_reduce', bytes, 1, size, over);
+    else add('step', `${where}_zero`, 'dp', 'reduce_scatter', bytes, 1, size, over);
+    if (zero === 1 || zero === 2) {
+      add('step', 'weights_zero', 'dp', 'all_gather', bytes, 1, size, over);
+    }
   };
-  update('gradients', weights, replicas);
-  if (ep > 1) update('experts', 8 * square, replicas / ep);
+  update('gradients', weights, replicas, 'replicas');
+  if (ep > 1) update('experts', 8 * square, replicas / ep, 'experts');
   return list;
 }
 

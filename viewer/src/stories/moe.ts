@@ -98,6 +98,10 @@ function settle(shape: MoeShape, copies: Copy[]): Routing {
   return { shape, copies, load, wanted, limit, dropped, sends };
 }
 
+export function isRouting(document: Record<string, unknown>): boolean {
+  return typeof document.format === 'string' && document.format.startsWith('unisono.routing/');
+}
+
 // `unisono.routing/1`: {"counts": [[tokens of rank 0 for expert 0, ...], ...]}.
 export function routeCounts(document: unknown, capacity: number): Routing {
   if (!isObject(document) || document.format !== 'unisono.routing/1') {

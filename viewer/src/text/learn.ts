@@ -5,13 +5,17 @@ export const LEARN_TEXTS = {
     'Nine operations that all ranks of a group call together. Each picture is the real schedule: what every rank has before, and after. Open one to see how it gets there.',
     '一组 rank 共同调用的九种操作。每幅图都来自真实的 schedule：每个 rank 之前有什么、之后有什么。打开任意一个即可看到过程。',
   ],
+  learn_legend: [
+    'A column is a rank, a row a chunk of the vector; a coloured slot with a number: the part of that rank is in; a frame: the result is complete.',
+    '一列是一个 rank，一行是向量的一个块；带数字的彩色格：已含该 rank 的贡献；边框：结果完整。',
+  ],
   before: ['before', '之前'],
   after: ['after', '之后'],
   open_steps: ['Step by step', '逐步查看'],
   call: ['Call', '调用'],
   sends: ['Sends at least', '至少发送'],
   used_for: ['Used for', '用途'],
-  per_rank_s: ['of {s} bytes, by the busiest rank', '（S 字节，最忙的 rank）'],
+  per_rank_s: ['by the busiest rank', '（最忙的 rank）'],
   learn_table: ['All of it as a table', '全部内容（表格）'],
   is_broadcast: ['The root gives everybody a copy.', 'root 把同一份数据发给所有 rank。'],
   is_scatter: ['The root gives every rank its own part.', 'root 把各部分分别发给各 rank。'],
@@ -73,6 +77,14 @@ export const LEARN_TEXTS = {
     'pipeline stages: activations forward, gradients back',
     '流水线各级：前向传激活，反向传梯度',
   ],
+  is_v: [
+    'scatter, gather, all_gather, reduce_scatter and all_to_all also come as …_v, where every part has a size of its own: the same schedule moves them.',
+    'scatter、gather、all_gather、reduce_scatter 和 all_to_all 还有 …_v 形式，各部分大小可以不同：schedule 相同。',
+  ],
+  letters: [
+    'n: ranks. S: bytes of the whole vector (of all_to_all: what one rank has for all).',
+    'n：rank 数。S：整个向量的字节数（all_to_all：一个 rank 发给所有 rank 的总量）。',
+  ],
   identities: ['What is made of what', '相互关系'],
   identity_all_reduce: [
     'all_reduce = reduce_scatter, then all_gather. The ring shows it: two laps of n−1 steps.',
@@ -83,8 +95,8 @@ export const LEARN_TEXTS = {
     '长向量的 broadcast = scatter + all_gather：所有链路都在工作，而不只是 root 的链路。',
   ],
   identity_chain: [
-    'A broadcast through a chain of k ranks in S segments takes (S + k − 2) · N/(S·B): with many segments it costs nothing to have many ranks.',
-    '经过 k 个 rank 的链式 broadcast，分 S 段，用时 (S + k − 2) · N/(S·B)：段数多时，rank 多也几乎不增加时间。',
+    'A broadcast through a chain of k ranks in s segments of N bytes takes (s + k − 2) · N/(s·B): with many segments it costs nothing to have many ranks.',
+    '经过 k 个 rank 的链式 broadcast，N 字节分 s 段，用时 (s + k − 2) · N/(s·B)：段数多时，rank 多也几乎不增加时间。',
   ],
   myths: ['What is often said, and wrong', '常见误解'],
   myth_a2a: [
@@ -128,6 +140,14 @@ export const LEARN_TEXTS = {
   truth_mlp: [
     'Nothing is communicated there: the first is split by columns, the second by rows, so each rank goes on with what it has. One all_reduce follows the second.',
     '那里没有通信：第一层按列切分，第二层按行切分，各 rank 直接使用自己的部分。第二层之后才有一次 all_reduce。',
+  ],
+  myth_cheaper: [
+    '“reduce_scatter is twice as cheap as all_reduce.”',
+    '“reduce_scatter 比 all_reduce 便宜一半。”',
+  ],
+  truth_cheaper: [
+    'In bytes, yes: it is the first half of a ring all_reduce. A short vector costs messages, not bytes: all_reduce by recursive doubling needs lg n of them, a ring reduce_scatter n−1.',
+    '就字节而言是的：它是环 all_reduce 的前一半。短向量的开销在于消息数而非字节：recursive doubling 的 all_reduce 只需 lg n 条，环 reduce_scatter 需要 n−1 条。',
   ],
   myth_scalar: ['“A box that reads A+B+C+D is one number.”', '“图中写着 A+B+C+D 的方框是一个数。”'],
   truth_scalar: [

@@ -59,6 +59,10 @@ export const STORY_TEXTS = {
     'Colour: the rank whose token it is. Crossed out: dropped.',
     '颜色：token 所属的 rank。划掉：被丢弃。',
   ],
+  moe_legend_sum: [
+    'Full colour, from below: the weight of an expert’s output in the sum of its token. Crossed out: dropped, so the sum lacks it.',
+    '自下而上的深色：该专家输出在 token 求和中的权重。划掉：被丢弃，求和中缺少它。',
+  ],
   moe_table: ['Who goes where, as a table', '去向（表格）'],
   moe_token: ['token', 'token'],
   moe_weight: ['weight', '权重'],
@@ -88,6 +92,7 @@ export const STORY_TEXTS = {
     '{count} 个 rank 太多，网格最多 256。',
   ],
   layer_groups: ['Groups of rank {rank}', 'rank {rank} 所在的组'],
+  layer_members: ['with rank {rank}: {list}', '与 rank {rank} 一组：{list}'],
   layer_alone: ['alone', '单独'],
   pass_forward: ['Forward', '前向'],
   pass_backward: ['Backward', '反向'],
@@ -174,6 +179,11 @@ export const STORY_TEXTS = {
   pipeline_title: ['The pipeline', '流水线'],
   pipeline_gpipe: ['GPipe: all forward, then all backward', 'GPipe：先全部前向，再全部反向'],
   pipeline_1f1b: ['1F1B: back as soon as possible', '1F1B：尽早反向'],
+  pipeline_stage: ['stage {stage}', '第 {stage} 级'],
+  pipeline_legend: [
+    'Light: forward. Strong: backward, which takes twice as long. Grey: the bubble, nothing to do.',
+    '浅色：前向。深色：反向，用时两倍。灰色：气泡，无事可做。',
+  ],
   pipeline_words: [
     'Both leave a stage idle for {share} % of the time, (p−1)/(m+p−1). GPipe keeps the activations of {gpipe} micro-batches, 1F1B of at most {onef}.',
     '两者每级的空闲时间都占 {share} %，即 (p−1)/(m+p−1)。GPipe 要保留 {gpipe} 个微批的激活，1F1B 最多 {onef} 个。',

@@ -24,8 +24,15 @@ const PAGE_TEXTS = {
   help: ['Keys', '按键'],
   close: ['Close', '关闭'],
   open_file: ['Open a file', '打开文件'],
-  drop_here: ['Drop a schedule or a recording here', '把 schedule 或运行记录拖到这里'],
+  drop_here: [
+    'Drop a schedule, a recording or a topology here',
+    '把 schedule、运行记录或拓扑拖到这里',
+  ],
   not_read: ['This file was not read. {what}', '未能读取此文件。{what}'],
+  file_missing: [
+    'This link was made with the file {name} open. Open it, or drop it here, to see the same.',
+    '生成此链接时打开了文件 {name}。请打开它或拖到这里以看到相同内容。',
+  ],
   no_data: [
     'This page carries no schedules ({why}). `unisono view` writes one that does; or drop a schedule file here.',
     '此页没有内置 schedule（{why}）。请用 `unisono view` 生成，或把 schedule 文件拖到这里。',
@@ -38,6 +45,10 @@ const PAGE_TEXTS = {
   bytes: ['Bytes', '字节数'],
   bytes_wrong: ['a size such as 64MiB', '例如 64MiB'],
   root: ['Root', 'root'],
+  v_form: [
+    'Parts of {collective} have sizes of their own; they are moved by the schedule of {plain}. Here all are alike.',
+    '{collective} 的各部分大小可以不同，使用 {plain} 的 schedule。此处各部分等大。',
+  ],
   from_file: ['from a file', '来自文件'],
   verified: ['proved right', '已证明正确'],
   wrong: ['{count} findings', '{count} 处错误'],
@@ -51,6 +62,10 @@ const PAGE_TEXTS = {
   next: ['One step on', '前进一步'],
   last: ['To the end', '跳到末尾'],
   speed: ['Speed', '速度'],
+  base: ['Time base', '时间基准'],
+  base_step: ['equal steps', '每步等长'],
+  base_model: ['predicted time', '预测时间'],
+  base_recorded: ['recorded time', '实测时间'],
   position: ['Step', '步'],
   step_of: ['Step {step} of {steps}', '第 {step} 步，共 {steps} 步'],
   at_start: ['before step 1', '第 1 步之前'],
@@ -93,8 +108,8 @@ const PAGE_TEXTS = {
   phase: ['Phase', '阶段'],
 
   legend_sum: [
-    'A row is a chunk, a column a rank. A filled slot i: the part of rank i is in. A frame: complete.',
-    '一行是一个块，一列是一个 rank。第 i 格填充：rank i 的贡献已计入。有边框：已完整。',
+    'A row is a chunk, a column a rank. A filled slot i: the part of rank i is in. A frame: complete; a blue one: it sends this now.',
+    '一行是一个块，一列是一个 rank。第 i 格填充：rank i 的贡献已计入。边框：已完整；蓝框：本步正在发送。',
   ],
   legend_one: [
     'A row is a chunk, a column a rank. The number says whose data it is{who}. A frame: it is where it must be.',
@@ -109,6 +124,14 @@ const PAGE_TEXTS = {
   legend_heat: [
     'Too many ranks for strips: the darker a cell, the more parts are in.',
     'rank 太多，无法画条带：颜色越深，已计入的份数越多。',
+  ],
+  legend_shared: [
+    'A cell is {ranks} ranks and {rows} chunks: their mean.',
+    '一格代表 {ranks} 个 rank、{rows} 个块的平均值。',
+  ],
+  legend_across: [
+    'Dashed: to another node, of {count} ranks each.',
+    '虚线：跨节点（每节点 {count} 个 rank）。',
   ],
   chose: ['Rank {rank}, {row}: {parts}', 'rank {rank}，{row}：{parts}'],
   nothing_there: ['nothing', '无'],

@@ -3,6 +3,7 @@
 export const TOOL_TEXTS = {
   alpha: ['Per message', '每条消息'],
   bandwidth: ['Bandwidth, one way', '单向带宽'],
+  reduce_rate: ['Adds up, 0: at no cost', '求和速度（0：不计）'],
   us: ['µs', '微秒'],
   gbs: ['GB/s', 'GB/s'],
   compare_with: ['beside', '对比'],
@@ -33,13 +34,13 @@ export const TOOL_TEXTS = {
   column_bound: ['of the least', '与下界之比'],
   column_time: ['time', '时间'],
   plan_words: [
-    'As `unisono plan` says it, without the cost of adding up.',
-    '与 `unisono plan` 一致，不计求和的开销。',
+    'As `unisono plan` says it for the same --link.',
+    '与 `unisono plan` 在相同 --link 下一致。',
   ],
 
   time_intro: [
-    'Time runs to the right, a lane is a rank. A message leaves its sender’s lane when it starts and meets its receiver’s when it has arrived; heavy: the chain that everything waits for. Shaded: the rank moves nothing.',
-    '时间向右，每条泳道是一个 rank。消息从发送者的泳道出发，到达时与接收者的泳道相交；粗线：所有人都在等的那条链。阴影：该 rank 没有收发。',
+    'Time runs to the right, a lane is a rank. A message leaves its sender’s lane when it starts and meets its receiver’s when it has arrived; heavy: the chain that everything waits for.',
+    '时间向右，每条泳道是一个 rank。消息从发送者的泳道出发，到达时与接收者的泳道相交；粗线：所有人都在等的那条链。',
   ],
   time_label: [
     '{count} messages between {ranks} ranks in {time}; the table has them all.',
@@ -49,6 +50,10 @@ export const TOOL_TEXTS = {
     '{count} messages are too many to draw; choose fewer ranks.',
     '{count} 条消息太多，无法绘制；请减少 rank 数。',
   ],
+  lane_sends: ['sends', '发送'],
+  lane_receives: ['receives', '接收'],
+  lane_adds: ['adds up', '求和'],
+  lane_waits: ['moves nothing', '无收发'],
   zoom_in: ['Zoom in', '放大'],
   zoom_out: ['Zoom out', '缩小'],
   earlier: ['Earlier', '更早'],
@@ -71,8 +76,28 @@ export const TOOL_TEXTS = {
   ],
 
   traffic_intro: [
-    'Who sends how much to whom, and what that does to the links: ranks of a node share one link to the others.',
-    '谁给谁发送多少，以及对链路的影响：同一节点的 rank 共用一条通往其他节点的链路。',
+    'Who sends how much to whom, and what that does to the links: every byte goes over each link on its way. Nodes with one link to the network, or a machine of your own: what `unisono topo PRESET --json` prints.',
+    '谁给谁发送多少，以及对链路的影响：每个字节都经过路径上的每条链路。可用“每节点一条上行链路”的机器，或自己的机器：`unisono topo PRESET --json` 的输出。',
+  ],
+  machine_load: ['Open a topology', '打开拓扑'],
+  machine_is: ['On {name}, {ranks} ranks', '{name}，{ranks} 个 rank'],
+  machine_reset: ['Plain nodes', '使用普通节点'],
+  machine_small: [
+    'This machine has {have} ranks, the schedule {need}: choose fewer ranks, or a larger machine.',
+    '此机器有 {have} 个 rank，schedule 需要 {need} 个：请减少 rank 数或换更大的机器。',
+  ],
+  machine_unreachable: [
+    '{count} pairs of ranks that talk are not joined by any links.',
+    '有 {count} 对通信的 rank 之间没有链路。',
+  ],
+  machine_too_large: ['{count} devices are too many to draw.', '{count} 个设备太多，无法绘制。'],
+  machine_busy: [
+    '{count} pairs of ranks that talk are too many to route.',
+    '通信的 rank 对有 {count} 对，太多，无法计算路由。',
+  ],
+  machine_label: [
+    'The machine: {devices} devices and {links} links; the list says how busy each is.',
+    '机器：{devices} 个设备，{links} 条链路；列表给出各链路的负载。',
   ],
   per_node: ['Ranks of a node', '每节点 rank 数'],
   until_step: ['Steps', '步'],
@@ -84,19 +109,19 @@ export const TOOL_TEXTS = {
     '每个 rank 发给其他 rank 的字节数，最大为 {most}。表格给出数值。',
   ],
   links: ['Links', '链路'],
-  link_rank_out: ['rank {rank}, out', 'rank {rank}，发出'],
-  link_rank_in: ['rank {rank}, in', 'rank {rank}，接收'],
-  link_node_out: ['node {node}, out', '节点 {node}，发出'],
-  link_node_in: ['node {node}, in', '节点 {node}，接收'],
   busiest: [
-    'The busiest link between nodes is {link}: {bytes}, {share} % of all that leaves a node.',
-    '节点间最忙的链路是 {link}：{bytes}，占全部跨节点流量的 {share} %。',
+    'The busiest link is {link}: {bytes} need {time} on it, so nothing can be quicker than that.',
+    '最忙的链路是 {link}：{bytes} 在其上至少需要 {time}，总用时不会更短。',
   ],
-  busiest_none: ['Nothing leaves a node.', '没有数据离开节点。'],
+  busiest_none: ['Nothing is sent.', '没有数据发送。'],
   stays: ['{share} % of the bytes stay within their node.', '{share} % 的字节留在节点内。'],
   table_matrix: ['The matrix as a table', '矩阵（表格）'],
   column_rank: ['rank', 'rank'],
   all_links: ['all links', '所有链路'],
+  pair_hint: [
+    'Point at a cell or a link: the other lights up.',
+    '指向一格或一条链路，对应部分会高亮。',
+  ],
   pair_words: ['rank {from} to rank {to}: {bytes}', 'rank {from} 到 rank {to}：{bytes}'],
   sum: ['sum', '合计'],
 
@@ -108,6 +133,15 @@ export const TOOL_TEXTS = {
   run_choose: ['Open a recording', '打开记录'],
   run_findings: ['Findings', '结论'],
   run_no_findings: ['Nobody waits for anybody.', '没有 rank 在等待。'],
+  run_simulated: [
+    'A simulation: equal steps are played only until they repeat, so a gap, or an early end, is what was left out.',
+    '这是模拟：相同的步骤只播放到重复为止，空白或提前结束是被省略的部分。',
+  ],
+  run_stuck: ['The first operation that is not complete: {op}', '第一个未完成的操作：{op}'],
+  run_never_came: ['No record of it: {list}', '没有它的记录：{list}'],
+  run_never_left: ['Had not ended it: {list}', '尚未完成它：{list}'],
+  run_finished: ['What each rank finished last', '每个 rank 最后完成的操作'],
+  lane_vague: ['uncertainty of its clock', '时钟误差'],
   run_next: ['next', '下一步'],
   run_waiting: [
     'ranks {list} wait for it, the longest for {time}',
@@ -121,14 +155,14 @@ export const TOOL_TEXTS = {
   run_time: ['time', '用时'],
   run_wait: ['waiting', '等待'],
   run_straggler: ['last to come', '最后到达'],
-  run_missing: ['ranks {list} are missing in it', '缺少 rank {list}'],
+  run_missing: ['missing in it: {list}', '缺少：{list}'],
   run_uncertain: [
     'Clocks of different ranks agree within {time}.',
     '各 rank 的时钟误差不超过 {time}。',
   ],
   run_unaligned: [
-    'The clocks of ranks {list} could not be aligned: their times are not comparable.',
-    'rank {list} 的时钟无法对齐，其时间不可比较。',
+    'These clocks could not be aligned, so their times are not comparable: {list}.',
+    '以下 rank 的时钟无法对齐，其时间不可比较：{list}。',
   ],
   run_bad: ['This recording cannot be shown: {what}', '无法显示此记录：{what}'],
   run_ended: ['The job has ended: {why}', '作业已结束：{why}'],

@@ -5,6 +5,7 @@ const COPIED = [
   'stroke',
   'stroke-width',
   'stroke-dasharray',
+  'paint-order',
   'opacity',
   'font-size',
   'font-weight',

@@ -1,4 +1,6 @@
 // What the page carries: the catalogue, and what `unisono view` was asked to show.
+import { parseTopology, type Topology } from '../model/topology';
+import { plainForm } from '../schedule/collective';
 import { unpack, type Packed } from '../schedule/pack';
 import { BadInput, isObject } from '../schedule/parse';
 import type { Schedule } from '../schedule/types';
@@ -17,6 +19,7 @@ export interface PageData {
   catalogue: Algorithm[];
   schedule?: Schedule; // asked for by name, or from a file
   recording?: unknown;
+  topology?: Topology;
   problem?: string; // why there is nothing
 }
 
@@ -34,6 +37,7 @@ export function readPageData(text: string | null | undefined): PageData {
       catalogue: data.catalogue as Algorithm[],
       recording: data.recording,
     };
+    if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {
       const given = data.schedule as unknown as Packed & {
         collective: string;
@@ -48,12 +52,13 @@ export function readPageData(text: string | null | undefined): PageData {
   }
 }
 
+// Parts of different sizes are moved by the schedules of the plain form.
 export function algorithmsOf(data: PageData, collective: string): Algorithm[] {
-  return data.catalogue.filter((each) => each.collective === collective);
+  return data.catalogue.filter((each) => each.collective === plainForm(collective));
 }
 
 export function findAlgorithm(data: PageData, collective: string, name: string) {
-  return data.catalogue.find((each) => each.collective === collective && each.algorithm === name);
+  return algorithmsOf(data, collective).find((each) => each.algorithm === name);
 }
 
 export function rankCounts(algorithm: Algorithm): number[] {

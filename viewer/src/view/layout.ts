@@ -15,6 +15,9 @@ export interface Grid {
 export interface Layout extends Grid {
   detail: Detail;
   columns: number;
+  allRows: number; // where several rows or ranks share a cell
+  perRow: number;
+  perColumn: number;
   left: number; // room for the names of rows
   top: number; // room for the arcs between ranks and their names
   arcs: number; // height of the arcs
@@ -54,18 +57,28 @@ export function labelOf(schedule: Schedule, row: number, slot: number): number {
   return originOf(schedule, row);
 }
 
+const SLOT = 28; // the widest
 const LEFT = 44;
 const NAMES = 24; // height of the names of ranks
+const MOST_SINGLE = 256; // ranks or rows; beyond, several share a cell
+const SHARED = 128; // at most so many cells then
 const MOST_SVG = 1100; // cells; beyond, a canvas is quicker
 
+function sharing(count: number): number {
+  return count <= MOST_SINGLE ? 1 : 2 ** Math.ceil(Math.log2(count / SHARED));
+}
+
 export function layout(schedule: Schedule, width: number): Layout {
-  const grid = gridOf(schedule);
-  const columns = schedule.ranks;
+  const all = gridOf(schedule);
+  const perRow = sharing(all.rows);
+  const perColumn = sharing(schedule.ranks);
+  const grid = { rows: Math.ceil(all.rows / perRow), slots: all.slots };
+  const columns = Math.ceil(schedule.ranks / perColumn);
   const left = width < 500 ? 30 : LEFT;
-  const columnWidth = Math.min((width - left - 4) / columns, 34 + 22 * Math.max(grid.slots, 2));
+  const columnWidth = Math.min((width - left - 4) / columns, 34 + SLOT * Math.max(grid.slots, 2));
   const gap = Math.max(4, Math.min(28, columnWidth * 0.2));
   const room = columnWidth - gap;
-  const slot = Math.min(22, room / grid.slots);
+  const slot = Math.min(SLOT, room / grid.slots);
   const isLarge = columns * grid.rows > MOST_SVG;
   const detail: Detail =
     columns > 32 || isLarge
@@ -85,6 +98,9 @@ export function layout(schedule: Schedule, width: number): Layout {
     ...grid,
     detail,
     columns,
+    allRows: all.rows,
+    perRow,
+    perColumn,
     left,
     top,
     arcs,
@@ -98,8 +114,12 @@ export function layout(schedule: Schedule, width: number): Layout {
   };
 }
 
+export function columnOf(l: Layout, rank: number): number {
+  return Math.trunc(rank / l.perColumn);
+}
+
 export function columnCentre(l: Layout, rank: number): number {
-  return l.left + (rank + 0.5) * l.columnWidth;
+  return l.left + (columnOf(l, rank) + 0.5) * l.columnWidth;
 }
 
 export function stripX(l: Layout, rank: number): number {
@@ -107,7 +127,7 @@ export function stripX(l: Layout, rank: number): number {
 }
 
 export function rowY(l: Layout, row: number): number {
-  return l.top + row * l.rowHeight + (l.detail === 'heat' ? 0 : 4);
+  return l.top + Math.trunc(row / l.perRow) * l.rowHeight + (l.detail === 'heat' ? 0 : 4);
 }
 
 // Where a flying piece is: along its row, lifted in between where it passes over others.
@@ -119,5 +139,5 @@ export function flight(
 ): { x: number; y: number } {
   const eased = part * part * (3 - 2 * part);
   const lift = Math.abs(to - from) > 1 && l.detail !== 'heat' ? Math.sin(Math.PI * part) * 7 : 0;
-  return { x: (to - from) * l.columnWidth * eased, y: -lift };
+  return { x: (columnOf(l, to) - columnOf(l, from)) * l.columnWidth * eased, y: -lift };
 }

@@ -1,8 +1,9 @@
 // Plays the steps. Where it is, is a number, and the picture a function of it: going back costs
 // nothing.
+import { lengthOf } from './clock';
 import { page } from './state.svelte';
 
-const STEP_MS = 1100;
+const STEP_MS = 1100; // of a step of mean length
 const LAND = 1; // a piece has arrived
 
 class Player {
@@ -71,7 +72,8 @@ class Player {
   }
 
   private tick(now: number): void {
-    const part = ((now - this.before) * this.speed) / STEP_MS;
+    const length = STEP_MS * lengthOf(page.clock, page.view.step);
+    const part = ((now - this.before) * this.speed) / length;
     this.before = now;
     const next = (this.calm() ? 0 : this.fraction) + part;
     if (this.calm()) this.waited += part;

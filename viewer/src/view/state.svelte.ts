@@ -1,17 +1,36 @@
 // The one state of the page. Everything else follows from it and from the data.
+import { timing, type Network, type Timing } from '../model/cost';
+import { parseRecording, type Recording } from '../model/recording';
+import { isTopology, parseTopology, type Topology } from '../model/topology';
 import { check, type Checked } from '../replay/check';
 import { apply, type Edit } from '../schedule/edit';
 import { BadInput, parseJson, parseSchedule, isObject } from '../schedule/parse';
+import { isRouting, routeCounts } from '../stories/moe';
 import type { Schedule } from '../schedule/types';
-import { findAlgorithm, readPageData, scheduleOf, type PageData } from './data';
+import { modelClock, recordedClock, type Clock } from './clock';
+import { algorithmsOf, findAlgorithm, readPageData, scheduleOf, type PageData } from './data';
 import { DEFAULTS, fromHash, parseEdits, toHash, type ViewState } from './url';
+
+const MOST_TIMED = 60_000; // moves
+const MOST_RANKS = 16; // of the catalogue in the page
 
 class Page {
   data: PageData = $state.raw({ version: '', catalogue: [] });
   view: ViewState = $state({ ...DEFAULTS });
   dropped: Schedule | undefined = $state.raw();
   recording: unknown = $state.raw();
+  routing: unknown = $state.raw(); // counts for the story of MoE; undefined: a toy router
+  op = $state(''); // label of the recorded operation that was chosen in Run
+  topology: Topology | undefined = $state.raw(); // of Traffic; undefined: plain nodes
+  systemDark = $state(false);
+  opened: string[] = $state.raw([]); // names of files
   message = $state(''); // about a file that could not be read
+
+  // The file that was open where the link was made, and is not here.
+  missing: string = $derived(this.opened.includes(this.view.file) ? '' : this.view.file);
+  theme: 'light' | 'dark' = $derived(
+    this.view.theme === 'auto' ? (this.systemDark ? 'dark' : 'light') : this.view.theme,
+  );
 
   // The schedule before edits.
   original: Schedule | undefined = $derived.by(() => {
@@ -19,7 +38,7 @@ class Page {
     const given = this.dropped ?? this.data.schedule;
     if (given && (algorithm === '' || isShape(given, this.view))) return given;
     const found = findAlgorithm(this.data, collective, algorithm);
-    const any = found ?? this.data.catalogue.find((each) => each.collective === collective);
+    const any = found ?? algorithmsOf(this.data, collective)[0];
     return any ? scheduleOf(any, ranks, root) : given;
   });
 
@@ -35,11 +54,44 @@ class Page {
     }, original);
   });
 
+  network: Network = $derived({
+    ...{ alphaUs: this.view.alphaUs, gbPerS: this.view.gbPerS },
+    reduceGbPerS: this.view.reduceGbPerS,
+  });
+  // When messages go on this network; undefined: there are too many.
+  times: Timing | undefined = $derived(
+    this.schedule && this.schedule.moves.count <= MOST_TIMED
+      ? timing(this.schedule, this.view.bytes, this.network)
+      : undefined,
+  );
+
+  run: { recording?: Recording; problem?: string } = $derived.by(() => {
+    if (this.recording === undefined) return {};
+    try {
+      return { recording: parseRecording(this.recording) };
+    } catch (error) {
+      if (!(error instanceof BadInput)) throw error;
+      return { problem: error.message };
+    }
+  });
+  recorded: Clock | undefined = $derived(
+    this.schedule && this.run.recording
+      ? recordedClock(this.schedule, this.run.recording, this.op)
+      : undefined,
+  );
+  // What the stage goes by; undefined: all steps are alike.
+  clock: Clock | undefined = $derived.by(() => {
+    if (this.view.base === 'recorded') return this.recorded;
+    const model = this.view.base === 'model' && this.schedule && this.times;
+    return model ? modelClock(this.schedule!, model) : undefined;
+  });
+
   checked: Checked = $derived(this.schedule ? check(this.schedule) : { findings: [] });
 
   start(text: string | null | undefined, hash: string): void {
     this.data = readPageData(text);
     this.recording = this.data.recording;
+    this.topology = this.data.topology;
     this.view = fromHash(hash, this.defaults());
   }
 
@@ -47,35 +99,53 @@ class Page {
   defaults(): ViewState {
     const given = this.data.schedule;
     if (this.data.recording !== undefined) return { ...DEFAULTS, tab: 'run' };
-    return given ? { ...DEFAULTS, tab: 'steps', ...shapeOf(given) } : DEFAULTS;
+    const shape = given ? shapeOf(given) : {};
+    if (this.data.topology) {
+      const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
+      return { ...DEFAULTS, tab: 'traffic', ranks, ...shape };
+    }
+    return given ? { ...DEFAULTS, tab: 'steps', ...shape } : DEFAULTS;
   }
 
   hash(): string {
     return toHash(this.view, this.defaults());
   }
 
+  async openFile(file: File): Promise<void> {
+    this.open(file.name, await file.text());
+  }
+
   // Shows a file that was dropped on the page, or says why not.
   open(name: string, text: string): void {
     this.message = '';
     try {
-      const document = parseJson(text);
-      if (isObject(document) && isRecording(document)) {
-        this.recording = document;
-        this.view.tab = 'run';
-        return;
-      }
-      const schedule = parseSchedule(document);
-      this.dropped = schedule;
-      Object.assign(this.view, {
-        tab: 'steps',
-        edits: '',
-        step: 0,
-        follow: -1,
-        ...shapeOf(schedule),
-      });
+      this.show(parseJson(text));
+      this.opened = [...this.opened, name];
+      this.view.file = name;
     } catch (error) {
       if (!(error instanceof BadInput)) throw error;
       this.message = `${name}: ${error.message}`;
+    }
+  }
+
+  private show(document: unknown): void {
+    if (isObject(document) && isTopology(document)) {
+      this.topology = parseTopology(document);
+      this.view.tab = 'traffic';
+    } else if (isObject(document) && isRouting(document)) {
+      routeCounts(document, 0); // refuses what cannot be shown
+      this.routing = document;
+      this.view.tab = 'moe';
+    } else if (isObject(document) && isRecording(document)) {
+      this.recording = document;
+      this.view.tab = 'run';
+    } else {
+      const schedule = parseSchedule(document);
+      this.dropped = schedule;
+      Object.assign(this.view, {
+        ...{ tab: 'steps', edits: '', step: 0, follow: -1 },
+        ...shapeOf(schedule),
+      });
     }
   }
 }

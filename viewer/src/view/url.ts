@@ -12,6 +12,10 @@ export const TABS = [
 ] as const;
 export type Tab = (typeof TABS)[number];
 
+// How long a step takes on the stage: all alike, as the model predicts, or as it was recorded.
+export const TIME_BASES = ['step', 'model', 'recorded'] as const;
+export type TimeBase = (typeof TIME_BASES)[number];
+
 export interface ViewState {
   tab: Tab;
   collective: string;
@@ -24,6 +28,11 @@ export interface ViewState {
   theme: 'auto' | 'light' | 'dark';
   alphaUs: number;
   gbPerS: number;
+  reduceGbPerS: number; // 0: adding up costs nothing
+  base: TimeBase;
+  zoom: number; // of time-space diagrams
+  from: number; // their left edge, in thousandths of the whole
+  file: string; // name of the file that was open; the address cannot hold what is in it
   edits: string; // "12x" drops move 12, "12t3" sends it to rank 3; separated by dots
   follow: number; // chunk, -1: none
   compare: string[]; // algorithms beside the first one
@@ -46,6 +55,11 @@ export const DEFAULTS: ViewState = {
   theme: 'auto',
   alphaUs: 5,
   gbPerS: 12.5,
+  reduceGbPerS: 0,
+  base: 'step',
+  zoom: 1,
+  from: 0,
+  file: '',
   edits: '',
   follow: -1,
   compare: ['recursive_doubling'],
@@ -56,14 +70,18 @@ export const DEFAULTS: ViewState = {
   layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
 };
 
-const LEAST: Partial<ViewState> = { follow: -1, ranks: 1, gbPerS: 0.001, perNode: 1 };
+const LEAST: Partial<ViewState> = { follow: -1, ranks: 1, gbPerS: 0.001, perNode: 1, zoom: 1 };
 const MOST: Partial<ViewState> = {
   clock: 1000,
   ranks: 4096,
   bytes: 2 ** 50,
   alphaUs: 1e6,
   gbPerS: 1e5,
+  reduceGbPerS: 1e5,
+  zoom: 1e4,
+  from: 1000,
 };
+const FRACTIONS = ['alphaUs', 'gbPerS', 'reduceGbPerS', 'zoom', 'from'];
 
 export function toHash(state: ViewState, defaults: ViewState = DEFAULTS): string {
   const pairs: string[] = [];
@@ -93,6 +111,13 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'theme':
       if (text === 'auto' || text === 'light' || text === 'dark') state.theme = text;
       return;
+    case 'base':
+      if ((TIME_BASES as readonly string[]).includes(text)) state.base = text as TimeBase;
+      return;
+    case 'file':
+      // eslint-disable-next-line no-control-regex
+      if (text.length <= 120 && !/[\x00-\x1f\x7f]/.test(text)) state.file = text;
+      return;
     case 'collective':
     case 'algorithm':
       if (/^[a-z0-9_:=,]{0,60}$/.test(text)) state[key] = text;
@@ -115,12 +140,15 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'step':
     case 'alphaUs':
     case 'gbPerS':
+    case 'reduceGbPerS':
+    case 'zoom':
+    case 'from':
     case 'follow':
     case 'clock':
     case 'only':
     case 'perNode': {
       const value = Number(text);
-      const whole = key === 'alphaUs' || key === 'gbPerS' || Number.isInteger(value);
+      const whole = FRACTIONS.includes(key) || Number.isInteger(value);
       if (text !== '' && whole && value >= (LEAST[key] ?? 0) && value <= (MOST[key] ?? 1e7)) {
         state[key] = value;
       }

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { boundUs, lowerBound } from '../../src/model/bounds';
 import { timing } from '../../src/model/cost';
 import { linkLoads } from '../../src/model/links';
+import { Router } from '../../src/model/routes';
+import { nodesOf, parseTopology } from '../../src/model/topology';
 import { positionAt, quickest, sizes, stepEnds } from '../../src/model/sweep';
 import { byteMatrix, totals } from '../../src/model/traffic';
 import { bytesText, parseBytes, timeText } from '../../src/model/units';
@@ -17,9 +19,9 @@ interface Row {
   sent_bytes: number;
 }
 
-function plan(collective: string, ranks: number, bytes: number) {
+function plan(collective: string, ranks: number, bytes: number, more = '') {
   const words = ['plan', collective, '-n', String(ranks), '--bytes', String(bytes), '--json'];
-  return JSON.parse(run([...words, '--link', 'alpha=5us,beta=12.5GB/s']));
+  return JSON.parse(run([...words, '--link', `alpha=5us,beta=12.5GB/s${more}`]));
 }
 
 describe('the model agrees with unisono plan', () => {
@@ -45,10 +47,27 @@ describe('the model agrees with unisono plan', () => {
     });
   }
 
+  it.each(['all_reduce', 'reduce', 'reduce_scatter', 'barrier'])(
+    '%s where adding up takes time',
+    (collective) => {
+      const bytes = collective === 'barrier' ? 0 : 2 ** 20;
+      const rows: Row[] = plan(collective, 6, bytes, ',gamma=20GB/s').candidates;
+      const network = { ...NETWORK, reduceGbPerS: 20 };
+      for (const row of rows) {
+        const one = schedule(`${collective}/${row.algorithm}`, 6);
+        const { total } = timing(one, bytes, network);
+        expect(total / row.time_us, row.algorithm).toBeCloseTo(1, 5);
+        if (bytes > 0) expect(total).toBeGreaterThan(timing(one, bytes, NETWORK).total);
+      }
+      expect(rows.length).toBeGreaterThan(1);
+    },
+  );
+
   it('the lower bound', () => {
     const bound = lowerBound('all_reduce', 8, 2 ** 26);
     expect(bound.bytes).toBe((2 * 7 * 2 ** 26) / 8);
     expect(boundUs(bound, NETWORK)).toBeCloseTo(9395.24, 1);
+    expect(boundUs(bound, { ...NETWORK, reduceGbPerS: 1 })).toBeCloseTo((7 * 2 ** 26) / 8000, 1);
   });
 });
 
@@ -86,9 +105,46 @@ describe('traffic', () => {
     const matrix = byteMatrix(ring, 8 * 2 ** 20);
     expect(matrix[1]).toBe(14 * 2 ** 20);
     expect(matrix[2]).toBe(0);
-    const loads = linkLoads(matrix, 8, 4);
+    const loads = linkLoads(nodesOf(8, 4, 12.5), matrix, 8);
     expect(loads.across).toBe(2 * 14 * 2 ** 20);
-    expect(loads.busiest).toMatchObject({ kind: 'node', bytes: 14 * 2 ** 20 });
+    expect(loads.total).toBe(8 * 14 * 2 ** 20);
+    expect(loads.list).toHaveLength(2 * 8 + 2 * 2);
+    expect(loads.list[0]).toMatchObject({ bytes: 14 * 2 ** 20 });
+  });
+
+  it('is one hop for a rank of its own, and nothing leaves a single node', () => {
+    const matrix = byteMatrix(schedule('all_to_all/pairwise', 4), 2 ** 20);
+    expect(linkLoads(nodesOf(4, 1, 1), matrix, 4).across).toBe(3 * 2 ** 20);
+    expect(linkLoads(nodesOf(4, 4, 1), matrix, 4).across).toBe(0);
+  });
+
+  it.each([
+    ['dgx_h100:nodes=2', 16],
+    ['fat_tree:hosts=16,ports=4', 16],
+    ['dragonfly:groups=3,switches=2,hosts=2', 12],
+    ['torus:x=3,y=2,z=2', 12],
+    ['pcie_server', 8],
+  ])('takes the routes of unisono topo on %s', (preset, ranks) => {
+    const topology = parseTopology(JSON.parse(run(['topo', preset, '--json'])));
+    expect(topology.ranks).toHaveLength(ranks);
+    const router = new Router(topology);
+    for (const [from, to] of [
+      [0, 1],
+      [1, 0],
+      [0, ranks - 1],
+      [ranks - 1, 2],
+      [3, Math.trunc(ranks / 2)],
+      [5, 6],
+    ] as const) {
+      const said = JSON.parse(run(['topo', preset, '--route', `${from},${to}`, '--json']));
+      const names = router.route(from, to)!.map((link) => ({
+        from: topology.devices[topology.links[link]!.from]!.name,
+        to: topology.devices[topology.links[link]!.to]!.name,
+      }));
+      expect(names, `${preset} ${from},${to}`).toMatchObject(
+        said.links.map((each: { from: string; to: string }) => ({ from: each.from, to: each.to })),
+      );
+    }
   });
 });
 

@@ -2,7 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { check } from '../../src/replay/check';
 import { shownText } from '../../src/replay/finding';
 import { apply } from '../../src/schedule/edit';
-import { stepStarts } from '../../src/schedule/types';
+import {
+  emptyMoves,
+  INPUT,
+  OUTPUT,
+  REDUCE,
+  SCRATCH,
+  setMove,
+  stepStarts,
+  type Move,
+  type Schedule,
+} from '../../src/schedule/types';
 import { gridOf, placeOf } from '../../src/view/layout';
 import { countsOf, isRingStep, piecesOf, progress, strips, trail } from '../../src/view/scene';
 import { schedule } from '../schedules';
@@ -111,9 +121,39 @@ describe('checker', () => {
     expect(check(bad).replay).toBeUndefined();
   });
 
-  it('notices that a rank waits for ever', () => {
-    // Rank 0 sends chunk 1 before what it depends on can have come.
-    const chain = schedule('broadcast/chain', 3);
-    expect(check(chain).findings).toEqual([]);
+  // Two ranks swap two chunks in one step. With lanes of one message each can only take the first
+  // message after it has sent its second one, if they send in opposite orders.
+  function swap(second: number[]): Schedule {
+    const local = { step: 0, chunk: 0, chunks: 2, combine: 0, line: 0 };
+    const send = { step: 1, chunks: 1, source: SCRATCH, target: SCRATCH, combine: REDUCE, line: 0 };
+    const list: Move[] = [
+      ...[0, 1].map((r) => ({ ...local, from: r, to: r, source: INPUT, target: SCRATCH })),
+      ...[0, 1].map((chunk) => ({ ...send, from: 0, to: 1, chunk })),
+      ...second.map((chunk) => ({ ...send, from: 1, to: 0, chunk })),
+      ...[0, 1].map((r) => ({
+        ...local,
+        step: 2,
+        from: r,
+        to: r,
+        source: SCRATCH,
+        target: OUTPUT,
+      })),
+    ];
+    const moves = emptyMoves(list.length);
+    list.forEach((move, i) => setMove(moves, i, move));
+    return { ...schedule('all_reduce/ring', 2), chunks: 2, steps: 3, phases: [], moves };
+  }
+
+  it('notices that ranks wait for ever, in the words of unisono verify', () => {
+    expect(check(swap([0, 1])).findings).toEqual([]);
+    const findings = check(swap([1, 0])).findings;
+    expect(findings.map(({ kind, rank }) => `${kind} ${rank}`)).toEqual([
+      'progress 1',
+      'progress 0',
+    ]);
+    expect(findings.map(shownText)).toEqual([
+      'step 2: rank 1 cannot receive chunk 0 from rank 0: waits for ever with one message a lane',
+      'step 2: rank 0 cannot send chunk 1 to rank 1: waits for ever with one message a lane',
+    ]);
   });
 });

@@ -4,6 +4,7 @@ import {
   comms,
   groupOf,
   kept,
+  membersOf,
   pipeline,
   worldSize,
   type LayerShape,
@@ -83,6 +84,21 @@ describe('a layer', () => {
       for (let rank = 0; rank < 32; rank++) {
         const group = groupOf(LAYER, rank, axis);
         expect(group).toHaveLength(LAYER[axis]);
+        expect(group).toContain(rank);
+      }
+    }
+  });
+
+  it.each([
+    { ep: 2, zero: 0 },
+    { ep: 4, zero: 3 },
+    { ep: 1, zero: 1, cp: 1 },
+  ] as const)('knows who takes part: %j', (change) => {
+    const shape = { ...LAYER, ...change };
+    for (const comm of comms(shape)) {
+      for (const rank of [0, 7, worldSize(shape) - 1]) {
+        const group = membersOf(shape, rank, comm);
+        expect(group, `${comm.where} of ${rank}`).toHaveLength(comm.size);
         expect(group).toContain(rank);
       }
     }

@@ -1,4 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { timing } from '../../src/model/cost';
+import { check } from '../../src/replay/check';
+import { lengthOf, modelClock, partOf, recordedClock, timeAt } from '../../src/view/clock';
+import { HeatSizes } from '../../src/view/heat_sizes';
 import { layout, rowY, stripX } from '../../src/view/layout';
 import { DEFAULTS, fromHash, parseEdits, parseSettings, TABS, toHash } from '../../src/view/url';
 import { narrate } from '../../src/text/narrate';
@@ -30,6 +34,78 @@ describe('layout', () => {
   });
 });
 
+describe('the heat map', () => {
+  const big = (name: string, ranks: number) => {
+    const replay = check(schedule(name, ranks)).replay!;
+    return { replay, l: layout(replay.schedule, 900) };
+  };
+
+  it('shares cells beyond 256 ranks', () => {
+    const { l } = big('all_gather/ring', 300);
+    expect(l).toMatchObject({ perColumn: 4, perRow: 4, columns: 75, rows: 75, detail: 'heat' });
+    expect(stripX(l, 3)).toBe(stripX(l, 0));
+    expect(stripX(l, 4)).toBeGreaterThan(stripX(l, 3));
+  });
+
+  it.each([
+    ['all_reduce/ring', 40],
+    ['all_to_all/bruck', 40],
+    ['reduce_scatter/ring', 264],
+  ] as const)('says the same however %s of %i ranks got there', (name, ranks) => {
+    const { replay, l } = big(name, ranks);
+    const fresh = (step: number) => [...new HeatSizes(replay, l).shares(step)];
+    const moved = new HeatSizes(replay, l);
+    const { steps } = replay.schedule;
+    for (const step of [0, 1, 2, 1, 0, steps, steps - 1, steps, 3]) {
+      expect([...moved.shares(step)], `step ${step}`).toEqual(fresh(step));
+    }
+    const end = moved.shares(steps);
+    expect(Math.max(...end)).toBeLessThanOrEqual(1);
+    expect(Math.min(...fresh(0))).toBeGreaterThanOrEqual(0);
+    if (name === 'all_reduce/ring') expect(end.every((share) => share === 1)).toBe(true);
+  });
+});
+
+describe('clocks', () => {
+  const chain = () => schedule('broadcast/binomial', 8);
+  const network = { alphaUs: 5, gbPerS: 12.5 };
+
+  it('of the model end with the last message', () => {
+    const one = chain();
+    const times = timing(one, 2 ** 20, network);
+    const clock = modelClock(one, times);
+    expect(clock.ends.at(-1)).toBe(times.total);
+    expect(timeAt(clock, one.steps, 0)).toBe(times.total);
+    const lengths = Array.from({ length: one.steps }, (_, step) => lengthOf(clock, step));
+    expect(lengths.reduce((a, b) => a + b)).toBeCloseTo(one.steps);
+    expect(lengthOf(undefined, 0)).toBe(1);
+  });
+
+  it('let a move go when it goes', () => {
+    const ring = schedule('all_reduce/ring', 4);
+    const clock = modelClock(ring, timing(ring, 2 ** 20, network));
+    expect(partOf(clock, 0, 0, 0)).toBe(0);
+    expect(partOf(clock, 0, 0.5, 0)).toBeCloseTo(0.5);
+    expect(partOf(undefined, 0, 0.3, 0)).toBe(0.3);
+  });
+
+  it('of a recording are those of its first operation, if it is of this schedule', () => {
+    const one = schedule('broadcast/flat', 2);
+    const message = { op: 'a', step: 0, from: 0, to: 1, bytes: 8, start: 2, end: 6 };
+    const recording = {
+      ...{ title: 'broadcast/flat', ranks: 2, total: 9, ops: [], findings: [] },
+      ...{ uncertaintyUs: [], ended: '', isSimulated: false },
+      ...{ messages: [message, { ...message, op: 'b', end: 9 }] },
+    };
+    const clock = recordedClock(one, recording)!;
+    expect(clock.ends[0]).toBe(4);
+    expect(partOf(clock, 0, 0.25, 0)).toBeCloseTo(0.25);
+    expect(recordedClock(one, { ...recording, isSimulated: true })).toBeUndefined();
+    expect(recordedClock(one, { ...recording, title: 'reduce/flat' })).toBeUndefined();
+    expect(recordedClock(one, { ...recording, ranks: 3 })).toBeUndefined();
+  });
+});
+
 describe('address', () => {
   it('restores every field', () => {
     const state = {
@@ -48,6 +124,7 @@ describe('address', () => {
         compare: ['flat', 'pairwise'],
       },
       ...{ bytes: 4096, alphaUs: 0.5, gbPerS: 100, follow: 3, perNode: 2, clock: 500, only: 2 },
+      ...{ reduceGbPerS: 20, base: 'model' as const, zoom: 2.25, from: 120.5, file: 'a b&c.json' },
     };
     expect(fromHash(toHash(state))).toEqual(state);
     for (const tab of TABS) expect(fromHash(toHash({ ...DEFAULTS, tab })).tab).toBe(tab);
@@ -55,7 +132,7 @@ describe('address', () => {
 
   it('keeps what it cannot read out', () => {
     const hash =
-      '#steps?ranks=-4&step=1.5&lang=xx&edits=<b>&collective=%00&bytes=1e99&compare=..&x=1';
+      '#steps?ranks=-4&step=1.5&lang=xx&edits=<b>&collective=%00&bytes=1e99&compare=..&x=1&base=9&zoom=0&from=-1&file=%00';
     expect(fromHash(hash)).toEqual({ ...DEFAULTS, tab: 'steps' });
     expect(fromHash('#nonsense')).toEqual(DEFAULTS);
   });
