@@ -48,7 +48,7 @@ bool may_read_processes() {
 }  // namespace
 
 std::shared_ptr<World> World::connect(const ConnectOptions& options) {
-  const ConnectOptions complete = resolve(options);
+  ConnectOptions complete = resolve(options);
   // What may be refused comes before anyone waits.
   auto profile = std::make_unique<Profile>(Profile::find(complete.profile));
   static_cast<void>(parse_wait_policy(complete.wait, {}));
@@ -65,10 +65,13 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   };
   NetMeeting meeting = meet_over_network(complete);
   const Hosts hosts = meeting.hosts;
+  const bool has_lobby = complete.exchange == nullptr;
+  complete.exchange = nullptr;  // what it refers to need not outlive the meeting
   ConnectOptions here = complete;
   here.rank = hosts.local(complete.rank);
   here.size = static_cast<int>(hosts.here().size());
-  here.job += "/" + complete.address + "/" + std::to_string(hosts.host(complete.rank));
+  here.job +=
+      "/" + (has_lobby ? complete.address : "") + "/" + std::to_string(hosts.host(complete.rank));
   here.file.clear();
   here.connect_timeout_ms = left_ms();
   auto local = LocalWorld::join(here);
