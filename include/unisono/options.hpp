@@ -62,6 +62,10 @@ struct ConnectOptions {
   // matter) this rank's own address is to be; without one it is any that is not a loopback. What
   // this function throws, connect() throws.
   std::function<std::vector<std::string>(const std::string& mine)> exchange = nullptr;
+  // Asked about ten times a second by a thread that waits for its peers in an operation, possibly
+  // the progress thread: true ends the world as abort() does. It must not wait for operations, nor
+  // throw.
+  std::function<bool()> interrupted = nullptr;
 };
 
 }  // namespace unisono

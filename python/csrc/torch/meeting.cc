@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "convert.h"
+#include "signals.h"
 
 namespace unisono_torch {
 namespace {
@@ -205,6 +206,7 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   options.token = secret;
   options.connect_timeout_ms = timeout_ms;
   options.timeout_ms = timeout_ms;
+  options.interrupted = is_interrupted;
   if (on_several_hosts(lines)) {
     check_across_hosts(lines);
     options.token = lines.front().has_token ? "" : secret;  // "": UNISONO_TOKEN
