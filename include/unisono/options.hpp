@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace unisono {
 
@@ -54,6 +56,16 @@ struct ConnectOptions {
   // Ranks with different names count as being on different hosts. Unset: UNISONO_HOST, else the
   // hosts are told apart by what the system says.
   std::string host;
+  // For ranks of several hosts that can talk already, over a key-value store or another library:
+  // tells all ranks the text of this one, and returns the texts of all, by rank. They meet through
+  // it then, and nobody listens at `address`, which only says in whose direction (the port does not
+  // matter) this rank's own address is to be; without one it is any that is not a loopback. What
+  // this function throws, connect() throws.
+  std::function<std::vector<std::string>(const std::string& mine)> exchange = nullptr;
+  // Asked about ten times a second by a thread that waits for its peers in an operation, possibly
+  // the progress thread: true ends the world as abort() does. It must not wait for operations, nor
+  // throw.
+  std::function<bool()> interrupted = nullptr;
 };
 
 // How a world goes on without the ranks that it has lost.

@@ -22,7 +22,7 @@ endif()
 Python_add_library(unisono_torch MODULE WITH_SOABI
                    csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/convert.cc
                    csrc/torch/meeting.cc csrc/torch/module.cc csrc/torch/pieces.cc
-                   csrc/torch/pieces_collectives.cc csrc/torch/work.cc)
+                   csrc/torch/pieces_collectives.cc csrc/torch/signals.cc csrc/torch/work.cc)
 option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
 set_target_properties(unisono_torch PROPERTIES OUTPUT_NAME _C CXX_VISIBILITY_PRESET hidden
                       UNITY_BUILD ${UNISONO_UNITY} UNITY_BUILD_BATCH_SIZE 4)

@@ -324,3 +324,62 @@ def test_monitored_barrier_names_all_who_are_missing():
     for rank in (0, 2):
         assert endings[rank][0] == "DistBackendError"
         assert "rank 1 has not entered it" in endings[rank][1]
+
+
+def waits_for_ctrl_c(path, asynchronous):
+    """Rank 0 waits in an operation that rank 1 comes to later."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    dist.barrier()
+    if dist.get_rank() == 1:
+        time.sleep(3)
+    else:
+        open(path, "w").close()
+    try:
+        work = dist.all_reduce(torch.ones(4), async_op=asynchronous)
+        if work is not None:
+            work.wait()
+    except BaseException as error:
+        kind, text, at = type(error).__name__, str(error), time.monotonic()
+        return kind, text, at, caught(dist.barrier)
+    return "nothing", "", 0, None
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_ctrl_c_ends_a_wait(asynchronous, tmp_path):
+    flag = tmp_path / "waits"
+    with jobs.Job(2, waits_for_ctrl_c, str(flag), asynchronous) as job:
+        while not flag.exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        pressed = time.monotonic()
+        os.kill(job.processes[0].pid, signal.SIGINT)
+        interrupted, other = (job.ending(rank).value for rank in range(2))
+    assert interrupted[0] == "KeyboardInterrupt" and interrupted[2] - pressed < 1.5
+    assert other[0] == "DistBackendError" and "rank 0 was interrupted" in other[1]
+    for _, _, _, (kind, text) in (interrupted, other):  # the group is unusable, and says why
+        assert kind == "DistBackendError" and "rank 0 was interrupted" in text
+
+
+def has_a_handler_of_its_own(path):
+    """Such a handler runs when the operation has ended, which goes on."""
+    caught_signals = []
+    signal.signal(signal.SIGINT, lambda number, frame: caught_signals.append(number))
+    dist.barrier()
+    if dist.get_rank() == 1:
+        time.sleep(1.5)
+    else:
+        open(path, "w").close()
+    x = torch.ones(1)
+    dist.all_reduce(x)
+    return x.item(), caught_signals
+
+
+def test_a_handler_of_its_own_ends_nothing(tmp_path):
+    flag = tmp_path / "waits"
+    with jobs.Job(2, has_a_handler_of_its_own, str(flag)) as job:
+        while not flag.exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(job.processes[0].pid, signal.SIGINT)
+        values = [job.ending(rank).value for rank in range(2)]
+    assert values == [(2.0, [signal.SIGINT]), (2.0, [])]

@@ -90,34 +90,6 @@ def with_store(path):
     return by_the_name_of_gloo()
 
 
-def other_host():
-    from unisono.torch import extension
-
-    rank = int(os.environ["RANK"])
-    store = dist.FileStore(os.environ["TEST_STORE"], 2)
-    if rank == 1:  # what a rank of another host says
-        dist.PrefixStore("x", store).set("unisono/1", "other-boot/1 far-away " + "0" * 32)
-        return ""
-    try:
-        from datetime import timedelta
-
-        extension().Backend(dist.PrefixStore("x", store), 0, 2, timedelta(seconds=10))
-    except Exception as error:
-        return str(error)
-    return "no error"
-
-
-def with_other_host(path):
-    os.environ["TEST_STORE"] = path
-    return other_host()
-
-
-def test_ranks_of_several_hosts_are_told_what_is_missing(tmp_path):
-    text = jobs.run(2, with_other_host, str(tmp_path / "store"), backend=None)[0]
-    assert "cannot share memory with rank 1 (far-away)" in text
-    assert "one host only" in text and "gloo" in text
-
-
 def test_debug_detail(monkeypatch):
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
     code = (

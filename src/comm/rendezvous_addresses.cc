@@ -158,4 +158,12 @@ std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptio
   return addresses;
 }
 
+std::vector<tcp::Address> own_addresses(const ConnectOptions& options) {
+  auto addresses = selected(options);
+  if (addresses.empty()) {
+    addresses.push_back(*tcp::Address::parse("127.0.0.1").value);
+  }
+  return addresses;
+}
+
 }  // namespace unisono::comm

@@ -22,5 +22,7 @@ std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOpt
 // Where others reach this rank: where the kernel would send from to reach rank 0 first, and what
 // else the selector takes.
 std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptions& options);
+// The same where nobody says where rank 0 is. A loopback address if there is no other.
+std::vector<tcp::Address> own_addresses(const ConnectOptions& options);
 
 }  // namespace unisono::comm

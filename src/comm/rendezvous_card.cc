@@ -109,6 +109,28 @@ std::string to_table(const std::vector<Card>& cards) {
   return table;
 }
 
+std::string find_unreachable(const std::vector<Card>& cards) {
+  const auto is_loopback = [](const tcp::Address& address) { return address.is_loopback(); };
+  for (std::size_t a = 0; a < cards.size(); ++a) {
+    const std::vector<tcp::Address>& addresses = cards[a].addresses;
+    if (!std::all_of(addresses.begin(), addresses.end(), is_loopback)) {
+      continue;
+    }
+    for (std::size_t b = 0; b < cards.size(); ++b) {
+      const Card& other = cards[b];
+      if (other.host != cards[a].host &&
+          !std::all_of(other.addresses.begin(), other.addresses.end(), is_loopback)) {
+        return "rank " + std::to_string(a) + " can be reached at " + addresses.front().host_text() +
+               " only, which is its own host, but rank " + std::to_string(b) + " is at " +
+               other.addresses.front().host_text() +
+               "\nset UNISONO_ADDRESS to an address of rank 0 that all hosts reach, or "
+               "UNISONO_INTERFACE";
+      }
+    }
+  }
+  return {};
+}
+
 bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline) {
   const auto bytes = static_cast<std::uint32_t>(text.size());
   std::string frame;

@@ -26,6 +26,8 @@ std::string to_text(const Card& card);
 Card parse_card(std::string_view text);
 std::vector<Card> parse_table(std::string_view table, int size);
 std::string to_table(const std::vector<Card>& cards);
+// An address that only its own host reaches is of no use to others: says so; empty: there is none.
+std::string find_unreachable(const std::vector<Card>& cards);
 
 inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
 

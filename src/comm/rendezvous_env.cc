@@ -228,7 +228,8 @@ void choose_address(ConnectOptions& result, const std::optional<Launch>& launch,
                                        "host only\nunset UNISONO_TRANSPORT, or start all "
                                        "ranks on one host");
   }
-  const bool needed = !several.empty() || (result.transport == "tcp" && size.value > 1);
+  const bool needed = result.exchange == nullptr &&
+                      (!several.empty() || (result.transport == "tcp" && size.value > 1));
   if (result.address.empty() && needed) {
     result.address = launch ? launch->address : "";
     if (result.address.empty()) {

@@ -120,10 +120,30 @@ NetMeeting settle(std::unique_ptr<tcp::Gate> gate, tcp::Identity identity,
   return meeting;
 }
 
+// The same by what the caller brought along.
+std::vector<Card> exchange_cards(const ConnectOptions& options, const Card& mine) {
+  const std::vector<std::string> texts = options.exchange(to_text(mine));
+  if (texts.size() != static_cast<std::size_t>(options.size)) {
+    throw Error(ErrorCode::usage, "ConnectOptions::exchange returned " +
+                                      std::to_string(texts.size()) + " texts for " +
+                                      std::to_string(options.size) +
+                                      " ranks\nit must return the text of each rank, in order");
+  }
+  std::vector<Card> cards;
+  for (const std::string& text : texts) {
+    cards.push_back(parse_card(text));
+  }
+  if (const std::string what = find_unreachable(cards); !what.empty()) {
+    throw Error(ErrorCode::config, what);
+  }
+  return cards;
+}
+
 }  // namespace
 
 bool meets_over_network(const ConnectOptions& options) {
-  return options.size > 1 && options.transport != "shm" && !options.address.empty();
+  return options.size > 1 && options.transport != "shm" &&
+         (!options.address.empty() || options.exchange != nullptr);
 }
 
 NetMeeting meet_over_network(const ConnectOptions& options) {
@@ -140,18 +160,22 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
                 "UNISONO_TOKEN to the same secret on all ranks, for example from: openssl rand "
                 "-hex 16");
   }
-  const Target target = find_target(options.address);
+  const bool has_lobby = options.exchange == nullptr;
+  const Target target = options.address.empty() ? Target{} : find_target(options.address);
   const tcp::PortRange ports = ports_of(options);
   const bool is_root = options.rank == 0;
   const std::vector<tcp::Address> lobby =
-      is_root ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
+      is_root && has_lobby ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
   Card mine = card_of(options);
-  mine.addresses = own_addresses(target, options);
+  mine.addresses =
+      target.addresses.empty() ? own_addresses(options) : own_addresses(target, options);
   tcp::Identity identity = identity_of(options, "");
   auto gate = std::make_unique<tcp::Gate>(listen_at_all(mine.addresses, ports), identity);
   mine.addresses = gate->addresses();
   std::vector<Card> cards;
-  if (is_root) {
+  if (!has_lobby) {
+    cards = exchange_cards(options, mine);
+  } else if (is_root) {
     tcp::Gate at(listen_at_all(lobby, {}), identity_of(options, "/lobby"));
     cards = collect_cards(at, mine, options);
   } else {

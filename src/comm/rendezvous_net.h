@@ -1,6 +1,7 @@
 // How the ranks of several hosts find each other: rank 0 listens at an address that all know; each
 // other rank proves the token there and leaves its card; when all cards are in, everybody gets all
-// of them: two messages a rank. Then the ranks of different hosts connect directly.
+// of them: two messages a rank. Ranks that can talk already exchange their cards by that, without a
+// lobby. Then the ranks of different hosts connect directly.
 #pragma once
 
 #include <functional>

@@ -40,7 +40,9 @@ class Host {
         take(news);
       }
     }
-    check();
+    if (const std::string what = find_unreachable(cards_); !what.empty()) {
+      fail(ErrorCode::config, what);
+    }
     reception_.tell(to_table(cards_), Deadline::earlier(Deadline::after_ms(10'000), deadline_));
     return cards_;
   }
@@ -64,32 +66,6 @@ class Host {
       fail(ErrorCode::corrupt, "rank " + std::to_string(rank) +
                                    " sent a card that cannot be read\nthe same version of unisono "
                                    "on all ranks");
-    }
-  }
-
-  // An address that only its own host reaches is of no use to others.
-  void check() {
-    for (int a = 0; a < size_; ++a) {
-      const Card& one = cards_[static_cast<std::size_t>(a)];
-      const bool apart = std::any_of(cards_.begin(), cards_.end(),
-                                     [&](const Card& other) { return other.host != one.host; });
-      const bool only_loopback =
-          std::all_of(one.addresses.begin(), one.addresses.end(),
-                      [](const tcp::Address& address) { return address.is_loopback(); });
-      for (int b = 0; apart && only_loopback && b < size_; ++b) {
-        const Card& other = cards_[static_cast<std::size_t>(b)];
-        const bool global =
-            std::any_of(other.addresses.begin(), other.addresses.end(),
-                        [](const tcp::Address& address) { return !address.is_loopback(); });
-        if (global && other.host != one.host) {
-          fail(ErrorCode::config,
-               "rank " + std::to_string(a) + " can be reached at " +
-                   one.addresses.front().host_text() + " only, which is its own host, but rank " +
-                   std::to_string(b) + " is at " + other.addresses.front().host_text() +
-                   "\nset UNISONO_ADDRESS to an address of rank 0 that all hosts reach, or "
-                   "UNISONO_INTERFACE");
-        }
-      }
     }
   }
 

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
 #include "comm/local_world.h"
 #include "comm/rendezvous_addresses.h"
 #include "comm/rendezvous_card.h"
@@ -149,6 +153,88 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
   });
   EXPECT_EQ(said[0], "");
   EXPECT_EQ(said[1], "connection: no\nnever");
+}
+
+// A store that the ranks have in common.
+class Store {
+ public:
+  explicit Store(int size) : texts_(static_cast<std::size_t>(size)) {}
+  std::vector<std::string> exchange(int rank, const std::string& mine) {
+    std::unique_lock lock(mutex_);
+    texts_[static_cast<std::size_t>(rank)] = mine;
+    all_there_.notify_all();
+    all_there_.wait(lock, [&] {
+      return std::none_of(texts_.begin(), texts_.end(),
+                          [](const auto& text) { return text.empty(); });
+    });
+    return texts_;
+  }
+
+ private:
+  std::mutex mutex_;  // guards texts_
+  std::condition_variable all_there_;
+  std::vector<std::string> texts_;
+};
+
+ConnectOptions exchanging(int rank, int size, const std::string& job, Store& store) {
+  ConnectOptions options = net_options(rank, size, job);
+  options.address.clear();
+  options.exchange = [rank, &store](const std::string& mine) { return store.exchange(rank, mine); };
+  return options;
+}
+
+TEST(NetMeeting, RanksThatCanTalkAlreadyNeedNoLobby) {
+  std::vector<tcp::Channels> kept(4);
+  Store store(4);
+  const std::string job = unique_name("net");
+  const auto found = as_threads(4, [&](int rank) {
+    ConnectOptions options = exchanging(rank, 4, job, store);
+    options.transport = "auto";
+    options.host = rank < 3 ? "a" : "b";
+    return meet(options, kept[static_cast<std::size_t>(rank)]);
+  });
+  EXPECT_EQ(found[0], "2 hosts, 1 connections");
+  EXPECT_EQ(found[3], "2 hosts, 3 connections");
+}
+
+TEST(NetMeeting, AnAddressOnlySaysWhichOfItsOwnARankTells) {
+  std::vector<tcp::Channels> kept(2);
+  Store store(2);
+  const std::string job = unique_name("net");
+  const auto found = as_threads(2, [&](int rank) {
+    ConnectOptions options = exchanging(rank, 2, job, store);
+    options.address = "127.0.0.1:1";  // where nobody listens
+    return meet(options, kept[static_cast<std::size_t>(rank)]);
+  });
+  EXPECT_EQ(found[0], "2 hosts, 1 connections");
+  EXPECT_NE(store.exchange(0, "seen")[1].find("\n127.0.0.1:"), std::string::npos);
+}
+
+TEST(NetMeeting, WhatAnExchangeReturnsIsChecked) {
+  Store unused(2);
+  ConnectOptions options = exchanging(0, 2, unique_name("net"), unused);
+  options.exchange = [](const std::string& mine) { return std::vector{mine}; };
+  EXPECT_NE(testing::run_one([&](int) { return meet(options); }, 0)
+                .find("ConnectOptions::exchange returned 1 texts for 2 ranks"),
+            std::string::npos);
+  options.exchange = [](const std::string& mine) { return std::vector{mine, std::string("x")}; };
+  EXPECT_NE(testing::run_one([&](int) { return meet(options); }, 0).find("card cannot be read"),
+            std::string::npos);
+}
+
+TEST(Card, AnAddressThatOnlyItsOwnHostReachesIsNamed) {
+  const auto card = [](const char* host, const char* address) {
+    return Card{.host = host,
+                .machine = host,
+                .cpus = {0},
+                .addresses = {*tcp::Address::parse(address).value}};
+  };
+  const Card lonely = card("a", "127.0.0.1:5");
+  EXPECT_NE(find_unreachable({lonely, card("b", "10.0.0.2:6")})
+                .find("rank 0 can be reached at 127.0.0.1 only"),
+            std::string::npos);
+  EXPECT_EQ(find_unreachable({lonely, card("b", "127.0.0.1:6")}), "");
+  EXPECT_EQ(find_unreachable({card("a", "10.0.0.1:5"), card("b", "10.0.0.2:6")}), "");
 }
 
 TEST(Target, NeedsAPort) {

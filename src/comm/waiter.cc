@@ -8,6 +8,7 @@ namespace unisono::comm {
 namespace {
 
 constexpr auto kCheckEvery = std::chrono::milliseconds(1);
+constexpr auto kAskEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -21,11 +22,16 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     timing_ = true;
     since_ = now;
     checked_ = now;
+    asked_ = now;
   }
   if (now - checked_ >= kCheckEvery) {
     checked_ = now;
     world_.look_for_deaths();
     check();
+    if (now - asked_ >= kAskEvery) {
+      asked_ = now;
+      world_.ask_whether_to_go_on();
+    }
     if (world_.aborted()) {
       return Verdict::aborted;
     }

@@ -52,6 +52,7 @@ class Waiter {
   bool timing_ = false;
   Clock::time_point since_;
   Clock::time_point checked_;
+  Clock::time_point asked_;  // the user, whether to go on
 };
 
 }  // namespace unisono::comm

@@ -53,7 +53,7 @@ int left_ms(const Deadline& deadline) {
 }  // namespace
 
 std::shared_ptr<World> World::connect(const ConnectOptions& options) {
-  const ConnectOptions complete = resolve(options);
+  ConnectOptions complete = resolve(options);
   // What may be refused comes before anyone waits.
   Given given{.profile = std::make_shared<const Profile>(Profile::find(complete.profile)),
               .recorder = Recorder::open()};
@@ -62,7 +62,12 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options) {
   if (!meets_over_network(complete)) {
     return meet_here(complete, deadline, std::move(given));
   }
-  return meet_across(complete, deadline, meet_over_network(complete), std::move(given));
+  NetMeeting meeting = meet_over_network(complete);
+  if (complete.exchange != nullptr) {  // what it refers to need not outlive the meeting
+    complete.exchange = nullptr;
+    complete.address.clear();  // each rank had its own
+  }
+  return meet_across(complete, deadline, std::move(meeting), std::move(given));
 }
 
 std::shared_ptr<World> World::meet_here(const ConnectOptions& options, const Deadline& deadline,

@@ -127,6 +127,8 @@ class World {
   [[noreturn]] void throw_abort(ErrorContext context) const;
   // Looks for dead peers, and for what other hosts say; raises peer_lost. Cheap, but a system call.
   void look_for_deaths() noexcept;
+  // ConnectOptions::interrupted; raises aborted.
+  void ask_whether_to_go_on() noexcept;
   // Whether a rank has destroyed its world in good order: it sends nothing any more.
   bool has_left(int rank) noexcept {
     return hosts_.is_here(rank)

@@ -123,6 +123,12 @@ void World::throw_abort(ErrorContext context) const {
   throw Error(static_cast<ErrorCode>(record_->code), record_->text, std::move(context));
 }
 
+void World::ask_whether_to_go_on() noexcept {
+  if (options_.interrupted != nullptr && options_.interrupted()) {
+    raise(ErrorCode::aborted, rank_, "rank " + std::to_string(rank_) + " was interrupted");
+  }
+}
+
 void World::look_for_deaths() noexcept {
   const std::unique_lock lock(local_use_, std::try_to_lock);
   if (!lock.owns_lock()) {

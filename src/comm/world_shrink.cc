@@ -105,6 +105,11 @@ std::shared_ptr<World> World::grow(int size, const std::string& address) {
                                       std::to_string(this->size()) +
                                       " ranks already\nshrink() makes it smaller");
   }
+  if (connections_ != nullptr && options_.address.empty() && address.empty()) {
+    throw Error(ErrorCode::usage,
+                "grow(): where rank 0 listens is not set, as this world did not meet there\npass "
+                "an address of its host, \"10.0.0.1:29600\", the same on all ranks");
+  }
   ConnectOptions options = options_;
   options.file.clear();
   options.job = first_name(options_.job);

@@ -12,6 +12,8 @@
 #include <set>
 #include <utility>
 
+#include "signals.h"
+
 namespace unisono_torch {
 namespace {
 
@@ -62,6 +64,7 @@ Backend::Backend(const Pointer<c10d::Store>& store, int rank, int size,
                  std::chrono::milliseconds timeout)
     : c10d::Backend(rank, size),
       options_(c10::make_intrusive<Options>(timeout)),
+      timeout_ms_(timeout.count()),
       place_(meet(store, rank, size, timeout)),
       pid_(getpid()) {
   init();
@@ -87,7 +90,7 @@ void Backend::shutdown() {
     close_world(*place_.world);
   }
   // Nobody waits for what is still under way. It may end, but must not keep the program for ever.
-  if (!flights_->wait_for_all(std::min(options_->timeout, kFarewell))) {
+  if (!flights_->wait_for_all(std::min(std::chrono::milliseconds(timeout_ms_), kFarewell))) {
     place_.group().abort(
         "a process group was destroyed while operations were under way; wait() for them first");
     if (!flights_->wait_for_all(std::chrono::seconds(5))) {
@@ -123,13 +126,16 @@ unisono::Communicator& Backend::group() {
 }
 
 int Backend::timeout_ms(std::chrono::milliseconds asked) const {
-  const auto timeout = asked > std::chrono::milliseconds(0) ? asked : options_->timeout;
-  return static_cast<int>(std::min<std::int64_t>(timeout.count(), INT_MAX));
+  const std::int64_t ms = asked > std::chrono::milliseconds(0) ? asked.count() : timeout_ms_.load();
+  return static_cast<int>(std::min<std::int64_t>(ms, INT_MAX));
 }
 
 void Backend::raise(const unisono::Error& error) {
   if (error.code() != unisono::ErrorCode::usage) {
     flights_->note(error.code());
+  }
+  if (error.code() == unisono::ErrorCode::aborted) {
+    throw_if_interrupted();
   }
   std::rethrow_exception(to_torch(error));
 }

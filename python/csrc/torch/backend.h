@@ -88,7 +88,10 @@ class Backend final : public c10d::Backend {
                                const Pointer<c10d::Backend::Options>& options, const int& rank,
                                const int& size) override;
 
-  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  void setTimeout(std::chrono::milliseconds timeout) override {
+    timeout_ms_ = timeout.count();
+    options_->timeout = timeout;  // for who asks
+  }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
   c10d::ErrorType getError() override;
@@ -131,6 +134,7 @@ class Backend final : public c10d::Backend {
   [[noreturn]] void raise(const unisono::Error& error);
 
   Pointer<Options> options_;
+  std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
   Place place_;
   pid_t pid_;
   std::shared_ptr<Flights> flights_ = std::make_shared<Flights>();

@@ -5,17 +5,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
 #include <sstream>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 #include <vector>
 
 #include "convert.h"
+#include "signals.h"
 
 namespace unisono_torch {
 namespace {
@@ -36,6 +41,7 @@ struct Line {
   std::string host;
   std::string name;  // of the machine, for messages
   std::string secret;
+  bool has_token = false;             // of its own, which did not come over the store
   std::map<std::string, int> worlds;  // id -> rank there
 };
 
@@ -56,9 +62,19 @@ std::string machine_name() {
   return name[0] == '\0' ? "-" : name;
 }
 
-std::string write_line() {
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
+std::string write_line(int rank) {
   std::ostringstream line;
-  line << host_identity() << ' ' << machine_name() << ' ' << random_hex();
+  line << host_identity();
+  if (variable("UNISONO_TRANSPORT") == "tcp") {
+    line << "/rank-" << rank;
+  }
+  line << ' ' << machine_name() << ' ' << random_hex() << ' '
+       << (variable("UNISONO_TOKEN").empty() ? 0 : 1);
   const std::lock_guard lock(known_mutex);
   for (const auto& [id, known] : known_worlds()) {
     if (const auto world = known.world.lock();
@@ -72,7 +88,7 @@ std::string write_line() {
 Line read_line(const std::string& text) {
   std::istringstream in(text);
   Line line;
-  in >> line.host >> line.name >> line.secret;
+  in >> line.host >> line.name >> line.secret >> line.has_token;
   std::string id;
   int rank = -1;
   while (in >> id >> rank) {
@@ -101,42 +117,57 @@ std::string who_is_missing(c10d::Store& store, const std::vector<std::string>& k
          " ms; does every rank make it, with the same world size and the same store?";
 }
 
-std::vector<Line> exchange(c10d::Store& store, int rank, int size,
-                           std::chrono::milliseconds timeout) {
-  store.set("unisono/" + std::to_string(rank), write_line());
+// What all ranks say on one subject, by rank.
+std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
+                                  int size, const std::string& mine,
+                                  std::chrono::milliseconds timeout) {
+  store.set(subject + std::to_string(rank), mine);
   std::vector<std::string> keys;
   for (int other = 0; other < size; ++other) {
-    keys.push_back("unisono/" + std::to_string(other));
+    keys.push_back(subject + std::to_string(other));
   }
   try {
     store.wait(keys, timeout);
   } catch (const std::exception& error) {
     throw c10::DistBackendError(who_is_missing(store, keys, timeout) + "\n" + error.what());
   }
-  std::vector<Line> lines;
+  std::vector<std::string> texts;
+  texts.reserve(keys.size());
   for (const std::string& key : keys) {
-    lines.push_back(read_line(store.get_to_str(key)));
+    texts.push_back(store.get_to_str(key));
   }
-  return lines;
+  return texts;
 }
 
-void check_hosts(const std::vector<Line>& lines, int rank) {
-  std::string elsewhere;
-  for (std::size_t other = 0; other < lines.size(); ++other) {
-    const Line& mine = lines[static_cast<std::size_t>(rank)];
-    if (lines[other].host != mine.host) {
-      elsewhere +=
-          (elsewhere.empty() ? "" : ", ") + std::to_string(other) + " (" + lines[other].name +
-          (lines[other].name == mine.name ? ", another container or network namespace)" : ")");
+bool on_several_hosts(const std::vector<Line>& lines) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const Line& line) { return line.host != lines.front().host; });
+}
+
+// What would only be noticed while the ranks of several hosts connect, and worded less well.
+void check_across_hosts(const std::vector<Line>& lines) {
+  const auto refuse = [](const std::string& what) {
+    throw c10::DistBackendError("unisono: " + what);
+  };
+  for (std::size_t rank = 1; rank < lines.size(); ++rank) {
+    const std::string other = "rank " + std::to_string(rank);
+    if (lines[rank].has_token != lines[0].has_token) {
+      refuse("UNISONO_TOKEN is set on " + (lines[0].has_token ? "rank 0" : other) + " but not on " +
+             (lines[0].has_token ? other : "rank 0") +
+             "\nset the same secret on all ranks, or on none: then one goes over the store");
+    }
+    if (lines[rank].host != lines[0].host && variable("UNISONO_TRANSPORT") == "shm") {
+      refuse("UNISONO_TRANSPORT=shm connects ranks of one host, but rank 0 is on " + lines[0].name +
+             " and " + other + " on " + lines[rank].name +
+             "\nunset UNISONO_TRANSPORT, or make this group within a host");
     }
   }
-  if (!elsewhere.empty()) {
-    throw c10::DistBackendError(
-        "unisono: rank " + std::to_string(rank) + " is on " + machine_name() +
-        " and cannot share memory with rank " + elsewhere +
-        ".\nunisono connects ranks of one host only as yet (PyTorch over several hosts is not "
-        "there yet); "
-        "use backend=\"gloo\" for this group, and unisono for groups within a host");
+  const std::string tls = variable("UNISONO_TLS");
+  if (!lines[0].has_token && !tls.empty() && tls != "0") {
+    refuse(
+        "UNISONO_TLS=1 needs UNISONO_TOKEN: a secret that goes over PyTorch's store, which is not "
+        "encrypted, hides nothing\nset UNISONO_TOKEN to the same secret on all ranks, for example "
+        "from: openssl rand -hex 16");
   }
 }
 
@@ -150,14 +181,42 @@ std::string shared_world(const std::vector<Line>& lines) {
   return {};
 }
 
-std::shared_ptr<World> connect(const Line& first, int rank, int size, int timeout_ms) {
+// Where the store is, which all hosts reach; empty: it does not say.
+std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
+  auto* prefixed = dynamic_cast<c10d::PrefixStore*>(store.get());
+  const auto inner = prefixed == nullptr ? store : prefixed->getUnderlyingNonPrefixStore();
+  const auto* tcp = dynamic_cast<c10d::TCPStore*>(inner.get());
+  if (tcp == nullptr) {
+    return {};
+  }
+  const std::string& host = tcp->getHost();
+  const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[';
+  return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(tcp->getPort());
+}
+
+std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
+                               const std::vector<Line>& lines, int rank, int size,
+                               std::chrono::milliseconds timeout) {
+  const auto timeout_ms = static_cast<int>(std::min<std::int64_t>(timeout.count(), INT32_MAX));
+  const std::string& secret = lines.front().secret;
   unisono::ConnectOptions options;
   options.rank = rank;
   options.size = size;
-  options.job = "pytorch-" + first.secret.substr(0, 16);
-  options.token = first.secret;
+  options.job = "pytorch-" + secret.substr(0, 16);
+  options.token = secret;
   options.connect_timeout_ms = timeout_ms;
   options.timeout_ms = timeout_ms;
+  options.interrupted = is_interrupted;
+  if (on_several_hosts(lines)) {
+    check_across_hosts(lines);
+    options.token = lines.front().has_token ? "" : secret;  // "": UNISONO_TOKEN
+    options.address = address_of(store);
+    options.exchange = [&](const std::string& mine) {
+      return tell_all(*store, "unisono/card/", rank, size, mine, timeout);
+    };
+  } else {
+    options.transport = "shm";  // whatever UNISONO_ADDRESS says to other programs
+  }
   auto world = std::make_shared<World>(
       World{.id = options.job, .all = unisono::Communicator::connect(options)});
   const std::lock_guard lock(known_mutex);
@@ -174,18 +233,28 @@ std::string host_identity() {
   // Ranks find each other at an abstract socket, which belongs to a network namespace.
   struct stat network = {};
   stat("/proc/self/ns/net", &network);
-  return (boot.empty() ? machine_name() : boot) + "/" + std::to_string(network.st_ino);
+  std::string identity = (boot.empty() ? machine_name() : boot) + "/" +
+                         std::to_string(network.st_ino) + "/" + std::to_string(geteuid());
+  if (const std::string name = variable("UNISONO_HOST"); !name.empty()) {
+    identity += "/" + name;
+  }
+  // It is one word of a line.
+  std::replace_if(
+      identity.begin(), identity.end(), [](unsigned char c) { return std::isspace(c) != 0; }, '_');
+  return identity;
 }
 
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
            std::chrono::milliseconds timeout) {
-  const std::vector<Line> lines = exchange(*store, rank, size, timeout);
-  check_hosts(lines, rank);
+  std::vector<Line> lines;
+  for (const std::string& text :
+       tell_all(*store, "unisono/", rank, size, write_line(rank), timeout)) {
+    lines.push_back(read_line(text));
+  }
   try {
     const std::string id = shared_world(lines);
     if (id.empty()) {
-      const auto limit = std::min<std::int64_t>(timeout.count(), INT32_MAX);
-      return {.world = connect(lines.front(), rank, size, static_cast<int>(limit)), .part = {}};
+      return {.world = connect(store, lines, rank, size, timeout), .part = {}};
     }
     std::shared_ptr<World> world;
     {

@@ -2,8 +2,9 @@
 //
 // Each rank writes where it is and which worlds it belongs to; all read what all wrote, and so come
 // to the same decision: a group whose ranks share a world becomes a part of it, which costs a
-// mapping of memory and neither threads nor descriptors; others connect a world of their own. Only
-// the members take part.
+// mapping of memory and neither threads nor descriptors; others connect a world of their own: of
+// one host through shared memory, of several over TCP, with the addresses that they tell each other
+// through the store. Only the members take part.
 #pragma once
 
 #include <chrono>

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "convert.h"
+#include "signals.h"
 
 namespace unisono_torch {
 namespace {
@@ -228,6 +229,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
     requests_.clear();
   }
   if (exception_ != nullptr) {
+    throw_if_interrupted();
     std::rethrow_exception(exception_);
   }
   synchronize();

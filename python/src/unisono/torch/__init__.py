@@ -80,8 +80,8 @@ def replace_gloo():
     """Process groups that ask for "gloo" are made of unisono from now on.
 
     For programs that name the backend themselves. dist.get_backend() goes on saying "gloo".
-    Groups with ranks on several hosts go on being real gloo's. PyTorch asks gloo for CUDA tensors
-    too, which a unisono group refuses: leave this out in programs that need them.
+    PyTorch asks gloo for CUDA tensors too, which a unisono group refuses: leave this out in
+    programs that need them.
     """
     from unisono.torch import _gloo
 

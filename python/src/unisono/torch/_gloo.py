@@ -21,16 +21,10 @@ class _Meta(type):
     def __call__(cls, store, rank, size, options=None, timeout=timedelta(minutes=30)):
         from unisono.torch import extension
 
-        from torch.distributed import PrefixStore
-
         if isinstance(options, timedelta):  # its other signature: (store, rank, size, timeout)
             options, timeout = None, options
-        store.set(f"unisono/host/{rank}", extension().host_identity())
-        hosts = {store.get(f"unisono/host/{other}") for other in range(size)}
         if options is not None:
             return cls.real(store, rank, size, options)
-        if len(hosts) > 1:
-            return cls.real(PrefixStore("gloo", store), rank, size, timeout=timeout)
         return extension().Backend(store, rank, size, timeout)
 
 

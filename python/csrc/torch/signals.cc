@@ -1,0 +1,55 @@
+#include "signals.h"
+
+#include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace py = pybind11;
+
+namespace unisono_torch {
+namespace {
+
+// The thread in which Python runs the handlers of signals.
+bool is_main_thread() {
+  return Py_IsInitialized() != 0 && gettid() == getpid();
+}
+
+// A handler of the program's own may want the operation to go on.
+bool is_default_handler() {
+  const auto signals = py::module_::import("signal");
+  return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));
+}
+
+}  // namespace
+
+bool is_interrupted() {
+  if (!is_main_thread()) {
+    return false;
+  }
+  const py::gil_scoped_acquire locked;
+  if (PyOS_InterruptOccurred() == 0) {
+    return false;
+  }
+  // Asking has cleared it. While it is pending, Python code of ours would be what it interrupts.
+  bool ends = false;
+  try {
+    ends = is_default_handler();
+  } catch (const py::error_already_set&) {
+    ends = false;
+  }
+  PyErr_SetInterrupt();
+  return ends;
+}
+
+void throw_if_interrupted() {
+  if (!is_main_thread()) {
+    return;
+  }
+  const py::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) {
+    throw py::error_already_set();
+  }
+}
+
+}  // namespace unisono_torch

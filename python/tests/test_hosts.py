@@ -1,0 +1,280 @@
+"""Groups over several hosts: of one machine, told apart by UNISONO_HOST, and two network namespaces."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from datetime import timedelta
+
+import ddp
+import fsdp
+import jobs
+import pytest
+import torch
+import torch.distributed as dist
+
+CPU = torch.device("cpu")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def on_hosts(body, hosts, place, *args):
+    """Joins as a rank of the host that `hosts` names for it, and runs `body`."""
+    rank, size = int(os.environ["RANK"]), len(hosts)
+    os.environ["UNISONO_HOST"] = hosts[rank]
+    if isinstance(place, int):
+        store = dist.TCPStore("127.0.0.1", place, size, is_master=rank == 0)
+    else:
+        store = dist.FileStore(place, size)
+    limit = timedelta(seconds=30)
+    dist.init_process_group("unisono", store=store, rank=rank, world_size=size, timeout=limit)
+    value = body(*args)
+    dist.destroy_process_group()
+    return value
+
+
+def run(hosts, body, *args, place=None):
+    """`place`: where they meet, a port or a file."""
+    place = place or free_port()
+    return jobs.run(len(hosts), on_hosts, body, hosts, place, *args, backend=None)
+
+
+def every_collective(asynchronous):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    wrong = []
+
+    def end(work):
+        if work is not None:
+            work.wait()
+
+    def check(what, got, want):
+        if not torch.equal(got, want):
+            wrong.append((what, got, want))
+
+    for count in (1, 7, 50_000):
+        mine = torch.arange(count, dtype=torch.float32) + rank
+        every = [torch.arange(count, dtype=torch.float32) + other for other in range(size)]
+        total = sum(every)
+
+        x = mine.clone()
+        end(dist.all_reduce(x, async_op=asynchronous))
+        check("all_reduce", x, total)
+        x = mine.clone()
+        end(dist.broadcast(x, size - 1, async_op=asynchronous))
+        check("broadcast", x, every[-1])
+        x = mine.clone()
+        end(dist.reduce(x, 1, async_op=asynchronous))
+        if rank == 1:
+            check("reduce", x, total)
+        whole = torch.empty(size * count)
+        end(dist.all_gather_into_tensor(whole, mine, async_op=asynchronous))
+        check("all_gather", whole, torch.cat(every))
+        part = torch.empty(count)
+        end(dist.reduce_scatter_tensor(part, torch.cat(every), async_op=asynchronous))
+        check("reduce_scatter", part, mine * size)
+        out = torch.empty(size * count)
+        end(dist.all_to_all_single(out, mine.repeat(size), async_op=asynchronous))
+        check("all_to_all", out, torch.cat(every))
+        root = rank == 2
+        parts = [torch.empty(count) for _ in range(size)] if root else None
+        end(dist.gather(mine, parts, dst=2, async_op=asynchronous))
+        if root:
+            check("gather", torch.cat(parts), torch.cat(every))
+        end(dist.scatter(part, every if root else None, src=2, async_op=asynchronous))
+        check("scatter", part, mine)
+        end(dist.barrier(async_op=asynchronous))
+
+        from_left = torch.empty(count)
+        works = [dist.isend(mine, (rank + 1) % size), dist.irecv(from_left, (rank - 1) % size)]
+        for work in works:
+            work.wait()
+        check("recv", from_left, every[rank - 1])
+    return wrong
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("hosts", ["aabb", "abab", "abc"])
+def test_every_collective(hosts, asynchronous):
+    assert run(hosts, every_collective, asynchronous) == [[]] * len(hosts)
+
+
+def test_a_store_that_is_nowhere(tmp_path):
+    """Then every rank tells all addresses of its host."""
+    assert run("abb", every_collective, False, place=str(tmp_path / "store")) == [[]] * 3
+
+
+def groups():
+    """Within a host and across: all become parts of the world that is there."""
+    rank, before, wrong = dist.get_rank(), len(os.listdir("/proc/self/fd")), []
+    for members in ([0, 1], [2, 3], [0, 2], [1, 2, 3]):
+        group = dist.new_group(members)
+        if rank in members:
+            x = torch.full((1000,), float(rank))
+            dist.all_reduce(x, group=group)
+            if x[-1].item() != sum(members):
+                wrong.append((members, x[-1].item()))
+    dist.barrier()
+    return wrong, len(os.listdir("/proc/self/fd")) - before
+
+
+def test_groups():
+    assert run("aabb", groups) == [([], 0)] * 4
+
+
+def allocated():
+    x = dist.group.WORLD._get_backend(CPU).allocate_tensor(100_000, dtype=torch.float32, device=CPU)
+    x.fill_(1.0)
+    dist.all_reduce(x)
+    return x.sum().item()
+
+
+def test_allocated_tensors_are_as_good_as_others():
+    assert run("aab", allocated) == [300_000.0] * 3
+
+
+@pytest.mark.parametrize("example", [ddp.main, fsdp.main], ids=["ddp", "fsdp"])
+def test_training(example):
+    """As on one host, where test_examples.py compares with one process."""
+    apart = run("ab", example)
+    together = jobs.run(2, example)
+    assert apart[0] == pytest.approx(together[0], abs=1e-5)
+
+
+def until_the_end():
+    try:
+        while True:
+            dist.all_reduce(torch.ones(1000))
+    except dist.DistBackendError as error:
+        return time.monotonic(), str(error)
+
+
+def test_a_killed_rank_is_named_on_all_hosts():
+    with jobs.Job(4, on_hosts, until_the_end, "aabb", free_port(), backend=None) as job:
+        time.sleep(3)
+        killed = time.monotonic()
+        os.kill(job.processes[2].pid, signal.SIGKILL)
+        for rank in (0, 1, 3):
+            ending = job.ending(rank)
+            assert ending is not None and ending.error is None, ending
+            at, text = ending.value
+            assert "rank 2" in text and at - killed < 5, (at - killed, text)
+
+
+def refused(variables):
+    rank = int(os.environ["RANK"])
+    os.environ.update(variables[rank])
+    store = dist.FileStore(os.environ["TEST_STORE"], 2)
+    try:
+        limit = timedelta(seconds=5)
+        dist.init_process_group("unisono", store=store, rank=rank, world_size=2, timeout=limit)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def refused_with(store_file, variables):
+    os.environ["TEST_STORE"] = store_file
+    return refused(variables)
+
+
+@pytest.mark.parametrize(
+    "variables, text",
+    [
+        ([{"UNISONO_TOKEN": "x" * 16}, {}], "UNISONO_TOKEN is set on rank 0 but not on rank 1"),
+        ([{"UNISONO_TLS": "1"}] * 2, "UNISONO_TLS=1 needs UNISONO_TOKEN"),
+        ([{"UNISONO_TRANSPORT": "shm"}] * 2, "UNISONO_TRANSPORT=shm connects ranks of one host"),
+    ],
+    ids=["token", "tls", "shm"],
+)
+def test_what_cannot_work_between_hosts(variables, text, tmp_path):
+    variables = [{**mine, "UNISONO_HOST": host} for mine, host in zip(variables, "ab")]
+    for said in jobs.run(2, refused_with, str(tmp_path / "store"), variables, backend=None):
+        assert said.startswith("DistBackendError") and text in said, said
+
+
+def test_another_token_is_turned_away(tmp_path):
+    variables = [{"UNISONO_TOKEN": one * 16, "UNISONO_HOST": one} for one in "ab"]
+    said = jobs.run(2, refused_with, str(tmp_path / "store"), variables, backend=None)
+    assert any("another job token" in text for text in said), said
+
+
+PROGRAM = """
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("unisono")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    x = torch.full((100_000,), float(rank))
+    dist.all_reduce(x)
+    assert x[-1].item() == sum(range(size))
+    across = dist.new_group([0, size - 1])
+    if rank in (0, size - 1):
+        dist.all_reduce(x, group=across)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(64, 64))
+    model(torch.randn(8, 64)).sum().backward()
+    said = [None] * size
+    dist.all_gather_object(said, rank)
+    assert said == list(range(size))
+    print("rank", rank, "of", size, "is right", flush=True)
+    dist.destroy_process_group()
+"""
+
+
+def call(*words, check=True):
+    subprocess.run(words, check=check, capture_output=True, timeout=60)
+
+
+@pytest.fixture
+def namespaces():
+    """Two network namespaces with a cable between them: their addresses, which are their names."""
+    tag = os.getpid() % 250 + 1
+    names = [f"10.214.{tag}.{i}" for i in (1, 2)]
+    ends = [f"p{tag}a", f"p{tag}b"]
+    try:
+        for name in names:
+            call("ip", "netns", "add", name)
+        call("ip", "link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1],
+             "netns", names[1])  # fmt: skip
+        for name, end in zip(names, ends):
+            call("ip", "-n", name, "addr", "add", f"{name}/24", "dev", end)
+            call("ip", "-n", name, "link", "set", end, "up")
+            call("ip", "-n", name, "link", "set", "lo", "up")
+        yield names
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    finally:
+        for name in names:
+            call("ip", "netns", "del", name, check=False)
+
+
+@pytest.mark.parametrize(
+    "secure", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "tls"]
+)
+def test_torchrun_on_two_nodes(namespaces, secure, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if secure:
+        environment.update(UNISONO_TLS="1", UNISONO_TOKEN="0123456789abcdef")
+    agents = [
+        subprocess.Popen(
+            ["ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run", "--nnodes=2",
+             f"--node-rank={node}", "--nproc-per-node=2", f"--master-addr={namespaces[0]}",
+             "--master-port=29500", str(program)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+        )
+        for node, name in enumerate(namespaces)
+    ]  # fmt: skip
+    said = [agent.communicate(timeout=180)[0] for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], said
+    for rank in range(4):
+        assert f"rank {rank} of 4 is right" in said[rank // 2], said
