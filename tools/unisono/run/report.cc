@@ -143,7 +143,9 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
   } else if (result.went_on) {
     std::vector<Line> lines;
     add_others(result, -1, lines);
-    console.note("unisono run: ranks were lost, and the others went on\n" + table_of(lines));
+    std::string table = table_of(lines);
+    table.pop_back();
+    console.note("unisono run: ranks were lost, and the others went on\n" + table);
   } else if (result.first_failure >= 0) {
     report_rank(result, options, output, console);
   }
