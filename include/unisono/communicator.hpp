@@ -298,7 +298,8 @@ class UNISONO_EXPORT Communicator {
   // order. All of them call it, on the communicator that connect() (or shrink(), grow()) gave; it
   // ends the old world on all ranks, and blocks until each rank has called or is known to be dead.
   // All get the same ranks. The old communicator can only be destroyed then; groups are split anew.
-  // Errors: evicted (the others went on without this rank, or it may not go on without them).
+  // Errors: evicted (the others went on without this rank, or it may not go on without them), and
+  // as of connect().
   Communicator shrink(const ShrinkOptions& options = {});
   // A communicator of `size` ranks: those of this one, with the same numbers, and new processes
   // that connect() as ranks size() and up of a world of `size`, with the job name (and address) of

@@ -205,13 +205,14 @@ UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t
  * world, and blocks until each rank has called or is known to be dead. timeout_ms: how long to wait
  * for ranks that may live; -1 as long as to connect, 0 for ever. quorum: 1, at most one world comes
  * of this one, also where the network has parted its hosts; 0, whoever is there goes on. `comm` can
- * only be freed then. Errors: EVICTED, USAGE. */
+ * only be freed then; if *shrunk is `comm`, it is freed. After an error *shrunk is as before.
+ * Errors: EVICTED, USAGE, and those of unisono_connect(). */
 UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
                                                unisono_comm_t* shrunk) UNISONO_NOEXCEPT;
 /* A communicator of `size` ranks: those of `comm`, with the same numbers, and new processes that
  * connect as ranks of a world of `size`, with the job name (and address) of the first world. All
  * ranks call it; `comm` stays as it is. address: where rank 0 listens while they meet; NULL as at
- * the first time. Errors: those of unisono_connect(), USAGE. */
+ * the first time. If *grown is `comm`, that is freed. Errors: those of unisono_connect(), USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
                                              unisono_comm_t* grown) UNISONO_NOEXCEPT;
 /* Ends all operations of this world, on all ranks, with UNISONO_ABORTED. `reason` (may be NULL)

@@ -101,6 +101,13 @@ detail::Core& core_of(unisono_comm_t comm) {
   return *comm->core;
 }
 
+// Where `comm` itself is kept, the new one takes its place, and it is freed.
+void replace(unisono_comm_t comm, unisono_comm_t* place,
+             std::unique_ptr<unisono_comm_handle> with) {
+  const std::unique_ptr<unisono_comm_handle> old(*place == comm ? comm : nullptr);
+  *place = with.release();
+}
+
 void copy_versioned(void* to, std::size_t known, const void* from, std::size_t given,
                     const char* init) {
   if (given < sizeof(std::size_t) || given > 65536) {
@@ -186,11 +193,9 @@ unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
                                 unisono_comm_t* shrunk) noexcept {
   return guard([&] {
     expect_place(shrunk, "shrunk");
-    unisono::detail::Core& core = core_of(comm);  // first: `shrunk` may be where `comm` is kept
-    *shrunk = nullptr;
     auto handle = std::make_unique<unisono_comm_handle>();
-    handle->core = core.shrink({.timeout_ms = timeout_ms, .quorum = quorum != 0});
-    *shrunk = handle.release();
+    handle->core = core_of(comm).shrink({.timeout_ms = timeout_ms, .quorum = quorum != 0});
+    replace(comm, shrunk, std::move(handle));
   });
 }
 
@@ -198,11 +203,9 @@ unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm
                               unisono_comm_t* grown) noexcept {
   return guard([&] {
     expect_place(grown, "grown");
-    unisono::detail::Core& core = core_of(comm);
-    *grown = nullptr;
     auto handle = std::make_unique<unisono_comm_handle>();
-    handle->core = core.grow(size, address == nullptr ? "" : address);
-    *grown = handle.release();
+    handle->core = core_of(comm).grow(size, address == nullptr ? "" : address);
+    replace(comm, grown, std::move(handle));
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "unisono/error.hpp"
+
 namespace unisono::comm {
 
 bool has_quorum(std::span<const Standing> ranks) {
@@ -34,10 +36,17 @@ std::string no_quorum(std::span<const Standing> ranks) {
   if (absent.size() > 16) {
     names += " and " + std::to_string(absent.size() - 16) + " more";
   }
-  return std::to_string(with_standing(ranks, Standing::present).size()) +
-         " ranks came to go on, without " + (absent.size() > 1 ? "ranks " : "rank ") + names +
+  const std::size_t present = with_standing(ranks, Standing::present).size();
+  return std::to_string(present) + (present == 1 ? " rank" : " ranks") +
+         " came to go on, without " + (absent.size() > 1 ? "ranks " : "rank ") + names +
          ", which may live and go on as well: this is not the larger part\n"
          "start the job again; or shrink without a quorum, where nothing can part the hosts";
+}
+
+void throw_evicted() {
+  throw Error(ErrorCode::evicted,
+              "the other ranks went on without this one: it came too late\nit cannot come back; a "
+              "rank that is started in its place can, with grow()");
 }
 
 }  // namespace unisono::comm

@@ -20,7 +20,9 @@ enum class Standing : std::uint8_t {
 // those that are not proved to be gone, or just half with the lowest of them.
 bool has_quorum(std::span<const Standing> ranks);
 std::vector<int> with_standing(std::span<const Standing> ranks, Standing standing);
-// What a rank is told that may not go on: "ranks 2, 3 have not come in 5.0 s ...".
+// What a rank is told that may not go on: "1 rank came to go on, without ranks 2, 3, which ...".
 std::string no_quorum(std::span<const Standing> ranks);
+// The others went on without this rank.
+[[noreturn]] void throw_evicted();
 
 }  // namespace unisono::comm

@@ -225,7 +225,8 @@ NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Ru
             .is_gone = rules.is_gone,
             .patience_ms = rules.patience_ms,
             .timeout_ms = rules.timeout_ms,
-            .quorum = rules.quorum};
+            .quorum = rules.quorum,
+            .last = survivors.ranks};
   const RollAnswer answer = call_roll(roll);
   const auto place = std::find(answer.ranks.begin(), answer.ranks.end(), options.rank);
   if (place == answer.ranks.end()) {

@@ -53,7 +53,8 @@ struct Survivors {
   std::vector<int> ranks;  // in the world that ends
   std::string mark;        // of this meeting alone
 };
-// `options`: of the world that ends; on return of the one to come. Errors: evicted.
+// `options`: of the world that ends; on return of the one to come. `survivors`: of the last
+// meeting, if that failed; on return of this one. Errors: evicted.
 NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Rules& rules,
                                    Survivors& survivors);
 // The name of the job of those that go on; and of the first world of all.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "comm/quorum.h"
@@ -17,8 +19,11 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr int kSliceMs = 300;  // one attempt to reach a rank
+// Attempts to reach a rank: the first, the longest.
+constexpr int kSliceMs = 300;
+constexpr int kLongestSliceMs = 2000;
 constexpr int kNextMs = 5000;  // who did not come in time gives way to the next
+constexpr int kLateMs = 1000;  // and each of the following has so long to be there
 constexpr int kGraceMs = 3000;
 constexpr int kLookMs = 20;
 
@@ -30,7 +35,7 @@ std::string to_line(const std::vector<int>& ranks) {
   return line + "\n";
 }
 
-// Takes the first line off. Throws corrupt where it is not one of ascending ranks below `size`.
+// Takes the first line off. Throws corrupt where it is not one of ascending numbers below `size`.
 std::vector<int> take_line(std::string_view& text, int size) {
   std::vector<int> ranks;
   while (!text.empty() && text.front() != '\n') {
@@ -84,6 +89,14 @@ class Keeper {
         cards_(static_cast<std::size_t>(self.size)) {
     standing_[static_cast<std::size_t>(self.rank)] = Standing::present;
     cards_[static_cast<std::size_t>(self.rank)] = roll.mine;
+    note_last(roll.last);
+  }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper() {
+    for (const UniqueFd& socket : roll_.door) {
+      tcp::stop_listening(socket.get());
+    }
   }
 
   RollAnswer keep() {
@@ -93,7 +106,7 @@ class Keeper {
         take(news);
       }
     }
-    if (roll_.quorum && !has_quorum(standing_)) {
+    if (!may_go_on()) {
       const std::string why = no_quorum(standing_);
       reception_.tell(error_text(ErrorCode::evicted, why), Deadline::after_ms(1000));
       throw Error(ErrorCode::evicted, why);
@@ -138,6 +151,31 @@ class Keeper {
     return settled;
   }
 
+  // Those of an earlier answer may have gone on: then no smaller part of them may. Without a
+  // quorum, nobody may where somebody who has left may have done so.
+  bool may_go_on() const {
+    if (!roll_.quorum) {
+      const std::vector<int> absent = with_standing(standing_, Standing::absent);
+      return std::none_of(absent.begin(), absent.end(),
+                          [&](int rank) { return roll_.patience_ms(rank) == 0; });
+    }
+    return has_quorum(standing_) &&
+           std::all_of(last_.begin(), last_.end(), [&](const std::vector<int>& ranks) {
+             std::vector<Standing> of_those;
+             for (const int rank : ranks) {
+               const bool here = standing_[static_cast<std::size_t>(rank)] == Standing::present;
+               of_those.push_back(here ? Standing::present : Standing::absent);
+             }
+             return has_quorum(of_those);
+           });
+  }
+
+  void note_last(const std::vector<int>& ranks) {
+    if (!ranks.empty()) {
+      last_.insert(ranks);
+    }
+  }
+
   bool is_given_up(int rank) const {
     const int patience_ms = roll_.patience_ms(rank);
     return patience_ms >= 0 && since_.later_by_ms(patience_ms).passed();
@@ -150,7 +188,14 @@ class Keeper {
       return;
     }
     std::string_view text = news.text;
-    const std::vector<int> gone = take_line(text, static_cast<int>(standing_.size()));
+    const auto size = static_cast<int>(standing_.size());
+    // The least patient one sets the time for all.
+    const std::vector<int> left_ms = take_line(text, INT_MAX);
+    if (!left_ms.empty()) {
+      deadline_ = Deadline::earlier(deadline_, Deadline::after_ms(left_ms.front()));
+    }
+    const std::vector<int> gone = take_line(text, size);
+    note_last(take_line(text, size));
     cards_[at] = parse_card(text);
     standing_[at] = Standing::present;
     for (const int rank : gone) {
@@ -166,6 +211,7 @@ class Keeper {
   Deadline since_ = Deadline::after_ms(0);
   std::vector<Standing> standing_;
   std::vector<Card> cards_;
+  std::set<std::vector<int>> last_;
 };
 
 class Caller {
@@ -187,6 +233,7 @@ class Caller {
       }
       if (deadline.passed()) {
         waited_ms_[static_cast<std::size_t>(keeper)] = kForEver;
+        most_ms_ = kLateMs;
         deadline = Deadline::after_ms(kNextMs);
       }
     }
@@ -200,7 +247,7 @@ class Caller {
     for (int rank = 0; rank < self_.rank; ++rank) {
       const int waited_ms = waited_ms_[static_cast<std::size_t>(rank)];
       const int patience_ms = roll_.patience_ms(rank);
-      if (!roll_.is_gone(rank) && waited_ms <= (patience_ms < 0 ? kForEver - 1 : patience_ms)) {
+      if (!roll_.is_gone(rank) && waited_ms <= (patience_ms < 0 ? most_ms_ : patience_ms)) {
         return rank;
       }
     }
@@ -216,7 +263,9 @@ class Caller {
     tcp::Channel channel;
     const int patience_ms = roll_.patience_ms(keeper);
     const int left_ms = deadline.left_ms();
-    const int longest_ms = patience_ms < 0 ? kSliceMs : std::clamp(patience_ms, 1, kSliceMs);
+    // From farther away, or a busy one, it takes longer to be let in.
+    const int longer_ms = std::clamp(waited_ms_[at], kSliceMs, kLongestSliceMs);
+    const int longest_ms = patience_ms < 0 ? longer_ms : std::clamp(patience_ms, 1, longer_ms);
     const int slice = left_ms < 0 ? longest_ms : std::clamp(left_ms, 1, longest_ms);
     waited_ms_[at] += slice;
     try {
@@ -233,9 +282,14 @@ class Caller {
         gone.push_back(rank);
       }
     }
+    std::vector<int> time;
+    if (deadline.left_ms() >= 0) {
+      time.push_back(deadline.left_ms());
+    }
     std::string obstacle;
-    const auto text = ask_text(channel, to_line(gone) + to_text(roll_.mine), kMostBytes,
-                               deadline.later_by_ms(kGraceMs), obstacle);
+    const auto text =
+        ask_text(channel, to_line(time) + to_line(gone) + to_line(roll_.last) + to_text(roll_.mine),
+                 kMostBytes, deadline.later_by_ms(kGraceMs), obstacle);
     if (!text) {
       return std::nullopt;
     }
@@ -244,6 +298,7 @@ class Caller {
   Roll& roll_;
   tcp::Identity self_;
   std::vector<int> waited_ms_;  // in vain, by rank
+  int most_ms_ = kForEver - 1;  // for one that can be reached
 };
 
 }  // namespace

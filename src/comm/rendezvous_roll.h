@@ -26,6 +26,9 @@ struct Roll {
   std::function<int(int)> patience_ms;
   int timeout_ms = 0;  // 0: for ever
   bool quorum = true;
+  // The last answer that this rank got, where it could not meet the others of it: they may have
+  // gone on, so that no smaller part of them may.
+  std::vector<int> last;
 };
 struct RollAnswer {
   std::vector<int> ranks;   // that go on, in ascending order

@@ -30,12 +30,6 @@ int writer_of(std::uint64_t state) {
   return static_cast<int>(state & kWhole);
 }
 
-[[noreturn]] void throw_evicted() {
-  throw Error(ErrorCode::evicted,
-              "the other ranks went on without this one: it came too late\nit cannot come back; a "
-              "rank that is started in its place can, with grow()");
-}
-
 }  // namespace
 
 RollCall::RollCall(std::byte* world, int rank, int ranks) : rank_(rank), ranks_(ranks) {
@@ -92,7 +86,8 @@ bool RollCall::has_anyone_gone_on() const {
 std::vector<Standing> RollCall::look(const std::function<bool(int)>& is_gone) const {
   std::vector<Standing> standing;
   for (int rank = 0; rank < ranks_; ++rank) {
-    const bool called = calls_[rank].load(std::memory_order_acquire) >= round_;
+    const std::uint32_t calls = calls_[rank].load(std::memory_order_acquire);
+    const bool called = calls >= round_ && calls != kWentOn;
     const bool gone = rank != rank_ && is_gone(rank);
     standing.push_back(gone ? Standing::gone : called ? Standing::present : Standing::absent);
   }
@@ -101,6 +96,10 @@ std::vector<Standing> RollCall::look(const std::function<bool(int)>& is_gone) co
 
 // False: another was faster.
 bool RollCall::try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks) {
+  std::uint64_t mark = 0;
+  if (::getrandom(&mark, sizeof(mark), 0) != sizeof(mark)) {
+    throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
+  }
   if (!record_->state.compare_exchange_strong(
           state, state_of(round_, static_cast<std::uint64_t>(rank_)), std::memory_order_acq_rel)) {
     return false;
@@ -109,10 +108,6 @@ bool RollCall::try_to_answer(std::uint64_t state, const std::vector<Standing>& r
       verdicts_ + static_cast<std::size_t>(round_ & 1) * static_cast<std::size_t>(ranks_);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     verdict[rank].store(ranks[rank] == Standing::present ? 1 : 0, std::memory_order_relaxed);
-  }
-  std::uint64_t mark = 0;
-  if (::getrandom(&mark, sizeof(mark), 0) != sizeof(mark)) {
-    throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
   }
   record_->mark[round_ & 1].store(mark, std::memory_order_relaxed);
   record_->state.store(state_of(round_, kWhole), std::memory_order_release);

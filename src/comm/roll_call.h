@@ -32,9 +32,15 @@ class RollCall {
   Answer call(const std::function<bool(int)>& is_gone, const Deadline& deadline, bool quorum);
   // This rank has met the others of the last answer. Who could not is evicted.
   void go_on() noexcept;
+  // Of an answer that several hosts have got (rendezvous_roll.h): this rank has heard it. Who dies
+  // after that may have gone on before.
+  void hear_answer() noexcept { calls_[rank_].store(1, std::memory_order_release); }
+  bool has_heard_answer(int rank) const noexcept {
+    return calls_[rank].load(std::memory_order_acquire) != 0;
+  }
+  bool has_anyone_gone_on() const;
 
  private:
-  bool has_anyone_gone_on() const;
   std::vector<Standing> look(const std::function<bool(int)>& is_gone) const;
   bool try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks);
   Answer read() const;

@@ -92,7 +92,7 @@ TEST(RollCall, TheSmallerPartMayNotGoOn) {
             RollCall(memory.data(), rank, 4).call(kNobody, Deadline::after_ms(20), true));
       },
       1);
-  EXPECT_EQ(text.rfind("evicted: 1 ranks came to go on, without ranks 0, 2, 3", 0), 0U) << text;
+  EXPECT_EQ(text.rfind("evicted: 1 rank came to go on, without ranks 0, 2, 3", 0), 0U) << text;
   EXPECT_EQ(text_of(RollCall(memory.data(), 2, 4).call(kNobody, Deadline::after_ms(20), false))
                 .rfind("1 2 ", 0),
             0U);

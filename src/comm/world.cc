@@ -168,7 +168,10 @@ World::~World() {
     bells_->bell(host_.rank).left.store(1, std::memory_order_release);
     bells_->ring_all();
   }
-  munmap(const_cast<char*>(fork_guard_), kGuardBytes);
+}
+
+void World::Unmap::operator()(volatile char* page) const noexcept {
+  munmap(const_cast<char*>(page), kGuardBytes);
 }
 
 // The last words must reach the systems of the peers: a connection that is closed while bytes wait
@@ -244,7 +247,7 @@ void World::guard_against_fork() {
   if (page == MAP_FAILED || madvise(page, kGuardBytes, MADV_WIPEONFORK) != 0) {
     throw Error(ErrorCode::resource, "no page for the fork guard\ncheck the limit on memory");
   }
-  fork_guard_ = static_cast<char*>(page);
+  fork_guard_.reset(static_cast<char*>(page));
   *fork_guard_ = 1;
 }
 

@@ -167,7 +167,7 @@ class World {
   int patience_with(int rank);
   Given given_for(const std::vector<int>& survivors) const;
   std::shared_ptr<World> shrink_here(const Deadline& deadline, bool quorum);
-  std::shared_ptr<World> shrink_across(const Deadline& deadline, bool quorum);
+  std::shared_ptr<World> shrink_across(const Deadline& deadline, bool quorum, Survivors& survivors);
 
   ConnectOptions options_;
   std::shared_ptr<const Profile> profile_;
@@ -178,8 +178,12 @@ class World {
   Door door_;
   bool crowded_ = false;
   Origin origin_;
+  bool shrunk_ = false;
   WaitPolicy wait_policy_;
-  volatile char* fork_guard_ = nullptr;
+  struct Unmap {
+    void operator()(volatile char* page) const noexcept;
+  };
+  std::unique_ptr<volatile char, Unmap> fork_guard_;
   // In the child of a fork it is abandoned: there is no thread to join.
   std::unique_ptr<ProgressThread> progress_ = std::make_unique<ProgressThread>(*this);
   std::mutex local_use_;  // guards local_ after the set-up: communicators of several threads look

@@ -15,7 +15,8 @@ constexpr int kEndedMs = 100;
 constexpr int kPartedMs = 1000;
 
 bool may_try_again(const Error& error) {
-  return error.code() == ErrorCode::connection || error.code() == ErrorCode::peer_lost;
+  return error.code() == ErrorCode::connection || error.code() == ErrorCode::peer_lost ||
+         error.code() == ErrorCode::timeout;
 }
 
 }  // namespace
@@ -37,12 +38,22 @@ std::shared_ptr<World> World::shrink(int timeout_ms, bool quorum) {
   raise(ErrorCode::aborted, rank(),
         "rank " + std::to_string(rank()) +
             " shrinks the world: it has ended for all\nall ranks that go on call shrink()");
+  if (shrunk_) {
+    throw Error(ErrorCode::usage,
+                "shrink() has already made a communicator of the ranks that were left\ngo on with "
+                "that one",
+                {.rank = rank()});
+  }
+  Survivors survivors;
   const Deadline deadline =
       Deadline::of_timeout(timeout_ms < 0 ? options_.connect_timeout_ms : timeout_ms);
   for (;;) {
     try {
-      return connections_ == nullptr ? shrink_here(deadline, quorum)
-                                     : shrink_across(deadline, quorum);
+      auto world = connections_ == nullptr ? shrink_here(deadline, quorum)
+                                           : shrink_across(deadline, quorum, survivors);
+      roll_call_->go_on();
+      shrunk_ = true;
+      return world;
     } catch (const Error& error) {
       if (!may_try_again(error) || deadline.passed()) {
         throw;
@@ -66,10 +77,8 @@ std::shared_ptr<World> World::shrink_here(const Deadline& deadline, bool quorum)
   options.size = static_cast<int>(answer.ranks.size());
   options.rank = static_cast<int>(std::find(answer.ranks.begin(), answer.ranks.end(), rank()) -
                                   answer.ranks.begin());
-  auto world = meet_here(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)),
-                         given_for(answer.ranks));
-  roll_call_->go_on();
-  return world;
+  return meet_here(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)),
+                   given_for(answer.ranks));
 }
 
 int World::patience_with(int rank) {
@@ -85,16 +94,25 @@ int World::patience_with(int rank) {
   return reason == tcp::Reason::none ? -1 : reason == tcp::Reason::closed ? kEndedMs : kPartedMs;
 }
 
-std::shared_ptr<World> World::shrink_across(const Deadline& deadline, bool quorum) {
+std::shared_ptr<World> World::shrink_across(const Deadline& deadline, bool quorum,
+                                            Survivors& survivors) {
+  if (roll_call_->has_anyone_gone_on()) {
+    throw_evicted();
+  }
   const int left = deadline.left_ms();
-  const Rules rules{.is_gone = [this](int one) { return is_dead_here(one); },
+  // Who died after it had heard an answer may have gone on before, and others with it.
+  const Rules rules{.is_gone =
+                        [this](int one) {
+                          return is_dead_here(one) &&
+                                 !roll_call_->has_heard_answer(hosts_.local(one));
+                        },
                     .patience_ms = [this](int one) { return patience_with(one); },
                     .timeout_ms = left < 0 ? 0 : std::max(left, 1),
                     .quorum = quorum};
   ConnectOptions options = options_;
   options.rank = rank();
-  Survivors survivors;
   NetMeeting meeting = meet_again_over_network(options, door_, rules, survivors);
+  roll_call_->hear_answer();
   return meet_across(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)),
                      std::move(meeting), given_for(survivors.ranks));
 }

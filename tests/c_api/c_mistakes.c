@@ -87,7 +87,7 @@ static void check_enumerations(unisono_comm_t comm) {
         "usage: user needs a function\nset it in a unisono_call_t, and use unisono_run()");
   EXPECT(unisono_dtype_bytes((unisono_dtype_t)13) == 0);
   EXPECT(unisono_dtype_bytes(UNISONO_BF16) == 2);
-  EXPECT(strcmp(unisono_result_name((unisono_result_t)11), "unknown") == 0);
+  EXPECT(strcmp(unisono_result_name((unisono_result_t)12), "unknown") == 0);
   EXPECT(strcmp(unisono_result_name((unisono_result_t)-1), "unknown") == 0);
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <numeric>
@@ -76,6 +76,18 @@ void check(Communicator& comm, const std::vector<int>& ranks) {
   }
 }
 
+// Of one world only one comes.
+void expect_refused(Communicator& old) {
+  try {
+    static_cast<void>(old.shrink());
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) {
+      return;
+    }
+  }
+  throw Error(ErrorCode::corrupt, "a second shrink() was not refused");
+}
+
 // Goes on without those that die, and says as an error who is left: "went on: 0 1 3 ".
 void go_on_for_ever(Communicator& comm, const ShrinkOptions& options) {
   std::vector<int> ranks(kRanks);
@@ -90,7 +102,9 @@ void go_on_for_ever(Communicator& comm, const ShrinkOptions& options) {
   }
   for (;;) {
     try {
-      comm = comm.shrink(options);
+      Communicator old = std::move(comm);
+      comm = old.shrink(options);
+      expect_refused(old);
       std::vector<int> left;
       for (const int rank : comm.previous_ranks()) {
         left.push_back(ranks[static_cast<std::size_t>(rank)]);
@@ -138,6 +152,15 @@ TEST(Shrink, TheOthersGoOnWithoutAnyRank) {
     SCOPED_TRACE(victim);
     expect_the_same(job, {victim});
   }
+}
+
+TEST(Shrink, InAFewPorts) {
+  ::setenv("UNISONO_PORTS", "23100-23119", 1);
+  Job job(kRanks, [](Communicator& comm) { go_on_for_ever(comm, {}); });
+  ASSERT_TRUE(job.wait_ready());
+  job.signal(1, SIGKILL);
+  expect_the_same(job, {1});
+  ::unsetenv("UNISONO_PORTS");
 }
 
 TEST(Shrink, ManyDieAtOnceOrOneAfterTheOther) {

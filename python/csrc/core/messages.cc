@@ -116,6 +116,37 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       arg("members"), arg("id"),
       "A group of some ranks, which only they call; each of them a process of its own. `id` names "
       "it, the same on all members, and other than that of any group with the same first member.");
+  comm.def(
+      "shrink",
+      [](Comm& self, int timeout_ms, bool quorum) {
+        std::optional<unisono::Communicator> left;
+        self.alone([&](unisono::Communicator& open) {
+          left = open.shrink({.timeout_ms = timeout_ms, .quorum = quorum});
+        });
+        return adopt(std::move(*left));
+      },
+      py::kw_only(), arg("timeout_ms") = -1, arg("quorum") = true,
+      "After PeerLost or Timeout: a communicator of the ranks that are still there, in their old "
+      "order. All of them call it, on the communicator of the whole world. timeout_ms: how long to "
+      "wait for ranks that may live; -1 as long as to connect. quorum: at most one world comes of "
+      "this one. Raises Evicted.");
+  comm.def(
+      "grow",
+      [](Comm& self, int size, const std::string& address) {
+        std::optional<unisono::Communicator> more;
+        self.alone([&](unisono::Communicator& open) { more = open.grow(size, address); });
+        return adopt(std::move(*more));
+      },
+      arg("size"), py::kw_only(), arg("address") = "",
+      "A communicator of `size` ranks: these, with the same numbers, and new processes that "
+      "connect "
+      "as ranks of a world of `size`, with the first world's job name. All ranks call it.");
+  comm.def_property_readonly(
+      "previous_ranks",
+      [](Comm& self) {
+        return self.alone([](unisono::Communicator& open) { return open.previous_ranks(); });
+      },
+      "By rank: what it was in the world that this one was shrunk from; empty if it was not.");
   comm.def("group", &Comm::group, arg("body"),
            "Calls body(), whose asynchronous calls on this communicator are started as one, and "
            "waits for all of them. If body() raises, nothing is started.");

@@ -16,8 +16,8 @@ import importlib
 __version__ = "0.1.0"
 
 _ERRORS = (
-    "Aborted", "ConfigError", "ConnectionFailed", "Corrupt", "Error", "Mismatch", "PeerLost",
-    "ResourceError", "Timeout", "UsageError",
+    "Aborted", "ConfigError", "ConnectionFailed", "Corrupt", "Error", "Evicted", "Mismatch",
+    "PeerLost", "ResourceError", "Timeout", "UsageError",
 )  # fmt: skip
 _CORE = (
     "ANY_SOURCE", "Communicator", "Explanation", "Plan", "Region", "Request", "connect",

@@ -14,6 +14,7 @@ from ._errors import ConfigError as ConfigError
 from ._errors import ConnectionFailed as ConnectionFailed
 from ._errors import Corrupt as Corrupt
 from ._errors import Error as Error
+from ._errors import Evicted as Evicted
 from ._errors import Mismatch as Mismatch
 from ._errors import PeerLost as PeerLost
 from ._errors import ResourceError as ResourceError

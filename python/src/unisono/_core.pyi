@@ -247,6 +247,13 @@ class Communicator:
         """All ranks must call it; color < 0: None."""
     def subgroup(self, members: list[int], id: int) -> Communicator:
         """Only its members call it; they are processes of their own."""
+    def shrink(self, *, timeout_ms: int = -1, quorum: bool = True) -> Communicator:
+        """After PeerLost or Timeout: of the ranks that are still there, which all call it."""
+    def grow(self, size: int, *, address: str = "") -> Communicator:
+        """With new ranks, which connect to a world of `size`; all ranks call it."""
+    @property
+    def previous_ranks(self) -> list[int]:
+        """By rank: what it was in the world that this one was shrunk from."""
     def group(self, body: Callable[[], object]) -> None:
         """The asynchronous calls of body() are started as one, and waited for."""
     def allocate(self, nbytes: int) -> Region: ...

@@ -75,11 +75,20 @@ UniqueFd listen_at(const Address& address, const PortRange& ports) {
 }
 
 UniqueFd reserve(const Address& address) {
-  return bind_to(address);
+  UniqueFd socket = bind_to(address);
+  if (socket) {
+    set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 0);  // now nobody else can have it
+  }
+  return socket;
 }
 
 bool listen_again(int socket) {
+  set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   return ::listen(socket, kBacklog) == 0;
+}
+
+void stop_listening(int socket) {
+  ::shutdown(socket, SHUT_RDWR);
 }
 
 Address local_address(int socket) {

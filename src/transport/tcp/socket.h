@@ -24,9 +24,11 @@ struct PortRange {
 // Listens at this address only, at the first port of the range that is free. Throws config.
 UniqueFd listen_at(const Address& address, const PortRange& ports = {});
 // Keeps an address and port that this process has listened at, without listening: strangers find it
-// closed. Empty: it is taken. listen_again() opens it; false: another has opened it meanwhile.
+// closed. Empty: it is taken. listen_again() opens it, false: another has opened it meanwhile;
+// stop_listening() closes it, and keeps it.
 UniqueFd reserve(const Address& address);
 bool listen_again(int socket);
+void stop_listening(int socket);
 Address local_address(int socket);
 Address peer_address(int socket);
 
