@@ -113,7 +113,7 @@ TEST_F(Merge, AFileThatIsCutIsReadAsFarAsItGoes) {
   const auto once = whole;
   whole.insert(whole.end(), once.begin(), once.end());
   EXPECT_EQ(read_records(whole).size(), 2U);
-  whole.resize(whole.size() - 1);
+  whole.pop_back();
   EXPECT_EQ(read_records(whole).size(), 1U);
   EXPECT_TRUE(read_records({}).empty());
 }
