@@ -80,6 +80,13 @@ nlohmann::ordered_json topology_data(const std::string& target) {
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
   const std::string text = read_file(path);
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
+  // Of what people write by hand, the loader of schedules says where it is wrong.
+  if (document.is_discarded() && text.substr(0, 256).find("unisono.trace/") != std::string::npos) {
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{} is no whole JSON document: it is damaged, or cut off\nmake or copy "
+                            "it again",
+                            path));
+  }
   if (is_recording(document)) {
     data["recording"] = op.empty() ? document : one_operation(document, op);
     return;
@@ -97,6 +104,10 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
 
 void add_algorithm(const std::string& target, const Arguments& arguments,
                    nlohmann::ordered_json& data) {
+  if (arguments.has("op")) {
+    throw UsageError("--op goes with a recording", "unisono view FILE --op 'world #17'",
+                     "unisono run --record FILE makes one");
+  }
   const Algorithm& algorithm = algorithm_of(target);
   const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
   const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));

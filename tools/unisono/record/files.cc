@@ -72,6 +72,12 @@ nlohmann::ordered_json read_trace(const std::string& path) {
     throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");
   }
   auto document = nlohmann::ordered_json::parse(file, nullptr, false);
+  if (document.is_discarded()) {
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{} is no whole JSON document: it is damaged, or cut off\nmake or copy "
+                            "it again",
+                            path));
+  }
   if (!document.is_object() || document.value("format", nlohmann::ordered_json()) !=
                                    nlohmann::ordered_json("unisono.trace/1")) {
     throw UsageError(fmt::format("{} is no recording", path), "unisono.trace/1 is expected",
