@@ -27,7 +27,7 @@ PointToPoint::PointToPoint(transport::Transport& transport, std::uint64_t group_
 }
 
 bool PointToPoint::finished(const Transfer& transfer) {
-  return transfer.opened && transfer.done == transfer.bytes && !transfer.shared;
+  return transfer.opened && transfer.done == transfer.bytes && !transfer.posted;
 }
 
 void PointToPoint::keep_busy(int peer) {
@@ -51,6 +51,7 @@ void PointToPoint::post(Transfer& transfer) {
     return;
   }
   (transfer.send ? peer.sends : peer.receives).push(transfer);
+  transfer.posted = transfer.send;
   keep_busy(transfer.peer);
 }
 
@@ -157,7 +158,7 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
     if (!transport_.flush(peer)) {
       return result;
     }
-    sends.take([](const Transfer&) { return true; });
+    sends.take([](const Transfer&) { return true; })->posted = false;
   }
   return result;
 }

@@ -29,6 +29,7 @@ struct Transfer {
   // State.
   bool opened = false;  // the envelope went out, or was matched
   bool shared = false;
+  bool posted = false;  // of a send: it is in its queue
   std::size_t done = 0;
   transport::Mark mark = 0;
   std::uint64_t recorded = 0;  // the place of its event, where there is a recording
