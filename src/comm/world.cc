@@ -24,6 +24,8 @@ constexpr std::size_t kGuardBytes = 4096;
 // Where each look is a system call, so many take longer than to be woken.
 constexpr int kLooksOverNetwork = 100;
 constexpr int kLeastConnectMs = 1000;
+// For a peer that is slow to read the last words.
+constexpr int kLeaveMs = 2000;
 
 // Ranks of one process use one mapping: the first of them makes it and the others share its
 // ownership.
@@ -175,16 +177,16 @@ void World::Unmap::operator()(volatile char* page) const noexcept {
 }
 
 // The last words must reach the systems of the peers: a connection that is closed while bytes wait
-// in either direction is reset, and loses what is on its way.
+// in either direction is reset, and loses what is on its way. Who does not hear why the world has
+// ended takes this rank for the culprit; the culprit itself need not hear it.
 void World::take_leave() noexcept {
   if (connections_ == nullptr) {
     return;
   }
   connections_->leave();
-  const auto patience = std::chrono::milliseconds(aborted() ? 200 : 2000);
-  for (const auto start = std::chrono::steady_clock::now();
-       !(connections_->flush() && connections_->delivered()) &&
-       std::chrono::steady_clock::now() - start < patience;) {
+  const int culprit = record_->state.load(std::memory_order_acquire) == 2 ? record_->rank : -1;
+  const Deadline deadline = Deadline::after_ms(kLeaveMs);
+  while (!connections_->delivered(culprit) && !deadline.passed()) {
     connections_->wait(1000);
   }
 }

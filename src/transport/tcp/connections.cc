@@ -269,13 +269,15 @@ void Connections::leave() noexcept {
   }
 }
 
-bool Connections::delivered() noexcept {
+bool Connections::delivered(int except) noexcept {
+  flush();
   bool all = true;
   for (Entry& entry : links_) {
-    if (entry.link == nullptr) {
+    if (entry.link == nullptr || entry.link->peer() == except) {
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);
+    all &= !entry.link->waits();
     for (int i = 0; i < entry.link->streams() && !entry.link->gone(); ++i) {
       int waiting = 0;
       all &= ::ioctl(entry.link->descriptor(i), SIOCOUTQ, &waiting) != 0 || waiting == 0;

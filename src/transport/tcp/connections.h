@@ -77,8 +77,9 @@ class Connections {
 
   void abort(std::string_view reason) noexcept;  // tells all
   void leave() noexcept;                         // the last word to all, in good order
-  // The systems of the peers have all that was written; those that are gone want nothing.
-  bool delivered() noexcept;
+  // The systems of the peers have all that was to be sent, but that of `except`; those that are
+  // gone want nothing.
+  bool delivered(int except = -1) noexcept;
   // Frames of groups of earlier epochs are dropped from now on.
   void retire_before(std::uint32_t epoch) noexcept;
 
