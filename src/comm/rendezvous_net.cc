@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "comm/quorum.h"
 #include "comm/rendezvous_addresses.h"
 #include "comm/rendezvous_card.h"
 #include "comm/rendezvous_net_root.h"
@@ -230,7 +231,7 @@ NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Ru
   const RollAnswer answer = call_roll(roll);
   const auto place = std::find(answer.ranks.begin(), answer.ranks.end(), options.rank);
   if (place == answer.ranks.end()) {
-    throw Error(ErrorCode::corrupt, "the answer of who goes on does not name who asked");
+    throw_evicted();
   }
   survivors = {.ranks = answer.ranks, .mark = answer.mark};
   options.rank = static_cast<int>(place - answer.ranks.begin());

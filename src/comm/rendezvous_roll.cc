@@ -22,9 +22,9 @@ constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 // Attempts to reach a rank: the first, the longest.
 constexpr int kSliceMs = 300;
 constexpr int kLongestSliceMs = 2000;
-constexpr int kNextMs = 5000;  // who did not come in time gives way to the next
-constexpr int kLateMs = 1000;  // and each of the following has so long to be there
-constexpr int kGraceMs = 3000;
+constexpr int kNextMs = 5000;   // who did not come in time gives way to the next
+constexpr int kLateMs = 1000;   // and each of the following has so long to be there
+constexpr int kGraceMs = 3000;  // for an answer, which is given at the end of the time
 constexpr int kLookMs = 20;
 
 std::string to_line(const std::vector<int>& ranks) {
@@ -163,8 +163,7 @@ class Keeper {
            std::all_of(last_.begin(), last_.end(), [&](const std::vector<int>& ranks) {
              std::vector<Standing> of_those;
              for (const int rank : ranks) {
-               const bool here = standing_[static_cast<std::size_t>(rank)] == Standing::present;
-               of_those.push_back(here ? Standing::present : Standing::absent);
+               of_those.push_back(standing_[static_cast<std::size_t>(rank)]);
              }
              return has_quorum(of_those);
            });
@@ -189,10 +188,11 @@ class Keeper {
     }
     std::string_view text = news.text;
     const auto size = static_cast<int>(standing_.size());
-    // The least patient one sets the time for all.
+    // The least patient one sets the time for all; but who has none left does not end it at once.
     const std::vector<int> left_ms = take_line(text, INT_MAX);
     if (!left_ms.empty()) {
-      deadline_ = Deadline::earlier(deadline_, Deadline::after_ms(left_ms.front()));
+      const int ms = std::max(left_ms.front(), kLateMs);
+      deadline_ = Deadline::earlier(deadline_, Deadline::after_ms(ms));
     }
     const std::vector<int> gone = take_line(text, size);
     note_last(take_line(text, size));
@@ -295,6 +295,7 @@ class Caller {
     }
     return parse_answer(*text, self_.size);
   }
+
   Roll& roll_;
   tcp::Identity self_;
   std::vector<int> waited_ms_;  // in vain, by rank

@@ -35,15 +35,15 @@ bool World::has_left_here(int rank) noexcept {
 }
 
 std::shared_ptr<World> World::shrink(int timeout_ms, bool quorum) {
-  raise(ErrorCode::aborted, rank(),
-        "rank " + std::to_string(rank()) +
-            " shrinks the world: it has ended for all\nall ranks that go on call shrink()");
   if (shrunk_) {
     throw Error(ErrorCode::usage,
                 "shrink() has already made a communicator of the ranks that were left\ngo on with "
                 "that one",
                 {.rank = rank()});
   }
+  raise(ErrorCode::aborted, rank(),
+        "rank " + std::to_string(rank()) +
+            " shrinks the world: it has ended for all\nall ranks that go on call shrink()");
   Survivors survivors;
   const Deadline deadline =
       Deadline::of_timeout(timeout_ms < 0 ? options_.connect_timeout_ms : timeout_ms);
