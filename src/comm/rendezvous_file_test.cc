@@ -29,7 +29,7 @@ class RendezvousFile : public ::testing::Test {
   RendezvousFile() : path_(fs::temp_directory_path() / unique_name("file")) {}
   ~RendezvousFile() override { fs::remove(path_); }
 
-  ConnectOptions options(int size, int rank = -1, int connect_timeout_ms = 20'000) const {
+  ConnectOptions options(int size, int rank = -1, int connect_timeout_ms = 60'000) const {
     ConnectOptions result = testing::options_for(rank, size, "", connect_timeout_ms);
     result.file = path_;
     return result;

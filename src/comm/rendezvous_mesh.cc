@@ -13,8 +13,9 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostNoteBytes = 256;
-// A killed process closes its connections a moment before it counts as ended.
-constexpr int kEndMs = 3;
+// A killed process closes its connections a moment before it counts as ended: on a busy machine it
+// must be scheduled once more for that.
+constexpr int kEndMs = 500;
 
 }  // namespace
 

@@ -118,7 +118,7 @@ inline void place(ConnectOptions& options) {
 }
 
 inline ConnectOptions options_for(int rank, int size, const std::string& job,
-                                  int connect_timeout_ms = 20'000) {
+                                  int connect_timeout_ms = 60'000) {
   ConnectOptions options;
   options.rank = rank;
   options.size = size;

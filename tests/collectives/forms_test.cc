@@ -348,7 +348,7 @@ TEST(Timeout, NamesTheRankThatHasNotCome) {
                      .count = 8,
                      .dtype = Dtype::f32,
                      .algorithm = "ring",
-                     .timeout_ms = 200});
+                     .timeout_ms = 1500});
          } catch (const Error& error) {
            return wrong_unless(error.code() == ErrorCode::timeout && error.context().peer == 2,
                                error.what());

@@ -18,7 +18,7 @@ using RankBody = std::function<std::string(Communicator&)>;
 
 inline ConnectOptions test_options(int rank, int ranks, const std::string& job) {
   ConnectOptions options = comm::testing::options_for(rank, ranks, job);
-  options.timeout_ms = 20'000;
+  options.timeout_ms = 60'000;
   return options;
 }
 

@@ -13,7 +13,7 @@ struct Mistake {
   std::string name;  // of the file with the expected text
   int ranks = 2;
   std::function<void(Communicator&)> make;  // on every rank; a barrier follows
-  int timeout_ms = 30'000;
+  int timeout_ms = 60'000;
   std::string algorithm = {};  // forced for the world
 };
 

@@ -89,14 +89,14 @@ std::vector<Mistake> endings() {
              std::vector<float> data(8);
              comm.all_reduce(std::span(data), sum);
            },
-       .timeout_ms = 300,
+       .timeout_ms = 1500,
        .algorithm = "all_reduce=ring"},
       {.name = "recv_never_sent",
        .make =
            [](Communicator& comm) {
              int data = 0;
              if (comm.rank() == 1) {
-               comm.recv(&data, sizeof(data), 0, 3, 300);
+               comm.recv(&data, sizeof(data), 0, 3, 1500);
              } else {
                comm.barrier(20'000);
              }

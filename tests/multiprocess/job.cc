@@ -94,7 +94,7 @@ std::optional<Report> Job::read_report(const Rank& rank, int timeout_ms) {
 
 bool Job::wait_ready() {
   for (const Rank& rank : ranks_) {
-    const auto report = read_report(rank, 10'000);
+    const auto report = read_report(rank, 60'000);
     if (!report.has_value() || report->kind != Report::Kind::ready) {
       return false;
     }
@@ -103,7 +103,7 @@ bool Job::wait_ready() {
 }
 
 std::string Job::await_ready(int rank) {
-  const auto report = read_report(ranks_[static_cast<std::size_t>(rank)], 30'000);
+  const auto report = read_report(ranks_[static_cast<std::size_t>(rank)], 60'000);
   return !report.has_value()                   ? "nothing"
          : report->kind == Report::Kind::ready ? "ready"
                                                : report->text;

@@ -28,7 +28,7 @@ class Job {
  public:
   // `body` runs on every rank, after connect(), and throws what ends it.
   using Body = std::function<void(Communicator&)>;
-  Job(int ranks, const Body& body, int timeout_ms = 20'000, int connect_timeout_ms = 20'000);
+  Job(int ranks, const Body& body, int timeout_ms = 60'000, int connect_timeout_ms = 60'000);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   ~Job();  // kills and collects whatever is left
@@ -38,14 +38,14 @@ class Job {
 
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const std::string& name() const { return name_; }
-  // All ranks have connected. False: not within ten seconds.
+  // All ranks have connected. False: not within a minute.
   bool wait_ready();
   // "ready" when this rank has connected; else what it says.
   std::string await_ready(int rank);
   // Returns when the signal was sent, in nanoseconds.
   std::int64_t signal(int rank, int number) const;
   // How a rank ended; nothing if it does not end within `timeout_ms`, or without a word.
-  std::optional<Report> ending(int rank, int timeout_ms = 10'000);
+  std::optional<Report> ending(int rank, int timeout_ms = 90'000);
 
  private:
   struct Rank {

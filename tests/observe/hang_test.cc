@@ -26,7 +26,7 @@ class Ranks {
     for (int rank = 0; rank < ranks; ++rank) {
       threads_.emplace_back([this, rank, ranks, body] {
         ConnectOptions options = comm::testing::options_for(rank, ranks, job_);
-        options.timeout_ms = 20'000;
+        options.timeout_ms = 60'000;
         try {
           Communicator comm = Communicator::connect(options);
           body(comm);

@@ -105,7 +105,7 @@ TEST_F(TcpGate, LetsARankInOnlyOnce) {
   std::string error;
   std::thread joiner([&] {
     try {
-      meet(second, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 200});
+      meet(second, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 1500});
     } catch (const Error& refused) {
       error = refused.what();
     }

@@ -86,7 +86,7 @@ TEST(TcpMeet, NamesTheRankWithAnotherToken) {
   Party party(3, "127.0.0.1");
   party.identities[2].token = "fedcba9876543210";
   std::vector<Streams> got;
-  const auto errors = party.meet_all(got, {.timeout_ms = 300});
+  const auto errors = party.meet_all(got, {.timeout_ms = 2000});
   EXPECT_NE(errors[2].find("rank 0 at " + party.addresses[0].front().text() +
                            ": rank 0 has another job token"),
             std::string::npos)
@@ -242,7 +242,7 @@ TEST(TcpMeet, NamesBothSidesThatProtectInDifferentWays) {
   Party party(2, "127.0.0.1");
   party.identities[1].protection = {.tls = true};
   std::vector<Streams> got;
-  const auto errors = party.meet_all(got, {.timeout_ms = 300});
+  const auto errors = party.meet_all(got, {.timeout_ms = 2000});
   EXPECT_NE(errors[1].find("rank 0 has UNISONO_TLS=0 and UNISONO_CHECKSUM=0, rank 1 has "
                            "UNISONO_TLS=1 and UNISONO_CHECKSUM=0: all ranks must have the same"),
             std::string::npos)
