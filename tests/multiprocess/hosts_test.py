@@ -123,6 +123,7 @@ if __name__ == "__main__":
         HOSTS = make_hosts()
     except (OSError, subprocess.CalledProcessError) as error:
         print("no network namespaces here:", getattr(error, "stderr", "") or error)
+        print("run as root, or with CAP_NET_ADMIN and CAP_SYS_ADMIN, with iproute2 installed")
         sys.exit(77)
     try:
         result = unittest.main(exit=False).result

@@ -16,6 +16,7 @@
 
 #include "base/env.h"
 #include "comm/quorum.h"
+#include "comm/rendezvous_testing.h"
 #include "job.h"
 
 namespace unisono::testing {
@@ -195,6 +196,36 @@ TEST(Shrink, ManyDieAtOnceOrOneAfterTheOther) {
       first = text;
     }
   }
+}
+
+// Of several hosts, nobody proves that the others are dead.
+TEST(Shrink, OneAloneGoesOnWhereNoQuorumIsAskedFor) {
+  Job job(kRanks, [](Communicator& comm) {
+    go_on_for_ever(comm, {.timeout_ms = 0, .quorum = false});
+  });
+  ASSERT_TRUE(job.wait_ready());
+  for (const int victim : {0, 1, 2}) {
+    job.signal(victim, SIGKILL);
+  }
+  const auto report = job.ending(3);
+  ASSERT_TRUE(report.has_value()) << "it hangs or died";
+  EXPECT_STREQ(report->text, "internal: went on: 3 ");
+}
+
+// One that leaves is no failure; the others go on without it. Here all are threads of this process.
+TEST(Shrink, WithoutARankThatHasLeft) {
+  const std::string job = comm::testing::unique_name("left");
+  const auto said = comm::testing::as_threads(kRanks, [&](int rank) -> std::string {
+    auto comm = Communicator::connect(comm::testing::options_for(rank, kRanks, job));
+    if (rank == 1) {
+      return "";
+    }
+    comm = comm.shrink();
+    const std::vector<int> left = comm.previous_ranks();
+    check(comm, left);
+    return text_of(left);
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{"0 2 3 ", "", "0 2 3 ", "0 2 3 "}));
 }
 
 TEST(Shrink, WhoSleepsTooLongIsEvicted) {

@@ -38,7 +38,10 @@ def make_hosts():
         done = jobs.call("ip", *command.split())
         if done.returncode != 0:
             remove_hosts(switch, hosts)
-            jobs.skip(f"no network namespaces here: ip {command}: {done.stderr}")
+            jobs.skip(
+                f"no network namespaces here: ip {command}: {done.stderr}\n"
+                "run as root, or with CAP_NET_ADMIN and CAP_SYS_ADMIN, with iproute2 installed"
+            )
     return switch, hosts
 
 

@@ -69,7 +69,7 @@ class Faults(unittest.TestCase):
             failed += self.one(WORLDS[i % 2], call, at, rank)
         self.assertGreater(failed, 3)
 
-    @unittest.skipUnless(jobs.FULL, "for make reliability")
+    @unittest.skipUnless(jobs.FULL, "it takes minutes: run it by make reliability")
     def test_each_call_fails_once(self):
         draw = random.Random(jobs.seed_of(None))
         cases = []

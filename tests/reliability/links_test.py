@@ -81,7 +81,7 @@ class Links(unittest.TestCase):
             self.assertRegex(done.stderr, r"the connection to rank \d was", done.stderr)
             self.assertNotIn("error[timeout]", done.stderr)
 
-    @unittest.skipUnless(jobs.FULL, "for make reliability: it is timed")
+    @unittest.skipUnless(jobs.FULL, "it is timed: run it by make reliability")
     def test_a_long_vector_takes_what_the_link_gives(self):
         """8 MiB at least 0.8 times as fast as a stream of the same bytes on such a link."""
         for rate, mbit in (("100Mbit", 100), ("1Gbit", 1000)):

@@ -139,8 +139,7 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       },
       arg("size"), py::kw_only(), arg("address") = "",
       "A communicator of `size` ranks: these, with the same numbers, and new processes that "
-      "connect "
-      "as ranks of a world of `size`, with the first world's job name. All ranks call it.");
+      "connect as ranks of a world of `size`, with the first world's job name. All ranks call it.");
   comm.def_property_readonly(
       "previous_ranks",
       [](Comm& self) {
