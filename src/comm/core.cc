@@ -119,32 +119,40 @@ void Core::refuse_blocking() const {
               {.rank = world_->rank()});
 }
 
+void Core::refuse_second_thread() const {
+  throw Error(ErrorCode::usage,
+              "another thread is in a call on this communicator\none thread at a time uses a "
+              "communicator: make one for each with split(), or take turns",
+              {.rank = world_->rank()});
+}
+
 int Core::effective_timeout(int timeout_ms) const {
   return timeout_ms >= 0 ? timeout_ms : world_->options().timeout_ms;
 }
 
 void Core::run(const Call& call) {
   check_blocking();
-  if (pending_.load(std::memory_order_acquire) != 0) {
-    const auto request = run_async(call);
-    wait(*request, call.timeout_ms);
+  if (const Alone alone(*this, collecting_); alone) {
+    execute(*planner_.find(call), call);
     return;
   }
-  execute(*planner_.find(call), call);
+  const auto request = run_async(call);
+  wait(*request, call.timeout_ms);
 }
 
 void Core::start(const PlanState& plan) {
   check_blocking();
-  if (pending_.load(std::memory_order_acquire) != 0) {
-    const auto request = start_async(plan);
-    wait(*request, plan.call.timeout_ms);
+  if (const Alone alone(*this, collecting_); alone) {
+    execute(*plan.prepared, plan.call);
     return;
   }
-  execute(*plan.prepared, plan.call);
+  const auto request = start_async(plan);
+  wait(*request, plan.call.timeout_ms);
 }
 
 std::unique_ptr<PlanState> Core::plan(const Call& call) {
   check_usable();
+  check_alone(collecting_);
   const std::lock_guard lock(driving_);
   auto plan = std::make_unique<PlanState>();
   plan->core = shared_from_this();
@@ -159,6 +167,7 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
 
 Explanation Core::explain(const Call& call) {
   check_usable();
+  check_alone(collecting_);
   const std::lock_guard lock(driving_);  // the progress thread plans as well
   return planner_.explain(call);
 }

@@ -110,7 +110,40 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
     }
   }
   [[noreturn]] void refuse_blocking() const;
+  // A blocking call runs in its thread with no lock while nothing asynchronous is pending: then it
+  // is alone, and a second thread that comes meanwhile is refused.
+  class Alone {
+   public:
+    Alone(const Core& core, std::atomic<bool>& used) : used_(used) {
+      if (used.exchange(true)) {
+        core.refuse_second_thread();
+      }
+      alone_ = core.pending_.load() == 0;
+      if (!alone_) {
+        used.store(false, std::memory_order_release);
+      }
+    }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+    ~Alone() {
+      if (alone_) {
+        used_.store(false, std::memory_order_release);
+      }
+    }
+    explicit operator bool() const noexcept { return alone_; }
+
+   private:
+    std::atomic<bool>& used_;
+    bool alone_ = false;
+  };
+  void check_alone(const std::atomic<bool>& used) const {
+    if (used.load()) {
+      refuse_second_thread();
+    }
+  }
+  [[noreturn]] void refuse_second_thread() const;
   void execute(const comm::Prepared& prepared, const Call& call);
+  void execute(std::span<comm::Transfer> transfers, int timeout_ms);
   void record_begin(const comm::Prepared& prepared);
   void record_begin(comm::Transfer& transfer);
   void record_end(const comm::Transfer& transfer);
@@ -218,6 +251,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   bool running_ = false;                               // the first has begun
   std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives
   std::atomic<int> pending_ = 0;
+  std::atomic<bool> collecting_ = false;    // a blocking collective runs alone
+  std::atomic<bool> transferring_ = false;  // a blocking send or recv does
   std::atomic<int> waiters_ = 0;
   comm::Finished finished_;                              // to be told when the lock is free
   std::chrono::steady_clock::time_point progressed_at_;  // as far as the progress thread knows

@@ -15,16 +15,20 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   for (const Transfer& transfer : transfers) {
     check_transfer(transfer);
   }
-  if (pending_.load(std::memory_order_acquire) != 0) {
-    std::vector<std::shared_ptr<RequestState>> requests;
-    for (const Transfer& transfer : transfers) {
-      requests.push_back(transfer_async(transfer, timeout_ms));
-    }
-    for (const auto& request : requests) {
-      wait(*request, timeout_ms);
-    }
+  if (const Alone alone(*this, transferring_); alone) {
+    execute(transfers, timeout_ms);
     return;
   }
+  std::vector<std::shared_ptr<RequestState>> requests;
+  for (const Transfer& transfer : transfers) {
+    requests.push_back(transfer_async(transfer, timeout_ms));
+  }
+  for (const auto& request : requests) {
+    wait(*request, timeout_ms);
+  }
+}
+
+void Core::execute(std::span<Transfer> transfers, int timeout_ms) {
   using P2p = comm::PointToPoint;
   P2p& queue = this->transfers();
   for (Transfer& transfer : transfers) {

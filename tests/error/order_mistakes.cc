@@ -1,4 +1,5 @@
 #include <chrono>
+#include <exception>
 #include <span>
 #include <thread>
 
@@ -8,6 +9,59 @@ namespace unisono::testing {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Two threads of rank 0 make the same call, and one of them is refused; then `go_on` lets rank 1
+// come, for which the other one waits.
+void call_twice_at_once(const std::function<void()>& call, const std::function<void()>& go_on) {
+  std::exception_ptr refused;
+  const auto one = [&] {
+    try {
+      call();
+    } catch (const Error&) {
+      refused = std::current_exception();
+      go_on();
+    }
+  };
+  std::thread other(one);
+  one();
+  other.join();
+  if (refused != nullptr) {
+    std::rethrow_exception(refused);
+  }
+}
+
+std::vector<Mistake> threads() {
+  return {
+      {.name = "second_thread_in_collective",
+       .make =
+           [](Communicator& comm) {
+             int token = 0;
+             if (comm.rank() == 0) {
+               call_twice_at_once([&] { comm.barrier(); },
+                                  [&] { comm.send(&token, sizeof(token), 1); });
+             } else {
+               comm.recv(&token, sizeof(token), 0);
+               comm.barrier();
+             }
+           }},
+      {.name = "second_thread_in_recv",
+       .make =
+           [](Communicator& comm) {
+             int token = 0;
+             if (comm.rank() == 0) {
+               call_twice_at_once(
+                   [&] {
+                     int mine = 0;
+                     comm.recv(&mine, sizeof(mine), 1);
+                   },
+                   [&] { comm.barrier(); });
+             } else {
+               comm.barrier();
+               comm.send(&token, sizeof(token), 0);
+             }
+           }},
+  };
+}
 
 std::vector<Mistake> requests() {
   return {
@@ -125,9 +179,10 @@ std::vector<Mistake> endings() {
 }  // namespace
 
 std::vector<Mistake> order_mistakes() {
-  std::vector<Mistake> all = requests();
-  const auto more = endings();
-  all.insert(all.end(), more.begin(), more.end());
+  std::vector<Mistake> all;
+  for (const auto& some : {requests(), threads(), endings()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
   return all;
 }
 

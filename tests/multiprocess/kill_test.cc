@@ -16,7 +16,7 @@
 namespace unisono::testing {
 namespace {
 
-constexpr int kTrials = 200;
+constexpr int kTrials = 100;
 constexpr int kFullTrials = 1000;
 
 unsigned below(std::mt19937& random, unsigned limit) {

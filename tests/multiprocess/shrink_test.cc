@@ -200,9 +200,8 @@ TEST(Shrink, ManyDieAtOnceOrOneAfterTheOther) {
 
 // Of several hosts, nobody proves that the others are dead.
 TEST(Shrink, OneAloneGoesOnWhereNoQuorumIsAskedFor) {
-  Job job(kRanks, [](Communicator& comm) {
-    go_on_for_ever(comm, {.timeout_ms = 0, .quorum = false});
-  });
+  Job job(kRanks,
+          [](Communicator& comm) { go_on_for_ever(comm, {.timeout_ms = 0, .quorum = false}); });
   ASSERT_TRUE(job.wait_ready());
   for (const int victim : {0, 1, 2}) {
     job.signal(victim, SIGKILL);
