@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Breaks one line of the engine, of a transport or of the calls at a time: some test must notice.
+
+  mutants.py SOURCE [NAME...]      those whose name contains one of the words; by default all
+
+Works in a copy of the source tree, with a build directory of its own there.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ENGINE, WAITS = "src/engine/executor.cc", "src/comm/point_to_point.cc"
+SEND, RECEIVE, LANE = "src/transport/tcp/link_send.cc", "src/transport/tcp/link_receive.cc", "src/transport/shm/lane.h"
+# Name, file, what stands there, what takes its place.
+MUTANTS = [
+    ("sends_out_of_turn", ENGINE, "if (turn != lane.turn || limit <= state.done)", "if (limit <= state.done)"),
+    ("ignores_dependencies", ENGINE, "limit = std::min(limit, state.finished ? pass.bytes : state.done)",
+     "limit = std::min(limit, pass.bytes)"),
+    ("gives_shared_memory_back_early", ENGINE, "if (!transport_.drained(lane.lane, state.mark))", "if (false)"),
+    ("ends_without_flush", ENGINE, "if (kept == 0 && flushed())", "if (kept == 0)"),
+    ("takes_any_signature", ENGINE, "if (message.signature != signature_of(pass, state.done, message.bytes) ||",
+     "if ("),
+    ("reads_a_message_from_its_beginning", ENGINE, "arriving.message.data += bytes;", ";"),
+    ("never_takes_the_next_turn", ENGINE, "++arriving.turn;", ";"),
+    ("cuts_elements", ENGINE, "bytes = std::min(bytes, slot_bytes_);\n    std::byte* slot",
+     "bytes = std::min(bytes, slot_bytes_ - 1);\n    std::byte* slot"),
+    ("copies_one_byte_less", ENGINE, "kernels::copy(targets_[i], sources_[0], bytes, store);",
+     "kernels::copy(targets_[i], sources_[0], bytes - 1, store);"),
+    ("forwards_from_another_place", ENGINE, "const bool level = states_[i].done == state.done &&", "const bool level ="),
+    ("releases_too_much", LANE, "head_->cells.store(next_ - 1, std::memory_order_release);\n    return true;",
+     "head_->cells.store(next_, std::memory_order_release);\n    return true;"),
+    ("begins_a_frame_within_another", SEND, "to.waiting == 1 && to.partial_done == 0", "to.waiting == 1"),
+    ("sends_beyond_the_window", SEND, "  lane.unreleased.add(bytes);\n", ""),
+    ("tells_room_twice", SEND, "  lane.untold = {};\n  Frame frame;", "  Frame frame;"),
+    ("loses_credits", RECEIVE, "lane.unreleased.remove(lane.outgoing(lane.released).bytes);", ";"),
+    ("mistakes_the_tag", WAITS, "return one.tag == tag;", "return true;"),
+    ("serves_half_a_stored_message", WAITS, "if (found->done == found->data.size()) {", "if (true) {"),
+    ("takes_another_size", WAITS, "if (wanted->bytes != envelope.bytes) {", "if (false) {"),
+    ("frees_a_send_that_waits", WAITS, "if (!transport_.flush(peer)) {", "if (false) {"),
+    ("divides_a_parted_job", "src/comm/quorum.cc", "return present > absent;", "return present >= absent - 1;"),
+    ("forgets_the_order", "src/comm/core.cc", "comm::mix(prepared.signature ^ sequence_ ^ salt)", "comm::mix(salt)"),
+    ("lets_two_threads_in", "src/comm/core.h", "if (used.exchange(true)) {", "if (used.exchange(false)) {"),
+]  # fmt: skip
+TARGETS = ["engine_test", "engine_chaos_test", "transport_test", "comm_test", "error_test", "collective_progress",
+           "collective_forms", "random_collectives"]  # fmt: skip
+# The sooner a test tells, the earlier it comes. A tenth of what make test draws.
+TESTS = [
+    ("src/engine/engine_test", []),
+    ("tests/collectives/engine_chaos_test", ["--count", "400"]),
+    ("src/transport/transport_test", []),
+    ("tests/error/error_test", ["tests/error/expected"]),
+    ("tests/collectives/collective_progress", []),
+    ("tests/collectives/random_collectives", ["--count", "1000"]),
+    ("tests/collectives/random_collectives", ["--count", "300"], "tcp"),
+    ("tests/collectives/collective_forms", []),
+    ("src/comm/comm_test", []),
+]
+SECONDS = 300  # a test that takes longer hangs: that is noticed as well
+
+
+def copy_of(source, target):
+    names = subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, check=True).stdout
+    for name in names.decode().split("\0"):
+        if name and (source / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, target / name)
+
+
+def build(tree):
+    words = ["cmake", "--build", tree / "build/dev", "--target", *TARGETS]
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+def who_notices(tree):
+    """The first test that fails; None: all pass."""
+    for program, arguments, *world in TESTS:
+        environment = os.environ | ({"UNISONO_TEST_WORLD": world[0]} if world else {})
+        try:
+            done = subprocess.run([tree / "build/dev" / program, *arguments], cwd=tree, env=environment,
+                                  capture_output=True, timeout=SECONDS)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return program + " (it hangs)"
+        if done.returncode != 0:
+            return program
+    return None
+
+
+def main():
+    source, words = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant[0] for word in words)]
+    with tempfile.TemporaryDirectory(prefix="mutants") as folder:
+        tree = pathlib.Path(folder)
+        copy_of(source, tree)
+        subprocess.run(["cmake", "--preset", "dev"], cwd=tree, capture_output=True, check=True)
+        done = build(tree)
+        if done.returncode != 0 or (failed := who_notices(tree)):
+            sys.exit(f"without a mutant: {done.stdout[-2000:] if done.returncode else failed}")
+        alive = []
+        for name, file, before, after in chosen:
+            text = (tree / file).read_text()
+            if text.count(before) != 1:
+                sys.exit(f"{name}: {file} has what it changes {text.count(before)} times, not once")
+            (tree / file).write_text(text.replace(before, after))
+            done = build(tree)
+            by = "the compiler" if done.returncode != 0 else who_notices(tree)
+            (tree / file).write_text(text)
+            print(f"{name}: {'noticed by ' + by if by else 'NOT NOTICED'}", flush=True)
+            alive += [] if by else [name]
+    print(f"{len(chosen) - len(alive)} of {len(chosen)} noticed")
+    sys.exit(len(alive) * 20 > len(chosen))
+
+
+if __name__ == "__main__":
+    main()
