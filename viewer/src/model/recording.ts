@@ -20,8 +20,17 @@ export interface RecordedOp {
   algorithm: string;
   bytes: number;
   start: number; // us
-  end: number; // -1: it had not ended
-  waiting: number;
+  end: number;
+  open: boolean; // it had not ended: `end` is when its rank did, or the recording
+  waiting: number; // until the end of the recording, if it had not ended
+}
+
+// Of a rank: something that had not ended when the recording did.
+export interface Unfinished {
+  rank: number;
+  start: number; // us
+  end: number; // as of an operation that is open
+  label: string; // of the operation; "" for a send or a receive
 }
 
 export interface RunFinding {
@@ -37,10 +46,12 @@ export interface RunFinding {
 export interface Recording {
   title: string;
   ranks: number;
-  total: number; // us
+  total: number; // us: the moment at which it ends
   messages: RecordedMessage[];
   ops: RecordedOp[];
-  findings: RunFinding[];
+  unfinished: Unfinished[];
+  shortened: boolean[]; // by rank: its beginning is not here
+  findings: RunFinding[]; // the worst first
   uncertaintyUs: (number | null)[]; // by rank; null: its clock could not be aligned
   ended: string;
   isSimulated: boolean; // equal steps are played only until they repeat
@@ -88,6 +99,13 @@ function rows(group: unknown, place: string, keys: string[], optional: string[] 
   );
 }
 
+// Of what had not ended it is found later.
+function endOf(value: unknown, place: string): { end: number; open: boolean } {
+  if (value === null) return { end: 0, open: true };
+  const end = num(value, place, -1);
+  return { end, open: end < 0 };
+}
+
 export function parseRecording(document: unknown): Recording {
   if (!isObject(document)) fail('/', 'no object');
   if (Array.isArray(document.traceEvents)) return fromSimulation(document.traceEvents);
@@ -127,7 +145,7 @@ function fromTrace(document: Json): Recording {
     algorithm: row.algorithm === undefined ? '' : str(row.algorithm, `/ops/algorithm/${i}`),
     bytes: num(row.bytes, `/ops/bytes/${i}`),
     start: num(row.start_us, `/ops/start_us/${i}`),
-    end: row.end_us === null ? -1 : num(row.end_us, `/ops/end_us/${i}`, -1),
+    ...endOf(row.end_us, `/ops/end_us/${i}`),
     waiting: row.waiting_us === undefined ? 0 : num(row.waiting_us, `/ops/waiting_us/${i}`),
   }));
   const uncertainty =
@@ -139,17 +157,40 @@ function fromTrace(document: Json): Recording {
   if (uncertainty.length > 0 && uncertainty.length !== ranks) {
     fail('/clock_uncertainty_us', `${uncertainty.length} values, but there are ${ranks} ranks`);
   }
-  return finish({
+  const transfers = rows(
+    document.transfers ?? { rank: [], start_us: [], end_us: [] },
+    '/transfers',
+    ['rank', 'start_us', 'end_us'],
+  ).map((row, i) => ({
+    rank: rank(row.rank, `/transfers/rank/${i}`),
+    start: num(row.start_us, `/transfers/start_us/${i}`),
+    ...endOf(row.end_us, `/transfers/end_us/${i}`),
+  }));
+  // A number for each rank, if they are given.
+  const byRank = (name: string): number[] => {
+    if (document[name] === undefined) return [];
+    const values = list(document[name], `/${name}`).map((value, i) => num(value, `/${name}/${i}`));
+    if (values.length !== ranks) {
+      fail(`/${name}`, `${values.length} values, but there are ${ranks} ranks`);
+    }
+    return values;
+  };
+  const dropped = byRank('dropped_events');
+  const recording = {
+    ...empty(ranks),
     title: document.name === undefined ? '' : str(document.name, '/name'),
-    ranks,
-    total: 0,
     messages,
     ops,
+    unfinished: [
+      ...ops.filter(({ open }) => open).map((op) => ({ ...op, label: labelOf(op) })),
+      ...transfers.filter(({ open }) => open).map((each) => ({ ...each, label: '' })),
+    ].map(({ rank, start, end, label }) => ({ rank, start, end, label })),
+    shortened: Array.from({ length: ranks }, (_, rank) => (dropped[rank] ?? 0) > 0),
     findings: document.findings === undefined ? [] : findingsOf(document.findings, '/findings'),
     uncertaintyUs: uncertainty,
     ended: document.ended === undefined ? '' : str(document.ended, '/ended'),
-    isSimulated: false,
-  });
+  };
+  return finish(recording, byRank('until_us'));
 }
 
 function findingsOf(value: unknown, place: string): RunFinding[] {
@@ -191,15 +232,10 @@ function fromWhy(document: Json): Recording {
   const findings = findingsOf(job.findings, `/jobs/${index}/findings`);
   const all = findings.flatMap((each) => [...each.ranks, ...each.waiting]);
   return finish({
+    ...empty(Math.max(0, ...all) + 1),
     title: job.job === undefined ? '' : str(job.job, `/jobs/${index}/job`),
-    ranks: Math.max(0, ...all) + 1,
-    total: 0,
-    messages: [],
-    ops: [],
     findings,
-    uncertaintyUs: [],
     ended: job.ended === undefined ? '' : str(job.ended, `/jobs/${index}/ended`),
-    isSimulated: false,
   });
 }
 
@@ -226,84 +262,14 @@ function fromSimulation(events: unknown[]): Recording {
     });
   });
   if (messages.length === 0) fail('/traceEvents', 'no messages of unisono sim in it');
-  return finish({
-    title: messages[0]!.op,
-    ranks,
-    total: 0,
-    messages,
-    ops: [],
-    findings: [],
-    uncertaintyUs: [],
-    ended: '',
-    isSimulated: true,
-  });
+  return finish({ ...empty(ranks), title: messages[0]!.op, messages, isSimulated: true });
 }
 
-function finish(recording: Recording): Recording {
-  let total = 0;
-  for (const { end } of recording.messages) total = Math.max(total, end);
-  for (const { end } of recording.ops) total = Math.max(total, end);
-  return { ...recording, total };
-}
-
-// One operation of a group, over its ranks.
-export interface OpSummary {
-  key: string;
-  number: number;
-  group: string;
-  collective: string;
-  algorithm: string;
-  bytes: number;
-  start: number;
-  end: number; // -1: somebody had not ended
-  waiting: number; // the longest
-  straggler: number; // who came last
-  missing: number[]; // ranks of the group that have no record of it
-  open: number[]; // ranks that had not ended it
-  size: number; // ranks of its group, as far as they are recorded
-}
-
-export function summarize(recording: Recording): OpSummary[] {
-  const members = new Map<string, Set<number>>();
-  const ops = new Map<string, OpSummary & { present: Set<number>; last: number }>();
-  for (const op of recording.ops) {
-    const inGroup = members.get(op.group) ?? new Set<number>();
-    members.set(op.group, inGroup.add(op.rank));
-    const key = `${op.group}#${op.number}`;
-    let row = ops.get(key);
-    if (!row) {
-      const { number, group, collective, algorithm, bytes } = op;
-      row = {
-        ...{ key, number, group, collective, algorithm, bytes, start: op.start, end: op.end },
-        ...{
-          waiting: 0,
-          straggler: op.rank,
-          missing: [],
-          open: [],
-          size: 0,
-          present: new Set(),
-          last: -1,
-        },
-      };
-      ops.set(key, row);
-    }
-    row.present.add(op.rank);
-    row.start = Math.min(row.start, op.start);
-    row.end = row.end < 0 || op.end < 0 ? -1 : Math.max(row.end, op.end);
-    if (op.end < 0) row.open.push(op.rank);
-    row.waiting = Math.max(row.waiting, op.waiting);
-    if (op.start > row.last) {
-      row.last = op.start;
-      row.straggler = op.rank;
-    }
-  }
-  return [...ops.values()]
-    .map(({ present, last: _, ...row }) => ({
-      ...row,
-      size: members.get(row.group)!.size,
-      missing: [...members.get(row.group)!].filter((rank) => !present.has(rank)),
-    }))
-    .sort((a, b) => a.start - b.start);
+export function empty(ranks: number): Recording {
+  return {
+    ...{ title: '', ranks, total: 0, messages: [], ops: [], unfinished: [], shortened: [] },
+    ...{ findings: [], uncertaintyUs: [], ended: '', isSimulated: false },
+  };
 }
 
 // The label that messages of an operation carry.
@@ -311,16 +277,51 @@ export function labelOf(op: { group: string; number: number }): string {
   return `${op.group} #${op.number}`;
 }
 
-// The first operation that somebody never came to or never finished: where a hang begins.
-export function firstStuck(ops: OpSummary[]): OpSummary | undefined {
-  return ops.find((op) => op.missing.length > 0 || op.open.length > 0);
+// What is unfinished lasts until its rank's process ended, or where that is not known until the last
+// event of the recording.
+function lastEvent({ messages, ops, unfinished }: Recording): number {
+  let last = 0;
+  for (const { end } of messages) last = Math.max(last, end);
+  for (const { start, end } of ops) last = Math.max(last, start, end);
+  for (const { start } of unfinished) last = Math.max(last, start);
+  return last;
 }
 
-// By rank: the last operation that it finished, "" for none.
-export function lastFinished(recording: Recording): string[] {
-  const last: (RecordedOp | undefined)[] = Array.from({ length: recording.ranks });
-  for (const op of recording.ops) {
-    if (op.end >= 0 && op.end >= (last[op.rank]?.end ?? 0)) last[op.rank] = op;
+// What explains the others comes before them; what is only about the recording comes last.
+const WORST = ['gone', 'mismatch', 'deadlock', 'stopped', 'left', 'never called', 'late'];
+const LEAST = ['unanswered', 'elsewhere', 'missing', 'dropped'];
+
+function severity({ kind }: RunFinding): number {
+  const least = LEAST.indexOf(kind);
+  if (least >= 0) return WORST.length + 1 + least;
+  return WORST.includes(kind) ? WORST.indexOf(kind) : WORST.length;
+}
+
+function finish(recording: Recording, until: number[] = []): Recording {
+  const last = lastEvent(recording);
+  // When a rank last did something in an operation that did not end.
+  const latest = new Map<string, number>();
+  const key = (rank: number, label: string) => `${rank} ${label}`;
+  for (const { rank, start, label } of recording.unfinished) latest.set(key(rank, label), start);
+  if (latest.size > 0) {
+    for (const { op, from, to, start, end } of recording.messages) {
+      for (const [rank, when] of [[from, start] as const, [to, end] as const]) {
+        const known = latest.get(key(rank, op));
+        if (known !== undefined && when > known) latest.set(key(rank, op), when);
+      }
+    }
   }
-  return last.map((op) => (op ? `${op.collective}, ${labelOf(op)}` : ''));
+  const unfinished = recording.unfinished.map((each) => ({
+    ...each,
+    end: Math.max(each.start, until[each.rank] ?? last),
+  }));
+  const ops = recording.ops.map((op) => {
+    if (!op.open) return op;
+    const end = Math.max(op.start, until[op.rank] ?? last);
+    const since = latest.get(key(op.rank, labelOf(op))) ?? op.start;
+    return { ...op, end, waiting: Math.max(op.waiting, end - since) };
+  });
+  const total = unfinished.reduce((most, { end }) => Math.max(most, end), last);
+  const findings = [...recording.findings].sort((a, b) => severity(a) - severity(b));
+  return { ...recording, total, ops, unfinished, findings };
 }

@@ -17,6 +17,13 @@ export function timeText(us: number): string {
   return `${threeDigits(us * 1e3)} ns`;
 }
 
+// A mark of an axis that has one every `every`: as many digits as tell it from the next one.
+export function tickText(us: number, every: number): string {
+  const [unit, name] = us >= 1e6 ? [1e6, 's'] : us >= 1e3 ? [1e3, 'ms'] : [1, 'µs'];
+  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(every / unit) - 1e-9)));
+  return `${Number((us / unit).toFixed(digits))} ${name}`;
+}
+
 function threeDigits(value: number): string {
   return value >= 999.5 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }

@@ -86,6 +86,8 @@ const PAGE_TEXTS = {
   column_what: ['how', '方式'],
   column_parts: ['parts of ranks', '含有的 rank'],
   column_bytes: ['bytes', '字节'],
+  column_predicted: ['predicted time', '预测时间'],
+  column_recorded: ['recorded time', '实测时间'],
   column_line: ['line', '行'],
   column_chunk: ['chunk', '块'],
   column_row: ['for rank', '目的 rank'],
@@ -224,6 +226,8 @@ const PAGE_TEXTS = {
   key_tabs: ['another view', '切换视图'],
   key_table: ['open or close the tables', '打开或关闭表格'],
   key_follow: ['follow the next chunk', '跟踪下一个块'],
+  key_zoom: ['zoom the time (Time, Run)', '缩放时间（时间、运行）'],
+  key_move: ['earlier, later (Time, Run)', '更早，更晚（时间、运行）'],
   key_help: ['these keys', '显示按键'],
 } as const satisfies Record<string, readonly [string, string]>;
 

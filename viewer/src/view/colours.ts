@@ -1,19 +1,34 @@
-// The colour of a rank: Okabe and Ito's eight, which most colour-blind people can tell apart, then
-// stepped hues. Position is the first code, the digit the second, colour only the third.
+// The colour of a rank: Okabe and Ito's eight, which most colour-blind people can tell apart, their
+// yellow darker, then stepped hues. Position is the first code, the digit the second, colour only the
+// third. All are about as bright, so that in greyscale none looks like an empty slot of either theme.
 
 const FIRST = [
   '#e69f00',
   '#56b4e9',
   '#009e73',
-  '#f0e442',
+  '#d2bf1d',
   '#3b82c4',
   '#e0702d',
   '#cc79a7',
   '#a9a9a9',
 ];
+const BRIGHT = [168, 142]; // of 255, by turns
 
 export function rankColour(rank: number): string {
   if (rank < FIRST.length) return FIRST[rank]!;
   // The golden angle keeps neighbours apart.
-  return `hsl(${Math.round((rank * 137.5) % 360)} 55% ${rank % 2 === 0 ? 62 : 72}%)`;
+  const hue = (rank * 137.5) % 360;
+  const channel = (offset: number) => {
+    const k = (offset + hue / 30) % 12;
+    return Math.max(-1, Math.min(k - 3, 9 - k, 1));
+  };
+  const pure = [0, 8, 4].map((offset) => 0.5 - 0.3 * channel(offset));
+  const factor = BRIGHT[rank % 2]! / brightness(pure);
+  const rgb = pure.map((part) => Math.round(Math.min(255, part * factor)));
+  return `#${rgb.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
+}
+
+// What is left of a colour in greyscale.
+export function brightness([red, green, blue]: number[]): number {
+  return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
 }

@@ -61,6 +61,19 @@ export function findAlgorithm(data: PageData, collective: string, name: string) 
   return algorithmsOf(data, collective).find((each) => each.algorithm === name);
 }
 
+// Is the schedule of an operation in the page? Parts of different sizes are drawn alike, so not those.
+export function isCarried(
+  data: PageData,
+  op: { collective: string; algorithm: string; size: number },
+): boolean {
+  const found = findAlgorithm(data, op.collective, op.algorithm);
+  return (
+    found !== undefined &&
+    op.collective === plainForm(op.collective) &&
+    rankCounts(found).includes(op.size)
+  );
+}
+
 export function rankCounts(algorithm: Algorithm): number[] {
   return [...new Set(algorithm.schedules.map((each) => each.ranks))];
 }

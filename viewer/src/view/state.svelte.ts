@@ -1,5 +1,6 @@
 // The one state of the page. Everything else follows from it and from the data.
 import { timing, type Network, type Timing } from '../model/cost';
+import { mainOperation, summarize, type OpSummary } from '../model/operations';
 import { parseRecording, type Recording } from '../model/recording';
 import { isTopology, parseTopology, type Topology } from '../model/topology';
 import { check, type Checked } from '../replay/check';
@@ -7,8 +8,15 @@ import { apply, type Edit } from '../schedule/edit';
 import { BadInput, parseJson, parseSchedule, isObject } from '../schedule/parse';
 import { isRouting, routeCounts } from '../stories/moe';
 import type { Schedule } from '../schedule/types';
-import { modelClock, recordedClock, type Clock } from './clock';
-import { algorithmsOf, findAlgorithm, readPageData, scheduleOf, type PageData } from './data';
+import { modelClock, recordedClock, type Clock, type RecordedClock } from './clock';
+import {
+  algorithmsOf,
+  findAlgorithm,
+  isCarried,
+  readPageData,
+  scheduleOf,
+  type PageData,
+} from './data';
 import { DEFAULTS, fromHash, parseEdits, toHash, type ViewState } from './url';
 
 const MOST_TIMED = 60_000; // moves
@@ -20,7 +28,6 @@ class Page {
   dropped: Schedule | undefined = $state.raw();
   recording: unknown = $state.raw();
   routing: unknown = $state.raw(); // counts for the story of MoE; undefined: a toy router
-  op = $state(''); // label of the recorded operation that was chosen in Run
   topology: Topology | undefined = $state.raw(); // of Traffic; undefined: plain nodes
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
@@ -74,11 +81,33 @@ class Page {
       return { problem: error.message };
     }
   });
-  recorded: Clock | undefined = $derived(
-    this.schedule && this.run.recording
-      ? recordedClock(this.schedule, this.run.recording, this.op)
-      : undefined,
-  );
+  ops: OpSummary[] = $derived(this.run.recording ? summarize(this.run.recording) : []);
+  // The chosen one, if the schedule that is shown is what ran it.
+  chosenOp: OpSummary | undefined = $derived.by(() => {
+    const op = this.view.op && this.ops.find((each) => each.label === this.view.op);
+    const schedule = this.schedule;
+    const isShown =
+      op && schedule && op.collective === schedule.collective && op.size === schedule.ranks;
+    return isShown && op.algorithm === schedule.algorithm ? op : undefined;
+  });
+  // What a recording mostly ran, where other views begin.
+  private ran: Partial<ViewState> = $derived.by(() => {
+    const main = mainOperation(this.ops, (op) => isCarried(this.data, op));
+    if (main) {
+      const { collective, algorithm, size, bytes } = main;
+      return { collective, algorithm, ranks: size, bytes: Math.round(bytes) };
+    }
+    const [collective = '', algorithm = ''] = this.run.recording?.title.split('/') ?? [];
+    const ranks = this.run.recording?.ranks ?? 0;
+    const isHere = isCarried(this.data, { collective, algorithm, size: ranks });
+    return isHere ? { collective, algorithm, ranks } : {};
+  });
+  recorded: RecordedClock | undefined = $derived.by(() => {
+    if (!this.schedule || !this.run.recording) return undefined;
+    const clock = recordedClock(this.schedule, this.run.recording, this.view.op);
+    // The times of another operation would be wrong for the one that is chosen.
+    return this.chosenOp && clock?.label !== this.chosenOp.label ? undefined : clock;
+  });
   // What the stage goes by; undefined: all steps are alike.
   clock: Clock | undefined = $derived.by(() => {
     if (this.view.base === 'recorded') return this.recorded;
@@ -98,7 +127,7 @@ class Page {
   // A page that was written for one schedule opens there.
   defaults(): ViewState {
     const given = this.data.schedule;
-    if (this.data.recording !== undefined) return { ...DEFAULTS, tab: 'run' };
+    if (this.data.recording !== undefined) return { ...DEFAULTS, tab: 'run', ...this.ran };
     const shape = given ? shapeOf(given) : {};
     if (this.data.topology) {
       const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
@@ -138,7 +167,10 @@ class Page {
       this.view.tab = 'moe';
     } else if (isObject(document) && isRecording(document)) {
       this.recording = document;
-      this.view.tab = 'run';
+      Object.assign(this.view, {
+        ...{ tab: 'run', edits: '', step: 0, follow: -1, zoom: 1, from: 0 },
+        ...{ op: '', find: '', sort: 'start', stuck: 0, ...this.ran },
+      });
     } else {
       const schedule = parseSchedule(document);
       this.dropped = schedule;

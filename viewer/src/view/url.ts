@@ -39,6 +39,10 @@ export interface ViewState {
   perNode: number; // ranks of a node
   clock: number; // of Compare, in thousandths of the slowest one's time
   only: number; // the step that Traffic shows, counted from 1; 0: all
+  op: string; // the operation of a recording that is chosen, such as "world #17"
+  find: string; // words that listed operations have
+  sort: string; // the column that they are in the order of; "-" behind it: the largest first
+  stuck: number; // 1: only those that are not complete
   moe: string; // the settings of the stories, as numbers between dots
   layer: string;
 }
@@ -66,6 +70,10 @@ export const DEFAULTS: ViewState = {
   perNode: 4,
   clock: 0,
   only: 0,
+  op: '',
+  find: '',
+  sort: 'start',
+  stuck: 0,
   moe: '4.2.6.2.50.0.0',
   layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
 };
@@ -80,6 +88,7 @@ const MOST: Partial<ViewState> = {
   reduceGbPerS: 1e5,
   zoom: 1e4,
   from: 1000,
+  stuck: 1,
 };
 const FRACTIONS = ['alphaUs', 'gbPerS', 'reduceGbPerS', 'zoom', 'from'];
 
@@ -115,8 +124,13 @@ function setField(state: ViewState, key: string, text: string): void {
       if ((TIME_BASES as readonly string[]).includes(text)) state.base = text as TimeBase;
       return;
     case 'file':
+    case 'op':
+    case 'find':
       // eslint-disable-next-line no-control-regex
-      if (text.length <= 120 && !/[\x00-\x1f\x7f]/.test(text)) state.file = text;
+      if (text.length <= 120 && !/[\x00-\x1f\x7f]/.test(text)) state[key] = text;
+      return;
+    case 'sort':
+      if (/^(start|name|bytes|time|waiting|last)-?$/.test(text)) state.sort = text;
       return;
     case 'collective':
     case 'algorithm':
@@ -146,6 +160,7 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'follow':
     case 'clock':
     case 'only':
+    case 'stuck':
     case 'perNode': {
       const value = Number(text);
       const whole = FRACTIONS.includes(key) || Number.isInteger(value);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseRecording, summarize } from '../../src/model/recording';
+import { summarize } from '../../src/model/operations';
+import { parseRecording } from '../../src/model/recording';
 import { parseJson, parseSchedule } from '../../src/schedule/parse';
 import { unpackMoves } from '../../src/schedule/pack';
 import { readPageData } from '../../src/view/data';
@@ -77,7 +78,7 @@ describe('recordings', () => {
   it('are summed up: straggler, missing ranks, what never ended', () => {
     const [first, second] = summarize(parseRecording(trace));
     expect(first).toMatchObject({ number: 1, straggler: 1, missing: [], end: 12 });
-    expect(second).toMatchObject({ number: 2, missing: [2], end: -1 });
+    expect(second).toMatchObject({ number: 2, missing: [2], open: [1], end: 30 });
   });
 
   it.each([

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { timing } from '../../src/model/cost';
+import { empty } from '../../src/model/recording';
+import { tickText } from '../../src/model/units';
 import { check } from '../../src/replay/check';
 import { lengthOf, modelClock, partOf, recordedClock, timeAt } from '../../src/view/clock';
+import { brightness, rankColour } from '../../src/view/colours';
 import { HeatSizes } from '../../src/view/heat_sizes';
 import { layout, rowY, stripX } from '../../src/view/layout';
 import { DEFAULTS, fromHash, parseEdits, parseSettings, TABS, toHash } from '../../src/view/url';
@@ -30,6 +33,29 @@ describe('layout', () => {
       }
       expect(rowY(l, 1) - rowY(l, 0)).toBeGreaterThanOrEqual(l.stripHeight + 10);
       expect(stripX(l, 0)).toBeGreaterThanOrEqual(l.left - 1);
+    }
+  });
+});
+
+describe('colours', () => {
+  const rgb = (colour: string) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  const light = (colour: string) => brightness(rgb(colour));
+  // WCAG's, where 4.5 is what text needs.
+  const contrast = (a: string, b: string) => {
+    const linear = (part: number) => (part / 255 <= 0.04 ? part / 3294 : (part / 255) ** 2.2);
+    const [dark, bright] = [a, b]
+      .map((each) => brightness(rgb(each).map(linear)) + 0.05)
+      .sort((x, y) => x - y);
+    return bright! / dark!;
+  };
+
+  it('of filled slots are told from empty ones in greyscale, and carry dark digits', () => {
+    for (let rank = 0; rank < 64; rank++) {
+      const colour = rankColour(rank);
+      expect(colour).toMatch(/^#[0-9a-f]{6}$/);
+      expect(light('#e6e8eb') - light(colour), `rank ${rank}, light`).toBeGreaterThan(40);
+      expect(light(colour) - light('#32383e'), `rank ${rank}, dark`).toBeGreaterThan(40);
+      expect(contrast(colour, '#14171a'), `rank ${rank}, digit`).toBeGreaterThan(4.5);
     }
   });
 });
@@ -93,8 +119,7 @@ describe('clocks', () => {
     const one = schedule('broadcast/flat', 2);
     const message = { op: 'a', step: 0, from: 0, to: 1, bytes: 8, start: 2, end: 6 };
     const recording = {
-      ...{ title: 'broadcast/flat', ranks: 2, total: 9, ops: [], findings: [] },
-      ...{ uncertaintyUs: [], ended: '', isSimulated: false },
+      ...{ ...empty(2), title: 'broadcast/flat', total: 9 },
       ...{ messages: [message, { ...message, op: 'b', end: 9 }] },
     };
     const clock = recordedClock(one, recording)!;
@@ -124,6 +149,7 @@ describe('address', () => {
         compare: ['flat', 'pairwise'],
       },
       ...{ bytes: 4096, alphaUs: 0.5, gbPerS: 100, follow: 3, perNode: 2, clock: 500, only: 2 },
+      ...{ op: 'ranks 0,2 (2) #17', find: 'ring #1', sort: 'time-', stuck: 1 },
       ...{ reduceGbPerS: 20, base: 'model' as const, zoom: 2.25, from: 120.5, file: 'a b&c.json' },
     };
     expect(fromHash(toHash(state))).toEqual(state);
@@ -132,7 +158,7 @@ describe('address', () => {
 
   it('keeps what it cannot read out', () => {
     const hash =
-      '#steps?ranks=-4&step=1.5&lang=xx&edits=<b>&collective=%00&bytes=1e99&compare=..&x=1&base=9&zoom=0&from=-1&file=%00';
+      '#steps?ranks=-4&step=1.5&lang=xx&edits=<b>&collective=%00&bytes=1e99&compare=..&x=1&base=9&zoom=0&from=-1&file=%00&op=%0a&sort=x&stuck=2';
     expect(fromHash(hash)).toEqual({ ...DEFAULTS, tab: 'steps' });
     expect(fromHash('#nonsense')).toEqual(DEFAULTS);
   });
@@ -167,6 +193,16 @@ describe('narration', () => {
     expect(say('all_reduce/ring', 8, 0, 'zh')).toBe(
       '每个 rank 把一个块发给右边的 rank，对方把它累加到自己的数据上。',
     );
+  });
+});
+
+describe('axes', () => {
+  it('say different moments differently', () => {
+    expect(tickText(0, 500_000)).toBe('0 µs');
+    expect(tickText(1_500_000, 500_000)).toBe('1.5 s');
+    const marks = [0, 1, 2, 3].map((k) => tickText(1_686_000 + 200 * k, 200));
+    expect(marks).toEqual(['1.686 s', '1.6862 s', '1.6864 s', '1.6866 s']);
+    expect(tickText(12.5, 0.5)).toBe('12.5 µs');
   });
 });
 

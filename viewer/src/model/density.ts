@@ -1,0 +1,127 @@
+// What a time-space diagram draws where there are more messages than it has room for: nothing is left
+// out, but what falls together is drawn together.
+
+export interface Span {
+  from: number;
+  to: number;
+  start: number;
+  end: number;
+  sent?: number; // when it has arrived, where `end` is when it is added, too
+}
+
+// A part of time, and how many pixels it has.
+export interface Window {
+  first: number;
+  span: number;
+  pixels: number;
+}
+
+export type Doing = 'sends' | 'receives' | 'adds';
+
+// Neighbouring pixels in which a rank does something for about the same part of the time.
+export interface Stretch {
+  rank: number;
+  doing: Doing;
+  begin: number; // pixels
+  end: number;
+  level: number; // 1..LEVELS: the part of it
+}
+
+export const LEVELS = 4;
+
+export function inWindow<T extends Span>(list: T[], { first, span }: Window): T[] {
+  return list.filter((each) => each.end >= first && each.start <= first + span);
+}
+
+// The stretches of all ranks. What takes less than a pixel still counts as much of it as it takes, and
+// never as nothing.
+export function stretches(messages: Span[], ranks: number, window: Window): Stretch[] {
+  const { first, span, pixels } = window;
+  const columns = Math.max(1, Math.ceil(pixels));
+  const result: Stretch[] = [];
+  const jobs: Record<Doing, (readonly [number, number])[][]> = {
+    sends: Array.from({ length: ranks }, () => []),
+    receives: Array.from({ length: ranks }, () => []),
+    adds: Array.from({ length: ranks }, () => []),
+  };
+  for (const each of messages) {
+    const arrival = each.sent ?? each.end;
+    jobs.sends[each.from]!.push([each.start, arrival]);
+    jobs.receives[each.to]!.push([each.start, arrival]);
+    if (arrival < each.end) jobs.adds[each.to]!.push([arrival, each.end]);
+  }
+  const at = (us: number) => Math.max(0, Math.min(columns, ((us - first) / span) * columns));
+  const filled = new Float64Array(columns);
+  const touched = new Uint8Array(columns);
+  for (const doing of ['sends', 'receives', 'adds'] as const) {
+    for (let rank = 0; rank < ranks; rank++) {
+      filled.fill(0);
+      touched.fill(0);
+      let until = 0; // pixels: what overlaps counts once
+      for (const [start, end] of jobs[doing][rank]!.sort((a, b) => a[0] - b[0])) {
+        const left = Math.max(at(start), until);
+        const right = at(end);
+        touched[Math.min(columns - 1, Math.floor(at(start)))] = 1;
+        for (let column = Math.floor(left); column < right; column++) {
+          const part = Math.min(right, column + 1) - Math.max(left, column);
+          if (part > 0) filled[column]! += part;
+        }
+        until = Math.max(until, right);
+      }
+      result.push(...merged(filled, touched, rank, doing));
+    }
+  }
+  return result;
+}
+
+function merged(filled: Float64Array, touched: Uint8Array, rank: number, doing: Doing): Stretch[] {
+  const result: Stretch[] = [];
+  const levelAt = (column: number) =>
+    filled[column]! > 0 || touched[column]
+      ? Math.max(1, Math.min(LEVELS, Math.ceil(filled[column]! * LEVELS - 1e-6)))
+      : 0;
+  for (let begin = 0; begin < filled.length;) {
+    const level = levelAt(begin);
+    let end = begin + 1;
+    while (end < filled.length && levelAt(end) === level) end++;
+    if (level > 0) result.push({ rank, doing, begin, end, level });
+    begin = end;
+  }
+  return result;
+}
+
+// One line for messages between the same ranks that begin and arrive within the same few pixels.
+export interface Bundle {
+  from: number;
+  to: number;
+  start: number; // us, means
+  end: number;
+  count: number;
+}
+
+// At most about `most` of them: the more there is, the wider what counts as the same place.
+export function bundles(messages: Span[], ranks: number, window: Window, most: number): Bundle[] {
+  const { first, span, pixels } = window;
+  for (let width = 2; ; width *= 2) {
+    const per = pixels / width / span;
+    const columns = Math.ceil(pixels / width) + 2;
+    const place = (us: number) =>
+      Math.max(0, Math.min(columns - 1, Math.floor((us - first) * per) + 1));
+    const found = new Map<number, Bundle>();
+    for (const each of messages) {
+      const arrival = each.sent ?? each.end;
+      const key =
+        ((each.from * ranks + each.to) * columns + place(each.start)) * columns + place(arrival);
+      const known = found.get(key);
+      if (known) {
+        known.count++;
+        known.start += (each.start - known.start) / known.count;
+        known.end += (arrival - known.end) / known.count;
+      } else {
+        if (found.size > most && width < pixels) break;
+        found.set(key, { from: each.from, to: each.to, start: each.start, end: arrival, count: 1 });
+      }
+    }
+    if (found.size <= most || width >= pixels) return [...found.values()];
+  }
+}

@@ -1,0 +1,169 @@
+// The operations of a recorded run, each over all its ranks: how long it took, who came last, who is
+// missing; and which of them are listed, in which order.
+import { labelOf, type RecordedOp, type Recording } from './recording';
+
+// One operation of a group, over its ranks.
+export interface OpSummary {
+  label: string; // "world #17"
+  number: number;
+  group: string;
+  collective: string;
+  algorithm: string;
+  bytes: number;
+  start: number;
+  end: number; // of the last rank
+  waiting: number; // the longest
+  straggler: number; // who came last
+  missing: number[]; // ranks of the group that have no record of it
+  open: number[]; // ranks that had not ended it
+  size: number; // ranks of its group, as far as they are recorded
+}
+
+export function isWhole(op: OpSummary): boolean {
+  return op.missing.length === 0 && op.open.length === 0;
+}
+
+export function nameOf(op: Pick<OpSummary, 'collective' | 'algorithm' | 'label'>): string {
+  return `${op.collective}${op.algorithm ? `/${op.algorithm}` : ''}, ${op.label}`;
+}
+
+export function summarize(recording: Recording): OpSummary[] {
+  // By group, of each member: the first operation that is here. Earlier ones were dropped.
+  const members = new Map<string, Map<number, number>>();
+  const ops = new Map<string, OpSummary & { present: Set<number>; last: number }>();
+  for (const op of recording.ops) {
+    const inGroup = members.get(op.group) ?? new Map<number, number>();
+    const first = recording.shortened[op.rank] ? op.number : 0;
+    members.set(op.group, inGroup.set(op.rank, Math.min(inGroup.get(op.rank) ?? first, first)));
+    const label = labelOf(op);
+    let row = ops.get(label);
+    if (!row) {
+      const { number, group, collective, algorithm, bytes, start, rank } = op;
+      row = {
+        ...{ label, number, group, collective, algorithm, bytes, start, end: op.end, waiting: 0 },
+        ...{ straggler: rank, missing: [], open: [], size: 0, present: new Set(), last: -1 },
+      };
+      ops.set(label, row);
+    }
+    row.present.add(op.rank);
+    row.start = Math.min(row.start, op.start);
+    row.end = Math.max(row.end, op.end);
+    if (op.open) row.open.push(op.rank);
+    row.waiting = Math.max(row.waiting, op.waiting);
+    if (op.start > row.last) {
+      row.last = op.start;
+      row.straggler = op.rank;
+    }
+  }
+  return [...ops.values()]
+    .map(({ present, last: _, ...row }) => {
+      const group = members.get(row.group)!;
+      const missing = [...group].filter(([rank, from]) => !present.has(rank) && row.number >= from);
+      return { ...row, size: group.size, missing: missing.map(([rank]) => rank) };
+    })
+    .sort((a, b) => a.start - b.start);
+}
+
+// The first operation that somebody never came to or never finished: where a hang begins.
+export function firstStuck(ops: OpSummary[]): OpSummary | undefined {
+  return ops.find((op) => !isWhole(op));
+}
+
+// By rank: the last operation that it finished.
+export function lastFinished(recording: Recording): (RecordedOp | undefined)[] {
+  const last: (RecordedOp | undefined)[] = Array.from({ length: recording.ranks });
+  for (const op of recording.ops) {
+    if (!op.open && op.end >= (last[op.rank]?.end ?? 0)) last[op.rank] = op;
+  }
+  return last;
+}
+
+export const SORTS = ['start', 'name', 'bytes', 'time', 'waiting', 'last'] as const;
+export type Sort = (typeof SORTS)[number];
+const VALUE: Record<Exclude<Sort, 'name'>, (op: OpSummary) => number> = {
+  start: (op) => op.start,
+  bytes: (op) => op.bytes,
+  time: (op) => op.end - op.start,
+  waiting: (op) => op.waiting,
+  last: (op) => op.straggler,
+};
+
+// Those that have all `words` in their name, in the order of `sort`; equal ones as they began.
+export function listed(ops: OpSummary[], { words, onlyOpen, sort, down }: Listing): OpSummary[] {
+  const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = ops.filter((op) => {
+    const name = nameOf(op).toLowerCase();
+    return (!onlyOpen || !isWhole(op)) && parts.every((part) => matches(name, part));
+  });
+  const sign = down ? -1 : 1;
+  if (sort === 'name') {
+    return found.sort(
+      (a, b) => sign * (a.collective + a.algorithm).localeCompare(b.collective + b.algorithm),
+    );
+  }
+  const value = VALUE[sort];
+  return found.sort((a, b) => sign * (value(a) - value(b)));
+}
+
+export interface Listing {
+  words: string;
+  onlyOpen: boolean;
+  sort: Sort;
+  down: boolean; // the largest first
+}
+
+// "#17" is that number, and not #170.
+function matches(name: string, part: string): boolean {
+  return /^#\d+$/.test(part) ? name.endsWith(` ${part}`) : name.includes(part);
+}
+
+// The operations that a finding's words are about: "all_reduce #7", "... of world", "... of the group
+// of ranks 2 3". Without a number: those that its ranks were in.
+export function opsOf(
+  finding: { text: string; details: string[]; ranks: number[] },
+  recording: Recording,
+  byLabel: Map<string, OpSummary>,
+): OpSummary[] {
+  const labels = new Set<string>();
+  const said = /([a-z_]+) #(\d+)(?: of (?:the group of )?(world(?: \(\d+\))?|ranks [\d ,-]*\d))?/g;
+  for (const line of [finding.text, ...finding.details]) {
+    for (const [, , number, group] of line.matchAll(said)) {
+      labels.add(`${group === undefined ? 'world' : groupName(group)} #${number}`);
+    }
+  }
+  const found = [...labels].flatMap((label) => byLabel.get(label) ?? []);
+  if (found.length > 0) return found;
+  const own = recording.unfinished.filter(({ rank }) => finding.ranks.includes(rank));
+  return [...new Set(own.map(({ label }) => label))].flatMap((label) => byLabel.get(label) ?? []);
+}
+
+// "ranks 0 1 2 5" -> "ranks 0-2,5", as recordings name a group.
+function groupName(group: string): string {
+  if (!/^ranks \d+( \d+)*$/.test(group)) return group;
+  const ranks = group.slice(6).split(' ').map(Number);
+  const parts: string[] = [];
+  for (let i = 0, end = 0; i < ranks.length; i = end + 1) {
+    end = i;
+    while (ranks[end + 1] === ranks[end]! + 1) end++;
+    parts.push(end === i ? `${ranks[i]}` : `${ranks[i]}${end === i + 1 ? ',' : '-'}${ranks[end]}`);
+  }
+  return `ranks ${parts.join(',')}`;
+}
+
+// What the run mostly did, by time: where the other views begin. Barriers only if there is nothing else.
+export function mainOperation(
+  ops: OpSummary[],
+  isShown: (op: OpSummary) => boolean,
+): OpSummary | undefined {
+  const times = new Map<string, { op: OpSummary; time: number }>();
+  for (const op of ops) {
+    if (!isShown(op)) continue;
+    const key = `${op.collective}/${op.algorithm} ${op.size} ${op.bytes}`;
+    const known = times.get(key) ?? { op, time: 0 };
+    known.time += op.end - op.start;
+    times.set(key, known);
+  }
+  const rank = ({ op, time }: { op: OpSummary; time: number }) =>
+    op.bytes > 0 ? time : time - 1e15;
+  return [...times.values()].sort((a, b) => rank(b) - rank(a))[0]?.op;
+}

@@ -1,0 +1,136 @@
+// What findings of a recording say is made in C++, in English. Here are its sentences in Chinese; what
+// is not among them stays as it is.
+
+type Pattern = readonly [RegExp, string];
+
+const RANKS = 'ranks? ([\\d ,-]+)';
+const WHO = 'rank (\\d+) \\(pid (-?\\d+)\\)';
+
+const SENTENCES: Pattern[] = [
+  // "what it owes" is an operation, or a send or recv of its own.
+  [new RegExp(`^${WHO} has not called (.+)$`), 'rank $1（pid $2）没有调用 $3'],
+  [/^rank (\d+) has not called (.+)$/, 'rank $1 没有调用 $2'],
+  [new RegExp(`^${WHO} has entered (.+) and does not go on$`), 'rank $1（pid $2）进入 $3 后停滞'],
+  [new RegExp(`^${WHO} has left the world, and owes (.+)$`), 'rank $1（pid $2）已离开，尚欠 $3'],
+  [new RegExp(`^${WHO} is gone, and owes (.+)$`), 'rank $1（pid $2）已不存在，尚欠 $3'],
+  [new RegExp(`^${WHO} (.+), and owes (.+)$`), 'rank $1（pid $2）$3，尚欠 $4'],
+  [new RegExp(`^${WHO} waits for (.+)$`), 'rank $1（pid $2）在等待 $3'],
+  [new RegExp(`^${RANKS} waits? for each other$`), 'rank $1 互相等待'],
+  [/^rank (\d+) waits for rank (\d+): (.+)$/, 'rank $1 在等 rank $2：$3'],
+  [/^operation (#\d+.*) is not the same on all ranks$/, '操作 $1 在各 rank 上不一致'],
+  [
+    new RegExp(`^${RANKS} (?:is on another host|are on other hosts), and not seen from here$`),
+    'rank $1 在其他主机上，此处无法看到',
+  ],
+  [/^rank (\d+) is gone(?:: (.+))?$/, 'rank $1 已不存在（$2）'],
+  [/^rank (\d+) left no recording(?:: (.+))?$/, 'rank $1 没有留下记录（$2）'],
+  [/^no rank left a recording$/, '没有 rank 留下记录'],
+  [
+    new RegExp(`^the beginning is not here: ${RANKS} kept only the newest events$`),
+    '缺少开头：rank $1 只保留了最新的事件',
+  ],
+  [
+    /^rank (\d+) recorded nothing of (\d+) of its groups: there was no room for more$/,
+    'rank $1 有 $2 个组没有记录：空间不足',
+  ],
+  [new RegExp(`^${RANKS} (?:was|were) in (.+)$`), 'rank $1 正在 $2 中'],
+  [/^it owes also (.+)$/, '还欠 $1'],
+  [/^it waits for (.+)$/, '它在等待 $1'],
+  [/^waited for: (.+)$/, '被等待的是：$1'],
+  [/^its process (.+)$/, '其进程：$1'],
+  [/^see where it is: (.+)$/, '查看它停在哪里：$1'],
+  [/^let it go on: (.+)$/, '让它继续：$1'],
+  [
+    /^look at its last output; was it killed \(dmesg\)\?$/,
+    '查看其最后的输出；是否被杀死（dmesg）？',
+  ],
+  [/^out of memory\? try: (.+)$/, '是否内存不足？试试：$1'],
+  [
+    /^all ranks must make the same calls in the same order$/,
+    '所有 rank 必须以相同顺序做相同的调用',
+  ],
+  [/^all ranks must make the same calls before they leave$/, '所有 rank 离开前必须做相同的调用'],
+  [/^one of the others must send to it, with that tag$/, '须有其他 rank 以该 tag 向它发送'],
+  [
+    /^let one of them receive first, or use exchange\(\) or asynchronous calls$/,
+    '让其中之一先接收，或使用 exchange() 或异步调用',
+  ],
+  [/^run (unisono trace why) there$/, '在那里运行 $1'],
+  [/^does the program call unisono, and did it connect\?$/, '程序是否调用了 unisono 并已连接？'],
+  [/^its host may be gone, or it never connected$/, '其主机可能已不在，或它从未连接'],
+  [
+    /^(unisono run --record-events N) keeps more; a page shows (\d+) in all$/,
+    '$1 可保留更多；一页最多显示 $2 个',
+  ],
+  [/^stopped after (.+), as --timeout says$/, '$1 后被停止（--timeout）'],
+  [
+    new RegExp(`^${RANKS} killed by --chaos, then rank (\\d+) (.+)$`),
+    'rank $1 被 --chaos 杀死，随后 rank $2 $3',
+  ],
+  [/^rank (\d+) ((?:exited|killed) .+)$/, 'rank $1 $2'],
+  [/^whoever started it stopped it$/, '被启动者停止'],
+  [
+    new RegExp(
+      `^the beginning is not here: ${RANKS} dropped (\\d+) events, and kept the newest (\\d+)( each)?$`,
+    ),
+    '缺少开头：rank $1 丢弃了 $2 个事件，各保留最新的 $3 个',
+  ],
+  [
+    new RegExp(
+      `^the beginning is not here: (\\d+) events of ${RANKS} are left out, of more than the (\\d+) that a page shows$`,
+    ),
+    '缺少开头：rank $2 的 $1 个事件被省略，一页最多显示 $3 个',
+  ],
+  [/^(unisono run --record-events \d+) keeps all of such a run$/, '$1 可完整保留这样的运行'],
+  [/^record a shorter run$/, '请记录更短的运行'],
+  [
+    /^it was meant to be: do the others do what they should when a rank is gone\?$/,
+    '这是有意的：其他 rank 在有 rank 消失时是否做了该做的事？',
+  ],
+  [
+    /^if it happens again: (unisono trace why(?: and gdb| there)?), while it still runs$/,
+    '若再次发生：趁其仍在运行时用 $1',
+  ],
+  [
+    /^who stopped it\? a debugger, a batch system, a terminal, kill -STOP\?$/,
+    '谁暂停了它？调试器、批处理系统、终端，还是 kill -STOP？',
+  ],
+  [/^record a shorter run, or one with fewer groups$/, '请记录更短的运行，或减少组数'],
+];
+
+// Within a sentence.
+const PARTS: Pattern[] = [
+  [/ of the group of ranks ([\d ]*\d)/g, '（rank $1 的组）'],
+  [/ of world\b/g, '（world）'],
+  [/\bis stopped\b/g, '被暂停'],
+  [/\bis held by a debugger\b/g, '被调试器停住'],
+  [/\bwaits for a device\b/g, '在等待设备'],
+  [/\bhas ended\b/g, '已结束'],
+  [/\bis gone\b/g, '已不存在'],
+  [/\bsleeps\b/g, '在休眠'],
+  [/\bruns\b/g, '在运行'],
+  [/\bstopped by the launcher\b/g, '被启动器停止'],
+  [/; it has called no collective there yet/g, '；它尚未在该组调用任何集合操作'],
+  [/; its latest there is /g, '；它在该组最近的是 '],
+  [
+    /the recv with tag (-?\d+) for the send of rank (\d+)/g,
+    'rank $2 的 send（tag $1）所对应的 recv',
+  ],
+  [
+    /the send with tag (-?\d+) for the recv of rank (\d+)/g,
+    'rank $2 的 recv（tag $1）所对应的 send',
+  ],
+  [/a send of any rank with tag (-?\d+)/g, '任一 rank 以 tag $1 的 send'],
+  [/killed by ([\w-]+)/g, '被 $1 杀死'],
+  [/exited with code (\d+)/g, '以代码 $1 退出'],
+];
+
+// The sentence in Chinese; undefined: it is not known.
+export function inChinese(said: string): string | undefined {
+  for (const [pattern, chinese] of SENTENCES) {
+    if (!pattern.test(said)) continue;
+    const whole = said.replace(pattern, chinese).replace('（）', '');
+    return PARTS.reduce((text, [part, words]) => text.replace(part, words), whole);
+  }
+  return undefined;
+}

@@ -1,0 +1,185 @@
+// A recorded run in the page: thousands of operations and messages, one of them hangs.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writePage } from '../program';
+import { axe, launch, open } from './browser';
+
+const OPS = 2000;
+const RANKS = 4;
+
+// Rings of four ranks, 1 ms each; the last one hangs for 4 s.
+function recording(): object {
+  const ops = columns('rank', 'number', 'group', 'collective', 'algorithm', 'bytes', ...TIMES);
+  const messages = columns('from', 'to', 'step', 'bytes', 'op', ...TIMES);
+  for (let number = 1; number <= OPS; number++) {
+    const start = 1000 * number;
+    const hangs = number === OPS;
+    for (let rank = 0; rank < RANKS; rank++) {
+      add(ops, rank, number, 'world', 'all_reduce', 'ring', 65536, start + rank, end(start, hangs));
+      for (let step = 0; step < (hangs ? 1 : 6); step++) {
+        const from = start + 100 * step + 10;
+        add(messages, rank, (rank + 1) % RANKS, step, 16384, `world #${number}`, from, from + 80);
+      }
+    }
+  }
+  const findings = [
+    { kind: 'dropped', text: 'the beginning is not here: ranks 0-3 kept only the newest events' },
+    {
+      ...{ kind: 'stopped', text: `rank 1 (pid 7) is stopped, and owes all_reduce #${OPS}` },
+      ...{ ranks: [1], waiting: [0, 2, 3], waited_s: 4, next: 'let it go on: kill -CONT 7' },
+    },
+  ];
+  const until_us = Array(RANKS).fill(1000 * OPS + 4e6);
+  return {
+    format: 'unisono.trace/1',
+    name: 'all_reduce/ring',
+    ranks: RANKS,
+    ops,
+    messages,
+    findings,
+    until_us,
+  };
+}
+const TIMES = ['start_us', 'end_us'];
+type Columns = Record<string, unknown[]>;
+function columns(...names: string[]): Columns {
+  return Object.fromEntries(names.map((name) => [name, []]));
+}
+function add(group: Columns, ...values: unknown[]): void {
+  Object.values(group).forEach((column, i) => column.push(values[i]));
+}
+function end(start: number, hangs: boolean): number | null {
+  return hangs ? null : start + 700;
+}
+
+let browser: Browser;
+let file: string;
+beforeAll(async () => {
+  browser = await launch();
+  const path = join(mkdtempSync(join(tmpdir(), 'viewer-run-')), 'run.json');
+  writeFileSync(path, JSON.stringify(recording()));
+  file = writePage(path);
+}, 60_000);
+afterAll(() => browser.close());
+
+async function isInView(page: Page, selector: string): Promise<boolean> {
+  return page.locator(selector).evaluate((element) => {
+    const box = element.getBoundingClientRect();
+    return box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth;
+  });
+}
+
+describe('a long run', () => {
+  it('draws every message, and what hangs until the end', async () => {
+    const { page, problems, close } = await open(browser, file, '');
+    const count = (OPS - 1) * RANKS * 6 + RANKS;
+    await page.getByText(`${count} messages are in view, all of them drawn`).waitFor();
+    // 2 s of messages, then 4 s of a hang.
+    const right = (selector: string) =>
+      page
+        .locator(selector)
+        .evaluateAll((all) => Math.max(...all.map((each) => each.getBoundingClientRect().right)));
+    const lane = (await page.locator('rect.wait').first().boundingBox())!;
+    const at = (seconds: number) => lane.x + (lane.width * seconds) / 6;
+    expect(Math.abs((await right('path.busy.sends')) - at(2))).toBeLessThan(4);
+    expect(Math.abs((await right('path.busy.receives')) - at(2))).toBeLessThan(4);
+    expect(Math.abs((await right('rect.unfinished')) - at(6))).toBeLessThan(4);
+    expect(await page.locator('rect.unfinished').count()).toBe(RANKS);
+    // From near, each is drawn by itself.
+    await page.evaluate(() => (location.hash = '#run?zoom=1000&from=100'));
+    await page.locator('.message').first().waitFor();
+    expect(await page.getByText('messages are in view').count()).toBe(0);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('lists all operations a page at a time, in any order', async () => {
+    const { page, problems, close } = await open(browser, file, '');
+    expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(3000);
+    const rows = page.locator('section[aria-label=Operations] tbody tr');
+    expect(await rows.count()).toBe(20);
+    await page.getByRole('button', { name: 'To the last rows' }).first().click();
+    expect(await rows.last().innerText()).toContain(`world #${OPS}`);
+    await page.getByLabel('Order').selectOption({ label: 'slowest first' });
+    expect(await rows.first().innerText()).toMatch(/world #2000[^]*≥ 4 s[^]*≥ 4 s[^]*did not end/);
+    expect(page.url()).toContain('sort=time-');
+    await page.getByRole('button', { name: 'last to come' }).click();
+    expect(await rows.first().innerText()).toContain('rank 3');
+    await page.getByRole('searchbox').fill('ring #17');
+    expect(await rows.count()).toBe(1);
+    await page.getByRole('searchbox').fill('');
+    await page.getByLabel('only those that are not complete (1)').check();
+    expect(await rows.count()).toBe(1);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('leads from a finding to its operation, to its steps and back', async () => {
+    const { page, problems, close } = await open(browser, file, '#run?find=%231');
+    const texts = await page.locator('.findings li b').allInnerTexts();
+    expect(texts[0]).toContain('rank 1 (pid 7) is stopped');
+    expect(texts.at(-1)).toContain('the beginning is not here');
+    await page
+      .getByRole('button', { name: `Show world #${OPS}` })
+      .first()
+      .click();
+    await page.locator('tr.chosen').waitFor();
+    expect(await page.locator('tr.chosen').innerText()).toContain(`world #${OPS}`);
+    expect(await isInView(page, 'tr.chosen')).toBe(true);
+    await page.getByRole('button', { name: 'Steps: all_reduce/ring, world #1999' }).click();
+    expect(await page.evaluate(() => scrollY)).toBe(0);
+    await page.getByText('world #1999: all_reduce/ring, 64 KiB, 4 ranks, 700 µs').waitFor();
+    expect(await page.locator('th', { hasText: 'recorded time' }).count()).toBe(1);
+    expect(await page.locator('main').innerText()).toContain('0 µs – 80 µs');
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Back to the run' }).click();
+    await page.locator('tr.chosen').waitFor();
+    expect(await page.locator('tr.chosen').innerText()).toContain('world #1999');
+    await expect.poll(() => isInView(page, 'tr.chosen')).toBe(true);
+    expect(await axe(page)).toEqual([]);
+    // A link shows the same.
+    const url = page.url();
+    await page.evaluate(() => (location.hash = '#learn'));
+    await page.evaluate((to) => (location.hash = to), url.slice(url.indexOf('#')));
+    await page.locator('tr.chosen').waitFor();
+    await expect.poll(() => isInView(page, 'tr.chosen')).toBe(true);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('is where the other views begin', async () => {
+    const { page, close } = await open(browser, file, '#time');
+    const chosen = await page
+      .locator('main select')
+      .evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value));
+    expect(chosen.slice(0, 3)).toEqual(['all_reduce', 'ring', '4']);
+    expect(await page.getByLabel('Bytes').inputValue()).toBe('64 KiB');
+    await close();
+  });
+
+  it('is read on a phone, in Chinese', async () => {
+    const { page, problems, close } = await open(
+      browser,
+      file,
+      `#run?lang=zh&op=world%20%23${OPS}`,
+      {
+        ...{ width: 390, height: 844 },
+      },
+    );
+    const main = await page.locator('main').innerText();
+    expect(main).toContain(`rank 1（pid 7）被暂停，尚欠 all_reduce #${OPS}`);
+    expect(main).not.toContain('is stopped');
+    await page.locator('tr.chosen').waitFor();
+    await expect.poll(() => isInView(page, 'tr.chosen')).toBe(true);
+    for (const cell of ['.c-time', '.c-waiting', '.c-last', '.c-open']) {
+      expect(await isInView(page, `tr.chosen ${cell}`), cell).toBe(true);
+    }
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+    expect(await axe(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
