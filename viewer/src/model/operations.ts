@@ -1,5 +1,6 @@
 // The operations of a recorded run, each over all its ranks: how long it took, who came last, who is
 // missing; and which of them are listed, in which order.
+import { COLLECTIVES, V_FORMS } from '../schedule/collective';
 import { labelOf, type RecordedOp, type Recording } from './recording';
 
 // One operation of a group, over its ranks.
@@ -117,6 +118,10 @@ function matches(name: string, part: string): boolean {
   return /^#\d+$/.test(part) ? name.endsWith(` ${part}`) : name.includes(part);
 }
 
+const NAMES = [...COLLECTIVES, ...V_FORMS, 'operation'].join('|');
+const GROUP = '(?: of (?:the group of )?(world(?: \\(\\d+\\))?|ranks [\\d ,-]*\\d))?';
+const SAID = new RegExp(`\\b(?:${NAMES}) #(\\d+)${GROUP}`, 'g');
+
 // The operations that a finding's words are about: "all_reduce #7", "... of world", "... of the group
 // of ranks 2 3". Without a number: those that its ranks were in.
 export function opsOf(
@@ -125,9 +130,8 @@ export function opsOf(
   byLabel: Map<string, OpSummary>,
 ): OpSummary[] {
   const labels = new Set<string>();
-  const said = /([a-z_]+) #(\d+)(?: of (?:the group of )?(world(?: \(\d+\))?|ranks [\d ,-]*\d))?/g;
   for (const line of [finding.text, ...finding.details]) {
-    for (const [, , number, group] of line.matchAll(said)) {
+    for (const [, number, group] of line.matchAll(SAID)) {
       labels.add(`${group === undefined ? 'world' : groupName(group)} #${number}`);
     }
   }
@@ -150,20 +154,20 @@ function groupName(group: string): string {
   return `ranks ${parts.join(',')}`;
 }
 
-// What the run mostly did, by time: where the other views begin. Barriers only if there is nothing else.
+// What the run was mostly about: the operation, of one size, that moved most bytes in all, or without any
+// took most time. Where other views begin.
 export function mainOperation(
   ops: OpSummary[],
   isShown: (op: OpSummary) => boolean,
 ): OpSummary | undefined {
-  const times = new Map<string, { op: OpSummary; time: number }>();
+  const sums = new Map<string, { op: OpSummary; bytes: number; time: number }>();
   for (const op of ops) {
     if (!isShown(op)) continue;
     const key = `${op.collective}/${op.algorithm} ${op.size} ${op.bytes}`;
-    const known = times.get(key) ?? { op, time: 0 };
+    const known = sums.get(key) ?? { op, bytes: 0, time: 0 };
+    known.bytes += op.bytes;
     known.time += op.end - op.start;
-    times.set(key, known);
+    sums.set(key, known);
   }
-  const rank = ({ op, time }: { op: OpSummary; time: number }) =>
-    op.bytes > 0 ? time : time - 1e15;
-  return [...times.values()].sort((a, b) => rank(b) - rank(a))[0]?.op;
+  return [...sums.values()].sort((a, b) => b.bytes - a.bytes || b.time - a.time)[0]?.op;
 }

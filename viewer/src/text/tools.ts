@@ -201,8 +201,8 @@ export const TOOL_TEXTS = {
     '实测时间取自 {op}，即首个运行此 schedule 的操作。',
   ],
   op_no_times: [
-    'Its messages are not here, so the steps are without recorded times.',
-    '此记录没有它的消息，因此各步没有实测时间。',
+    'Without recorded times: those are shown where all ranks took part and the messages are here.',
+    '没有实测时间：仅当所有 rank 参与且记录中有其消息时显示。',
   ],
   op_back: ['Back to the run', '返回运行'],
   run_time: ['time', '用时'],

@@ -22,7 +22,7 @@ export function rankColour(rank: number): string {
     const k = (offset + hue / 30) % 12;
     return Math.max(-1, Math.min(k - 3, 9 - k, 1));
   };
-  const pure = [0, 8, 4].map((offset) => 0.5 - 0.3 * channel(offset));
+  const pure = [0, 8, 4].map((offset) => 0.5 - 0.18 * channel(offset));
   const factor = BRIGHT[rank % 2]! / brightness(pure);
   const rgb = pure.map((part) => Math.round(Math.min(255, part * factor)));
   return `#${rgb.map((part) => part.toString(16).padStart(2, '0')).join('')}`;

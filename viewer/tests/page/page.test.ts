@@ -211,6 +211,18 @@ describe('steps', () => {
     await close();
   });
 
+  it('leaves the page alone while its keys are shown', async () => {
+    const { page, close } = await open(browser, file, '#steps?ranks=4');
+    await page.keyboard.press('?');
+    await page.getByText('zoom the time (Time, Run)').waitFor();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('3');
+    await page.keyboard.press('?');
+    expect(await page.locator('dialog').count()).toBe(0);
+    await page.getByText('Step 1 of 6').waitFor();
+    await close();
+  });
+
   it('copies a picture that stands alone', async () => {
     const { page, close } = await open(browser, file, '#steps?ranks=4');
     await page.evaluate(() => {

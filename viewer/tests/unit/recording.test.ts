@@ -102,9 +102,12 @@ describe('operations', () => {
     expect(about('ranks 0,1 were in all_reduce #2 of ranks 0,1')).toEqual(['ranks 0,1 #2']);
     expect(about('rank 1 is gone', [1])).toEqual(['ranks 0,1 #2']);
     expect(about('all_reduce #9')).toEqual([]);
+    expect(about('operation #1 is not the same on all ranks')).toEqual(['world #1']);
+    // That is an operation of a group that is not said.
+    expect(about('its latest there is #1, barrier')).toEqual([]);
   });
 
-  it('that take most time are where other views begin, and barriers only without others', () => {
+  it('that move most are where other views begin, and barriers only without others', () => {
     expect(mainOperation(ops(), () => true)?.bytes).toBe(4096);
     const barriers = ops().map((op) => ({ ...op, bytes: op.bytes === 4096 ? 0 : op.bytes }));
     expect(mainOperation(barriers, () => true)?.bytes).toBe(1024);
