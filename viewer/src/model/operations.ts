@@ -81,11 +81,14 @@ export function lastFinished(recording: Recording): (RecordedOp | undefined)[] {
 
 export const SORTS = ['start', 'name', 'bytes', 'time', 'waiting', 'last'] as const;
 export type Sort = (typeof SORTS)[number];
+// What did not end is longer than anything that did.
+const ENDLESS = 1e15;
+const lengthOf = (op: OpSummary, us: number) => us + (op.open.length > 0 ? ENDLESS : 0);
 const VALUE: Record<Exclude<Sort, 'name'>, (op: OpSummary) => number> = {
   start: (op) => op.start,
   bytes: (op) => op.bytes,
-  time: (op) => op.end - op.start,
-  waiting: (op) => op.waiting,
+  time: (op) => lengthOf(op, op.end - op.start),
+  waiting: (op) => lengthOf(op, op.waiting),
   last: (op) => op.straggler,
 };
 

@@ -12,6 +12,7 @@ export interface Clock {
 
 export interface RecordedClock extends Clock {
   label: string; // of the operation
+  messages: RecordedMessage[]; // its own, from its beginning on
 }
 
 export function modelClock(schedule: Schedule, times: Timing): Clock {
@@ -102,6 +103,7 @@ export function recordedClock(
   const { step, from, to } = schedule.moves;
   return {
     label,
+    messages: own.map((m) => ({ ...m, start: m.start - begin, end: m.end - begin })),
     ends: endsOf([...spans.values()], schedule.steps),
     spanOf: (move) => spans.get(key(step[move]!, from[move]!, to[move]!)),
   };

@@ -124,11 +124,15 @@ class Page {
     this.view = fromHash(hash, this.defaults());
   }
 
-  // A page that was written for one schedule opens there.
+  // A page that was written for one schedule opens there; beside a recording it is the one that ran.
   defaults(): ViewState {
     const given = this.data.schedule;
-    if (this.data.recording !== undefined) return { ...DEFAULTS, tab: 'run', ...this.ran };
     const shape = given ? shapeOf(given) : {};
+    if (this.data.recording !== undefined) {
+      const bytes = given && this.ops[0]?.bytes;
+      const size = bytes ? { bytes: Math.round(bytes) } : {};
+      return { ...DEFAULTS, tab: 'run', ...this.ran, ...shape, ...size };
+    }
     if (this.data.topology) {
       const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
       return { ...DEFAULTS, tab: 'traffic', ranks, ...shape };

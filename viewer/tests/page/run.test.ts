@@ -157,6 +157,12 @@ describe('a long run', () => {
       .evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value));
     expect(chosen.slice(0, 3)).toEqual(['all_reduce', 'ring', '4']);
     expect(await page.getByLabel('Bytes').inputValue()).toBe('64 KiB');
+    // One operation over what is predicted of it.
+    await page.getByLabel('Time base').selectOption({ label: 'recorded time' });
+    await page.getByText('the first one that ran this schedule').waitFor();
+    expect(await page.locator('line.message').count()).toBe(24);
+    expect(await page.locator('line.under').count()).toBe(24);
+    expect(await axe(page)).toEqual([]);
     await close();
   });
 

@@ -46,13 +46,19 @@ describe('what did not end', () => {
     const [first, second] = summarize(recording);
     expect(first).toMatchObject({ end: 12, waiting: 4 });
     expect(second).toMatchObject({ end: 5e6, waiting: 5e6 - 50 });
-    // The longest wait of all is what the table shows first.
-    const slowest = listed(summarize(recording), { ...ALL, sort: 'waiting', down: true });
-    expect(slowest[0]!.label).toBe('world #2');
     // Where all have ended, what comes later is not the run's.
     const ended = { ...hang.ops, end_us: [10, 12, 60, 61] };
     expect(parseRecording({ ...hang, ops: ended, until_us: [4e6, 5e6] }).total).toBe(61);
     expect(() => parseRecording({ ...hang, until_us: [1] })).toThrow('/until_us: 1 values');
+  });
+
+  it('is longer than anything that did end', () => {
+    const slow = { ...hang.ops, end_us: [45, 48, null, null], waiting_us: [40, 45, 0, 0] };
+    const ops = summarize(parseRecording({ ...hang, ops: slow }));
+    expect(ops.map((op) => op.waiting)).toEqual([45, 25]);
+    for (const sort of ['time', 'waiting'] as const) {
+      expect(listed(ops, { ...ALL, sort, down: true })[0]!.label).toBe('world #2');
+    }
   });
 
   it('may be a receive', () => {
