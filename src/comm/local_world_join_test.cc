@@ -13,16 +13,11 @@ namespace unisono::comm {
 namespace {
 
 using testing::as_threads;
+using testing::join;
+using testing::kToken;
 using testing::options_for;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
-
-constexpr const char* kToken = "0123456789abcdef";
-
-std::string join(const ConnectOptions& options) {
-  LocalWorld::join(options)->all_gather({});
-  return "joined";
-}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -35,11 +30,11 @@ bool matches(const std::string& text, const std::string& pattern) {
 TEST(Join, MissingRanksAreNamedOnAll) {
   const std::string job = unique_name("missing");
   const auto results = as_threads(8, [&](int rank) {
-    return rank == 3 || rank == 5 ? "" : join(options_for(rank, 8, job, 300));
+    return rank == 3 || rank == 5 ? "" : join(options_for(rank, 8, job, 3000));
   });
   for (const int rank : {0, 1, 2, 4, 6, 7}) {
     const std::string& text = results[static_cast<std::size_t>(rank)];
-    EXPECT_TRUE(matches(text, "connection: joined 6 of 8; missing ranks 3, 5 after 0\\.[34] s\n.*"))
+    EXPECT_TRUE(matches(text, "connection: joined 6 of 8; missing ranks 3, 5 after [0-9.]+ s\n.*"))
         << rank << ": " << text;
   }
 }
@@ -60,7 +55,7 @@ TEST(Join, WhoWaitsLongMayBeToldToBeQuiet) {
     if (rank == 1) {
       come_late();
     }
-    return join(options_for(rank, 2, job, 20'000));
+    return join(options_for(rank, 2, job, 60'000));
   });
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   ::unsetenv("UNISONO_QUIET");
@@ -75,7 +70,7 @@ TEST(Join, WhoWaitsLongSaysForWhom) {
       if (rank == late) {
         come_late();
       }
-      return join(options_for(rank, 3, job, 20'000));
+      return join(options_for(rank, 3, job, 60'000));
     });
     const std::string said = ::testing::internal::GetCapturedStderr();
     if (late == 0) {
@@ -93,9 +88,9 @@ TEST(Join, TheLeastPatientRankSetsTheTimeForAll) {
   const std::string job = unique_name("patience");
   const auto start = Clock::now();
   const auto results = as_threads(3, [&](int rank) {
-    return rank == 2 ? "" : join(options_for(rank, 3, job, rank == 0 ? 20'000 : 200));
+    return rank == 2 ? "" : join(options_for(rank, 3, job, rank == 0 ? 60'000 : 200));
   });
-  EXPECT_LT(seconds_since(start), 10.0);
+  EXPECT_LT(seconds_since(start), 30.0);
   EXPECT_NE(results[0].find("joined 2 of 3; missing rank 2 after"), std::string::npos)
       << results[0];
   EXPECT_EQ(results[1], results[0]);
@@ -107,7 +102,7 @@ TEST(Join, RankZeroThatDiesEndsTheOthersAtOnce) {
   for (const char* token : {"", kToken}) {
     const std::string job = unique_name("beheaded");
     const auto body = [&](int rank) {
-      ConnectOptions options = options_for(rank, 3, job, 20'000);
+      ConnectOptions options = options_for(rank, 3, job, 60'000);
       options.token = token;
       return join(options);
     };
@@ -119,7 +114,7 @@ TEST(Join, RankZeroThatDiesEndsTheOthersAtOnce) {
     EXPECT_EQ(other.result(), "connection: rank 0 is gone before all 3 ranks were there: process " +
                                   std::to_string(root.pid()) +
                                   " killed by SIGKILL\nlook at its last output");
-    EXPECT_LT(seconds_since(start), 10.0);
+    EXPECT_LT(seconds_since(start), 30.0);
     root.result();
   }
 }
@@ -129,7 +124,7 @@ TEST(Join, WithoutRankZeroTheOthersSaySo) {
   const auto results = as_threads(
       3, [&](int rank) { return rank == 0 ? "" : join(options_for(rank, 3, job, 100)); });
   EXPECT_TRUE(
-      matches(results[2], "connection: rank 2 of 3 found no rank 0 of its job after 0\\.1 s\n.*"))
+      matches(results[2], "connection: rank 2 of 3 found no rank 0 of its job after [0-9.]+ s\n.*"))
       << results[2];
 }
 
@@ -178,15 +173,15 @@ TEST(Join, ImpossibleNumbersAreRefused) {
 TEST(Join, AllGatherNamesTheRankThatDoesNotCome) {
   const std::string job = unique_name("absent");
   const auto results = as_threads(3, [&](int rank) {
-    const auto world = LocalWorld::join(options_for(rank, 3, job, 500));
+    const auto world = LocalWorld::join(options_for(rank, 3, job, 3000));
     if (rank == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      std::this_thread::sleep_for(std::chrono::milliseconds(4500));
       return std::string();
     }
     world->all_gather({});
     return std::string("gathered");
   });
-  EXPECT_EQ(results[0].rfind("timeout: rank 1 did not take part in the set-up within 500 ms", 0),
+  EXPECT_EQ(results[0].rfind("timeout: rank 1 did not take part in the set-up within 3000 ms", 0),
             0U)
       << results[0];
   EXPECT_EQ(results[2].rfind("timeout: rank", 0), 0U) << results[2];

@@ -128,4 +128,11 @@ inline ConnectOptions options_for(int rank, int size, const std::string& job,
   return options;
 }
 
+inline constexpr const char* kToken = "0123456789abcdef";
+
+inline std::string join(const ConnectOptions& options) {
+  LocalWorld::join(options)->all_gather({});
+  return "joined";
+}
+
 }  // namespace unisono::comm::testing
