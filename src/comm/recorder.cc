@@ -64,16 +64,6 @@ bool counter_is_clock() {
   return source == "tsc" || source == "arch_sys_counter";
 }
 
-// Of everybody with the same CLOCK_MONOTONIC: one boot of one kernel, and one time namespace.
-std::uint64_t clock_id() {
-  std::array<char, 64> name_space = {};
-  const ssize_t size = ::readlink("/proc/self/ns/time", name_space.data(), name_space.size() - 1);
-  return Hash()
-      .add(first_line("/proc/sys/kernel/random/boot_id"))
-      .add(size > 0 ? name_space.data() : "")
-      .value();
-}
-
 template <std::size_t kSize>
 void copy_text(char (&to)[kSize], std::string_view text) {
   const std::size_t size = std::min(text.size(), kSize - 1);
@@ -101,6 +91,16 @@ UniqueFd open_file(const std::string& path) {
 }
 
 }  // namespace
+
+// One boot of one kernel, and one time namespace.
+std::uint64_t recording_clock() {
+  std::array<char, 64> name_space = {};
+  const ssize_t size = ::readlink("/proc/self/ns/time", name_space.data(), name_space.size() - 1);
+  return Hash()
+      .add(first_line("/proc/sys/kernel/random/boot_id"))
+      .add(size > 0 ? name_space.data() : "")
+      .value();
+}
 
 std::unique_ptr<Recorder> Recorder::open() {
   const std::string path = read_env("UNISONO_RECORD").value_or("");
@@ -139,7 +139,7 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   header.bytes = bytes;
   header.events = events;
   header.pid = static_cast<std::int32_t>(::getpid());
-  header.clock = clock_id();
+  header.clock = recording_clock();
   std::array<char, 256> host = {};
   ::gethostname(host.data(), host.size() - 1);
   copy_text(header.host, host.data());

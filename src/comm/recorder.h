@@ -16,6 +16,9 @@
 
 namespace unisono::comm {
 
+// The same for everybody who has the same CLOCK_MONOTONIC.
+std::uint64_t recording_clock();
+
 class Recorder {
  public:
   // As the environment says; nullptr: nothing is to be recorded. A folder gets a file for each

@@ -12,15 +12,16 @@
 
 namespace unisono::engine::recording {
 
-inline constexpr std::uint64_t kMagic = 0x31306365526f6e55;  // "UnoRec01"
+inline constexpr std::uint64_t kMagic = 0x32306365526f6e55;  // "UnoRec02"
 inline constexpr int kNames = 512;
 inline constexpr int kGroups = 512;
 inline constexpr int kMembers = 32768;
 inline constexpr std::uint64_t kBlockEvents = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kEveryPeer = 0xffff;
-inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << 40) - 1;
-inline constexpr std::uint32_t kWhole = (1U << 24) - 1;
+inline constexpr int kSpanBits = 48;  // a day of 3 GHz
+inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << kSpanBits) - 1;
+inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 
 // `none`: this place of a block was not used.
 enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
@@ -41,7 +42,7 @@ struct Event {
   std::uint64_t duration() const { return span & kUnended; }
   bool ended() const { return duration() != kUnended; }
   // The part of it in which bytes moved, in no other event's.
-  double busy() const { return static_cast<double>(span >> 40) / kWhole; }
+  double busy() const { return static_cast<double>(span >> kSpanBits) / kWhole; }
   static std::uint64_t pack_span(std::uint64_t duration, std::uint64_t busy) {
     if (duration >= kUnended) {
       duration = kUnended - 1;
@@ -50,7 +51,7 @@ struct Event {
         busy >= duration ? kWhole
                          : static_cast<std::uint64_t>(static_cast<float>(busy) /
                                                       static_cast<float>(duration) * kWhole);
-    return duration | part << 40;
+    return duration | part << kSpanBits;
   }
 
   Kind kind() const { return static_cast<Kind>(packed & 7U); }

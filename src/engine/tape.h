@@ -73,7 +73,8 @@ class Tape {
   std::uint64_t begin_transfer(bool send, int peer, int tag, std::uint64_t bytes) noexcept {
     const std::uint64_t here = place();
     put({.begin = now(),
-         .span = recording::kUnended | (send ? std::uint64_t{recording::kWhole} << 40 : 0),
+         .span = recording::kUnended |
+                 (send ? std::uint64_t{recording::kWhole} << recording::kSpanBits : 0),
          .order = static_cast<std::uint32_t>(tag),
          .peer = static_cast<std::uint16_t>(peer),
          .turn = group_,

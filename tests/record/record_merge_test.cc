@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include "comm/recorder.h"
 #include "record/merge.h"
+#include "record/numbers.h"
 #include "record/segments.h"
 
 namespace unisono::cli {
@@ -96,12 +98,91 @@ TEST_F(Merge, ADocumentHasAtMostSoManyRows) {
   EXPECT_LE(document["ops"]["rank"].size() + document["events"]["op"].size(), 60U);
   EXPECT_EQ(document["ops"]["number"].back(), 100);
   EXPECT_EQ(document["findings"][0]["kind"], "dropped");
+  EXPECT_EQ(document["findings"][0]["next"], "record a shorter run");  // more events are no help
+}
+
+TEST_F(Merge, ADocumentHasAtMostSoManyTransfers) {
+  const auto recorder = comm::Recorder::open(path(0), 4096);
+  recorder->introduce(0, 2, "job");
+  const int members[] = {0, 1};
+  engine::Tape tape = recorder->tape(0, members);
+  for (int i = 0; i < 100; ++i) {
+    tape.end_transfer(tape.begin_transfer(true, 1, i, 64), 1);
+  }
+  const auto document = merge_records(read({0}), {}, 60);
+  EXPECT_LE(document["transfers"]["rank"].size(), 60U);
+  EXPECT_EQ(document["transfers"]["tag"].back(), 99);
+  EXPECT_EQ(document["dropped_events"][0], 40);
+}
+
+TEST_F(Merge, WhatWasDroppedIsCountedWithWhatKeepsIt) {
+  record(1000, 128);
+  const auto records = read({0, 1});
+  const auto document = merge_records(records, {});
+  const std::uint64_t dropped = records[0].dropped + records[1].dropped;
+  EXPECT_EQ(document["findings"][0]["text"], "the beginning is not here: ranks 0,1 dropped " +
+                                                 std::to_string(dropped) +
+                                                 " events, and kept the newest 128 each");
+  EXPECT_EQ(document["findings"][0]["next"],
+            "unisono run --record-events 4096 keeps all of such a run");
+}
+
+// Rank 1 does not finish its last operation.
+TEST_F(Merge, AWaitThatNeverEndsLastsUntilTheLastEvent) {
+  record(3);
+  const auto document = merge_records(read({0, 1}), {});
+  double last = 0;
+  for (const char* column : {"start_us", "end_us"}) {
+    for (const auto& value : document["ops"][column]) {
+      last = std::max(last, value.is_null() ? 0 : value.get<double>());
+    }
+    for (const auto& value : document["events"][column]) {
+      last = std::max(last, value.get<double>());
+    }
+  }
+  const double begin = document["ops"]["start_us"].back();
+  const double waiting = document["ops"]["waiting_us"].back();
+  EXPECT_TRUE(document["ops"]["end_us"].back().is_null());
+  EXPECT_GT(waiting, 0);
+  EXPECT_LE(waiting, last - begin + 0.001);
+  EXPECT_FALSE(document.contains("until_us"));
+}
+
+TEST_F(Merge, AWaitThatNeverEndsLastsUntilItsProcessEnded) {
+  record(3);
+  const auto records = read({0, 1});
+  const std::int64_t later = records[1].base_ns + 5'000'000'000;
+  JobEnd end = {.ranks = 2, .ends = {"done", "killed by SIGKILL"}, .gone = {0}};
+  end.processes = {.clock = records[0].clock, .ns = {later, later}};
+  const auto document = merge_records(records, end);
+  EXPECT_NEAR(document["until_us"][1].get<double>(), 5e6, 1e6);
+  EXPECT_NEAR(document["ops"]["waiting_us"].back().get<double>(), 5e6, 1e6);
+  EXPECT_NEAR(document["findings"][0]["waited_s"].get<double>(), 5, 1);
+  // Of a process whose clock is not known, its end is not, either.
+  end.processes.clock += 1;
+  EXPECT_FALSE(merge_records(records, end).contains("until_us"));
+}
+
+TEST_F(Merge, WholeNumbersAreWrittenAsSuch) {
+  EXPECT_EQ(us_of_ns(1372000).dump(), "1372");
+  EXPECT_EQ(us_of_ns(1372001).dump(), "1372.001");
+  EXPECT_EQ(us_of_ns(0).dump(), "0");
+  EXPECT_EQ(us_of_ns(-1000).dump(), "-1");
+}
+
+TEST(Span, AnOperationOfAnHourIsOne) {
+  constexpr std::uint64_t kHour = std::uint64_t{3600} * 4'000'000'000;  // ticks of 4 GHz
+  const engine::recording::Event event = {
+      .span = engine::recording::Event::pack_span(kHour, kHour / 4)};
+  EXPECT_EQ(event.duration(), kHour);
+  EXPECT_TRUE(event.ended());
+  EXPECT_NEAR(event.busy(), 0.25, 1e-4);
 }
 
 TEST_F(Merge, AMissingRankIsNamed) {
   record(2);
-  const auto document = merge_records(
-      read({0}), {.ranks = 2, .ended = "", .ends = {"done", "killed by SIGKILL"}, .gone = {}});
+  const auto document =
+      merge_records(read({0}), {.ranks = 2, .ended = "", .ends = {"done", "killed by SIGKILL"}});
   EXPECT_EQ(document["findings"][0]["text"], "rank 1 left no recording: killed by SIGKILL");
   EXPECT_TRUE(document["clock_uncertainty_us"][1].is_null());
   EXPECT_TRUE(document["messages"]["from"].empty());

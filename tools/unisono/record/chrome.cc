@@ -3,27 +3,59 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <vector>
 
 #include "cli/failure.h"
+#include "record/numbers.h"
 
 namespace unisono::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
+constexpr int kMostRanks = 4096;  // as a page reads
+constexpr const char* kWorld = "world";
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw UsageError(fmt::format("the recording is not whole: {}", what),
+                   "as in docs/formats/trace.md", "unisono run --record FILE makes one");
+}
+
+double number_of(const ordered_json& value, const std::string& place) {
+  if (!value.is_number()) {
+    refuse(place + " is no number");
+  }
+  return value.get<double>();
+}
+
+int whole_of(const ordered_json& value, const std::string& place, int least, double most) {
+  const double number = number_of(value, place);
+  if (number < least || number > most || number != std::trunc(number)) {
+    refuse(fmt::format("{} is not in {}..{}", place, least, most));
+  }
+  return static_cast<int>(number);
+}
+
 // A group of columns of one length.
 class Table {
  public:
-  Table(const ordered_json& document, const char* name, std::initializer_list<const char*> columns)
+  // The last `optional` columns may be absent.
+  Table(const ordered_json& document, const char* name, std::initializer_list<const char*> columns,
+        std::size_t optional = 0)
       : name_(name) {
     if (!document.contains(name)) {
       return;  // not every recording has all of them
     }
+    const ordered_json& group = document[name];
     for (const char* column : columns) {
-      const ordered_json& group = document[name];
+      const auto rest = columns.end() - std::find(columns.begin(), columns.end(), column);
+      if (group.is_object() && !group.contains(column) &&
+          static_cast<std::size_t>(rest) <= optional) {
+        continue;
+      }
       if (!group.is_object() || !group.contains(column) || !group[column].is_array()) {
         refuse(fmt::format("/{}/{} is missing", name, column));
       }
@@ -36,32 +68,30 @@ class Table {
   }
   std::size_t rows() const { return rows_; }
   double number(const char* column, std::size_t row) const {
-    const ordered_json& value = at(column, row);
-    if (!value.is_number()) {
-      refuse(fmt::format("/{}/{}/{} is no number", name_, column, row));
-    }
-    return value.get<double>();
+    return number_of(at(column, row), place(column, row));
+  }
+  // For whoever reads the result: as it is there.
+  ordered_json figure(const char* column, std::size_t row) const {
+    return columns_.contains(column) ? plain_number(number(column, row)) : ordered_json(0);
   }
   int whole(const char* column, std::size_t row, double most) const {
-    const double value = number(column, row);
-    if (value < 0 || value > most) {
-      refuse(fmt::format("/{}/{}/{} is not in 0..{}", name_, column, row, most));
-    }
-    return static_cast<int>(value);
+    return whole_of(at(column, row), place(column, row), 0, most);
   }
-  std::string text(const char* column, std::size_t row) const {
+  std::string text(const char* column, std::size_t row, const char* absent = "") const {
+    if (!columns_.contains(column)) {
+      return absent;
+    }
     const ordered_json& value = at(column, row);
     if (!value.is_string()) {
-      refuse(fmt::format("/{}/{}/{} is no text", name_, column, row));
+      refuse(place(column, row) + " is no text");
     }
     return value.get<std::string>();
   }
   bool none(const char* column, std::size_t row) const { return at(column, row).is_null(); }
 
  private:
-  [[noreturn]] static void refuse(const std::string& what) {
-    throw UsageError(fmt::format("the recording is not whole: {}", what),
-                     "as in docs/formats/trace.md", "unisono run --record FILE makes one");
+  std::string place(const char* column, std::size_t row) const {
+    return fmt::format("/{}/{}/{}", name_, column, row);
   }
   const ordered_json& at(const char* column, std::size_t row) const {
     return (*columns_.at(column))[row];
@@ -82,15 +112,19 @@ class Writer {
  public:
   explicit Writer(const ordered_json& trace)
       : trace_(trace),
-        ranks_(trace.value("ranks", 1)),
+        ranks_(whole_of(trace.value("ranks", ordered_json()), "/ranks", 1, kMostRanks)),
         ops_(trace, "ops",
-             {"rank", "number", "group", "collective", "algorithm", "bytes", "start_us", "end_us",
-              "waiting_us"}),
+             {"rank", "number", "collective", "bytes", "start_us", "end_us", "group", "algorithm",
+              "waiting_us"},
+             3),
         events_(trace, "events",
                 {"op", "kind", "step", "peer", "bytes", "start_us", "end_us", "waited_us"}),
         transfers_(trace, "transfers",
                    {"rank", "group", "kind", "peer", "tag", "bytes", "start_us", "end_us"}),
-        messages_(trace, "messages", {"from", "to", "step", "bytes", "start_us", "end_us", "op"}) {}
+        messages_(trace, "messages", {"from", "to", "step", "bytes", "start_us", "end_us", "op"},
+                  1) {
+    read_ends();
+  }
 
   ordered_json write() {
     for (const Table* table : {&ops_, &events_, &transfers_, &messages_}) {
@@ -151,7 +185,23 @@ class Writer {
     return place == 0 ? all.first : extra_[{rank, group}][place - 1];
   }
   double end_of(const Table& table, std::size_t row) const {
-    return table.none("end_us", row) ? latest_ : table.number("end_us", row);
+    if (!table.none("end_us", row)) {
+      return table.number("end_us", row);
+    }
+    const auto rank = static_cast<std::size_t>(table.whole("rank", row, ranks_ - 1));
+    return until_.empty() ? latest_ : until_[rank];
+  }
+  void read_ends() {
+    if (!trace_.contains("until_us")) {
+      return;
+    }
+    const ordered_json& ends = trace_["until_us"];
+    if (!ends.is_array() || ends.size() != static_cast<std::size_t>(ranks_)) {
+      refuse("/until_us has not a value for each rank");
+    }
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      until_.push_back(number_of(ends[rank], fmt::format("/until_us/{}", rank)));
+    }
   }
   void slice(int rank, int track, const std::string& text, double start, double end,
              ordered_json arguments) {
@@ -159,8 +209,8 @@ class Writer {
                      {"pid", rank},
                      {"tid", track},
                      {"name", text},
-                     {"ts", start},
-                     {"dur", std::max(0.0, end - start)},
+                     {"ts", plain_number(start)},
+                     {"dur", us_of_ns(std::max(0.0, end - start) * 1000)},
                      {"args", std::move(arguments)}});
   }
 
@@ -172,11 +222,11 @@ class Writer {
       if (const std::string algorithm = ops_.text("algorithm", row); !algorithm.empty()) {
         text += "/" + algorithm;
       }
-      slice(rank, tracks(rank, ops_.text("group", row)).first, ended ? text : text + " (not ended)",
-            ops_.number("start_us", row), end_of(ops_, row),
-            {{"number", ops_.number("number", row)},
-             {"bytes", ops_.number("bytes", row)},
-             {"waiting_us", ops_.number("waiting_us", row)}});
+      slice(rank, tracks(rank, ops_.text("group", row, kWorld)).first,
+            ended ? text : text + " (not ended)", ops_.number("start_us", row), end_of(ops_, row),
+            {{"number", ops_.figure("number", row)},
+             {"bytes", ops_.figure("bytes", row)},
+             {"waiting_us", ops_.figure("waiting_us", row)}});
     }
   }
 
@@ -185,7 +235,7 @@ class Writer {
       const auto op =
           static_cast<std::size_t>(events_.whole("op", row, static_cast<double>(ops_.rows()) - 1));
       const int rank = ops_.whole("rank", op, ranks_ - 1);
-      const std::string group = ops_.text("group", op);
+      const std::string group = ops_.text("group", op, kWorld);
       const std::string kind = events_.text("kind", row);
       const bool sends = kind == "send";
       const double start = events_.number("start_us", row);
@@ -206,8 +256,8 @@ class Writer {
         departures_[{rank, label, start}] = track;
       }
       slice(rank, track, text, start, end,
-            {{"bytes", events_.number("bytes", row)},
-             {"waited_us", events_.number("waited_us", row)}});
+            {{"bytes", events_.figure("bytes", row)},
+             {"waited_us", events_.figure("waited_us", row)}});
     }
   }
 
@@ -232,7 +282,7 @@ class Writer {
         departures_[{rank, label, start}] = track;
       }
       slice(rank, track, transfers_.none("end_us", row) ? text + " (not ended)" : text, start, end,
-            {{"bytes", transfers_.number("bytes", row)}, {"tag", transfers_.number("tag", row)}});
+            {{"bytes", transfers_.figure("bytes", row)}, {"tag", transfers_.figure("tag", row)}});
     }
   }
 
@@ -252,9 +302,13 @@ class Writer {
       }
       const double comes = arrival->second.second < start ? end : arrival->second.second;
       const ordered_json common = {{"cat", "message"}, {"name", label}, {"id", row}};
-      ordered_json begin = {{"ph", "s"}, {"pid", from}, {"tid", departure->second}, {"ts", start}};
-      ordered_json finish = {
-          {"ph", "f"}, {"bp", "e"}, {"pid", to}, {"tid", arrival->second.first}, {"ts", comes}};
+      ordered_json begin = {
+          {"ph", "s"}, {"pid", from}, {"tid", departure->second}, {"ts", plain_number(start)}};
+      ordered_json finish = {{"ph", "f"},
+                             {"bp", "e"},
+                             {"pid", to},
+                             {"tid", arrival->second.first},
+                             {"ts", plain_number(comes)}};
       begin.update(common);
       finish.update(common);
       rows_.push_back(std::move(begin));
@@ -269,6 +323,7 @@ class Writer {
   Table transfers_;
   Table messages_;
   double latest_ = 0;
+  std::vector<double> until_;  // by rank: when its process ended; empty: not known
   ordered_json rows_ = ordered_json::array();
   std::map<std::pair<int, std::string>, Tracks> tracks_;
   std::map<std::pair<int, std::string>, std::vector<int>> extra_;

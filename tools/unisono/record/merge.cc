@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "record/numbers.h"
 #include "record/timeline.h"
 #include "show/show.h"
 
@@ -16,13 +18,9 @@ namespace {
 using engine::recording::Kind;
 using nlohmann::ordered_json;
 
-double us(double ns) {
-  return std::round(ns) / 1000;
-}
-
 // An end that did not come.
 ordered_json end_us(double ns) {
-  return ns < 0 ? ordered_json() : ordered_json(us(ns));
+  return ns < 0 ? ordered_json() : us_of_ns(ns);
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
@@ -55,17 +53,16 @@ ordered_json operations_of(const Timeline& timeline) {
                               "start_us", "end_us", "waiting_us"});
   for (const Timeline::Operation& operation : timeline.operations) {
     const RecordedOperation& what = *operation.what;
-    const double waiting =
-        operation.end_ns < 0 ? 0 : operation.end_ns - operation.begin_ns - operation.busy_ns;
+    const double waiting = timeline.end_or_now(operation) - operation.begin_ns - operation.busy_ns;
     ops["rank"].push_back(operation.rank);
     ops["number"].push_back(what.number);
     ops["group"].push_back(operation.group);
     ops["collective"].push_back(what.collective);
     ops["algorithm"].push_back(what.algorithm);
     ops["bytes"].push_back(what.bytes);
-    ops["start_us"].push_back(us(operation.begin_ns));
+    ops["start_us"].push_back(us_of_ns(operation.begin_ns));
     ops["end_us"].push_back(end_us(operation.end_ns));
-    ops["waiting_us"].push_back(us(std::max(0.0, waiting)));
+    ops["waiting_us"].push_back(us_of_ns(std::max(0.0, waiting)));
   }
   return ops;
 }
@@ -77,8 +74,8 @@ ordered_json messages_of(const Timeline& timeline) {
     messages["to"].push_back(message.to);
     messages["step"].push_back(message.step);
     messages["bytes"].push_back(message.bytes);
-    messages["start_us"].push_back(us(message.begin_ns));
-    messages["end_us"].push_back(us(message.end_ns));
+    messages["start_us"].push_back(us_of_ns(message.begin_ns));
+    messages["end_us"].push_back(us_of_ns(message.end_ns));
     messages["op"].push_back(message.label);
   }
   return messages;
@@ -103,9 +100,9 @@ ordered_json events_of(const Timeline& timeline) {
       events["step"].push_back(what.step);
       events["peer"].push_back(what.peer < 0 ? ordered_json() : ordered_json(what.peer));
       events["bytes"].push_back(what.bytes);
-      events["start_us"].push_back(us(pass->begin_ns));
-      events["end_us"].push_back(us(pass->end_ns));
-      events["waited_us"].push_back(us(std::max(0.0, pass->begin_ns - idle_since)));
+      events["start_us"].push_back(us_of_ns(pass->begin_ns));
+      events["end_us"].push_back(us_of_ns(pass->end_ns));
+      events["waited_us"].push_back(us_of_ns(std::max(0.0, pass->begin_ns - idle_since)));
       idle_since = std::max(idle_since, pass->end_ns);
     }
   }
@@ -123,7 +120,7 @@ ordered_json transfers_of(const Timeline& timeline) {
     transfers["peer"].push_back(what.peer < 0 ? ordered_json() : ordered_json(what.peer));
     transfers["tag"].push_back(what.tag);
     transfers["bytes"].push_back(what.bytes);
-    transfers["start_us"].push_back(us(transfer.begin_ns));
+    transfers["start_us"].push_back(us_of_ns(transfer.begin_ns));
     transfers["end_us"].push_back(end_us(transfer.end_ns));
   }
   return transfers;
@@ -140,11 +137,13 @@ ordered_json finding(std::string_view kind, const std::string& text, std::vector
           {"next", next}};
 }
 
-// Ranks whose latest operation had not ended, and one line for each that they were in.
+// Ranks whose latest operation had not ended, one line for each that they were in, and for how long
+// the longest of them had been.
 void add_unfinished(const Timeline& timeline, const std::vector<int>& culprits,
                     ordered_json& result) {
   std::map<std::string, std::vector<int>> in;
   std::set<int> waiting;
+  double longest_ns = 0;
   for (const Timeline::Operation& operation : timeline.operations) {
     const bool culprit =
         std::find(culprits.begin(), culprits.end(), operation.rank) != culprits.end();
@@ -154,6 +153,7 @@ void add_unfinished(const Timeline& timeline, const std::vector<int>& culprits,
           .push_back(operation.rank);
       if (!culprit) {
         waiting.insert(operation.rank);
+        longest_ns = std::max(longest_ns, timeline.end_or_now(operation) - operation.begin_ns);
       }
     }
   }
@@ -162,6 +162,7 @@ void add_unfinished(const Timeline& timeline, const std::vector<int>& culprits,
         fmt::format("{} {} in {}", ranks_text(ranks), ranks.size() == 1 ? "was" : "were", what));
   }
   result["waiting"] = waiting;
+  result["waited_s"] = longest_ns / 1e9;
 }
 
 std::string end_of(const JobEnd& end, int rank) {
@@ -169,21 +170,22 @@ std::string end_of(const JobEnd& end, int rank) {
   return at < end.ends.size() ? ": " + end.ends[at] : "";
 }
 
-void add_findings(const Timeline& timeline, const JobEnd& end, ordered_json& findings) {
+// Of ranks that ended by a signal, and of those that left nothing.
+void add_lost(const Timeline& timeline, const JobEnd& end, ordered_json& findings) {
   for (const int rank : end.gone) {
-    auto gone = finding("gone", fmt::format("rank {} is gone{}", rank, end_of(end, rank)), {rank},
-                        "out of memory? try: dmesg | tail");
+    const bool by_chaos =
+        std::find(end.by_chaos.begin(), end.by_chaos.end(), rank) != end.by_chaos.end();
+    auto gone = finding(
+        "gone", fmt::format("rank {} is gone{}", rank, end_of(end, rank)), {rank},
+        by_chaos ? "it was meant to be: do the others do what they should when a rank is gone?"
+                 : "out of memory? try: dmesg | tail");
     add_unfinished(timeline, {rank}, gone);
     findings.push_back(std::move(gone));
   }
   std::vector<int> missing;
-  std::vector<int> shortened;
   for (int rank = 0; rank < timeline.ranks; ++rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    if (std::isinf(timeline.uncertainty_ns[at])) {
+    if (std::isinf(timeline.uncertainty_ns[static_cast<std::size_t>(rank)])) {
       missing.push_back(rank);
-    } else if (timeline.dropped[at] != 0) {
-      shortened.push_back(rank);
     }
   }
   if (static_cast<int>(missing.size()) == timeline.ranks) {
@@ -196,12 +198,52 @@ void add_findings(const Timeline& timeline, const JobEnd& end, ordered_json& fin
                   {rank}, "its host may be gone, or it never connected"));
     }
   }
-  if (!shortened.empty()) {
+}
+
+struct Missing {
+  std::vector<int> ranks = {};
+  std::uint64_t events = 0;
+};
+
+Missing missing_of(const std::vector<std::uint64_t>& by_rank) {
+  Missing result;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank] != 0) {
+      result.ranks.push_back(static_cast<int>(rank));
+      result.events += by_rank[rank];
+    }
+  }
+  return result;
+}
+
+// The beginning of the recording is not here: because ranks have no room for it, or the document.
+void add_dropped(const std::vector<RankRecord>& records, const Timeline& timeline,
+                 std::size_t most_rows, ordered_json& findings) {
+  if (const Missing dropped = missing_of(timeline.dropped); dropped.events != 0) {
+    std::uint64_t kept = 0;
+    std::uint64_t wanted = 0;
+    for (const RankRecord& record : records) {
+      kept = std::max(kept, record.events);
+      wanted = std::max(wanted, record.dropped == 0 ? 0 : record.events + record.dropped);
+    }
     findings.push_back(
         finding("dropped",
-                fmt::format("the beginning is not here: {} kept only the newest events",
-                            ranks_text(shortened)),
-                shortened, "unisono run --record-events N keeps more; a page shows 300000 in all"));
+                fmt::format("the beginning is not here: {} dropped {} events, and kept the newest "
+                            "{}",
+                            ranks_text(dropped.ranks), dropped.events,
+                            dropped.ranks.size() == 1 ? fmt::to_string(kept)
+                                                      : fmt::format("{} each", kept)),
+                dropped.ranks,
+                fmt::format("unisono run --record-events {} keeps all of such a run",
+                            std::bit_ceil(std::min<std::uint64_t>(wanted, 1U << 24)))));
+  }
+  if (const Missing left_out = missing_of(timeline.left_out); left_out.events != 0) {
+    findings.push_back(
+        finding("dropped",
+                fmt::format("the beginning is not here: {} events of {} are left out, of more than "
+                            "the {} that a page shows",
+                            left_out.events, ranks_text(left_out.ranks), most_rows),
+                left_out.ranks, "record a shorter run"));
   }
 }
 
@@ -235,22 +277,29 @@ ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd&
   for (const RankRecord& record : records) {
     ranks = end.ranks == 0 ? std::max(ranks, record.size) : ranks;
   }
-  const Timeline timeline = make_timeline(records, std::max(1, ranks), most_rows);
+  const Timeline timeline = make_timeline(records, std::max(1, ranks), most_rows, end.processes);
   ordered_json document = {{"format", "unisono.trace/1"},
                            {"name", name_of(timeline)},
                            {"ranks", timeline.ranks},
                            {"clock_uncertainty_us", ordered_json::array()},
-                           {"dropped_events", timeline.dropped}};
+                           {"dropped_events", ordered_json::array()}};
+  for (std::size_t rank = 0; rank < timeline.dropped.size(); ++rank) {
+    document["dropped_events"].push_back(timeline.dropped[rank] + timeline.left_out[rank]);
+    if (timeline.knows_ends) {
+      document["until_us"].push_back(us_of_ns(timeline.until_ns[rank]));
+    }
+  }
   for (const double uncertainty : timeline.uncertainty_ns) {
     document["clock_uncertainty_us"].push_back(
-        std::isfinite(uncertainty) ? ordered_json(std::ceil(uncertainty) / 1000) : ordered_json());
+        std::isfinite(uncertainty) ? us_of_ns(std::ceil(uncertainty)) : ordered_json());
   }
   document["ops"] = operations_of(timeline);
   document["messages"] = messages_of(timeline);
   document["events"] = events_of(timeline);
   document["transfers"] = transfers_of(timeline);
   document["findings"] = end.findings;
-  add_findings(timeline, end, document["findings"]);
+  add_lost(timeline, end, document["findings"]);
+  add_dropped(records, timeline, most_rows, document["findings"]);
   add_unrecorded(records, document["findings"]);
   if (!end.ended.empty()) {
     document["ended"] = end.ended;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "record/segments.h"
+#include "record/timeline.h"
 
 namespace unisono::cli {
 
@@ -16,6 +17,8 @@ struct JobEnd {
   std::string ended = {};              // why, unless all went well
   std::vector<std::string> ends = {};  // by rank: "killed by SIGKILL"; may be empty
   std::vector<int> gone = {};          // ranks that ended by a signal of somebody else's
+  std::vector<int> by_chaos = {};      // of these, those that --chaos killed
+  ProcessEnds processes = {};
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/failure.h"
+#include "record/numbers.h"
 
 namespace unisono::cli {
 namespace {
@@ -47,7 +48,7 @@ void count_from(double start, ordered_json& group) {
   for (const char* column : {"start_us", "end_us"}) {
     for (ordered_json& value : group[column]) {
       if (!value.is_null()) {
-        value = std::max(0.0, value.get<double>() - start);
+        value = us_of_ns(std::max(0.0, value.get<double>() - start) * 1000);
       }
     }
   }

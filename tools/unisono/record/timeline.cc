@@ -50,6 +50,7 @@ class Builder {
     result_.ranks = ranks;
     result_.uncertainty_ns.assign(static_cast<std::size_t>(ranks), kNever);
     result_.dropped.assign(static_cast<std::size_t>(ranks), 0);
+    result_.left_out.assign(static_cast<std::size_t>(ranks), 0);
     std::map<int, int> worlds;
     for (const RankRecord& record : records) {
       if (record.rank < ranks) {
@@ -62,7 +63,7 @@ class Builder {
     name_groups();
   }
 
-  Timeline build(std::size_t most_rows) {
+  Timeline build(std::size_t most_rows, const ProcessEnds& ends) {
     // Times of one clock count from the earliest record of it: few digits, and so exact.
     for (Source& source : sources_) {
       auto [base, is_new] = bases_.emplace(source.record->clock, source.record->base_ns);
@@ -76,6 +77,7 @@ class Builder {
     const double cut = find_cut(most_rows);
     add_operations(cut);
     add_messages(cut);
+    add_ends(ends);
     count_from_the_beginning();
     return std::move(result_);
   }
@@ -84,7 +86,6 @@ class Builder {
   // To the clock of rank 0: its own less the difference.
   struct Aligned {
     ClockLine line = {};
-    double base_ns = 0;
     double uncertainty_ns = kUnknown;
     double at(double ns) const { return (ns - line.offset) / (1 + line.drift); }
   };
@@ -223,10 +224,10 @@ class Builder {
   }
 
   double time(const Source& source, double ns) const {
-    return aligned_time(source, ns + source.shift_ns);
+    return aligned_time(source.record->clock, ns + source.shift_ns);
   }
-  double aligned_time(const Source& source, double shifted) const {
-    const auto found = aligned_.find(source.record->clock);
+  double aligned_time(std::uint64_t clock, double shifted) const {
+    const auto found = aligned_.find(clock);
     return found == aligned_.end() ? shifted : found->second.at(shifted);
   }
 
@@ -240,6 +241,9 @@ class Builder {
       for (const RecordedPass& pass : source.record->passes) {
         begins.push_back(time(source, source.record->operations[pass.operation].begin_ns));
       }
+      for (const RecordedTransfer& transfer : source.record->transfers) {
+        begins.push_back(time(source, transfer.begin_ns));
+      }
     }
     if (begins.size() <= most_rows) {
       return -kNever;
@@ -252,13 +256,14 @@ class Builder {
   void add_operations(double cut) {
     for (const Source& source : sources_) {
       const RankRecord& record = *source.record;
+      std::uint64_t& left_out = result_.left_out[static_cast<std::size_t>(record.rank)];
       std::vector<std::size_t> places(record.operations.size());
       for (std::size_t i = 0; i < record.operations.size(); ++i) {
         const RecordedOperation& operation = record.operations[i];
         const double begin = time(source, operation.begin_ns);
         if (begin < cut) {
           places[i] = std::string::npos;
-          ++result_.dropped[static_cast<std::size_t>(record.rank)];
+          ++left_out;
           continue;
         }
         places[i] = result_.operations.size();
@@ -272,7 +277,7 @@ class Builder {
       for (const RecordedPass& pass : record.passes) {
         const std::size_t place = places[pass.operation];
         if (place == std::string::npos) {
-          ++result_.dropped[static_cast<std::size_t>(record.rank)];
+          ++left_out;
           continue;
         }
         result_.operations[place].busy_ns += pass.busy_ns;
@@ -282,11 +287,16 @@ class Builder {
                                   .end_ns = time(source, pass.end_ns)});
       }
       for (const RecordedTransfer& transfer : record.transfers) {
+        const double begin = time(source, transfer.begin_ns);
+        if (begin < cut) {
+          ++left_out;
+          continue;
+        }
         result_.transfers.push_back(
             {.rank = record.rank,
              .group = name_of(source, transfer.group),
              .what = &transfer,
-             .begin_ns = time(source, transfer.begin_ns),
+             .begin_ns = begin,
              .end_ns = transfer.end_ns < 0 ? -1 : time(source, transfer.end_ns)});
       }
     }
@@ -296,7 +306,7 @@ class Builder {
     for (const Pair& pair : pairs_) {
       const Source& from = sources_[pair.send.source];
       const Source& to = sources_[pair.receive.source];
-      const double begin = aligned_time(from, pair.send.begin_ns);
+      const double begin = aligned_time(from.record->clock, pair.send.begin_ns);
       if (begin >= cut) {
         result_.messages.push_back(
             {.from = from.record->rank,
@@ -305,26 +315,45 @@ class Builder {
              .bytes = pair.receive.bytes,
              .label = pair.receive.label,
              .begin_ns = begin,
-             .end_ns = std::max(begin, aligned_time(to, pair.receive.end_ns))});
+             .end_ns = std::max(begin, aligned_time(to.record->clock, pair.receive.end_ns))});
       }
     }
     std::stable_sort(result_.messages.begin(), result_.messages.end(),
                      [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
   }
 
+  void add_ends(const ProcessEnds& ends) {
+    const auto base = bases_.find(ends.clock);
+    result_.knows_ends = base != bases_.end() && ends.ns.size() == result_.uncertainty_ns.size();
+    for (std::size_t rank = 0; result_.knows_ends && rank < ends.ns.size(); ++rank) {
+      const auto ns = static_cast<double>(ends.ns[rank] - base->second);
+      result_.until_ns.push_back(aligned_time(ends.clock, ns));
+    }
+  }
+
   void count_from_the_beginning() {
     double first = kNever;
+    double last = -kNever;
     const auto each = [&](const auto& visit) {
       std::for_each(result_.operations.begin(), result_.operations.end(), visit);
       std::for_each(result_.transfers.begin(), result_.transfers.end(), visit);
       std::for_each(result_.passes.begin(), result_.passes.end(), visit);
       std::for_each(result_.messages.begin(), result_.messages.end(), visit);
     };
-    each([&first](const auto& row) { first = std::min(first, row.begin_ns); });
+    each([&first, &last](const auto& row) {
+      first = std::min(first, row.begin_ns);
+      last = std::max({last, row.begin_ns, row.end_ns == -1 ? -kNever : row.end_ns});
+    });
     each([first](auto& row) {
       row.begin_ns -= first;
       row.end_ns = row.end_ns == -1 ? -1 : row.end_ns - first;
     });
+    if (!result_.knows_ends) {
+      result_.until_ns.assign(result_.uncertainty_ns.size(), last);
+    }
+    for (double& until : result_.until_ns) {
+      until = first == kNever ? 0 : std::max(0.0, until - first);
+    }
   }
 
   Timeline result_;
@@ -337,8 +366,9 @@ class Builder {
 
 }  // namespace
 
-Timeline make_timeline(const std::vector<RankRecord>& records, int ranks, std::size_t most_rows) {
-  return Builder(records, ranks).build(most_rows);
+Timeline make_timeline(const std::vector<RankRecord>& records, int ranks, std::size_t most_rows,
+                       const ProcessEnds& ends) {
+  return Builder(records, ranks).build(most_rows, ends);
 }
 
 }  // namespace unisono::cli

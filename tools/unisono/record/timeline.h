@@ -2,6 +2,8 @@
 // the names and numbers that all ranks share.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -9,6 +11,12 @@
 #include "record/segments.h"
 
 namespace unisono::cli {
+
+// When the processes of a job ended, as whoever started them saw it.
+struct ProcessEnds {
+  std::uint64_t clock = 0;            // as in RankRecord
+  std::vector<std::int64_t> ns = {};  // by rank, of CLOCK_MONOTONIC; may be empty
+};
 
 struct Timeline {
   struct Operation {
@@ -44,10 +52,21 @@ struct Timeline {
   std::vector<Message> messages = {};
   // By rank; NaN: its clock could not be aligned; infinite: it has no record.
   std::vector<double> uncertainty_ns = {};
-  std::vector<std::uint64_t> dropped = {};  // by rank: events
+  std::vector<std::uint64_t> dropped = {};   // by rank: events that the rank did not keep
+  std::vector<std::uint64_t> left_out = {};  // by rank: events beyond `most_rows`
+  // By rank: when its process ended; where that is not known, when the last thing happened.
+  std::vector<double> until_ns = {};
+  bool knows_ends = false;  // of the processes
+
+  // Until now, if it has not ended.
+  double end_or_now(const Operation& operation) const {
+    const double until = until_ns[static_cast<std::size_t>(operation.rank)];
+    return operation.end_ns >= 0 ? operation.end_ns : std::max(operation.begin_ns, until);
+  }
 };
 
 // The records outlive the result. `most_rows` of events: of more the newest.
-Timeline make_timeline(const std::vector<RankRecord>& records, int ranks, std::size_t most_rows);
+Timeline make_timeline(const std::vector<RankRecord>& records, int ranks, std::size_t most_rows,
+                       const ProcessEnds& ends);
 
 }  // namespace unisono::cli
