@@ -285,6 +285,7 @@ def approval_cases():
         "run_chaos_shared_memory": run("run", "-n", "2", "--chaos", "delay=1ms", "--", "true"),
         "run_chaos_no_such_rank": run("run", "-n", "2", "--chaos", "kill=2@1s", "--", "true"),
         "run_chaos_no_unit": run("run", "-n", "2", "--chaos", "delay=5", "--", "true"),
+        "run_chaos_empty": run("run", "-n", "2", "--chaos", "", "--", "true"),
         "run_chaos_unknown": run("run", "-n", "2", "--chaos", "explode=1", "--", "true"),
         "run_no_program": run("run", "-n", "2"),
         "run_absent": run("run", "-n", "2", "--", "./absent"),

@@ -39,6 +39,7 @@ class Case(unittest.TestCase):
         done = call(PROGRAM, "run", "--record", path, *options, "--", *program)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertIn("recorded ", done.stderr)
+        self.said = done.stderr
         with open(path) as file:
             self.trace = json.load(file)
         return self.trace
@@ -99,12 +100,35 @@ class OneHost(Case):
         # Which of both depends on what the rank was in when it was stopped.
         self.assertIn(self.kinds()[0], ("stopped", "deadlock"))
         self.assertTrue(self.trace["findings"][0]["text"])
+        # From the stop at 1 s to the end at 3 s; less where a busy machine started late.
         unended = [op for op in rows(self.trace["ops"]) if op["end_us"] is None]
-        self.assertTrue(unended)
+        self.assertGreater(max(op["waiting_us"] for op in unended), 0.5e6)
+        exported = call(PROGRAM, "trace", "export", self.path("run.json"), "-o", "-")
+        slices = [event for event in json.loads(exported.stdout)["traceEvents"]
+                  if event["name"].endswith("(not ended)")]
+        self.assertEqual(len(slices), len(unended))
+        self.assertGreater(max(event["dur"] for event in slices), 0.5e6)
+        # The terminal says the same, and nothing that can be done to a living process only.
+        self.assertIn(self.trace["findings"][0]["text"], self.said)
+        self.assertNotIn("kill -CONT", self.said)
+        self.assertNotIn("gdb -p", self.said)
+
+    def test_what_chaos_kills_is_the_cause(self):
+        self.record(["-n", "3", "--chaos", "kill=2@1s,seed=1"], PROGRAM, "bench", "all_reduce", "-b", "8", "-e",
+                    "8", "-n", "100000000", code=3)
+        gone = self.trace["findings"][self.kinds().index("gone")]
+        self.assertEqual((gone["ranks"], gone["text"]), ([2], "rank 2 is gone: killed by --chaos"))
+        self.assertNotIn("memory", gone["next"] + self.said)
+        self.assertTrue(self.trace["ended"].startswith("rank 2 killed by --chaos, then rank "))
+        failure = self.said[self.said.index("error[rank_failed]"):].splitlines()
+        self.assertIn("--chaos killed rank 2, and rank", failure[0])
+        self.assertIn("rank 2 ", failure[1])
 
     def test_the_newest_events_are_kept(self):
         self.record(["-n", "2", "--record-events", "128"], PROGRAM, "bench", "barrier", "-n", "1000")
         self.assertEqual(self.kinds(), ["dropped"])
+        self.assertIn(f"dropped {sum(self.trace['dropped_events'])} events", self.said)
+        self.assertRegex(self.said, r"--record-events \d+ keeps all")
         self.assertGreater(min(self.trace["dropped_events"]), 1000)
         numbers = [op["number"] for op in rows(self.trace["ops"])]
         self.assertGreater(min(numbers), 1000)

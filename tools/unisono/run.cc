@@ -13,6 +13,7 @@
 #include "run/chaos.h"
 #include "run/job.h"
 #include "run/launcher.h"
+#include "run/look.h"
 #include "run/record.h"
 #include "run/spawn.h"
 
@@ -70,20 +71,24 @@ void add_chaos(const Arguments& arguments, const std::string& first_host, const 
   }
 }
 
+std::string job_name(const std::vector<std::string>& environment) {
+  constexpr std::string_view kJob = "UNISONO_JOB=";
+  const auto job =
+      std::find_if(environment.begin(), environment.end(),
+                   [kJob](const std::string& entry) { return entry.starts_with(kJob); });
+  return job == environment.end() ? "" : job->substr(kJob.size());
+}
+
 // What ranks need to record, where they are asked to.
-void add_recording(const Arguments& arguments, std::vector<std::string>& environment,
-                   std::optional<JobRecorder>& recorder) {
+void add_recording(const Arguments& arguments, const std::string& job,
+                   std::vector<std::string>& environment, std::optional<JobRecorder>& recorder) {
   if (!arguments.has("record")) {
     if (arguments.has("record-events")) {
       throw UsageError("--record-events goes with --record", "--record FILE", "unisono help run");
     }
     return;
   }
-  constexpr std::string_view kJob = "UNISONO_JOB=";
-  const auto job =
-      std::find_if(environment.begin(), environment.end(),
-                   [kJob](const std::string& entry) { return entry.starts_with(kJob); });
-  recorder.emplace(arguments.text("record"), job->substr(kJob.size()));
+  recorder.emplace(arguments.text("record"), job);
   environment.push_back(fmt::format("UNISONO_RECORD_EVENTS={}",
                                     arguments.number("record-events", 1, kMostRecordedEvents)));
   if (arguments.has("hosts")) {
@@ -107,7 +112,8 @@ void place_on_hosts(const Arguments& arguments, const Console& console, std::opt
   std::vector<std::string> environment =
       hosts_environment(options.ranks, hosts.front().host, transport_of(arguments));
   add_chaos(arguments, hosts.front().host, console, chaos, options);
-  add_recording(arguments, environment, recorder);
+  options.job = job_name(environment);
+  add_recording(arguments, options.job, environment, recorder);
   add_entries(arguments, console.quiet(), options.chaos, environment);
   options.remote = place_ranks(hosts, arguments.text("launcher"), options.program, environment);
 }
@@ -135,7 +141,8 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console,
                         : std::max(1, static_cast<int>(allowed_cpus().size()));
     options.environment = job_environment(options.ranks, transport_of(arguments));
     add_chaos(arguments, "", console, chaos, options);
-    add_recording(arguments, options.environment, recorder);
+    options.job = job_name(options.environment);
+    add_recording(arguments, options.job, options.environment, recorder);
     add_entries(arguments, console.quiet(), options.chaos, options.environment);
   }
   options.bind = arguments.text("bind") == "core";
@@ -187,10 +194,12 @@ int run_run(const Arguments& arguments, const Console& console) {
   LaunchOptions options = read_options(arguments, console, chaos, recorder);
   if (recorder) {
     recorder->prepare(options);
-    options.on_stop = [&recorder] { recorder->look_around(); };
   }
+  std::vector<Finding> findings;
+  options.on_stop = [&] { findings = look_around(options.job); };
   Launcher launcher(options, console);
-  const JobResult result = launcher.run();
+  JobResult result = launcher.run();
+  result.findings = std::move(findings);
   if (recorder) {
     recorder->write(result, options, console);
   }
@@ -229,7 +238,8 @@ constexpr Option kOptions[] = {
      .value = "WHAT",
      .help = "Let things go wrong: delay=5ms, jitter=1ms, loss=1%, rate=100Mbit, corrupt=0.1% "
              "between ranks that TCP connects; kill=2@3s, stop=1@2s+500ms, reset=0@1s for a rank "
-             "at a time; random for a rank and a time of its choice; seed=7. With commas between."},
+             "at a time; kill=random@3s for any rank, kill=random for any rank within 5 s; seed=7 "
+             "to draw the same ones again. With commas between."},
     {.name = "bind",
      .value = "WHAT",
      .help = "core: rank i may use only CPU floor(i * CPUs / ranks) of the allowed ones, so that "
@@ -280,14 +290,12 @@ const Command kRunCommand = {
         "torchrun does, and UNISONO_JOB and UNISONO_TOKEN, which are new for each job.\n\n"
         "Lines that several ranks print within 50 ms are printed once: [ranks 0-2] .... Standard "
         "input goes to rank 0 (to none with --hosts). With --json, each line is a JSON object, and "
-        "the last one is the "
-        "result.\n\n"
+        "the last one is the result.\n\n"
         "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
         "to say what they have to say, then get SIGTERM and a second later SIGKILL; the first "
         "failure is reported. The exit code is that rank's, or 3 if a signal killed it. Nothing "
         "of a job outlives the launcher, even if that is killed. With --keep-going the others go "
-        "on "
-        "instead.\n\n"
+        "on instead.\n\n"
         "Of a rank that --chaos kills, the others hear as of any that dies, and the launcher lets "
         "them go on: the job is done well if they are. What was left to chance is printed as the "
         "command that does the same again.",

@@ -80,6 +80,9 @@ std::optional<chaos::Plan> read_chaos(const Arguments& arguments, int ranks,
   if (!arguments.has("chaos")) {
     return std::nullopt;
   }
+  if (arguments.text("chaos").empty()) {
+    refuse("it is empty", "for example --chaos delay=5ms,loss=1%,kill=random,seed=7");
+  }
   Parsed<chaos::Plan> parsed = chaos::parse(arguments.text("chaos"));
   if (!parsed) {
     refuse(parsed.message, "for example --chaos delay=5ms,loss=1%,kill=random,seed=7");

@@ -273,7 +273,7 @@ void Launcher::reap(Time now) {
     end.when = now;
     end.by_launcher = stage_ >= Stage::terminating;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
-    if (end.failed() && !end.by_chaos) {
+    if (end.failed() && !end.killed_by_chaos()) {
       batch.push_back(rank);
     }
   }

@@ -15,11 +15,13 @@
 #include "run/hosts.h"
 #include "run/output.h"
 #include "run/spawn.h"
+#include "top/why.h"
 
 namespace unisono::cli {
 
 struct LaunchOptions {
   int ranks = 1;
+  std::string job = {};  // its name
   std::vector<std::string> program;
   std::vector<std::string> environment;       // for every rank, after the launcher's own variables
   std::vector<std::string> rank_environment;  // one more entry by rank; may be empty
@@ -43,9 +45,14 @@ struct RankEnd {
   int signal = 0;            // that killed it; 0: it exited
   int exit_code = 0;         // if it exited
   bool by_launcher = false;  // after the launcher had begun to stop the job
-  bool by_chaos = false;     // killed as --chaos wanted it: the others may go on
+  bool by_chaos = false;     // --chaos sent it what kills: the others may go on
   Time when;
   bool failed() const { return ended && (signal != 0 || exit_code != 0); }
+  // The shell of a rank on another host says by its code that a signal killed it.
+  bool killed_by_chaos() const {
+    constexpr int kKilled = 9;
+    return by_chaos && ended && (signal == kKilled || exit_code == 128 + kKilled);
+  }
 };
 
 struct JobResult {
@@ -54,8 +61,9 @@ struct JobResult {
   int first_failure = -1;  // rank; -1: none
   bool went_on = false;    // without ranks that failed, and to a good end
   bool timed_out = false;
-  std::vector<int> unfinished;  // ranks that still ran at the timeout
-  int launcher_signal = 0;      // that told the launcher to stop
+  std::vector<int> unfinished;         // ranks that still ran at the timeout
+  int launcher_signal = 0;             // that told the launcher to stop
+  std::vector<Finding> findings = {};  // why it did not go on, when it was stopped
   double seconds = 0;
 };
 
@@ -113,5 +121,8 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console);
 int job_exit_code(const JobResult& result);
 std::string end_text(const RankEnd& end);  // "killed by SIGKILL", "exited with code 3"
+// Ranks that --chaos had killed before the first of the others failed.
+std::vector<int> killed_before(const JobResult& result);
+std::string ranks_text(const std::vector<int>& ranks);  // "rank 2", "ranks 0,2-3"
 
 }  // namespace unisono::cli

@@ -9,13 +9,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 
 #include "cli/failure.h"
+#include "comm/recorder.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "run/collect.h"
-#include "top/why.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -26,17 +27,25 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     const RankEnd& its = result.ends[rank];
     end.ends.push_back(its.by_launcher ? "stopped by the launcher" : end_text(its));
-    if (its.signal != 0 && !its.by_launcher) {
+    end.processes.ns.push_back(its.when.time_since_epoch() / std::chrono::nanoseconds(1));
+    if (its.killed_by_chaos() || (its.signal != 0 && !its.by_launcher)) {
       end.gone.push_back(static_cast<int>(rank));
     }
+    if (its.killed_by_chaos()) {
+      end.by_chaos.push_back(static_cast<int>(rank));
+    }
   }
+  end.processes.clock = comm::recording_clock();
+  end.findings = findings_json(result.findings);
   if (result.timed_out) {
     end.ended = fmt::format("stopped after {:g} s, as --timeout says", options.timeout_s);
   } else if (result.launcher_signal != 0) {
     end.ended = "whoever started it stopped it";
   } else if (result.first_failure >= 0) {
-    end.ended = fmt::format("rank {} {}", result.first_failure,
-                            end.ends[static_cast<std::size_t>(result.first_failure)]);
+    const std::vector<int> killed = killed_before(result);
+    end.ended = killed.empty() ? "" : ranks_text(killed) + " killed by --chaos, then ";
+    end.ended += fmt::format("rank {} {}", result.first_failure,
+                             end.ends[static_cast<std::size_t>(result.first_failure)]);
   }
   return end;
 }
@@ -48,7 +57,7 @@ std::string plural(std::size_t count, std::string_view what) {
 }  // namespace
 
 JobRecorder::JobRecorder(std::string path, const std::string& job)
-    : path_(std::move(path)), job_(job), remote_folder_("/tmp/unisono-" + job) {
+    : path_(std::move(path)), remote_folder_("/tmp/unisono-" + job) {
   struct stat status = {};
   const bool named_folder = path_.ends_with('/');
   if (named_folder && ::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) {
@@ -77,20 +86,6 @@ void JobRecorder::prepare(LaunchOptions& options) {
   }
 }
 
-void JobRecorder::look_around() {
-  try {
-    nlohmann::ordered_json findings = nlohmann::ordered_json::array();
-    for (const Job& job : find_jobs(job_)) {
-      for (auto& finding : findings_json(explain_hang(job, comm::board_clock_ns()))) {
-        findings.push_back(std::move(finding));
-      }
-    }
-    findings_ = findings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  } catch (const UsageError&) {
-    // None of its ranks has connected, or all are on other hosts.
-  }
-}
-
 void JobRecorder::write(const JobResult& result, const LaunchOptions& options,
                         const Console& console) {
   std::vector<RankRecord> records;
@@ -106,13 +101,17 @@ void JobRecorder::write(const JobResult& result, const LaunchOptions& options,
       add(read_records(file));
     }
   }
-  JobEnd end = job_end(result, options);
-  end.findings = nlohmann::ordered_json::parse(findings_);
-  const nlohmann::ordered_json document = merge_records(records, end);
+  const nlohmann::ordered_json document = merge_records(records, job_end(result, options));
   write_text(path_, dump(document));
   console.note(fmt::format("recorded {} and {} in {}: unisono view {}",
                            plural(document["ops"]["rank"].size(), "operation"),
                            plural(document["messages"]["from"].size(), "message"), path_, path_));
+  for (const nlohmann::ordered_json& finding : document["findings"]) {
+    if (finding["kind"] == "dropped") {
+      console.note(fmt::format("{}\n  {}", finding["text"].get<std::string>(),
+                               finding["next"].get<std::string>()));
+    }
+  }
 }
 
 }  // namespace unisono::cli

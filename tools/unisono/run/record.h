@@ -24,17 +24,13 @@ class JobRecorder {
   std::string remote_environment() const { return "UNISONO_RECORD=" + remote_folder_ + "/"; }
   // For ranks of this host: memory that nothing is left of when this process ends.
   void prepare(LaunchOptions& options);
-  // While the ranks still run: why they do not go on.
-  void look_around();
   // When all have ended. Says on stderr where the recording is.
   void write(const JobResult& result, const LaunchOptions& options, const Console& console);
 
  private:
   std::string path_;
-  std::string job_;
   std::string remote_folder_;
   std::vector<UniqueFd> memory_;  // by rank
-  std::string findings_ = "[]";
 };
 
 }  // namespace unisono::cli

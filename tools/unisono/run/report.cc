@@ -19,21 +19,17 @@ std::string signal_name(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
-}
-
 struct Line {
   std::string ranks;
   std::string end;
 };
 
 // The other ranks, those that ended alike in one line.
-void add_others(const JobResult& result, int first, std::vector<Line>& lines) {
+void add_others(const JobResult& result, const std::vector<int>& told, std::vector<Line>& lines) {
   std::map<std::string, std::vector<int>> by_end;
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     const RankEnd& end = result.ends[rank];
-    if (static_cast<int>(rank) != first) {
+    if (std::find(told.begin(), told.end(), static_cast<int>(rank)) == told.end()) {
       by_end[end.by_launcher ? "stopped by the launcher" : end_text(end)].push_back(
           static_cast<int>(rank));
     }
@@ -53,6 +49,12 @@ std::string table_of(const std::vector<Line>& lines) {
     text += fmt::format("{:<{}}  {}\n", line.ranks, width, line.end);
   }
   return text;
+}
+
+// Ranks that wait for each other for a moment are no hang.
+bool is_hang(const Finding& finding) {
+  constexpr double kMomentS = 0.1;
+  return finding.kind == "mismatch" || finding.waited_s >= kMomentS;
 }
 
 std::string hint(const RankEnd& end, const LaunchOptions& options) {
@@ -85,23 +87,47 @@ std::string tail_of(const OutputMerger& output, int rank) {
   return text;
 }
 
+Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
+             std::string_view mark) {
+  const RankEnd& end = result.ends[static_cast<std::size_t>(rank)];
+  const double after = std::chrono::duration<double>(end.when - result.start).count();
+  return {.ranks = fmt::format("rank {}", rank),
+          .end = fmt::format("{}, {:.1f} s after the start ({} pid {})   <- {}", end_text(end),
+                             after, options.output.host, end.pid, mark)};
+}
+
 void report_rank(const JobResult& result, const LaunchOptions& options, const OutputMerger& output,
                  const Console& console) {
   const int rank = result.first_failure;
   const RankEnd& end = result.ends[static_cast<std::size_t>(rank)];
-  const double after = std::chrono::duration<double>(end.when - result.start).count();
-  const std::string message = end.signal != 0
-                                  ? fmt::format("the job cannot finish: rank {} is gone", rank)
-                                  : fmt::format("the job cannot finish: rank {} gave up", rank);
-  std::vector<Line> lines = {
-      {.ranks = fmt::format("rank {}", rank),
-       .end = fmt::format("{}, {:.1f} s after the start ({} pid {})   <- first failure",
-                          end_text(end), after, options.output.host, end.pid)}};
-  add_others(result, rank, lines);
+  std::vector<int> told = killed_before(result);
+  std::string message = fmt::format("rank {} {}", rank, end.signal != 0 ? "is gone" : "gave up");
+  if (!told.empty()) {
+    message = fmt::format("--chaos killed {}, and {}", ranks_text(told), message);
+  }
+  std::vector<Line> lines;
+  for (const int killed : told) {
+    lines.push_back(line_of(result, options, killed, "what --chaos did"));
+  }
+  lines.push_back(line_of(result, options, rank, "first failure"));
+  told.push_back(rank);
+  add_others(result, told, lines);
   std::string detail = table_of(lines) + tail_of(output, rank);
   detail.pop_back();
-  print_error(console, end.signal != 0 ? "peer_lost" : "rank_failed", message, detail,
-              hint(end, options));
+  print_error(console, end.signal != 0 ? "peer_lost" : "rank_failed",
+              "the job cannot finish: " + message, detail, hint(end, options));
+}
+
+std::string text_of(const Finding& finding) {
+  std::string text = finding.text + "\n";
+  for (const std::string& detail : finding.details) {
+    text += "  " + detail + "\n";
+  }
+  if (!finding.waiting.empty()) {
+    text += fmt::format("  {} waited for it, the longest {:.1f} s\n", ranks_text(finding.waiting),
+                        finding.waited_s);
+  }
+  return text;
 }
 
 void report_timeout(const JobResult& result, const LaunchOptions& options,
@@ -110,22 +136,44 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
   if (result.unfinished.size() < result.ends.size()) {
     lines.push_back({.ranks = ranks_text(result.unfinished), .end = "had not ended"});
   }
-  add_others(result, -1, lines);
-  std::string detail = table_of(lines) + tail_of(output, result.unfinished.front());
+  add_others(result, {}, lines);
+  std::string detail;
+  int rank = result.unfinished.front();
+  std::string next = "a longer --timeout, or --log-dir DIR to see what each rank did last";
+  for (const Finding& finding : result.findings) {
+    if (is_hang(finding)) {
+      next = detail.empty() ? finding.next : next;
+      rank = detail.empty() && !finding.ranks.empty() ? finding.ranks.front() : rank;
+      detail += text_of(finding);
+    }
+  }
+  detail += table_of(lines) + tail_of(output, rank);
   detail.pop_back();
   print_error(console, "timeout",
               fmt::format("{} of {} ranks still ran after {:g} s", result.unfinished.size(),
                           result.ends.size(), options.timeout_s),
-              detail,
-              options.replay.empty()
-                  ? "a longer --timeout, or --log-dir DIR to see what each rank did last"
-                  : options.replay);
+              detail, options.replay.empty() ? next : options.replay);
 }
 
 }  // namespace
 
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
+}
+
+std::vector<int> killed_before(const JobResult& result) {
+  std::vector<int> killed;
+  for (std::size_t rank = 0; rank < result.ends.size() && result.first_failure >= 0; ++rank) {
+    const RankEnd& first = result.ends[static_cast<std::size_t>(result.first_failure)];
+    if (result.ends[rank].killed_by_chaos() && result.ends[rank].when <= first.when) {
+      killed.push_back(static_cast<int>(rank));
+    }
+  }
+  return killed;
+}
+
 std::string end_text(const RankEnd& end) {
-  if (end.by_chaos && end.failed()) {
+  if (end.killed_by_chaos()) {
     return "killed by --chaos";
   }
   if (end.signal != 0) {
@@ -142,7 +190,7 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
     console.note(fmt::format("unisono run: stopped by {}", signal_name(result.launcher_signal)));
   } else if (result.went_on) {
     std::vector<Line> lines;
-    add_others(result, -1, lines);
+    add_others(result, {}, lines);
     std::string table = table_of(lines);
     table.pop_back();
     console.note("unisono run: ranks were lost, and the others went on\n" + table);

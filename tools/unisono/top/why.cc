@@ -36,6 +36,9 @@ std::string group_text(const Job& job, const comm::ObservedGroup& group) {
          (elsewhere > 0 ? fmt::format(" here and {} more elsewhere", elsewhere) : "");
 }
 
+constexpr std::string_view kDebugLater =
+    "if it happens again: unisono trace why and gdb, while it still runs";
+
 class Hang {
  public:
   Hang(const Job& job, std::int64_t now_ns) : job_(job), now_ns_(now_ns) {
@@ -225,11 +228,18 @@ class Hang {
                     .waiting = {edge.from},
                     .waited_s = static_cast<double>(now_ns_ - waiting.since_ns) / 1e9,
                     .text = fmt::format("{} waits for {}", who_text(edge.from), alone_text(edge))};
-    finding.next = waiting.what == comm::Waiting::What::recv
-                       ? "one of the others must send to it, with that tag"
-                       : fmt::format("see where it is: gdb -p {}",
-                                     pid_of(job_, static_cast<std::size_t>(edge.from)));
+    if (waiting.what == comm::Waiting::What::recv) {
+      finding.next = "one of the others must send to it, with that tag";
+    } else {
+      look_into(edge.from, finding);
+    }
     return finding;
+  }
+
+  void look_into(int rank, Finding& finding) const {
+    finding.next =
+        fmt::format("see where it is: gdb -p {}", pid_of(job_, static_cast<std::size_t>(rank)));
+    finding.later = kDebugLater;
   }
 
   Finding blame(int rank) const {
@@ -241,7 +251,6 @@ class Hang {
     const std::string call = call_text(edge);
     Finding finding{.ranks = {rank}, .waiting = waiting_for(rank)};
     finding.waited_s = longest_wait_s(finding.waiting);
-    const std::string debug = fmt::format("see where it is: gdb -p {}", pid_of(job_, index));
     if (job_.world.left[index]) {
       finding.kind = "left";
       finding.text = fmt::format("{} has left the world, and owes {}", who, call);
@@ -254,14 +263,15 @@ class Hang {
       finding.kind = "stopped";
       finding.text = fmt::format("{} {}, and owes {}", who, state_text(process), call);
       finding.next = fmt::format("let it go on: kill -CONT {}", process->pid);
+      finding.later = "who stopped it? a debugger, a batch system, a terminal, kill -STOP?";
     } else if (transfer || !edge.has_entered) {
       finding.kind = "never called";
       finding.text = fmt::format("{} has not called {}", who, call);
-      finding.next = debug;
+      look_into(rank, finding);
     } else {
       finding.kind = "late";
       finding.text = fmt::format("{} has entered {} and does not go on", who, call);
-      finding.next = debug;
+      look_into(rank, finding);
     }
     if (!transfer) {
       finding.details.push_back(comm::describe(edge.waiter->newest));
@@ -299,7 +309,8 @@ class Hang {
         .waiting = {waiting.begin(), waiting.end()},
         .text = fmt::format("{} {}, and not seen from here", ranks_text(ranks),
                             ranks.size() == 1 ? "is on another host" : "are on other hosts"),
-        .next = "run unisono trace why there"};
+        .next = "run unisono trace why there",
+        .later = "if it happens again: unisono trace why there, while it still runs"};
     finding.waited_s = longest_wait_s(finding.waiting);
     for (const std::string& call : calls) {
       finding.details.push_back("waited for: " + call);

@@ -18,7 +18,8 @@ struct Finding {
   double waited_s = 0;            // the longest of these
   std::string text = {};          // one sentence
   std::vector<std::string> details = {};
-  std::string next = {};  // what to do
+  std::string next = {};   // what to do
+  std::string later = {};  // the same when the processes are no more
 };
 
 // First what most ranks wait for. `now_ns` is of comm::board_clock_ns().
