@@ -1,0 +1,143 @@
+"""Checks of bench, tune and doctor: one function a check; it returns what is wrong, or None."""
+import json
+import xml.etree.ElementTree
+
+from check_tools import FILES, output
+
+COLLECTIVES = {"broadcast", "scatter", "gather", "reduce", "all_reduce", "all_gather",
+               "reduce_scatter", "all_to_all", "barrier", "scatter_v", "gather_v", "all_gather_v",
+               "reduce_scatter_v", "all_to_all_v", "send_recv"}
+QUICK = ["-b", "8", "-e", "8K", "-f", "32", "--iters", "5"]
+
+
+def bench(program, environment, ranks, words):
+    # A call that does not end is an error that says where, long before the job's own limit.
+    return output(program, ["run", "-n", str(ranks), "--timeout", "50s", "--env",
+                            "UNISONO_TIMEOUT_MS=10000", "--", str(program), "bench"] + words,
+                  environment)
+
+
+def bench_all(program, scratch, environment):
+    """Every collective, in and out of place, on an odd number of ranks: no wrong element."""
+    result = bench(program, environment, 3, ["all", "-d", "f32,bf16", "--json"] + QUICK)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    seen = {row["collective"] for row in rows}
+    wrong = [row for row in rows if row["wrong"]]
+    if result.returncode != 0 or seen != COLLECTIVES or wrong or not any(
+            row["in_place"] for row in rows):
+        return f"code {result.returncode}, {seen ^ COLLECTIVES}, {wrong}\n{result.stderr}"
+    return None
+
+
+def bench_types(program, scratch, environment):
+    """Every dtype with every operation that it has: no wrong element."""
+    result = bench(program, environment, 3, ["all_reduce", "-d", "all", "-o", "all", "-b", "64",
+                                             "-e", "64", "--iters", "2", "--json"])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    listed = json.loads(output(program, ["list", "--dtypes", "--json"], environment).stdout)
+    wanted = {(row["dtype"], op) for row in listed["dtypes"] for op in row["ops"]}
+    seen = {(row["dtype"], row["op"]) for row in rows}
+    wrong = [row for row in rows if row["wrong"]]
+    if result.returncode != 0 or wrong or seen != wanted:
+        return f"code {result.returncode}, {seen ^ wanted}, {wrong}\n{result.stderr}"
+    return None
+
+
+def bench_forms(program, scratch, environment):
+    """Columns of each format, and what the options choose."""
+    nccl = bench(program, environment, 2, ["all_reduce", "--format", "nccl-tests"] + QUICK)
+    lines = [line.split() for line in nccl.stdout.splitlines() if not line.startswith("#")]
+    if len(lines) != 3 or any(len(line) != 13 for line in lines) or lines[0][2] != "float":
+        return f"nccl-tests: {nccl.stdout}{nccl.stderr}"
+    csv = bench(program, environment, 2, ["gather", "--format", "csv", "-r", "all", "--place", "out"]
+                + QUICK).stdout.splitlines()
+    if len(csv) != 1 + 3 * 2 or len({len(line.split(",")) for line in csv}) != 1:
+        return f"csv: {csv}"
+    for mode in (["--fresh"], ["--registered"], ["--persistent"], ["--data", "random"]):
+        result = bench(program, environment, 2, ["all_reduce", "-o", "sum,max,prod"] + mode + QUICK)
+        rows = [line for line in result.stdout.splitlines() if not line.startswith("#")]
+        if result.returncode != 0 or len(rows) != 3 * 3 * 2 or any(
+                line.split()[-1] != "0" for line in rows):
+            return f"{mode}: {result.stdout}{result.stderr}"
+    small = bench(program, environment, 2, ["all_reduce", "-b", "0", "-e", "16", "--iters", "3",
+                                            "--place", "out", "--json"])
+    rows = [json.loads(line) for line in small.stdout.splitlines()]
+    if [row["bytes"] for row in rows] != [0, 4, 8, 16] or rows[0]["limit_us"] != 0:
+        return f"small sizes: {small.stdout}{small.stderr}"
+    forced = bench(program, environment, 2, ["all_reduce", "--algorithm", "ring", "--json"] + QUICK)
+    if {json.loads(line)["algorithm"] for line in forced.stdout.splitlines()} != {"ring"}:
+        return f"forced: {forced.stdout}{forced.stderr}"
+    return None
+
+
+def bench_thresholds(program, scratch, environment):
+    for words, code in ((["--min-busbw", "1e9"], 5), (["--max-time", "1ns"], 5),
+                        (["--min-busbw", "0", "--max-time", "10s"], 0)):
+        result = bench(program, environment, 2, ["all_reduce"] + words + QUICK)
+        if result.returncode != code:
+            return f"{words}: code {result.returncode}\n{result.stderr}"
+    return None
+
+
+def bench_plot(program, scratch, environment):
+    path = scratch / "plot.svg"
+    bench(program, environment, 2, ["all_reduce,broadcast", "--plot", str(path)] + QUICK)
+    root = xml.etree.ElementTree.parse(path).getroot()
+    drawn = [element for element in root.iter() if element.tag.endswith("path")
+             and " L" in element.get("d", "")]
+    if len(drawn) != 5:
+        return f"{len(drawn)} lines drawn, wanted 4 and the limit"
+    early = bench(program, environment, 1, ["all_reduce", "--plot", "/no/folder/x.svg"] + QUICK)
+    if early.returncode != 3 or early.stdout or "cannot write" not in early.stderr:
+        return f"measured before it looked at the file: {early.stdout}{early.stderr}"
+    return None
+
+
+def doctor(program, scratch, environment):
+    """Every check passes here; one that fails says how to mend it."""
+    result = output(program, ["doctor", "--json"], environment)
+    report = json.loads(result.stdout)
+    if result.returncode != 0 or not all(check["passed"] for check in report["checks"]):
+        return f"{result.stdout}{result.stderr}"
+    result = output(program, ["doctor"], environment | {"UNISONO_JBO": "x"})
+    if result.returncode != 1 or "UNISONO_JOB" not in result.stdout or "fix:" not in result.stdout:
+        return f"{result.stdout}{result.stderr}"
+    return None
+
+
+def tune_table(program, scratch, environment):
+    """A table gives the choices of the stored profile, and the communicator uses them."""
+    path = scratch / "profile.json"
+    result = output(program, ["tune", "--table", "times.csv", "-o", str(path)], environment, cwd=FILES)
+    if result.returncode != 0 or result.stderr:
+        return f"code {result.returncode}: {result.stderr}"
+    choices = [json.loads(file.read_text())["choices"] for file in (path, FILES / "profile.json")]
+    if choices[0] != choices[1]:
+        return f"not those of files/profile.json: {choices[0]}"
+    result = bench(program, environment | {"UNISONO_PROFILE": str(path)}, 2,
+                   ["all_reduce", "-b", "8", "-e", "2M", "-f", "262144", "--place", "out",
+                    "--iters", "2", "--json"])
+    chosen = [json.loads(line)["algorithm"] for line in result.stdout.splitlines()]
+    return None if chosen == ["one_shot", "ring"] else f"chosen: {chosen}\n{result.stderr}"
+
+
+def tune_measures(program, scratch, environment):
+    """A short measurement writes a profile that can be asked."""
+    home = environment | {"XDG_CONFIG_HOME": str(scratch / "config")}
+    result = output(program, ["tune", "-n", "2,3", "-e", "4K", "--time", "400ms", "--json"], home)
+    if result.returncode != 0:
+        return f"code {result.returncode}: {result.stderr}"
+    report = json.loads(result.stdout)
+    path = scratch / "config" / "unisono" / "profile.json"
+    profile = json.loads(path.read_text())
+    counts = set(profile["points"]["ranks"])
+    if report["file"] != str(path) or counts != {2, 3} or not profile["host"]["cpus"]:
+        return f"{report['file']}: {counts}"
+    if max(profile["points"]["bytes"]) > 4096 or not profile["choices"]["collective"]:
+        return f"{profile['choices']}"
+    first = profile["points"]["collective"][0]
+    asked = output(program, ["plan", first, "-n", "2", "-b", "64", "--machine", str(path)], home)
+    used = bench(program, home, 3, ["all"] + QUICK)
+    wrong = [result.stderr for result in (asked, used) if result.returncode != 0]
+    left = list(path.parent.iterdir())
+    return None if not wrong and left == [path] else f"{wrong}, {left}"
