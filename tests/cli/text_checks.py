@@ -145,6 +145,18 @@ def view_pages(program, scratch, environment):
     view(str(scratch / "why.json"))
     if page_data(path)["recording"] != why:
         return "another recording"
+    recording = json.loads((FILES / "recording.json").read_text())
+    recording["findings"] = [{"kind": "gone", "text": "rank 1 is gone"}]
+    (scratch / "run.json").write_text(json.dumps(recording))
+    names = []
+    for words in ([], ["--op", "world #1"], ["--op", "1"]):
+        printed = output(program, ["view", "run.json", "--no-open", *words], environment, cwd=scratch).stdout
+        names.append(printed.split("  ")[0])
+        shown = page_data(scratch / names[-1])
+        if shown["recording"]["findings"] != recording["findings"] or ("schedule" in shown) != bool(words):
+            return f"{words}: {names[-1]} shows {shown['recording']} {shown.get('schedule')}"
+    if names != ["run.html", "run-world-1.html", "run-1.html"] or shown["schedule"]["ranks"] != 2:
+        return f"names {names}, predicts {shown['schedule']}"
     topology = {"format": "unisono.topology/1", "preset": "dgx_h100", "parameters": {"nodes": 2}}
     (scratch / "machine.json").write_text(json.dumps(topology))
     for words in ([str(scratch / "machine.json")], ["all_reduce/ring", "--on", "dgx_h100:nodes=2"]):

@@ -1,8 +1,10 @@
 // `unisono view`: the catalogue, a schedule or a recording as one HTML page.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -75,6 +77,48 @@ nlohmann::ordered_json topology_data(const std::string& target) {
   return nlohmann::ordered_json::parse(to_json(topology));
 }
 
+// What unisono sim --trace writes is shown, what unisono trace export makes of a recording is not.
+void refuse_export(const std::string& path, const nlohmann::ordered_json& document) {
+  if (!document.is_object() || !document.contains("traceEvents")) {
+    return;
+  }
+  if (document.contains("otherData") && begins(document["otherData"], "format", "unisono.trace/")) {
+    throw UsageError(fmt::format("{} is a recording for chrome://tracing and Perfetto", path),
+                     "unisono trace export made it of the file that unisono run --record wrote",
+                     "unisono view that file");
+  }
+  const nlohmann::ordered_json& events = document["traceEvents"];
+  const bool is_simulated = std::any_of(events.begin(), events.end(), [](const auto& event) {
+    return event.is_object() && event.contains("args") && event["args"].is_object() &&
+           event["args"].contains("to");
+  });
+  if (!is_simulated) {
+    throw UsageError(fmt::format("{} is a trace of another program", path),
+                     "of these, only what unisono sim --trace wrote can be shown",
+                     "open it in ui.perfetto.dev or chrome://tracing");
+  }
+}
+
+// That ran this operation of a recording, so that what is predicted is drawn beneath; none: it is
+// not in the catalogue, or only some of the ranks were in it.
+void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_json& data) {
+  const std::string name = operation.at("name");
+  const auto& listed = catalog();
+  const auto found = std::find_if(listed.begin(), listed.end(), [&](const Algorithm* algorithm) {
+    return fmt::format("{}/{}", to_string(algorithm->collective), algorithm->name) == name;
+  });
+  const nlohmann::ordered_json& ranks = operation.at("ranks");
+  if (found == listed.end() || !ranks.is_number_unsigned() || ranks > kMostRanks) {
+    return;
+  }
+  const std::set<nlohmann::ordered_json> members(operation["ops"]["rank"].begin(),
+                                                 operation["ops"]["rank"].end());
+  const Shape shape{.ranks = ranks.get<int>()};
+  if (members.size() == static_cast<std::size_t>(shape.ranks) && can_serve(**found, shape)) {
+    data["schedule"] = schedule_data(build_schedule(**found, shape));
+  }
+}
+
 // A schedule, or anything else that the page reads: it says itself what is wrong with that.
 // `op`: of a recording only this operation; "": all.
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
@@ -88,7 +132,11 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
                             path));
   }
   if (is_recording(document)) {
+    refuse_export(path, document);
     data["recording"] = op.empty() ? document : one_operation(document, op);
+    if (!op.empty()) {
+      add_schedule_of(data["recording"], data);
+    }
     return;
   }
   if (!op.empty()) {
@@ -115,7 +163,22 @@ void add_algorithm(const std::string& target, const Arguments& arguments,
       algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)}));
 }
 
-// "all_reduce/ring" and 8 -> "all_reduce-ring-n8.html"; a file -> its name with .html.
+// As a part of a file's name: "world #17" -> "world-17".
+std::string file_word(const std::string& text) {
+  std::string word;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (plain) {
+      word += c;
+    } else if (!word.empty() && word.back() != '-') {
+      word += '-';
+    }
+  }
+  return word;
+}
+
+// "all_reduce/ring" and 8 -> "all_reduce-ring-n8.html"; a file -> its name with .html, and one
+// operation of it -> "run-world-17.html".
 std::string default_name(const Arguments& arguments) {
   if (arguments.operands().empty()) {
     return "unisono.html";
@@ -123,7 +186,8 @@ std::string default_name(const Arguments& arguments) {
   std::string name = arguments.operands().front();
   if (is_schedule_file(name)) {
     name = name.substr(name.rfind('/') + 1);
-    return name.substr(0, name.rfind('.')) + ".html";
+    const std::string op = file_word(arguments.text("op"));
+    return name.substr(0, name.rfind('.')) + (op.empty() ? "" : "-" + op) + ".html";
   }
   for (char& c : name) {
     c = c == '/' || c == ':' || c == '=' || c == ',' ? '-' : c;
@@ -145,6 +209,10 @@ int run_view(const Arguments& arguments, const Console& console) {
   nlohmann::ordered_json data;
   data["format"] = "unisono.view/1";
   data["version"] = UNISONO_VERSION;
+  if (arguments.has("op") && (arguments.text("op").empty() || arguments.operands().empty())) {
+    throw UsageError("--op: which operation, and of which recording?",
+                     "unisono view FILE --op 'world #17'", "unisono view FILE lists them");
+  }
   if (!arguments.operands().empty()) {
     const std::string& target = arguments.operands().front();
     if (is_schedule_file(target)) {
@@ -171,16 +239,13 @@ int run_view(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   write_file(path, page);
-  const std::string address =
-      arguments.has("op") && data.contains("recording") ? page_address(data["recording"]) : "";
   const bool opened = !arguments.has("no-open") && has_desktop() && open_on_desktop(path);
   if (console.json()) {
     const nlohmann::ordered_json result = {
         {"schema", "unisono.view_result/1"}, {"file", path}, {"opened", opened}};
     fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!console.quiet()) {
-    fmt::print("{}{}  {} KiB{}\n", path, address, page.size() / 1024,
-               opened ? "" : ": open it in a browser");
+    fmt::print("{}  {} KiB{}\n", path, page.size() / 1024, opened ? "" : ": open it in a browser");
   }
   return kDone;
 }
@@ -193,8 +258,8 @@ constexpr Option kOptions[] = {
      .fallback = "0"},
     {.name = "op",
      .value = "WHICH",
-     .help = "Of a recording only this operation, such as 'world #17', over what is predicted of "
-             "it."},
+     .help = "Of a recording only this operation, such as 'world #17' (or 17), over what is "
+             "predicted of it."},
     {.name = "on",
      .value = "TOPOLOGY",
      .help = "The machine for the loads of links: a preset or a file, as `unisono topo` takes "

@@ -44,64 +44,79 @@ std::vector<std::size_t> rows_where(
   return rows;
 }
 
-void count_from(double start, ordered_json& group) {
-  for (const char* column : {"start_us", "end_us"}) {
-    for (ordered_json& value : group[column]) {
-      if (!value.is_null()) {
-        value = us_of_ns(std::max(0.0, value.get<double>() - start) * 1000);
-      }
+void count_from(double start, ordered_json& times) {
+  for (ordered_json& value : times) {
+    if (!value.is_null()) {
+      value = us_of_ns(std::max(0.0, value.get<double>() - start) * 1000);
     }
   }
+}
+
+// Of the format, these columns may be absent.
+std::string text_in(const ordered_json& ops, const char* column, std::size_t row,
+                    const char* absent) {
+  return ops.contains(column) ? ops.at(column).at(row).get<std::string>() : absent;
+}
+
+ordered_json messages_of(const ordered_json& trace, const std::string& label) {
+  if (!trace.contains("messages") || !trace["messages"].contains("op")) {
+    return {{"from", ordered_json::array()},     {"to", ordered_json::array()},
+            {"step", ordered_json::array()},     {"bytes", ordered_json::array()},
+            {"start_us", ordered_json::array()}, {"end_us", ordered_json::array()}};
+  }
+  const ordered_json& messages = trace["messages"];
+  return rows_of(messages, rows_where(messages, "op", [&](const ordered_json& op, std::size_t) {
+                   return op == label;
+                 }));
 }
 
 ordered_json extract(const ordered_json& trace, const std::string& label) {
   const ordered_json& ops = trace.at("ops");
   const auto wanted = rows_where(ops, "number", [&](const ordered_json& number, std::size_t row) {
-    return fmt::format("{} #{}", ops.at("group")[row].get<std::string>(),
-                       number.get<std::int64_t>()) == label;
+    return fmt::format("{} #{}", text_in(ops, "group", row, "world"), number.get<std::int64_t>()) ==
+           label;
   });
   if (wanted.empty()) {
     refuse(label);
   }
   ordered_json result = {
       {"format", trace.at("format")}, {"name", ""}, {"ranks", trace.at("ranks")}};
-  if (trace.contains("clock_uncertainty_us")) {
-    result["clock_uncertainty_us"] = trace["clock_uncertainty_us"];
+  for (const char* key : {"clock_uncertainty_us", "findings", "ended", "until_us"}) {
+    if (trace.contains(key)) {
+      result[key] = trace[key];
+    }
   }
   result["ops"] = rows_of(ops, wanted);
-  result["name"] = fmt::format("{}/{}", result["ops"]["collective"][0].get<std::string>(),
-                               result["ops"]["algorithm"][0].get<std::string>());
-  const ordered_json& messages = trace.at("messages");
-  result["messages"] = rows_of(
-      messages,
-      rows_where(messages, "op", [&](const ordered_json& op, std::size_t) { return op == label; }));
+  for (const char* column : {"rank", "collective", "bytes", "start_us", "end_us"}) {
+    result["ops"].at(column);
+  }
+  result["name"] = fmt::format("{}/{}", result["ops"].at("collective").at(0).get<std::string>(),
+                               text_in(result["ops"], "algorithm", 0, ""));
+  result["messages"] = messages_of(trace, label);
   double start = std::numeric_limits<double>::infinity();
   for (const ordered_json& value : result["ops"]["start_us"]) {
     start = std::min(start, value.get<double>());
   }
-  count_from(start, result["ops"]);
-  count_from(start, result["messages"]);
+  count_from(start, result["ops"]["start_us"]);
+  count_from(start, result["ops"]["end_us"]);
+  count_from(start, result["messages"]["start_us"]);
+  count_from(start, result["messages"]["end_us"]);
+  if (result.contains("until_us")) {
+    count_from(start, result["until_us"]);
+  }
   return result;
 }
 
 }  // namespace
 
 ordered_json one_operation(const ordered_json& trace, const std::string& label) {
+  const bool is_number = label.find_first_not_of("0123456789") == std::string::npos;
   try {
-    return extract(trace, label);
+    return extract(trace, is_number ? "world #" + label : label);
   } catch (const nlohmann::json::exception&) {
     throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
                      "unisono run --record FILE makes one");
   }
-}
-
-std::string page_address(const ordered_json& operation) {
-  const std::string name = operation.at("name");
-  const std::size_t slash = name.find('/');
-  return fmt::format("#run?collective={}&algorithm={}&ranks={}&bytes={}", name.substr(0, slash),
-                     name.substr(slash + 1, name.find(':') - slash - 1),
-                     operation.at("ranks").get<int>(),
-                     operation.at("ops").at("bytes")[0].get<std::int64_t>());
 }
 
 }  // namespace unisono::cli

@@ -7,11 +7,8 @@
 
 namespace unisono::cli {
 
-// `label`: "world #17". Times count from its beginning. Throws UsageError where there is no such
-// operation in it.
+// `label`: "world #17", or "17". Times count from its beginning, and what is said of the whole
+// recording goes along. Throws UsageError where there is no such operation in it.
 nlohmann::ordered_json one_operation(const nlohmann::ordered_json& trace, const std::string& label);
-
-// Where a page with this recording shows the prediction beneath: "#run?collective=...".
-std::string page_address(const nlohmann::ordered_json& operation);
 
 }  // namespace unisono::cli

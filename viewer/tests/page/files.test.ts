@@ -166,6 +166,15 @@ describe('a recording', () => {
     await close();
   });
 
+  it('of one operation is drawn over what is predicted of it', async () => {
+    const recording = '../tests/cli/files/recording.json';
+    const page = writePage(recording, '--op', 'world #1');
+    const { page: shown, problems, close } = await open(browser, page, '');
+    expect(await shown.locator('.under').count()).toBe(2);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it('of a hang shows who waits for whom', async () => {
     const why = {
       schema: 'unisono.why/1',
