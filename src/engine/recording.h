@@ -23,7 +23,7 @@ inline constexpr int kSpanBits = 48;  // a day of 3 GHz
 inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << kSpanBits) - 1;
 inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 
-// `none`: this place of a block was not used.
+// `none`: the rest of the block was not used.
 enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
 
 // Of an operation: `order` is its number in its group, `peer` its group, `turn` its name.

@@ -1,6 +1,5 @@
 #include "engine/tape.h"
 
-#include <algorithm>
 #include <ctime>
 
 namespace unisono::engine {
@@ -36,9 +35,9 @@ void Tape::take_block() noexcept {
   recording::Header& header = *view_.header;
   const std::uint64_t block = header.taken.fetch_add(1, std::memory_order_relaxed);
   next_ = block * recording::kBlockEvents;
-  end_ = next_ + recording::kBlockEvents;
-  // What stood here is over: a block that is not filled must not look as if it were.
-  std::fill_n(&event(next_), recording::kBlockEvents, recording::Event{});
+  at_ = &event(next_);
+  free_ = recording::kBlockEvents;
+  end_block_at(at_);
   if (block % 16 == 0) {
     recording::note_clock(header.latest, view_.counter);
   }

@@ -92,6 +92,22 @@ TEST_F(Merge, OfMoreThanTheRingHoldsTheNewestAreKept) {
   }
 }
 
+// The ring comes around, and the last block is not full: what stands in the rest of it is old.
+TEST_F(Merge, TheRestOfABlockIsNotRead) {
+  for (int operations = 40; operations < 48; ++operations) {
+    record(operations, 128);
+    const auto records = read({0});
+    ASSERT_EQ(records.size(), 1U);
+    std::uint64_t number = records[0].operations.front().number;
+    for (const RecordedOperation& operation : records[0].operations) {
+      EXPECT_EQ(operation.number, number++);
+    }
+    EXPECT_EQ(records[0].operations.back().number, static_cast<std::uint64_t>(operations));
+    std::filesystem::remove(path(0));
+    std::filesystem::remove(path(1));
+  }
+}
+
 TEST_F(Merge, ADocumentHasAtMostSoManyRows) {
   record(100);
   const auto document = merge_records(read({0, 1}), {}, 60);

@@ -101,22 +101,32 @@ class Reader {
     const std::uint64_t begin = end > header_.events ? end - header_.events : 0;
     record_.dropped = begin;
     // First operations, so that the passes of a group find theirs in whatever block they are.
-    for (std::uint64_t place = begin; place < end; ++place) {
-      read_operation(ring_[place % header_.events], place);
-    }
-    for (std::uint64_t place = begin; place < end; ++place) {
-      const Event& event = ring_[place % header_.events];
+    each_event(begin, end,
+               [this](const Event& event, std::uint64_t place) { read_operation(event, place); });
+    each_event(begin, end, [this](const Event& event, std::uint64_t) {
       if (event.kind() == Kind::transfer) {
         read_transfer(event);
-      } else if (event.kind() != Kind::none && event.kind() != Kind::operation) {
+      } else if (event.kind() != Kind::operation) {
         read_pass(event);
       }
-    }
+    });
     record_.clock_error_ns = clock_.error(latest_ns_);
     return std::move(record_);
   }
 
  private:
+  template <typename Visit>
+  void each_event(std::uint64_t begin, std::uint64_t end, const Visit& visit) const {
+    for (std::uint64_t block = begin; block != end; block += recording::kBlockEvents) {
+      for (std::uint64_t i = 0; i < recording::kBlockEvents; ++i) {
+        const Event& event = ring_[(block + i) % header_.events];
+        if (event.kind() == Kind::none) {
+          break;  // the rest was not used
+        }
+        visit(event, block + i);
+      }
+    }
+  }
   double end_of(const Event& event) {
     const double begin = clock_.ns(event.begin);
     const double end = event.ended() ? clock_.ns(event.begin + event.duration()) : -1;
