@@ -43,6 +43,8 @@ def approval_cases():
         "trace_export": text("trace", "export", "recording.json", "-o", "-"),
         "trace_export_nothing": text("trace", "export"),
         "trace_export_schedule": text("trace", "export", "right.json"),
+        "trace_export_folder": text("trace", "export", "."),
+        "view_folder": text("view", ".", "-o", "-"),
         "trace_export_absent": text("trace", "export", "absent.json"),
         "view_op_absent": text("view", "recording.json", "--op", "world #9", "-o", "-"),
         "view_op_empty": text("view", "recording.json", "--op", "", "-o", "-"),

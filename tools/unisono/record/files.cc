@@ -67,6 +67,11 @@ std::vector<std::vector<std::byte>> read_recordings(const std::string& path) {
 }
 
 nlohmann::ordered_json read_trace(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw UsageError(fmt::format("{} is a folder", path), "a recording is a file",
+                     "unisono trace merge makes one of what ranks left in a folder");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");

@@ -162,7 +162,7 @@ void add_unfinished(const Timeline& timeline, const std::vector<int>& culprits,
         fmt::format("{} {} in {}", ranks_text(ranks), ranks.size() == 1 ? "was" : "were", what));
   }
   result["waiting"] = waiting;
-  result["waited_s"] = longest_ns / 1e9;
+  result["waited_s"] = plain_number(longest_ns / 1e9);
 }
 
 std::string end_of(const JobEnd& end, int rank) {
@@ -290,8 +290,10 @@ ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd&
     }
   }
   for (const double uncertainty : timeline.uncertainty_ns) {
-    document["clock_uncertainty_us"].push_back(
-        std::isfinite(uncertainty) ? us_of_ns(std::ceil(uncertainty)) : ordered_json());
+    // Of a rank without a record there are no times that could be off.
+    const double known = std::isinf(uncertainty) ? 0 : std::ceil(uncertainty);
+    document["clock_uncertainty_us"].push_back(std::isnan(known) ? ordered_json()
+                                                                 : us_of_ns(known));
   }
   document["ops"] = operations_of(timeline);
   document["messages"] = messages_of(timeline);
