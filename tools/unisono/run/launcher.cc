@@ -340,7 +340,10 @@ void Launcher::strike(Time now) {
     const char* const name = ::sigabbrev_np(blow.signal);
     console_.note(fmt::format("chaos: rank {} gets SIG{}, {:.1f} s after the start", blow.rank,
                               name, static_cast<double>(since.count()) / 1000));
-    end.by_chaos = end.by_chaos || blow.signal == SIGKILL;
+    if (blow.signal == SIGKILL && !end.by_chaos) {
+      end.by_chaos = true;
+      end.struck = now;
+    }
     if (!options_.remote.empty()) {
       const std::string line = fmt::format("{}\n", name);  // to its shell: see hosts.cc
       [[maybe_unused]] const ssize_t written =

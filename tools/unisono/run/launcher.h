@@ -47,6 +47,7 @@ struct RankEnd {
   bool by_launcher = false;  // after the launcher had begun to stop the job
   bool by_chaos = false;     // --chaos sent it what kills: the others may go on
   Time when;
+  Time struck;  // by chaos: others may be seen to end before it is, whose death they die of
   bool failed() const { return ended && (signal != 0 || exit_code != 0); }
   // The shell of a rank on another host says by its code that a signal killed it.
   bool killed_by_chaos() const {

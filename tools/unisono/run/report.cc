@@ -165,7 +165,7 @@ std::vector<int> killed_before(const JobResult& result) {
   std::vector<int> killed;
   for (std::size_t rank = 0; rank < result.ends.size() && result.first_failure >= 0; ++rank) {
     const RankEnd& first = result.ends[static_cast<std::size_t>(result.first_failure)];
-    if (result.ends[rank].killed_by_chaos() && result.ends[rank].when <= first.when) {
+    if (result.ends[rank].killed_by_chaos() && result.ends[rank].struck <= first.when) {
       killed.push_back(static_cast<int>(rank));
     }
   }
