@@ -48,7 +48,7 @@ def test_torchrun(tmp_path):
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program],
         capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-8000:]
 
 
 @pytest.mark.parametrize("number", range(len(PYTHON_PROGRAMS)))

@@ -1,11 +1,8 @@
-"""Groups over several hosts: of one machine, told apart by UNISONO_HOST, and two network namespaces."""
+"""Groups over several hosts, which are one machine: UNISONO_HOST tells them apart."""
 
 import os
 import signal
 import socket
-import subprocess
-import sys
-import textwrap
 import time
 from datetime import timedelta
 
@@ -203,78 +200,3 @@ def test_another_token_is_turned_away(tmp_path):
     variables = [{"UNISONO_TOKEN": one * 16, "UNISONO_HOST": one} for one in "ab"]
     said = jobs.run(2, refused_with, str(tmp_path / "store"), variables, backend=None)
     assert any("another job token" in text for text in said), said
-
-
-PROGRAM = """
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("unisono")
-    rank, size = dist.get_rank(), dist.get_world_size()
-    x = torch.full((100_000,), float(rank))
-    dist.all_reduce(x)
-    assert x[-1].item() == sum(range(size))
-    across = dist.new_group([0, size - 1])
-    if rank in (0, size - 1):
-        dist.all_reduce(x, group=across)
-    torch.manual_seed(0)
-    model = DistributedDataParallel(torch.nn.Linear(64, 64))
-    model(torch.randn(8, 64)).sum().backward()
-    said = [None] * size
-    dist.all_gather_object(said, rank)
-    assert said == list(range(size))
-    print("rank", rank, "of", size, "is right", flush=True)
-    dist.destroy_process_group()
-"""
-
-
-def call(*words, check=True):
-    subprocess.run(words, check=check, capture_output=True, timeout=60)
-
-
-@pytest.fixture
-def namespaces():
-    """Two network namespaces with a cable between them: their addresses, which are their names."""
-    tag = os.getpid() % 250 + 1
-    names = [f"10.214.{tag}.{i}" for i in (1, 2)]
-    ends = [f"p{tag}a", f"p{tag}b"]
-    try:
-        for name in names:
-            call("ip", "netns", "add", name)
-        call("ip", "link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1],
-             "netns", names[1])  # fmt: skip
-        for name, end in zip(names, ends):
-            call("ip", "-n", name, "addr", "add", f"{name}/24", "dev", end)
-            call("ip", "-n", name, "link", "set", end, "up")
-            call("ip", "-n", name, "link", "set", "lo", "up")
-        yield names
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no network namespaces here: {error}")
-    finally:
-        for name in names:
-            call("ip", "netns", "del", name, check=False)
-
-
-@pytest.mark.parametrize(
-    "secure", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "tls"]
-)
-def test_torchrun_on_two_nodes(namespaces, secure, tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    if secure:
-        environment.update(UNISONO_TLS="1", UNISONO_TOKEN="0123456789abcdef")
-    agents = [
-        subprocess.Popen(
-            ["ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run", "--nnodes=2",
-             f"--node-rank={node}", "--nproc-per-node=2", f"--master-addr={namespaces[0]}",
-             "--master-port=29500", str(program)],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
-        )
-        for node, name in enumerate(namespaces)
-    ]  # fmt: skip
-    said = [agent.communicate(timeout=180)[0] for agent in agents]
-    assert [agent.returncode for agent in agents] == [0, 0], said
-    for rank in range(4):
-        assert f"rank {rank} of 4 is right" in said[rank // 2], said
