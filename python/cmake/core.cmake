@@ -6,14 +6,15 @@ find_package(pybind11 2.10 REQUIRED CONFIG HINTS ${pybind11_folder})
 set(root ${CMAKE_CURRENT_SOURCE_DIR}/..)
 set(tools ${root}/tools/unisono)
 pybind11_add_module(unisono_core MODULE NO_EXTRAS
-  csrc/core/collectives.cc csrc/core/communicator.cc csrc/core/job.cc csrc/core/memory.cc
+  csrc/common/signals.cc csrc/core/collectives.cc csrc/core/communicator.cc
+  csrc/core/connect.cc csrc/core/job.cc csrc/core/memory.cc
   csrc/core/messages.cc csrc/core/models.cc csrc/core/module.cc csrc/core/schedules.cc
   # What `unisono show` draws with.
   ${tools}/cli/console.cc ${tools}/cli/failure.cc ${tools}/cli/target.cc ${tools}/show/provenance.cc
   ${tools}/show/rank_list.cc
   ${tools}/show/strips.cc ${tools}/show/summary.cc)
 set_target_properties(unisono_core PROPERTIES OUTPUT_NAME _core CXX_VISIBILITY_PRESET hidden)
-target_include_directories(unisono_core PRIVATE csrc/core ${root}/src ${tools})
+target_include_directories(unisono_core PRIVATE csrc csrc/core ${root}/src ${tools})
 target_compile_options(unisono_core PRIVATE -O2 -Wall -Wextra -Wshadow)
 # The tools print with fmt, the library does without: compiled in, so that the wheel needs it nowhere.
 find_package(fmt REQUIRED)

@@ -22,7 +22,7 @@ def start(tmp_path, ranks, body, head=HEAD):
     return [
         subprocess.Popen(
             [sys.executable, "-c", head + body, str(rank), str(ranks), str(tmp_path / "meet")],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for rank in range(ranks)
     ]  # fmt: skip
@@ -160,6 +160,92 @@ assert comm.all_reduce(np.ones(2))[0] == 2
 print("good")
 """
     assert ends(start(tmp_path, 2, body)) == [(0, "good\n", "")] * 2
+
+
+WAITS = {
+    "all_reduce": "comm.all_reduce(np.ones(4))",
+    "wait": "comm.all_reduce_async(np.ones(4)).wait()",
+    "plan": "comm.all_reduce_plan(np.ones(4)).start()",
+    "recv": "comm.recv(np.ones(4), 1)",
+}
+
+
+@pytest.mark.parametrize("waits", WAITS)
+def test_ctrl_c_ends_a_wait_and_tells_the_others(tmp_path, waits):
+    body = f"""
+comm.barrier()
+print("ready", flush=True)
+if rank == 1:
+    sys.stdin.readline()
+try:
+    {WAITS[waits]}
+except KeyboardInterrupt:
+    print("interrupted")
+except unisono.Aborted as error:
+    print("rank 0 was interrupted" in str(error))
+"""
+    first, second = start(tmp_path, 2, body)
+    for process in (first, second):
+        assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    first.send_signal(signal.SIGINT)
+    assert first.communicate(timeout=60) == ("interrupted\n", "")  # rank 1 does not come before
+    assert second.communicate("come\n", timeout=60) == ("True\n", "")
+
+
+def test_ctrl_c_ends_waiting_for_ranks_that_do_not_come(tmp_path):
+    head = HEAD.replace("comm =", "print('ready', flush=True)\ntry:\n    comm =")
+    body = "except KeyboardInterrupt:\n    print('interrupted')\n"
+    (first, second) = start(tmp_path, 2, body, head)
+    second.kill()
+    second.communicate()
+    assert first.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    pressed = time.monotonic()
+    first.send_signal(signal.SIGINT)
+    assert first.communicate(timeout=60) == ("interrupted\n", "")
+    assert time.monotonic() - pressed < 20  # and not the 30 s that it would wait
+
+
+def test_a_handler_of_its_own_lets_an_operation_go_on(tmp_path):
+    body = """
+import signal
+caught = []
+signal.signal(signal.SIGINT, lambda *unused: caught.append("caught"))
+comm.barrier()
+print("ready", flush=True)
+if rank == 1:
+    sys.stdin.readline()
+print(comm.all_reduce(np.ones(1))[0], *caught)
+"""
+    first, second = start(tmp_path, 2, body)
+    for process in (first, second):
+        assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    first.send_signal(signal.SIGINT)
+    time.sleep(0.3)  # longer than it takes to notice one that is to end the wait
+    assert second.communicate("come\n", timeout=60) == ("2.0\n", "")
+    assert first.communicate(timeout=60) == ("2.0 caught\n", "")
+
+
+def test_ctrl_c_ends_threads(tmp_path):
+    program = """
+import unisono
+def body(comm):
+    if comm.rank == 0:
+        print("ready", flush=True)
+        comm.barrier()
+try:
+    unisono.run_threads(2, lambda comm: body(comm) or comm.recv(bytearray(1), 1 - comm.rank))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("interrupted\n", "")
 
 
 def test_errors_can_be_pickled():

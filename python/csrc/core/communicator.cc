@@ -1,13 +1,9 @@
 // The life of a communicator, and how its operations run.
 #include "communicator.h"
 
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 #include <unistd.h>
 
-#include <exception>
-#include <filesystem>
 #include <set>
 
 namespace unisono_python {
@@ -23,51 +19,6 @@ void close_all() {
   for (Comm* comm : std::set<Comm*>(open_communicators())) {
     comm->close();
   }
-}
-
-std::shared_ptr<Comm> connect(const unisono::ConnectOptions& options) {
-  std::optional<unisono::Communicator> made;
-  {
-    const py::gil_scoped_release unlocked;
-    made = unisono::Communicator::connect(options);
-  }
-  return adopt(std::move(*made));
-}
-
-// The ranks' values. The first error of any rank is raised.
-py::list run_threads(int ranks, const py::function& body, const unisono::ConnectOptions& options) {
-  std::vector<py::object> values(static_cast<std::size_t>(std::max(ranks, 0)), py::none());
-  std::exception_ptr raised;  // guarded by Python's lock
-  {
-    const py::gil_scoped_release unlocked;
-    try {
-      unisono::run_threads(
-          ranks,
-          [&](unisono::Communicator& communicator) {
-            const auto rank = static_cast<std::size_t>(communicator.rank());
-            const py::gil_scoped_acquire locked;
-            std::shared_ptr<Comm> comm = adopt(std::move(communicator));
-            try {
-              values[rank] = body(comm);
-            } catch (const py::error_already_set& error) {
-              if (raised == nullptr) {
-                raised = std::current_exception();
-              }
-              comm->abort(error.what());
-            }
-            comm->close();
-          },
-          options);
-    } catch (const unisono::Error&) {
-      if (raised == nullptr) {
-        raised = std::current_exception();
-      }
-    }
-  }
-  if (raised != nullptr) {
-    std::rethrow_exception(raised);
-  }
-  return py::cast(values);
 }
 
 void define_requests(py::module_& module) {
@@ -125,24 +76,6 @@ void define_explanation(py::module_& module) {
           },
           "Why the others cannot serve.")
       .def("__str__", &Explanation::text);
-}
-
-unisono::ConnectOptions options_of(int rank, int size, const std::string& job,
-                                   const std::string& token,
-                                   const std::optional<std::filesystem::path>& file,
-                                   int connect_timeout_ms, int timeout_ms,
-                                   const std::string& algorithm, const std::string& profile,
-                                   const std::string& wait) {
-  return {.rank = rank,
-          .size = size,
-          .job = job,
-          .token = token,
-          .file = file.value_or("").string(),
-          .connect_timeout_ms = connect_timeout_ms,
-          .timeout_ms = timeout_ms,
-          .algorithm = algorithm,
-          .profile = profile,
-          .wait = wait};
 }
 
 }  // namespace
@@ -295,39 +228,9 @@ void define_communicator(py::module_& module) {
   define_collectives(comm);
   define_messages(comm);
   define_groups(comm);
+  define_connecting(module);
   module.attr("ANY_SOURCE") = unisono::kAnySource;
   module.def("_close_all", &close_all);
-
-  const auto with_options = [&module](const char* name, auto function, const char* doc,
-                                      const auto&... extra) {
-    module.def(name, function, extra..., arg("job") = "", arg("token") = "",
-               arg("file") = py::none(), arg("connect_timeout_ms") = 30'000,
-               arg("timeout_ms") = 300'000, arg("algorithm") = "", arg("profile") = "",
-               arg("wait") = "", doc);
-  };
-  with_options(
-      "connect",
-      [](int rank, int size, const std::string& job, const std::string& token,
-         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
-         const std::string& algorithm, const std::string& profile, const std::string& wait) {
-        return connect(options_of(rank, size, job, token, file, connect_timeout_ms, timeout_ms,
-                                  algorithm, profile, wait));
-      },
-      "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
-      "launchers, Slurm; with none of them it has one rank); blocks until all ranks are there.",
-      py::kw_only(), arg("rank") = -1, arg("size") = -1);
-  with_options(
-      "run_threads",
-      [](int ranks, const py::function& body, const std::string& job, const std::string& token,
-         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
-         const std::string& algorithm, const std::string& profile, const std::string& wait) {
-        return run_threads(ranks, body,
-                           options_of(-1, -1, job, token, file, connect_timeout_ms, timeout_ms,
-                                      algorithm, profile, wait));
-      },
-      "Calls body(comm) on `ranks` ranks, each a thread of this process, and returns what they "
-      "return, in the order of ranks. The first exception is raised, and ends the other ranks.",
-      arg("ranks"), arg("body"), py::kw_only());
 }
 
 }  // namespace unisono_python

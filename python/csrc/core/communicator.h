@@ -90,6 +90,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
 std::shared_ptr<Comm> adopt(unisono::Communicator communicator);
 
 void define_communicator(py::module_& module);
+void define_connecting(py::module_& module);
 void define_region(py::module_& module);
 void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm);
 void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm);

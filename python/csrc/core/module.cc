@@ -1,6 +1,7 @@
 // The Python module unisono._core: the library without PyTorch.
 #include "unisono/error.hpp"
 
+#include "common/signals.h"
 #include "communicator.h"
 #include "models.h"
 #include "schedules.h"
@@ -23,6 +24,9 @@ void translate(std::exception_ptr thrown) {
     std::rethrow_exception(std::move(thrown));
   } catch (const unisono::Error& error) {
     try {
+      if (error.code() == unisono::ErrorCode::aborted) {
+        unisono_signals::throw_if_interrupted();
+      }
       raise(error);
     } catch (py::error_already_set& other) {
       other.restore();

@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "signals.h"
+#include "common/signals.h"
 
 namespace unisono_torch {
 namespace {
@@ -135,7 +135,7 @@ void Backend::raise(const unisono::Error& error) {
     flights_->note(error.code());
   }
   if (error.code() == unisono::ErrorCode::aborted) {
-    throw_if_interrupted();
+    unisono_signals::throw_if_interrupted();
   }
   std::rethrow_exception(to_torch(error));
 }

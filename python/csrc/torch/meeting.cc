@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/signals.h"
 #include "convert.h"
-#include "signals.h"
 
 namespace unisono_torch {
 namespace {
@@ -206,7 +206,7 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   options.token = secret;
   options.connect_timeout_ms = timeout_ms;
   options.timeout_ms = timeout_ms;
-  options.interrupted = is_interrupted;
+  options.interrupted = unisono_signals::is_interrupted;
   if (on_several_hosts(lines)) {
     check_across_hosts(lines);
     options.token = lines.front().has_token ? "" : secret;  // "": UNISONO_TOKEN

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "common/signals.h"
 #include "convert.h"
-#include "signals.h"
 
 namespace unisono_torch {
 namespace {
@@ -229,7 +229,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
     requests_.clear();
   }
   if (exception_ != nullptr) {
-    throw_if_interrupted();
+    unisono_signals::throw_if_interrupted();
     std::rethrow_exception(exception_);
   }
   synchronize();

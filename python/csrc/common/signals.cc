@@ -1,19 +1,14 @@
 #include "signals.h"
 
-#include <torch/csrc/utils/pybind.h>
+#include <pybind11/pybind11.h>
 #include <unistd.h>
 
 #include <csignal>
 
 namespace py = pybind11;
 
-namespace unisono_torch {
+namespace unisono_signals {
 namespace {
-
-// The thread in which Python runs the handlers of signals.
-bool is_main_thread() {
-  return Py_IsInitialized() != 0 && gettid() == getpid();
-}
 
 // A handler of the program's own may want the operation to go on.
 bool is_default_handler() {
@@ -22,6 +17,10 @@ bool is_default_handler() {
 }
 
 }  // namespace
+
+bool is_main_thread() {
+  return Py_IsInitialized() != 0 && gettid() == getpid();
+}
 
 bool is_interrupted() {
   if (!is_main_thread()) {
@@ -52,4 +51,4 @@ void throw_if_interrupted() {
   }
 }
 
-}  // namespace unisono_torch
+}  // namespace unisono_signals

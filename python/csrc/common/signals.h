@@ -4,8 +4,10 @@
 // So waits ask whether Ctrl-C has been pressed, end the world if so, and leave the rest to Python.
 #pragma once
 
-namespace unisono_torch {
+namespace unisono_signals {
 
+// The thread in which Python runs the handlers of signals.
+bool is_main_thread();
 // Whether Python is to raise KeyboardInterrupt. Of the main thread alone; false in others. Takes
 // Python's lock.
 bool is_interrupted();
@@ -13,4 +15,4 @@ bool is_interrupted();
 // handler raises, goes first.
 void throw_if_interrupted();
 
-}  // namespace unisono_torch
+}  // namespace unisono_signals
