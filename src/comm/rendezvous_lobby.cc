@@ -13,7 +13,9 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostVisitors = 64;
-constexpr int kVisitorMs = 2000;
+// A rank that has begun to talk may be stopped, or get no processor, for a while: who is late here
+// is turned away for good. One that says nothing takes no more than its place, which others get.
+constexpr int kVisitorMs = 10'000;
 constexpr int kLateMs = 1000;
 // With a full lobby, one who has said nothing for this long makes room; a rank that was only slow
 // tries again.
