@@ -332,6 +332,36 @@ def test_monitored_barrier_names_all_who_are_missing():
         assert "rank 1 has not entered it" in endings[rank][1]
 
 
+def interrupted_while_another_has_it(folder, limit_s):
+    """The operation of who only looks on is not ended."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    dist.barrier()
+    x = torch.ones(2)
+    if dist.get_rank() == 1:
+        jobs.hear("interrupted")
+        dist.all_reduce(x)
+        return "nothing", x.tolist()
+    work = dist.all_reduce(x, async_op=True)
+    (folder / "waits").touch()
+    kind = "nothing"
+    try:
+        work.wait(timedelta(seconds=limit_s))
+    except BaseException as error:
+        kind = type(error).__name__
+    jobs.say("interrupted")
+    work.wait()
+    return kind, x.tolist()
+
+
+def test_ctrl_c_ends_a_limited_wait_and_not_the_operation(tmp_path):
+    with jobs.Job(2, interrupted_while_another_has_it, tmp_path, 90) as job:
+        jobs.wait_for_files(tmp_path, 1)
+        time.sleep(0.2)
+        os.kill(job.processes[0].pid, signal.SIGINT)
+        values = [job.ending(rank).value for rank in range(2)]
+    assert values == [("KeyboardInterrupt", [2.0, 2.0]), ("nothing", [2.0, 2.0])]
+
+
 def waits_for_ctrl_c(folder, asynchronous):
     """Rank 0 waits in an operation that rank 1 comes to when that has ended."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

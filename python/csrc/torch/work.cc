@@ -14,6 +14,8 @@
 namespace unisono_torch {
 namespace {
 
+constexpr std::chrono::milliseconds kAskEvery{100};  // whether Ctrl-C has been pressed
+
 // Ends futures, on one thread. What hangs on a future may be Python, may start operations and may
 // even wait for them: so never on the progress thread, and on more threads when some are stuck.
 //
@@ -215,14 +217,23 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
     }
   }
   {
+    // Another thread has the operation, and Ctrl-C ends this wait alone.
     std::unique_lock lock(mutex_);
     const auto ended = [this] { return completed_; };
-    if (!limited) {
-      cv_.wait(lock, ended);
-    } else if (!cv_.wait_for(lock, timeout, ended)) {
-      throw c10::DistBackendError("unisono: this wait gave up after " +
-                                  std::to_string(timeout.count()) +
-                                  " ms; the operation goes on, and may be waited for again");
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    for (;;) {
+      const auto ask = std::chrono::steady_clock::now() + kAskEvery;
+      if (cv_.wait_until(lock, limited ? std::min(end, ask) : ask, ended)) {
+        break;
+      }
+      if (limited && std::chrono::steady_clock::now() >= end) {
+        throw c10::DistBackendError("unisono: this wait gave up after " +
+                                    std::to_string(timeout.count()) +
+                                    " ms; the operation goes on, and may be waited for again");
+      }
+      lock.unlock();
+      unisono_signals::throw_if_interrupted();
+      lock.lock();
     }
   }
   if (first) {
