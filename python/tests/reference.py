@@ -9,6 +9,7 @@ INTEGERS = [
 ]  # fmt: skip
 COMPLEX = [torch.complex64, torch.complex128]
 ALL = FLOATS + INTEGERS + COMPLEX + [torch.bool, torch.float8_e4m3fn, torch.float8_e5m2]
+PREMULTIPLIED = FLOATS + COMPLEX + [torch.float8_e4m3fn, torch.float8_e5m2]
 
 LAYOUTS = ["contiguous", "offset", "strided", "transposed"]
 

@@ -1,41 +1,11 @@
 """Every operation x type x layout x blocking or not, against a reference in each process."""
 
-from datetime import timedelta
-
 import jobs
 import pytest
 import torch
 import torch.distributed as dist
-from reference import ALL, LAYOUTS, laid_out, ops_of, reduced, same, values
-
-SHAPE = (3, 5)
-
-
-class Check:
-    """Collects what is wrong, so that one job tells of all of it."""
-
-    def __init__(self):
-        self.wrong = []
-
-    def equal(self, got, want, what):
-        if not same(got, want):
-            self.wrong.append(f"{what}: {got.flatten()[:6].tolist()}, not {want.flatten()[:6].tolist()}")
-
-    def done(self):
-        return self.wrong[:10]
-
-
-def variants(dtypes=ALL):
-    for dtype in dtypes:
-        for layout in LAYOUTS:
-            for run_async in (False, True):
-                yield dtype, layout, run_async, f"{dtype} {layout} {'async' if run_async else 'sync'}"
-
-
-def finish(work, run_async):
-    assert (work is not None) == run_async, "a Work is what an asynchronous call gives"
-    if work is not None:
-        work.wait()
+from checks import SHAPE, Check, asked, finish, run_case, variants
+from reference import PREMULTIPLIED, laid_out, ops_of, reduced, values
 
 
 def all_reduce(rank, size):
@@ -52,28 +22,38 @@ def all_reduce(rank, size):
 def reduce(rank, size):
     check = Check()
     for dtype, layout, run_async, what in variants():
-        for root in range(size):
+        for number, op in enumerate(ops_of(dtype)):
+            root = number % size
             inputs = [values(dtype, SHAPE, other, root) for other in range(size)]
             tensor = laid_out(inputs[rank], layout)
-            finish(dist.reduce(tensor, root, async_op=run_async), run_async)
-            want = reduced("SUM", inputs) if rank == root else inputs[rank]
-            check.equal(tensor, want, f"root {root} {what}")
+            how = getattr(dist.ReduceOp, op)
+            finish(dist.reduce(tensor, root, how, async_op=run_async), run_async)
+            want = reduced(op, inputs) if rank == root else inputs[rank]
+            check.equal(tensor, want, f"{op} root {root} {what}")
     return check.done()
 
 
 def premul_sum(rank, size):
+    """dist.* refuses it for some types before the backend sees them, so the group's methods are called."""
     check = Check()
-    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64):
-        op = dist._make_nccl_premul_sum(0.5)
-        inputs = [values(dtype, SHAPE, other) for other in range(size)]
-        tensor = inputs[rank].clone()
-        if dtype.is_complex:  # dist.all_reduce refuses it before the backend sees it
-            options = dist.AllreduceOptions()
-            options.reduceOp = op
-            dist.group.WORLD.allreduce([tensor], options).wait()
-        else:
-            dist.all_reduce(tensor, op)
-        check.equal(tensor, reduced("PREMUL_SUM", inputs, 0.5), str(dtype))
+    group = dist.group.WORLD
+    op = dist._make_nccl_premul_sum(0.5)
+    for dtype, layout, run_async, what in variants(PREMULTIPLIED):
+        inputs = [values(dtype, (size, *SHAPE), other) for other in range(size)]
+        total = reduced("PREMUL_SUM", inputs, 0.5)
+        tensor = laid_out(inputs[rank], layout)
+        finish(group.allreduce([tensor], asked(dist.AllreduceOptions(), run_async, op)), run_async)
+        check.equal(tensor, total, f"all_reduce {what}")
+        tensor = laid_out(inputs[rank], layout)
+        options = asked(dist.ReduceOptions(), run_async, op)
+        options.rootRank = size - 1
+        finish(group.reduce([tensor], options), run_async)
+        check.equal(tensor, total if rank == size - 1 else inputs[rank], f"reduce {what}")
+        out = laid_out(torch.zeros(SHAPE, dtype=dtype), layout)
+        whole = laid_out(inputs[rank], layout)
+        options = asked(dist.ReduceScatterOptions(), run_async, op)
+        finish(group._reduce_scatter_base(out, whole, options), run_async)
+        check.equal(out, total[rank], f"reduce_scatter {what}")
     return check.done()
 
 
@@ -160,17 +140,29 @@ def reduce_scatter(rank, size):
             whole = laid_out(inputs[rank], layout)
             finish(dist.reduce_scatter_tensor(out, whole, how, async_op=run_async), run_async)
             check.equal(out, want, f"tensor {op} {what}")
-    for dtype in (torch.float32, torch.int16, torch.bfloat16):
-        parts = [other % 3 for other in range(size)]  # uneven, some of none
-        inputs = [[values(dtype, (n, 4), other, i) for i, n in enumerate(parts)] for other in range(size)]
-        out = torch.zeros(parts[rank], 4, dtype=dtype)
-        dist.reduce_scatter(out, inputs[rank])
-        check.equal(out, reduced("SUM", [mine[rank] for mine in inputs]), f"uneven {dtype}")
-        room = inputs[rank] and torch.cat(inputs[rank])
-        begin = sum(parts[:rank])
-        place = room[begin : begin + parts[rank]]  # the output is a part of the input
-        dist.reduce_scatter(place, list(room.split(parts)))
-        check.equal(place, out, f"in place {dtype}")
+    return check.done()
+
+
+def reduce_scatter_uneven(rank, size):
+    """Parts of different lengths, some of none. dist.reduce_scatter refuses complex numbers."""
+    check = Check()
+    lengths = [other % 3 for other in range(size)]
+    for dtype, layout, run_async, what in variants():
+        inputs = [
+            [values(dtype, (n, 4), other, i) for i, n in enumerate(lengths)] for other in range(size)
+        ]
+        want = reduced("SUM", [mine[rank] for mine in inputs])
+        out = laid_out(torch.zeros(lengths[rank], 4, dtype=dtype), layout)
+        ins = [laid_out(part, layout) for part in inputs[rank]]
+        options = asked(dist.ReduceScatterOptions(), run_async)
+        finish(dist.group.WORLD.reduce_scatter([out], [ins], options), run_async)
+        check.equal(out, want, what)
+        room = torch.cat(inputs[rank])
+        begin = sum(lengths[:rank])
+        place = room[begin : begin + lengths[rank]]  # the output is a part of the input
+        parts = list(room.split(lengths))
+        finish(dist.group.WORLD.reduce_scatter([place], [parts], options), run_async)
+        check.equal(place, want, f"in place {what}")
     return check.done()
 
 
@@ -226,6 +218,24 @@ def coalesced(rank, size):
         for other in range(size):
             for i in range(len(sizes)):
                 check.equal(lists[other][i], inputs[other][i], f"lists {other} {i}")
+    for dtype, layout, run_async, what in variants():
+        inputs = [[values(dtype, (3 + i, 2), other, i) for i in range(3)] for other in range(size)]
+        tensors = [laid_out(tensor, layout) for tensor in inputs[rank]]
+        options = asked(dist.AllreduceCoalescedOptions(), run_async)
+        finish(group.allreduce_coalesced(tensors, options), run_async)
+        for i in range(3):
+            check.equal(tensors[i], reduced("SUM", [mine[i] for mine in inputs]), f"reduce {i} {what}")
+        mine = [laid_out(tensor, layout) for tensor in inputs[rank]]
+        outs = [laid_out(torch.zeros(size, *t.shape, dtype=dtype), layout) for t in mine]
+        options = asked(dist.distributed_c10d.AllgatherOptions(), run_async)
+        finish(group.allgather_into_tensor_coalesced(outs, mine, options), run_async)
+        for i in range(3):
+            check.equal(outs[i], torch.stack([part[i] for part in inputs]), f"gather {i} {what}")
+        backs = [laid_out(torch.zeros(t.shape, dtype=dtype), layout) for t in mine]
+        options = asked(dist.ReduceScatterOptions(), run_async)
+        finish(group.reduce_scatter_tensor_coalesced(backs, outs, options), run_async)
+        for i in range(3):
+            check.equal(backs[i], reduced("SUM", [inputs[rank][i]] * size), f"scatter {i} {what}")
     mixed = [torch.ones(3), torch.ones(3, dtype=torch.int64)]
     options = dist.AllreduceCoalescedOptions()
     group.allreduce_coalesced(mixed, options).wait()
@@ -233,100 +243,14 @@ def coalesced(rank, size):
     return check.done()
 
 
-def send_and_receive(rank, size):
-    check = Check()
-    following, previous = (rank + 1) % size, (rank - 1) % size
-    for dtype, layout, _, what in variants():
-        mine = laid_out(values(dtype, SHAPE, rank), layout)
-        got = laid_out(torch.zeros(SHAPE, dtype=dtype), layout)
-        works = [dist.isend(mine, following, tag=3), dist.irecv(got, previous, tag=3)]
-        for work in works:
-            work.wait()
-        check.equal(got, values(dtype, SHAPE, previous), what)
-    # Long ones, both directions posted before any wait, then waited for in the wrong order.
-    mine = [torch.full((300_000,), float(10 * rank + i)) for i in range(3)]
-    got = [torch.zeros(300_000) for _ in range(3)]
-    works = [dist.isend(mine[i], following, tag=i) for i in range(3)]
-    works += [dist.irecv(got[i], previous, tag=i) for i in range(3)]
-    for work in reversed(works):
-        work.wait()
-    for i in range(3):
-        check.equal(got[i], torch.full((300_000,), float(10 * previous + i)), f"long {i}")
-    batch = [dist.P2POp(dist.isend, mine[0], following), dist.P2POp(dist.irecv, got[1], previous)]
-    for work in dist.batch_isend_irecv(batch):
-        work.wait()
-    check.equal(got[1], torch.full((300_000,), float(10 * previous)), "batch")
-    # From any rank.
-    if rank == 0:
-        seen = set()
-        for _ in range(1, size):
-            number = torch.zeros(1)
-            source = dist.recv(number)
-            seen.add(source)
-            check.equal(number, torch.tensor([float(source)]), "any")
-        if seen != set(range(1, size)):
-            check.wrong.append(f"sources {seen}")
-    else:
-        dist.send(torch.tensor([float(rank)]), 0)
-    return check.done()
-
-
-def sparse_all_reduce(rank, size):
-    check = Check()
-    for run_async in (False, True):
-        indices = torch.tensor([[rank, 5], [0, 1]])
-        tensor = torch.sparse_coo_tensor(indices, torch.tensor([1.0 + rank, 2.0]), (8, 2))
-        want = torch.zeros(8, 2)
-        for other in range(size):
-            want[other, 0] += 1.0 + other
-            want[5, 1] += 2.0
-        finish(dist.all_reduce(tensor, async_op=run_async), run_async)
-        check.equal(tensor.to_dense(), want, "sparse")
-    return check.done()
-
-
-def objects_and_barriers(rank, size):
-    check = Check()
-    gathered = [None] * size
-    dist.all_gather_object(gathered, {"rank": rank, "text": "x" * (100 * rank)})
-    shared = [f"from {rank}", rank]
-    dist.broadcast_object_list(shared, src=size - 1)
-    scattered = [None]
-    dist.scatter_object_list(scattered, list(range(size)) if rank == 0 else None, src=0)
-    collected = [None] * size if rank == 0 else None
-    dist.gather_object(rank * rank, collected, dst=0)
-    if [one["rank"] for one in gathered] != list(range(size)):
-        check.wrong.append(str(gathered))
-    if shared != [f"from {size - 1}", size - 1] or scattered != [rank]:
-        check.wrong.append(f"{shared} {scattered}")
-    if rank == 0 and collected != [other * other for other in range(size)]:
-        check.wrong.append(str(collected))
-    dist.barrier()
-    dist.barrier(async_op=True).wait()
-    group = dist.group.WORLD._get_backend(torch.device("cpu"))
-    group.monitored_barrier(timeout=timedelta(seconds=20))
-    return check.done()
-
-
-def run_case(case):
-    return case(dist.get_rank(), dist.get_world_size())
-
-
 CASES = [
     all_reduce, reduce, premul_sum, broadcast, all_gather, all_gather_into_tensor,
-    gather_and_scatter, reduce_scatter, all_to_all, coalesced, send_and_receive, sparse_all_reduce,
-    objects_and_barriers,
+    gather_and_scatter, reduce_scatter, reduce_scatter_uneven, all_to_all, coalesced,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_results(case, ranks):
     for rank, wrong in enumerate(jobs.run(ranks, run_case, case)):
         assert wrong == [], f"rank {rank}"
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_one_rank(case):
-    if case is not send_and_receive:  # torch.distributed refuses to send to oneself
-        assert jobs.run(1, run_case, case) == [[]]
