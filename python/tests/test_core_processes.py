@@ -58,20 +58,30 @@ def test_the_environment_says_who_one_is(tmp_path):
     assert ends(processes) == [(0, "1 2\n", "")] * 2
 
 
-def test_a_rank_that_is_killed_is_named_at_once(tmp_path):
-    body = """
+# Rank 1 does not come, and is killed.
+READY = """
 comm.barrier()
 print("ready", flush=True)
 if rank == 1:
-    time.sleep(60)
+    time.sleep(100)
+"""
+
+
+def start_ready(tmp_path, ranks, body):
+    processes = start(tmp_path, ranks, READY + body)
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    return processes
+
+
+def test_a_rank_that_is_killed_is_named_at_once(tmp_path):
+    body = """
 try:
     comm.all_reduce(np.ones(4))
 except unisono.PeerLost as error:
     print(time.monotonic(), error.code, error.peer, error.collective)
 """
-    processes = start(tmp_path, 3, body)
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
+    processes = start_ready(tmp_path, 3, body)
     time.sleep(0.2)
     killed = time.monotonic()
     processes[1].send_signal(signal.SIGKILL)
@@ -86,10 +96,6 @@ except unisono.PeerLost as error:
 
 def test_the_others_go_on_without_a_rank_that_is_killed(tmp_path):
     body = """
-comm.barrier()
-print("ready", flush=True)
-if rank == 1:
-    time.sleep(60)
 try:
     comm.all_reduce(np.ones(4))
 except unisono.PeerLost:
@@ -97,9 +103,7 @@ except unisono.PeerLost:
 assert comm.previous_ranks == [0, 2], comm.previous_ranks
 print(comm.rank, comm.size, comm.all_reduce(np.array([rank]))[0])
 """
-    processes = start(tmp_path, 3, body)
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
+    processes = start_ready(tmp_path, 3, body)
     processes[1].send_signal(signal.SIGKILL)
     assert [ends([processes[rank]]) for rank in (0, 2)] == [
         [(0, "0 2 2\n", "")], [(0, "1 2 2\n", "")]]  # fmt: skip

@@ -5,8 +5,8 @@ class Error(RuntimeError):
     """What ended an operation. The text says what failed, where, and what to do next.
 
     code: "usage", "config", "connection", "peer_lost", "timeout", "mismatch", "aborted", "corrupt",
-    "resource", "evicted" or "internal". rank and peer are ranks of the world, -1 where they do not apply, as
-    collective ("") , op_seq and step (-1) do.
+    "resource", "evicted" or "internal". rank and peer are ranks of the world. What does not apply is
+    -1 (rank, peer, op_seq, step) or "" (collective).
     """
 
     code = "internal"
@@ -58,7 +58,7 @@ class Mismatch(Error):
 
 
 class Aborted(Error):
-    """This or another rank called abort()."""
+    """This or another rank called abort(), or its operation was ended by Ctrl-C."""
 
     code = "aborted"
 
