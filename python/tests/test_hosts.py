@@ -2,9 +2,10 @@
 
 import os
 import signal
-import socket
+import tempfile
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import ddp
 import fsdp
@@ -16,21 +17,25 @@ import torch.distributed as dist
 CPU = torch.device("cpu")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def tcp_store(file, rank, size):
+    """At a port that nobody else has; rank 0 says in `file` which."""
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, size, is_master=True, wait_for_workers=False)
+        file.with_suffix(".new").write_text(str(store.port))
+        file.with_suffix(".new").rename(file)
+        return store
+    end = time.monotonic() + 100
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    return dist.TCPStore("127.0.0.1", int(file.read_text()), size)
 
 
 def on_hosts(body, hosts, place, *args):
     """Joins as a rank of the host that `hosts` names for it, and runs `body`."""
     rank, size = int(os.environ["RANK"]), len(hosts)
     os.environ["UNISONO_HOST"] = hosts[rank]
-    if isinstance(place, int):
-        store = dist.TCPStore("127.0.0.1", place, size, is_master=rank == 0)
-    else:
-        store = dist.FileStore(place, size)
-    limit = timedelta(seconds=30)
+    store = tcp_store(place, rank, size) if isinstance(place, Path) else dist.FileStore(place, size)
+    limit = timedelta(seconds=60)
     dist.init_process_group("unisono", store=store, rank=rank, world_size=size, timeout=limit)
     value = body(*args)
     dist.destroy_process_group()
@@ -38,9 +43,10 @@ def on_hosts(body, hosts, place, *args):
 
 
 def run(hosts, body, *args, place=None):
-    """`place`: where they meet, a port or a file."""
-    place = place or free_port()
-    return jobs.run(len(hosts), on_hosts, body, hosts, place, *args, backend=None)
+    """`place`: the file at which they meet; else they have a TCPStore."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = place or Path(folder) / "port"
+        return jobs.run(len(hosts), on_hosts, body, hosts, place, *args, backend=None)
 
 
 def every_collective(asynchronous):
@@ -155,8 +161,10 @@ def until_the_end(folder):
 
 
 def test_a_killed_rank_is_named_on_all_hosts(tmp_path):
-    with jobs.Job(4, on_hosts, until_the_end, "aabb", free_port(), tmp_path, backend=None) as job:
-        jobs.wait_for_files(tmp_path, 4)
+    place, ready = tmp_path / "port", tmp_path / "ready"
+    ready.mkdir()
+    with jobs.Job(4, on_hosts, until_the_end, "aabb", place, ready, backend=None) as job:
+        jobs.wait_for_files(ready, 4)
         killed = time.monotonic()
         os.kill(job.processes[2].pid, signal.SIGKILL)
         for rank in (0, 1, 3):

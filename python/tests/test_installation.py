@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 def python(code, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120,
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300,
         env={**os.environ, **environment},
     )  # fmt: skip
     return done.returncode, done.stdout.strip(), done.stderr
@@ -57,10 +57,18 @@ def test_another_minor_of_torch_is_told():
 def test_the_doctor():
     done = subprocess.run(
         [sys.executable, "-m", "unisono.torch.doctor"], capture_output=True, text=True, check=False,
-        timeout=120,
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ok ") == 5 and "BAD" not in done.stdout
+
+
+def test_the_doctor_says_what_was_raised_and_what_to_do():
+    from unisono.torch.doctor import reason
+
+    raised = "Traceback (most recent call last):\n  File x\ntorch.DistBackendError: no memory\nraise the limit\n"
+    assert reason(raised) == "torch.DistBackendError: no memory; raise the limit"
+    assert reason("killed\n") == "killed"
 
 
 def by_the_name_of_gloo():

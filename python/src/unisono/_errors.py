@@ -5,8 +5,8 @@ class Error(RuntimeError):
     """What ended an operation. The text says what failed, where, and what to do next.
 
     code: "usage", "config", "connection", "peer_lost", "timeout", "mismatch", "aborted", "corrupt",
-    "resource", "evicted" or "internal". rank and peer are ranks of the world. What does not apply is
-    -1 (rank, peer, op_seq, step) or "" (collective).
+    "resource", "evicted" or "internal". rank and peer are ranks of the world. What does not apply
+    is -1 (rank, peer, op_seq, step) or "" (collective).
     """
 
     code = "internal"

@@ -16,7 +16,7 @@ class Backend(torch.distributed.Backend):
     def __init__(
         self, store: torch.distributed.Store, rank: int, size: int, timeout: timedelta
     ) -> None:
-        """Returns when all ranks of the group are there. DistBackendError names those that do not come."""
+        """Returns when all ranks are there. DistBackendError names those that do not come."""
     @property
     def options(self) -> Any: ...
     def _set_default_timeout(self, timeout: timedelta) -> None: ...

@@ -1,10 +1,12 @@
-"""python -m unisono.torch.doctor: what is installed, whether it fits, and whether ranks can talk."""
+"""python -m unisono.torch.doctor: what is installed, if it fits, and whether ranks can talk."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
+LIMIT_S = 100
 PROBE = """
 import sys, time
 import torch, torch.distributed as dist
@@ -56,10 +58,18 @@ def check_registration():
 
     known = "UNISONO" in dist.Backend._plugins
     hint = "" if known else "; is TORCH_DEVICE_BACKEND_AUTOLOAD=0 set? Else install the package again"
-    good = say("backend", known, ("registered by `import torch`" if known else "not registered") + hint)
+    state = "registered by `import torch`" if known else "not registered"
+    good = say("backend", known, state + hint)
     if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
         say("gloo", True, "UNISONO_REPLACE_GLOO is set: \"gloo\" means unisono")
     return good
+
+
+def reason(text):
+    """Of a traceback, what was raised: the last error that begins a line, and what to do next."""
+    lines = text.strip().splitlines()
+    begins = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return "; ".join(lines[begins[-1] :] if begins else lines[-1:])
 
 
 def check_ranks():
@@ -74,13 +84,13 @@ def check_ranks():
         said = []
         for rank in ranks:
             try:
-                said.append(rank.communicate(timeout=60))
+                said.append(rank.communicate(timeout=LIMIT_S))
             except subprocess.TimeoutExpired:
                 rank.kill()
-                said.append(rank.communicate())
+                said.append((rank.communicate()[0], f"one did not end within {LIMIT_S} s"))
     if any(rank.returncode != 0 for rank in ranks):
-        last = next((err for _, err in said if err.strip()), "no message").strip().splitlines()[-1]
-        return say("two ranks", False, last)
+        why = next((err for _, err in said if err.strip()), "they ended without a word")
+        return say("two ranks", False, reason(why))
     return say("two ranks", True, f"all_reduce of 8 bytes takes {said[0][0].strip()} us")
 
 
