@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import unisono
 
-HEAD = """
+# Who starts the tests in the background may have SIGINT ignored, and so would the ranks.
+SIGINT_IS_HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+HEAD = SIGINT_IS_HEARD + """
 import os, pathlib, sys, time, numpy as np, unisono
 rank = int(sys.argv[1])
 comm = unisono.connect(rank=rank, size=int(sys.argv[2]), file=pathlib.Path(sys.argv[3]), timeout_ms=20000)
@@ -213,7 +215,6 @@ def test_ctrl_c_ends_waiting_for_ranks_that_do_not_come(tmp_path):
 
 def test_a_handler_of_its_own_lets_an_operation_go_on(tmp_path):
     body = """
-import signal
 caught = []
 signal.signal(signal.SIGINT, lambda *unused: caught.append("caught"))
 comm.barrier()
@@ -233,7 +234,7 @@ print(comm.all_reduce(np.ones(1))[0], *caught)
 
 
 def test_ctrl_c_ends_threads(tmp_path):
-    program = """
+    program = SIGINT_IS_HEARD + """
 import unisono
 def body(comm):
     if comm.rank == 0:
