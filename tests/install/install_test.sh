@@ -19,7 +19,8 @@ libdir() { dirname "$(find "$prefix" -name libunisono.so)"; }
 
 case $case in
   install)
-    fresh "$work"
+    fresh "$work/first"  # not $work: the case `subdirectory` may run beside this one
+    rm -rf "$prefix"
     cmake --install "$build" --prefix "$work/first" >"$work/install.log"
     mv "$work/first" "$prefix"
     ;;

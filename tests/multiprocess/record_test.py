@@ -203,7 +203,7 @@ class Chrome(Case):
 def two_hosts():
     """Two network namespaces with a cable, the second with a clock of its own; None: not allowed."""
     tag = os.getpid() % 250 + 1
-    hosts = [f"10.214.{tag}.{i}" for i in (1, 2)]
+    hosts = [f"10.215.{tag}.{i}" for i in (1, 2)]
     ends = [f"r{tag}a", f"r{tag}b"]
     words = [["ip", "netns", "add", host] for host in hosts]
     words.append(["ip", "link", "add", ends[0], "netns", hosts[0], "type", "veth", "peer", "name", ends[1],
