@@ -342,9 +342,9 @@ def interrupted_while_another_has_it(folder, limit_s):
         dist.all_reduce(x)
         return "nothing", x.tolist()
     work = dist.all_reduce(x, async_op=True)
-    (folder / "waits").touch()
     kind = "nothing"
     try:
+        (folder / "waits").touch()
         work.wait(timedelta(seconds=limit_s))
     except BaseException as error:
         kind = type(error).__name__
@@ -356,7 +356,7 @@ def interrupted_while_another_has_it(folder, limit_s):
 def test_ctrl_c_ends_a_limited_wait_and_not_the_operation(tmp_path):
     with jobs.Job(2, interrupted_while_another_has_it, tmp_path, 90) as job:
         jobs.wait_for_files(tmp_path, 1)
-        time.sleep(0.2)
+        time.sleep(1)
         os.kill(job.processes[0].pid, signal.SIGINT)
         values = [job.ending(rank).value for rank in range(2)]
     assert values == [("KeyboardInterrupt", [2.0, 2.0]), ("nothing", [2.0, 2.0])]
@@ -366,11 +366,11 @@ def waits_for_ctrl_c(folder, asynchronous):
     """Rank 0 waits in an operation that rank 1 comes to when that has ended."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     dist.barrier()
-    if dist.get_rank() == 1:
-        jobs.hear("interrupted")
-    else:
-        (folder / "waits").touch()
     try:
+        if dist.get_rank() == 1:
+            jobs.hear("interrupted")
+        else:
+            (folder / "waits").touch()
         work = dist.all_reduce(torch.ones(4), async_op=asynchronous)
         if work is not None:
             work.wait()
@@ -384,7 +384,7 @@ def waits_for_ctrl_c(folder, asynchronous):
 def test_ctrl_c_ends_a_wait(asynchronous, tmp_path):
     with jobs.Job(2, waits_for_ctrl_c, tmp_path, asynchronous) as job:
         jobs.wait_for_files(tmp_path, 1)
-        time.sleep(0.2)
+        time.sleep(1)
         os.kill(job.processes[0].pid, signal.SIGINT)
         interrupted, other = (job.ending(rank).value for rank in range(2))
     assert interrupted[0] == "KeyboardInterrupt", interrupted
@@ -410,7 +410,7 @@ def has_a_handler_of_its_own(folder):
 def test_a_handler_of_its_own_ends_nothing(tmp_path):
     with jobs.Job(2, has_a_handler_of_its_own, tmp_path) as job:
         jobs.wait_for_files(tmp_path, 1)
-        time.sleep(0.2)
+        time.sleep(1)
         os.kill(job.processes[0].pid, signal.SIGINT)
         time.sleep(0.3)  # longer than it takes to notice one that is to end the wait
         (tmp_path / "pressed").touch()

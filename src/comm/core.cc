@@ -152,8 +152,7 @@ void Core::start(const PlanState& plan) {
 
 std::unique_ptr<PlanState> Core::plan(const Call& call) {
   check_usable();
-  check_alone(collecting_);
-  const std::lock_guard lock(driving_);
+  const Planning planning(*this);
   auto plan = std::make_unique<PlanState>();
   plan->core = shared_from_this();
   plan->prepared = planner_.find(call);
@@ -167,8 +166,7 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
 
 Explanation Core::explain(const Call& call) {
   check_usable();
-  check_alone(collecting_);
-  const std::lock_guard lock(driving_);  // the progress thread plans as well
+  const Planning planning(*this);
   return planner_.explain(call);
 }
 

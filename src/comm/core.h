@@ -111,7 +111,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   }
   [[noreturn]] void refuse_blocking() const;
   // A blocking call runs in its thread with no lock while nothing asynchronous is pending: then it
-  // is alone, and a second thread that comes meanwhile is refused.
+  // is alone, and a second thread that comes meanwhile is refused. Collectives and transfers have
+  // nothing in common but the world, and do not refuse each other.
   class Alone {
    public:
     Alone(const Core& core, std::atomic<bool>& used) : used_(used) {
@@ -136,8 +137,25 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
     std::atomic<bool>& used_;
     bool alone_ = false;
   };
-  void check_alone(const std::atomic<bool>& used) const {
+  // The planner is used by a blocking call without the lock: who plans counts as pending meanwhile.
+  class Planning {
+   public:
+    explicit Planning(Core& core) : core_(core), lock_(core.driving_) {
+      core.announce(core.collecting_);
+    }
+    Planning(const Planning&) = delete;
+    Planning& operator=(const Planning&) = delete;
+    ~Planning() { core_.pending_.fetch_sub(1, std::memory_order_release); }
+
+   private:
+    Core& core_;
+    std::lock_guard<std::mutex> lock_;
+  };
+  // Something that is pending from now on, unless a blocking call runs alone: then it throws.
+  void announce(const std::atomic<bool>& used) {
+    pending_.fetch_add(1);
     if (used.load()) {
+      pending_.fetch_sub(1);
       refuse_second_thread();
     }
   }

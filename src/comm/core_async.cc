@@ -36,10 +36,9 @@ void own_lists(RequestState& request) {
 
 std::shared_ptr<RequestState> Core::run_async(const Call& call, std::uint64_t salt) {
   check_usable();
-  check_alone(collecting_);
   auto request = std::make_shared<RequestState>();
   {
-    const std::lock_guard lock(driving_);
+    const Planning planning(*this);
     request->prepared = planner_.find(call);
   }
   request->call = call;
@@ -78,11 +77,7 @@ std::shared_ptr<RequestState> Core::enqueue(const std::shared_ptr<RequestState>&
   bool left_over = false;
   {
     const std::lock_guard lock(driving_);
-    pending_.fetch_add(1);
-    if ((request->prepared != nullptr ? collecting_ : transferring_).load()) {
-      pending_.fetch_sub(1);
-      refuse_second_thread();
-    }
+    announce(request->prepared != nullptr ? collecting_ : transferring_);
     progressed_at_ = std::chrono::steady_clock::now();
     if (request->prepared != nullptr) {
       queue_.push_back(request);

@@ -23,8 +23,9 @@ void Core::transfer(std::span<Transfer> transfers, int timeout_ms) {
   for (const Transfer& transfer : transfers) {
     requests.push_back(transfer_async(transfer, timeout_ms));
   }
-  for (const auto& request : requests) {
-    wait(*request, timeout_ms);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    wait(*requests[i], timeout_ms);
+    transfers[i].peer = requests[i]->transfer.peer;  // who it was, of a receive from any
   }
 }
 

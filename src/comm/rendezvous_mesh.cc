@@ -13,9 +13,10 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostNoteBytes = 256;
-// A killed process closes its connections a moment before it counts as ended: on a busy machine it
-// must be scheduled once more for that.
-constexpr int kEndMs = 500;
+// A killed process closes its connections a moment before it counts as ended. On a busy machine it
+// must be scheduled once more for that, which nobody waits for with the lock held.
+constexpr int kEndMs = 3;
+constexpr int kClosingMs = 500;
 
 }  // namespace
 
@@ -158,6 +159,9 @@ std::optional<FdNote> Mesh::receive() {
 }
 
 bool Mesh::look() {
+  if (closing_.load(std::memory_order_relaxed) != 0 && ::getpid() == owner_) {
+    look_at_closing();
+  }
   std::array<epoll_event, 16> events;
   const int ready =
       !deaths_ ? 0 : ::epoll_wait(deaths_.get(), events.data(), static_cast<int>(events.size()), 0);
@@ -173,7 +177,7 @@ bool Mesh::look() {
 
 std::optional<Death> Mesh::find_death() {
   while (!dead_.load(std::memory_order_acquire)) {
-    if (!look()) {
+    if (!look() && !dead_.load(std::memory_order_acquire)) {
       return std::nullopt;
     }
   }
@@ -189,6 +193,19 @@ bool Mesh::is_dead(int peer) {
   return member.gone && !member.left.load(std::memory_order_relaxed);
 }
 
+// Who closed its connection and lives on is dead to this job.
+void Mesh::look_at_closing() {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    Member& member = members_[rank];
+    if (member.closing && (member.gone || member.closed.passed())) {
+      member.closing = false;
+      closing_.fetch_sub(1, std::memory_order_relaxed);
+      examine_one(static_cast<int>(rank), "closed its connection");
+    }
+  }
+}
+
 // Something happened to this rank's connection or process.
 void Mesh::examine(int peer) {
   Member& member = members_[static_cast<std::size_t>(peer)];
@@ -201,8 +218,17 @@ void Mesh::examine(int peer) {
   const UniqueFd& process = holder < members_.size() ? members_[holder].process : none;
   if (!has_ended(process, 0)) {
     drain(peer);
-    if (member.left.load(std::memory_order_relaxed) || !has_ended(process, kEndMs)) {
+    if (member.left.load(std::memory_order_relaxed) || !process) {
       examine_one(peer, "closed its connection");
+      return;
+    }
+    if (!has_ended(process, kEndMs)) {
+      if (!member.closing) {
+        member.closing = true;
+        member.closed = Deadline::after_ms(kClosingMs);
+        closing_.fetch_add(1, std::memory_order_relaxed);
+        ::epoll_ctl(deaths_.get(), EPOLL_CTL_DEL, member.link.get(), nullptr);
+      }
       return;
     }
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/deadline.h"
 #include "comm/local_world.h"
 #include "comm/rendezvous_wire.h"
 
@@ -40,10 +41,13 @@ class Mesh {
     UniqueFd process;  // only at the first rank of a process
     pid_t pid = 0;
     bool gone = false;
+    bool closing = false;  // it closed its connection, and its process has not ended yet
+    Deadline closed = Deadline::never();
     std::atomic<bool> left = false;
   };
 
   bool look();  // false: nothing has happened
+  void look_at_closing();
   void watch(const UniqueFd& set, int fd, std::uint32_t events, int peer);
   void drain(int peer);
   void retire(int peer);
@@ -61,6 +65,7 @@ class Mesh {
   std::deque<FdNote> pending_;
   std::optional<Death> death_;
   std::atomic<bool> dead_ = false;
+  std::atomic<int> closing_ = 0;  // members
 };
 
 }  // namespace unisono::comm

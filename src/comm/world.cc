@@ -185,8 +185,11 @@ void World::take_leave() noexcept {
   }
   connections_->leave();
   const int culprit = record_->state.load(std::memory_order_acquire) == 2 ? record_->rank : -1;
+  const auto lost = [&](int rank) {  // with its host, perhaps
+    return culprit >= 0 && hosts_.host(rank) == hosts_.host(culprit);
+  };
   const Deadline deadline = Deadline::after_ms(kLeaveMs);
-  while (!connections_->delivered(culprit) && !deadline.passed()) {
+  while (!connections_->delivered(lost) && !deadline.passed()) {
     connections_->wait(1000);
   }
 }

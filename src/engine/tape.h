@@ -115,7 +115,14 @@ class Tape {
     if (--free_ != 0) {
       end_block_at(at_ + 1);
     }
-    *at_ = value;
+    recording::Event& event = *at_;
+    event.begin = value.begin;
+    event.span = value.span;
+    event.order = value.order;
+    event.peer = value.peer;
+    event.turn = value.turn;
+    std::atomic_signal_fence(std::memory_order_release);
+    event.packed = value.packed;  // last: it says that this is an event
     // The ring is larger than the cache next to the core.
     __builtin_prefetch(at_ + kAhead, 1);
     ++at_;

@@ -16,11 +16,11 @@ import unittest
 import jobs
 
 JOB, PROGRAM, SEED = "", "", None
-TIMEOUT_MS = 2000
+TIMEOUT_MS = 2000 if jobs.FULL else 8000  # a busy machine must not make somebody else late
 KINDS = ["stopped", "busy", "asleep", "receives", "killed", "ended"]
 COLLECTIVES = ["barrier", "broadcast", "all_gather", "all_to_all", "all_reduce", "all_reduce_async"]
 WORLDS = ["shm", "tcp"]
-CASES = 300 if jobs.FULL else 12
+CASES = 300 if jobs.FULL else 6
 
 
 class Culprit(unittest.TestCase):
@@ -53,7 +53,7 @@ class Culprit(unittest.TestCase):
         wrong, waits = [], {}
         for i in range(CASES):
             kind = KINDS[i % len(KINDS)]
-            said, ms = self.one(draw, kind, WORLDS[i // len(KINDS) % 2])
+            said, ms = self.one(draw, kind, WORLDS[(i + i // len(KINDS)) % 2])
             wrong += [said] if said else []
             waits.setdefault(kind, []).extend(ms)
         for kind, ms in waits.items():

@@ -17,8 +17,8 @@ ROUNDS = "1000000"
 BUSY, SECONDS = (100, 180) if jobs.FULL else (20, 6)
 
 
-def run(world, chaos, rounds, timeout_ms):
-    return jobs.call(PROGRAM, "run", "-n", 4, "--transport", world, "--chaos", chaos, "--env",
+def run(world, chaos, rounds, timeout_ms, *more):
+    return jobs.call(PROGRAM, "run", "-n", 4, "--transport", world, *more, "--chaos", chaos, "--env",
                      f"UNISONO_TIMEOUT_MS={timeout_ms}", "--", JOB, rounds)
 
 
@@ -34,7 +34,7 @@ class Stalls(unittest.TestCase):
 
     def test_a_long_stop_is_a_timeout_and_the_woken_rank_is_told(self):
         for world in ("shm", "tcp"):
-            done = run(world, "stop=2@500ms+6s,seed=1", ROUNDS, 1000)
+            done = run(world, "stop=2@500ms+6s,seed=1", ROUNDS, 1000, "--keep-going")
             said = done.stdout
             # The three that wait name the one that is stopped, when the time is over.
             self.assertRegex(said, r"error\[timeout\]: .*rank 2", world + said)

@@ -105,7 +105,8 @@ void refuse_export(const std::string& path, const nlohmann::ordered_json& docume
 }
 
 // That ran this operation of a recording, so that what is predicted is drawn beneath; none: it is
-// not in the catalogue, or only some of the ranks were in it.
+// not in the catalogue, has a root, which a recording does not say, or only some of the ranks were
+// in it.
 void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_json& data) {
   const std::string name = operation.at("name");
   const auto& listed = catalog();
@@ -113,7 +114,8 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
     return fmt::format("{}/{}", to_string(algorithm->collective), algorithm->name) == name;
   });
   const nlohmann::ordered_json& ranks = operation.at("ranks");
-  if (found == listed.end() || !ranks.is_number_unsigned() || ranks > kMostRanks) {
+  if (found == listed.end() || is_rooted((*found)->collective) || !ranks.is_number_unsigned() ||
+      ranks > kMostRanks) {
     return;
   }
   const std::set<nlohmann::ordered_json> members(operation["ops"]["rank"].begin(),

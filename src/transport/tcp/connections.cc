@@ -269,11 +269,11 @@ void Connections::leave() noexcept {
   }
 }
 
-bool Connections::delivered(int except) noexcept {
+bool Connections::delivered(const std::function<bool(int)>& lost) noexcept {
   flush();
   bool all = true;
   for (Entry& entry : links_) {
-    if (entry.link == nullptr || entry.link->peer() == except) {
+    if (entry.link == nullptr || lost(entry.link->peer())) {
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -77,9 +78,9 @@ class Connections {
 
   void abort(std::string_view reason) noexcept;  // tells all
   void leave() noexcept;                         // the last word to all, in good order
-  // The systems of the peers have all that was to be sent, but that of `except`; those that are
-  // gone want nothing.
-  bool delivered(int except = -1) noexcept;
+  // The systems of the peers have all that was to be sent, but of those that are `lost`; those that
+  // are gone want nothing.
+  bool delivered(const std::function<bool(int)>& lost) noexcept;
   // Frames of groups of earlier epochs are dropped from now on.
   void retire_before(std::uint32_t epoch) noexcept;
 

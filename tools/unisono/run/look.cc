@@ -1,6 +1,6 @@
 #include "run/look.h"
 
-#include "cli/failure.h"
+#include <exception>
 
 namespace unisono::cli {
 
@@ -15,8 +15,9 @@ std::vector<Finding> look_around(const std::string& job) {
         findings.push_back(std::move(finding));
       }
     }
-  } catch (const UsageError&) {
-    // None of its ranks has connected, or all are on other hosts.
+  } catch (const std::exception&) {
+    // None of its ranks has connected, or all are on other hosts. Whatever it is: the job ends now,
+    // and what can be said of it is not worth that it does not.
   }
   return findings;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks one line of the engine, of a transport or of the calls at a time: some test must notice.
 
-  mutants.py SOURCE [NAME...]      those whose name contains one of the words; by default all
+  mutants_test.py SOURCE [NAME...]      those whose name contains one of the words; by default all
 
 Works in a copy of the source tree, with a build directory of its own there.
 """
