@@ -46,9 +46,6 @@ bool Executor::await_small(const BoundPass& pass, int lane, transport::Incoming&
     if (++looks == looks_) {
       return false;
     }
-    if (tape_.on()) {
-      tape_.stamp();  // while there is time: the message comes with the next look at the earliest
-    }
   }
   if (message.signature == signature_of(pass) && message.bytes == pass.bytes) {
     return true;
@@ -72,7 +69,8 @@ bool Executor::receive_small(const BoundPass& pass) noexcept {
     }
     sources_[sources++] = message.data;
   }
-  const std::uint64_t begin = tape_.on() ? tape_.recent() : 0;
+  // Not before it has come: by such times the clocks of two hosts are compared.
+  const std::uint64_t begin = tape_.on() ? tape_.stamp() : 0;
   int targets = 0;
   for (std::uint32_t i = pass.targets; i < pass.targets_end; ++i) {
     targets_[targets++] = own(operands[i]);

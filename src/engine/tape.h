@@ -49,11 +49,9 @@ class Tape {
       finish(*begun_, last_);
     }
   }
-  // A look for work begins. What was stamped last is no longer just now, but behind begin().
+  // A look for work begins: what was stamped last is no longer just now.
   void poll() noexcept {
-    if (!started_) {
-      stamp();
-    }
+    fresh_ = started_;
     started_ = false;
   }
   // The first poll follows begin() at once.
