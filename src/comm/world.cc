@@ -26,6 +26,7 @@ constexpr int kLooksOverNetwork = 100;
 constexpr int kLeastConnectMs = 1000;
 // For a peer that is slow to read the last words.
 constexpr int kLeaveMs = 2000;
+constexpr int kLostHostMs = 200;  // of the culprit's host, which may be lost with it
 
 // Ranks of one process use one mapping: the first of them makes it and the others share its
 // ownership.
@@ -185,8 +186,10 @@ void World::take_leave() noexcept {
   }
   connections_->leave();
   const int culprit = record_->state.load(std::memory_order_acquire) == 2 ? record_->rank : -1;
-  const auto lost = [&](int rank) {  // with its host, perhaps
-    return culprit >= 0 && hosts_.host(rank) == hosts_.host(culprit);
+  const Deadline host_deadline = Deadline::after_ms(kLostHostMs);
+  const auto lost = [&](int rank) {
+    return culprit >= 0 && (rank == culprit ||
+                            (hosts_.host(rank) == hosts_.host(culprit) && host_deadline.passed()));
   };
   const Deadline deadline = Deadline::after_ms(kLeaveMs);
   while (!connections_->delivered(lost) && !deadline.passed()) {
