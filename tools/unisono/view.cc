@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "record/files.h"
 #include "record/one_operation.h"
 #include "topo/topo.h"
 #include "topology/json.h"
@@ -133,10 +134,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   // Of what people write by hand, the loader of schedules says where it is wrong.
   if (document.is_discarded() && text.substr(0, 256).find("unisono.trace/") != std::string::npos) {
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{} is no whole JSON document: it is damaged, or cut off\nmake or copy "
-                            "it again",
-                            path));
+    refuse_cut(path);
   }
   if (is_recording(document)) {
     refuse_export(path, document);

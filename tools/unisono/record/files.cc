@@ -66,6 +66,14 @@ std::vector<std::vector<std::byte>> read_recordings(const std::string& path) {
   return files;
 }
 
+void refuse_cut(const std::string& path) {
+  throw Error(
+      ErrorCode::corrupt,
+      fmt::format("{} is no whole JSON document: it is damaged, or cut off\nmake or copy it "
+                  "again",
+                  path));
+}
+
 nlohmann::ordered_json read_trace(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -78,10 +86,7 @@ nlohmann::ordered_json read_trace(const std::string& path) {
   }
   auto document = nlohmann::ordered_json::parse(file, nullptr, false);
   if (document.is_discarded()) {
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{} is no whole JSON document: it is damaged, or cut off\nmake or copy "
-                            "it again",
-                            path));
+    refuse_cut(path);
   }
   if (!document.is_object() || document.value("format", nlohmann::ordered_json()) !=
                                    nlohmann::ordered_json("unisono.trace/1")) {

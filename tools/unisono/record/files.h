@@ -13,7 +13,9 @@ namespace unisono::cli {
 std::vector<std::byte> read_bytes(int fd);
 // The recordings of a folder, or one of them. Throws UsageError.
 std::vector<std::vector<std::byte>> read_recordings(const std::string& path);
-// A unisono.trace/1. Throws UsageError.
+// Throws corrupt: it is no JSON, though it should be.
+[[noreturn]] void refuse_cut(const std::string& path);
+// A unisono.trace/1. Throws UsageError, and corrupt.
 nlohmann::ordered_json read_trace(const std::string& path);
 
 // So that it is known before a long run that the file can be written. Throws UsageError
