@@ -128,3 +128,12 @@ def run(ranks, body, *args, **options):
         assert ending is not None, f"rank {rank} died or hangs"
         assert ending.error is None, f"rank {rank} raised {ending.error}: {ending.text}"
     return [ending.value for ending in endings]
+
+
+def caught(call, *args, **options):
+    """(type, text) of what a call raises."""
+    try:
+        call(*args, **options)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return None, "no error"

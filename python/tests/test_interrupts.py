@@ -1,0 +1,98 @@
+"""Ctrl-C while a rank waits for others."""
+
+import os
+import signal
+import time
+from datetime import timedelta
+
+import jobs
+import pytest
+import torch
+import torch.distributed as dist
+from jobs import caught
+
+
+def interrupted_while_another_has_it(folder, limit_s):
+    """The operation of who only looks on is not ended."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    dist.barrier()
+    x = torch.ones(2)
+    if dist.get_rank() == 1:
+        jobs.hear("interrupted")
+        dist.all_reduce(x)
+        return "nothing", x.tolist()
+    work = dist.all_reduce(x, async_op=True)
+    kind = "nothing"
+    try:
+        (folder / "waits").touch()
+        work.wait(timedelta(seconds=limit_s))
+    except BaseException as error:
+        kind = type(error).__name__
+    jobs.say("interrupted")
+    work.wait()
+    return kind, x.tolist()
+
+
+def test_ctrl_c_ends_a_limited_wait_and_not_the_operation(tmp_path):
+    with jobs.Job(2, interrupted_while_another_has_it, tmp_path, 90) as job:
+        jobs.wait_for_files(tmp_path, 1)
+        time.sleep(1)
+        os.kill(job.processes[0].pid, signal.SIGINT)
+        values = [job.ending(rank).value for rank in range(2)]
+    assert values == [("KeyboardInterrupt", [2.0, 2.0]), ("nothing", [2.0, 2.0])]
+
+
+def waits_for_ctrl_c(folder, asynchronous):
+    """Rank 0 waits in an operation that rank 1 comes to when that has ended."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    dist.barrier()
+    try:
+        if dist.get_rank() == 1:
+            jobs.hear("interrupted")
+        else:
+            (folder / "waits").touch()
+        work = dist.all_reduce(torch.ones(4), async_op=asynchronous)
+        if work is not None:
+            work.wait()
+    except BaseException as error:
+        jobs.say("interrupted")
+        return type(error).__name__, str(error), caught(dist.barrier)
+    return "nothing", "", None
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_ctrl_c_ends_a_wait(asynchronous, tmp_path):
+    with jobs.Job(2, waits_for_ctrl_c, tmp_path, asynchronous) as job:
+        jobs.wait_for_files(tmp_path, 1)
+        time.sleep(1)
+        os.kill(job.processes[0].pid, signal.SIGINT)
+        interrupted, other = (job.ending(rank).value for rank in range(2))
+    assert interrupted[0] == "KeyboardInterrupt", interrupted
+    assert other[0] == "DistBackendError" and "rank 0 was interrupted" in other[1], other
+    for _, _, (kind, text) in (interrupted, other):  # the group is unusable, and says why
+        assert kind == "DistBackendError" and "rank 0 was interrupted" in text
+
+
+def has_a_handler_of_its_own(folder):
+    """Such a handler runs when the operation has ended, which goes on."""
+    caught_signals = []
+    signal.signal(signal.SIGINT, lambda number, frame: caught_signals.append(number))
+    dist.barrier()
+    if dist.get_rank() == 1:
+        jobs.wait_for_files(folder, 2)
+    else:
+        (folder / "waits").touch()
+    x = torch.ones(1)
+    dist.all_reduce(x)
+    return x.item(), caught_signals
+
+
+def test_a_handler_of_its_own_ends_nothing(tmp_path):
+    with jobs.Job(2, has_a_handler_of_its_own, tmp_path) as job:
+        jobs.wait_for_files(tmp_path, 1)
+        time.sleep(1)
+        os.kill(job.processes[0].pid, signal.SIGINT)
+        time.sleep(0.3)  # longer than it takes to notice one that is to end the wait
+        (tmp_path / "pressed").touch()
+        values = [job.ending(rank).value for rank in range(2)]
+    assert values == [(2.0, [signal.SIGINT]), (2.0, [])]
