@@ -174,12 +174,16 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   shm::Board& my_board() noexcept { return *boards_[static_cast<std::size_t>(rank_)]; }
   // What a rank is doing; nullptr: it is on another host, and has told nothing.
   const shm::Board* board(int rank) const noexcept;
-  // Tells the ranks of other hosts what this one is in.
-  void tell_others() noexcept;
+  // Tells the ranks of other hosts what this one is in. `ask`: those that wait are to tell too.
+  void tell_others(bool ask) noexcept;
+  // Takes in what they tell, and answers who asks. REQUIRES: there are ranks of other hosts.
+  void hear_others() noexcept;
   // As board(), of a rank of another host: waits a little until it has told.
   const shm::Board* await_board(int rank, const std::function<bool(const shm::Board&)>& enough);
-  std::vector<int> unheard() const;
-  std::vector<int> await_unheard();
+  std::vector<int> unheard(std::int64_t since_ns) const;
+  std::vector<int> await_unheard(std::int64_t since_ns);
+  int waits_for(int rank, std::int64_t since_ns) const;
+  std::optional<int> find_culprit(int waited_for, std::int64_t since_ns) const;
   // What goes wrong: each tells the world why, which ends every wait.
   std::string name(int rank) const;  // of the group: "rank 5 (1 of its group)"
   void raise_fault();

@@ -2,11 +2,9 @@
 // on every rank.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <thread>
 
-#include "base/bytes_text.h"
 #include "comm/core.h"
 
 namespace unisono::detail {
@@ -14,12 +12,6 @@ namespace unisono::detail {
 using comm::OperationRecord;
 
 namespace {
-
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s", seconds);
-  return text;
-}
 
 // How long a rank that got a wrong message waits for word of its sender.
 constexpr auto kTellingTime = std::chrono::milliseconds(250);
@@ -49,13 +41,27 @@ const shm::Board* Core::board(int rank) const noexcept {
   return world_->remote_records()->find(id_, members_[at]);
 }
 
-void Core::tell_others() noexcept {
+void Core::tell_others(bool ask) noexcept {
   comm::RemoteRecords* const remote = world_->remote_records();
   const std::uint64_t first = sequence_ - std::min(sequence_, kTold) + 1;
   for (std::uint64_t one = first; remote != nullptr && one <= sequence_; ++one) {
     if (const auto mine = comm::read_record(my_board(), one)) {
-      remote->tell(members_, id_, *mine);
+      comm::RemoteRecords::News news{.record = *mine};
+      const engine::Executor::Wait wait = executor_.waiting();
+      if (one == sequence_ && wait.rank >= 0) {
+        news.waiting = {.peer = members_[static_cast<std::size_t>(wait.rank)],
+                        .place = wait.step + 1};
+        news.asks = ask;
+      }
+      remote->tell(members_, id_, news);
     }
+  }
+}
+
+void Core::hear_others() noexcept {
+  world_->remote_records()->listen();
+  if (world_->remote_records()->was_asked(id_)) {
+    tell_others(false);
   }
 }
 
@@ -65,7 +71,7 @@ const shm::Board* Core::await_board(int rank,
   if (boards_[static_cast<std::size_t>(rank)] != nullptr) {
     return board(rank);
   }
-  tell_others();
+  tell_others(false);
   const auto start = std::chrono::steady_clock::now();
   for (;;) {
     world_->remote_records()->listen();
@@ -136,92 +142,9 @@ void Core::raise_fault() {
                     " it expects\nsend counts and receive counts must agree");
 }
 
-// Ranks of other hosts that have not said that they are in the operation.
-std::vector<int> Core::unheard() const {
-  std::vector<int> ranks;
-  for (int peer = 0; peer < size(); ++peer) {
-    const shm::Board* const theirs = board(peer);
-    if (boards_[static_cast<std::size_t>(peer)] == nullptr &&
-        (theirs == nullptr || !comm::read_record(*theirs, sequence_))) {
-      ranks.push_back(peer);
-    }
-  }
-  return ranks;
-}
-
-// Who waits as well says so soon; so that only those are left who do not.
-std::vector<int> Core::await_unheard() {
-  tell_others();
-  const auto start = std::chrono::steady_clock::now();
-  std::vector<int> ranks = unheard();
-  while (ranks.size() > 1 && !world_->aborted() &&
-         std::chrono::steady_clock::now() - start < kTellingTime) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    world_->remote_records()->listen();
-    ranks = unheard();
-  }
-  return ranks;
-}
-
-void Core::raise_timeout(double seconds) {
-  const auto mine = comm::read_record(my_board(), sequence_);
-  const engine::Executor::Wait wait = executor_.waiting();
-  std::string text = (mine.has_value() ? std::string(to_string(mine->collective)) : "operation") +
-                     " #" + std::to_string(sequence_) + " on " + name(rank_) + ": no data";
-  if (wait.rank >= 0) {
-    text += " from " + name(wait.rank);
-  }
-  text += " for " + seconds_text(seconds) + " at step " + std::to_string(wait.step + 1);
-  if (mine.has_value()) {
-    text += " (" + comm::describe(*mine) + ")";
-  }
-  std::string missing;
-  int culprit = wait.rank;
-  for (int peer = 0; peer < size(); ++peer) {
-    const shm::Board* const theirs = boards_[static_cast<std::size_t>(peer)];
-    if (theirs == nullptr) {
-      continue;
-    }
-    const auto newest = comm::newest_record(*theirs);
-    if (newest.sequence < sequence_) {
-      culprit = missing.empty() ? peer : culprit;
-      missing += "\n" + name(peer) + " has not entered it: ";
-      missing += newest.sequence == 0 ? std::string("it has called nothing yet")
-                                      : "its latest is #" + std::to_string(newest.sequence) + ", " +
-                                            comm::describe(newest);
-    }
-  }
-  // Who computes says nothing, nor does who has done its part: what it told last is long ago.
-  const std::vector<int> silent = await_unheard();
-  for (const int peer : silent) {
-    text += "\n" + name(peer) + ", of another host, has not said that it is in it";
-  }
-  if (missing.empty() && !silent.empty() &&
-      std::find(silent.begin(), silent.end(), culprit) == silent.end()) {
-    culprit = silent.front();
-  }
-  text += missing;
-  if (missing.empty() && silent.empty()) {
-    text += "\nall ranks have entered it: look for one that is stopped or starved";
-  }
-  world_->raise(ErrorCode::timeout, culprit < 0 ? -1 : members_[static_cast<std::size_t>(culprit)],
-                text);
-}
-
 void Core::raise_transfer_fault() {
   world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(transfers().fault_peer())],
                 transfers().fault());
-}
-
-void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds) {
-  const bool any = transfer.peer == kAnySource;
-  world_->raise(ErrorCode::timeout, any ? -1 : members_[static_cast<std::size_t>(transfer.peer)],
-                std::string(transfer.send ? "send to " : "recv from ") +
-                    (any ? "any rank" : name(transfer.peer)) + " on " + name(rank_) + ", tag " +
-                    std::to_string(transfer.tag) + ", " + format_bytes(transfer.bytes) + ": " +
-                    std::to_string(transfer.done) + " bytes done after " + seconds_text(seconds) +
-                    "\nthe other side must call the matching " + (transfer.send ? "recv" : "send") +
-                    " with the same tag");
 }
 
 // Ranks that wait for each other in different operations would wait for ever: compare what they do.
@@ -229,12 +152,12 @@ void Core::look_around() {
   const engine::Executor::Wait wait = executor_.waiting();
   note_wait({.what = comm::Waiting::What::collective, .peer = wait.rank, .place = wait.step + 1});
   if (world_->remote_records() != nullptr) {
-    world_->remote_records()->listen();
+    hear_others();
   }
   looks_ = looked_in_ == sequence_ ? looks_ + 1 : 1;
   looked_in_ = sequence_;
   if (looks_ == kLooksBeforeTelling) {
-    tell_others();
+    tell_others(false);
   }
   for (int peer = 0; peer < size(); ++peer) {
     const shm::Board* const told = board(peer);

@@ -14,6 +14,9 @@ struct Note {
   std::uint64_t sequence = 0;
   std::uint64_t signature = 0;
   PackedRecord record = {};
+  std::int64_t place = 0;
+  std::int32_t waits_for = -1;
+  std::int32_t asks = 0;
 };
 
 std::vector<int> all_ranks(int size) {
@@ -30,11 +33,14 @@ RemoteRecords::RemoteRecords(tcp::Connections& connections)
     : lanes_(connections, {.group = kGroup}, all_ranks(connections.ranks()), connections.rank()) {}
 
 void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
-                         const OperationRecord& record) noexcept {
+                         const News& news) noexcept {
   const Note note{.group = group,
-                  .sequence = record.sequence,
-                  .signature = record.signature,
-                  .record = pack(record)};
+                  .sequence = news.record.sequence,
+                  .signature = news.record.signature,
+                  .record = pack(news.record),
+                  .place = news.waiting.place,
+                  .waits_for = news.waiting.peer,
+                  .asks = news.asks ? 1 : 0};
   const std::lock_guard lock(mutex_);
   for (const int member : members) {
     lanes_.send(member, &note, sizeof(note), 0);  // false: it does not listen, or is here
@@ -62,11 +68,23 @@ void RemoteRecords::listen() noexcept {
           board = std::make_unique<shm::Board>();
         }
         write_record(*board, note.sequence, note.signature, note.record);
+        end_wait(*board);
+        if (note.waits_for >= 0) {
+          write_wait(*board, {.peer = note.waits_for, .place = note.place});
+        }
+        if (note.asks != 0) {
+          asked_.insert(note.group);
+        }
       } catch (const std::bad_alloc&) {
         return;  // what it told is missing in a message, no more
       }
     }
   }
+}
+
+bool RemoteRecords::was_asked(std::uint64_t group) noexcept {
+  const std::lock_guard lock(mutex_);
+  return asked_.erase(group) != 0;
 }
 
 const shm::Board* RemoteRecords::find(std::uint64_t group, int rank) noexcept {
@@ -77,6 +95,7 @@ const shm::Board* RemoteRecords::find(std::uint64_t group, int rank) noexcept {
 
 void RemoteRecords::forget(std::uint64_t group) noexcept {
   const std::lock_guard lock(mutex_);
+  asked_.erase(group);
   boards_.erase(boards_.lower_bound({group, 0}), boards_.upper_bound({group, 1 << 30}));
 }
 

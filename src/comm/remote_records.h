@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -20,11 +21,17 @@ class RemoteRecords {
   // Throws resource.
   explicit RemoteRecords(tcp::Connections& connections);
 
+  struct News {
+    OperationRecord record = {};
+    Waiting waiting = {};  // peer -1: it does not wait in this one
+    bool asks = false;     // whoever waits as well is to tell now
+  };
   // `members`: ranks of the world; those of this host are passed over. Any thread.
-  void tell(std::span<const int> members, std::uint64_t group,
-            const OperationRecord& record) noexcept;
-  // Takes in what has come.
+  void tell(std::span<const int> members, std::uint64_t group, const News& news) noexcept;
+  // Takes in what has come. The boards tell for whom a rank waits, and since_ns is when that came.
   void listen() noexcept;
+  // Whether somebody has asked since this was asked last.
+  bool was_asked(std::uint64_t group) noexcept;
   // The board of a rank of another host in a group; nullptr: it has told nothing.
   const shm::Board* find(std::uint64_t group, int rank) noexcept;
   // A group has ended.
@@ -37,6 +44,7 @@ class RemoteRecords {
   std::mutex mutex_;  // guards all
   tcp::TcpTransport lanes_;
   std::map<std::pair<std::uint64_t, int>, std::unique_ptr<shm::Board>> boards_;
+  std::set<std::uint64_t> asked_;  // groups
 };
 
 }  // namespace unisono::comm

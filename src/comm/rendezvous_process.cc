@@ -103,6 +103,11 @@ std::optional<std::uint64_t> start_of(pid_t pid) {
   return std::stoull(fields[19]);
 }
 
+bool is_stopped(pid_t pid) {
+  const auto fields = stat_of(pid);
+  return !fields.empty() && (fields[0] == "T" || fields[0] == "t");
+}
+
 std::vector<int> allowed_cpus() {
   constexpr int kSets = 8;  // 8192 CPUs, more than the kernel can be built for
   std::array<cpu_set_t, kSets> sets{};

@@ -23,6 +23,9 @@ std::string how_it_ended(pid_t pid, const UniqueFd& process);
 // pid it names a process for ever.
 std::optional<std::uint64_t> start_of(pid_t pid);
 
+// By SIGSTOP, or by a debugger.
+bool is_stopped(pid_t pid);
+
 // The CPUs that the calling thread may use.
 std::vector<int> allowed_cpus();
 

@@ -135,6 +135,8 @@ class World {
                ? bells_->bell(hosts_.local(rank)).left.load(std::memory_order_acquire) != 0
                : connections_->has_left(rank);
   }
+  // Of a rank of this host: 0 if its process runs, else what to continue (SIGCONT).
+  pid_t stopped_process(int rank) const;
   int longest_sleep_us() const noexcept { return bells_->longest_sleep_us(); }
   // Sleeps until something may have happened; not if `look`, which is asked once more between the
   // announcement of the sleep and the sleep itself, says so (true).

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/rendezvous_process.h"
 #include "comm/world.h"
 
 namespace unisono::comm {
@@ -127,6 +128,14 @@ void World::ask_whether_to_go_on() noexcept {
   if (options_.interrupted != nullptr && options_.interrupted()) {
     raise(ErrorCode::aborted, rank_, "rank " + std::to_string(rank_) + " was interrupted");
   }
+}
+
+pid_t World::stopped_process(int rank) const {
+  if (!hosts_.is_here(rank) || same_process_as(rank)) {
+    return 0;
+  }
+  const pid_t pid = local_->peer(hosts_.local(rank)).pid;
+  return pid > 0 && is_stopped(pid) ? pid : 0;
 }
 
 void World::look_for_deaths() noexcept {
