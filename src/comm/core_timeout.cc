@@ -13,7 +13,7 @@ namespace unisono::detail {
 namespace {
 
 // How long ranks of other hosts that wait as well have to say so.
-constexpr auto kTellingTime = std::chrono::milliseconds(250);
+constexpr auto kTellingTime = std::chrono::milliseconds(500);
 constexpr int kNobody = -1;   // for whom a rank waits
 constexpr int kAnybody = -2;  // or somebody of another group
 
