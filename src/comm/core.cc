@@ -250,6 +250,9 @@ void Core::wait_until_finished(const Prepared& prepared, int timeout_ms) {
       case Progress::finished:
         return;
       case Progress::advanced:
+        if (world_->aborted()) {  // long work on what has come already
+          throw_abort(&prepared);
+        }
         waiter.reset();
         continue;
       case Progress::failed:

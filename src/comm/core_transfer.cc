@@ -48,6 +48,9 @@ void Core::execute(std::span<Transfer> transfers, int timeout_ms) {
       throw_abort(nullptr);
     }
     if (progress == P2p::Progress::advanced) {
+      if (world_->aborted()) {  // long work on what has come already
+        throw_abort(nullptr);
+      }
       waiter.reset();
       continue;
     }

@@ -50,6 +50,11 @@ std::vector<std::string> stat_of(pid_t pid) {
   return fields;
 }
 
+std::optional<int> status_of(const std::vector<std::string>& stat) {
+  constexpr std::size_t kExitCode = 49;
+  return stat.size() > kExitCode ? std::optional(std::stoi(stat[kExitCode])) : std::nullopt;
+}
+
 std::optional<int> wait_status(pid_t pid, const UniqueFd& process) {
   PidfdInfo info{};
   info.mask = kPidfdInfoExit;
@@ -57,12 +62,20 @@ std::optional<int> wait_status(pid_t pid, const UniqueFd& process) {
       (info.mask & kPidfdInfoExit) != 0) {
     return info.exit_code;
   }
-  // Not reaped yet: field 52 of the zombie.
+  // Not reaped yet.
   const auto fields = stat_of(pid);
-  if (fields.size() >= 50 && fields[0] == "Z") {
-    return std::stoi(fields[49]);
+  return !fields.empty() && fields[0] == "Z" ? status_of(fields) : std::nullopt;
+}
+
+std::string describe(int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = ::sigabbrev_np(WTERMSIG(status));
+    return std::string("killed by ") + (name != nullptr
+                                            ? std::string("SIG") + name
+                                            : "signal " + std::to_string(WTERMSIG(status)));
   }
-  return std::nullopt;
+  return WIFEXITED(status) ? "exited with code " + std::to_string(WEXITSTATUS(status))
+                           : "exited or was killed";
 }
 
 }  // namespace
@@ -83,16 +96,13 @@ std::string how_it_ended(pid_t pid, const UniqueFd& process) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     status = wait_status(pid, process);
   }
-  if (status && WIFSIGNALED(*status)) {
-    const char* name = ::sigabbrev_np(WTERMSIG(*status));
-    return std::string("killed by ") + (name != nullptr
-                                            ? std::string("SIG") + name
-                                            : "signal " + std::to_string(WTERMSIG(*status)));
-  }
-  if (status && WIFEXITED(*status)) {
-    return "exited with code " + std::to_string(WEXITSTATUS(*status));
-  }
-  return "exited or was killed";
+  return status ? describe(*status) : "exited or was killed";
+}
+
+// While it ends, the code is there as soon as the kernel has it; 0 can mean that it has not.
+std::string how_it_is_ending(pid_t pid) {
+  const auto status = status_of(stat_of(pid));
+  return status.value_or(0) != 0 ? describe(*status) : std::string();
 }
 
 std::optional<std::uint64_t> start_of(pid_t pid) {

@@ -148,6 +148,9 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
   choose_wait_policy();
   introduce();
   guard_against_fork();
+  if (!std::all_of(host_.same_process.begin(), host_.same_process.end(), std::identity())) {
+    lifeline_ = std::make_unique<Lifeline>(life(host_.rank));
+  }
   if (!parts.streams.empty()) {
     connections_ = std::make_unique<tcp::Connections>(rank_, std::move(parts.streams));
     connections_->retire_before(origin_.epoch);
@@ -165,11 +168,13 @@ World::~World() {
     static_cast<void>(progress_.release());        // NOLINT(bugprone-unused-return-value)
     static_cast<void>(remote_records_.release());  // NOLINT(bugprone-unused-return-value)
     static_cast<void>(connections_.release());     // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(lifeline_.release());        // NOLINT(bugprone-unused-return-value)
   } else {
     progress_.reset();
     take_leave();
     bells_->bell(host_.rank).left.store(1, std::memory_order_release);
     bells_->ring_all();
+    lifeline_.reset();
   }
 }
 

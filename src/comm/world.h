@@ -18,6 +18,7 @@
 #include "comm/deadline.h"
 #include "comm/hosts.h"
 #include "comm/lanes.h"
+#include "comm/lifeline.h"
 #include "comm/local_world.h"
 #include "comm/profile.h"
 #include "comm/programs.h"
@@ -157,6 +158,9 @@ class World {
   void wait_to_meet(int peer, const std::function<bool()>& met);
   // False: there is a reason already.
   bool record_abort(ErrorCode code, int culprit, int reporter, const std::string& text) noexcept;
+  shm::Life& life(int local_rank) const noexcept;
+  bool is_ending(int local_rank) noexcept;
+  std::optional<Death> find_ending();
   void look_for_local_death();
   void listen_to_others() noexcept;
   void take_leave() noexcept;
@@ -197,6 +201,7 @@ class World {
   std::shared_ptr<shm::Mapping> memory_;
   shm::AbortRecord* record_ = nullptr;
   std::unique_ptr<shm::Bells> bells_;
+  std::unique_ptr<Lifeline> lifeline_;  // nullptr: all ranks of this host are of this process
   std::unique_ptr<RollCall> roll_call_;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<shm::Regions> regions_;

@@ -151,8 +151,35 @@ void World::look_for_deaths() noexcept {
   listen_to_others();
 }
 
+shm::Life& World::life(int local_rank) const noexcept {
+  return reinterpret_cast<shm::Life*>(host_.world +
+                                      shm::WorldLayout(local_->size()).lives)[local_rank];
+}
+
+// Its process has begun to end. It closes its connections later, when its memory is gone.
+bool World::is_ending(int local_rank) noexcept {
+  return life(local_rank).has_ended() &&
+         bells_->bell(local_rank).left.load(std::memory_order_acquire) == 0;
+}
+
+std::optional<Death> World::find_ending() {
+  for (int rank = 0; rank < local_->size(); ++rank) {
+    if (is_ending(rank)) {
+      std::string how = how_it_is_ending(local_->peer(rank).pid);
+      if (!how.empty()) {
+        return Death{rank, std::move(how)};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 void World::look_for_local_death() {
-  if (const auto death = local_->find_death()) {
+  auto death = find_ending();
+  if (!death) {
+    death = local_->find_death();
+  }
+  if (death) {
     const int rank = hosts_.here()[static_cast<std::size_t>(death->rank)];
     raise(ErrorCode::peer_lost, rank,
           "rank " + std::to_string(rank) + " (pid " +

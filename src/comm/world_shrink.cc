@@ -25,6 +25,9 @@ bool World::is_dead_here(int rank) {
   if (!hosts_.is_here(rank) || same_process_as(rank)) {
     return false;
   }
+  if (is_ending(hosts_.local(rank))) {
+    return true;
+  }
   const std::lock_guard lock(local_use_);
   return local_->is_dead(hosts_.local(rank));
 }

@@ -14,8 +14,7 @@
 namespace unisono::testing {
 namespace {
 
-void send_report(int fd, Report report) {
-  report.at_ns = now_ns();
+void send_report(int fd, const Report& report) {
   static_cast<void>(!::write(fd, &report, sizeof(report)));
 }
 
@@ -24,7 +23,12 @@ void send_report(int fd, Report report) {
   try {
     Communicator communicator = Communicator::connect(options);
     send_report(reports, {.kind = Report::Kind::ready});
-    body(communicator);
+    try {
+      body(communicator);
+    } catch (const Error&) {
+      report.at_ns = now_ns();
+      throw;
+    }
   } catch (const Error& error) {
     report.kind = Report::Kind::failed;
     report.code = error.code();

@@ -120,6 +120,14 @@ struct alignas(kLine) Bell {
   std::atomic<std::uint32_t> left;  // 1: the rank closed its world in good order
 };
 
+// Marked by the kernel as soon as the rank's process begins to end (comm/lifeline.h).
+struct alignas(kLine) Life {
+  static constexpr std::uint32_t kMark = 0x4000'0000;
+  void* next;  // of the list that the kernel walks, in that process
+  std::atomic<std::uint32_t> holder;
+  bool has_ended() const noexcept { return (holder.load(std::memory_order_acquire) & kMark) != 0; }
+};
+
 // The world's one abort word and the reason, written by whoever is first.
 struct alignas(kLine) AbortRecord {
   std::atomic<std::uint32_t> state;  // 0 none, 1 being written, 2 complete
@@ -147,7 +155,7 @@ struct alignas(kLine) GroupHeader {
   std::atomic<std::int32_t> size;    // with those of other hosts
   std::atomic<std::int32_t> first;   // its rank 0, in the world
 };
-inline constexpr std::uint64_t kWorldMagic = 0x31'64'6c'72'6f'77'6e'75;  // "unworld1"
+inline constexpr std::uint64_t kWorldMagic = 0x32'64'6c'72'6f'77'6e'75;  // "unworld2"
 struct alignas(kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::int32_t> ranks;   // of this host
@@ -177,8 +185,8 @@ struct GroupLayout {
   std::size_t bytes;
 };
 
-// Offsets in the segment of the world: the abort word, who is who, the roll, the bells, the first
-// group, the pools.
+// Offsets in the segment of the world: the abort word, who is who, the roll, the bells, the lives,
+// the first group, the pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
       : header(sizeof(AbortRecord)),
@@ -189,7 +197,8 @@ struct WorldLayout {
         verdicts(calls + static_cast<std::size_t>(n) * sizeof(std::uint32_t)),
         sleepers((verdicts + 2 * static_cast<std::size_t>(n) + kLine - 1) & ~(kLine - 1)),
         bells(sleepers + kLine),
-        group((bells + static_cast<std::size_t>(n) * sizeof(Bell) + 4095) & ~std::size_t{4095}),
+        lives(bells + static_cast<std::size_t>(n) * sizeof(Bell)),
+        group((lives + static_cast<std::size_t>(n) * sizeof(Life) + 4095) & ~std::size_t{4095}),
         pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(n) * kPoolBytes) {}
   std::size_t header;
@@ -199,6 +208,7 @@ struct WorldLayout {
   std::size_t verdicts;  // [round & 1][rank]: bytes
   std::size_t sleepers;  // how many ranks may sleep: one word that every sender reads
   std::size_t bells;     // [rank]
+  std::size_t lives;     // [rank]
   std::size_t group;
   std::size_t pools;  // [rank]
   std::size_t bytes;
