@@ -162,6 +162,7 @@ ChaosTrial draw_chaos(std::uint64_t seed) {
   for (int i = up_to(random, 3); i > 0; --i) {
     trial.cases.push_back(draw_case(random, ranks, network.slot_bytes));
   }
+  network.taken_late = one_of<std::uint64_t>(random, {0, 0, 10});
   return trial;
 }
 
@@ -177,10 +178,10 @@ std::string to_text(const ChaosTrial& trial) {
           std::to_string(network.lane_slots) + " x " + std::to_string(network.slot_bytes) +
           ", lane " + std::to_string(network.lane_bytes) + " + " +
           std::to_string(network.untold_bytes) + ", delay " + std::to_string(network.delay) +
-          ", told late " + std::to_string(network.told_late) +
-          (network.multicast ? ", multicast" : "") + (network.sharing != 0 ? ", shared" : "") +
-          (network.offering != 0 ? ", offered" : "") + ", polled " +
-          kNames[static_cast<std::size_t>(trial.order)];
+          ", told late " + std::to_string(network.told_late) + ", taken late " +
+          std::to_string(network.taken_late) + (network.multicast ? ", multicast" : "") +
+          (network.sharing != 0 ? ", shared" : "") + (network.offering != 0 ? ", offered" : "") +
+          ", polled " + kNames[static_cast<std::size_t>(trial.order)];
   if (network.fault.kind != sim::Fault::Kind::none) {
     text += ", fault: " + std::string(kFaults[static_cast<std::size_t>(network.fault.kind)]) +
             " at " + std::to_string(network.fault.at) + " of rank " +

@@ -10,6 +10,7 @@ namespace {
 
 // What a reader finds in a message that it has released.
 constexpr std::byte kPoison{0xdd};
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 std::uint64_t digest_of(const std::byte* data, std::size_t bytes) noexcept {
   std::uint64_t digest = 0xcbf29ce484222325U;  // FNV-1a
@@ -29,7 +30,8 @@ class Network::Port final : public transport::Transport {
         rank_(rank),
         limits_{.inline_bytes = network.options_.inline_bytes,
                 .slot_bytes = network.options_.slot_bytes,
-                .multicast = network.options_.multicast},
+                .multicast = network.options_.multicast,
+                .through_kernel = network.options_.taken_late != 0},
         room_{.bytes = network.options_.lane_bytes,
               .untold_bytes = network.options_.untold_bytes,
               .slots = network.options_.lane_slots} {}
@@ -39,6 +41,7 @@ class Network::Port final : public transport::Transport {
 
   bool peek(int number, transport::Incoming& incoming) noexcept override {
     std::size_t which = 0;
+    network_.release_held(rank_);
     Lane& lane = network_.incoming(rank_, number, which);
     const Lane::Reader& reader = lane.readers[which];
     if (network_.stopped(rank_) || reader.next == lane.position() ||
@@ -82,6 +85,7 @@ class Network::Port final : public transport::Transport {
 
   bool send(int number, const void* data, std::size_t bytes,
             std::uint64_t signature) noexcept override {
+    network_.release_held(rank_);
     Lane& lane = network_.outgoing(rank_, number);
     if (bytes > limits_.inline_bytes) {
       network_.violated(rank_, "sent more than inline_bytes at once");
@@ -96,6 +100,7 @@ class Network::Port final : public transport::Transport {
   }
 
   std::byte* reserve(int number, std::size_t bytes) noexcept override {
+    network_.release_held(rank_);
     Lane& lane = network_.outgoing(rank_, number);
     if (bytes > limits_.slot_bytes) {
       network_.violated(rank_, "reserved more than slot_bytes");
@@ -165,7 +170,12 @@ class Network::Port final : public transport::Transport {
     return network_.outgoing(rank_, number).position();
   }
   bool drained(int number, transport::Mark mark) noexcept override {
+    network_.release_held(rank_);
     return network_.outgoing(rank_, number).drained(mark, network_.now_);
+  }
+  bool flush(int /*lane*/) noexcept override {
+    network_.release_held(rank_);
+    return network_.held_[static_cast<std::size_t>(rank_)].empty() || network_.stopped(rank_);
   }
   int slowest_reader(int number) noexcept override {
     return network_.outgoing(rank_, number).slowest_reader(network_.now_);
@@ -174,6 +184,7 @@ class Network::Port final : public transport::Transport {
  private:
   bool refer(Kind kind, int number, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept {
+    network_.release_held(rank_);
     Lane& lane = network_.outgoing(rank_, number);
     if (!lane.has_room(kind, bytes, room_, network_.now_) || !network_.acts(rank_)) {
       return false;
@@ -195,7 +206,8 @@ class Network::Port final : public transport::Transport {
   LaneLimits room_;
 };
 
-Network::Network(const NetworkOptions& options) : options_(options), random_(options.seed) {
+Network::Network(const NetworkOptions& options)
+    : options_(options), random_(options.seed), held_(static_cast<std::size_t>(options.ranks)) {
   const int n = options.ranks;
   for (int from = 0; from < n; ++from) {
     for (int lane = 0; lane <= n; ++lane) {
@@ -288,11 +300,36 @@ void Network::put(int from, int number, Message message) noexcept {
   }
   Lane& lane = outgoing(from, number);
   message.unread = static_cast<int>(lane.readers.size());
-  for (Lane::Reader& reader : lane.readers) {
-    const std::uint64_t before = reader.seen.empty() ? 0 : reader.seen.back();
-    reader.seen.push_back(later(options_.delay, before));
+  auto& held = held_[static_cast<std::size_t>(from)];
+  if (options_.taken_late != 0 && (!held.empty() || random_.one_in(4))) {
+    held.push_back(
+        {.until = later(options_.taken_late, 0), .lane = number, .position = lane.position()});
+    for (Lane::Reader& reader : lane.readers) {
+      reader.seen.push_back(kNever);
+    }
+  } else {
+    for (Lane::Reader& reader : lane.readers) {
+      const std::uint64_t before = reader.seen.empty() ? 0 : reader.seen.back();
+      reader.seen.push_back(later(options_.delay, before));
+    }
   }
   lane.add(std::move(message));
+}
+
+// What the system takes now is under way.
+void Network::release_held(int from) noexcept {
+  auto& held = held_[static_cast<std::size_t>(from)];
+  while (!held.empty() && held.front().until <= now_ && !stopped(from)) {
+    Lane& lane = outgoing(from, held.front().lane);
+    for (Lane::Reader& reader : lane.readers) {
+      const std::size_t position = held.front().position;
+      const std::uint64_t before = position == 0 ? 0 : reader.seen[position - 1];
+      reader.seen[position] = later(options_.delay, before);
+    }
+    held.erase(held.begin());
+    changes_.push_back(now_);  // who was asked before sees something new
+    std::push_heap(changes_.begin(), changes_.end(), std::greater<>());
+  }
 }
 
 void Network::damage(Message& message) noexcept {

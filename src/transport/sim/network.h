@@ -50,6 +50,9 @@ struct NetworkOptions {
   std::uint64_t offering = 0;   // bit r: rank r offers what is longer than an inline message
   std::uint64_t delay = 0;      // ticks until a message is seen, up to this; now and then 16 times
   std::uint64_t told_late = 0;  // ticks until the writer hears of a release, in the same way
+  // Ticks that now and then pass before the system takes what is sent: then it leaves when its
+  // writer does anything, and if that is flush(). 0: all leaves at once.
+  std::uint64_t taken_late = 0;
   std::uint64_t seed = 1;
   Fault fault = {};
 };
@@ -82,6 +85,7 @@ class Network {
   std::size_t part_of(std::size_t bytes);
   bool acts(int rank) noexcept;
   void put(int from, int lane, Message message) noexcept;
+  void release_held(int from) noexcept;
   void damage(Message& message) noexcept;
   void violated(int rank, const char* what);
   void check_shared(const Message& message, int reader);
@@ -91,6 +95,12 @@ class Network {
   std::uint64_t now_ = 0;
   std::vector<std::uint64_t> changes_;  // a heap of the times at which something changes
   std::vector<Lane> lanes_;             // [from * (ranks + 1) + lane]
+  struct Held {
+    std::uint64_t until = 0;
+    int lane = 0;
+    std::uint32_t position = 0;
+  };
+  std::vector<std::vector<Held>> held_;  // [rank]: what the system has not taken, in order
   std::vector<std::unique_ptr<Port>> ports_;
   std::uint64_t done_ = 0;  // by the rank of the fault, as Fault::at counts
   bool struck_ = false;
