@@ -230,7 +230,8 @@ void Core::record_begin(const Prepared& prepared) {
     prepared.recorded = world_->recorder()->name(prepared.collective, prepared.algorithm);
   }
   executor_.tape().begin(prepared.recorded, sequence_,
-                         std::max(prepared.extent.input, prepared.extent.output));
+                         std::max(prepared.extent.input, prepared.extent.output),
+                         is_rooted(prepared.collective) ? prepared.root : -1);
 }
 
 void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {

@@ -172,6 +172,21 @@ void Recorder::introduce(int rank, int size, std::string_view job) {
   header().magic.store(recording::kMagic, std::memory_order_release);
 }
 
+void Recorder::note_abort(ErrorCode code, int culprit, int reporter,
+                          std::string_view text) noexcept {
+  recording::Abort& abort = header().abort;
+  std::int32_t none = 0;
+  if (!abort.state.compare_exchange_strong(none, 1, std::memory_order_relaxed)) {
+    return;
+  }
+  abort.code = static_cast<std::int32_t>(code);
+  abort.rank = culprit;
+  abort.reporter = reporter;
+  abort.ticks = recording::ticks(view_.counter);
+  copy_text(abort.text, text);
+  abort.state.store(2, std::memory_order_release);
+}
+
 engine::Tape Recorder::tape(std::uint64_t group, std::span<const int> members) {
   const int number = group_number(group, members);
   if (number < 0) {

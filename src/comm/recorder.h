@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "engine/tape.h"
+#include "unisono/error.hpp"
 #include "unisono/types.hpp"
 
 namespace unisono::comm {
@@ -32,6 +33,8 @@ class Recorder {
   ~Recorder();
 
   void introduce(int rank, int size, std::string_view job);
+  // Why the world has ended: the first to be told is kept. Any thread.
+  void note_abort(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept;
   // For the events of a group; of one for which there is no room it records nothing.
   // `members`: ranks of the world.
   engine::Tape tape(std::uint64_t group, std::span<const int> members);

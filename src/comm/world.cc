@@ -171,6 +171,7 @@ World::~World() {
     static_cast<void>(lifeline_.release());        // NOLINT(bugprone-unused-return-value)
   } else {
     progress_.reset();
+    note_abort();
     take_leave();
     bells_->bell(host_.rank).left.store(1, std::memory_order_release);
     bells_->ring_all();

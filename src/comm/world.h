@@ -161,6 +161,7 @@ class World {
   shm::Life& life(int local_rank) const noexcept;
   bool is_ending(int local_rank) noexcept;
   std::optional<Death> find_ending();
+  void note_abort() const noexcept;
   void look_for_local_death();
   void listen_to_others() noexcept;
   void take_leave() noexcept;

@@ -72,11 +72,20 @@ bool World::record_abort(ErrorCode code, int culprit, int reporter,
   std::memcpy(record_->text, text.data(), length);
   record_->text[length] = '\0';
   record_->state.store(2, std::memory_order_release);
+  note_abort();
   bells_->ring_all();
   if (connections_ != nullptr) {
     connections_->wake();
   }
   return true;
+}
+
+// For whoever reads the recording later.
+void World::note_abort() const noexcept {
+  if (recorder_ != nullptr && record_->state.load(std::memory_order_acquire) == 2) {
+    recorder_->note_abort(static_cast<ErrorCode>(record_->code), record_->rank, record_->reporter,
+                          record_->text);
+  }
 }
 
 void World::raise(ErrorCode code, int culprit, const std::string& text) noexcept {
@@ -119,6 +128,7 @@ void World::throw_abort(ErrorContext context) const {
     }
     usleep(1000);
   }
+  note_abort();
   context.rank = rank();
   context.peer = record_->rank;
   throw Error(static_cast<ErrorCode>(record_->code), record_->text, std::move(context));

@@ -12,7 +12,7 @@
 
 namespace unisono::engine::recording {
 
-inline constexpr std::uint64_t kMagic = 0x32306365526f6e55;  // "UnoRec02"
+inline constexpr std::uint64_t kMagic = 0x33306365526f6e55;  // "UnoRec03"
 inline constexpr int kNames = 512;
 inline constexpr int kGroups = 512;
 inline constexpr int kMembers = 32768;
@@ -26,10 +26,11 @@ inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 // `none`: the rest of the block was not used.
 enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
 
-// Of an operation: `order` is its number in its group, `peer` its group, `turn` its name.
-// Of a transfer (send and recv of a user): `order` is the tag, `turn` the group, and it is busy
-// where it sends. Of all others: `order` is the place of their operation, and they are one pass of
-// a program, or one source of it: `turn` is the number of the message in its lane.
+// Of an operation: `order` is its number in its group, `peer` its group, `turn` its name, `step`
+// its root in the group and 1, or 0 where it has none. Of a transfer (send and recv of a user):
+// `order` is the tag, `turn` the group, and it is busy where it sends. Of all others: `order` is
+// the place of their operation, and they are one pass of a program, or one source of it: `turn` is
+// the number of the message in its lane.
 struct Event {
   std::uint64_t begin = 0;        // ticks
   std::uint64_t span = kUnended;  // what pack_span() makes
@@ -83,6 +84,16 @@ struct ClockPair {
   std::atomic<std::int64_t> error_ns = 0;
 };
 
+// Why the world ended, if it did not in good order.
+struct Abort {
+  std::atomic<std::int32_t> state = 0;  // 1: somebody writes it, 2: it is there
+  std::int32_t code = 0;                // ErrorCode
+  std::int32_t rank = -1;               // the culprit, of the world
+  std::int32_t reporter = -1;           // who said so first, of those of one host
+  std::uint64_t ticks = 0;              // when this rank knew
+  char text[1024] = {};                 // what Error::what() says, without the code
+};
+
 struct Header {
   std::atomic<std::uint64_t> magic = 0;  // set when the rest is there
   std::uint64_t bytes = 0;               // with the ring: the next recording of a file follows
@@ -104,6 +115,7 @@ struct Header {
   Name name[kNames];
   Group group[kGroups];
   std::int32_t member[kMembers];
+  Abort abort;
 };
 
 inline constexpr std::size_t kRing = (sizeof(Header) + kPage - 1) / kPage * kPage;

@@ -28,8 +28,8 @@ class Tape {
   bool on() const noexcept { return view_.header != nullptr; }
   std::uint64_t now() const noexcept { return recording::ticks(view_.counter); }
 
-  // An operation begins. `number`: in its group.
-  void begin(int name, std::uint64_t number, std::uint64_t bytes) noexcept {
+  // An operation begins. `number` and `root`: in its group; -1: it has no root.
+  void begin(int name, std::uint64_t number, std::uint64_t bytes, int root = -1) noexcept {
     last_ = now();
     fresh_ = true;
     operation_ =
@@ -37,7 +37,8 @@ class Tape {
              .order = static_cast<std::uint32_t>(number),
              .peer = group_,
              .turn = static_cast<std::uint16_t>(name),
-             .packed = recording::Event::pack(recording::Kind::operation, false, 0, bytes)});
+             .packed = recording::Event::pack(recording::Kind::operation, false,
+                                              static_cast<std::uint32_t>(root + 1), bytes)});
     begun_ = at_ - 1;
   }
   // It has ended, with the latest stamp() of this poll, or now.

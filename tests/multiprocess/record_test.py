@@ -59,6 +59,26 @@ class Case(unittest.TestCase):
         return [finding["kind"] for finding in self.trace["findings"]]
 
 
+    def check_said(self, code):
+        """What the ranks printed of why they ended is the first finding, word for word."""
+        first = self.trace["findings"][0]
+        self.assertEqual(first["kind"], code)
+        text = first["text"].removeprefix(code + ": ")
+        self.assertIn(f"error[{code}]: {text}\n", self.said)
+        told = call(PROGRAM, "trace", "why", self.path("run.json"))
+        self.assertEqual(told.returncode, 1, told.stderr)
+        self.assertIn(f"1  {code}  {text}\n", told.stdout)
+        abort, = self.trace["aborts"]
+        self.assertEqual(abort["text"].split("\n")[0], first["text"])
+        self.assertEqual([abort["rank"]], first["ranks"])
+        self.assertGreater(abort["at_us"], 0)
+        # An operation that the finding names did not end.
+        for label in first["ops"]:
+            self.assertIn(label, {f"{op['group']} #{op['number']}" for op in rows(self.trace["ops"])
+                                  if op["end_us"] is None})
+        return abort
+
+
 class OneHost(Case):
     def test_every_message_of_a_ring_is_there(self):
         self.record(["-n", "3"], PROGRAM, "bench", "all_reduce", "--algorithm", "ring", "-b", "64K",
@@ -85,6 +105,8 @@ class OneHost(Case):
         gone = self.trace["findings"][self.kinds().index("gone")]
         self.assertEqual((gone["ranks"], gone["waiting"]), ([1], [0]))
         self.check_messages()
+        self.check_said("peer_lost")
+        self.assertEqual((self.trace["findings"][0]["ranks"], self.trace["findings"][0]["waiting"]), ([1], [0]))
 
     def test_a_rank_that_does_not_come_is_named(self):
         script = f"[ $RANK = 1 ] && kill -STOP $$; exec {PROGRAM} bench barrier"
@@ -112,6 +134,20 @@ class OneHost(Case):
         self.assertIn(self.trace["findings"][0]["text"], self.said)
         self.assertNotIn("kill -CONT", self.said)
         self.assertNotIn("gdb -p", self.said)
+
+    def test_a_timeout_of_the_ranks_is_told(self):
+        script = (f"[ $RANK = 1 ] && (sleep 1; kill -STOP $$) & "
+                  f"exec {PROGRAM} bench all_reduce -b 1K -e 1K -n 100000000")
+        self.record(["-n", "3", "--env", "UNISONO_TIMEOUT_MS=3000"], "sh", "-c", script, code=4)
+        abort = self.check_said("timeout")
+        self.assertIn(abort["raised_by"], (0, 2))
+        self.assertEqual(abort["rank"], 1)
+        self.assertTrue(self.trace["findings"][0]["ops"])
+
+    def test_a_mismatch_is_told(self):
+        self.record(["-n", "3"], "sh", "-c", f"exec {PROGRAM} bench all_reduce -b $((64 << RANK / 2)) -e "
+                    "$((64 << RANK / 2)) -n 10", code=1)
+        self.check_said("mismatch")
 
     def test_what_chaos_kills_is_the_cause(self):
         self.record(["-n", "3", "--chaos", "kill=2@1s,seed=1"], PROGRAM, "bench", "all_reduce", "-b", "8", "-e",

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -11,11 +14,37 @@
 #include "cli/failure.h"
 #include "record/chrome.h"
 #include "record/files.h"
+#include "record/kinds.h"
 #include "record/merge.h"
+#include "record/why.h"
 #include "top/why.h"
 
 namespace unisono::cli {
 namespace {
+
+void print_findings(const std::vector<Finding>& findings, const Console& console) {
+  int number = 0;
+  for (const Finding& finding : findings) {
+    // What ranks said begins with its kind.
+    std::string_view text = finding.text;
+    text.remove_prefix(text.starts_with(finding.kind + ": ") ? finding.kind.size() + 2 : 0);
+    fmt::print("{}  {}  {}\n", ++number, console.paint(Paint::bad, finding.kind), text);
+    for (const std::string& detail : finding.details) {
+      fmt::print("   {}\n", detail);
+    }
+    if (!finding.waiting.empty() && finding.waited_s > 0) {
+      fmt::print("   waiting for it: {} {}, the longest for {:.1f} s\n",
+                 finding.waiting.size() == 1 ? "rank" : "ranks", fmt::join(finding.waiting, " "),
+                 finding.waited_s);
+    }
+    std::string_view head = "next";
+    for (std::string_view rest = finding.next; !rest.empty();) {
+      const std::size_t line = std::min(rest.find('\n'), rest.size());
+      fmt::print("   {:<4}   {}\n", std::exchange(head, ""), rest.substr(0, line));
+      rest.remove_prefix(std::min(line + 1, rest.size()));
+    }
+  }
+}
 
 void print_text(const Job& job, const std::vector<Finding>& findings, const Console& console) {
   fmt::print("{}  {}\n",
@@ -27,37 +56,64 @@ void print_text(const Job& job, const std::vector<Finding>& findings, const Cons
   if (findings.empty()) {
     fmt::print("nobody waits\n");
   }
-  int number = 0;
-  for (const Finding& finding : findings) {
-    fmt::print("{}  {}  {}\n", ++number, console.paint(Paint::bad, finding.kind), finding.text);
-    for (const std::string& detail : finding.details) {
-      fmt::print("   {}\n", detail);
+  print_findings(findings, console);
+}
+
+void print_json(nlohmann::ordered_json jobs) {
+  const nlohmann::ordered_json result{{"schema", "unisono.why/1"}, {"jobs", std::move(jobs)}};
+  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// And no job, nor a process, whatever they may be named.
+bool is_file(const std::string& which) {
+  std::error_code ignored;
+  return which.find('/') != std::string::npos || which.ends_with(".json") ||
+         (std::filesystem::exists(which, ignored) &&
+          which.find_first_not_of("0123456789") != std::string::npos);
+}
+
+int why_recording(const std::string& path, const Console& console) {
+  const nlohmann::ordered_json trace = read_trace(path);
+  const std::vector<Finding> findings = explain_recording(trace);
+  const std::string ended = begins(trace, "ended", "") ? trace["ended"].get<std::string>() : "";
+  if (console.json()) {
+    print_json({{{"job", path}, {"ended", ended}, {"findings", findings_json(findings)}}});
+  } else {
+    const std::size_t operations =
+        trace.contains("ops") && trace["ops"].contains("rank") ? trace["ops"]["rank"].size() : 0;
+    fmt::print("{}  a recording of {} ranks, {} operations\n", console.paint(Paint::strong, path),
+               trace.value("ranks", nlohmann::ordered_json()).dump(), operations);
+    if (!ended.empty()) {
+      fmt::print("{}\n", console.paint(Paint::bad, "ended: " + ended));
     }
-    if (!finding.waiting.empty() && finding.waited_s > 0) {
-      fmt::print("   waiting for it: {} {}, the longest for {:.1f} s\n",
-                 finding.waiting.size() == 1 ? "rank" : "ranks", fmt::join(finding.waiting, " "),
-                 finding.waited_s);
+    if (std::all_of(findings.begin(), findings.end(), is_about_the_recording)) {
+      fmt::print("all that was begun was ended\n");
     }
-    fmt::print("   next   {}\n", finding.next);
+    print_findings(findings, console);
   }
+  return std::all_of(findings.begin(), findings.end(), is_about_the_recording) ? kDone
+                                                                               : kAnswerIsNo;
 }
 
 int run_why(const std::string& which, const Console& console) {
+  if (is_file(which)) {
+    return why_recording(which, console);
+  }
   bool somebody_waits = false;
-  nlohmann::ordered_json result{{"schema", "unisono.why/1"}, {"jobs", nlohmann::json::array()}};
+  nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
   for (const Job& job : find_jobs(which)) {
     const std::vector<Finding> findings = explain_hang(job, comm::board_clock_ns());
     somebody_waits |= !findings.empty();
     if (console.json()) {
-      result["jobs"].push_back({{"job", job.world.job},
-                                {"ended", job.world.abort},
-                                {"findings", findings_json(findings)}});
+      jobs.push_back({{"job", job.world.job},
+                      {"ended", job.world.abort},
+                      {"findings", findings_json(findings)}});
     } else {
       print_text(job, findings, console);
     }
   }
   if (console.json()) {
-    fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(std::move(jobs));
   }
   return somebody_waits ? kAnswerIsNo : kDone;
 }
@@ -83,9 +139,15 @@ int run_export(const std::string& path, const Arguments& arguments, const Consol
 
 int run_merge(const std::string& path, const Arguments& arguments, const Console& console) {
   std::vector<RankRecord> records;
+  bool is_of_others = false;
   for (const auto& file : read_recordings(path)) {
     auto more = read_records(file);
+    is_of_others |= more.empty() && is_of_other_version(file);
     std::move(more.begin(), more.end(), std::back_inserter(records));
+  }
+  if (records.empty() && is_of_others) {
+    throw UsageError(fmt::format("{} was recorded by another version of unisono", path), {},
+                     "merge it with the unisono that the ranks ran with");
   }
   if (records.empty()) {
     throw UsageError(fmt::format("{} has no recordings", path), "of ranks that had connected",
@@ -133,11 +195,11 @@ constexpr Option kOptions[] = {
 const Command kTraceCommand = {
     .name = "trace",
     .summary = "say why a job does not go on; convert recordings",
-    .operands = "why [JOB | PID] | export FILE | merge FOLDER",
+    .operands = "why [JOB | PID | FILE] | export FILE | merge FOLDER",
     .max_operands = 2,
     .runs_program = false,
     .examples = {{{"unisono trace why", "All jobs of this host."},
-                  {"unisono trace why 4711", "The job of one process."},
+                  {"unisono trace why run.json", "A job that unisono run --record recorded."},
                   {"unisono trace export run.json -o run.chrome.json",
                    "A recording for ui.perfetto.dev or chrome://tracing."}}},
     .description =
@@ -147,7 +209,9 @@ const Command kTraceCommand = {
         "and finds ranks that wait for each other in a ring, are in different operations, or wait "
         "for a message that nobody sends. What most ranks wait for comes first.\n\n"
         "The job is read from outside, as by `unisono top`, and need not have been started in "
-        "any special way. Exit code 1: somebody waits.\n\n"
+        "any special way. Of a FILE that unisono run --record wrote, it says what ended the job or "
+        "kept it from going on, first in the words of its ranks. Exit code 1: somebody waits, or "
+        "waited.\n\n"
         "export converts what unisono run --record wrote: a track for each rank, slices for "
         "operations and for what a rank did at each step, arrows for messages. merge makes one "
         "recording of what ranks left in the folder UNISONO_RECORD, where something else than "

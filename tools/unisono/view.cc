@@ -13,6 +13,7 @@
 #include "cli/failure.h"
 #include "cli/target.h"
 #include "record/files.h"
+#include "record/kinds.h"
 #include "record/one_operation.h"
 #include "topo/topo.h"
 #include "topology/json.h"
@@ -62,11 +63,6 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-bool begins(const nlohmann::ordered_json& document, const char* key, std::string_view with) {
-  return document.is_object() && document.contains(key) && document[key].is_string() &&
-         document[key].get<std::string>().starts_with(with);
-}
-
 bool is_recording(const nlohmann::ordered_json& document) {
   return (document.is_object() && document.contains("traceEvents")) ||
          begins(document, "format", "unisono.trace/") || begins(document, "schema", "unisono.why/");
@@ -83,46 +79,42 @@ nlohmann::ordered_json topology_data(const std::string& target) {
   return nlohmann::ordered_json::parse(to_json(topology));
 }
 
-// What unisono sim --trace writes is shown, what unisono trace export makes of a recording is not.
-void refuse_export(const std::string& path, const nlohmann::ordered_json& document) {
-  if (!document.is_object() || !document.contains("traceEvents")) {
-    return;
+// Ranks of the world, in the order of the group that an operation of a recording is of. Recordings
+// that do not say it: all of them, where all were in it.
+std::vector<int> members_of(const nlohmann::ordered_json& operation) {
+  if (operation.contains("groups") && !operation["groups"].at("ranks").empty()) {
+    return operation["groups"]["ranks"].at(0).get<std::vector<int>>();
   }
-  if (document.contains("otherData") && begins(document["otherData"], "format", "unisono.trace/")) {
-    throw UsageError(fmt::format("{} is a recording for chrome://tracing and Perfetto", path),
-                     "unisono trace export made it of the file that unisono run --record wrote",
-                     "unisono view that file");
-  }
-  const nlohmann::ordered_json& events = document["traceEvents"];
-  const bool is_simulated = std::any_of(events.begin(), events.end(), [](const auto& event) {
-    return event.is_object() && event.contains("args") && event["args"].is_object() &&
-           event["args"].contains("to");
-  });
-  if (!is_simulated) {
-    throw UsageError(fmt::format("{} is a trace of another program", path),
-                     "of these, only what unisono sim --trace wrote can be shown",
-                     "open it in ui.perfetto.dev or chrome://tracing");
-  }
+  const std::set<int> in(operation["ops"]["rank"].begin(), operation["ops"]["rank"].end());
+  const auto ranks = operation.at("ranks").get<std::size_t>();
+  return in.size() == ranks ? std::vector<int>(in.begin(), in.end()) : std::vector<int>();
 }
 
-// That ran this operation of a recording, so that what is predicted is drawn beneath; none: it is
-// not in the catalogue, has a root, which a recording does not say, or only some of the ranks were
-// in it.
+// That ran this operation of a recording, so that what is predicted is drawn beneath: for the ranks
+// of its group in their order. None: it is not in the catalogue, or the recording is of a version
+// that did not say who was in it.
 void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_json& data) {
   const std::string name = operation.at("name");
   const auto& listed = catalog();
   const auto found = std::find_if(listed.begin(), listed.end(), [&](const Algorithm* algorithm) {
     return fmt::format("{}/{}", to_string(algorithm->collective), algorithm->name) == name;
   });
-  const nlohmann::ordered_json& ranks = operation.at("ranks");
-  if (found == listed.end() || is_rooted((*found)->collective) || !ranks.is_number_unsigned() ||
-      ranks > kMostRanks) {
+  const std::vector<int> members = members_of(operation);
+  if (found == listed.end() || members.empty() || members.size() > kMostRanks) {
     return;
   }
-  const std::set<nlohmann::ordered_json> members(operation["ops"]["rank"].begin(),
-                                                 operation["ops"]["rank"].end());
-  const Shape shape{.ranks = ranks.get<int>()};
-  if (members.size() == static_cast<std::size_t>(shape.ranks) && can_serve(**found, shape)) {
+  Shape shape{.ranks = static_cast<int>(members.size())};
+  if (is_rooted((*found)->collective)) {
+    const nlohmann::ordered_json roots = operation["ops"].value("root", nlohmann::ordered_json());
+    const auto root = roots.empty() || !roots.front().is_number_integer()
+                          ? members.end()
+                          : std::find(members.begin(), members.end(), roots.front().get<int>());
+    if (root == members.end()) {
+      return;
+    }
+    shape.root = static_cast<int>(root - members.begin());
+  }
+  if (can_serve(**found, shape)) {
     data["schedule"] = schedule_data(build_schedule(**found, shape));
   }
 }
@@ -136,11 +128,22 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   if (document.is_discarded() && text.substr(0, 256).find("unisono.trace/") != std::string::npos) {
     refuse_cut(path);
   }
+  if (document.is_discarded()) {
+    refuse_other_files(path, text, "a recording, a schedule, a topology or a simulation");
+  }
   if (is_recording(document)) {
-    refuse_export(path, document);
+    refuse_other_version(path, document);
+    if (document.contains("traceEvents") && !is_simulated(document)) {
+      refuse_traces(path, document);
+    }
     data["recording"] = op.empty() ? document : one_operation(document, op);
     if (!op.empty()) {
-      add_schedule_of(data["recording"], data);
+      try {
+        add_schedule_of(data["recording"], data);
+      } catch (const nlohmann::json::exception&) {
+        throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
+                         "unisono run --record FILE makes one");
+      }
     }
     return;
   }
@@ -151,6 +154,12 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   if (begins(document, "format", "unisono.topology/")) {
     data["topology"] = topology_data(path);
     return;
+  }
+  if (const std::string format = format_of(document);
+      !format.empty() && !format.starts_with("unisono.schedule/")) {
+    throw UsageError(fmt::format("{} is {}", path, format),
+                     "a recording, a schedule, a topology or a simulation is expected",
+                     "unisono help view");
   }
   data["schedule"] = schedule_data(load_schedule(path));
 }
@@ -200,16 +209,6 @@ std::string default_name(const Arguments& arguments) {
   return fmt::format("{}-n{}.html", name, arguments.text("ranks"));
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) {
-    throw UsageError(fmt::format("cannot write {}", path), "no such folder, or no permission",
-                     "unisono view -o PATH");
-  }
-}
-
 int run_view(const Arguments& arguments, const Console& console) {
   nlohmann::ordered_json data;
   data["format"] = "unisono.view/1";
@@ -243,7 +242,7 @@ int run_view(const Arguments& arguments, const Console& console) {
     std::fwrite(page.data(), 1, page.size(), stdout);
     return kDone;
   }
-  write_file(path, page);
+  write_text(path, page);
   const bool opened = !arguments.has("no-open") && has_desktop() && open_on_desktop(path);
   if (console.json()) {
     const nlohmann::ordered_json result = {

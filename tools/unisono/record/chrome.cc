@@ -241,7 +241,7 @@ class Writer {
       const double start = events_.number("start_us", row);
       const double end = events_.number("end_us", row);
       const int track = free_track(rank, group, start, end);
-      std::string text = fmt::format("{} step {}", kind, events_.whole("step", row, 1e9));
+      std::string text = fmt::format("{} step {}", kind, events_.whole("step", row, 1e9) + 1);
       std::string label = fmt::format("{} #{:.0f}", group, ops_.number("number", op));
       if (!events_.none("peer", row)) {
         const int peer = events_.whole("peer", row, ranks_ - 1);

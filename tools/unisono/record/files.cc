@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "base/unique_fd.h"
 #include "cli/failure.h"
+#include "record/kinds.h"
 
 namespace unisono::cli {
 namespace {
@@ -84,19 +86,27 @@ nlohmann::ordered_json read_trace(const std::string& path) {
   if (!file) {
     throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");
   }
-  auto document = nlohmann::ordered_json::parse(file, nullptr, false);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   if (document.is_discarded()) {
+    refuse_other_files(path, text, "a recording (unisono.trace/1)");
     refuse_cut(path);
   }
-  if (!document.is_object() || document.value("format", nlohmann::ordered_json()) !=
-                                   nlohmann::ordered_json("unisono.trace/1")) {
-    throw UsageError(fmt::format("{} is no recording", path), "unisono.trace/1 is expected",
+  refuse_other_version(path, document);
+  refuse_traces(path, document);
+  if (format_of(document) != "unisono.trace/1") {
+    const std::string format = format_of(document);
+    throw UsageError(fmt::format("{} is {}", path, format.empty() ? "no recording" : format),
+                     "a recording (unisono.trace/1) is expected",
                      "unisono run --record FILE makes one");
   }
   return document;
 }
 
 void check_writable(const std::string& path, std::string_view option) {
+  if (path.empty()) {
+    throw UsageError(fmt::format("{} names no file", option), "a file, or a folder that exists");
+  }
   const bool is_new = ::access(path.c_str(), F_OK) != 0;
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!fd) {
@@ -109,11 +119,17 @@ void check_writable(const std::string& path, std::string_view option) {
 }
 
 void write_text(const std::string& path, const std::string& text) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw UsageError(fmt::format("cannot write {}: it is a folder", path), "a file is written",
+                     fmt::format("-o {}{}NAME", path, path.ends_with('/') ? "" : "/"));
+  }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
   if (!file) {
-    throw UsageError(fmt::format("cannot write {}", path), "no such folder, or no room");
+    throw UsageError(fmt::format("cannot write {}", path),
+                     "no such folder, no permission, or no room");
   }
 }
 

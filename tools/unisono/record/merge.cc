@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "record/findings.h"
 #include "record/numbers.h"
 #include "record/timeline.h"
-#include "show/show.h"
 
 namespace unisono::cli {
 namespace {
@@ -21,10 +20,6 @@ using nlohmann::ordered_json;
 // An end that did not come.
 ordered_json end_us(double ns) {
   return ns < 0 ? ordered_json() : us_of_ns(ns);
-}
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
 }
 
 std::string_view kind_name(Kind kind) {
@@ -49,7 +44,7 @@ ordered_json columns(std::initializer_list<const char*> names) {
 }
 
 ordered_json operations_of(const Timeline& timeline) {
-  ordered_json ops = columns({"rank", "number", "group", "collective", "algorithm", "bytes",
+  ordered_json ops = columns({"rank", "number", "group", "collective", "algorithm", "root", "bytes",
                               "start_us", "end_us", "waiting_us"});
   for (const Timeline::Operation& operation : timeline.operations) {
     const RecordedOperation& what = *operation.what;
@@ -59,6 +54,7 @@ ordered_json operations_of(const Timeline& timeline) {
     ops["group"].push_back(operation.group);
     ops["collective"].push_back(what.collective);
     ops["algorithm"].push_back(what.algorithm);
+    ops["root"].push_back(what.root < 0 ? ordered_json() : ordered_json(what.root));
     ops["bytes"].push_back(what.bytes);
     ops["start_us"].push_back(us_of_ns(operation.begin_ns));
     ops["end_us"].push_back(end_us(operation.end_ns));
@@ -126,140 +122,6 @@ ordered_json transfers_of(const Timeline& timeline) {
   return transfers;
 }
 
-ordered_json finding(std::string_view kind, const std::string& text, std::vector<int> ranks,
-                     std::string_view next) {
-  return {{"kind", kind},
-          {"ranks", std::move(ranks)},
-          {"waiting", ordered_json::array()},
-          {"waited_s", 0},
-          {"text", text},
-          {"details", ordered_json::array()},
-          {"next", next}};
-}
-
-// Ranks whose latest operation had not ended, one line for each that they were in, and for how long
-// the longest of them had been.
-void add_unfinished(const Timeline& timeline, const std::vector<int>& culprits,
-                    ordered_json& result) {
-  std::map<std::string, std::vector<int>> in;
-  std::set<int> waiting;
-  double longest_ns = 0;
-  for (const Timeline::Operation& operation : timeline.operations) {
-    const bool culprit =
-        std::find(culprits.begin(), culprits.end(), operation.rank) != culprits.end();
-    if (operation.end_ns < 0) {
-      in[fmt::format("{} #{} of {}", operation.what->collective, operation.what->number,
-                     operation.group)]
-          .push_back(operation.rank);
-      if (!culprit) {
-        waiting.insert(operation.rank);
-        longest_ns = std::max(longest_ns, timeline.end_or_now(operation) - operation.begin_ns);
-      }
-    }
-  }
-  for (const auto& [what, ranks] : in) {
-    result["details"].push_back(
-        fmt::format("{} {} in {}", ranks_text(ranks), ranks.size() == 1 ? "was" : "were", what));
-  }
-  result["waiting"] = waiting;
-  result["waited_s"] = plain_number(longest_ns / 1e9);
-}
-
-std::string end_of(const JobEnd& end, int rank) {
-  const auto at = static_cast<std::size_t>(rank);
-  return at < end.ends.size() ? ": " + end.ends[at] : "";
-}
-
-// Of ranks that ended by a signal, and of those that left nothing.
-void add_lost(const Timeline& timeline, const JobEnd& end, ordered_json& findings) {
-  for (const int rank : end.gone) {
-    const bool by_chaos =
-        std::find(end.by_chaos.begin(), end.by_chaos.end(), rank) != end.by_chaos.end();
-    auto gone = finding(
-        "gone", fmt::format("rank {} is gone{}", rank, end_of(end, rank)), {rank},
-        by_chaos ? "it was meant to be: do the others do what they should when a rank is gone?"
-                 : "out of memory? try: dmesg | tail");
-    add_unfinished(timeline, {rank}, gone);
-    findings.push_back(std::move(gone));
-  }
-  std::vector<int> missing;
-  for (int rank = 0; rank < timeline.ranks; ++rank) {
-    if (std::isinf(timeline.uncertainty_ns[static_cast<std::size_t>(rank)])) {
-      missing.push_back(rank);
-    }
-  }
-  if (static_cast<int>(missing.size()) == timeline.ranks) {
-    findings.push_back(finding("missing", "no rank left a recording", missing,
-                               "does the program call unisono, and did it connect?"));
-  } else {
-    for (const int rank : missing) {
-      findings.push_back(
-          finding("missing", fmt::format("rank {} left no recording{}", rank, end_of(end, rank)),
-                  {rank}, "its host may be gone, or it never connected"));
-    }
-  }
-}
-
-struct Missing {
-  std::vector<int> ranks = {};
-  std::uint64_t events = 0;
-};
-
-Missing missing_of(const std::vector<std::uint64_t>& by_rank) {
-  Missing result;
-  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-    if (by_rank[rank] != 0) {
-      result.ranks.push_back(static_cast<int>(rank));
-      result.events += by_rank[rank];
-    }
-  }
-  return result;
-}
-
-// The beginning of the recording is not here: because ranks have no room for it, or the document.
-void add_dropped(const std::vector<RankRecord>& records, const Timeline& timeline,
-                 std::size_t most_rows, ordered_json& findings) {
-  if (const Missing dropped = missing_of(timeline.dropped); dropped.events != 0) {
-    std::uint64_t kept = 0;
-    std::uint64_t wanted = 0;
-    for (const RankRecord& record : records) {
-      kept = std::max(kept, record.events);
-      wanted = std::max(wanted, record.dropped == 0 ? 0 : record.events + record.dropped);
-    }
-    findings.push_back(
-        finding("dropped",
-                fmt::format("the beginning is not here: {} dropped {} events, and kept the newest "
-                            "{}",
-                            ranks_text(dropped.ranks), dropped.events,
-                            dropped.ranks.size() == 1 ? fmt::to_string(kept)
-                                                      : fmt::format("{} each", kept)),
-                dropped.ranks,
-                fmt::format("unisono run --record-events {} keeps all of such a run",
-                            std::bit_ceil(std::min<std::uint64_t>(wanted, 1U << 24)))));
-  }
-  if (const Missing left_out = missing_of(timeline.left_out); left_out.events != 0) {
-    findings.push_back(
-        finding("dropped",
-                fmt::format("the beginning is not here: {} events of {} are left out, of more than "
-                            "the {} that a page shows",
-                            left_out.events, ranks_text(left_out.ranks), most_rows),
-                left_out.ranks, "record a shorter run"));
-  }
-}
-
-// A rank has room for the names of so many groups.
-void add_unrecorded(const std::vector<RankRecord>& records, ordered_json& findings) {
-  for (const RankRecord& record : records) {
-    if (record.unrecorded_groups > 0) {
-      findings.push_back(finding(
-          "dropped",
-          fmt::format("rank {} recorded nothing of {} of its groups: there was no room for more",
-                      record.rank, record.unrecorded_groups),
-          {record.rank}, "record a shorter run, or one with fewer groups"));
-    }
-  }
-}
-
 // "all_reduce/ring", if all operations are of one kind.
 std::string name_of(const Timeline& timeline) {
   std::set<std::string> names;
@@ -290,19 +152,20 @@ ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd&
     }
   }
   for (const double uncertainty : timeline.uncertainty_ns) {
-    // Of a rank without a record there are no times that could be off.
-    const double known = std::isinf(uncertainty) ? 0 : std::ceil(uncertainty);
-    document["clock_uncertainty_us"].push_back(std::isnan(known) ? ordered_json()
-                                                                 : us_of_ns(known));
+    document["clock_uncertainty_us"].push_back(
+        std::isfinite(uncertainty) ? us_of_ns(std::ceil(uncertainty)) : ordered_json());
+  }
+  document["groups"] = columns({"name", "ranks"});
+  for (const Timeline::Group& group : timeline.groups) {
+    document["groups"]["name"].push_back(group.name);
+    document["groups"]["ranks"].push_back(group.members);
   }
   document["ops"] = operations_of(timeline);
   document["messages"] = messages_of(timeline);
   document["events"] = events_of(timeline);
   document["transfers"] = transfers_of(timeline);
-  document["findings"] = end.findings;
-  add_lost(timeline, end, document["findings"]);
-  add_dropped(records, timeline, most_rows, document["findings"]);
-  add_unrecorded(records, document["findings"]);
+  document["findings"] = findings_of(records, timeline, end, most_rows);
+  document["aborts"] = aborts_of(timeline);
   if (!end.ended.empty()) {
     document["ended"] = end.ended;
   }

@@ -18,6 +18,7 @@ struct JobEnd {
   std::vector<std::string> ends = {};  // by rank: "killed by SIGKILL"; may be empty
   std::vector<int> gone = {};          // ranks that ended by a signal of somebody else's
   std::vector<int> by_chaos = {};      // of these, those that --chaos killed
+  std::vector<int> stopped = {};       // ranks that whoever ran the job stopped
   ProcessEnds processes = {};
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
 };

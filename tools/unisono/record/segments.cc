@@ -110,6 +110,7 @@ class Reader {
         read_pass(event);
       }
     });
+    read_abort();
     record_.clock_error_ns = clock_.error(latest_ns_);
     return std::move(record_);
   }
@@ -150,7 +151,8 @@ class Reader {
                                   .algorithm = text_of(name.algorithm),
                                   .bytes = event.bytes(),
                                   .begin_ns = clock_.ns(event.begin),
-                                  .end_ns = end_of(event)});
+                                  .end_ns = end_of(event),
+                                  .root = world_rank(event.peer, event.step() - 1)});
   }
   void read_pass(const Event& event) {
     const auto operation = operations_.find(event.order);
@@ -182,7 +184,20 @@ class Reader {
                                  .begin_ns = clock_.ns(event.begin),
                                  .end_ns = end_of(event)});
   }
-  int world_rank(int group, std::uint16_t peer) const {
+  void read_abort() {
+    const recording::Abort& abort = header_.abort;
+    if (abort.state != 2 || abort.code < 0 || abort.code > static_cast<int>(kLastErrorCode) ||
+        abort.ticks < header_.first.ticks) {
+      return;
+    }
+    const auto known = [this](int rank) { return rank >= 0 && rank < header_.size ? rank : -1; };
+    record_.abort = RecordedAbort{.code = static_cast<ErrorCode>(abort.code),
+                                  .culprit = known(abort.rank),
+                                  .reporter = known(abort.reporter),
+                                  .text = text_of(abort.text),
+                                  .at_ns = clock_.ns(abort.ticks)};
+  }
+  int world_rank(int group, std::uint32_t peer) const {
     const auto& members = record_.groups[static_cast<std::size_t>(group)].members;
     const int rank = peer < members.size() ? members[peer] : -1;
     return rank >= 0 && rank < record_.size ? rank : -1;
@@ -197,6 +212,16 @@ class Reader {
 };
 
 }  // namespace
+
+bool is_of_other_version(std::span<const std::byte> file) {
+  std::uint64_t magic = 0;
+  if (file.size() < sizeof(magic)) {
+    return false;
+  }
+  std::memcpy(&magic, file.data(), sizeof(magic));
+  constexpr std::uint64_t kName = (std::uint64_t{1} << 48) - 1;  // without the two digits
+  return magic != recording::kMagic && (magic & kName) == (recording::kMagic & kName);
+}
 
 std::vector<RankRecord> read_records(std::span<const std::byte> file) {
   std::vector<RankRecord> records;

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/recording.h"
+#include "unisono/error.hpp"
 
 namespace unisono::cli {
 
@@ -26,6 +28,16 @@ struct RecordedOperation {
   std::uint64_t bytes = 0;
   double begin_ns = 0;
   double end_ns = -1;  // negative: it has not ended
+  int root = -1;       // of the world; -1: it has none
+};
+
+// Why the rank's world ended.
+struct RecordedAbort {
+  ErrorCode code = ErrorCode::aborted;
+  int culprit = -1;   // -1: nobody
+  int reporter = -1;  // who said so first, on the host
+  std::string text = {};
+  double at_ns = 0;  // when the rank knew
 };
 
 struct RecordedPass {
@@ -68,7 +80,11 @@ struct RankRecord {
   std::vector<RecordedOperation> operations = {};  // by begin
   std::vector<RecordedPass> passes = {};
   std::vector<RecordedTransfer> transfers = {};
+  std::optional<RecordedAbort> abort = {};
 };
+
+// A recording, but not of this layout.
+bool is_of_other_version(std::span<const std::byte> file);
 
 // A rank has one for each time that it connected.
 std::vector<RankRecord> read_records(std::span<const std::byte> file);

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "record/abort.h"
 #include "record/align.h"
 #include "show/show.h"
 
@@ -14,7 +15,6 @@ namespace unisono::cli {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // One record, and where its times are on the clocks of others.
 struct Source {
@@ -77,6 +77,7 @@ class Builder {
     const double cut = find_cut(most_rows);
     add_operations(cut);
     add_messages(cut);
+    add_aborts();
     add_ends(ends);
     count_from_the_beginning();
     return std::move(result_);
@@ -86,7 +87,7 @@ class Builder {
   // To the clock of rank 0: its own less the difference.
   struct Aligned {
     ClockLine line = {};
-    double uncertainty_ns = kUnknown;
+    double uncertainty_ns = kUnknownNs;
     double at(double ns) const { return (ns - line.offset) / (1 + line.drift); }
   };
 
@@ -103,6 +104,7 @@ class Builder {
         const std::pair key(source.world, group.id);
         if (!names_.contains(key)) {
           names_[key] = ids.size() == 1 ? name : name + " " + std::to_string(ids.size());
+          result_.groups.push_back({.name = names_[key], .members = group.members});
         }
       }
     }
@@ -213,7 +215,7 @@ class Builder {
       const RankRecord& record = *source.record;
       const auto rank = static_cast<std::size_t>(record.rank);
       const auto found = aligned_.find(record.clock);
-      double uncertainty = found == aligned_.end() ? kUnknown : found->second.uncertainty_ns;
+      double uncertainty = found == aligned_.end() ? kUnknownNs : found->second.uncertainty_ns;
       if (&source != &sources_.front()) {
         uncertainty += record.clock_error_ns + own_error;
       }
@@ -269,6 +271,7 @@ class Builder {
         places[i] = result_.operations.size();
         result_.operations.push_back(
             {.rank = record.rank,
+             .world = source.world,
              .group = name_of(source, operation.group),
              .what = &operation,
              .begin_ns = begin,
@@ -322,6 +325,25 @@ class Builder {
                      [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
   }
 
+  void add_aborts() {
+    std::map<int, std::vector<HeardAbort>> heard;
+    for (const Source& source : sources_) {
+      if (const auto& abort = source.record->abort) {
+        const bool timed = aligned_.contains(source.record->clock);
+        heard[source.world].push_back({.rank = source.record->rank,
+                                       .what = &*abort,
+                                       .at_ns = timed ? time(source, abort->at_ns) : kUnknownNs});
+      }
+    }
+    for (const auto& [world, all] : heard) {
+      const HeardAbort& first = first_of(all);
+      result_.aborts.push_back({.world = world,
+                                .name = "world" + number_text(world),
+                                .what = *first.what,
+                                .at_ns = first.at_ns});
+    }
+  }
+
   void add_ends(const ProcessEnds& ends) {
     const auto base = bases_.find(ends.clock);
     result_.knows_ends = base != bases_.end() && ends.ns.size() == result_.uncertainty_ns.size();
@@ -348,6 +370,9 @@ class Builder {
       row.begin_ns -= first;
       row.end_ns = row.end_ns == -1 ? -1 : row.end_ns - first;
     });
+    for (Timeline::Abort& abort : result_.aborts) {
+      abort.at_ns = first == kNever || abort.at_ns < first ? 0 : abort.at_ns - first;
+    }
     if (!result_.knows_ends) {
       result_.until_ns.assign(result_.uncertainty_ns.size(), last);
     }

@@ -18,9 +18,12 @@ struct ProcessEnds {
   std::vector<std::int64_t> ns = {};  // by rank, of CLOCK_MONOTONIC; may be empty
 };
 
+inline constexpr double kUnknownNs = std::numeric_limits<double>::quiet_NaN();
+
 struct Timeline {
   struct Operation {
     int rank = 0;
+    int world = 0;  // how often the rank had connected before
     std::string group = {};
     const RecordedOperation* what = nullptr;
     double begin_ns = 0, end_ns = -1;  // since the beginning of the recording
@@ -37,6 +40,17 @@ struct Timeline {
     const RecordedTransfer* what = nullptr;
     double begin_ns = 0, end_ns = -1;
   };
+  struct Group {
+    std::string name = {};
+    std::vector<int> members = {};  // ranks of the world, in the group's order
+  };
+  // Why a world ended, as it was said first where that is recorded.
+  struct Abort {
+    int world = 0;
+    std::string name = {};  // of the world: "world", "world (2)"
+    RecordedAbort what = {};
+    double at_ns = kUnknownNs;
+  };
   struct Message {
     int from = 0, to = 0;
     unsigned step = 0;
@@ -46,6 +60,8 @@ struct Timeline {
   };
 
   int ranks = 0;
+  std::vector<Group> groups = {};
+  std::vector<Abort> aborts = {};  // by world
   std::vector<Operation> operations = {};
   std::vector<Pass> passes = {};
   std::vector<Transfer> transfers = {};

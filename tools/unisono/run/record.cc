@@ -28,6 +28,9 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
     const RankEnd& its = result.ends[rank];
     end.ends.push_back(its.by_launcher ? "stopped by the launcher" : end_text(its));
     end.processes.ns.push_back(its.when.time_since_epoch() / std::chrono::nanoseconds(1));
+    if (its.by_launcher) {
+      end.stopped.push_back(static_cast<int>(rank));
+    }
     if (its.killed_by_chaos() || (its.signal != 0 && !its.by_launcher)) {
       end.gone.push_back(static_cast<int>(rank));
     }

@@ -1,0 +1,28 @@
+// What a file is that was given as a recording and is none, in words.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace unisono::cli {
+
+// Of bytes that are no JSON: "empty", "compressed by gzip", "an HTML page", ...; "": they begin as
+// a JSON document does, or nearly.
+std::string what_is(std::string_view text);
+// Throws UsageError that says what it is; `expected`: "a recording (unisono.trace/1)". Returns
+// where it may be meant to be JSON.
+void refuse_other_files(const std::string& path, std::string_view text, std::string_view expected);
+// Throws UsageError for a unisono.trace/ of another version than the one that is read.
+void refuse_other_version(const std::string& path, const nlohmann::ordered_json& document);
+// Throws UsageError for a trace of chrome://tracing and Perfetto, whoever made it.
+void refuse_traces(const std::string& path, const nlohmann::ordered_json& document);
+
+// Whether document[key] is a text that begins so.
+bool begins(const nlohmann::ordered_json& document, const char* key, std::string_view with);
+// "unisono.plan/1", of what unisono wrote; else "".
+std::string format_of(const nlohmann::ordered_json& document);
+// Whether unisono sim --trace wrote it.
+bool is_simulated(const nlohmann::ordered_json& document);
+
+}  // namespace unisono::cli

@@ -1,0 +1,132 @@
+#include "record/why.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/failure.h"
+#include "show/show.h"
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+Finding finding_of(const ordered_json& row) {
+  return {.kind = row.at("kind").get<std::string>(),
+          .ranks = row.value("ranks", std::vector<int>()),
+          .waiting = row.value("waiting", std::vector<int>()),
+          .waited_s = row.value("waited_s", 0.0),
+          .text = row.at("text").get<std::string>(),
+          .details = row.value("details", std::vector<std::string>()),
+          .next = row.value("next", std::string())};
+}
+
+// One operation of a group, over its ranks.
+struct Operation {
+  std::string collective = {};
+  double start_us = 0;
+  std::vector<int> in = {};     // ranks that did not end it
+  std::vector<int> ended = {};  // ranks that did
+};
+using Key = std::pair<std::string, std::int64_t>;
+
+std::vector<int> members_of(const ordered_json& trace, const std::string& group) {
+  if (!trace.contains("groups")) {
+    return {};
+  }
+  const ordered_json& names = trace["groups"].at("name");
+  const auto found = std::find(names.begin(), names.end(), ordered_json(group));
+  if (found == names.end()) {
+    return {};
+  }
+  return trace["groups"]
+      .at("ranks")
+      .at(static_cast<std::size_t>(found - names.begin()))
+      .get<std::vector<int>>();
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
+}
+
+std::map<Key, Operation> operations_of(const ordered_json& ops) {
+  std::map<Key, Operation> operations;
+  for (std::size_t row = 0; row < ops.at("rank").size(); ++row) {
+    const std::string group =
+        ops.contains("group") ? ops["group"].at(row).get<std::string>() : "world";
+    const double start = ops.at("start_us").at(row).get<double>();
+    const auto [found, is_new] =
+        operations.try_emplace({group, ops.at("number").at(row).get<std::int64_t>()});
+    Operation& operation = found->second;
+    if (is_new || start < operation.start_us) {
+      operation.start_us = start;
+    }
+    operation.collective = ops.at("collective").at(row).get<std::string>();
+    (ops.at("end_us").at(row).is_null() ? operation.in : operation.ended)
+        .push_back(ops.at("rank").at(row).get<int>());
+  }
+  return operations;
+}
+
+// The first operation that somebody was in when the recording ended, and who of its group was not.
+std::optional<Finding> first_unended(const ordered_json& trace) {
+  if (!trace.contains("ops")) {
+    return std::nullopt;
+  }
+  const std::map<Key, Operation> operations = operations_of(trace["ops"]);
+  const auto is_earlier = [](const auto& a, const auto& b) {
+    return std::pair(a.second.in.empty(), a.second.start_us) <
+           std::pair(b.second.in.empty(), b.second.start_us);
+  };
+  const auto first = std::min_element(operations.begin(), operations.end(), is_earlier);
+  if (first == operations.end() || first->second.in.empty()) {
+    return std::nullopt;
+  }
+  const auto& [key, operation] = *first;
+  std::vector<int> missing = members_of(trace, key.first);
+  std::erase_if(missing, [&op = operation](int rank) {
+    return std::count(op.in.begin(), op.in.end(), rank) +
+               std::count(op.ended.begin(), op.ended.end(), rank) !=
+           0;
+  });
+  Finding finding{.kind = "not ended", .ranks = missing, .waiting = operation.in};
+  finding.text =
+      fmt::format("{} #{} of {} did not end: {} {} in it", operation.collective, key.second,
+                  key.first, ranks_text(operation.in), operation.in.size() == 1 ? "was" : "were");
+  finding.text += missing.empty() ? "" : fmt::format(", {} never came", ranks_text(missing));
+  finding.next = "unisono view FILE shows what each rank did last";
+  return finding;
+}
+
+}  // namespace
+
+bool is_about_the_recording(const Finding& finding) {
+  return finding.kind == "dropped";
+}
+
+std::vector<Finding> explain_recording(const ordered_json& trace) {
+  try {
+    std::vector<Finding> findings;
+    for (const ordered_json& row : trace.value("findings", ordered_json::array())) {
+      findings.push_back(finding_of(row));
+    }
+    if (std::all_of(findings.begin(), findings.end(), is_about_the_recording)) {
+      if (auto finding = first_unended(trace)) {
+        findings.insert(findings.begin(), std::move(*finding));
+      }
+    }
+    std::stable_partition(findings.begin(), findings.end(),
+                          [](const Finding& each) { return !is_about_the_recording(each); });
+    return findings;
+  } catch (const nlohmann::json::exception&) {
+    throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
+                     "unisono run --record FILE makes one");
+  }
+}
+
+}  // namespace unisono::cli
