@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = ""
@@ -260,6 +261,49 @@ def two_hosts():
 def remove(hosts):
     for host in hosts:
         subprocess.run(["ip", "netns", "del", host], check=False, capture_output=True)
+
+
+class OtherHost(Case):
+    """A host that is reached through a program, and is this one."""
+
+    def setUp(self):
+        super().setUp()
+        self.launcher = self.path("launcher")
+        with open(self.launcher, "w") as file:
+            file.write("#!/bin/sh\nshift\nexec \"$@\"\n")
+        os.chmod(self.launcher, 0o755)
+
+    def words(self, *program):
+        return ["--hosts", "127.0.0.1:2", "--launcher", self.launcher + " {host}", "--", *program]
+
+    def said_folder(self):
+        """Where its ranks record, as they say in a file."""
+        with open(self.path("folder")) as file:
+            return file.read().strip().rstrip("/")
+
+    def test_nothing_is_left_there(self):
+        script = f"echo $UNISONO_RECORD > {self.path('folder')}; exec {PROGRAM} bench barrier -n 3"
+        self.record(self.words()[:-1], "sh", "-c", script)
+        self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
+        self.assertFalse(os.path.exists(self.said_folder()))
+
+    def test_nothing_is_left_there_when_the_launcher_is_killed(self):
+        script = f"echo $UNISONO_RECORD > {self.path('folder')}; exec {PROGRAM} bench barrier -n 100000000"
+        launcher = subprocess.Popen([PROGRAM, "run", "--record", self.path("run.json"), *self.words("sh", "-c", script)],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(launcher.wait)
+        self.addCleanup(launcher.kill)
+        self.wait_until(lambda: os.path.exists(self.path("folder")) and os.path.exists(self.said_folder())
+                        and len(os.listdir(self.said_folder())) == 2)
+        launcher.kill()
+        launcher.wait()
+        self.wait_until(lambda: not os.path.exists(self.said_folder()))
+
+    def wait_until(self, is_so):
+        end = time.monotonic() + 60
+        while not is_so():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
 
 
 class TwoHosts(Case):

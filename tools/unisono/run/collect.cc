@@ -26,26 +26,41 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};
 constexpr std::string_view kMark = "unisono-recording ";
 
-std::string script_of(const std::string& folder) {
-  const std::string name = shell_quote(folder);
+constexpr std::string_view kEnd = "unisono-recordings-end\n";
+
+// What a keeper does: waits for a word, and prints the files if it comes; removes them in any case.
+// When the launcher is no more the word does not come, and its ranks have another second to live,
+// in which they might make the folder again. What has to outlive the shell is in a session of its
+// own: see hosts.cc.
+std::string keeper_script(const std::string& folder) {
   return "{\n"
-         "cd " +
-         name +
-         " 2>/dev/null || exit 0\n"
-         "for file in *.events; do\n"
+         "exec 3<&0\n"
+         "group=\n"
+         "if command -v setsid >/dev/null 2>&1; then group=setsid; fi\n"
+         "$group sh -c '"
+         "trap \"\" HUP INT TERM\n"
+         "word=\n"
+         "read -r word <&3\n"
+         "if [ \"$word\" = collect ]; then\n"
+         "for file in \"$0\"/*.events; do\n"
          "[ -f \"$file\" ] || continue\n"
          "echo \"unisono-recording $(wc -c < \"$file\")\"\n"
          "cat \"$file\"\n"
          "done\n"
-         "cd / && rm -rf " +
-         name +
+         "echo unisono-recordings-end\n"
+         "fi\n"
+         "cd / && rm -rf \"$0\"\n"
+         "[ \"$word\" = collect ] && exit 0\n"
+         "sleep 3\n"
+         "rm -rf \"$0\"' " +
+         shell_quote(folder) +
          "\n"
          "exit 0\n"
          "}\n";
 }
 
-// All that the program prints until it ends, or until the deadline; false.
-bool read_all(int fd, Clock::time_point deadline, std::string& printed) {
+// All that the program prints until it ends, or until the deadline.
+void read_all(int fd, Clock::time_point deadline, std::string& printed) {
   std::array<char, 65536> buffer;
   for (;;) {
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
@@ -54,41 +69,19 @@ bool read_all(int fd, Clock::time_point deadline, std::string& printed) {
       continue;
     }
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-      return true;
+      return;
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd poll = {.fd = fd, .events = POLLIN, .revents = 0};
     if (left <= 0 || ::poll(&poll, 1, static_cast<int>(left)) == 0) {
-      return false;
+      return;
     }
   }
 }
 
-// What the script prints on the host that these words lead to. False: it did not end in time.
-bool run_there(const std::vector<std::string>& words, const std::string& script,
-               std::string& printed) {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
-  }
-  const UniqueFd input(ends[0]);
-  UniqueFd output(ends[1]);
-  if (::write(output.get(), script.data(), script.size()) != static_cast<ssize_t>(script.size())) {
-    return false;
-  }
-  output.reset();
-  const Spawned spawned = spawn({.program = words,
-                                 .environment = {},
-                                 .cpu = std::nullopt,
-                                 .own_group = true,
-                                 .input = input.get()});
-  const bool complete = read_all(spawned.out, Clock::now() + kPatience, printed);
-  ::kill(-spawned.pid, SIGKILL);
-  ::waitpid(spawned.pid, nullptr, 0);
-  ::close(spawned.out);
-  ::close(spawned.err);
-  return complete;
+void say(int pipe, std::string_view text) {
+  [[maybe_unused]] const ssize_t written = ::write(pipe, text.data(), text.size());
 }
 
 }  // namespace
@@ -112,19 +105,78 @@ std::vector<std::vector<std::byte>> files_in(const std::string& printed) {
   return files;
 }
 
-std::vector<std::vector<std::byte>> collect_files(const std::vector<RemoteRank>& ranks,
-                                                  const std::string& folder,
-                                                  const Console& console) {
-  std::vector<std::vector<std::byte>> files;
+RemoteFolders::RemoteFolders(const std::vector<RemoteRank>& ranks, std::string folder)
+    : folder_(std::move(folder)) {
   std::set<std::vector<std::string>> asked;
   for (const RemoteRank& rank : ranks) {
-    if (!asked.insert(rank.program).second) {
-      continue;
+    if (asked.insert(rank.program).second) {
+      keepers_.push_back(start(rank.program));
     }
-    std::string printed;
-    if (!run_there(rank.program, script_of(folder), printed)) {
+  }
+}
+
+RemoteFolders::~RemoteFolders() {
+  for (Keeper& keeper : keepers_) {
+    end(keeper);
+  }
+}
+
+RemoteFolders::Keeper RemoteFolders::start(const std::vector<std::string>& words) const {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
+  }
+  const UniqueFd input(ends[0]);
+  Keeper keeper{.words = words, .input = UniqueFd(ends[1])};
+  say(ends[1], keeper_script(folder_));
+  const Spawned spawned = spawn({.program = words,
+                                 .environment = {},
+                                 .cpu = std::nullopt,
+                                 .own_group = true,
+                                 .input = input.get()});
+  keeper.pid = spawned.pid;
+  keeper.out = UniqueFd(spawned.out);
+  keeper.err = UniqueFd(spawned.err);
+  return keeper;
+}
+
+// The end of its input is a word, too.
+void RemoteFolders::end(Keeper& keeper) {
+  keeper.input.reset();
+  if (keeper.pid > 0) {
+    ::kill(-keeper.pid, SIGKILL);
+    ::waitpid(keeper.pid, nullptr, 0);
+    keeper.pid = -1;
+  }
+}
+
+std::string RemoteFolders::ask(Keeper& keeper) const {
+  std::string printed;
+  say(keeper.input.get(), "collect\n");
+  read_all(keeper.out.get(), Clock::now() + kPatience, printed);
+  end(keeper);
+  return printed;
+}
+
+std::vector<pid_t> RemoteFolders::pids() const {
+  std::vector<pid_t> pids;
+  for (const Keeper& keeper : keepers_) {
+    pids.push_back(keeper.pid);
+  }
+  return pids;
+}
+
+std::vector<std::vector<std::byte>> RemoteFolders::collect(const Console& console) {
+  std::vector<std::vector<std::byte>> files;
+  for (Keeper& keeper : keepers_) {
+    std::string printed = ask(keeper);
+    if (!printed.ends_with(kEnd)) {  // a connection that was idle for long may be no more
+      Keeper again = start(keeper.words);
+      printed = ask(again);
+    }
+    if (!printed.ends_with(kEnd)) {
       console.note(fmt::format("no recording came within {} s through: {}", kPatience.count(),
-                               fmt::join(rank.program, " ")));
+                               fmt::join(keeper.words, " ")));
     }
     auto more = files_in(printed);
     std::move(more.begin(), more.end(), std::back_inserter(files));

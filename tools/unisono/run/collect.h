@@ -1,20 +1,49 @@
-// Fetches what ranks of other hosts recorded, by the same program that started them there.
+// Fetches what ranks of other hosts recorded, by the same program that started them there, and sees
+// to it that nothing of it stays there.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "cli/console.h"
 #include "run/hosts.h"
 
 namespace unisono::cli {
 
-// The files of `folder` on each host of these ranks, where it is removed. A host that does not
-// answer within a minute is named on stderr.
-std::vector<std::vector<std::byte>> collect_files(const std::vector<RemoteRank>& ranks,
-                                                  const std::string& folder,
-                                                  const Console& console);
+// On each host a shell, the keeper, that removes the folder when it is told to print it, or when
+// this process ends in any way, SIGKILL included.
+class RemoteFolders {
+ public:
+  // Throws UsageError where the program that leads to a host cannot be started.
+  RemoteFolders(const std::vector<RemoteRank>& ranks, std::string folder);
+  ~RemoteFolders();
+  RemoteFolders(const RemoteFolders&) = delete;
+  RemoteFolders& operator=(const RemoteFolders&) = delete;
+  // Children of this process that a job's end must not end.
+  std::vector<pid_t> pids() const;
+  // The files of the folder on each host. A host that does not answer within a minute is named on
+  // stderr.
+  std::vector<std::vector<std::byte>> collect(const Console& console);
+
+ private:
+  struct Keeper {
+    std::vector<std::string> words = {};
+    pid_t pid = -1;
+    UniqueFd input = {};
+    UniqueFd out = {};
+    UniqueFd err = {};
+  };
+  Keeper start(const std::vector<std::string>& words) const;
+  std::string ask(Keeper& keeper) const;
+  static void end(Keeper& keeper);
+
+  std::string folder_;
+  std::vector<Keeper> keepers_;
+};
 
 // The files in what the other side printed, which may have said other things before.
 std::vector<std::vector<std::byte>> files_in(const std::string& printed);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -90,14 +91,14 @@ void Guardian::forget(pid_t group) {
   tell(pipe_, -group);
 }
 
-void kill_orphans(pid_t spared) {
+void kill_orphans(const std::vector<pid_t>& spared) {
   // Killing one can bring its own children to us: until none is left.
   for (int round = 0; round < 100; ++round) {
     std::ifstream children("/proc/thread-self/children");
     bool any = false;
     pid_t child = 0;
     while (children >> child) {
-      if (child != spared) {
+      if (std::find(spared.begin(), spared.end(), child) == spared.end()) {
         ::kill(child, SIGKILL);
         ::waitpid(child, nullptr, 0);
         any = true;

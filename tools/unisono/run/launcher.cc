@@ -175,7 +175,8 @@ JobResult Launcher::run() {
       options_.on_tick();
     }
   }
-  kill_orphans(guardian_->pid());
+  options_.spared.push_back(guardian_->pid());
+  kill_orphans(options_.spared);
   guardian_.reset();
   drain();
   const auto ended_well = [](const RankEnd& end) { return end.ended && !end.failed(); };

@@ -26,6 +26,7 @@ struct LaunchOptions {
   std::vector<std::string> environment;       // for every rank, after the launcher's own variables
   std::vector<std::string> rank_environment;  // one more entry by rank; may be empty
   std::vector<RemoteRank> remote;             // by rank, where they are on several hosts
+  std::vector<pid_t> spared = {};             // children that outlive the job
   bool bind = true;                           // rank i to allowed CPU floor(i * CPUs / ranks)
   bool keep_going = false;                    // who is left goes on when a rank fails
   double timeout_s = 0;                       // 0: none

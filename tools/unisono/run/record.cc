@@ -16,7 +16,6 @@
 #include "comm/recorder.h"
 #include "record/files.h"
 #include "record/merge.h"
-#include "run/collect.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -74,6 +73,8 @@ JobRecorder::JobRecorder(std::string path, const std::string& job)
 
 void JobRecorder::prepare(LaunchOptions& options) {
   if (!options.remote.empty()) {
+    folders_.emplace(options.remote, remote_folder_);
+    options.spared = folders_->pids();
     return;
   }
   for (int rank = 0; rank < options.ranks; ++rank) {
@@ -98,9 +99,8 @@ void JobRecorder::write(const JobResult& result, const LaunchOptions& options,
   for (const UniqueFd& memory : memory_) {
     add(read_records(read_bytes(memory.get())));
   }
-  if (!options.remote.empty()) {
-    for (const std::vector<std::byte>& file :
-         collect_files(options.remote, remote_folder_, console)) {
+  if (folders_) {
+    for (const std::vector<std::byte>& file : folders_->collect(console)) {
       add(read_records(file));
     }
   }

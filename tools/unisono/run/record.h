@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "cli/console.h"
+#include "run/collect.h"
 #include "run/launcher.h"
 
 namespace unisono::cli {
@@ -22,7 +24,8 @@ class JobRecorder {
 
   // For ranks of other hosts, which record into files there: their environment.
   std::string remote_environment() const { return "UNISONO_RECORD=" + remote_folder_ + "/"; }
-  // For ranks of this host: memory that nothing is left of when this process ends.
+  // Nothing of what the ranks record in is left when this process ends: for ranks of this host it
+  // is memory, for others there are keepers.
   void prepare(LaunchOptions& options);
   // When all have ended. Says on stderr where the recording is.
   void write(const JobResult& result, const LaunchOptions& options, const Console& console);
@@ -31,6 +34,7 @@ class JobRecorder {
   std::string path_;
   std::string remote_folder_;
   std::vector<UniqueFd> memory_;  // by rank
+  std::optional<RemoteFolders> folders_;
 };
 
 }  // namespace unisono::cli

@@ -47,7 +47,7 @@ class Guardian {
   int pipe_ = -1;
 };
 
-// Kills and reaps every process that has become a child of this one, but `spared`.
-void kill_orphans(pid_t spared);
+// Kills and reaps every process that has become a child of this one, but those.
+void kill_orphans(const std::vector<pid_t>& spared);
 
 }  // namespace unisono::cli
