@@ -168,7 +168,7 @@ TEST_F(Merge, AWaitThatNeverEndsLastsUntilItsProcessEnded) {
   record(3);
   const auto records = read({0, 1});
   const std::int64_t later = records[1].base_ns + 5'000'000'000;
-  JobEnd end = {.ranks = 2, .ends = {"done", "killed by SIGKILL"}, .gone = {0}};
+  JobEnd end = {.ranks = 2, .ends = {"done", "killed by SIGKILL"}, .gone = {{0, "look"}}};
   end.processes = {.clock = records[0].clock, .ns = {later, later}};
   const auto document = merge_records(records, end);
   EXPECT_NEAR(document["until_us"][1].get<double>(), 5e6, 1e6);

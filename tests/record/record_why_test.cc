@@ -78,7 +78,8 @@ class Why : public testing::Test {
 };
 
 TEST_F(Why, WhatTheRanksSaidComesFirst) {
-  const auto document = merge_records(hang(ErrorCode::timeout), {.ranks = 3, .gone = {1}});
+  const auto document =
+      merge_records(hang(ErrorCode::timeout), {.ranks = 3, .gone = {{1, "look"}}});
   ASSERT_EQ(document["findings"].size(), 2U);
   const auto& finding = document["findings"][0];
   EXPECT_EQ(finding["kind"], "timeout");
@@ -97,6 +98,14 @@ TEST_F(Why, WhatTheRanksSaidComesFirst) {
   EXPECT_EQ(abort["text"], std::string("timeout: ") + kSaid);
   // When rank 2 said it: after it began the operation.
   EXPECT_GE(abort["at_us"], document["ops"]["start_us"].back());
+}
+
+TEST_F(Why, ThatARankIsGoneIsSaidOnce) {
+  const auto document =
+      merge_records(hang(ErrorCode::peer_lost), {.ranks = 3, .gone = {{1, "try this"}}});
+  ASSERT_EQ(document["findings"].size(), 1U);
+  EXPECT_EQ(document["findings"][0]["kind"], "peer_lost");
+  EXPECT_EQ(document["findings"][0]["next"], "try this\nlook at rank 1");
 }
 
 TEST_F(Why, ThatStoppedRanksDieIsNoCause) {

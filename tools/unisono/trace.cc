@@ -22,6 +22,9 @@
 namespace unisono::cli {
 namespace {
 
+// What takes less is no wait that anybody notices.
+constexpr double kMomentS = 0.05;
+
 void print_findings(const std::vector<Finding>& findings, const Console& console) {
   int number = 0;
   for (const Finding& finding : findings) {
@@ -32,7 +35,7 @@ void print_findings(const std::vector<Finding>& findings, const Console& console
     for (const std::string& detail : finding.details) {
       fmt::print("   {}\n", detail);
     }
-    if (!finding.waiting.empty() && finding.waited_s > 0) {
+    if (!finding.waiting.empty() && finding.waited_s >= kMomentS) {
       fmt::print("   waiting for it: {} {}, the longest for {:.1f} s\n",
                  finding.waiting.size() == 1 ? "rank" : "ranks", fmt::join(finding.waiting, " "),
                  finding.waited_s);

@@ -106,16 +106,30 @@ std::string end_of(const JobEnd& end, int rank) {
   return at < end.ends.size() ? ": " + end.ends[at] : "";
 }
 
+// Where the others said already that this rank is gone.
+ordered_json* loss_of(int rank, ordered_json& findings) {
+  for (ordered_json& each : findings) {
+    if (each["kind"] == "peer_lost" && each["ranks"] == std::vector<int>{rank}) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
 // Of ranks that ended by a signal, and of those that left nothing.
 void add_lost(const Timeline& timeline, const JobEnd& end, ordered_json& findings) {
   const bool is_said = !findings.empty();  // who was in what
-  for (const int rank : end.gone) {
+  for (const auto& [rank, hint] : end.gone) {
     const bool by_chaos =
         std::find(end.by_chaos.begin(), end.by_chaos.end(), rank) != end.by_chaos.end();
+    if (ordered_json* const said = by_chaos ? nullptr : loss_of(rank, findings)) {
+      (*said)["next"] = hint + "\n" + (*said)["next"].get<std::string>();
+      continue;
+    }
     auto gone = finding(
         "gone", fmt::format("rank {} is gone{}", rank, end_of(end, rank)), {rank},
         by_chaos ? "it was meant to be: do the others do what they should when a rank is gone?"
-                 : "out of memory? try: dmesg | tail");
+                 : hint);
     add_unfinished(timeline, {rank}, -1, kUnknownNs, gone);
     if (is_said) {
       gone["details"] = ordered_json::array();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,9 +17,10 @@ struct JobEnd {
   int ranks = 0;                       // 0: as many as the records say
   std::string ended = {};              // why, unless all went well
   std::vector<std::string> ends = {};  // by rank: "killed by SIGKILL"; may be empty
-  std::vector<int> gone = {};          // ranks that ended by a signal of somebody else's
-  std::vector<int> by_chaos = {};      // of these, those that --chaos killed
-  std::vector<int> stopped = {};       // ranks that whoever ran the job stopped
+  // Ranks that ended by a signal that is not of whoever ran the job, each with what to do about it.
+  std::map<int, std::string> gone = {};
+  std::vector<int> by_chaos = {};  // of these, those that --chaos killed
+  std::vector<int> stopped = {};   // ranks that whoever ran the job stopped
   ProcessEnds processes = {};
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
 };

@@ -122,6 +122,7 @@ class Launcher {
 void report_failure(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console);
 int job_exit_code(const JobResult& result);
+std::string signal_hint(int signal, const LaunchOptions& options);  // what to do about it
 std::string end_text(const RankEnd& end);  // "killed by SIGKILL", "exited with code 3"
 // Ranks that --chaos had killed before the first of the others failed.
 std::vector<int> killed_before(const JobResult& result);

@@ -31,7 +31,7 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
       end.stopped.push_back(static_cast<int>(rank));
     }
     if (its.killed_by_chaos() || (its.signal != 0 && !its.by_launcher)) {
-      end.gone.push_back(static_cast<int>(rank));
+      end.gone.emplace(static_cast<int>(rank), signal_hint(its.signal, options));
     }
     if (its.killed_by_chaos()) {
       end.by_chaos.push_back(static_cast<int>(rank));

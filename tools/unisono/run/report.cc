@@ -61,15 +61,8 @@ std::string hint(const RankEnd& end, const LaunchOptions& options) {
   if (!options.replay.empty()) {
     return options.replay;
   }
-  if (end.signal == SIGKILL) {
-    return "out of memory? try: dmesg | tail";
-  }
-  if (end.signal == SIGABRT) {
-    return "it ended itself: its last lines say why";
-  }
   if (end.signal != 0) {
-    return fmt::format("ulimit -c unlimited, run again, then: gdb {} core",
-                       options.program.front());
+    return signal_hint(end.signal, options);
   }
   return options.log_dir.empty()
              ? "--log-dir DIR keeps everything that each rank printed"
@@ -156,6 +149,16 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
 }
 
 }  // namespace
+
+std::string signal_hint(int signal, const LaunchOptions& options) {
+  if (signal == SIGKILL) {
+    return "out of memory? try: dmesg | tail";
+  }
+  if (signal == SIGABRT) {
+    return "it ended itself: its last lines say why";
+  }
+  return fmt::format("ulimit -c unlimited, run again, then: gdb {} core", options.program.front());
+}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
