@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cli/failure.h"
@@ -102,6 +105,32 @@ class Table {
   std::size_t rows_ = 0;
 };
 
+// Readers multiply by 1000 and cut off what is not a whole nanosecond, for beginnings and durations
+// each by itself. What is a nanosecond too short so lets a slice end before what is in it, and that
+// is left out then.
+ordered_json trace_us(double us) {
+  const double ns = std::round(us * 1000);
+  double shown = ns / 1000;
+  while (shown * 1000 < ns) {
+    shown = std::nextafter(shown, std::numeric_limits<double>::infinity());
+  }
+  return plain_number(shown);
+}
+
+// A row of the result, and where it belongs: in the order of time, of the same moment first slices,
+// the outer one before what is in it, then arrows, which take the latest slice for theirs.
+struct Row {
+  enum class Kind : std::uint8_t { name, slice, departure, arrival };
+  Kind kind = Kind::name;
+  double ns = -1;
+  double duration_ns = 0;
+  ordered_json json = {};
+  friend bool operator<(const Row& a, const Row& b) {
+    return std::tuple(a.kind != Kind::name, a.ns, a.kind, -a.duration_ns) <
+           std::tuple(b.kind != Kind::name, b.ns, b.kind, -b.duration_ns);
+  }
+};
+
 // The tracks of one group on one rank. In a track slices are one after the other, or inside.
 struct Tracks {
   int first = 0;
@@ -136,11 +165,8 @@ class Writer {
       }
     }
     for (int rank = 0; rank < ranks_; ++rank) {
-      name(rank, 0, "process_name", fmt::format("rank {}", rank));
-      rows_.push_back({{"ph", "M"},
-                       {"pid", rank},
-                       {"name", "process_sort_index"},
-                       {"args", {{"sort_index", rank}}}});
+      about(rank, ranks_ + rank, "process_name", {{"name", fmt::format("rank {}", rank)}});
+      about(rank, ranks_ + rank, "process_sort_index", {{"sort_index", rank}});
     }
     add_operations();
     add_passes();
@@ -153,19 +179,36 @@ class Writer {
         other[key] = trace_[key];
       }
     }
-    return {{"displayTimeUnit", "ns"}, {"traceEvents", rows_}, {"otherData", other}};
+    std::stable_sort(rows_.begin(), rows_.end());
+    ordered_json events = ordered_json::array();
+    for (Row& row : rows_) {
+      events.push_back(std::move(row.json));
+    }
+    // Without displayTimeUnit: there are readers that take it for the unit of all times.
+    return {{"traceEvents", std::move(events)}, {"otherData", std::move(other)}};
   }
 
  private:
-  void name(int rank, int track, const char* what, const std::string& text) {
-    rows_.push_back(
-        {{"ph", "M"}, {"pid", rank}, {"tid", track}, {"name", what}, {"args", {{"name", text}}}});
+  void about(int rank, int track, const char* what, ordered_json arguments) {
+    rows_.push_back({.json = {{"ph", "M"},
+                              {"pid", rank},
+                              {"tid", track},
+                              {"name", what},
+                              {"args", std::move(arguments)}}});
+  }
+  // A number that no other track has, on whatever rank, and no rank: readers look names up by it
+  // alone. The first track of a rank is its main one.
+  int new_track(int rank, const std::string& text) {
+    const bool is_first = tracks_of_[rank]++ == 0;
+    const int track = is_first ? ranks_ + rank : 2 * ranks_ + further_tracks_++;
+    about(rank, track, "thread_name", {{"name", text}});
+    about(rank, track, "thread_sort_index", {{"sort_index", tracks_of_[rank]}});
+    return track;
   }
   Tracks& tracks(int rank, const std::string& group) {
     const auto [found, is_new] = tracks_.try_emplace({rank, group});
     if (is_new) {
-      found->second.first = next_track_[rank]++;
-      name(rank, found->second.first, "thread_name", group);
+      found->second.first = new_track(rank, group);
     }
     return found->second;
   }
@@ -178,8 +221,7 @@ class Writer {
     }
     if (place == all.ends.size()) {
       all.ends.push_back(0);
-      extra_[{rank, group}].push_back(next_track_[rank]);
-      name(rank, next_track_[rank]++, "thread_name", group + " at the same time");
+      extra_[{rank, group}].push_back(new_track(rank, group + " at the same time"));
     }
     all.ends[place] = end;
     return place == 0 ? all.first : extra_[{rank, group}][place - 1];
@@ -205,13 +247,17 @@ class Writer {
   }
   void slice(int rank, int track, const std::string& text, double start, double end,
              ordered_json arguments) {
-    rows_.push_back({{"ph", "X"},
-                     {"pid", rank},
-                     {"tid", track},
-                     {"name", text},
-                     {"ts", plain_number(start)},
-                     {"dur", us_of_ns(std::max(0.0, end - start) * 1000)},
-                     {"args", std::move(arguments)}});
+    const double duration = std::max(0.0, end - start);
+    rows_.push_back({.kind = Row::Kind::slice,
+                     .ns = std::round(start * 1000),
+                     .duration_ns = std::round(duration * 1000),
+                     .json = {{"ph", "X"},
+                              {"pid", rank},
+                              {"tid", track},
+                              {"name", text},
+                              {"ts", trace_us(start)},
+                              {"dur", trace_us(duration)},
+                              {"args", std::move(arguments)}}});
   }
 
   void add_operations() {
@@ -286,8 +332,8 @@ class Writer {
     }
   }
 
-  // From the beginning of the slice that sends to the beginning of the one that takes; to its end
-  // where the receiver waited in it.
+  // From the beginning of the slice that sends to the beginning of the one that takes; to just
+  // before its end, where the next one may begin, if the receiver waited in it.
   void add_arrows() {
     for (std::size_t row = 0; row < messages_.rows(); ++row) {
       const int from = messages_.whole("from", row, ranks_ - 1);
@@ -300,20 +346,21 @@ class Writer {
       if (departure == departures_.end() || arrival == arrivals_.end()) {
         continue;
       }
-      const double comes = arrival->second.second < start ? end : arrival->second.second;
+      constexpr double kNanosecond = 0.001;
+      const double comes = arrival->second.second < start ? std::max(start, end - kNanosecond)
+                                                          : arrival->second.second;
       const ordered_json common = {{"cat", "message"}, {"name", label}, {"id", row}};
-      ordered_json begin = {
-          {"ph", "s"}, {"pid", from}, {"tid", departure->second}, {"ts", plain_number(start)}};
-      ordered_json finish = {{"ph", "f"},
-                             {"bp", "e"},
-                             {"pid", to},
-                             {"tid", arrival->second.first},
-                             {"ts", plain_number(comes)}};
-      begin.update(common);
-      finish.update(common);
-      rows_.push_back(std::move(begin));
-      rows_.push_back(std::move(finish));
+      arrow(Row::Kind::departure, start, common,
+            {{"ph", "s"}, {"pid", from}, {"tid", departure->second}});
+      arrow(Row::Kind::arrival, comes, common,
+            {{"ph", "f"}, {"bp", "e"}, {"pid", to}, {"tid", arrival->second.first}});
     }
+  }
+
+  void arrow(Row::Kind kind, double time, const ordered_json& common, ordered_json own) {
+    own["ts"] = trace_us(time);
+    own.update(common);
+    rows_.push_back({.kind = kind, .ns = std::round(time * 1000), .json = std::move(own)});
   }
 
   const ordered_json& trace_;
@@ -324,10 +371,11 @@ class Writer {
   Table messages_;
   double latest_ = 0;
   std::vector<double> until_;  // by rank: when its process ended; empty: not known
-  ordered_json rows_ = ordered_json::array();
+  std::vector<Row> rows_;
   std::map<std::pair<int, std::string>, Tracks> tracks_;
   std::map<std::pair<int, std::string>, std::vector<int>> extra_;
-  std::map<int, int> next_track_;
+  std::map<int, int> tracks_of_;
+  int further_tracks_ = 0;
   std::map<std::tuple<int, std::string, double>, int> departures_;
   std::map<std::tuple<int, int, std::string, double>, std::pair<int, double>> arrivals_;
 };
