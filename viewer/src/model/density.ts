@@ -1,5 +1,6 @@
 // What a time-space diagram draws where there are more messages than it has room for: nothing is left
 // out, but what falls together is drawn together.
+import { DOINGS, type Doing, type Job } from './activity';
 
 export interface Span {
   from: number;
@@ -16,8 +17,6 @@ export interface Window {
   pixels: number;
 }
 
-export type Doing = 'sends' | 'receives' | 'adds';
-
 // Neighbouring pixels in which a rank does something for about the same part of the time.
 export interface Stretch {
   rank: number;
@@ -29,36 +28,35 @@ export interface Stretch {
 
 export const LEVELS = 4;
 
-export function inWindow<T extends Span>(list: T[], { first, span }: Window): T[] {
+export function inWindow<T extends { start: number; end: number }>(
+  list: T[],
+  { first, span }: Window,
+): T[] {
   return list.filter((each) => each.end >= first && each.start <= first + span);
 }
 
 // The stretches of all ranks. What takes less than a pixel still counts as much of it as it takes, and
 // never as nothing.
-export function stretches(messages: Span[], ranks: number, window: Window): Stretch[] {
+export function stretches(jobs: Job[], ranks: number, window: Window): Stretch[] {
   const { first, span, pixels } = window;
   const columns = Math.max(1, Math.ceil(pixels));
   const result: Stretch[] = [];
-  const jobs: Record<Doing, (readonly [number, number])[][]> = {
-    sends: Array.from({ length: ranks }, () => []),
-    receives: Array.from({ length: ranks }, () => []),
-    adds: Array.from({ length: ranks }, () => []),
-  };
-  for (const each of messages) {
-    const arrival = each.sent ?? each.end;
-    jobs.sends[each.from]!.push([each.start, arrival]);
-    jobs.receives[each.to]!.push([each.start, arrival]);
-    if (arrival < each.end) jobs.adds[each.to]!.push([arrival, each.end]);
+  const by = new Map<Doing, [number, number][][]>();
+  for (const { rank, doing, start, end } of jobs) {
+    const lanes = by.get(doing) ?? Array.from({ length: ranks }, () => []);
+    lanes[rank]!.push([start, end]);
+    by.set(doing, lanes);
   }
   const at = (us: number) => Math.max(0, Math.min(columns, ((us - first) / span) * columns));
   const filled = new Float64Array(columns);
   const touched = new Uint8Array(columns);
-  for (const doing of ['sends', 'receives', 'adds'] as const) {
-    for (let rank = 0; rank < ranks; rank++) {
+  for (const doing of DOINGS) {
+    const lanes = by.get(doing) ?? [];
+    for (let rank = 0; rank < lanes.length; rank++) {
       filled.fill(0);
       touched.fill(0);
       let until = 0; // pixels: what overlaps counts once
-      for (const [start, end] of jobs[doing][rank]!.sort((a, b) => a[0] - b[0])) {
+      for (const [start, end] of lanes[rank]!.sort((a, b) => a[0] - b[0])) {
         const left = Math.max(at(start), until);
         const right = at(end);
         touched[Math.min(columns - 1, Math.floor(at(start)))] = 1;

@@ -1,7 +1,8 @@
 // The operations of a recorded run, each over all its ranks: how long it took, who came last, who is
 // missing; and which of them are listed, in which order.
 import { COLLECTIVES, V_FORMS } from '../schedule/collective';
-import { labelOf, type RecordedOp, type Recording } from './recording';
+import { membersOf } from './groups';
+import { labelOf, type RecordedOp, type RunFinding, type Recording } from './recording';
 
 // One operation of a group, over its ranks.
 export interface OpSummary {
@@ -17,7 +18,9 @@ export interface OpSummary {
   straggler: number; // who came last
   missing: number[]; // ranks of the group that have no record of it
   open: number[]; // ranks that had not ended it
-  size: number; // ranks of its group, as far as they are recorded
+  members: number[]; // of its group, in its order, as far as they are known
+  size: number;
+  root: number; // rank of the world; -1: none, or not known
 }
 
 export function isWhole(op: OpSummary): boolean {
@@ -30,19 +33,20 @@ export function nameOf(op: Pick<OpSummary, 'collective' | 'algorithm' | 'label'>
 
 export function summarize(recording: Recording): OpSummary[] {
   // By group, of each member: the first operation that is here. Earlier ones were dropped.
-  const members = new Map<string, Map<number, number>>();
+  const firsts = new Map<string, Map<number, number>>();
   const ops = new Map<string, OpSummary & { present: Set<number>; last: number }>();
   for (const op of recording.ops) {
-    const inGroup = members.get(op.group) ?? new Map<number, number>();
+    const inGroup = firsts.get(op.group) ?? new Map<number, number>();
     const first = recording.shortened[op.rank] ? op.number : 0;
-    members.set(op.group, inGroup.set(op.rank, Math.min(inGroup.get(op.rank) ?? first, first)));
+    firsts.set(op.group, inGroup.set(op.rank, Math.min(inGroup.get(op.rank) ?? first, first)));
     const label = labelOf(op);
     let row = ops.get(label);
     if (!row) {
-      const { number, group, collective, algorithm, bytes, start, rank } = op;
+      const { number, group, collective, algorithm, bytes, start, rank, root } = op;
       row = {
         ...{ label, number, group, collective, algorithm, bytes, start, end: op.end, waiting: 0 },
-        ...{ straggler: rank, missing: [], open: [], size: 0, present: new Set(), last: -1 },
+        ...{ straggler: rank, missing: [], open: [], members: [], size: 0, root },
+        ...{ present: new Set(), last: -1 },
       };
       ops.set(label, row);
     }
@@ -56,13 +60,30 @@ export function summarize(recording: Recording): OpSummary[] {
       row.straggler = op.rank;
     }
   }
+  const recorded = new Set(recording.ops.map(({ rank }) => rank));
+  const groups = new Map(
+    [...firsts].map(([group, known]) => [group, groupOf(recording, group, [...known.keys()])]),
+  );
   return [...ops.values()]
     .map(({ present, last: _, ...row }) => {
-      const group = members.get(row.group)!;
-      const missing = [...group].filter(([rank, from]) => !present.has(rank) && row.number >= from);
-      return { ...row, size: group.size, missing: missing.map(([rank]) => rank) };
+      const members = groups.get(row.group)!;
+      const first = firsts.get(row.group)!;
+      const missing = members.filter((rank) => {
+        if (present.has(rank)) return false;
+        // Who left no record at all is said once, and not of each operation.
+        if (!recorded.has(rank)) return ops.size === 1;
+        return row.number >= (first.get(rank) ?? (recording.shortened[rank] ? Infinity : 0));
+      });
+      return { ...row, members, size: members.length, missing };
     })
     .sort((a, b) => a.start - b.start);
+}
+
+function groupOf(recording: Recording, group: string, seen: number[]): number[] {
+  const known = membersOf(recording, group);
+  if (known && seen.every((rank) => known.includes(rank))) return known;
+  const all = Array.from({ length: recording.ranks }, (_, rank) => rank);
+  return group === 'world' ? all : seen.sort((a, b) => a - b);
 }
 
 // The first operation that somebody never came to or never finished: where a hang begins.
@@ -89,7 +110,7 @@ const VALUE: Record<Exclude<Sort, 'name'>, (op: OpSummary) => number> = {
   bytes: (op) => op.bytes,
   time: (op) => lengthOf(op, op.end - op.start),
   waiting: (op) => lengthOf(op, op.waiting),
-  last: (op) => op.straggler,
+  last: (op) => op.missing[0] ?? op.straggler,
 };
 
 // Those that have all `words` in their name, in the order of `sort`; equal ones as they began.
@@ -128,20 +149,25 @@ const SAID = new RegExp(`\\b(?:${NAMES}) #(\\d+)${GROUP}`, 'g');
 // The operations that a finding's words are about: "all_reduce #7", "... of world", "... of the group
 // of ranks 2 3". Without a number: those that its ranks were in.
 export function opsOf(
-  finding: { text: string; details: string[]; ranks: number[] },
+  finding: Pick<RunFinding, 'kind' | 'text' | 'details' | 'ranks' | 'ops'>,
   recording: Recording,
   byLabel: Map<string, OpSummary>,
 ): OpSummary[] {
+  const known = (labels: Iterable<string>) =>
+    [...labels].flatMap((label) => byLabel.get(label) ?? []);
+  if (finding.ops) return known(finding.ops);
+  // That is about the recording.
+  if (['dropped', 'missing'].includes(finding.kind)) return [];
   const labels = new Set<string>();
   for (const line of [finding.text, ...finding.details]) {
     for (const [, number, group] of line.matchAll(SAID)) {
       labels.add(`${group === undefined ? 'world' : groupName(group)} #${number}`);
     }
   }
-  const found = [...labels].flatMap((label) => byLabel.get(label) ?? []);
-  if (found.length > 0) return found;
+  const said = known(labels);
+  if (said.length > 0) return said;
   const own = recording.unfinished.filter(({ rank }) => finding.ranks.includes(rank));
-  return [...new Set(own.map(({ label }) => label))].flatMap((label) => byLabel.get(label) ?? []);
+  return known(new Set(own.map(({ label }) => label)));
 }
 
 // "ranks 0 1 2 5" -> "ranks 0-2,5", as recordings name a group.

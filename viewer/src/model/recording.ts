@@ -1,6 +1,7 @@
 // Recorded and simulated runs, from three forms: `unisono.trace/1` (docs/formats/trace.md), the trace
 // of `unisono sim --trace`, and what `unisono trace why --json` prints. Nothing in them is trusted.
-import { BadInput, isObject } from '../schedule/parse';
+import { isObject } from '../schedule/parse';
+import { fail, int, list, num, rows, str, type Json } from './reading';
 
 export interface RecordedMessage {
   op: string;
@@ -10,6 +11,26 @@ export interface RecordedMessage {
   bytes: number;
   start: number; // us
   end: number;
+}
+
+// What a rank did in an operation.
+export interface RecordedEvent {
+  op: number; // its row in `ops`
+  kind: (typeof KINDS)[number];
+  step: number;
+  peer: number; // -1: all, or none
+  bytes: number;
+  start: number; // us
+  end: number;
+}
+const KINDS = ['send', 'receive', 'reduce', 'copy'] as const;
+
+// A send or a receive of the program.
+export interface RecordedTransfer {
+  rank: number;
+  start: number; // us
+  end: number;
+  open: boolean;
 }
 
 export interface RecordedOp {
@@ -23,6 +44,7 @@ export interface RecordedOp {
   end: number;
   open: boolean; // it had not ended: `end` is when its rank did, or the recording
   waiting: number; // until the end of the recording, if it had not ended
+  root: number; // rank of the world; -1: none, or not known
 }
 
 // Of a rank: something that had not ended when the recording did.
@@ -41,6 +63,8 @@ export interface RunFinding {
   ranks: number[];
   waiting: number[];
   waitedS: number;
+  abort: boolean; // it is what the ranks themselves ended with
+  ops?: string[]; // labels of the operations that it is about; undefined: its words say it
 }
 
 export interface Recording {
@@ -49,6 +73,10 @@ export interface Recording {
   total: number; // us: the moment at which it ends
   messages: RecordedMessage[];
   ops: RecordedOp[];
+  events: RecordedEvent[]; // by row of `ops`, then by time
+  transfers: RecordedTransfer[];
+  groups: Map<string, number[]>; // by name: ranks of the world in the order of the group
+  until: number[]; // us, by rank: when its process ended; empty: not known
   unfinished: Unfinished[];
   shortened: boolean[]; // by rank: its beginning is not here
   findings: RunFinding[]; // the worst first
@@ -58,46 +86,6 @@ export interface Recording {
 }
 
 const MOST_RANKS = 4096;
-const MOST_ROWS = 500_000;
-
-type Json = Record<string, unknown>;
-
-function fail(place: string, message: string): never {
-  throw new BadInput(`${place}: ${message}`);
-}
-function num(value: unknown, place: string, least = 0, most = 1e15): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) fail(place, 'no number');
-  if (value < least || value > most) fail(place, `${value} is not in ${least}..${most}`);
-  return value;
-}
-function int(value: unknown, place: string, least: number, most: number): number {
-  const result = num(value, place, least, most);
-  return Number.isInteger(result) ? result : fail(place, 'no whole number');
-}
-function str(value: unknown, place: string): string {
-  return typeof value === 'string' ? value.slice(0, 2000) : fail(place, 'no text');
-}
-function list(value: unknown, place: string): unknown[] {
-  if (!Array.isArray(value)) fail(place, value === undefined ? 'missing' : 'no array');
-  if (value.length > MOST_ROWS) fail(place, `more than ${MOST_ROWS} values`);
-  return value;
-}
-
-// The columns of a group as rows; all of them must have one length.
-function rows(group: unknown, place: string, keys: string[], optional: string[] = []): Json[] {
-  if (!isObject(group)) fail(place, group === undefined ? 'missing' : 'no object');
-  const count = list(group[keys[0]!], `${place}/${keys[0]}`).length;
-  const columns = [...keys, ...optional.filter((key) => group[key] !== undefined)].map((key) => {
-    const column = list(group[key], `${place}/${key}`);
-    if (column.length !== count) {
-      fail(`${place}/${key}`, `${column.length} values, but ${place}/${keys[0]} has ${count}`);
-    }
-    return [key, column] as const;
-  });
-  return Array.from({ length: count }, (_, i) =>
-    Object.fromEntries(columns.map(([key, column]) => [key, column[i]])),
-  );
-}
 
 // Of what had not ended it is found later.
 function endOf(value: unknown, place: string): { end: number; open: boolean } {
@@ -136,7 +124,7 @@ function fromTrace(document: Json): Recording {
     document.ops ?? { rank: [], number: [], collective: [], bytes: [], start_us: [], end_us: [] },
     '/ops',
     ['rank', 'number', 'collective', 'bytes', 'start_us', 'end_us'],
-    ['group', 'algorithm', 'waiting_us'],
+    ['group', 'algorithm', 'waiting_us', 'root'],
   ).map((row, i) => ({
     rank: rank(row.rank, `/ops/rank/${i}`),
     number: int(row.number, `/ops/number/${i}`, 0, 1e15),
@@ -147,7 +135,24 @@ function fromTrace(document: Json): Recording {
     start: num(row.start_us, `/ops/start_us/${i}`),
     ...endOf(row.end_us, `/ops/end_us/${i}`),
     waiting: row.waiting_us === undefined ? 0 : num(row.waiting_us, `/ops/waiting_us/${i}`),
+    root: row.root === undefined || row.root === null ? -1 : rank(row.root, `/ops/root/${i}`),
   }));
+  const events = rows(
+    document.events ?? { op: [], kind: [], step: [], peer: [], start_us: [], end_us: [] },
+    '/events',
+    ['op', 'kind', 'step', 'peer', 'start_us', 'end_us'],
+    ['bytes'],
+  )
+    .map((row, i) => ({
+      op: int(row.op, `/events/op/${i}`, 0, ops.length - 1),
+      kind: KINDS.find((kind) => kind === row.kind) ?? fail(`/events/kind/${i}`, 'no such kind'),
+      step: int(row.step, `/events/step/${i}`, 0, 1e9),
+      peer: row.peer === null ? -1 : rank(row.peer, `/events/peer/${i}`),
+      bytes: row.bytes === undefined ? 0 : num(row.bytes, `/events/bytes/${i}`),
+      start: num(row.start_us, `/events/start_us/${i}`),
+      end: num(row.end_us, `/events/end_us/${i}`),
+    }))
+    .sort((a, b) => a.op - b.op || a.start - b.start);
   const uncertainty =
     document.clock_uncertainty_us === undefined
       ? []
@@ -176,21 +181,53 @@ function fromTrace(document: Json): Recording {
     return values;
   };
   const dropped = byRank('dropped_events');
+  const until = byRank('until_us');
   const recording = {
     ...empty(ranks),
     title: document.name === undefined ? '' : str(document.name, '/name'),
     messages,
     ops,
+    events,
+    transfers,
+    until,
+    groups: groupsOf(document.groups, ranks),
     unfinished: [
       ...ops.filter(({ open }) => open).map((op) => ({ ...op, label: labelOf(op) })),
       ...transfers.filter(({ open }) => open).map((each) => ({ ...each, label: '' })),
     ].map(({ rank, start, end, label }) => ({ rank, start, end, label })),
     shortened: Array.from({ length: ranks }, (_, rank) => (dropped[rank] ?? 0) > 0),
-    findings: document.findings === undefined ? [] : findingsOf(document.findings, '/findings'),
+    findings: aboutThis(
+      document.findings === undefined ? [] : findingsOf(document.findings, '/findings'),
+      document.dropped_events === undefined ? ops : [],
+    ),
     uncertaintyUs: uncertainty,
     ended: document.ended === undefined ? '' : str(document.ended, '/ended'),
   };
-  return finish(recording, byRank('until_us'));
+  return finish(recording);
+}
+
+// {"name": ["world"], "ranks": [[0, 1]]}
+function groupsOf(value: unknown, ranks: number): Map<string, number[]> {
+  if (value === undefined) return new Map();
+  return new Map(
+    rows(value, '/groups', ['name', 'ranks']).map(({ name, ranks: members }, i) => [
+      str(name, `/groups/name/${i}`),
+      list(members, `/groups/ranks/${i}`).map((rank, j) =>
+        int(rank, `/groups/ranks/${i}/${j}`, 0, ranks - 1),
+      ),
+    ]),
+  );
+}
+
+// Where the document is one operation out of a recording: without what is only about the recording, or
+// about other operations. `ops`: empty where it is the whole recording.
+function aboutThis(findings: RunFinding[], ops: RecordedOp[]): RunFinding[] {
+  const label = ops.length > 0 ? labelOf(ops[0]!) : '';
+  if (label === '' || ops.some((op) => labelOf(op) !== label)) return findings;
+  return findings.filter(
+    ({ kind, ops: about }) =>
+      kind !== 'dropped' && (about === undefined || about.length === 0 || about.includes(label)),
+  );
 }
 
 function findingsOf(value: unknown, place: string): RunFinding[] {
@@ -214,6 +251,10 @@ function findingsOf(value: unknown, place: string): RunFinding[] {
       ranks: ranksOf('ranks'),
       waiting: ranksOf('waiting'),
       waitedS: each.waited_s === undefined ? 0 : num(each.waited_s, `${at}/waited_s`, -1e9),
+      abort: each.abort === true,
+      ...(each.ops === undefined
+        ? {}
+        : { ops: list(each.ops, `${at}/ops`).map((op, j) => str(op, `${at}/ops/${j}`)) }),
     };
   });
 }
@@ -267,7 +308,8 @@ function fromSimulation(events: unknown[]): Recording {
 
 export function empty(ranks: number): Recording {
   return {
-    ...{ title: '', ranks, total: 0, messages: [], ops: [], unfinished: [], shortened: [] },
+    ...{ title: '', ranks, total: 0, messages: [], ops: [], events: [], transfers: [] },
+    ...{ groups: new Map<string, number[]>(), until: [], unfinished: [], shortened: [] },
     ...{ findings: [], uncertaintyUs: [], ended: '', isSimulated: false },
   };
 }
@@ -279,10 +321,11 @@ export function labelOf(op: { group: string; number: number }): string {
 
 // What is unfinished lasts until its rank's process ended, or where that is not known until the last
 // event of the recording.
-function lastEvent({ messages, ops, unfinished }: Recording): number {
+function lastEvent({ messages, ops, events, unfinished }: Recording): number {
   let last = 0;
   for (const { end } of messages) last = Math.max(last, end);
   for (const { start, end } of ops) last = Math.max(last, start, end);
+  for (const { end } of events) last = Math.max(last, end);
   for (const { start } of unfinished) last = Math.max(last, start);
   return last;
 }
@@ -291,13 +334,15 @@ function lastEvent({ messages, ops, unfinished }: Recording): number {
 const WORST = ['gone', 'mismatch', 'deadlock', 'stopped', 'left', 'never called', 'late'];
 const LEAST = ['unanswered', 'elsewhere', 'missing', 'dropped'];
 
-function severity({ kind }: RunFinding): number {
+function severity({ kind, abort }: RunFinding): number {
+  if (abort) return -1;
   const least = LEAST.indexOf(kind);
   if (least >= 0) return WORST.length + 1 + least;
   return WORST.includes(kind) ? WORST.indexOf(kind) : WORST.length;
 }
 
-function finish(recording: Recording, until: number[] = []): Recording {
+function finish(recording: Recording): Recording {
+  const { until } = recording;
   const last = lastEvent(recording);
   // When a rank last did something in an operation that did not end.
   const latest = new Map<string, number>();
@@ -321,7 +366,10 @@ function finish(recording: Recording, until: number[] = []): Recording {
     const since = latest.get(key(op.rank, labelOf(op))) ?? op.start;
     return { ...op, end, waiting: Math.max(op.waiting, end - since) };
   });
+  const transfers = recording.transfers.map((each) =>
+    each.open ? { ...each, end: Math.max(each.start, until[each.rank] ?? last) } : each,
+  );
   const total = unfinished.reduce((most, { end }) => Math.max(most, end), last);
   const findings = [...recording.findings].sort((a, b) => severity(a) - severity(b));
-  return { ...recording, total, ops, unfinished, findings };
+  return { ...recording, total, ops, transfers, unfinished, findings };
 }

@@ -37,8 +37,8 @@ export const LEARN_TEXTS = {
     '所有向量相加，每个 rank 得到属于自己那一部分的和。',
   ],
   is_all_to_all: [
-    'Every rank has something else for every other rank: a transposition of blocks.',
-    '每个 rank 给其他每个 rank 不同的数据：相当于分块转置。',
+    'Every rank has something else for every other rank: blocks change places, nothing is added up. 0→2 is what rank 0 has for rank 2.',
+    '每个 rank 给其他每个 rank 不同的数据：块交换位置（转置），不求和。0→2 是 rank 0 给 rank 2 的块。',
   ],
   is_barrier: [
     'Nobody goes on before everybody has arrived. No data, only a token.',

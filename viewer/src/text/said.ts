@@ -134,3 +134,8 @@ export function inChinese(said: string): string | undefined {
   }
   return undefined;
 }
+
+// "rank 1 is gone" begins a line of its own; a name such as all_reduce stays as it is.
+export function asSentence(words: string): string {
+  return /^[a-z]+(?=[ :,])/.test(words) ? words[0]!.toUpperCase() + words.slice(1) : words;
+}

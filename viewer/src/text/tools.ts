@@ -39,8 +39,8 @@ export const TOOL_TEXTS = {
   ],
 
   time_intro: [
-    'Time runs to the right, a lane is a rank. A message leaves its sender’s lane when it starts and meets its receiver’s when it has arrived; heavy: the chain that everything waits for.',
-    '时间向右，每条泳道是一个 rank。消息从发送者的泳道出发，到达时与接收者的泳道相交；粗线：所有人都在等的那条链。',
+    'Time runs to the right, a lane is a rank. A message leaves its sender’s lane when it starts and meets its receiver’s when it has arrived.',
+    '时间向右，每条泳道是一个 rank。消息从发送者的泳道出发，到达时与接收者的泳道相交。',
   ],
   time_label: [
     '{count} messages between {ranks} ranks in {time}; the table has them all.',
@@ -53,7 +53,13 @@ export const TOOL_TEXTS = {
   lane_sends: ['sends', '发送'],
   lane_receives: ['receives', '接收'],
   lane_adds: ['adds up', '求和'],
-  lane_waits: ['moves nothing', '无收发'],
+  lane_waits: ['waits in a call', '在调用中等待'],
+  lane_inside: ['in a call', '在调用中'],
+  lane_nothing: ['moves nothing', '无收发'],
+  lane_outside: ['outside of calls', '不在调用中'],
+  lane_exited: ['its process has ended', '进程已结束'],
+  lane_lost: ['sent, and not taken', '已发送，未被接收'],
+  lane_heavy: ['the chain that ends last', '最后结束的链'],
   lane_unfinished: ['in something that did not end', '处于未结束的操作中'],
   time_dense: [
     '{count} messages are in view, all of them drawn: as {lines} lines, where those that fall together are one, the darker the more. A lane is the darker the longer its rank is busy there. Zoom in to see each.',
@@ -69,6 +75,7 @@ export const TOOL_TEXTS = {
   column_step: ['step', '步'],
   column_start: ['starts', '开始'],
   column_end: ['arrives', '到达'],
+  column_taken: ['is taken', '被接收'],
   column_critical: ['critical', '关键'],
   waits_most: [
     'Rank {rank} waits longest: {wait} of {total}.',
@@ -134,24 +141,26 @@ export const TOOL_TEXTS = {
     'A recorded or simulated run. Drop a file here: what `unisono trace why --json` prints, what `unisono sim --trace` writes, or a recording (unisono.trace/1).',
     '实测或模拟的运行。把文件拖到这里：`unisono trace why --json` 的输出、`unisono sim --trace` 写出的文件，或运行记录（unisono.trace/1）。',
   ],
-  run_none: ['No recording yet.', '尚无记录。'],
+  run_none: [
+    'No recording yet. `unisono run -n 4 --record FILE.json -- PROGRAM` writes one; drop it here, or let `unisono view FILE.json` make a page of it.',
+    '尚无记录。用 `unisono run -n 4 --record FILE.json -- PROGRAM` 记录一次运行，再拖到这里，或用 `unisono view FILE.json` 生成页面。',
+  ],
   run_choose: ['Open a recording', '打开记录'],
   run_findings: ['Findings', '结论'],
   run_simulated: [
     'A simulation: equal steps are played only until they repeat, so a gap, or an early end, is what was left out.',
     '这是模拟：相同的步骤只播放到重复为止，空白或提前结束是被省略的部分。',
   ],
+  run_stuck_one: ['This operation is not complete: {op}', '此操作未完成：{op}'],
   run_stuck: ['The first operation that is not complete: {op}', '第一个未完成的操作：{op}'],
-  run_never_came: ['No record of it: {list}', '没有它的记录：{list}'],
-  run_never_left: ['Had not ended it: {list}', '尚未完成它：{list}'],
   run_finished: ['What each rank finished last', '每个 rank 最后完成的操作'],
   lane_vague: ['uncertainty of its clock', '时钟误差'],
-  run_next: ['next', '下一步'],
+  run_next: ['Next', '下一步'],
   run_waiting: [
-    'ranks {list} wait for it, the longest for {time}',
+    'Ranks {list} wait for it, the longest for {time}',
     'rank {list} 在等它，最久 {time}',
   ],
-  run_waiting_untimed: ['ranks {list} wait for it', 'rank {list} 在等它'],
+  run_waiting_untimed: ['Ranks {list} wait for it', 'rank {list} 在等它'],
   run_graph: ['Who waits for whom', '谁在等谁'],
   run_graph_label: ['{list}', '{list}'],
   run_edge: ['{waiter} waits for {other}', '{waiter} 在等 {other}'],
@@ -173,6 +182,14 @@ export const TOOL_TEXTS = {
   run_whole: [
     'All {count} operations are complete, and nobody waits for anybody.',
     '全部 {count} 个操作都已完成，没有 rank 在等待。',
+  ],
+  run_whole_one: [
+    'The only operation is complete, and nobody waits for anybody.',
+    '唯一的操作已完成，没有 rank 在等待。',
+  ],
+  run_whole_kept: [
+    'All {count} operations that were kept are complete, and nobody waits for anybody.',
+    '保留的 {count} 个操作都已完成，没有 rank 在等待。',
   ],
   run_many_ranks: [
     '{ranks} ranks are too many to draw; the table has the messages.',
@@ -196,19 +213,57 @@ export const TOOL_TEXTS = {
     '{op}：{what}，{bytes}，{ranks} 个 rank，始于 {start}，未结束',
   ],
   op_shown: ['Recorded operation', '已记录的操作'],
+  op_members: [
+    'Ranks of its group, from 0 on, are these of the world: {list}.',
+    '该组从 0 起的 rank 依次是 world 的：{list}。',
+  ],
+  pick_open: ['not complete', '未完成'],
+  pick_slow: ['the slowest', '最慢的'],
+  pick_first: ['the first', '最早的'],
+  pick_this: ['this one', '当前'],
+  place_step: ['step {step} of {steps}', '第 {step} 步（共 {steps} 步）'],
+  place_waits: [
+    'Rank {rank} waits for {peers} in {at}: since {since}, for {time}.',
+    'rank {rank} 在{at}等待 {peers}：从 {since} 起，已 {time}。',
+  ],
+  place_waits_for: [
+    'Rank {rank} waits for {peers}: since {since}, for {time}.',
+    'rank {rank} 等待 {peers}：从 {since} 起，已 {time}。',
+  ],
+  place_stands: [
+    'Rank {rank} has all that it needs for {at}, and does not go on: since {since}, for {time}.',
+    'rank {rank} 已具备{at}所需的一切，却停滞：从 {since} 起，已 {time}。',
+  ],
+  place_open: [
+    'Rank {rank} has not ended it: nothing since {since}, for {time}.',
+    'rank {rank} 尚未完成：从 {since} 起无动作，已 {time}。',
+  ],
+  place_elsewhere: [
+    'Rank {rank} never came to it: since {since} it was in {op}.',
+    'rank {rank} 没有到达：从 {since} 起处于 {op}。',
+  ],
+  place_before: [
+    'Rank {rank} never came to it: at {since} it ended {op}, and began nothing after that.',
+    'rank {rank} 没有到达：它在 {since} 完成了 {op}，此后没有开始任何操作。',
+  ],
+  place_absent: [
+    'Rank {rank} never came to it: it has no record of this operation.',
+    'rank {rank} 没有到达：它没有此操作的记录。',
+  ],
+  place_ended: ['Ended it: {list}.', '已完成：{list}。'],
   op_first: [
     'The recorded time is that of {op}, the first one that ran this schedule.',
     '实测时间取自 {op}，即首个运行此 schedule 的操作。',
   ],
   op_no_times: [
-    'Without recorded times: those are shown where all ranks took part and the messages are here.',
-    '没有实测时间：仅当所有 rank 参与且记录中有其消息时显示。',
+    'Without recorded times: none of its messages are in the recording.',
+    '没有实测时间：记录中没有它的消息。',
   ],
   op_back: ['Back to the run', '返回运行'],
   run_time: ['time', '用时'],
   run_wait: ['waiting', '等待'],
   run_straggler: ['last to come', '最后到达'],
-  run_missing: ['missing in it: {list}', '缺少 rank {list}'],
+  never_came: ['never came: {list}', 'rank {list} 未到达'],
   run_uncertain: [
     'Clocks of different ranks agree within {time}.',
     '各 rank 的时钟误差不超过 {time}。',
@@ -217,8 +272,17 @@ export const TOOL_TEXTS = {
     'These clocks could not be aligned, so their times are not comparable: {list}.',
     '以下 rank 的时钟无法对齐，其时间不可比较：{list}。',
   ],
-  run_bad: ['This recording cannot be shown: {what}', '无法显示此记录：{what}'],
+  run_bad: [
+    'This recording cannot be shown. {what}. `unisono run --record FILE.json` writes one that can.',
+    '无法显示此记录。{what}。可用 `unisono run --record FILE.json` 重新记录。',
+  ],
   run_ended: ['The job has ended: {why}', '作业已结束：{why}'],
   run_messages: ['Messages', '消息'],
   run_total: ['{ranks} ranks, {time} in all', '{ranks} 个 rank，共 {time}'],
+  run_kept: [
+    '{ranks} ranks, the last {time}: what came before was not kept',
+    '{ranks} 个 rank，最后 {time}：之前的部分未保留',
+  ],
+  never_taken: ['never taken', '未被接收'],
+  list_more: ['Show more', '显示更多'],
 } as const satisfies Record<string, readonly [string, string]>;

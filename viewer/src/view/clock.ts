@@ -1,7 +1,9 @@
 // Clocks for the stage: when each step ends and when each of its messages is under way, as the model
 // predicts it or as it was recorded. Without one all steps are alike.
 import type { Timing } from '../model/cost';
-import { labelOf, type RecordedMessage, type Recording } from '../model/recording';
+import type { OpSummary } from '../model/operations';
+import type { RecordedMessage, Recording } from '../model/recording';
+import { plannedSteps } from '../model/planned';
 import { endsOf } from '../model/sweep';
 import type { Schedule } from '../schedule/types';
 
@@ -12,7 +14,9 @@ export interface Clock {
 
 export interface RecordedClock extends Clock {
   label: string; // of the operation
-  messages: RecordedMessage[]; // its own, from its beginning on
+  members: number[]; // of its group: ranks of the world
+  begin: number; // us: when its first message was sent
+  messages: RecordedMessage[]; // its own, from `begin` on, between ranks of the group
 }
 
 export function modelClock(schedule: Schedule, times: Timing): Clock {
@@ -25,53 +29,25 @@ export function modelClock(schedule: Schedule, times: Timing): Clock {
   };
 }
 
-// The label of an operation that ran this schedule and has messages: `op`, or the first one.
-function labelFor(
-  schedule: Schedule,
-  { messages, ops, title }: Recording,
+// What ran this schedule and has messages: `op`, or the first one.
+function operationFor(
+  { collective, algorithm, ranks }: Schedule,
+  { messages, title, ranks: all }: Recording,
+  ops: OpSummary[],
   op: string,
-): string | undefined {
-  const { collective, algorithm } = schedule;
-  const labels = new Set<string>();
-  for (const each of ops) {
-    if (each.collective === collective && each.algorithm === algorithm) labels.add(labelOf(each));
-  }
-  if (title === `${collective}/${algorithm}` && messages.length > 0) labels.add(messages[0]!.op);
-  if (labels.has(op)) return op;
+): { label: string; members: number[] } | undefined {
   const present = new Set(messages.map((each) => each.op));
-  for (const label of labels) if (present.has(label)) return label;
-  return undefined;
-}
-
-type Sent = Pick<RecordedMessage, 'step' | 'from' | 'to'>;
-
-// The step of the schedule in which a message is sent. A recording has the one in which it is used: the
-// engine lets a rank add up what others have sent in earlier steps.
-function plannedSteps(schedule: Schedule, messages: Sent[]): (message: Sent) => number {
-  const { ranks, moves } = schedule;
-  const pair = ({ from, to }: { from: number; to: number }) => from * ranks + to;
-  const planned = new Map<number, Set<number>>();
-  for (let i = 0; i < moves.count; i++) {
-    const at = pair({ from: moves.from[i]!, to: moves.to[i]! });
-    planned.set(at, (planned.get(at) ?? new Set()).add(moves.step[i]!));
-  }
-  const used = new Map<number, Set<number>>();
-  for (const each of messages) {
-    used.set(pair(each), (used.get(pair(each)) ?? new Set()).add(each.step));
-  }
-  const found = new Map<string, number>();
-  for (const [at, steps] of used) {
-    const free = [...(planned.get(at) ?? [])].filter((step) => !steps.has(step));
-    for (const step of [...steps].sort((a, b) => b - a)) {
-      if (planned.get(at)?.has(step)) continue;
-      const before = free.filter((each) => each < step);
-      if (before.length === 0) continue;
-      const sent = Math.max(...before);
-      found.set(`${at} ${step}`, sent);
-      free.splice(free.indexOf(sent), 1);
-    }
-  }
-  return (message) => found.get(`${pair(message)} ${message.step}`) ?? message.step;
+  const isOne = (each: OpSummary) =>
+    each.collective === collective &&
+    each.algorithm === algorithm &&
+    each.size === ranks &&
+    present.has(each.label);
+  const chosen = ops.find((each) => each.label === op && isOne(each));
+  const found = chosen ?? ops.find(isOne);
+  if (found) return found;
+  if (title !== `${collective}/${algorithm}` || messages.length === 0) return undefined;
+  if (ranks !== all || ops.length > 0) return undefined;
+  return { label: messages[0]!.op, members: Array.from({ length: all }, (_, rank) => rank) };
 }
 
 // undefined: the recording has no messages of this schedule, or is a simulation, which leaves out
@@ -79,13 +55,23 @@ function plannedSteps(schedule: Schedule, messages: Sent[]): (message: Sent) => 
 export function recordedClock(
   schedule: Schedule,
   recording: Recording,
+  ops: OpSummary[],
   op = '',
 ): RecordedClock | undefined {
-  const { ranks, isSimulated, messages } = recording;
-  const fits = ranks === schedule.ranks && !isSimulated;
-  const label = fits ? labelFor(schedule, recording, op) : undefined;
-  const own = messages.filter((each) => each.op === label && each.step < schedule.steps);
-  if (label === undefined || own.length === 0) return undefined;
+  const { isSimulated, messages } = recording;
+  const { ranks } = schedule;
+  const found = isSimulated ? undefined : operationFor(schedule, recording, ops, op);
+  if (!found) return undefined;
+  const { label, members } = found;
+  // The schedule's ranks are those of the group.
+  const index = new Map(members.map((rank, i) => [rank, i]));
+  const own = messages.flatMap((each) => {
+    const from = index.get(each.from);
+    const to = index.get(each.to);
+    const fits = each.op === label && each.step < schedule.steps;
+    return fits && from !== undefined && to !== undefined ? [{ ...each, from, to }] : [];
+  });
+  if (own.length === 0) return undefined;
   // Time begins with the operation.
   const begin = own.reduce((least, each) => Math.min(least, each.start), Infinity);
   const stepOf = plannedSteps(schedule, own);
@@ -103,7 +89,12 @@ export function recordedClock(
   const { step, from, to } = schedule.moves;
   return {
     label,
-    messages: own.map((m) => ({ ...m, start: m.start - begin, end: m.end - begin })),
+    members,
+    begin,
+    messages: own.map((m) => ({
+      ...{ ...m, step: stepOf(m) },
+      ...{ start: m.start - begin, end: m.end - begin },
+    })),
     ends: endsOf([...spans.values()], schedule.steps),
     spanOf: (move) => spans.get(key(step[move]!, from[move]!, to[move]!)),
   };

@@ -61,16 +61,26 @@ export function findAlgorithm(data: PageData, collective: string, name: string) 
   return algorithmsOf(data, collective).find((each) => each.algorithm === name);
 }
 
+interface Ran {
+  collective: string;
+  algorithm: string;
+  size: number;
+  root?: number; // rank of the world; -1: none, or not known
+  members?: number[];
+}
+
+// Of its group.
+export function rootOf({ root = -1, members }: Ran): number {
+  return Math.max(0, members ? members.indexOf(root) : root);
+}
+
 // Is the schedule of an operation in the page? Parts of different sizes are drawn alike, so not those.
-export function isCarried(
-  data: PageData,
-  op: { collective: string; algorithm: string; size: number },
-): boolean {
+export function isCarried(data: PageData, op: Ran): boolean {
   const found = findAlgorithm(data, op.collective, op.algorithm);
   return (
     found !== undefined &&
     op.collective === plainForm(op.collective) &&
-    rankCounts(found).includes(op.size)
+    rootsOf(found, op.size).includes(rootOf(op))
   );
 }
 

@@ -1,7 +1,9 @@
 // The one state of the page. Everything else follows from it and from the data.
 import { timing, type Network, type Timing } from '../model/cost';
 import { mainOperation, summarize, type OpSummary } from '../model/operations';
-import { parseRecording, type Recording } from '../model/recording';
+import { placesOf, stuckStep, type Place } from '../model/stuck';
+import { plannedSteps } from '../model/planned';
+import { parseRecording, type RecordedMessage, type Recording } from '../model/recording';
 import { isTopology, parseTopology, type Topology } from '../model/topology';
 import { check, type Checked } from '../replay/check';
 import { apply, type Edit } from '../schedule/edit';
@@ -13,6 +15,7 @@ import {
   algorithmsOf,
   findAlgorithm,
   isCarried,
+  rootOf,
   readPageData,
   scheduleOf,
   type PageData,
@@ -95,7 +98,8 @@ class Page {
     const main = mainOperation(this.ops, (op) => isCarried(this.data, op));
     if (main) {
       const { collective, algorithm, size, bytes } = main;
-      return { collective, algorithm, ranks: size, bytes: Math.round(bytes) };
+      const shape = { collective, algorithm, ranks: size, root: rootOf(main) };
+      return { ...shape, bytes: Math.round(bytes) };
     }
     const [collective = '', algorithm = ''] = this.run.recording?.title.split('/') ?? [];
     const ranks = this.run.recording?.ranks ?? 0;
@@ -104,7 +108,7 @@ class Page {
   });
   recorded: RecordedClock | undefined = $derived.by(() => {
     if (!this.schedule || !this.run.recording) return undefined;
-    const clock = recordedClock(this.schedule, this.run.recording, this.view.op);
+    const clock = recordedClock(this.schedule, this.run.recording, this.ops, this.view.op);
     // The times of another operation would be wrong for the one that is chosen.
     return this.chosenOp && clock?.label !== this.chosenOp.label ? undefined : clock;
   });
@@ -114,6 +118,62 @@ class Page {
     const model = this.view.base === 'model' && this.schedule && this.times;
     return model ? modelClock(this.schedule!, model) : undefined;
   });
+
+  // What an operation ran, if the page has it.
+  private scheduleFor(op: OpSummary): Schedule | undefined {
+    const { collective, algorithm, size: ranks } = op;
+    const given = this.data.schedule;
+    if (given && isShape(given, { collective, algorithm, ranks, root: rootOf(op) })) return given;
+    const found = findAlgorithm(this.data, collective, algorithm);
+    return found && isCarried(this.data, op) ? scheduleOf(found, ranks, rootOf(op)) : undefined;
+  }
+
+  // Where each rank of an operation is that did not end.
+  placesOf(op: OpSummary): Place[] {
+    return placesOf(this.run.recording!, op, this.scheduleFor(op));
+  }
+
+  // By operation: the step of the schedule in which a message is sent, not the one in which it is used.
+  private steps: Map<string, (message: RecordedMessage) => number> = $derived.by(() => {
+    void this.run.recording;
+    return new Map();
+  });
+  stepOf(message: Omit<RecordedMessage, 'end'> & { end?: number }): number {
+    const { op, end } = message;
+    if (end === undefined) return message.step; // it was never used
+    let found = this.steps.get(op);
+    if (!found) {
+      found = this.stepsOf(op);
+      this.steps.set(op, found);
+    }
+    return found({ ...message, end });
+  }
+  private stepsOf(label: string): (message: RecordedMessage) => number {
+    const op = this.ops.find((each) => each.label === label);
+    const schedule = op && this.scheduleFor(op);
+    if (!op || !schedule) return ({ step }) => step;
+    const index = (m: RecordedMessage) => ({
+      ...{ step: m.step, from: op.members.indexOf(m.from), to: op.members.indexOf(m.to) },
+    });
+    const own = this.run.recording!.messages.filter((each) => each.op === label);
+    const planned = plannedSteps(schedule, own.map(index));
+    return (m) => planned(index(m));
+  }
+
+  isCarried(op: OpSummary): boolean {
+    return isCarried(this.data, op);
+  }
+
+  // A recorded operation on another view, at the step where it is stuck.
+  show(op: OpSummary, tab: 'steps' | 'time'): void {
+    const { collective, algorithm, size: ranks, label } = op;
+    Object.assign(this.view, {
+      ...{ tab, collective, algorithm, ranks, root: rootOf(op), op: label },
+      ...{ bytes: Math.round(op.bytes), edits: '', follow: -1 },
+      step: op.open.length > 0 ? stuckStep(this.placesOf(op)) : 0,
+    });
+    this.view.base = this.recorded ? 'recorded' : 'step';
+  }
 
   checked: Checked = $derived(this.schedule ? check(this.schedule) : { findings: [] });
 
@@ -152,7 +212,7 @@ class Page {
   open(name: string, text: string): void {
     this.message = '';
     try {
-      this.show(parseJson(text));
+      this.showFile(parseJson(text));
       this.opened = [...this.opened, name];
       this.view.file = name;
     } catch (error) {
@@ -161,7 +221,7 @@ class Page {
     }
   }
 
-  private show(document: unknown): void {
+  private showFile(document: unknown): void {
     if (isObject(document) && isTopology(document)) {
       this.topology = parseTopology(document);
       this.view.tab = 'traffic';
@@ -198,7 +258,9 @@ function shapeOf({ collective, algorithm, ranks, root }: Schedule) {
   return { collective, algorithm, ranks, root };
 }
 
-function isShape(schedule: Schedule, view: ViewState): boolean {
+type Shape = Pick<Schedule, 'collective' | 'algorithm' | 'ranks' | 'root'>;
+
+function isShape(schedule: Schedule, view: Shape): boolean {
   return (
     schedule.collective === view.collective &&
     schedule.algorithm === view.algorithm &&

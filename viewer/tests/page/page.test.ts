@@ -48,6 +48,15 @@ describe('every view', () => {
           .filter((size) => size < 12),
       );
       expect(small).toEqual([]);
+      // On a phone no cell of these is beyond the edge of the screen.
+      const cut = await page.evaluate(
+        () =>
+          [...document.querySelectorAll('table.cards td')].filter(
+            (each) => each.getBoundingClientRect().right > innerWidth,
+          ).length,
+      );
+      expect(cut).toBe(0);
+      expect(await page.locator('main').innerText()).not.toContain('`');
       // Everything that is drawn is said in a table; Run has one when it has a recording.
       if (tab !== 'run') expect(await page.locator('main table').count()).toBeGreaterThan(0);
       await close();
@@ -242,6 +251,38 @@ describe('steps', () => {
 });
 
 describe('other views', () => {
+  it('learn draws blocks that change places unlike parts of a sum', async () => {
+    const { page, close } = await open(browser, file, '#learn');
+    const texts = (name: string, when: number) =>
+      page.locator(`section[aria-label=${name}] svg`).nth(when).locator('.block').allTextContents();
+    expect((await texts('all_to_all', 0)).slice(0, 4)).toEqual(['0→0', '0→1', '0→2', '0→3']);
+    expect((await texts('all_to_all', 1)).slice(0, 4)).toEqual(['0→0', '1→0', '2→0', '3→0']);
+    expect(await texts('reduce_scatter', 0)).toEqual([]);
+    // A sum: one strip with everybody's part.
+    const sum = page.locator('section[aria-label=reduce_scatter] svg').nth(1);
+    expect(await sum.locator('.digit').allTextContents()).toHaveLength(16);
+    await close();
+  });
+
+  it('run says how to record one where there is none', async () => {
+    const { page, close } = await open(browser, file, '#run');
+    expect(await page.locator('main code').allInnerTexts()).toContain(
+      'unisono run -n 4 --record FILE.json -- PROGRAM',
+    );
+    await close();
+  });
+
+  it('traffic lists its links whole, and more of them when asked', async () => {
+    const { page, close } = await open(browser, file, '#traffic?ranks=16&algorithm=ring');
+    const links = page.locator('section[aria-label=Links]');
+    const list = links.locator('ul');
+    expect(await list.evaluate((each) => each.scrollHeight - each.clientHeight)).toBe(0);
+    expect(await list.locator('li').count()).toBe(24);
+    await links.getByRole('button', { name: 'Show more' }).click();
+    expect(await list.locator('li').count()).toBeGreaterThan(30);
+    await close();
+  });
+
   it('compare runs on one clock, and the size can be changed by keyboard', async () => {
     const { page, problems, close } = await open(browser, file, '#compare');
     await page.getByLabel('Clock').focus();

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writePage } from '../program';
+import { columns, oneMissing, secondOf, type Row } from '../recordings';
+import { schedule } from '../schedules';
 import { axe, launch, open } from './browser';
 
 const OPS = 2000;
@@ -12,16 +14,27 @@ const RANKS = 4;
 
 // Rings of four ranks, 1 ms each; the last one hangs for 4 s.
 function recording(): object {
-  const ops = columns('rank', 'number', 'group', 'collective', 'algorithm', 'bytes', ...TIMES);
-  const messages = columns('from', 'to', 'step', 'bytes', 'op', ...TIMES);
+  const ops: Row[] = [];
+  const events: Row[] = [];
+  const messages: Row[] = [];
+  const what = { group: 'world', collective: 'all_reduce', algorithm: 'ring', bytes: 65536 };
   for (let number = 1; number <= OPS; number++) {
     const start = 1000 * number;
     const hangs = number === OPS;
     for (let rank = 0; rank < RANKS; rank++) {
-      add(ops, rank, number, 'world', 'all_reduce', 'ring', 65536, start + rank, end(start, hangs));
+      ops.push({
+        ...what,
+        rank,
+        number,
+        start_us: start + rank,
+        end_us: hangs ? null : start + 700,
+      });
       for (let step = 0; step < (hangs ? 1 : 6); step++) {
-        const from = start + 100 * step + 10;
-        add(messages, rank, (rank + 1) % RANKS, step, 16384, `world #${number}`, from, from + 80);
+        const start_us = start + 100 * step + 10;
+        const sent = { step, bytes: 16384, start_us, end_us: start_us + 80 };
+        const [from, to] = [rank, (rank + 1) % RANKS];
+        messages.push({ ...sent, from, to, op: `world #${number}` });
+        events.push({ ...sent, op: ops.length - 1, kind: 'send', peer: to, end_us: start_us + 30 });
       }
     }
   }
@@ -32,36 +45,28 @@ function recording(): object {
       ...{ ranks: [1], waiting: [0, 2, 3], waited_s: 4, next: 'let it go on: kill -CONT 7' },
     },
   ];
-  const until_us = Array(RANKS).fill(1000 * OPS + 4e6);
   return {
-    format: 'unisono.trace/1',
-    name: 'all_reduce/ring',
-    ranks: RANKS,
-    ops,
-    messages,
-    findings,
-    until_us,
+    ...{ format: 'unisono.trace/1', name: 'all_reduce/ring', ranks: RANKS, findings },
+    ops: columns('rank number group collective algorithm bytes start_us end_us', ops),
+    events: columns('op kind step peer bytes start_us end_us', events),
+    messages: columns('from to step bytes start_us end_us op', messages),
+    until_us: [1000 * OPS + 2e6, ...Array(RANKS - 1).fill(1000 * OPS + 4e6)],
   };
-}
-const TIMES = ['start_us', 'end_us'];
-type Columns = Record<string, unknown[]>;
-function columns(...names: string[]): Columns {
-  return Object.fromEntries(names.map((name) => [name, []]));
-}
-function add(group: Columns, ...values: unknown[]): void {
-  Object.values(group).forEach((column, i) => column.push(values[i]));
-}
-function end(start: number, hangs: boolean): number | null {
-  return hangs ? null : start + 700;
 }
 
 let browser: Browser;
 let file: string;
+let stuck: string; // one operation, without rank 1
 beforeAll(async () => {
   browser = await launch();
-  const path = join(mkdtempSync(join(tmpdir(), 'viewer-run-')), 'run.json');
-  writeFileSync(path, JSON.stringify(recording()));
-  file = writePage(path);
+  const folder = mkdtempSync(join(tmpdir(), 'viewer-run-'));
+  const page = (name: string, document: object) => {
+    const path = join(folder, name);
+    writeFileSync(path, JSON.stringify(document));
+    return writePage(path);
+  };
+  file = page('run.json', recording());
+  stuck = page('stuck.json', secondOf(oneMissing(schedule('all_reduce/ring', 4), 1)));
 }, 60_000);
 afterAll(() => browser.close());
 
@@ -82,12 +87,19 @@ describe('a long run', () => {
       page
         .locator(selector)
         .evaluateAll((all) => Math.max(...all.map((each) => each.getBoundingClientRect().right)));
-    const lane = (await page.locator('rect.wait').first().boundingBox())!;
+    const lane = (await page.locator('rect.idle').nth(1).boundingBox())!;
     const at = (seconds: number) => lane.x + (lane.width * seconds) / 6;
     expect(Math.abs((await right('path.busy.sends')) - at(2))).toBeLessThan(4);
-    expect(Math.abs((await right('path.busy.receives')) - at(2))).toBeLessThan(4);
+    // A message is on its way for longer than its sender sends; and who gets nothing waits.
+    expect(await page.locator('path.busy.receives').count()).toBe(0);
+    expect(Math.abs((await right('path.busy.waits')) - at(6))).toBeLessThan(4);
     expect(Math.abs((await right('rect.unfinished')) - at(6))).toBeLessThan(4);
     expect(await page.locator('rect.unfinished').count()).toBe(RANKS);
+    // A lane is as long as its process.
+    const first = (await page.locator('rect.idle').first().boundingBox())!;
+    expect(Math.abs(first.x + first.width - at(4))).toBeLessThan(4);
+    expect(await page.locator('path.exited').count()).toBe(1);
+    await page.getByText('its process has ended').waitFor();
     // From near, each is drawn by itself.
     await page.evaluate(() => (location.hash = '#run?zoom=1000&from=100'));
     await page.locator('.message').first().waitFor();
@@ -120,8 +132,8 @@ describe('a long run', () => {
   it('leads from a finding to its operation, to its steps and back', async () => {
     const { page, problems, close } = await open(browser, file, '#run?find=%231');
     const texts = await page.locator('.findings li b').allInnerTexts();
-    expect(texts[0]).toContain('rank 1 (pid 7) is stopped');
-    expect(texts.at(-1)).toContain('the beginning is not here');
+    expect(texts[0]).toContain('Rank 1 (pid 7) is stopped');
+    expect(texts.at(-1)).toContain('The beginning is not here');
     await page
       .getByRole('button', { name: `Show world #${OPS}` })
       .first()
@@ -161,6 +173,8 @@ describe('a long run', () => {
     await page.getByLabel('Time base').selectOption({ label: 'recorded time' });
     await page.getByText('the first one that ran this schedule').waitFor();
     expect(await page.locator('line.message').count()).toBe(24);
+    expect(await page.locator('line.message.heavy').count()).toBe(6);
+    await page.getByText('the chain that ends last').waitFor();
     expect(await page.locator('line.under').count()).toBe(24);
     expect(await axe(page)).toEqual([]);
     await close();
@@ -184,6 +198,45 @@ describe('a long run', () => {
       expect(await isInView(page, `tr.chosen ${cell}`), cell).toBe(true);
     }
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+    expect(await axe(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
+
+describe('one operation that did not end', () => {
+  it('says who never came, where the others are, and draws what nobody took', async () => {
+    const { page, problems, close } = await open(browser, stuck, '');
+    const findings = await page.locator('.findings').innerText();
+    expect(findings).toContain('This operation is not complete: all_reduce/ring, world #2');
+    expect(findings).toContain('Rank 1 never came to it');
+    expect(findings).toContain('Rank 2 waits for rank 1 in step 1 of 6: since 1 ms, for 4 ms.');
+    expect(findings).toContain('Rank 0 waits for rank 3 in step 2 of 6');
+    expect(findings).not.toContain('first');
+    expect(await page.locator('.c-last').last().innerText()).toContain('never came: 1');
+    expect(await page.locator('path.lost').count()).toBe(1);
+    await page.getByText('Messages as a table').click();
+    const row = page.locator('tr', { hasText: 'never taken' });
+    expect(await row.innerText()).toMatch(/world #2\s+1\s+0\s+1/);
+    expect(await axe(page)).toEqual([]);
+    // Steps begin where it is stuck, and say so.
+    await page.getByRole('button', { name: 'Steps: all_reduce/ring, world #2' }).click();
+    const banner = page.locator('section[aria-label="Recorded operation"]');
+    expect(await banner.innerText()).toContain('Rank 2 waits for rank 1 in step 1 of 6');
+    expect(await page.locator('aside h2').first().innerText()).toBe('Step 1 of 6');
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
+
+describe('a recording without a chosen operation', () => {
+  it.each(['steps', 'time'])('offers its operations: %s', async (tab) => {
+    const { page, problems, close } = await open(browser, file, `#${tab}?lang=zh`);
+    const pick = page.locator('section[aria-label=已记录的操作] select');
+    expect(await pick.locator('option').count()).toBeGreaterThan(20);
+    await pick.selectOption(`world #${OPS}`);
+    await page.getByText('未结束').last().waitFor();
+    expect(page.url()).toContain(`op=world%20%23${OPS}`);
     expect(await axe(page)).toEqual([]);
     expect(problems).toEqual([]);
     await close();

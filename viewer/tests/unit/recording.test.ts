@@ -1,5 +1,6 @@
 // Recorded runs: what is unfinished, which operations are listed, and what a crowded picture draws.
 import { describe, expect, it } from 'vitest';
+import { jobsOfMessages } from '../../src/model/activity';
 import { bundles, inWindow, stretches, type Span } from '../../src/model/density';
 import {
   firstStuck,
@@ -101,7 +102,7 @@ describe('operations', () => {
     });
     const byLabel = new Map(summarize(recording).map((op) => [op.label, op]));
     const about = (text: string, ranks: number[] = []) =>
-      opsOf({ text, details: [], ranks }, recording, byLabel).map((op) => op.label);
+      opsOf({ kind: 'late', text, details: [], ranks }, recording, byLabel).map((op) => op.label);
     expect(about('rank 1 (pid 7) has not called all_reduce #1')).toEqual(['world #1']);
     expect(about('rank 0 was in all_reduce #1 of world')).toEqual(['world #1']);
     expect(about('it owes all_reduce #2 of the group of ranks 0 1')).toEqual(['ranks 0,1 #2']);
@@ -130,7 +131,7 @@ describe('operations', () => {
       ops: { ...hang.ops, algorithm: Array(4).fill('flat') },
       messages: { ...hang.messages, step: [step[reduces], step[reduces]] },
     });
-    const clock = recordedClock(flat, recording, 'world #2')!;
+    const clock = recordedClock(flat, recording, summarize(recording), 'world #2')!;
     expect(clock.label).toBe('world #2');
     expect(clock.spanOf(move)).toMatchObject({ start: 0, end: 25 });
   });
@@ -189,7 +190,7 @@ describe('a crowded picture', () => {
   it('shows each rank busy from the first pixel to the last, as much as it is', () => {
     for (const doing of ['sends', 'receives'] as const) {
       for (let rank = 0; rank < 4; rank++) {
-        const own = stretches(crowd, 4, window).filter(
+        const own = stretches(jobsOfMessages(crowd), 4, window).filter(
           (each) => each.rank === rank && each.doing === doing,
         );
         // A quarter of the time: one pixel is 100 us, five turns of each rank.
@@ -203,7 +204,9 @@ describe('a crowded picture', () => {
       { from: 0, to: 1, start: 10_000, end: 10_000 },
       { from: 0, to: 1, start: 50_000, end: 60_000, sent: 55_000 },
     ];
-    expect(stretches(two, 2, window).filter((each) => each.doing !== 'receives')).toEqual([
+    expect(
+      stretches(jobsOfMessages(two), 2, window).filter((each) => each.doing !== 'receives'),
+    ).toEqual([
       { rank: 0, doing: 'sends', begin: 100, end: 101, level: 1 },
       { rank: 0, doing: 'sends', begin: 500, end: 550, level: 4 },
       { rank: 1, doing: 'adds', begin: 550, end: 600, level: 4 },
@@ -215,7 +218,7 @@ describe('a crowded picture', () => {
     const shown = inWindow(crowd, part);
     expect(shown.length).toBeGreaterThanOrEqual(200);
     expect(shown.length).toBeLessThanOrEqual(202);
-    for (const { begin, end } of stretches(shown, 4, part)) {
+    for (const { begin, end } of stretches(jobsOfMessages(shown), 4, part)) {
       expect(begin).toBeGreaterThanOrEqual(0);
       expect(end).toBeLessThanOrEqual(500);
     }

@@ -122,12 +122,12 @@ describe('clocks', () => {
       ...{ ...empty(2), title: 'broadcast/flat', total: 9 },
       ...{ messages: [message, { ...message, op: 'b', end: 9 }] },
     };
-    const clock = recordedClock(one, recording)!;
+    const clock = recordedClock(one, recording, [])!;
     expect(clock.ends[0]).toBe(4);
     expect(partOf(clock, 0, 0.25, 0)).toBeCloseTo(0.25);
-    expect(recordedClock(one, { ...recording, isSimulated: true })).toBeUndefined();
-    expect(recordedClock(one, { ...recording, title: 'reduce/flat' })).toBeUndefined();
-    expect(recordedClock(one, { ...recording, ranks: 3 })).toBeUndefined();
+    expect(recordedClock(one, { ...recording, isSimulated: true }, [])).toBeUndefined();
+    expect(recordedClock(one, { ...recording, title: 'reduce/flat' }, [])).toBeUndefined();
+    expect(recordedClock(one, { ...recording, ranks: 3 }, [])).toBeUndefined();
   });
 });
 

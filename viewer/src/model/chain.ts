@@ -1,0 +1,25 @@
+// The chain that ends last: before each message the latest that its sender had taken.
+
+interface Sent {
+  from: number;
+  to: number;
+  start: number;
+  end: number;
+}
+
+export function lastChain(messages: Sent[]): Set<number> {
+  const chain = new Set<number>();
+  let at = messages.reduce(
+    (last, { end }, i) => (end > (messages[last]?.end ?? -1) ? i : last),
+    -1,
+  );
+  while (at >= 0 && !chain.has(at)) {
+    chain.add(at);
+    const { from, start } = messages[at]!;
+    at = messages.reduce((latest, each, i) => {
+      const isBefore = each.to === from && each.end <= start;
+      return isBefore && each.end > (messages[latest]?.end ?? -1) ? i : latest;
+    }, -1);
+  }
+  return chain;
+}

@@ -1,0 +1,34 @@
+// Recorded messages beside the schedule that sent them.
+import type { Schedule } from '../schedule/types';
+import type { RecordedMessage } from './recording';
+
+type Sent = Pick<RecordedMessage, 'step' | 'from' | 'to'>;
+
+// The step of the schedule in which a message is sent. A recording has the one in which it is used: the
+// engine lets a rank add up what others have sent in earlier steps.
+export function plannedSteps(schedule: Schedule, messages: Sent[]): (message: Sent) => number {
+  const { ranks, moves } = schedule;
+  const pair = ({ from, to }: { from: number; to: number }) => from * ranks + to;
+  const planned = new Map<number, Set<number>>();
+  for (let i = 0; i < moves.count; i++) {
+    const at = pair({ from: moves.from[i]!, to: moves.to[i]! });
+    planned.set(at, (planned.get(at) ?? new Set()).add(moves.step[i]!));
+  }
+  const used = new Map<number, Set<number>>();
+  for (const each of messages) {
+    used.set(pair(each), (used.get(pair(each)) ?? new Set()).add(each.step));
+  }
+  const found = new Map<string, number>();
+  for (const [at, steps] of used) {
+    const free = [...(planned.get(at) ?? [])].filter((step) => !steps.has(step));
+    for (const step of [...steps].sort((a, b) => b - a)) {
+      if (planned.get(at)?.has(step)) continue;
+      const before = free.filter((each) => each < step);
+      if (before.length === 0) continue;
+      const sent = Math.max(...before);
+      found.set(`${at} ${step}`, sent);
+      free.splice(free.indexOf(sent), 1);
+    }
+  }
+  return (message) => found.get(`${pair(message)} ${message.step}`) ?? message.step;
+}

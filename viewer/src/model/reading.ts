@@ -1,0 +1,48 @@
+// Reading documents that nothing is known of: what is wrong is said with its place in them.
+import { BadInput, isObject } from '../schedule/parse';
+
+const MOST_ROWS = 500_000;
+
+export type Json = Record<string, unknown>;
+
+export function fail(place: string, message: string): never {
+  throw new BadInput(`${place}: ${message}`);
+}
+export function num(value: unknown, place: string, least = 0, most = 1e15): number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) fail(place, 'no number');
+  if (value < least || value > most) fail(place, `${value} is not in ${least}..${most}`);
+  return value;
+}
+export function int(value: unknown, place: string, least: number, most: number): number {
+  const result = num(value, place, least, most);
+  return Number.isInteger(result) ? result : fail(place, 'no whole number');
+}
+export function str(value: unknown, place: string): string {
+  return typeof value === 'string' ? value.slice(0, 2000) : fail(place, 'no text');
+}
+export function list(value: unknown, place: string): unknown[] {
+  if (!Array.isArray(value)) fail(place, value === undefined ? 'missing' : 'no array');
+  if (value.length > MOST_ROWS) fail(place, `more than ${MOST_ROWS} values`);
+  return value;
+}
+
+// The columns of a group as rows; all of them must have one length.
+export function rows(
+  group: unknown,
+  place: string,
+  keys: string[],
+  optional: string[] = [],
+): Json[] {
+  if (!isObject(group)) fail(place, group === undefined ? 'missing' : 'no object');
+  const count = list(group[keys[0]!], `${place}/${keys[0]}`).length;
+  const columns = [...keys, ...optional.filter((key) => group[key] !== undefined)].map((key) => {
+    const column = list(group[key], `${place}/${key}`);
+    if (column.length !== count) {
+      fail(`${place}/${key}`, `${column.length} values, but ${place}/${keys[0]} has ${count}`);
+    }
+    return [key, column] as const;
+  });
+  return Array.from({ length: count }, (_, i) =>
+    Object.fromEntries(columns.map(([key, column]) => [key, column[i]])),
+  );
+}

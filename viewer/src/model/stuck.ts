@@ -1,0 +1,123 @@
+// Where an operation that did not end is stuck: by rank, what it waits for and since when.
+import { SCRATCH, type Schedule } from '../schedule/types';
+import { lostOf } from './groups';
+import { plannedSteps } from './planned';
+import { labelOf, type RecordedOp, type Recording } from './recording';
+import type { OpSummary } from './operations';
+
+export interface Place {
+  rank: number; // of the world, as are `peers`
+  // stands: all that it needs has been sent to it, and it does not go on. open: more is not known.
+  is: 'ended' | 'missing' | 'waits' | 'stands' | 'open';
+  step: number; // of the schedule; -1: not known
+  steps: number; // of the schedule; 0: not known
+  since: number; // us: the last time at which it did something
+  lasted: number; // us, until its process ended, or the recording
+  peers: number[]; // what it waits for they have not sent
+  in?: RecordedOp; // missing: the last operation that it has come to
+}
+
+interface Due {
+  step: number; // in which it is sent
+  taken: number; // in which it is used
+  from: number;
+}
+
+// By rank of the group: what it is sent by others, in the order in which it uses it.
+function duesOf({ ranks, moves }: Schedule): Due[][] {
+  const dues: Due[][] = Array.from({ length: ranks }, () => []);
+  const { from, to, step, chunk, chunks, source, target } = moves;
+  for (let i = 0; i < moves.count; i++) {
+    if (from[i] === to[i]) continue;
+    let taken = step[i]!;
+    if (target[i] === SCRATCH) {
+      // What is only put aside is waited for where it is read.
+      for (let k = i + 1; k < moves.count; k++) {
+        if (from[k] !== to[i] || source[k] !== SCRATCH || step[k]! <= step[i]!) continue;
+        if (chunk[k]! >= chunk[i]! + chunks[i]! || chunk[i]! >= chunk[k]! + chunks[k]!) continue;
+        taken = step[k]!;
+        break;
+      }
+    }
+    dues[to[i]!]!.push({ step: step[i]!, taken, from: from[i]! });
+  }
+  for (const list of dues) list.sort((a, b) => a.taken - b.taken || a.step - b.step);
+  return dues;
+}
+
+// `schedule`: what the operation runs, if the page has it.
+export function placesOf(recording: Recording, op: OpSummary, schedule?: Schedule): Place[] {
+  const own = new Map<number, { row: number; op: RecordedOp }>();
+  recording.ops.forEach((each, row) => {
+    if (labelOf(each) === op.label) own.set(each.rank, { row, op: each });
+  });
+  // Without events it is not known what has been sent.
+  const isKnown = recording.events.length > 0 && schedule?.ranks === op.size;
+  const fits = isKnown ? schedule : undefined;
+  const index = (rank: number) => op.members.indexOf(rank);
+  const messages = recording.messages.filter((each) => each.op === op.label);
+  const lost = lostOf(recording).filter((each) => each.op === op.label);
+  const inGroup = messages.map((m) => ({ ...m, from: index(m.from), to: index(m.to) }));
+  const stepOf = fits ? plannedSteps(fits, inGroup) : () => -1;
+  const key = (step: number, from: number, to: number) => `${step} ${from} ${to}`;
+  const taken = new Set(inGroup.map((m) => key(stepOf(m), m.from, m.to)));
+  const sent = new Set(lost.map((m) => key(m.step, index(m.from), index(m.to))));
+  const dues = fits ? duesOf(fits) : [];
+
+  return op.members.map((rank, i): Place => {
+    const mine = own.get(rank);
+    if (!mine) return missing(recording, rank);
+    const place = {
+      rank,
+      step: -1,
+      steps: fits?.steps ?? 0,
+      since: mine.op.end,
+      lasted: 0,
+      peers: [],
+    };
+    if (!mine.op.open) return { ...place, is: 'ended' };
+    place.since = mine.op.start;
+    for (const { op: row, end } of recording.events) {
+      if (row === mine.row) place.since = Math.max(place.since, end);
+    }
+    for (const m of messages) {
+      if (m.to === rank) place.since = Math.max(place.since, m.end);
+    }
+    place.lasted = Math.max(0, mine.op.end - place.since);
+    if (!fits) return { ...place, is: 'open', peers: op.missing };
+    const pending = dues[i]!.filter((due) => !taken.has(key(due.step, due.from, i)));
+    const next = pending.filter((due) => due.taken === pending[0]!.taken);
+    const unsent = next.filter((due) => !sent.has(key(due.step, due.from, i)));
+    if (unsent.length === 0) {
+      return { ...place, is: 'stands', step: next[0]?.taken ?? lastStep(recording, mine.row) };
+    }
+    const peers = [...new Set(unsent.map((due) => op.members[due.from]!))];
+    return { ...place, is: 'waits', step: unsent[0]!.step, peers };
+  });
+}
+
+function missing(recording: Recording, rank: number): Place {
+  const last = recording.ops.reduce<RecordedOp | undefined>(
+    (latest, each) => (each.rank === rank && each.start >= (latest?.start ?? 0) ? each : latest),
+    undefined,
+  );
+  const since = last === undefined ? 0 : last.open ? last.start : last.end;
+  const place = { rank, is: 'missing' as const, step: -1, steps: 0, since, lasted: 0, peers: [] };
+  return last ? { ...place, in: last } : place;
+}
+
+// Nothing more is sent to it: it is at what it did last.
+function lastStep(recording: Recording, row: number): number {
+  return recording.events.reduce(
+    (last, { op, step }) => (op === row ? Math.max(last, step) : last),
+    -1,
+  );
+}
+
+// The step that the page shows first: the earliest in which somebody is stuck.
+export function stuckStep(places: Place[]): number {
+  const steps = places
+    .filter(({ is, step }) => is !== 'ended' && step >= 0)
+    .map(({ step }) => step);
+  return steps.length > 0 ? Math.min(...steps) : 0;
+}
