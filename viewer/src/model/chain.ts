@@ -1,6 +1,8 @@
-// The chain that ends last: before each message the latest that its sender had taken.
+// The chain that ends last: before each message the latest of an earlier step that its sender took. That
+// may end after the message begins, where what comes is passed on while it is added up.
 
 interface Sent {
+  step: number;
   from: number;
   to: number;
   start: number;
@@ -15,9 +17,9 @@ export function lastChain(messages: Sent[]): Set<number> {
   );
   while (at >= 0 && !chain.has(at)) {
     chain.add(at);
-    const { from, start } = messages[at]!;
+    const { from, step, start } = messages[at]!;
     at = messages.reduce((latest, each, i) => {
-      const isBefore = each.to === from && each.end <= start;
+      const isBefore = each.to === from && each.step < step && each.start <= start;
       return isBefore && each.end > (messages[latest]?.end ?? -1) ? i : latest;
     }, -1);
   }

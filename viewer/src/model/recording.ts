@@ -95,7 +95,7 @@ function endOf(value: unknown, place: string): { end: number; open: boolean } {
 }
 
 export function parseRecording(document: unknown): Recording {
-  if (!isObject(document)) fail('/', 'no object');
+  if (!isObject(document)) fail('/', 'this is not an object');
   if (Array.isArray(document.traceEvents)) return fromSimulation(document.traceEvents);
   if (document.schema === 'unisono.why/1') return fromWhy(document);
   if (document.format === 'unisono.trace/1') return fromTrace(document);
@@ -137,6 +137,13 @@ function fromTrace(document: Json): Recording {
     waiting: row.waiting_us === undefined ? 0 : num(row.waiting_us, `/ops/waiting_us/${i}`),
     root: row.root === undefined || row.root === null ? -1 : rank(row.root, `/ops/root/${i}`),
   }));
+  if (
+    ops.length === 0 &&
+    isObject(document.events) &&
+    list(document.events.op, '/events/op').length > 0
+  ) {
+    fail('/events', 'there are events of operations, and /ops has no operations');
+  }
   const events = rows(
     document.events ?? { op: [], kind: [], step: [], peer: [], start_us: [], end_us: [] },
     '/events',
@@ -145,7 +152,9 @@ function fromTrace(document: Json): Recording {
   )
     .map((row, i) => ({
       op: int(row.op, `/events/op/${i}`, 0, ops.length - 1),
-      kind: KINDS.find((kind) => kind === row.kind) ?? fail(`/events/kind/${i}`, 'no such kind'),
+      kind:
+        KINDS.find((kind) => kind === row.kind) ??
+        fail(`/events/kind/${i}`, 'this is none of send, receive, reduce, copy'),
       step: int(row.step, `/events/step/${i}`, 0, 1e9),
       peer: row.peer === null ? -1 : rank(row.peer, `/events/peer/${i}`),
       bytes: row.bytes === undefined ? 0 : num(row.bytes, `/events/bytes/${i}`),
@@ -233,7 +242,7 @@ function aboutThis(findings: RunFinding[], ops: RecordedOp[]): RunFinding[] {
 function findingsOf(value: unknown, place: string): RunFinding[] {
   return list(value, place).map((each, i) => {
     const at = `${place}/${i}`;
-    if (!isObject(each)) fail(at, 'no object');
+    if (!isObject(each)) fail(at, 'this is not an object');
     const ranksOf = (key: string) =>
       each[key] === undefined
         ? []
@@ -302,7 +311,11 @@ function fromSimulation(events: unknown[]): Recording {
       end: start + num(event.dur, `${at}/dur`),
     });
   });
-  if (messages.length === 0) fail('/traceEvents', 'no messages of unisono sim in it');
+  if (messages.length === 0)
+    fail(
+      '/traceEvents',
+      'no messages of `unisono sim` in it; of a recorded run open what `unisono run --record` wrote',
+    );
   return finish({ ...empty(ranks), title: messages[0]!.op, messages, isSimulated: true });
 }
 

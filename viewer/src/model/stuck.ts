@@ -92,7 +92,7 @@ export function placesOf(recording: Recording, op: OpSummary, schedule?: Schedul
       return { ...place, is: 'stands', step: next[0]?.taken ?? lastStep(recording, mine.row) };
     }
     const peers = [...new Set(unsent.map((due) => op.members[due.from]!))];
-    return { ...place, is: 'waits', step: unsent[0]!.step, peers };
+    return { ...place, is: 'waits', step: unsent[0]!.taken, peers };
   });
 }
 

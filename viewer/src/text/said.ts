@@ -62,6 +62,46 @@ const SENTENCES: Pattern[] = [
     /^(unisono run --record-events N) keeps more; a page shows (\d+) in all$/,
     '$1 可保留更多；一页最多显示 $2 个',
   ],
+  // What ranks end with: the code, then their own words.
+  [
+    /^timeout: (\w+ #\d+) on (rank \d+)(?: \(\d+ of its group\))?: no data(?: from (rank \d+)(?: \(\d+ of its group\))?)? for ([\d.]+ s) at step (\d+)(?: \((.+)\))?$/,
+    '超时：$2 在 $1 的第 $5 步等了 $4，没有收到 $3 的数据（$6）',
+  ],
+  [
+    /^(rank \d+)(?: \((\d+) of its group\))? has not entered it: its latest is (.+)$/,
+    '$1 没有进入它：其最近的是 $3',
+  ],
+  [
+    /^(rank \d+)(?: \((\d+) of its group\))? has not entered it: it has .+$/,
+    '$1 没有进入它：它尚未调用任何操作',
+  ],
+  [
+    /^mismatch: operation (#\d+): (rank \d+).*? calls (.+); (rank \d+).*? calls (.+)$/,
+    '不一致：操作 $1：$2 调用 $3；$4 调用 $5',
+  ],
+  [new RegExp(`^peer_lost: ${WHO} is gone: (.+)$`), 'rank $1（pid $2）已不存在：$3'],
+  [/^peer_lost: rank (\d+) is gone: (.+)$/, 'rank $1 已不存在：$2'],
+  [
+    /^look at its last output; the other ranks cannot go on without it$/,
+    '查看其最后的输出；没有它其他 rank 无法继续',
+  ],
+  [
+    /^(rank \d+)(?: \(\d+ of its group\))? is stopped: who sent it SIGSTOP\? (kill -CONT \d+) lets it go on$/,
+    '$1 被暂停：谁向它发送了 SIGSTOP？用 $2 让它继续',
+  ],
+  [
+    /^(rank \d+)(?: \(\d+ of its group\))? waits too: (rank \d+)(?: \(\d+ of its group\))? holds it up$/,
+    '$1 也在等待：它被 $2 拖住',
+  ],
+  [
+    /^(rank \d+)(?: \(\d+ of its group\))?, of another host, has not said that it waits$/,
+    '$1 在其他主机上，没有说它在等待',
+  ],
+  [
+    /^all ranks have entered it: look for one that gets no processor, or is in another group$/,
+    '所有 rank 都已进入它：查找得不到处理器的 rank，或处于另一组的 rank',
+  ],
+  [/^aborted: rank (\d+) was interrupted$/, 'rank $1 被中断'],
   [/^stopped after (.+), as --timeout says$/, '$1 后被停止（--timeout）'],
   [
     new RegExp(`^${RANKS} killed by --chaos, then rank (\\d+) (.+)$`),
@@ -129,7 +169,10 @@ const PARTS: Pattern[] = [
 export function inChinese(said: string): string | undefined {
   for (const [pattern, chinese] of SENTENCES) {
     if (!pattern.test(said)) continue;
-    const whole = said.replace(pattern, chinese).replace('（）', '');
+    const whole = said
+      .replace(pattern, chinese)
+      .replace('（）', '')
+      .replace(/收到\s+的/, '收到');
     return PARTS.reduce((text, [part, words]) => text.replace(part, words), whole);
   }
   return undefined;

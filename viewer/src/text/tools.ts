@@ -81,7 +81,7 @@ export const TOOL_TEXTS = {
     'Rank {rank} waits longest: {wait} of {total}.',
     'rank {rank} 等待最久：{total} 中的 {wait}。',
   ],
-  measured: ['recorded', '实测'],
+  measured: ['recorded, until it is taken', '实测，至被接收'],
   predicted: [
     'predicted for {bytes}, {alpha} a message and {gb} GB/s',
     '预测：{bytes}，每条消息 {alpha}，{gb} GB/s',
@@ -213,6 +213,7 @@ export const TOOL_TEXTS = {
     '{op}：{what}，{bytes}，{ranks} 个 rank，始于 {start}，未结束',
   ],
   op_shown: ['Recorded operation', '已记录的操作'],
+  op_none: ['none', '无'],
   op_members: [
     'Ranks of its group, from 0 on, are these of the world: {list}.',
     '该组从 0 起的 rank 依次是 world 的：{list}。',

@@ -242,3 +242,27 @@ describe('a recording without a chosen operation', () => {
     await close();
   });
 });
+
+it('on paper names are there, and dark pages are white', async () => {
+  const { page, close } = await open(browser, file, '', { theme: 'dark' });
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  const operations = page.locator('section[aria-label=Operations]');
+  expect(await operations.locator('thead').innerText()).toContain('waiting');
+  expect(await operations.locator('tbody th').first().innerText()).toBe('world #1');
+  const luminance = (selector: string, property: string) =>
+    page
+      .locator(selector)
+      .first()
+      .evaluate((each, name) => {
+        const [r = 0, g = 0, b = 0] = getComputedStyle(each)
+          .getPropertyValue(name)
+          .match(/[\d.]+/g)!
+          .map(Number);
+        return (r + g + b) / 3;
+      }, property);
+  expect(await luminance('.panel', 'background-color')).toBeGreaterThan(240);
+  expect(await luminance('body', 'color')).toBeLessThan(60);
+  await page.evaluate(() => (location.hash = '#steps'));
+  await page.getByText('all_reduce/ring, Ranks: 4, 64 KiB').waitFor();
+  await close();
+});

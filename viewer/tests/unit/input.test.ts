@@ -83,12 +83,12 @@ describe('recordings', () => {
 
   it.each([
     [{ format: 'unisono.trace/7' }, 'unknown version "unisono.trace/7"'],
-    [{ ranks: -1 }, '/ranks: -1 is not in'],
+    [{ ranks: -1 }, '/ranks: -1 is not between'],
     [{ clock_uncertainty_us: [1] }, '1 values, but there are 3 ranks'],
     [{ ops: { rank: [0] } }, '/ops/number: missing'],
-    [{ ops: { ...trace.ops, rank: [0, 1, 9, 0, 1] } }, '/ops/rank/2: 9 is not in 0..2'],
-    [{ findings: [{}] }, '/findings/0/kind: no text'],
-    [{ messages: { from: 'x' } }, '/messages/from: no array'],
+    [{ ops: { ...trace.ops, rank: [0, 1, 9, 0, 1] } }, '/ops/rank/2: 9 is not between 0 and 2'],
+    [{ findings: [{}] }, '/findings/0/kind: this is not a text'],
+    [{ messages: { from: 'x' } }, '/messages/from: this is not a list'],
   ])('that are wrong are refused in words: %j', (change, message) => {
     expect(() => parseRecording({ ...trace, ...change })).toThrow(message);
   });

@@ -79,6 +79,19 @@ describe('what did not end', () => {
   });
 });
 
+describe('a document that is wrong', () => {
+  const events = { op: [0], kind: ['send'], step: [0], peer: [1], start_us: [0], end_us: [1] };
+  it.each([
+    [{ ops: undefined, events }, 'there are events of operations, and /ops has no operations'],
+    [{ events: { ...events, op: [9] } }, '/events/op/0: 9 is not between 0 and 3'],
+    [{ events: { ...events, kind: ['fly'] } }, '/events/kind/0: this is none of send'],
+    [{ ops: { ...hang.ops, rank: [0, 1, 0, 'x'] } }, '/ops/rank/3: this is not a number'],
+    [{ ops: { ...hang.ops, bytes: [0, 0, 0, -4] } }, '/ops/bytes/3: -4 is less than 0'],
+  ])('is refused in words', (part, words) => {
+    expect(() => parseRecording({ ...hang, ...part })).toThrow(words);
+  });
+});
+
 const ALL: Listing = { words: '', onlyOpen: false, sort: 'start', down: false };
 
 describe('operations', () => {
@@ -162,7 +175,28 @@ describe('findings', () => {
       '其进程：在休眠；它在该组最近的是 #8, barrier',
     ],
     ['see where it is: gdb -p 11925', '查看它停在哪里：gdb -p 11925'],
+    ['rank 1 (0 of its group) waits too: rank 2 holds it up', 'rank 1 也在等待：它被 rank 2 拖住'],
     ['stopped after 6 s, as --timeout says', '6 s 后被停止（--timeout）'],
+    [
+      'timeout: all_reduce #7 on rank 1: no data from rank 3 (0 of its group) for 1.5 s at step 3 (all_reduce f32 (one_shot))',
+      '超时：rank 1 在 all_reduce #7 的第 3 步等了 1.5 s，没有收到 rank 3 的数据（all_reduce f32 (one_shot)）',
+    ],
+    [
+      'timeout: barrier #2 on rank 0: no data for 3.0 s at step 1',
+      '超时：rank 0 在 barrier #2 的第 1 步等了 3.0 s，没有收到数据',
+    ],
+    [
+      'rank 3 (0 of its group) has not entered it: its latest is #6, barrier',
+      'rank 3 没有进入它：其最近的是 #6, barrier',
+    ],
+    [
+      'mismatch: operation #7: rank 3 (0 of its group) calls barrier; rank 1 calls all_reduce f32',
+      '不一致：操作 #7：rank 3 调用 barrier；rank 1 调用 all_reduce f32',
+    ],
+    [
+      'peer_lost: rank 3 (pid 9) is gone: killed by SIGABRT',
+      'rank 3（pid 9）已不存在：被 SIGABRT 杀死',
+    ],
   ])('are said in Chinese: %s', (english, chinese) => {
     expect(inChinese(english)).toBe(chinese);
   });

@@ -154,10 +154,10 @@ describe('groups', () => {
 
 it('the chain that ends last goes back over what each sender had taken', () => {
   const chain = lastChain([
-    { from: 0, to: 1, start: 0, end: 5 },
-    { from: 2, to: 1, start: 0, end: 9 },
-    { from: 1, to: 3, start: 10, end: 20 },
-    { from: 3, to: 0, start: 15, end: 19 },
+    { step: 0, from: 0, to: 1, start: 0, end: 5 },
+    { step: 0, from: 2, to: 1, start: 0, end: 12 }, // passed on while it is taken
+    { step: 1, from: 1, to: 3, start: 10, end: 20 },
+    { step: 1, from: 3, to: 0, start: 15, end: 19 },
   ]);
   expect([...chain]).toEqual([2, 1]);
   expect(lastChain([])).toEqual(new Set());
