@@ -213,6 +213,12 @@ describe('one operation that did not end', () => {
     expect(findings).toContain('Rank 2 waits for rank 1 in step 1 of 6: since 1 ms, for 4 ms.');
     expect(findings).toContain('Rank 0 waits for rank 3 in step 2 of 6');
     expect(findings).not.toContain('first');
+    // A chain, and its end.
+    const graph = page.locator('svg[aria-label*="waits for"]');
+    expect(await graph.getAttribute('aria-label')).toBe(
+      '0 waits for 3; 2 waits for 1; 3 waits for 2',
+    );
+    expect(await graph.locator('circle.cause').count()).toBe(1);
     expect(await page.locator('.c-last').last().innerText()).toContain('never came: 1');
     expect(await page.locator('path.lost').count()).toBe(1);
     await page.getByText('Messages as a table').click();
