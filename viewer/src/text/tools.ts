@@ -57,6 +57,7 @@ export const TOOL_TEXTS = {
   lane_inside: ['in a call', '在调用中'],
   lane_nothing: ['moves nothing', '无收发'],
   lane_outside: ['outside of calls', '不在调用中'],
+  lane_other: ['not in this operation', '不在此操作中'],
   lane_exited: ['its process has ended', '进程已结束'],
   lane_lost: ['sent, and not taken', '已发送，未被接收'],
   lane_heavy: ['the chain that ends last', '最后结束的链'],

@@ -161,7 +161,7 @@ class Page {
   }
 
   isCarried(op: OpSummary): boolean {
-    return isCarried(this.data, op);
+    return this.scheduleFor(op) !== undefined;
   }
 
   // A recorded operation on another view, at the step where it is stuck.

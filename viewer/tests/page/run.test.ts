@@ -235,6 +235,36 @@ describe('one operation that did not end', () => {
   });
 });
 
+describe('an operation of a group', () => {
+  it('has lanes and recorded steps of its own ranks, in their order', async () => {
+    const row = { number: 3, group: 'ranks 1,3', collective: 'all_reduce', algorithm: 'ring' };
+    const document = {
+      ...{ format: 'unisono.trace/1', name: 'all_reduce/ring', ranks: 4 },
+      groups: { name: ['ranks 1,3'], ranks: [[3, 1]] },
+      ops: columns('rank number group collective algorithm bytes start_us end_us', [
+        { ...row, rank: 1, bytes: 64, start_us: 0, end_us: 40 },
+        { ...row, rank: 3, bytes: 64, start_us: 5, end_us: 40 },
+      ]),
+      messages: columns('from to step bytes start_us end_us op', [
+        { from: 3, to: 1, step: 0, bytes: 32, start_us: 6, end_us: 20, op: 'ranks 1,3 #3' },
+      ]),
+    };
+    const path = join(mkdtempSync(join(tmpdir(), 'viewer-run-')), 'group.json');
+    writeFileSync(path, JSON.stringify(document));
+    const { page, problems, close } = await open(browser, writePage(path), '');
+    const lanes = page.locator('section[aria-label=Messages] svg text', { hasText: 'rank' });
+    expect(await lanes.allTextContents()).toEqual(['rank 3', 'rank 1']);
+    await page.getByText('not in this operation').waitFor();
+    await page.getByRole('button', { name: 'Steps: all_reduce/ring, ranks 1,3 #3' }).click();
+    await page.getByText('are these of the world: 3 1.').waitFor();
+    const moves = page.locator('details', { hasText: 'Moves of this step' }).locator('tbody tr');
+    expect(await moves.allInnerTexts()).toHaveLength(2);
+    expect(await moves.first().innerText()).toContain('0 µs – 14 µs');
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
+
 describe('a recording without a chosen operation', () => {
   it.each(['steps', 'time'])('offers its operations: %s', async (tab) => {
     const { page, problems, close } = await open(browser, file, `#${tab}?lang=zh`);
