@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "unisono/export.hpp"
+
 namespace unisono {
 
 // What is left unset is read from the environment, in this order: UNISONO_*, torchrun (RANK,
@@ -62,9 +64,9 @@ struct ConnectOptions {
   // matter) this rank's own address is to be; without one it is any that is not a loopback. What
   // this function throws, connect() throws.
   std::function<std::vector<std::string>(const std::string& mine)> exchange = nullptr;
-  // Asked about ten times a second by a thread that waits for its peers in an operation, possibly
-  // the progress thread: true ends the world as abort() does. It must not wait for operations, nor
-  // throw.
+  // Asked about ten times a second by a thread that waits for its peers, in connect() or in an
+  // operation, possibly the progress thread: true ends the meeting, or the world as abort() does,
+  // with the error `aborted`. It must not wait for operations, nor throw.
   std::function<bool()> interrupted = nullptr;
 };
 
@@ -78,5 +80,10 @@ struct ShrinkOptions {
   // with the lowest of them. false: whoever is there goes on.
   bool quorum = true;
 };
+
+// For programs that connect long after they have begun, or give options where the environment says
+// something else: throws the Error (config) of the first UNISONO_* variable whose value cannot be.
+// Returns a sentence for each UNISONO_* in the environment that does not exist.
+UNISONO_EXPORT std::vector<std::string> check_environment();
 
 }  // namespace unisono

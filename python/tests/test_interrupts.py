@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from datetime import timedelta
 
@@ -96,3 +98,54 @@ def test_a_handler_of_its_own_ends_nothing(tmp_path):
         (tmp_path / "pressed").touch()
         values = [job.ending(rank).value for rank in range(2)]
     assert values == [(2.0, [signal.SIGINT]), (2.0, [])]
+
+
+MEETS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+how, rank, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+if how == "torch":
+    import torch.distributed as dist
+    def connect(name):
+        store = dist.FileStore(f"{folder}/{name}", 2)
+        dist.init_process_group("unisono", store=store, rank=rank, world_size=2)
+else:
+    import unisono
+    def connect(name):
+        unisono.connect(rank=rank, size=2, job=folder).close()
+try:
+    print("begins", flush=True)
+    connect("store")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.stdin.readline()
+    connect("store-again")
+print("met", flush=True)
+"""
+
+
+def start_meeting(how, rank, folder):
+    command = [sys.executable, "-W", "ignore", "-c", MEETS, how, str(rank), str(folder)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+
+@pytest.mark.parametrize("how, rank", [("torch", 0), ("core", 0), ("core", 1)])
+def test_ctrl_c_ends_a_meeting_and_frees_its_place(how, rank, tmp_path):
+    first = start_meeting(how, rank, tmp_path)
+    assert first.stdout.readline() == "begins\n"
+    time.sleep(1)
+    first.send_signal(signal.SIGINT)
+    assert first.stdout.readline() == "interrupted\n"
+    # What meets now is the second attempt: the first one has left nobody behind to meet.
+    second = start_meeting(how, 1 - rank, tmp_path)
+    assert second.stdout.readline() == "begins\n"
+    if how == "torch":  # where each attempt has a store of its own
+        time.sleep(1)
+        second.send_signal(signal.SIGINT)
+        assert second.stdout.readline() == "interrupted\n"
+    for process in (first, second):
+        process.stdin.write("\n")
+        process.stdin.flush()
+    endings = [process.communicate(timeout=100)[0] for process in (first, second)]
+    assert endings[0] == "met\n" and endings[1].endswith("met\n"), endings

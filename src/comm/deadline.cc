@@ -3,8 +3,16 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <utility>
+
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
+namespace {
+
+constexpr int kAskMs = 100;
+
+}  // namespace
 
 Deadline Deadline::after_ms(int ms) {
   Deadline deadline;
@@ -34,10 +42,43 @@ Deadline Deadline::later_by_ms(int ms) const {
 }
 
 Deadline Deadline::earlier(const Deadline& a, const Deadline& b) {
-  if (!a.at_ || !b.at_) {
-    return a.at_ ? a : b;
+  Deadline first = !b.at_ || (a.at_ && *a.at_ < *b.at_) ? a : b;
+  first.interrupted_ = a.interrupted_ != nullptr ? a.interrupted_ : b.interrupted_;
+  return first;
+}
+
+Deadline Deadline::asking(const std::function<bool()>& interrupted) const {
+  Deadline deadline = *this;
+  deadline.interrupted_ = interrupted == nullptr ? nullptr : &interrupted;
+  return deadline;
+}
+
+int Deadline::poll_ms() const {
+  const int ms = left_ms();
+  return interrupted_ == nullptr ? ms : ms < 0 ? kAskMs : std::min(ms, kAskMs);
+}
+
+bool Deadline::is_interrupted() const {
+  return interrupted_ != nullptr && (*interrupted_)();
+}
+
+std::function<bool()> ten_times_a_second(std::function<bool()> question) {
+  if (question == nullptr) {
+    return nullptr;
   }
-  return *a.at_ < *b.at_ ? a : b;
+  return [question = std::move(question), next = Deadline::after_ms(kAskMs)]() mutable {
+    if (!next.passed()) {
+      return false;
+    }
+    next = Deadline::after_ms(kAskMs);
+    return question();
+  };
+}
+
+void Deadline::throw_if_interrupted() const {
+  if (is_interrupted()) {
+    throw Error(ErrorCode::aborted, "connect() was interrupted before all ranks were there");
+  }
 }
 
 }  // namespace unisono::comm

@@ -1,8 +1,12 @@
-// ConnectOptions::interrupted: a rank that waits is asked whether to go on.
+// ConnectOptions::interrupted: a rank that waits is asked whether to go on, while it meets the
+// others and in an operation.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,13 +19,15 @@ namespace {
 TEST(Interrupt, EndsAWaitOnAllRanks) {
   std::vector<std::string> said(2);
   const std::string job = "interrupt-" + std::to_string(::getpid());
+  std::atomic<bool> connected = false;
   const auto body = [&](int rank) {
     ConnectOptions options;
     options.rank = rank;
     options.size = 2;
     options.job = job;
-    options.interrupted = [rank] { return rank == 0; };
+    options.interrupted = [&, rank] { return rank == 0 && connected; };
     Communicator world = Communicator::connect(options);
+    connected = true;
     const auto begin = std::chrono::steady_clock::now();
     try {
       // Rank 1 computes for so long that rank 0 is asked.
@@ -40,6 +46,80 @@ TEST(Interrupt, EndsAWaitOnAllRanks) {
     EXPECT_NE(text.find("rank 0 was interrupted"), std::string::npos) << text;
   }
 }
+
+enum class Way { name, file, network };
+
+class InterruptedMeeting : public testing::TestWithParam<Way> {
+ protected:
+  ConnectOptions options(int rank, std::function<bool()> interrupted) const {
+    ConnectOptions options;
+    options.rank = rank;
+    options.size = 2;
+    options.job = job_;
+    options.interrupted = std::move(interrupted);
+    if (GetParam() == Way::file) {
+      options.file = testing::TempDir() + job_;
+    }
+    if (GetParam() == Way::network) {
+      options.address = "127.0.0.1:" + std::to_string(20000 + ::getpid() % 10000);
+      options.token = "0123456789abcdef";
+      options.transport = "tcp";
+    }
+    return options;
+  }
+
+  // What connect() says.
+  std::string said_by(int rank, std::function<bool()> interrupted) const {
+    try {
+      Communicator::connect(options(rank, std::move(interrupted)));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::aborted) << error.what();
+      return error.what();
+    }
+    return "nothing";
+  }
+
+  std::string job_ = "interrupted-meeting-" + std::to_string(::getpid()) + "-" +
+                     std::to_string(static_cast<int>(GetParam()));
+};
+
+TEST_P(InterruptedMeeting, EndsAndLeavesNothingBehind) {
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_NE(said_by(rank, [] { return true; }).find("was interrupted"), std::string::npos);
+  }
+  // Its name and its place are free.
+  std::thread other([&] { EXPECT_EQ(said_by(1, nullptr), "nothing"); });
+  EXPECT_EQ(said_by(0, nullptr), "nothing");
+  other.join();
+}
+
+TEST_P(InterruptedMeeting, OfRankZeroIsToldToThoseThatHaveCome) {
+  if (GetParam() == Way::network) {
+    GTEST_SKIP() << "both are there at once";
+  }
+  ConnectOptions three = options(0, nullptr);
+  three.size = 3;
+  ConnectOptions second = three;
+  second.rank = 1;
+  std::string said;
+  std::thread other([&] {
+    try {
+      Communicator::connect(second);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  three.interrupted = [&] {  // rank 1 has come by then, or is told when it comes
+    return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(500);
+  };
+  EXPECT_THROW(Communicator::connect(three), Error);
+  other.join();
+  EXPECT_NE(said.find("rank 0 was interrupted"), std::string::npos) << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(ByNameByFileAndOverTheNetwork, InterruptedMeeting,
+                         testing::Values(Way::name, Way::file, Way::network));
 
 }  // namespace
 }  // namespace unisono::comm

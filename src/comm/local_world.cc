@@ -20,11 +20,12 @@ constexpr int kMostRanks = 4096;  // of one host
 
 class World final : public LocalWorld {
  public:
-  World(const Invitation& invitation, Meeting meeting, int timeout_ms)
+  World(const Invitation& invitation, Meeting meeting, const ConnectOptions& options)
       : rank_(invitation.rank),
         size_(invitation.size),
         owner_(::getpid()),
-        star_(rank_, size_, std::move(meeting.links), timeout_ms),
+        star_(rank_, size_, std::move(meeting.links), options.connect_timeout_ms,
+              options.interrupted),
         mesh_(rank_, size_) {
     exchange_peers(meeting.processes);
     build_mesh(meeting.processes);
@@ -163,14 +164,14 @@ class World final : public LocalWorld {
   std::vector<Peer> peers_;
 };
 
-std::unique_ptr<LocalWorld> meet(const Invitation& invitation, int timeout_ms) {
+std::unique_ptr<LocalWorld> meet(const Invitation& invitation, const ConnectOptions& options) {
   Meeting meeting;
   if (invitation.size == 1) {
     meeting.processes.push_back({::getpid(), ::getpid()});
   } else {
     meeting = invitation.rank == 0 ? meet_as_root(invitation) : meet_as_other(invitation);
   }
-  return std::make_unique<World>(invitation, std::move(meeting), timeout_ms);
+  return std::make_unique<World>(invitation, std::move(meeting), options);
 }
 
 }  // namespace
@@ -183,23 +184,24 @@ std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options) {
                                        " cannot be: a host has 1 to " + std::to_string(kMostRanks) +
                                        " ranks, numbered from 0");
   }
+  const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
   Invitation invitation;
   invitation.rank = options.rank;
   invitation.size = options.size;
   invitation.job = options.job;
   invitation.token = options.token;
-  invitation.deadline = Deadline::of_timeout(options.connect_timeout_ms);
+  invitation.deadline = Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted);
   if (options.size == 1) {
     invitation.rank = 0;
   }
   if (options.file.empty() || options.size == 1) {
-    return meet(invitation, options.connect_timeout_ms);
+    return meet(invitation, options);
   }
   const FileEntry entry(options.file, options.rank, options.size, invitation.deadline);
   invitation.rank = entry.rank();
   invitation.job = entry.job();
   try {
-    return meet(invitation, options.connect_timeout_ms);
+    return meet(invitation, options);
   } catch (const Error&) {
     entry.withdraw();
     throw;

@@ -218,6 +218,15 @@ void check_transport(const std::string& transport) {
   }
 }
 
+void check_token(const std::string& token) {
+  if (!token.empty() && token.size() < kLeastTokenCharacters) {
+    throw Error(ErrorCode::config, "the job token has " + std::to_string(token.size()) +
+                                       " characters\nat least " +
+                                       std::to_string(kLeastTokenCharacters) +
+                                       ", for example from: openssl rand -hex 16");
+  }
+}
+
 // Where the ranks of several hosts meet; sets nothing for those of one.
 void choose_address(ConnectOptions& result, const std::optional<Launch>& launch, const Reader& env,
                     const Sourced& size) {
@@ -318,12 +327,7 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   const ConnectOptions unset;
   fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
   fill_ms(result.timeout_ms, unset.timeout_ms, env, "UNISONO_TIMEOUT_MS");
-  if (!result.token.empty() && result.token.size() < kLeastTokenCharacters) {
-    throw Error(ErrorCode::config, "the job token has " + std::to_string(result.token.size()) +
-                                       " characters\nat least " +
-                                       std::to_string(kLeastTokenCharacters) +
-                                       ", for example from: openssl rand -hex 16");
-  }
+  check_token(result.token);
   const bool complete = options.rank >= 0 && options.size >= 0 && !result.job.empty();
   const auto launch = complete ? std::nullopt : find_launch(env);
   const Sourced rank =
@@ -343,6 +347,19 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
     result.job = "default";
   }
   return result;
+}
+
+void check_texts_and_numbers(const EnvLookup& lookup) {
+  const Reader env(lookup);
+  check_transport(env.text_or("UNISONO_TRANSPORT", "auto"));
+  check_token(env.text_or("UNISONO_TOKEN", ""));
+  for (const std::string_view name :
+       {"UNISONO_RANK", "UNISONO_TIMEOUT_MS", "UNISONO_CONNECT_TIMEOUT_MS"}) {
+    static_cast<void>(env.number(name, 0));
+  }
+  for (const std::string_view name : {"UNISONO_SIZE", "UNISONO_RECORD_EVENTS"}) {
+    static_cast<void>(env.number(name, 1));
+  }
 }
 
 ConnectOptions resolve(const ConnectOptions& options) {

@@ -250,5 +250,24 @@ TEST(Resolve, ShortTokenIsRefused) {
             "rand -hex 16");
 }
 
+TEST(Resolve, WhatCannotBeIsRefusedAlsoWhereAnOptionWins) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {"UNISONO_TRANSPORT", "foo"},  {"UNISONO_TOKEN", "short"},
+      {"UNISONO_RANK", "-1"},        {"UNISONO_SIZE", "0"},
+      {"UNISONO_TIMEOUT_MS", "abc"}, {"UNISONO_CONNECT_TIMEOUT_MS", "1s"}};
+  for (const auto& [name, value] : wrong) {
+    const EnvLookup lookup = [&](std::string_view asked) {
+      return asked == name ? std::optional(value) : std::nullopt;
+    };
+    try {
+      check_texts_and_numbers(lookup);
+      ADD_FAILURE() << name << "=" << value << " passes";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::config) << error.what();
+    }
+  }
+  check_texts_and_numbers([](std::string_view) { return std::nullopt; });
+}
+
 }  // namespace
 }  // namespace unisono::comm

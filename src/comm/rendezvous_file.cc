@@ -56,6 +56,7 @@ void lock(const UniqueFd& file, const std::string& path, const Deadline& deadlin
       throw Error(ErrorCode::resource,
                   "the rendezvous file " + path + " cannot be locked: " + reason());
     }
+    deadline.throw_if_interrupted();
     if (deadline.passed()) {
       throw Error(ErrorCode::connection,
                   "the rendezvous file " + path + " stays locked by another process\nanother file");

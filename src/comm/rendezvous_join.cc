@@ -184,6 +184,7 @@ Meeting meet_as_other(const Invitation& invitation) {
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;
     }
+    invitation.deadline.throw_if_interrupted();
     if (invitation.deadline.passed()) {
       give_up(invitation, obstacle);
     }

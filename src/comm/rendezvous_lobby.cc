@@ -38,6 +38,9 @@ Lobby::Lobby(const Invitation& invitation, UniqueFd listener)
 Meeting Lobby::collect() {
   while (joined_ < invitation_.size) {
     wait();
+    if (deadline_.is_interrupted()) {
+      fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
+    }
     check_members();
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
       visitor = attend(*visitor) ? std::next(visitor) : visitors_.erase(visitor);
@@ -73,7 +76,7 @@ void Lobby::wait() {
       entries.push_back({member.socket.get(), POLLRDHUP, 0});
     }
   }
-  ::poll(entries.data(), entries.size(), next.left_ms());
+  ::poll(entries.data(), entries.size(), next.poll_ms());
 }
 
 // A member that leaves before all are there takes the job with it.

@@ -88,9 +88,12 @@ std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp:
   addresses[0] = target.addresses;
   auto streams = tcp::meet(
       gate, identity_of(options, "/lobby"), addresses,
-      {.timeout_ms = options.connect_timeout_ms == 0 ? 1 << 30 : options.connect_timeout_ms});
+      {.timeout_ms = options.connect_timeout_ms == 0 ? 1 << 30 : options.connect_timeout_ms,
+       .interrupted = options.interrupted});
   tcp::Channel lobby = std::move(streams[0].front());
-  const Deadline deadline = Deadline::of_timeout(options.connect_timeout_ms).later_by_ms(kGraceMs);
+  const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
+  const Deadline deadline =
+      Deadline::of_timeout(options.connect_timeout_ms).later_by_ms(kGraceMs).asking(interrupted);
   std::string obstacle;
   const auto table = ask_text(lobby, to_text(mine), kMostTableBytes, deadline, obstacle);
   if (!table) {
@@ -185,10 +188,12 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
   return settle(std::move(gate), std::move(identity), cards, mine);
 }
 
-tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms) {
+tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
+                            const std::function<bool()>& interrupted) {
   auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
                            {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms,
-                            .relay = tcp::relay_from_environment()});
+                            .relay = tcp::relay_from_environment(),
+                            .interrupted = interrupted});
   const std::vector<tcp::Address> mine = meeting.gate->addresses();
   meeting.gate.reset();
   for (const tcp::Address& address : mine) {

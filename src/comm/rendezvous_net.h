@@ -38,7 +38,8 @@ bool meets_over_network(const ConnectOptions& options);
 NetMeeting meet_over_network(const ConnectOptions& options);
 // The streams to the ranks of other hosts, by rank. The gate is closed afterwards, and its ports
 // are kept in meeting.door.
-tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms);
+tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
+                            const std::function<bool()>& interrupted = nullptr);
 
 // After a failure: those that go on meet.
 struct Rules {

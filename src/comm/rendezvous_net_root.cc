@@ -15,7 +15,8 @@ class Host {
       : lobby_(lobby),
         size_(options.size),
         reception_(lobby, size_, kMostCardBytes),
-        deadline_(Deadline::of_timeout(options.connect_timeout_ms)),
+        interrupted_(ten_times_a_second(options.interrupted)),
+        deadline_(Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted_)),
         known_(static_cast<std::size_t>(size_), false),
         cards_(static_cast<std::size_t>(size_)) {
     invitation_.size = size_;
@@ -25,6 +26,9 @@ class Host {
 
   std::vector<Card> collect() {
     while (count_ < size_) {
+      if (deadline_.is_interrupted()) {
+        fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
+      }
       if (deadline_.passed()) {
         fail_missing();
       }
@@ -34,7 +38,7 @@ class Host {
                     ", still waiting for " + missing());
       }
       int wait_ms = said_waiting_ ? 1000 : std::min(1000, silent_.left_ms());
-      wait_ms = deadline_.left_ms() < 0 ? wait_ms : std::min(wait_ms, deadline_.left_ms());
+      wait_ms = deadline_.poll_ms() < 0 ? wait_ms : std::min(wait_ms, deadline_.poll_ms());
       reception_.wait(wait_ms);
       for (const Reception::News& news : reception_.hear()) {
         take(news);
@@ -104,6 +108,7 @@ class Host {
   int size_;
   Reception reception_;
   Invitation invitation_;
+  std::function<bool()> interrupted_;
   Deadline deadline_;
   Deadline silent_ = Deadline::after_ms(kSilentMs);
   bool said_waiting_ = false;

@@ -40,6 +40,7 @@ Meeting meet_as_root(const Invitation& invitation) {
     }
     // Somebody holds the address. If it is a rank 0 too, saying hello makes it tell both jobs so.
     const Attempt attempt = attempt_to_meet(invitation);
+    invitation.deadline.throw_if_interrupted();
     if (invitation.deadline.passed()) {
       throw Error(ErrorCode::connection,
                   "rank 0 could not take the address of its job in " + waited(invitation) +

@@ -50,8 +50,13 @@ Parts unpack(std::span<const std::byte> all, std::size_t count) {
 
 }  // namespace
 
-Star::Star(int rank, int size, std::vector<UniqueFd> links, int timeout_ms)
-    : rank_(rank), size_(size), links_(std::move(links)), timeout_ms_(timeout_ms) {}
+Star::Star(int rank, int size, std::vector<UniqueFd> links, int timeout_ms,
+           std::function<bool()> interrupted)
+    : rank_(rank),
+      size_(size),
+      links_(std::move(links)),
+      timeout_ms_(timeout_ms),
+      interrupted_(std::move(interrupted)) {}
 
 Parts Star::all_gather(std::span<const std::byte> mine) {
   begin();
@@ -140,7 +145,10 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
     entries.push_back({awaited || watch_others ? link(rank) : -1,
                        static_cast<short>(awaited ? events : POLLRDHUP), 0});
   }
-  const int ready = ::poll(entries.data(), entries.size(), deadline_.left_ms());
+  const int ready = ::poll(entries.data(), entries.size(), deadline_.poll_ms());
+  if (deadline_.is_interrupted()) {
+    fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were connected");
+  }
   if (ready == 0 && deadline_.passed()) {
     fail(ErrorCode::timeout,
          "rank" + absent_after(peer) + " did not take part in the set-up within " +

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace unisono::comm {
 
 class Star {
  public:
-  Star(int rank, int size, std::vector<UniqueFd> links, int timeout_ms);
+  Star(int rank, int size, std::vector<UniqueFd> links, int timeout_ms,
+       std::function<bool()> interrupted);
 
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine);
   UniqueFd broadcast_fd(int fd);
@@ -20,7 +22,7 @@ class Star {
   void send(int to, FrameType type, std::span<const std::byte> bytes, std::span<const int> fds);
   Frame receive(FrameType expected);
   // Starts the clock of one exchange.
-  void begin() { deadline_ = Deadline::of_timeout(timeout_ms_); }
+  void begin() { deadline_ = Deadline::of_timeout(timeout_ms_).asking(interrupted_); }
 
   // Ends the exchange. Rank 0 tells the reason to all others.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int peer = -1);
@@ -37,6 +39,7 @@ class Star {
   int size_;
   std::vector<UniqueFd> links_;
   int timeout_ms_;
+  std::function<bool()> interrupted_;
   Deadline deadline_;
 };
 

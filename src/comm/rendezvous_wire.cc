@@ -196,10 +196,11 @@ Io receive_hello(int socket, Hello& hello) {
 bool wait_for(int socket, short events, const Deadline& deadline) {
   pollfd entry{socket, events, 0};
   for (;;) {
-    const int ready = ::poll(&entry, 1, deadline.left_ms());
+    const int ready = ::poll(&entry, 1, deadline.poll_ms());
     if (ready > 0) {
       return true;
     }
+    deadline.throw_if_interrupted();
     if (ready == 0 && deadline.passed()) {
       return false;
     }

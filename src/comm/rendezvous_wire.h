@@ -93,7 +93,8 @@ Io receive_hello(int socket, Hello& hello);
 std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message);
 Error error_from(const Frame& frame);
 
-// Waits until `socket` reports one of `events` or the deadline passes (false).
+// Waits until `socket` reports one of `events` or the deadline passes (false). Throws aborted
+// if it is interrupted.
 bool wait_for(int socket, short events, const Deadline& deadline);
 
 // The process on the other side, as the kernel knows it.

@@ -93,7 +93,8 @@ std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const D
   here.file.clear();
   here.connect_timeout_ms = left_ms(deadline);
   auto local = LocalWorld::join(here);
-  auto streams = hosts.single() ? tcp::Channels() : connect_hosts(meeting, left_ms(deadline));
+  auto streams = hosts.single() ? tcp::Channels()
+                                : connect_hosts(meeting, left_ms(deadline), options.interrupted);
   return std::make_shared<World>(options, std::move(given),
                                  Parts{.hosts = std::move(meeting.hosts),
                                        .local = std::move(local),

@@ -18,29 +18,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kAskEvery{100};
 
-std::shared_ptr<Comm> connect(const unisono::ConnectOptions& options) {
-  std::optional<unisono::Communicator> made;
-  {
-    const py::gil_scoped_release unlocked;
-    // Of its own thread, which Ctrl-C leaves behind: meeting is not asked whether to go on.
-    std::packaged_task<unisono::Communicator()> task(
-        [options] { return unisono::Communicator::connect(options); });
-    auto future = task.get_future();
-    if (unisono_signals::is_main_thread()) {
-      std::thread(std::move(task)).detach();
-      while (future.wait_for(kAskEvery) != std::future_status::ready) {
-        unisono_signals::throw_if_interrupted();
-      }
-    } else {
-      task();
-    }
-    made = future.get();
-  }
-  return adopt(std::move(*made));
-}
-
-// Runs `body` and lets Python handle signals meanwhile, which it does in the main thread alone,
-// where no rank is. `interrupted` is set when one has raised an exception, which is thrown in the
+// Runs `body` on a thread of its own and lets Python handle signals meanwhile, which it does in the
+// main thread alone. `interrupted` is set when one has raised an exception, which is thrown in the
 // end.
 void run_beside_signals(const std::function<void()>& body, std::atomic<bool>& interrupted) {
   std::packaged_task<void()> task(body);
@@ -60,6 +39,24 @@ void run_beside_signals(const std::function<void()>& body, std::atomic<bool>& in
     std::rethrow_exception(raised);
   }
   future.get();
+}
+
+std::shared_ptr<Comm> connect(unisono::ConnectOptions options) {
+  std::optional<unisono::Communicator> made;
+  {
+    const py::gil_scoped_release unlocked;
+    if (unisono_signals::is_main_thread()) {
+      // Any handler may run, and what it raises ends the meeting.
+      const auto interrupted = std::make_shared<std::atomic<bool>>(false);
+      options.interrupted = [interrupted] {
+        return *interrupted || unisono_signals::is_interrupted();
+      };
+      run_beside_signals([&] { made = unisono::Communicator::connect(options); }, *interrupted);
+    } else {
+      made = unisono::Communicator::connect(options);
+    }
+  }
+  return adopt(std::move(*made));
 }
 
 // What a rank's thread does: the value that body() returns, or what it raises.

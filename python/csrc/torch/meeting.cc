@@ -37,6 +37,9 @@ std::map<std::string, Known>& known_worlds() {
   return *known;
 }
 
+constexpr std::chrono::milliseconds kAskEvery{200};  // whether Ctrl-C has been pressed
+constexpr char kRefusal = '!';  // begins the line of a rank that cannot take part, and says why
+
 struct Line {
   std::string host;
   std::string name;  // of the machine, for messages
@@ -67,7 +70,34 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+bool has_world() {
+  const std::lock_guard lock(known_mutex);
+  return std::any_of(known_worlds().begin(), known_worlds().end(), [](const auto& entry) {
+    return !entry.second.world.expired() && entry.second.pid == getpid();
+  });
+}
+
+// Once for each world, before others wait for this rank. Empty: all is well.
+std::string refusal(int rank) {
+  if (has_world()) {
+    return {};
+  }
+  try {
+    for (const std::string& warning : unisono::check_environment()) {
+      if (rank == 0) {
+        std::fprintf(stderr, "unisono: %s\n", warning.c_str());
+      }
+    }
+  } catch (const unisono::Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
 std::string write_line(int rank) {
+  if (const std::string why = refusal(rank); !why.empty()) {
+    return kRefusal + why;
+  }
   std::ostringstream line;
   line << host_identity();
   if (variable("UNISONO_TRANSPORT") == "tcp") {
@@ -117,6 +147,28 @@ std::string who_is_missing(c10d::Store& store, const std::vector<std::string>& k
          " ms; does every rank make it, with the same world size and the same store?";
 }
 
+// In slices, because the store does not ask whether to go on.
+void wait_for(c10d::Store& store, const std::vector<std::string>& keys,
+              std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - now);
+    const auto slice = std::clamp(left, std::chrono::milliseconds(1), kAskEvery);
+    try {
+      store.wait(keys, slice);
+      return;
+    } catch (const std::exception& error) {
+      // Each kind of store has another type of error for a wait that was too long.
+      const auto after = std::chrono::steady_clock::now();
+      if (after >= end || after - now < slice) {
+        throw c10::DistBackendError(who_is_missing(store, keys, timeout) + "\n" + error.what());
+      }
+    }
+    unisono_signals::throw_if_interrupted();
+  }
+}
+
 // What all ranks say on one subject, by rank.
 std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
                                   int size, const std::string& mine,
@@ -126,11 +178,7 @@ std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject
   for (int other = 0; other < size; ++other) {
     keys.push_back(subject + std::to_string(other));
   }
-  try {
-    store.wait(keys, timeout);
-  } catch (const std::exception& error) {
-    throw c10::DistBackendError(who_is_missing(store, keys, timeout) + "\n" + error.what());
-  }
+  wait_for(store, keys, timeout);
   std::vector<std::string> texts;
   texts.reserve(keys.size());
   for (const std::string& key : keys) {
@@ -247,9 +295,18 @@ std::string host_identity() {
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
            std::chrono::milliseconds timeout) {
   std::vector<Line> lines;
-  for (const std::string& text :
-       tell_all(*store, "unisono/", rank, size, write_line(rank), timeout)) {
-    lines.push_back(read_line(text));
+  const std::string mine = write_line(rank);
+  if (mine.starts_with(kRefusal)) {
+    store->set("unisono/" + std::to_string(rank), mine);
+    throw c10::ValueError("unisono: " + mine.substr(1));
+  }
+  const auto texts = tell_all(*store, "unisono/", rank, size, mine, timeout);
+  for (std::size_t other = 0; other < texts.size(); ++other) {
+    if (texts[other].starts_with(kRefusal)) {
+      throw c10::DistBackendError("unisono: rank " + std::to_string(other) +
+                                  " cannot take part: " + texts[other].substr(1));
+    }
+    lines.push_back(read_line(texts[other]));
   }
   try {
     const std::string id = shared_world(lines);
@@ -270,6 +327,9 @@ Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     auto part = std::make_unique<unisono::Communicator>(world->all.subgroup(members, number));
     return {.world = std::move(world), .part = std::move(part)};
   } catch (const unisono::Error& error) {
+    if (error.code() == unisono::ErrorCode::aborted) {
+      unisono_signals::throw_if_interrupted();
+    }
     std::rethrow_exception(to_torch(error));
   }
 }

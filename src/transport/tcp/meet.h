@@ -2,6 +2,7 @@
 // those of higher rank come to its gate.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct MeetOptions {
   SocketOptions socket = {};
   std::optional<Address> from = {};      // where to dial from; else as the kernel thinks
   std::optional<RelayPlace> relay = {};  // what to dial in place of the ranks
+  // Asked about ten times a second whether to give up, with `aborted`.
+  std::function<bool()> interrupted = nullptr;
 };
 
 // `addresses`: by rank, where its gate may be, tried in this order again and again; none for those

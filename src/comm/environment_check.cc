@@ -1,0 +1,46 @@
+// Whether what the environment says can be, before anybody waits for anybody.
+#include "base/env.h"
+#include "base/wait_policy.h"
+#include "comm/choice.h"
+#include "comm/profile.h"
+#include "comm/rendezvous_addresses.h"
+#include "comm/rendezvous_env.h"
+#include "transport/tcp/protection.h"
+#include "transport/tcp/relay.h"
+#include "unisono/error.hpp"
+
+namespace unisono {
+namespace {
+
+void check_flag(std::string_view name) {
+  const std::string value = read_env(name).value_or("");
+  if (!value.empty() && value != "0" && value != "1") {
+    throw Error(ErrorCode::config, std::string(name) + "=" + value +
+                                       " is neither 0 nor 1\ncorrect or unset " +
+                                       std::string(name));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> check_environment() {
+  comm::check_texts_and_numbers(read_env);
+  for (const std::string_view name :
+       {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO", "UNISONO_QUIET"}) {
+    check_flag(name);
+  }
+  static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
+  static_cast<void>(comm::parse_forced(read_env("UNISONO_ALGORITHM").value_or("")));
+  static_cast<void>(comm::Profile::find(read_env("UNISONO_PROFILE").value_or("")));
+  ConnectOptions network;
+  network.ports = read_env("UNISONO_PORTS").value_or("");
+  network.interface = read_env("UNISONO_INTERFACE").value_or("");
+  static_cast<void>(comm::ports_of(network));
+  if (!network.interface.empty()) {
+    static_cast<void>(comm::own_addresses(network));
+  }
+  static_cast<void>(tcp::relay_from_environment());
+  return unknown_env_warnings();
+}
+
+}  // namespace unisono
