@@ -14,6 +14,7 @@
 #include <mutex>
 #include <random>
 #include <sstream>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -37,7 +38,7 @@ std::map<std::string, Known>& known_worlds() {
   return *known;
 }
 
-constexpr std::chrono::milliseconds kAskEvery{200};  // whether Ctrl-C has been pressed
+constexpr std::chrono::microseconds kLongestPause{20'000};  // between two looks into the store
 constexpr char kRefusal = '!';  // begins the line of a rank that cannot take part, and says why
 
 struct Line {
@@ -147,25 +148,26 @@ std::string who_is_missing(c10d::Store& store, const std::vector<std::string>& k
          " ms; does every rank make it, with the same world size and the same store?";
 }
 
-// In slices, because the store does not ask whether to go on.
+// Asks again and again, because wait() of the store cannot be interrupted.
 void wait_for(c10d::Store& store, const std::vector<std::string>& keys,
               std::chrono::milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
+  std::chrono::microseconds pause{100};
   for (;;) {
-    const auto now = std::chrono::steady_clock::now();
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - now);
-    const auto slice = std::clamp(left, std::chrono::milliseconds(1), kAskEvery);
+    std::string trouble;
     try {
-      store.wait(keys, slice);
-      return;
-    } catch (const std::exception& error) {
-      // Each kind of store has another type of error for a wait that was too long.
-      const auto after = std::chrono::steady_clock::now();
-      if (after >= end || after - now < slice) {
-        throw c10::DistBackendError(who_is_missing(store, keys, timeout) + "\n" + error.what());
+      if (store.check(keys)) {
+        return;
       }
+    } catch (const std::exception& error) {
+      trouble = std::string("\n") + error.what();
+    }
+    if (!trouble.empty() || std::chrono::steady_clock::now() >= end) {
+      throw c10::DistBackendError(who_is_missing(store, keys, timeout) + trouble);
     }
     unisono_signals::throw_if_interrupted();
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
   }
 }
 
