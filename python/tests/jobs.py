@@ -42,7 +42,7 @@ def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
         value = body(*args)
     except BaseException as raised:
         error, text = type(raised).__name__, str(raised)
-        if os.environ.get("UNISONO_TEST_TRACE"):
+        if os.environ.get("TEST_TRACEBACKS"):
             traceback.print_exc()
     at = time.monotonic()
     try:

@@ -114,10 +114,10 @@ def test_debug_detail(monkeypatch):
     assert python(code, CODE=code)[1] == "[0, 0]"
 
 
-WHEEL = os.environ.get("UNISONO_WHEEL")  # of scripts/test-python
+WHEEL = os.environ.get("TESTED_WHEEL")  # of scripts/test-python
 
 
-@pytest.mark.skipif(not WHEEL, reason="looks into a built wheel: run it by scripts/test-python, or set UNISONO_WHEEL to one")
+@pytest.mark.skipif(not WHEEL, reason="looks into a built wheel: run it by scripts/test-python, or set TESTED_WHEEL to one")
 def test_auditwheel_knows_all_that_the_wheel_needs():
     shown = subprocess.run(
         [sys.executable, "-m", "auditwheel", "show", WHEEL], capture_output=True, text=True, check=False

@@ -42,11 +42,11 @@ void give_back(std::byte* base, std::size_t bytes) noexcept {
 }  // namespace
 
 RegionState::~RegionState() {
+  if (!world->same_process() || base == nullptr) {
+    return;  // of a forked child: it is the parent's, and peers must not hear of this
+  }
   if (number != 0) {
     world->regions().remove(number);
-  }
-  if (!world->same_process() || base == nullptr) {
-    return;
   }
   if (adopted) {
     give_back(base, bytes);
