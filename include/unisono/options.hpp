@@ -82,8 +82,9 @@ struct ShrinkOptions {
 };
 
 // For programs that connect long after they have begun, or give options where the environment says
-// something else: throws the Error (config) of the first UNISONO_* variable whose value cannot be.
-// Returns a sentence for each UNISONO_* in the environment that does not exist.
+// something else: throws the Error (config) of the first UNISONO_* variable whose value can be that
+// of no program. What an address or a folder leads to is seen when it is used. Returns a sentence
+// for each UNISONO_* in the environment that does not exist.
 UNISONO_EXPORT std::vector<std::string> check_environment();
 
 }  // namespace unisono

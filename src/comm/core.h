@@ -183,7 +183,11 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   std::vector<int> unheard(std::int64_t since_ns) const;
   std::vector<int> await_unheard(std::int64_t since_ns);
   int waits_for(int rank, std::int64_t since_ns) const;
-  std::optional<int> find_culprit(int waited_for, std::int64_t since_ns) const;
+  struct Culprit {
+    int rank = -1;
+    pid_t stopped = 0;  // its process, if it is stopped
+  };
+  Culprit find_culprit(int waited_for, std::int64_t since_ns) const;
   // What goes wrong: each tells the world why, which ends every wait.
   std::string name(int rank) const;  // of the group: "rank 5 (1 of its group)"
   void raise_fault();

@@ -65,23 +65,28 @@ int Core::waits_for(int rank, std::int64_t since_ns) const {
   return found == members_.end() ? kAnybody : static_cast<int>(found - members_.begin());
 }
 
-// Who holds up this rank: one that is stopped, or the last of those that wait for one another.
-// nullopt: they wait in a circle.
-std::optional<int> Core::find_culprit(int waited_for, std::int64_t since_ns) const {
-  for (int rank = 0; rank < size(); ++rank) {
-    if (world_->stopped_process(members_[static_cast<std::size_t>(rank)]) != 0) {
-      return rank;
-    }
-  }
+// Who holds up this rank: the last of those that wait for one another, or who is stopped among
+// them. Where they wait in a circle, as far as is seen, it is any that is stopped. rank -1: nobody
+// is found.
+Core::Culprit Core::find_culprit(int waited_for, std::int64_t since_ns) const {
+  const auto look_at = [this](int rank) {
+    return Culprit{rank, world_->stopped_process(members_[static_cast<std::size_t>(rank)])};
+  };
   int rank = waited_for;
   for (int hops = 0; rank >= 0 && hops < size(); ++hops) {
+    const Culprit found = look_at(rank);
     const int next = waits_for(rank, since_ns);
-    if (next == kNobody) {
-      return rank;
+    if (found.stopped != 0 || next == kNobody) {
+      return found;
     }
     rank = next;
   }
-  return std::nullopt;
+  for (rank = 0; rank < size(); ++rank) {
+    if (const Culprit found = look_at(rank); found.stopped != 0) {
+      return found;
+    }
+  }
+  return {};
 }
 
 void Core::raise_timeout(double seconds) {
@@ -101,8 +106,9 @@ void Core::raise_timeout(double seconds) {
   if (world_->remote_records() != nullptr) {
     silent = await_unheard(asked_ns);
   }
+  std::string others;
   for (const int peer : silent) {
-    text += "\n" + name(peer) + ", of another host, has not said that it waits";
+    others += "\n" + name(peer) + ", of another host, has not said that it waits";
   }
   int missing = kNobody;
   for (int peer = 0; peer < size(); ++peer) {
@@ -111,26 +117,30 @@ void Core::raise_timeout(double seconds) {
     const auto newest = told ? comm::newest_record(*theirs) : comm::OperationRecord{};
     if (told && newest.sequence < sequence_) {
       missing = missing == kNobody ? peer : missing;
-      text += "\n" + name(peer) + " has not entered it: ";
-      text += newest.sequence == 0 ? std::string("it has called nothing yet")
-                                   : "its latest is #" + std::to_string(newest.sequence) + ", " +
-                                         comm::describe(newest);
+      others += "\n" + name(peer) + " has not entered it: ";
+      others += newest.sequence == 0 ? std::string("it has called nothing yet")
+                                     : "its latest is #" + std::to_string(newest.sequence) + ", " +
+                                           comm::describe(newest);
     }
   }
-  const auto found = find_culprit(wait.rank, asked_ns);
-  const int culprit = found ? *found : missing != kNobody ? missing : wait.rank;
-  const int world_rank = culprit < 0 ? -1 : members_[static_cast<std::size_t>(culprit)];
-  const pid_t stopped = culprit < 0 ? 0 : world_->stopped_process(world_rank);
-  if (stopped != 0) {
-    text += "\n" + name(culprit) + " is stopped: who sent it SIGSTOP? kill -CONT " +
-            std::to_string(stopped) + " lets it go on";
-  } else if (found && culprit != wait.rank) {
-    text += "\n" + name(wait.rank) + " waits too: " + name(culprit) + " holds it up";
+  Culprit culprit = find_culprit(wait.rank, asked_ns);
+  // First, because the text may be cut at its end.
+  if (culprit.stopped != 0) {
+    text += "\n" + name(culprit.rank) +
+            " is stopped, by a debugger or by SIGSTOP: then kill -CONT " +
+            std::to_string(culprit.stopped) + " lets it go on";
+  } else if (culprit.rank >= 0 && wait.rank >= 0 && culprit.rank != wait.rank) {
+    text += "\n" + name(wait.rank) + " waits too: " + name(culprit.rank) + " holds it up";
   } else if (missing == kNobody && silent.empty()) {
     text +=
         "\nall ranks have entered it: look for one that gets no processor, or is in another group";
   }
-  world_->raise(ErrorCode::timeout, world_rank, text);
+  if (culprit.rank < 0) {
+    culprit.rank = missing != kNobody ? missing : wait.rank;
+  }
+  world_->raise(ErrorCode::timeout,
+                culprit.rank < 0 ? -1 : members_[static_cast<std::size_t>(culprit.rank)],
+                text + others);
 }
 
 void Core::raise_transfer_timeout(const comm::Transfer& transfer, double seconds) {

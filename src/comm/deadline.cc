@@ -77,7 +77,7 @@ std::function<bool()> ten_times_a_second(std::function<bool()> question) {
 
 void Deadline::throw_if_interrupted() const {
   if (is_interrupted()) {
-    throw Error(ErrorCode::aborted, "connect() was interrupted before all ranks were there");
+    throw Error(ErrorCode::aborted, "the meeting of the ranks was interrupted");
   }
 }
 

@@ -1,4 +1,8 @@
 // Whether what the environment says can be, before anybody waits for anybody.
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/env.h"
 #include "base/wait_policy.h"
 #include "comm/choice.h"
@@ -25,8 +29,7 @@ void check_flag(std::string_view name) {
 
 std::vector<std::string> check_environment() {
   comm::check_texts_and_numbers(read_env);
-  for (const std::string_view name :
-       {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO", "UNISONO_QUIET"}) {
+  for (const std::string_view name : {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO"}) {
     check_flag(name);
   }
   static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));

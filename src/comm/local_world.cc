@@ -25,7 +25,7 @@ class World final : public LocalWorld {
         size_(invitation.size),
         owner_(::getpid()),
         star_(rank_, size_, std::move(meeting.links), options.connect_timeout_ms,
-              options.interrupted),
+              ten_times_a_second(options.interrupted)),
         mesh_(rank_, size_) {
     exchange_peers(meeting.processes);
     build_mesh(meeting.processes);

@@ -265,7 +265,8 @@ void Lobby::fail(ErrorCode code, const std::string& message) {
 
 // Ranks start at about the same time; those that are a little late would wait in vain for a rank 0.
 void Lobby::tell_late_comers(std::span<const std::byte> reason) {
-  const Deadline end = Deadline::earlier(deadline_, Deadline::after_ms(kLateMs));
+  // Also of an interruption, which must not end this.
+  const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
   int told = joined_ + static_cast<int>(visitors_.size());
   while (told < invitation_.size && wait_for(listener_.get(), POLLIN, end)) {
     const UniqueFd socket(

@@ -38,7 +38,7 @@ std::map<std::string, Known>& known_worlds() {
   return *known;
 }
 
-constexpr std::chrono::microseconds kLongestPause{20'000};  // between two looks into the store
+constexpr std::chrono::microseconds kLongestPause{50'000};  // between two looks into the store
 constexpr char kRefusal = '!';  // begins the line of a rank that cannot take part, and says why
 
 struct Line {
@@ -130,40 +130,39 @@ Line read_line(const std::string& text) {
   return line;
 }
 
-// Says which ranks have not written their line.
-std::string who_is_missing(c10d::Store& store, const std::vector<std::string>& keys,
-                           std::chrono::milliseconds timeout) {
-  std::string missing;
-  try {
-    for (std::size_t rank = 0; rank < keys.size(); ++rank) {
-      if (!store.check({keys[rank]})) {
-        missing += (missing.empty() ? "rank " : ", ") + std::to_string(rank);
-      }
-    }
-  } catch (const std::exception&) {
-    missing = "";  // the store is gone as well
-  }
-  return "unisono: " + (missing.empty() ? std::string("not all ranks") : missing) +
-         " did not come to this process group within " + std::to_string(timeout.count()) +
-         " ms; does every rank make it, with the same world size and the same store?";
-}
-
 // Asks again and again, because wait() of the store cannot be interrupted.
 void wait_for(c10d::Store& store, const std::vector<std::string>& keys,
               std::chrono::milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   std::chrono::microseconds pause{100};
+  std::vector<bool> has_come(keys.size());
   for (;;) {
-    std::string trouble;
+    const bool is_over = std::chrono::steady_clock::now() >= end;
+    std::string missing;
     try {
-      if (store.check(keys)) {
-        return;
+      for (std::size_t rank = 0; rank < keys.size(); ++rank) {
+        has_come[rank] = has_come[rank] || store.check({keys[rank]});
+        if (!has_come[rank]) {
+          missing += (missing.empty() ? "rank " : ", ") + std::to_string(rank);
+          if (!is_over) {
+            break;  // the others are asked for when it has come, or in the end
+          }
+        }
       }
     } catch (const std::exception& error) {
-      trouble = std::string("\n") + error.what();
+      throw c10::DistBackendError(
+          std::string("unisono: the store cannot be asked who has come to this process group; has "
+                      "the rank ended that keeps it?\n") +
+          error.what());
     }
-    if (!trouble.empty() || std::chrono::steady_clock::now() >= end) {
-      throw c10::DistBackendError(who_is_missing(store, keys, timeout) + trouble);
+    if (missing.empty()) {
+      return;
+    }
+    if (is_over) {
+      throw c10::DistBackendError(
+          "unisono: " + missing + " did not come to this process group within " +
+          std::to_string(timeout.count()) +
+          " ms; does every rank make it, with the same world size and the same store?");
     }
     unisono_signals::throw_if_interrupted();
     std::this_thread::sleep_for(pause);

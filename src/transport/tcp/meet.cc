@@ -347,7 +347,7 @@ Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Ad
     }
     if (now_ms >= ask_ms) {
       if (options.interrupted()) {
-        throw Error(ErrorCode::aborted, "connect() was interrupted before all ranks were there");
+        throw Error(ErrorCode::aborted, "the meeting of the ranks was interrupted");
       }
       ask_ms = now_ms + kAskMs;
     }
