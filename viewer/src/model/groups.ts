@@ -1,8 +1,10 @@
 // Who is in a group of a recording, and what its members sent in vain.
-import { labelOf, type RecordedMessage, type Recording } from './recording';
+import { labelOf, type RecordedMessage, type RecordedOp, type Recording } from './recording';
 
 // A message that was sent and not taken: it has no end.
 export type Lost = Omit<RecordedMessage, 'end'>;
+
+type Named = Pick<RecordedOp, 'group' | 'number'>;
 
 // The ranks of the world that a group has, in its order; undefined: the recording does not say.
 export function membersOf(recording: Recording, group: string): number[] | undefined {
@@ -18,7 +20,28 @@ export function membersOf(recording: Recording, group: string): number[] | undef
   return members;
 }
 
-// Of operations that did not end everywhere: what was sent, and not taken.
+// Whether it is known what a rank did in an operation, be it nothing. It is not of one that left no
+// recording, or whose beginning, with that operation, was dropped.
+export function knowledgeOf(recording: Recording): (rank: number, op: Named) => boolean {
+  const { ops, transfers, findings, uncertaintyUs, shortened } = recording;
+  const firsts = new Map<string, number>();
+  const here = new Set(transfers.map(({ rank }) => rank));
+  for (const { rank, group, number } of ops) {
+    here.add(rank);
+    firsts.set(`${rank} ${group}`, Math.min(firsts.get(`${rank} ${group}`) ?? number, number));
+  }
+  const lacking = new Set(findings.flatMap((f) => (f.kind === 'missing' ? f.ranks : [])));
+  // Such a document has no rows of ranks that were only in others.
+  const isOne = new Set(ops.map(labelOf)).size === 1;
+  return (rank, { group, number }) => {
+    if (shortened[rank]) return number >= (firsts.get(`${rank} ${group}`) ?? Infinity);
+    if (here.has(rank)) return true;
+    if (lacking.has(rank)) return false;
+    return uncertaintyUs.length > 0 ? uncertaintyUs[rank] !== null : isOne;
+  };
+}
+
+// Of operations that did not end everywhere: what was sent, and not taken, as far as that is known.
 export function lostOf(recording: Recording): Lost[] {
   const { ops, events, messages, ranks } = recording;
   const open = new Set(ops.filter((op) => op.open).map(labelOf));
@@ -26,13 +49,15 @@ export function lostOf(recording: Recording): Lost[] {
   const taken = new Set(
     messages.filter(({ op }) => open.has(op)).map((m) => `${m.op} ${m.from} ${m.to} ${m.start}`),
   );
+  const isKnown = knowledgeOf(recording);
   const everyone = Array.from({ length: ranks }, (_, rank) => rank);
   return events.flatMap(({ op: row, kind, peer, start, step, bytes }) => {
     const { rank: from, group } = ops[row]!;
     const op = labelOf(ops[row]!);
     if (kind !== 'send' || !open.has(op)) return [];
     return (peer >= 0 ? [peer] : (membersOf(recording, group) ?? everyone))
-      .filter((to) => to !== from && !taken.has(`${op} ${from} ${to} ${start}`))
+      .filter((to) => to !== from && isKnown(to, ops[row]!))
+      .filter((to) => !taken.has(`${op} ${from} ${to} ${start}`))
       .map((to) => ({ op, step, from, to, bytes, start }));
   });
 }

@@ -1,6 +1,6 @@
 // Where an operation that did not end is stuck: by rank, what it waits for and since when.
 import { SCRATCH, type Schedule } from '../schedule/types';
-import { lostOf } from './groups';
+import { knowledgeOf, lostOf } from './groups';
 import { plannedSteps } from './planned';
 import { labelOf, type RecordedOp, type Recording } from './recording';
 import type { OpSummary } from './operations';
@@ -15,6 +15,7 @@ export interface Place {
   lasted: number; // us, until its process ended, or the recording
   peers: number[]; // what it waits for they have not sent
   in?: RecordedOp; // missing: the last operation that it has come to
+  unknown?: true; // missing: its record of that time is not here
 }
 
 interface Due {
@@ -63,10 +64,11 @@ export function placesOf(recording: Recording, op: OpSummary, schedule?: Schedul
   const taken = new Set(inGroup.map((m) => key(stepOf(m), m.from, m.to)));
   const sent = new Set(lost.map((m) => key(m.step, index(m.from), index(m.to))));
   const dues = fits ? duesOf(fits) : [];
+  const isHere = knowledgeOf(recording);
 
   return op.members.map((rank, i): Place => {
     const mine = own.get(rank);
-    if (!mine) return missing(recording, rank);
+    if (!mine) return isHere(rank, op) ? missing(recording, rank) : unknown(rank);
     const place = {
       rank,
       step: -1,
@@ -94,6 +96,11 @@ export function placesOf(recording: Recording, op: OpSummary, schedule?: Schedul
     const peers = [...new Set(unsent.map((due) => op.members[due.from]!))];
     return { ...place, is: 'waits', step: unsent[0]!.taken, peers };
   });
+}
+
+function unknown(rank: number): Place {
+  const place = { rank, step: -1, steps: 0, since: 0, lasted: 0, peers: [] };
+  return { ...place, is: 'missing', unknown: true };
 }
 
 function missing(recording: Recording, rank: number): Place {

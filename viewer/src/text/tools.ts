@@ -253,6 +253,10 @@ export const TOOL_TEXTS = {
     'Rank {rank} never came to it: it has no record of this operation.',
     'rank {rank} 没有到达：它没有此操作的记录。',
   ],
+  place_unknown: [
+    'Nothing is known of rank {rank} in it.',
+    '不知道 rank {rank} 在此操作中的情况。',
+  ],
   place_ended: ['Ended it: {list}.', '已完成：{list}。'],
   op_first: [
     'The recorded time is that of {op}, the first one that ran this schedule.',

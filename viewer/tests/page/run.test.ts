@@ -237,6 +237,8 @@ describe('one operation that did not end', () => {
     expect(await page.locator('path.lost').count()).toBe(1);
     await page.getByText('Messages as a table').click();
     expect(await page.locator('td', { hasText: 'never taken' }).count()).toBe(1);
+    // There is no other time to choose.
+    expect(await page.getByLabel('Time base').count()).toBe(0);
     expect(problems).toEqual([]);
     await close();
   });
@@ -270,6 +272,35 @@ describe('an operation of a group', () => {
     expect(problems).toEqual([]);
     await close();
   });
+});
+
+it('an operation of a group that did not end lasts until its ranks did, by their names', async () => {
+  const row = { number: 3, group: 'ranks 1,3', collective: 'all_reduce', algorithm: 'ring' };
+  const document = {
+    ...{ format: 'unisono.trace/1', name: 'all_reduce/ring', ranks: 4 },
+    ...{ until_us: [50, 50, 50, 50], clock_uncertainty_us: [0, null, 0, 0] },
+    ops: columns('rank number group collective algorithm bytes start_us end_us', [
+      { ...row, rank: 1, bytes: 64, start_us: 0 },
+      { ...row, rank: 3, bytes: 64, start_us: 5 },
+    ]),
+    messages: columns('from to step bytes start_us end_us op', [
+      { from: 3, to: 1, step: 0, bytes: 32, start_us: 10, end_us: 20, op: 'ranks 1,3 #3' },
+    ]),
+  };
+  const path = join(mkdtempSync(join(tmpdir(), 'viewer-run-')), 'open.json');
+  writeFileSync(path, JSON.stringify(document));
+  const hash = '#time?ranks=2&base=model&op=ranks%201%2C3%20%233';
+  const { page, problems, close } = await open(browser, writePage(path), hash);
+  const picture = page.locator('section[aria-label=Time] svg.picture');
+  expect(await picture.getAttribute('aria-label')).toContain('40 µs');
+  // The clock of one could not be aligned.
+  expect(await picture.locator('text', { hasText: /^\?$/ }).count()).toBe(1);
+  expect(await picture.locator('line.vague').count()).toBe(1);
+  await page.getByText('Messages as a table').click();
+  const cells = page.locator('details', { hasText: 'Messages as a table' }).locator('tbody td');
+  expect((await cells.allInnerTexts()).slice(1, 3)).toEqual(['3', '1']);
+  expect(problems).toEqual([]);
+  await close();
 });
 
 describe('a recording without a chosen operation', () => {

@@ -9,11 +9,21 @@ import { placesOf, stuckStep } from '../../src/model/stuck';
 import { asSentence } from '../../src/text/said';
 import { recordedClock } from '../../src/view/clock';
 import { lanePaths } from '../../src/view/lanes';
-import { columns, oneMissing, secondOf } from '../recordings';
+import { columns, oneMissing, secondOf, type Row } from '../recordings';
 import { schedule } from '../schedules';
 
 const ring = schedule('all_reduce/ring', 4);
 const document = oneMissing(ring, 1);
+const NAMES = 'rank number group collective algorithm bytes start_us end_us';
+
+// Of rank 1 only what came after it.
+function laterRowsOf({ ops }: Row): Row[] {
+  const { rank, ...rest } = ops as Record<string, unknown[]>;
+  return rank!.map((each, i) => {
+    const row = Object.fromEntries(Object.entries(rest).map(([name, list]) => [name, list[i]]));
+    return { ...row, rank: each, ...(each === 1 ? { number: 3, start_us: 4000 } : {}) };
+  });
+}
 
 describe('the lanes of a recorded run', () => {
   it('show waiting, not that a message is under way', () => {
@@ -50,6 +60,28 @@ describe('an operation that did not end', () => {
 
   it('has what was sent to nobody', () => {
     expect(lostOf(recording).map(({ from, to }) => [from, to])).toEqual([[0, 1]]);
+  });
+
+  it('says nothing of a rank whose record of it is not here', () => {
+    const one = secondOf(document);
+    const missing = { kind: 'missing', text: 'rank 1 left no recording', ranks: [1] };
+    const lacking = [
+      { ...one, findings: [missing] },
+      { ...one, clock_uncertainty_us: [0, null, 0, 0] },
+      { ...one, dropped_events: [0, 7, 0, 0] },
+      { ...document, ops: columns(NAMES, laterRowsOf(document)), dropped_events: [0, 7, 0, 0] },
+    ];
+    for (const each of lacking.map(parseRecording)) {
+      expect(lostOf(each)).toEqual([]);
+      const op = summarize(each).find(({ label }) => label === 'world #2')!;
+      expect(placesOf(each, op, ring)[1]).toMatchObject({ is: 'missing', unknown: true });
+    }
+    // It has a recording, and did not come.
+    const there = parseRecording({ ...one, clock_uncertainty_us: [0, 2, 0, 0] });
+    expect(lostOf(there)).toHaveLength(1);
+    const place = placesOf(there, summarize(there)[0]!, ring)[1]!;
+    expect(place.is).toBe('missing');
+    expect(place.unknown).toBeUndefined();
   });
 
   it('is stuck where each rank waits for another, and first of all for the one that never came', () => {
@@ -134,7 +166,7 @@ describe('groups', () => {
 
   it('have recorded times on the stage of their own ranks', () => {
     const pair = schedule('all_reduce/ring', 2);
-    const ops = columns('rank number group collective algorithm bytes start_us end_us', [
+    const ops = columns(NAMES, [
       ...[1, 3].map((rank) => ({
         ...{ rank, number: 1, group: 'ranks 1,3', collective: 'all_reduce', algorithm: 'ring' },
         ...{ bytes: 64, start_us: 50, end_us: 90 },
