@@ -59,8 +59,8 @@ std::string keeper_script(const std::string& folder) {
          "}\n";
 }
 
-// All that the program prints until it ends, or until the deadline.
-void read_all(int fd, Clock::time_point deadline, std::string& printed) {
+// All that the program prints until it ends, or until the deadline. False: it has not ended.
+bool read_all(int fd, Clock::time_point deadline, std::string& printed) {
   std::array<char, 65536> buffer;
   for (;;) {
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
@@ -69,19 +69,28 @@ void read_all(int fd, Clock::time_point deadline, std::string& printed) {
       continue;
     }
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-      return;
+      return true;
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd poll = {.fd = fd, .events = POLLIN, .revents = 0};
     if (left <= 0 || ::poll(&poll, 1, static_cast<int>(left)) == 0) {
-      return;
+      return false;
     }
   }
 }
 
-void say(int pipe, std::string_view text) {
-  [[maybe_unused]] const ssize_t written = ::write(pipe, text.data(), text.size());
+std::string last_line(std::string text) {
+  text.erase(text.find_last_not_of("\r\n ") + 1);
+  return text.substr(text.find_last_of("\r\n") + 1);
+}
+
+std::size_t bytes_of(const std::vector<std::vector<std::byte>>& files) {
+  std::size_t bytes = 0;
+  for (const std::vector<std::byte>& file : files) {
+    bytes += file.size();
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -128,7 +137,7 @@ RemoteFolders::Keeper RemoteFolders::start(const std::vector<std::string>& words
   }
   const UniqueFd input(ends[0]);
   Keeper keeper{.words = words, .input = UniqueFd(ends[1])};
-  say(ends[1], keeper_script(folder_));
+  tell_child(ends[1], keeper_script(folder_));
   const Spawned spawned = spawn({.program = words,
                                  .environment = {},
                                  .cpu = std::nullopt,
@@ -150,12 +159,51 @@ void RemoteFolders::end(Keeper& keeper) {
   }
 }
 
-std::string RemoteFolders::ask(Keeper& keeper) const {
+RemoteFolders::Answer RemoteFolders::ask(Keeper& keeper, Clock::time_point deadline) {
+  Answer answer;
   std::string printed;
-  say(keeper.input.get(), "collect\n");
-  read_all(keeper.out.get(), Clock::now() + kPatience, printed);
+  tell_child(keeper.input.get(), "collect\n");
+  answer.ended = read_all(keeper.out.get(), deadline, printed);
+  answer.whole = printed.ends_with(kEnd);
+  answer.files = files_in(printed);
+  std::string errors;
+  read_all(keeper.err.get(), Clock::now(), errors);  // what is there
+  answer.last_words = last_line(std::move(errors));
   end(keeper);
-  return printed;
+  return answer;
+}
+
+// A connection that was idle for long may be no more: then it is asked once more. But a keeper that
+// read the word, or the end of its input, has removed the folder: that another one finds nothing
+// there does not mean that nothing was recorded.
+std::vector<std::vector<std::byte>> RemoteFolders::collect_from(Keeper& keeper,
+                                                                const Console& console) const {
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  Answer answer = ask(keeper, deadline);
+  if (answer.whole) {
+    return std::move(answer.files);
+  }
+  if (answer.ended) {
+    Keeper again = start(keeper.words);
+    Answer second = ask(again, deadline);
+    if (second.whole && !second.files.empty() && bytes_of(second.files) >= bytes_of(answer.files)) {
+      return std::move(second.files);
+    }
+    if (bytes_of(second.files) > bytes_of(answer.files)) {
+      answer.files = std::move(second.files);
+    }
+    if (!second.whole) {
+      answer.ended = second.ended;
+      answer.last_words = second.last_words.empty() ? answer.last_words : second.last_words;
+    }
+  }
+  console.note(fmt::format(
+      "{} came through: {}\n  {}{}{}",
+      answer.files.empty() ? "no recording" : "perhaps not every recording",
+      fmt::join(keeper.words, " "),
+      answer.ended ? "it ended too early" : fmt::format("no end within {} s", kPatience.count()),
+      answer.last_words.empty() ? "" : ": ", answer.last_words));
+  return std::move(answer.files);
 }
 
 std::vector<pid_t> RemoteFolders::pids() const {
@@ -169,16 +217,7 @@ std::vector<pid_t> RemoteFolders::pids() const {
 std::vector<std::vector<std::byte>> RemoteFolders::collect(const Console& console) {
   std::vector<std::vector<std::byte>> files;
   for (Keeper& keeper : keepers_) {
-    std::string printed = ask(keeper);
-    if (!printed.ends_with(kEnd)) {  // a connection that was idle for long may be no more
-      Keeper again = start(keeper.words);
-      printed = ask(again);
-    }
-    if (!printed.ends_with(kEnd)) {
-      console.note(fmt::format("no recording came within {} s through: {}", kPatience.count(),
-                               fmt::join(keeper.words, " ")));
-    }
-    auto more = files_in(printed);
+    auto more = collect_from(keeper, console);
     std::move(more.begin(), more.end(), std::back_inserter(files));
   }
   return files;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -25,11 +26,12 @@ class RemoteFolders {
   RemoteFolders& operator=(const RemoteFolders&) = delete;
   // Children of this process that a job's end must not end.
   std::vector<pid_t> pids() const;
-  // The files of the folder on each host. A host that does not answer within a minute is named on
-  // stderr.
+  // The files of the folder on each host. A host that does not answer within a minute, or not
+  // wholly, is named on stderr.
   std::vector<std::vector<std::byte>> collect(const Console& console);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Keeper {
     std::vector<std::string> words = {};
     pid_t pid = -1;
@@ -38,7 +40,14 @@ class RemoteFolders {
     UniqueFd err = {};
   };
   Keeper start(const std::vector<std::string>& words) const;
-  std::string ask(Keeper& keeper) const;
+  struct Answer {
+    std::vector<std::vector<std::byte>> files = {};
+    bool whole = false;  // its end came
+    bool ended = false;  // the program that leads there did, in time
+    std::string last_words = {};
+  };
+  static Answer ask(Keeper& keeper, Clock::time_point deadline);
+  std::vector<std::vector<std::byte>> collect_from(Keeper& keeper, const Console& console) const;
   static void end(Keeper& keeper);
 
   std::string folder_;

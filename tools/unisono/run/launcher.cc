@@ -346,9 +346,8 @@ void Launcher::strike(Time now) {
       end.struck = now;
     }
     if (!options_.remote.empty()) {
-      const std::string line = fmt::format("{}\n", name);  // to its shell: see hosts.cc
-      [[maybe_unused]] const ssize_t written =
-          ::write(inputs_[as_size(blow.rank)].get(), line.data(), line.size());
+      // To its shell: see hosts.cc.
+      tell_child(inputs_[as_size(blow.rank)].get(), fmt::format("{}\n", name));
     } else {
       ::kill(own_group_[as_size(blow.rank)] ? -end.pid : end.pid, blow.signal);
     }

@@ -162,6 +162,12 @@ Spawned spawn(const SpawnOptions& options) {
   return {.pid = pid, .out = out.read_end, .err = err.read_end};
 }
 
+void tell_child(int pipe, std::string_view text) {
+  const auto before = ::signal(SIGPIPE, SIG_IGN);
+  [[maybe_unused]] const ssize_t written = ::write(pipe, text.data(), text.size());
+  ::signal(SIGPIPE, before);
+}
+
 std::vector<int> allowed_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace unisono::cli {
@@ -26,6 +27,10 @@ struct Spawned {
 
 // Throws UsageError where the program cannot be started, Error(resource) where the system refuses.
 Spawned spawn(const SpawnOptions& options);
+
+// Writes to a pipe that a child reads, or no longer reads: then it does nothing, and no SIGPIPE
+// comes.
+void tell_child(int pipe, std::string_view text);
 
 // CPUs that this process may use, ascending.
 std::vector<int> allowed_cpus();
