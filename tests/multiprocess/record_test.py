@@ -76,6 +76,8 @@ class Case(unittest.TestCase):
         self.assertEqual([abort["rank"]], first["ranks"])
         self.assertGreater(abort["at_us"], 0)
         # An operation that the finding names did not end.
+        if code in ("timeout", "peer_lost"):
+            self.assertTrue(first["ops"])
         for label in first["ops"]:
             self.assertIn(label, {f"{op['group']} #{op['number']}" for op in rows(self.trace["ops"])
                                   if op["end_us"] is None})
@@ -137,7 +139,10 @@ class OneHost(Case):
         self.assertNotIn("gdb -p", self.said)
 
     def test_a_timeout_of_the_ranks_is_told(self):
-        script = (f"[ $RANK = 1 ] && (sleep 1; kill -STOP $$) & "
+        # Rank 0 prints the head of its table when all have connected.
+        script = (f"[ $RANK = 0 ] && exec > {self.path('table')}; "
+                  f"[ $RANK = 1 ] && (until grep -qs algbw {self.path('table')}; do sleep 0.1; done; sleep 1; "
+                  f"kill -STOP $$) & "
                   f"exec {PROGRAM} bench all_reduce -b 1K -e 1K -n 100000000")
         self.record(["-n", "3", "--env", "UNISONO_TIMEOUT_MS=3000"], "sh", "-c", script, code=4)
         abort = self.check_said("timeout")
