@@ -150,6 +150,38 @@ TEST_F(Why, WithoutAFindingTheFirstOperationThatDidNotEnd) {
   EXPECT_EQ(findings[0].waiting, (std::vector<int>{0, 2}));
 }
 
+TEST_F(Why, OfARankThatDroppedItsEarlierEventsItIsNotSaidThatItNeverCame) {
+  auto document = merge_records(hang(ErrorCode::timeout, false), {.ranks = 3});
+  document["dropped_events"][1] = 5;
+  // Its first operation is here, so what it did after that is here too.
+  EXPECT_EQ(explain_recording(document).at(0).ranks, std::vector<int>{1});
+  for (std::size_t row = 0; row < document["ops"]["rank"].size(); ++row) {
+    if (document["ops"]["rank"][row] == 1) {
+      document["ops"]["number"][row] = 3;
+    }
+  }
+  const auto findings = explain_recording(document);
+  EXPECT_EQ(findings.at(0).text, "all_reduce #2 of world did not end: ranks 0,2 were in it");
+  EXPECT_TRUE(findings[0].ranks.empty());
+}
+
+TEST_F(Why, ThatAnOperationIsAbsentTellsOfEightGroups) {
+  auto document = merge_records(hang(ErrorCode::timeout), {.ranks = 3});
+  auto& ops = document["ops"];
+  for (int group = 0; group < 9; ++group) {
+    for (auto& [name, column] : ops.items()) {
+      column.push_back(column[0]);
+    }
+    ops["group"].back() = "group " + std::to_string(group);
+  }
+  try {
+    static_cast<void>(one_operation(document, "9"));
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(error.detail().find("group 7 has #1, ..."), std::string::npos) << error.detail();
+  }
+}
+
 TEST_F(Why, OfARecordingThatIsNotWholeItIsSaid) {
   auto document = merge_records(hang(ErrorCode::timeout), {.ranks = 3});
   document["findings"][0]["text"] = 3;

@@ -70,9 +70,9 @@ std::string what_is_there(const ordered_json& ops) {
     found->second.second = std::max(found->second.second, number);
   }
   std::string text;
+  std::size_t told = 0;
   for (const auto& [group, numbers] : groups) {
-    if (text.size() > 0 &&
-        std::count(text.begin(), text.end(), '#') > static_cast<std::ptrdiff_t>(2 * kMostGroups)) {
+    if (told++ == kMostGroups) {
       return text + ", ...";
     }
     const auto& [first, last] = numbers;

@@ -54,6 +54,24 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
 }
 
+// Whether the rank may have been in the operation, and its record of that is not here any more: the
+// events that it dropped are those before its first one.
+bool may_be_dropped(const ordered_json& trace, int rank, const Key& operation) {
+  const auto at = static_cast<std::size_t>(rank);
+  const ordered_json dropped = trace.value("dropped_events", ordered_json::array());
+  if (at >= dropped.size() || dropped.at(at).get<double>() <= 0) {
+    return false;
+  }
+  const ordered_json& ops = trace.at("ops");
+  for (std::size_t row = 0; row < ops.at("rank").size(); ++row) {
+    if (ops["rank"].at(row) == rank && ops.at("number").at(row) < operation.second &&
+        (ops.contains("group") ? ops["group"].at(row) : ordered_json("world")) == operation.first) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::map<Key, Operation> operations_of(const ordered_json& ops) {
   std::map<Key, Operation> operations;
   for (std::size_t row = 0; row < ops.at("rank").size(); ++row) {
@@ -89,10 +107,11 @@ std::optional<Finding> first_unended(const ordered_json& trace) {
   }
   const auto& [key, operation] = *first;
   std::vector<int> missing = members_of(trace, key.first);
-  std::erase_if(missing, [&op = operation](int rank) {
+  std::erase_if(missing, [&trace, &id = key, &op = operation](int rank) {
     return std::count(op.in.begin(), op.in.end(), rank) +
-               std::count(op.ended.begin(), op.ended.end(), rank) !=
-           0;
+                   std::count(op.ended.begin(), op.ended.end(), rank) !=
+               0 ||
+           may_be_dropped(trace, rank, id);
   });
   Finding finding{.kind = "not ended", .ranks = missing, .waiting = operation.in};
   finding.text =
