@@ -72,6 +72,7 @@ def approval_cases():
         "trace_why_not_ended": text("trace", "why", "recording.json"),
         "trace_why_html": text("trace", "why", "page.json"),
         "trace_why_absent": text("trace", "why", "absent.json"),
+        "trace_why_job_with_slashes": text("trace", "why", "slurm/4711/0"),
         "trace_merge_nothing": text("trace", "merge", "."),
         "trace_merge_other": text("trace", "merge", "right.json"),
         "missing_value": text("show", "all_reduce/ring", "--step"),

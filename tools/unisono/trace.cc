@@ -67,12 +67,12 @@ void print_json(nlohmann::ordered_json jobs) {
   fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// And no job, nor a process, whatever they may be named.
+// And no job, nor a process: a job may be named slurm/4711/0, as no file is here, and what is all
+// digits is a process.
 bool is_file(const std::string& which) {
   std::error_code ignored;
-  return which.find('/') != std::string::npos || which.ends_with(".json") ||
-         (std::filesystem::exists(which, ignored) &&
-          which.find_first_not_of("0123456789") != std::string::npos);
+  return which.ends_with(".json") || (std::filesystem::exists(which, ignored) &&
+                                      which.find_first_not_of("0123456789") != std::string::npos);
 }
 
 int why_recording(const std::string& path, const Console& console) {
