@@ -22,6 +22,9 @@ def join(folder, name, value, on):
     store = dist.FileStore(os.path.join(folder, f"{name}-{len(on)}"), 2)
     said = caught(dist.init_process_group, "unisono", store=store, rank=rank, world_size=2)
     os.environ.pop(f"UNISONO_{name}", None)
+    # The last to leave a FileStore removes its file, which the other may not have opened yet.
+    store.set(f"heard {rank}", "")
+    store.wait([f"heard {1 - rank}"])
     return said
 
 
