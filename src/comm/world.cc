@@ -27,6 +27,7 @@ constexpr int kLeastConnectMs = 1000;
 // For a peer that is slow to read the last words.
 constexpr int kLeaveMs = 2000;
 constexpr int kLostHostMs = 200;  // of the culprit's host, which may be lost with it
+constexpr int kSilentMs = 500;    // a network that has parted loses more than the culprit
 
 // Ranks of one process use one mapping: the first of them makes it and the others share its
 // ownership.
@@ -192,14 +193,15 @@ void World::take_leave() noexcept {
     return;
   }
   connections_->leave();
-  const int culprit = record_->state.load(std::memory_order_acquire) == 2 ? record_->rank : -1;
+  const bool is_aborted = record_->state.load(std::memory_order_acquire) == 2;
+  const int culprit = is_aborted ? record_->rank : -1;
   const Deadline host_deadline = Deadline::after_ms(kLostHostMs);
   const auto lost = [&](int rank) {
     return culprit >= 0 && (rank == culprit ||
                             (hosts_.host(rank) == hosts_.host(culprit) && host_deadline.passed()));
   };
   const Deadline deadline = Deadline::after_ms(kLeaveMs);
-  while (!connections_->delivered(lost) && !deadline.passed()) {
+  while (!connections_->delivered(lost, is_aborted ? kSilentMs : kLeaveMs) && !deadline.passed()) {
     connections_->wait(1000);
   }
 }

@@ -269,7 +269,7 @@ void Connections::leave() noexcept {
   }
 }
 
-bool Connections::delivered(const std::function<bool(int)>& lost) noexcept {
+bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept {
   flush();
   bool all = true;
   for (Entry& entry : links_) {
@@ -279,8 +279,10 @@ bool Connections::delivered(const std::function<bool(int)>& lost) noexcept {
     const std::lock_guard lock(entry.link->mutex);
     all &= !entry.link->waits();
     for (int i = 0; i < entry.link->streams() && !entry.link->gone(); ++i) {
+      const int descriptor = entry.link->descriptor(i);
       int waiting = 0;
-      all &= ::ioctl(entry.link->descriptor(i), SIOCOUTQ, &waiting) != 0 || waiting == 0;
+      all &= ::ioctl(descriptor, SIOCOUTQ, &waiting) != 0 || waiting == 0 ||
+             is_silent(descriptor, silence_ms);
     }
   }
   return all;

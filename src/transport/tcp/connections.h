@@ -78,9 +78,9 @@ class Connections {
 
   void abort(std::string_view reason) noexcept;  // tells all
   void leave() noexcept;                         // the last word to all, in good order
-  // The systems of the peers have all that was to be sent, but of those that are `lost`; those that
-  // are gone want nothing.
-  bool delivered(const std::function<bool(int)>& lost) noexcept;
+  // The systems of the peers have all that was to be sent, but of those that are `lost` or silent
+  // for so long; those that are gone want nothing.
+  bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept;
   // Frames of groups of earlier epochs are dropped from now on.
   void retire_before(std::uint32_t epoch) noexcept;
 

@@ -24,8 +24,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// After the first failure the others have this long to print their own errors.
+// After the first failure the others have this long to print their own errors: on several hosts
+// more, because each side of a parted network notices it on its own, within four seconds.
 constexpr auto kGrace = 2s;
+constexpr auto kGraceOfHosts = 5s;
 constexpr auto kTermination = 1s;
 constexpr auto kTick = 200ms;
 
@@ -284,7 +286,7 @@ void Launcher::reap(Time now) {
     }
     if (!options_.keep_going) {
       stage_ = Stage::grace;
-      stage_end_ = now + kGrace;
+      stage_end_ = now + (options_.remote.empty() ? kGrace : kGraceOfHosts);
     }
   }
 }
