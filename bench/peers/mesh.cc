@@ -13,8 +13,8 @@
 namespace unisono::bench {
 namespace {
 
-std::string file_of(const LaunchOptions& launch, const char* name, int rank) {
-  return launch.directory + "/" + name + std::to_string(rank);
+std::string file_of(const LaunchOptions& launch, int rank) {
+  return launch.directory + "/raw" + std::to_string(rank);
 }
 
 tcp::Address read_address(const std::string& file) {
@@ -30,21 +30,20 @@ tcp::Address read_address(const std::string& file) {
 
 }  // namespace
 
-tcp::Channels connect_mesh(const LaunchOptions& launch, const char* name) {
+tcp::Channels connect_mesh(const LaunchOptions& launch) {
   const char* given = std::getenv("UNISONO_BENCH_HOST");  // NOLINT(concurrency-mt-unsafe)
   const std::string host = given != nullptr ? given : "127.0.0.1";
   const tcp::Identity self{.rank = launch.rank,
                            .size = launch.size,
-                           .job = launch.directory + name,
-                           .token = "no secret: a benchmark",
-                           .protection = tcp::protection_from_environment()};
+                           .job = launch.directory,
+                           .token = "no secret: a benchmark"};
   tcp::Gate gate(tcp::listen_at(*tcp::Address::parse(host).value), self);
-  const std::string mine = file_of(launch, name, launch.rank);
+  const std::string mine = file_of(launch, launch.rank);
   std::ofstream(mine + ".new") << gate.address().text() << "\n";
   std::rename((mine + ".new").c_str(), mine.c_str());
   std::vector<std::vector<tcp::Address>> addresses;
   for (int rank = 0; rank < launch.size; ++rank) {
-    addresses.push_back({read_address(file_of(launch, name, rank))});
+    addresses.push_back({read_address(file_of(launch, rank))});
   }
   return tcp::meet(gate, self, addresses);
 }

@@ -10,7 +10,6 @@
 namespace unisono::bench {
 
 // The address that this process listens at: UNISONO_BENCH_HOST, or else the loopback device.
-// `name` tells several meshes of a job apart.
-tcp::Channels connect_mesh(const LaunchOptions& launch, const char* name);
+tcp::Channels connect_mesh(const LaunchOptions& launch);
 
 }  // namespace unisono::bench

@@ -8,7 +8,7 @@ namespace {
 class RawPeer final : public Peer {
  public:
   explicit RawPeer(const LaunchOptions& launch)
-      : rank_(launch.rank), size_(launch.size), sockets_(connect_mesh(launch, "raw")) {}
+      : rank_(launch.rank), size_(launch.size), sockets_(connect_mesh(launch)) {}
 
   std::string name() const override { return "raw"; }
   std::string version() const override { return "sockets"; }

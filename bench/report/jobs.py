@@ -25,7 +25,7 @@ def launch_commands(implementation, program, ranks, directory, network):
                  "mpich": ["mpiexec.mpich"]}
     if implementation in launchers:
         launcher = launchers[implementation] + network.mpi_arguments(implementation)
-        environment = network.environment(implementation, 0)
+        environment = network.environment(implementation, 0, ranks)
         if network.inside(0, program) == program:
             return [([*launcher, "-n", str(ranks), *program], environment)]
         parts = []
@@ -33,7 +33,7 @@ def launch_commands(implementation, program, ranks, directory, network):
             parts += [":"] * (rank > 0) + ["-n", "1", *network.inside(rank, program)]
         return [(network.launcher(implementation, launcher + parts), environment)]
     return [(network.inside(rank, [*program, "--rank", str(rank), "--size", str(ranks)]),
-             network.environment(implementation, rank)) for rank in range(ranks)]
+             network.environment(implementation, rank, ranks)) for rank in range(ranks)]
 
 
 class Job:

@@ -2,11 +2,19 @@
 namespaces that a veth pair connects."""
 
 import os
+import secrets
+import socket
 import subprocess
 
 
 class NotPermitted(Exception):
     """Namespaces cannot be made here."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
 
 
 class SharedMemory:
@@ -19,7 +27,7 @@ class SharedMemory:
     def mpi_arguments(self, implementation):
         return []
 
-    def environment(self, implementation, rank):
+    def environment(self, implementation, rank, ranks):
         return {}
 
     def inside(self, rank, command):
@@ -39,9 +47,13 @@ class Loopback(SharedMemory):
 
     name = "tcp"
     memories = ["ordinary"]
-    programs = {"limit": "bench_limits", "unisono": "bench_peer_tcp", "raw": "bench_peer_raw"}
+    programs = {"limit": "bench_limits", "unisono": "bench_peer_unisono", "raw": "bench_peer_raw"}
     device = "lo"
     subnet = "127.0.0.0/8"
+
+    def __init__(self):
+        self.ports = {}  # of the job with so many ranks
+        self.token = secrets.token_hex(16)
 
     def mpi_arguments(self, implementation):
         if implementation != "openmpi":
@@ -49,9 +61,13 @@ class Loopback(SharedMemory):
         return ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
                 "--mca", "btl_tcp_if_include", self.subnet]
 
-    def environment(self, implementation, rank):
+    def environment(self, implementation, rank, ranks):
         if implementation == "mpich":
             return {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": self.device}
+        if implementation == "unisono":
+            port = self.ports.setdefault(ranks, free_port())
+            return {"UNISONO_TRANSPORT": "tcp", "UNISONO_ADDRESS": f"{self.host(0)}:{port}",
+                    "UNISONO_INTERFACE": self.device, "UNISONO_TOKEN": self.token}
         return {"UNISONO_BENCH_HOST": self.host(rank)}
 
     def host(self, rank):
@@ -66,6 +82,7 @@ class Veth(Loopback):
     subnet = "10.213.7.0/24"
 
     def __init__(self):
+        super().__init__()
         self.spaces = [f"unisono-bench-{os.getpid()}-{i}" for i in (0, 1)]
         outside = [f"ub{os.getpid()}{end}"[:15] for end in "ab"]
         try:
@@ -87,8 +104,8 @@ class Veth(Loopback):
     def _ip(*words):
         subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
-    def environment(self, implementation, rank):
-        found = super().environment(implementation, rank)
+    def environment(self, implementation, rank, ranks):
+        found = super().environment(implementation, rank, ranks)
         if implementation == "openmpi":
             # Its ranks talk to their launcher over TCP, and namespaces share no loopback device.
             found |= {"PMIX_MCA_ptl_tcp_remote_connections": "1", "PMIX_MCA_gds": "hash",
