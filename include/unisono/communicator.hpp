@@ -108,6 +108,9 @@ class UNISONO_EXPORT Communicator {
 
   int rank() const;
   int size() const;
+  // On how many hosts the ranks of this group are. Ranks of one host that do not share memory
+  // (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as on several.
+  int hosts() const;
 
   // Untyped forms.
   void run(const Call& call);

@@ -159,6 +159,9 @@ int Communicator::rank() const {
 int Communicator::size() const {
   return core_ == nullptr ? 0 : core_->size();
 }
+int Communicator::hosts() const {
+  return core_of(core_).hosts();
+}
 void Communicator::run(const Call& call) {
   core_of(core_).run(call);
 }

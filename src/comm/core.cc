@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "comm/hash.h"
@@ -124,6 +125,14 @@ void Core::refuse_second_thread() const {
               "another thread is in a call on this communicator\none thread at a time uses a "
               "communicator: make one for each with split(), or take turns",
               {.rank = world_->rank()});
+}
+
+int Core::hosts() const {
+  std::set<int> hosts;
+  for (const int member : members_) {
+    hosts.insert(world_->hosts().host(member));
+  }
+  return static_cast<int>(hosts.size());
 }
 
 int Core::effective_timeout(int timeout_ms) const {

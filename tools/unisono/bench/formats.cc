@@ -30,11 +30,18 @@ int root_of(const Row& row) {
                                                                                  : -1;
 }
 
+// Ranks none of which share memory may all be on one host.
+std::string place_text(const Heading& heading) {
+  return heading.hosts == 1               ? "on 1 host"
+         : heading.hosts == heading.ranks ? "over the network"
+                                          : fmt::format("on {} hosts", heading.hosts);
+}
+
 std::string text_heading(const Heading& heading, const Console& console) {
   std::string text =
       fmt::format("# unisono {}  {} rank{} {}  {} core{}{}\n", UNISONO_VERSION, heading.ranks,
-                  heading.ranks == 1 ? "" : "s", heading.network ? "over the network" : "on 1 host",
-                  heading.cpus, heading.cpus == 1 ? "" : "s",
+                  heading.ranks == 1 ? "" : "s", place_text(heading), heading.cpus,
+                  heading.cpus == 1 ? "" : "s",
                   heading.ranks > heading.cpus ? ": ranks share cores, times are pessimistic" : "");
   text += fmt::format("# {} memory{}{}; time: median over batches of the slowest rank\n",
                       heading.registered ? "registered" : "ordinary",

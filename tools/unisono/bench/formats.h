@@ -32,7 +32,7 @@ enum class Format : unsigned char { text, nccl_tests, csv, jsonl };
 struct Heading {
   int ranks = 1;
   int cpus = 1;
-  bool network = false;  // ranks met over it, and may be on several hosts
+  int hosts = 1;
   double hop_us = 0;
   bool registered = false;
   bool persistent = false;

@@ -110,7 +110,8 @@ double measure_hop_us() {
 
 Limit::Limit(Communicator& comm) : comm_(comm) {
   comm.barrier();
-  const double mine = comm.size() > 1 && comm.rank() == 0 ? measure_hop_us() : 0;
+  const double mine =
+      comm.size() > 1 && comm.hosts() == 1 && comm.rank() == 0 ? measure_hop_us() : 0;
   hop_us_ = gather_numbers(comm, {mine}).front().front();
 }
 
@@ -143,8 +144,8 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
 
 double Limit::time_us(const Case& row, const Layout& layout) {
   const bool barrier = !row.workload.send_recv && row.workload.collective == Collective::barrier;
-  if (comm_.size() == 1 || (layout.size_bytes == 0 && !barrier)) {
-    return 0;  // nothing travels
+  if (comm_.size() == 1 || comm_.hosts() != 1 || (layout.size_bytes == 0 && !barrier)) {
+    return 0;  // nothing travels, or not through memory
   }
   const Collective plain = plain_form(row.workload.collective);
   const bool alone =

@@ -17,7 +17,7 @@ namespace unisono::cli {
 class Limit {
  public:
   explicit Limit(Communicator& comm);
-  // 0: no limit is known (one rank). Collective: measures each size once.
+  // 0: no limit is known (one rank, several hosts). Collective: measures each size once.
   double time_us(const Case& row, const Layout& layout);
   double hop_us() const { return hop_us_; }
 

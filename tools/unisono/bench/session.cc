@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "base/bytes_text.h"
-#include "base/env.h"
 #include "bench/read_options.h"
 #include "cli/failure.h"
 
@@ -57,7 +56,7 @@ int Session::run() {
   Runner runner(comm_, runner_options(cases));
   heading_ = {.ranks = comm_.size(),
               .cpus = online_cpus(),
-              .network = !read_env("UNISONO_ADDRESS").value_or("").empty(),
+              .hosts = comm_.hosts(),
               .hop_us = runner.hop_us(),
               .registered = arguments_.has("registered"),
               .persistent = arguments_.has("persistent"),
