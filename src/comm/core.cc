@@ -238,9 +238,11 @@ void Core::record_begin(const Prepared& prepared) {
   if (prepared.recorded < 0) {
     prepared.recorded = world_->recorder()->name(prepared.collective, prepared.algorithm);
   }
-  executor_.tape().begin(prepared.recorded, sequence_,
-                         std::max(prepared.extent.input, prepared.extent.output),
-                         is_rooted(prepared.collective) ? prepared.root : -1);
+  executor_.tape().begin(
+      prepared.recorded, sequence_, std::max(prepared.extent.input, prepared.extent.output),
+      is_rooted(prepared.collective) ? prepared.root : -1,
+      engine::recording::pack_terms(static_cast<int>(prepared.dtype), static_cast<int>(prepared.op),
+                                    prepared.runs_in_place));
 }
 
 void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {

@@ -39,8 +39,9 @@ std::size_t part_offset(const Call& call, int rank) {
 }
 
 engine::Sizes sizes_of(const Call& call) {
-  return {.element = size_of(call.dtype),
-          .count = call.collective == Collective::barrier ? 1 : call.count,
+  const bool barrier = call.collective == Collective::barrier;  // one byte, whatever the call says
+  return {.element = barrier ? 1 : size_of(call.dtype),
+          .count = barrier ? 1 : call.count,
           .counts = call.counts,
           .displs = call.displs,
           .recv_counts = call.recv_counts,
@@ -219,10 +220,10 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
     prepared.divide = kernels::find_divide(call.dtype);
   }
   prepared.stage_input = prepared.multiply != nullptr || (in_place && compiled.in_place == nullptr);
-  const bool run_in_place = in_place && !prepared.stage_input;
+  prepared.runs_in_place = in_place && !prepared.stage_input;
   prepared.program =
-      engine::bind(run_in_place ? *compiled.in_place : compiled.out_of_place, places, sizes.element,
-                   prepared.extent, call.collective == Collective::all_to_all_v);
+      engine::bind(prepared.runs_in_place ? *compiled.in_place : compiled.out_of_place, places,
+                   sizes.element, prepared.extent, call.collective == Collective::all_to_all_v);
   if (prepared.stage_input) {
     prepared.staged_bytes = prepared.extent.input;
   }

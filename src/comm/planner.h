@@ -38,6 +38,7 @@ struct Prepared {
   // Work around the program: the input is first copied (in place, by an algorithm that cannot) or
   // multiplied.
   bool stage_input = false;
+  bool runs_in_place = false;  // the program reads its input where it writes its output
   kernels::ScaleFunction multiply = nullptr;
   double factor = 1.0;
   kernels::ScaleFunction divide = nullptr;

@@ -86,6 +86,20 @@ Progress Executor::poll_general() noexcept {
   return advanced ? Progress::advanced : Progress::idle;
 }
 
+Progress Executor::poll_pass(std::uint32_t i) noexcept {
+  const BoundPass& pass = operation_.program->passes[i];
+  State& state = states_[i];
+  Progress progress = Progress::idle;
+  if (state.done < pass.bytes) {
+    progress = pass.send ? advance_send(pass, state) : advance_compute(pass, state);
+  }
+  if (progress == Progress::failed || !settle(pass, state)) {
+    return progress;
+  }
+  std::erase(active_, i);
+  return Progress::finished;
+}
+
 bool Executor::settle(const BoundPass& pass, State& state) noexcept {
   if (state.done < pass.bytes) {
     return false;

@@ -64,6 +64,9 @@ class Executor {
     }
     return operation_.program->small ? poll_small() : poll_general();
   }
+  // For who plays a recording again: one pass goes on, and nothing else but the sends that ride
+  // along with it. Finished: the pass is. REQUIRES: the program is not small.
+  Progress poll_pass(std::uint32_t pass) noexcept;
   // Its passes go to this tape. REQUIRES: no operation runs.
   void record(const Tape& tape) { tape_ = tape; }
   Tape& tape() noexcept { return tape_; }

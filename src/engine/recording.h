@@ -27,7 +27,8 @@ inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
 
 // Of an operation: `order` is its number in its group, `peer` its group, `turn` its name, `step`
-// its root in the group and 1, or 0 where it has none. Of a transfer (send and recv of a user):
+// its root in the group and 1, or 0 where it has none; in place of busy() it has terms(). Of a
+// transfer (send and recv of a user):
 // `order` is the tag, `turn` the group, and it is busy where it sends. Of all others: `order` is
 // the place of their operation, and they are one pass of a program, or one source of it: `turn` is
 // the number of the message in its lane.
@@ -44,6 +45,8 @@ struct Event {
   bool ended() const { return duration() != kUnended; }
   // The part of it in which bytes moved, in no other event's.
   double busy() const { return static_cast<double>(span >> kSpanBits) / kWhole; }
+  // Of an operation: what pack_terms() makes.
+  unsigned terms() const { return static_cast<unsigned>(span >> kSpanBits); }
   static std::uint64_t pack_span(std::uint64_t duration, std::uint64_t busy) {
     if (duration >= kUnended) {
       duration = kUnended - 1;
@@ -65,6 +68,22 @@ struct Event {
   }
 };
 static_assert(sizeof(Event) == 32);
+
+// What an operation works on, in 16 bits: the type of its elements, how they are combined, and
+// whether its program runs in place. 0: not known.
+constexpr std::uint16_t pack_terms(int dtype, int op, bool in_place) {
+  return static_cast<std::uint16_t>(static_cast<unsigned>(dtype + 1) |
+                                    static_cast<unsigned>(op) << 5 | (in_place ? 1U << 10 : 0U));
+}
+constexpr int dtype_of(unsigned terms) {
+  return static_cast<int>(terms & 31U) - 1;  // negative: not known
+}
+constexpr int op_of(unsigned terms) {
+  return static_cast<int>(terms >> 5 & 31U);
+}
+constexpr bool is_in_place(unsigned terms) {
+  return (terms >> 10 & 1U) != 0;
+}
 
 struct Name {
   char collective[24] = {};

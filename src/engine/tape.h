@@ -28,12 +28,15 @@ class Tape {
   bool on() const noexcept { return view_.header != nullptr; }
   std::uint64_t now() const noexcept { return recording::ticks(view_.counter); }
 
-  // An operation begins. `number` and `root`: in its group; -1: it has no root.
-  void begin(int name, std::uint64_t number, std::uint64_t bytes, int root = -1) noexcept {
+  // An operation begins. `number` and `root`: in its group; -1: it has no root. `terms`: what
+  // pack_terms() makes.
+  void begin(int name, std::uint64_t number, std::uint64_t bytes, int root = -1,
+             std::uint16_t terms = 0) noexcept {
     last_ = now();
     fresh_ = true;
     operation_ =
         put({.begin = last_,
+             .span = recording::kUnended | std::uint64_t{terms} << recording::kSpanBits,
              .order = static_cast<std::uint32_t>(number),
              .peer = group_,
              .turn = static_cast<std::uint16_t>(name),

@@ -8,6 +8,7 @@ PROGRAM is unisono. What needs network and time namespaces is skipped where they
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,11 @@ class Case(unittest.TestCase):
         return [finding["kind"] for finding in self.trace["findings"]]
 
 
+    def replay(self):
+        done = call(PROGRAM, "trace", "replay", self.path("run.json"), "--json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
     def check_said(self, code):
         """What the ranks printed of why they ended is the first finding, word for word."""
         first = self.trace["findings"][0]
@@ -99,6 +105,11 @@ class OneHost(Case):
         self.assertLess(max(self.trace["clock_uncertainty_us"]), 5)
         self.assertEqual(self.trace["findings"], [])
         self.check_messages()
+        again = self.replay()
+        self.assertEqual((again["wrong"], again["left_out"], again["waits"]), ("", {}, []))
+        self.assertEqual(again["operations"], len(self.trace["ops"]["rank"]) // 3)
+        self.assertEqual(again["events"], len(self.trace["events"]["op"]))
+        self.assertEqual(self.replay(), again)
 
     def test_a_killed_rank_leaves_what_it_did(self):
         script = f"[ $RANK = 1 ] && (sleep 1; kill -9 $$) & exec {PROGRAM} bench all_reduce -b 8 -e 8 -n 100000000"
@@ -110,6 +121,13 @@ class OneHost(Case):
         self.assertIn("dmesg", self.trace["findings"][0]["next"])
         self.check_said("peer_lost")
         self.assertEqual((self.trace["findings"][0]["ranks"], self.trace["findings"][0]["waiting"]), ([1], [0]))
+        # Played again, rank 0 comes to where it was.
+        again = self.replay()
+        self.assertEqual(again["wrong"], "")
+        was_at = re.search(r"rank 0 was at step (\d+) of (\w+) #(\d+)", self.said)
+        if was_at and again["waits"]:
+            step, collective, number = was_at.groups()
+            self.assertEqual(again["waits"], [f"rank 0 waits for rank 1 at step {step} of world #{number} {collective}"])
 
     def test_a_rank_that_does_not_come_is_named(self):
         script = f"[ $RANK = 1 ] && kill -STOP $$; exec {PROGRAM} bench barrier"

@@ -31,7 +31,7 @@ std::string place_of(const ErrorContext& context) {
   if (context.op_seq < 0 || context.collective.empty()) {
     return {};
   }
-  return fmt::format("rank {} was at step {} of {} #{}", context.rank, context.step + 1,
+  return fmt::format("rank {} was at step {} of {} #{}", context.rank, context.step,
                      context.collective, context.op_seq);
 }
 

@@ -16,6 +16,7 @@
 #include "record/files.h"
 #include "record/kinds.h"
 #include "record/merge.h"
+#include "record/replay.h"
 #include "record/why.h"
 #include "top/why.h"
 
@@ -160,10 +161,65 @@ int run_merge(const std::string& path, const Arguments& arguments, const Console
   return kDone;
 }
 
+std::string times(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void print_replay(const std::string& path, const Replay& replay, const Console& console) {
+  fmt::print("{}  {} and {} played again\n", console.paint(Paint::strong, path),
+             times(replay.operations, "operation"), times(replay.passes, "event"));
+  for (const auto& [why, count] : replay.left_out) {
+    fmt::print("   not played: {} {}\n", times(static_cast<std::size_t>(count), "operation"), why);
+  }
+  if (!replay.wrong.empty()) {
+    fmt::print("{}  {}\n", console.paint(Paint::bad, "not as recorded:"), replay.wrong);
+    return;
+  }
+  fmt::print("order    as recorded, on each rank");
+  if (replay.later != 0) {
+    fmt::print("; {} after one of another rank that has a later time, by up to {:.1f} us",
+               times(replay.later, "event"), replay.later_us);
+  }
+  fmt::print("\nresults  {:016x}\n", replay.results);
+  if (replay.unrecorded != 0) {
+    fmt::print("   and {} that a rank that died did not record\n",
+               times(replay.unrecorded, "message"));
+  }
+  for (const std::string& wait : replay.waits) {
+    fmt::print("at the end  {}\n", wait);
+  }
+}
+
+int run_replay(const std::string& path, const Console& console) {
+  const nlohmann::ordered_json trace = read_trace(path);
+  Replay replayed;
+  try {
+    replayed = replay(trace);
+  } catch (const nlohmann::json::exception&) {
+    throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
+                     "unisono run --record FILE makes one");
+  } catch (const std::out_of_range&) {
+    throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
+                     "unisono run --record FILE makes one");
+  }
+  if (console.json()) {
+    const nlohmann::ordered_json result{
+        {"schema", "unisono.replay/1"},      {"operations", replayed.operations},
+        {"events", replayed.passes},         {"left_out", replayed.left_out},
+        {"unrecorded", replayed.unrecorded}, {"later", replayed.later},
+        {"later_us", replayed.later_us},     {"results", fmt::format("{:016x}", replayed.results)},
+        {"wrong", replayed.wrong},           {"waits", replayed.waits}};
+    fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    print_replay(path, replayed, console);
+  }
+  return replayed.wrong.empty() ? kDone : kAnswerIsNo;
+}
+
 int run_trace(const Arguments& arguments, const Console& console) {
   const auto& operands = arguments.operands();
   const std::string what = operands.empty() ? "" : operands.front();
-  if (what != "why" && what != "export" && what != "merge") {
+  if (what != "why" && what != "export" && what != "merge" && what != "replay") {
     throw UsageError(
         operands.empty() ? "what about the job?" : fmt::format("trace knows no '{}'", what),
         "such as unisono trace why", "unisono help trace");
@@ -174,8 +230,11 @@ int run_trace(const Arguments& arguments, const Console& console) {
   }
   if (which.empty()) {
     throw UsageError(fmt::format("trace {} what?", what),
-                     what == "export" ? "unisono trace export FILE" : "unisono trace merge FOLDER",
+                     fmt::format("unisono trace {} {}", what, what == "merge" ? "FOLDER" : "FILE"),
                      "unisono help trace");
+  }
+  if (what == "replay") {
+    return run_replay(which, console);
   }
   return what == "export" ? run_export(which, arguments, console)
                           : run_merge(which, arguments, console);
@@ -197,8 +256,8 @@ constexpr Option kOptions[] = {
 
 const Command kTraceCommand = {
     .name = "trace",
-    .summary = "say why a job does not go on; convert recordings",
-    .operands = "why [JOB | PID | FILE] | export FILE | merge FOLDER",
+    .summary = "say why a job does not go on; convert recordings, play them again",
+    .operands = "why [JOB | PID | FILE] | export FILE | merge FOLDER | replay FILE",
     .max_operands = 2,
     .runs_program = false,
     .examples = {{{"unisono trace why", "All jobs of this host."},
@@ -218,7 +277,12 @@ const Command kTraceCommand = {
         "export converts what unisono run --record wrote: a track for each rank, slices for "
         "operations and for what a rank did at each step, arrows for messages. merge makes one "
         "recording of what ranks left in the folder UNISONO_RECORD, where something else than "
-        "unisono run had started them.",
+        "unisono run had started them.\n\n"
+        "replay runs the collectives of a recording again, on the engine of all ranks in this one "
+        "process and on a simulated network: each rank does what it did in the same order, a rank "
+        "that was killed stops where it stopped, and whoever waited then waits now. Inputs are "
+        "made up, so the hash of the results is the same each time. Exit code 1: it cannot have "
+        "been as it is recorded.",
     .options = kOptions,
     .run = run_trace};
 

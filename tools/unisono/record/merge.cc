@@ -10,6 +10,8 @@
 #include "record/findings.h"
 #include "record/numbers.h"
 #include "record/timeline.h"
+#include "schedule/schedule.h"
+#include "unisono/types.hpp"
 
 namespace unisono::cli {
 namespace {
@@ -45,7 +47,7 @@ ordered_json columns(std::initializer_list<const char*> names) {
 
 ordered_json operations_of(const Timeline& timeline) {
   ordered_json ops = columns({"rank", "number", "group", "collective", "algorithm", "root", "bytes",
-                              "start_us", "end_us", "waiting_us"});
+                              "dtype", "op", "in_place", "start_us", "end_us", "waiting_us"});
   for (const Timeline::Operation& operation : timeline.operations) {
     const RecordedOperation& what = *operation.what;
     const double waiting = timeline.end_or_now(operation) - operation.begin_ns - operation.busy_ns;
@@ -56,6 +58,16 @@ ordered_json operations_of(const Timeline& timeline) {
     ops["algorithm"].push_back(what.algorithm);
     ops["root"].push_back(what.root < 0 ? ordered_json() : ordered_json(what.root));
     ops["bytes"].push_back(what.bytes);
+    const int dtype = engine::recording::dtype_of(what.terms);
+    const int op = engine::recording::op_of(what.terms);
+    const bool known = dtype >= 0 && dtype < kDtypeCount && op < kReduceOpCount;
+    const auto collective = parse_collective(what.collective);
+    const bool combines = known && collective && reduces(*collective);
+    ops["dtype"].push_back(known ? ordered_json(to_string(static_cast<Dtype>(dtype)))
+                                 : ordered_json());
+    ops["op"].push_back(combines ? ordered_json(to_string(static_cast<ReduceOp>(op)))
+                                 : ordered_json());
+    ops["in_place"].push_back(known && engine::recording::is_in_place(what.terms));
     ops["start_us"].push_back(us_of_ns(operation.begin_ns));
     ops["end_us"].push_back(end_us(operation.end_ns));
     ops["waiting_us"].push_back(us_of_ns(std::max(0.0, waiting)));

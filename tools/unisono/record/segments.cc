@@ -152,7 +152,8 @@ class Reader {
                                   .bytes = event.bytes(),
                                   .begin_ns = clock_.ns(event.begin),
                                   .end_ns = end_of(event),
-                                  .root = world_rank(event.peer, event.step() - 1)});
+                                  .root = world_rank(event.peer, event.step() - 1),
+                                  .terms = event.terms()});
   }
   void read_pass(const Event& event) {
     const auto operation = operations_.find(event.order);

@@ -29,6 +29,7 @@ struct RecordedOperation {
   double begin_ns = 0;
   double end_ns = -1;  // negative: it has not ended
   int root = -1;       // of the world; -1: it has none
+  unsigned terms = 0;  // engine/recording.h
 };
 
 // Why the rank's world ended.

@@ -1,0 +1,210 @@
+#include "engine/replayed_operation.h"
+
+#include <algorithm>
+
+#include "schedule/schedule.h"
+
+namespace unisono::engine {
+namespace {
+
+using recording::Kind;
+
+constexpr std::size_t kSlot = std::size_t{64} << 10;
+constexpr int kPlenty = 1 << 30;
+
+sim::NetworkOptions network_of(const Schedule& schedule, bool multicast) {
+  return {.ranks = schedule.ranks,
+          .slot_bytes = kSlot,
+          .multicast = multicast,
+          .lane_bytes = std::size_t{1} << 60,
+          .lane_slots = kPlenty};
+}
+
+// What rides along in a real run may also lag behind: it finds its data in memory.
+void part_sends(BoundProgram& program) {
+  program.small = false;
+  for (BoundPass& pass : program.passes) {
+    pass.forwards = pass.forwards_end = 0;
+    pass.transient = false;
+  }
+}
+
+}  // namespace
+
+struct ReplayedOperation::Rank {
+  BoundProgram program = {};
+  Extent extent = {};
+  std::vector<std::byte> memory = {};  // input and output, which are one in place
+  std::size_t in = 0, out = 0;         // where they begin
+  std::vector<std::byte> scratch = {};
+  std::vector<bool> played = {};
+  // Of a pass that was played: its other sources, each of which has an event.
+  std::vector<ReplayedPass> covered = {};
+  std::unique_ptr<Executor> executor = {};
+  bool begun = false;
+};
+
+ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCall& call)
+    : network_(network_of(schedule, call.multicast)) {
+  const bool barrier = call.collective == Collective::barrier;
+  const std::size_t element = barrier ? 1 : size_of(call.dtype);
+  const bool pairs = call.collective == Collective::all_to_all;
+  for (int r = 0; r < schedule.ranks; ++r) {
+    auto rank = std::make_unique<Rank>();
+    const bool in_place = call.in_place[static_cast<std::size_t>(r)];
+    const auto places =
+        lay_out(schedule, r, {.element = element, .count = barrier ? 1 : call.count});
+    rank->extent = extent_of(schedule, r, places);
+    rank->program =
+        bind(lower(schedule, r,
+                   {.multicast = call.multicast, .in_place = in_place, .contiguous = !pairs}),
+             places, element, rank->extent);
+    part_sends(rank->program);
+    rank->played.resize(rank->program.passes.size());
+    rank->scratch.resize(rank->program.scratch_bytes);
+    const auto mine = static_cast<std::size_t>(r);
+    if (!in_place) {
+      rank->out = rank->extent.input;
+    } else if (call.collective == Collective::gather || call.collective == Collective::all_gather) {
+      rank->in = mine * rank->extent.input;
+    } else if (call.collective == Collective::scatter ||
+               call.collective == Collective::reduce_scatter) {
+      rank->out = mine * rank->extent.output;
+    }
+    rank->memory.resize(std::max(rank->in + rank->extent.input, rank->out + rank->extent.output));
+    rank->executor = std::make_unique<Executor>(network_.transport(r));
+    rank->executor->start(
+        {.program = &rank->program,
+         .buffers = {rank->memory.data() + rank->in, rank->memory.data() + rank->out,
+                     rank->scratch.data()},
+         .output_bytes = rank->extent.output,
+         .reducer = {.kernel = kernels::find_reduce(barrier ? Dtype::u8 : call.dtype,
+                                                    barrier ? ReduceOp::bor : call.op)},
+         .signature = 1});
+    if (barrier) {
+      rank->extent = {};  // its byte is nobody's
+    }
+    ranks_.push_back(std::move(rank));
+  }
+}
+
+ReplayedOperation::~ReplayedOperation() = default;
+
+std::span<std::byte> ReplayedOperation::input(int rank) {
+  Rank& mine = *ranks_[static_cast<std::size_t>(rank)];
+  return {mine.memory.data() + mine.in, mine.extent.input};
+}
+
+std::span<const std::byte> ReplayedOperation::output(int rank) const {
+  const Rank& mine = *ranks_[static_cast<std::size_t>(rank)];
+  return {mine.memory.data() + mine.out, mine.extent.output};
+}
+
+void ReplayedOperation::begin(int rank) {
+  ranks_[static_cast<std::size_t>(rank)]->begun = true;
+}
+
+bool ReplayedOperation::fits(const Rank& rank, std::size_t which,
+                             const ReplayedPass& wanted) const {
+  const BoundPass& pass = rank.program.passes[which];
+  const std::size_t bytes = pass.is_nothing ? 0 : pass.bytes;
+  if (rank.played[which] || pass.bytes == 0 || pass.step != wanted.step || bytes != wanted.bytes ||
+      pass.send != (wanted.kind == Kind::send)) {
+    return false;
+  }
+  const int ranks = static_cast<int>(ranks_.size());
+  const BoundOperand* const operands = rank.program.operands.data();
+  if (pass.send) {
+    return operands[pass.targets].lane == (wanted.peer < 0 ? ranks : wanted.peer);
+  }
+  const auto sources = pass.sources_end - pass.sources;
+  bool from_lanes = false;
+  bool from_peer = false;
+  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
+    from_lanes |= operands[i].place == Place::lane;
+    from_peer |= operands[i].place == Place::lane && operands[i].lane % ranks == wanted.peer;
+  }
+  return (sources == 1) == (wanted.kind != Kind::reduce) &&
+         (wanted.peer < 0 ? !from_lanes : from_peer);
+}
+
+ReplayedOperation::Outcome ReplayedOperation::complete(Rank& rank, std::size_t pass) {
+  for (;;) {
+    switch (rank.executor->poll_pass(static_cast<std::uint32_t>(pass))) {
+      case Progress::finished:
+        rank.played[pass] = true;
+        return Outcome::done;
+      case Progress::idle:
+        return Outcome::waits;
+      case Progress::failed:
+        return Outcome::unknown;
+      case Progress::advanced:
+        break;
+    }
+  }
+}
+
+ReplayedOperation::Outcome ReplayedOperation::play(int which, const ReplayedPass& wanted) {
+  Rank& rank = *ranks_[static_cast<std::size_t>(which)];
+  const auto is_same = [&wanted](const ReplayedPass& one) {
+    return one.kind == wanted.kind && one.peer == wanted.peer && one.step == wanted.step;
+  };
+  const auto covered = std::find_if(rank.covered.begin(), rank.covered.end(), is_same);
+  if (covered != rank.covered.end()) {
+    rank.covered.erase(covered);
+    return Outcome::done;
+  }
+  // Passes that take from one lane, or put into one, have its order.
+  std::size_t pass = 0;
+  while (pass < rank.program.passes.size() && !fits(rank, pass, wanted)) {
+    ++pass;
+  }
+  if (pass == rank.program.passes.size()) {
+    return Outcome::unknown;
+  }
+  const Outcome outcome = complete(rank, pass);
+  if (outcome == Outcome::done && wanted.peer >= 0 && wanted.kind != Kind::send) {
+    const BoundPass& done = rank.program.passes[pass];
+    bool skipped = false;
+    for (std::uint32_t i = done.sources; i < done.sources_end; ++i) {
+      const BoundOperand& source = rank.program.operands[i];
+      const int peer = source.lane % static_cast<int>(ranks_.size());
+      if (source.place == Place::lane && (skipped || peer != wanted.peer)) {
+        rank.covered.push_back({.kind = wanted.kind, .peer = peer, .step = wanted.step});
+      } else if (source.place == Place::lane) {
+        skipped = true;
+      }
+    }
+  }
+  return outcome;
+}
+
+ReplayedOperation::Outcome ReplayedOperation::send_unrecorded(int from, int to) {
+  Rank& rank = *ranks_[static_cast<std::size_t>(from)];
+  for (std::size_t i = 0; i < rank.program.passes.size() && rank.begun; ++i) {
+    const BoundPass& pass = rank.program.passes[i];
+    const int lane = pass.send ? rank.program.operands[pass.targets].lane : -1;
+    if (!rank.played[i] && pass.bytes != 0 &&
+        (lane == to || lane == static_cast<int>(ranks_.size()))) {
+      return complete(rank, i);
+    }
+  }
+  return Outcome::unknown;
+}
+
+bool ReplayedOperation::finish(int which) {
+  Rank& rank = *ranks_[static_cast<std::size_t>(which)];
+  for (std::size_t i = 0; i < rank.played.size(); ++i) {
+    if (!rank.played[i] && rank.program.passes[i].bytes != 0) {
+      return false;
+    }
+  }
+  return rank.executor->poll() == Progress::finished;
+}
+
+std::vector<Executor::Wait> ReplayedOperation::waits(int which) const {
+  const Rank& rank = *ranks_[static_cast<std::size_t>(which)];
+  return rank.begun ? rank.executor->waits() : std::vector<Executor::Wait>{};
+}
+
+}  // namespace unisono::engine

@@ -1,0 +1,76 @@
+// One collective of a recording, played again: the executors of all its ranks on a simulated
+// network, one pass after the other, as somebody wants them.
+//
+// The network gives a message to its reader at once and has room for all, and no send rides along
+// with another pass: so a pass goes on when it is asked to, and only the dependencies of the
+// program can keep it from that.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/executor.h"
+#include "engine/layout.h"
+#include "engine/recording.h"
+#include "transport/sim/network.h"
+
+namespace unisono::engine {
+
+// What the ranks called, all of them alike. No v-form, and no function of the user's.
+struct ReplayedCall {
+  Collective collective = Collective::barrier;
+  Dtype dtype = Dtype::u8;
+  ReduceOp op = ReduceOp::sum;
+  std::size_t count = 0;  // as in Call
+  bool multicast = false;
+  std::vector<bool> in_place = {};  // [rank]: of the group
+};
+
+// As an event says it; `peer`: of the group, -1: all, or none.
+struct ReplayedPass {
+  recording::Kind kind = recording::Kind::none;
+  int peer = -1;
+  std::uint32_t step = 0;
+  std::uint64_t bytes = 0;
+};
+
+class ReplayedOperation {
+ public:
+  enum class Outcome : std::uint8_t {
+    done,
+    waits,    // for a message, or for another pass
+    unknown,  // the program has no such pass, or its message is of another one
+  };
+  // `schedule` is verified.
+  ReplayedOperation(const Schedule& schedule, const ReplayedCall& call);
+  ReplayedOperation(const ReplayedOperation&) = delete;
+  ReplayedOperation& operator=(const ReplayedOperation&) = delete;
+  ~ReplayedOperation();
+
+  std::span<std::byte> input(int rank);
+  std::span<const std::byte> output(int rank) const;
+
+  // The input is filled. REQUIRES: it has not begun.
+  void begin(int rank);
+  Outcome play(int rank, const ReplayedPass& pass);
+  // The next send from one rank to another, though nobody recorded it: a rank that is killed has no
+  // time to.
+  Outcome send_unrecorded(int from, int to);
+  // Whether all its passes are done.
+  bool finish(int rank);
+  // Of a rank that has begun and has not finished.
+  std::vector<Executor::Wait> waits(int rank) const;
+
+ private:
+  struct Rank;
+  Outcome complete(Rank& rank, std::size_t pass);
+  bool fits(const Rank& rank, std::size_t pass, const ReplayedPass& wanted) const;
+
+  sim::Network network_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace unisono::engine

@@ -1,0 +1,302 @@
+// Real runs, recorded and played again: the same order of events on each rank, the same results to
+// the bit. With UNISONO_TEST_FULL, more runs; each follows from its seed.
+#include "record/replay.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "algorithms/catalog.h"
+#include "comm/rendezvous_testing.h"
+#include "record/files.h"
+#include "record/merge.h"
+#include "transport/sim/random.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using sim::Random;
+
+constexpr std::size_t kMostBytes = 600'000;
+
+// A call as it is drawn, the same on all ranks.
+struct Drawn {
+  Collective collective = Collective::all_reduce;
+  std::string algorithm = {};  // empty: the library's choice
+  Dtype dtype = Dtype::f32;
+  ReduceOp op = ReduceOp::sum;
+  std::size_t count = 0;
+  int root = 0;
+  bool in_place = false;
+};
+
+std::string draw_algorithm(Random& random, Collective collective, int ranks, int root) {
+  std::vector<std::string> names{""};
+  for (const Algorithm* algorithm : catalog()) {
+    const Shape shape = complete(*algorithm, {.ranks = ranks, .root = root});
+    if (find_algorithm(collective, algorithm->name) == algorithm && can_serve(*algorithm, shape)) {
+      names.emplace_back(algorithm->name);
+    }
+  }
+  return names[random.below(names.size())];
+}
+
+Drawn draw(Random& random, int ranks) {
+  constexpr Dtype kTypes[] = {Dtype::f32, Dtype::bf16, Dtype::f64, Dtype::u8, Dtype::i32};
+  constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max};
+  Drawn one;
+  do {
+    one.collective = static_cast<Collective>(random.below(kCollectiveCount));
+  } while (is_v_form(one.collective));
+  one.dtype = kTypes[random.below(std::size(kTypes))];
+  one.op = kOps[random.below(std::size(kOps))];
+  one.root = static_cast<int>(random.below(static_cast<std::uint64_t>(ranks)));
+  one.algorithm = draw_algorithm(random, one.collective, ranks, one.root);
+  const std::size_t most = kMostBytes / size_of(one.dtype) / static_cast<std::size_t>(ranks);
+  one.count = random.below(random.one_in(2) ? 200 : most);
+  one.in_place = random.one_in(3);
+  return one;
+}
+
+// One rank's buffers for a call.
+class Buffers {
+ public:
+  Buffers(const Drawn& one, int rank, int ranks) {
+    const auto n = static_cast<std::size_t>(ranks);
+    const auto me = static_cast<std::size_t>(rank);
+    const bool root = rank == one.root;
+    const std::size_t part = one.count * size_of(one.dtype);
+    std::size_t in_offset = 0;
+    std::size_t out_offset = 0;
+    switch (one.collective) {
+      case Collective::broadcast:
+        in_bytes_ = root ? part : 0;
+        out_bytes_ = part;
+        break;
+      case Collective::reduce:
+        in_bytes_ = part;
+        out_bytes_ = root ? part : 0;
+        break;
+      case Collective::scatter:
+        in_bytes_ = root ? n * part : 0;
+        out_bytes_ = part;
+        out_offset = root ? me * part : 0;
+        break;
+      case Collective::gather:
+        in_bytes_ = part;
+        out_bytes_ = root ? n * part : 0;
+        in_offset = root ? me * part : 0;
+        break;
+      case Collective::all_gather:
+        in_bytes_ = part;
+        out_bytes_ = n * part;
+        in_offset = me * part;
+        break;
+      case Collective::reduce_scatter:
+        in_bytes_ = n * part;
+        out_bytes_ = part;
+        out_offset = me * part;
+        break;
+      case Collective::all_to_all:
+        in_bytes_ = out_bytes_ = n * part;
+        break;
+      case Collective::barrier:
+        break;
+      default:
+        in_bytes_ = out_bytes_ = part;
+        break;
+    }
+    const bool both = in_bytes_ != 0 && out_bytes_ != 0;
+    in_ = one.in_place && both ? in_offset : 0;
+    out_ = one.in_place && both ? out_offset : in_bytes_;
+    memory_.resize(std::max(in_ + in_bytes_, out_ + out_bytes_) + 1);
+  }
+  std::span<std::byte> in() { return {memory_.data() + in_, in_bytes_}; }
+  std::span<std::byte> out() { return {memory_.data() + out_, out_bytes_}; }
+
+ private:
+  std::vector<std::byte> memory_;
+  std::size_t in_ = 0, out_ = 0, in_bytes_ = 0, out_bytes_ = 0;
+};
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  ReplayTest() {
+    std::filesystem::create_directories(folder_);
+    ::setenv("UNISONO_RECORD", folder_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  ~ReplayTest() override {
+    ::unsetenv("UNISONO_RECORD");  // NOLINT(concurrency-mt-unsafe)
+    std::filesystem::remove_all(folder_);
+  }
+
+  // All ranks call these, and leave a recording. Returns what their results are, as replay() counts
+  // them.
+  std::uint64_t record(int ranks, const std::vector<Drawn>& calls) {
+    for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+      std::filesystem::remove(file);
+    }
+    std::atomic<std::uint64_t> results = 0;
+    const std::string job = comm::testing::unique_name("replay");
+    const auto said = comm::testing::as_threads(ranks, [&](int rank) {
+      Communicator communicator =
+          Communicator::connect(comm::testing::options_for(rank, ranks, job));
+      std::uint64_t number = 0;
+      for (const Drawn& one : calls) {
+        Buffers buffers(one, communicator.rank(), ranks);
+        fill_input(buffers.in(), size_of(one.dtype), communicator.rank(), ++number);
+        communicator.run({.collective = one.collective,
+                          .in = buffers.in().data(),
+                          .out = buffers.out().data(),
+                          .count = one.collective == Collective::barrier ? 0 : one.count,
+                          .dtype = one.dtype,
+                          .reduction = one.op,
+                          .root = one.root,
+                          .algorithm = one.algorithm});
+        results += digest(buffers.out(), communicator.rank(), number);
+      }
+      return std::string();
+    });
+    for (const std::string& wrong : said) {
+      EXPECT_EQ(wrong, "");
+    }
+    std::vector<RankRecord> records;
+    for (const auto& file : read_recordings(folder_)) {
+      for (RankRecord& one : read_records(file)) {
+        records.push_back(std::move(one));
+      }
+    }
+    trace_ = merge_records(records, {});
+    return results;
+  }
+  // An all_reduce of a ring: each rank receives before it sends on.
+  void record_ring() { record(3, {{.algorithm = "ring", .count = 3000}}); }
+  // The first event of rank 0 of this kind.
+  std::size_t find(const char* kind, int step) const {
+    const ordered_json& events = trace_["events"];
+    for (std::size_t i = 0; i < events["op"].size(); ++i) {
+      if (trace_["ops"]["rank"][events["op"][i].get<std::size_t>()] == 0 &&
+          events["kind"][i] == kind && events["step"][i] == step) {
+        return i;
+      }
+    }
+    ADD_FAILURE() << "no such event: " << kind << " at step " << step;
+    return 0;
+  }
+
+  ordered_json trace_;
+
+ private:
+  std::string folder_ = ::testing::TempDir() + "replay-" + std::to_string(::getpid());
+};
+
+TEST_F(ReplayTest, HasTheOrderAndTheBitsOfTheRun) {
+  const bool full = std::getenv("UNISONO_TEST_FULL") != nullptr;  // NOLINT(concurrency-mt-unsafe)
+  for (std::uint64_t seed = 1; seed <= (full ? 1000U : 15U); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const int ranks = 2 + static_cast<int>(random.below(5));
+    std::vector<Drawn> calls(6);
+    std::generate(calls.begin(), calls.end(), [&] { return draw(random, ranks); });
+    const std::uint64_t results = record(ranks, calls);
+    const Replay again = replay(trace_);
+    ASSERT_EQ(again.wrong, "");
+    EXPECT_TRUE(again.left_out.empty()) << again.left_out.begin()->first;
+    EXPECT_TRUE(again.waits.empty()) << again.waits.front();
+    EXPECT_EQ(again.operations, calls.size());
+    EXPECT_EQ(again.passes, trace_["events"]["op"].size());
+    EXPECT_EQ(again.unrecorded, 0U);
+    ASSERT_EQ(again.results, results);
+  }
+}
+
+TEST_F(ReplayTest, HoldsAnotherOrderForImpossible) {
+  record_ring();
+  trace_["events"]["end_us"][find("send", 1)] = 0;
+  EXPECT_EQ(replay(trace_).wrong,
+            "rank 0 sends 4000 bytes to rank 1 at step 2 of world #1 all_reduce, and what that "
+            "needs nobody recorded");
+}
+
+TEST_F(ReplayTest, NoticesWhatIsMissing) {
+  record_ring();
+  const std::size_t gone = find("receive", 3);
+  for (auto& [name, column] : trace_["events"].items()) {
+    column.erase(gone);
+  }
+  EXPECT_EQ(replay(trace_).wrong, "rank 0 ends world #1 all_reduce before all of it was done");
+}
+
+TEST_F(ReplayTest, NoticesWhatTheScheduleDoesNotHave) {
+  record_ring();
+  trace_["events"]["bytes"][find("send", 1)] = 4004;
+  EXPECT_EQ(replay(trace_).wrong,
+            "rank 0 sends 4004 bytes to rank 1 at step 2 of world #1 all_reduce, which its "
+            "schedule does not have");
+}
+
+// Rank 0 was killed after it had sent for the first time.
+TEST_F(ReplayTest, EndsWhereTheRunEnded) {
+  record_ring();
+  ordered_json& events = trace_["events"];
+  const std::size_t first = find("send", 0);
+  for (std::size_t i = events["op"].size(); i-- > 0;) {
+    const std::size_t row = events["op"][i].get<std::size_t>();
+    const bool is_killed = trace_["ops"]["rank"][row] == 0;
+    const bool is_left = is_killed ? i == first : events["step"][i] == 0;
+    for (auto& [name, column] : events.items()) {
+      if (!is_left) {
+        column.erase(i);
+      }
+    }
+  }
+  for (ordered_json& end : trace_["ops"]["end_us"]) {
+    end = nullptr;
+  }
+  const Replay again = replay(trace_);
+  EXPECT_EQ(again.wrong, "");
+  EXPECT_EQ(again.operations, 0U);
+  const auto waits = [&again](const std::string& one) {
+    return std::count(again.waits.begin(), again.waits.end(), one + " of world #1 all_reduce");
+  };
+  EXPECT_EQ(waits("rank 1 waits for rank 0 at step 2"), 1);
+}
+
+// It was killed between the message and the event.
+TEST_F(ReplayTest, SendsWhatADeadRankDidNotWriteDown) {
+  record_ring();
+  ordered_json& events = trace_["events"];
+  for (std::size_t i = events["op"].size(); i-- > 0;) {
+    const bool is_killed = trace_["ops"]["rank"][events["op"][i].get<std::size_t>()] == 0;
+    if (is_killed || events["step"][i] != 0) {
+      for (auto& [name, column] : events.items()) {
+        column.erase(i);
+      }
+    }
+  }
+  for (ordered_json& end : trace_["ops"]["end_us"]) {
+    end = nullptr;
+  }
+  const Replay again = replay(trace_);
+  EXPECT_EQ(again.wrong, "");
+  EXPECT_EQ(again.unrecorded, 1U);
+}
+
+TEST_F(ReplayTest, SaysWhatItLeavesOut) {
+  record_ring();
+  trace_["ops"]["dtype"][0] = nullptr;
+  const Replay again = replay(trace_);
+  ASSERT_EQ(again.left_out.size(), 1U);
+  EXPECT_EQ(again.left_out.begin()->first, "whose ranks do not have the same dtype");
+  EXPECT_EQ(again.operations, 0U);
+}
+
+}  // namespace
+}  // namespace unisono::cli

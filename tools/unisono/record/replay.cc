@@ -1,0 +1,259 @@
+#include "record/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <string_view>
+#include <utility>
+
+#include "record/replay_calls.h"
+
+namespace unisono::cli {
+namespace {
+
+using engine::ReplayedOperation;
+using engine::ReplayedPass;
+using engine::recording::Kind;
+using nlohmann::ordered_json;
+using Outcome = ReplayedOperation::Outcome;
+
+std::uint64_t scramble(std::uint64_t value) {
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebU;
+  return value ^ value >> 31;
+}
+
+std::uint64_t seed_of(int rank, std::uint64_t number) {
+  return scramble(number * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(rank) + 1);
+}
+
+// What a rank did, at a time: it began, did a pass, or ended.
+struct Deed {
+  enum class What : std::uint8_t { begins, passes, ends };
+  double at_us = 0;
+  What what = What::begins;
+  RecordedCall* call = nullptr;
+  int rank = 0;  // of the group
+  ReplayedPass pass = {};
+};
+
+Kind kind_of(const std::string& name) {
+  return name == "send"      ? Kind::send
+         : name == "receive" ? Kind::receive
+         : name == "reduce"  ? Kind::reduce
+                             : Kind::copy;
+}
+
+class Replayer {
+ public:
+  explicit Replayer(const ordered_json& trace)
+      : trace_(trace),
+        calls_(trace),
+        queues_(static_cast<std::size_t>(std::max(0, trace.at("ranks").get<int>()))) {}
+
+  Replay run() {
+    for (const auto& [key, call] : calls_.all()) {
+      if (!call.left_out.empty()) {
+        ++result_.left_out[call.left_out];
+      }
+    }
+    queue_deeds();
+    while (result_.wrong.empty() && step()) {
+    }
+    tell_waits();
+    return std::move(result_);
+  }
+
+ private:
+  void queue_deeds() {
+    const ordered_json& events = trace_.at("events");
+    std::map<std::size_t, std::vector<std::size_t>> by_op;
+    for (std::size_t i = 0; i < events.at("op").size(); ++i) {
+      by_op[events["op"][i].get<std::size_t>()].push_back(i);
+    }
+    for (std::size_t row = 0; row < calls_.rows().size(); ++row) {
+      const auto [call, rank] = calls_.rows()[row];
+      if (call == nullptr || !call->left_out.empty()) {
+        continue;
+      }
+      auto& queue = queues_[static_cast<std::size_t>(call->world_rank(rank))];
+      const RecordedCall::Part& part = call->parts.at(rank);
+      queue.push_back({.at_us = part.begin_us, .call = call, .rank = rank});
+      std::vector<Deed> passes;
+      for (const std::size_t i : by_op[row]) {
+        passes.push_back({.at_us = std::max(part.begin_us, events.at("end_us").at(i).get<double>()),
+                          .what = Deed::What::passes,
+                          .call = call,
+                          .rank = rank,
+                          .pass = pass_of(events, i, *call)});
+      }
+      std::stable_sort(passes.begin(), passes.end(),
+                       [](const Deed& a, const Deed& b) { return a.at_us < b.at_us; });
+      queue.insert(queue.end(), passes.begin(), passes.end());
+      if (std::isfinite(part.end_us)) {
+        queue.push_back({.at_us = std::max(part.end_us, queue.back().at_us),
+                         .what = Deed::What::ends,
+                         .call = call,
+                         .rank = rank});
+      }
+    }
+    for (auto& queue : queues_) {
+      std::stable_sort(queue.begin(), queue.end(),
+                       [](const Deed& a, const Deed& b) { return a.at_us < b.at_us; });
+    }
+  }
+  static ReplayedPass pass_of(const ordered_json& events, std::size_t i, const RecordedCall& call) {
+    const ordered_json& peer = events.at("peer").at(i);
+    return {.kind = kind_of(events.at("kind").at(i)),
+            .peer = peer.is_null() ? -1 : call.member(peer.get<int>()),
+            .step = events.at("step").at(i).get<std::uint32_t>(),
+            .bytes = events.at("bytes").at(i).get<std::uint64_t>()};
+  }
+
+  // Does the next deed: the earliest of those that can be done. A rank reads the clock after it has
+  // sent, and may be late with that.
+  bool step() {
+    std::vector<std::size_t> ranks;
+    for (std::size_t rank = 0; rank < queues_.size(); ++rank) {
+      if (!queues_[rank].empty()) {
+        ranks.push_back(rank);
+      }
+    }
+    std::stable_sort(ranks.begin(), ranks.end(), [this](std::size_t a, std::size_t b) {
+      return queues_[a].front().at_us < queues_[b].front().at_us;
+    });
+    for (const std::size_t rank : ranks) {
+      const Deed deed = queues_[rank].front();
+      if (try_to(deed) == Outcome::done) {
+        const double behind = deed.at_us - queues_[ranks.front()].front().at_us;
+        result_.later += behind > 0 ? 1 : 0;
+        result_.later_us = std::max(result_.later_us, behind);
+        queues_[rank].pop_front();
+        return true;
+      }
+      if (!result_.wrong.empty()) {
+        return false;
+      }
+    }
+    for (const std::size_t rank : ranks) {
+      if (send_for_the_dead(queues_[rank].front())) {
+        ++result_.unrecorded;
+        return true;
+      }
+    }
+    if (!ranks.empty()) {
+      const Deed& deed = queues_[ranks.front()].front();
+      result_.wrong = describe(deed) + ", and what that needs nobody recorded";
+    }
+    return false;
+  }
+  Outcome try_to(const Deed& deed) {
+    RecordedCall& call = *deed.call;
+    switch (deed.what) {
+      case Deed::What::begins:
+        begin(call, deed.rank);
+        return Outcome::done;
+      case Deed::What::passes: {
+        const Outcome outcome = call.run->play(deed.rank, deed.pass);
+        result_.passes += outcome == Outcome::done ? 1 : 0;
+        if (outcome == Outcome::unknown) {
+          result_.wrong = describe(deed) + ", which its schedule does not have";
+        }
+        return outcome;
+      }
+      case Deed::What::ends:
+        if (!call.run->finish(deed.rank)) {
+          result_.wrong = describe(deed) + " before all of it was done";
+          return Outcome::unknown;
+        }
+        result_.results +=
+            digest(call.run->output(deed.rank), call.world_rank(deed.rank), call.number);
+        if (--call.open == 0) {
+          ++result_.operations;
+          call.run = nullptr;
+        }
+        return Outcome::done;
+    }
+    return Outcome::unknown;
+  }
+  static void begin(RecordedCall& call, int rank) {
+    if (call.run == nullptr) {
+      call.make_run();
+      for (int i = 0; i < static_cast<int>(call.members.size()); ++i) {
+        fill_input(call.run->input(i), size_of(call.call.dtype), call.world_rank(i), call.number);
+      }
+    }
+    call.run->begin(rank);
+  }
+  // A rank that was killed may have sent a message and not have written that down.
+  bool send_for_the_dead(const Deed& deed) {
+    const bool receives =
+        deed.what == Deed::What::passes && deed.pass.kind != Kind::send && deed.pass.peer >= 0;
+    return receives &&
+           queues_[static_cast<std::size_t>(deed.call->world_rank(deed.pass.peer))].empty() &&
+           deed.call->run->send_unrecorded(deed.pass.peer, deed.rank) == Outcome::done;
+  }
+  static std::string describe(const Deed& deed) {
+    constexpr std::string_view kNames[] = {"", "", "sends", "receives", "reduces", "copies", ""};
+    const std::string who = fmt::format("rank {}", deed.call->world_rank(deed.rank));
+    if (deed.what != Deed::What::passes) {
+      return fmt::format("{} {} {}", who, deed.what == Deed::What::ends ? "ends" : "begins",
+                         deed.call->label());
+    }
+    return fmt::format(
+        "{} {} {} bytes{} at step {} of {}", who, kNames[static_cast<std::size_t>(deed.pass.kind)],
+        deed.pass.bytes,
+        deed.pass.peer < 0
+            ? ""
+            : fmt::format(" {} rank {}", deed.pass.kind == Kind::send ? "to" : "from",
+                          deed.call->world_rank(deed.pass.peer)),
+        deed.pass.step + 1, deed.call->label());
+  }
+
+  void tell_waits() {
+    for (const auto& [key, call] : calls_.all()) {
+      for (int rank = 0; call.run != nullptr && rank < static_cast<int>(call.members.size());
+           ++rank) {
+        const auto waits = call.run->waits(rank);
+        if (!waits.empty()) {
+          result_.waits.push_back(fmt::format(
+              "rank {} waits for rank {} at step {} of {}", call.world_rank(rank),
+              call.world_rank(waits.front().rank), waits.front().step + 1, call.label()));
+        }
+      }
+    }
+  }
+
+  const ordered_json& trace_;
+  RecordedCalls calls_;
+  std::vector<std::deque<Deed>> queues_;  // [rank of the world]
+  Replay result_;
+};
+
+}  // namespace
+
+void fill_input(std::span<std::byte> input, std::size_t element, int rank, std::uint64_t number) {
+  const std::uint64_t seed = seed_of(rank, number);
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    input[i] = static_cast<std::byte>(scramble(seed + i / 8) >> i % 8 * 8);
+    if (i % element == element - 1) {
+      input[i] &= std::byte{0xbf};  // of a float: an exponent that is not the highest
+    }
+  }
+}
+
+std::uint64_t digest(std::span<const std::byte> output, int rank, std::uint64_t number) {
+  std::uint64_t value = seed_of(rank, number);
+  for (const std::byte one : output) {
+    value = (value ^ static_cast<std::uint64_t>(one)) * 0x100000001b3U;  // FNV-1a
+  }
+  return scramble(value);
+}
+
+Replay replay(const ordered_json& trace) {
+  return Replayer(trace).run();
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,40 @@
+// A recorded run played again: the same collectives on the real engine of all ranks, in one process
+// and on a simulated network, each pass in the order in which the ranks did it. So a run that took
+// two hosts and bad luck can be looked at as often as one likes.
+//
+// The data is not recorded. Inputs follow from rank and number, and whoever fills his own in the
+// same way gets the same results, bit by bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace unisono::cli {
+
+// What a rank has as input of the operation `number` of its group. Floats are finite. `rank`: of
+// the world.
+void fill_input(std::span<std::byte> input, std::size_t element, int rank, std::uint64_t number);
+// What one output adds to Replay::results.
+std::uint64_t digest(std::span<const std::byte> output, int rank, std::uint64_t number);
+
+struct Replay {
+  std::size_t operations = 0;                // of a group, played
+  std::size_t passes = 0;                    // rows of `events` that were
+  std::size_t unrecorded = 0;                // sends of ranks that died before they wrote them down
+  std::size_t later = 0;                     // passes that could only be after one that ends later
+  double later_us = 0;                       // the most
+  std::uint64_t results = 0;                 // the sum of all digests
+  std::map<std::string, int> left_out = {};  // why: how many operations
+  std::string wrong = {};                    // where it cannot have been so; empty: nowhere
+  std::vector<std::string> waits = {};  // in the end: "rank 0 waits for rank 2 at step 3 of ..."
+};
+
+// `trace`: a unisono.trace/1. Throws what nlohmann::json does, where it is not whole.
+Replay replay(const nlohmann::ordered_json& trace);
+
+}  // namespace unisono::cli

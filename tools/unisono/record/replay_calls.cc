@@ -1,0 +1,169 @@
+#include "record/replay_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "algorithms/catalog.h"
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kOlder = "of an earlier version, which did not record data types";
+
+// As in Call, from the longer of a rank's two buffers.
+std::size_t count_of(const RecordedCall& call, bool is_root, std::uint64_t bytes) {
+  const Collective collective = call.call.collective;
+  const bool has_all =
+      collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+      collective == Collective::all_to_all ||
+      (is_root && (collective == Collective::scatter || collective == Collective::gather));
+  return bytes / size_of(call.call.dtype) / (has_all ? call.members.size() : 1);
+}
+
+}  // namespace
+
+int RecordedCall::member(int world_rank) const {
+  const auto found = std::find(members.begin(), members.end(), world_rank);
+  return found == members.end() ? -1 : static_cast<int>(found - members.begin());
+}
+
+std::string RecordedCall::label() const {
+  return fmt::format("{} #{} {}", group, number, to_string(call.collective));
+}
+
+void RecordedCall::make_run() {
+  const Algorithm& found = *find_algorithm(call.collective, algorithm);
+  const Shape shape{.ranks = static_cast<int>(members.size()),
+                    .root = root,
+                    .parameters = parse_parameters(found, algorithm)};
+  run = std::make_unique<engine::ReplayedOperation>(build_schedule(found, shape), call);
+}
+
+RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(trace.at("ops")) {
+  std::map<std::string, std::vector<int>> groups;
+  const ordered_json& names = trace.at("groups").at("name");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    groups[names[i]] = trace["groups"].at("ranks").at(i).get<std::vector<int>>();
+  }
+  const int ranks = trace.at("ranks").get<int>();
+  for (std::size_t row = 0; row < ops_.at("rank").size(); ++row) {
+    const auto group = ops_.at("group").at(row).get<std::string>();
+    const auto number = ops_.at("number").at(row).get<std::uint64_t>();
+    const int world_rank = ops_["rank"].at(row).get<int>();
+    RecordedCall& call = calls_[{group, number}];
+    call.group = group;
+    call.number = number;
+    call.members = groups.at(group);
+    const int rank = call.member(world_rank);
+    if (rank < 0 || world_rank < 0 || world_rank >= ranks) {
+      call.left_out = "of a rank that its group does not have";
+      rows_.push_back({});
+      continue;
+    }
+    const ordered_json& end = ops_.at("end_us").at(row);
+    RecordedCall::Part part{.row = row, .begin_us = ops_.at("start_us").at(row).get<double>()};
+    part.end_us = end.is_null() ? part.end_us : end.get<double>();
+    call.parts[rank] = part;
+    rows_.push_back({.call = &call, .rank = rank});
+    auto& latest = latest_[{group, world_rank}];
+    latest = std::max(latest, number);
+  }
+  find_multicasts();
+  for (auto& [key, call] : calls_) {
+    if (call.left_out.empty()) {
+      call.left_out = prepare(call);
+    }
+    call.open = call.parts.size();
+  }
+}
+
+// All collectives of a group use the same lanes.
+void RecordedCalls::find_multicasts() {
+  const ordered_json& events = trace_.at("events");
+  for (std::size_t i = 0; i < events.at("op").size(); ++i) {
+    const RecordedCall* const call = rows_.at(events["op"][i].get<std::size_t>()).call;
+    if (call != nullptr && events.at("kind").at(i) == "send" && events.at("peer").at(i).is_null()) {
+      multicast_[call->group] = true;
+    }
+  }
+}
+
+// Says why it cannot be played, or nothing.
+std::string RecordedCalls::prepare(RecordedCall& call) const {
+  const std::size_t first = call.parts.begin()->second.row;
+  const auto text = [&](const char* column) {
+    const ordered_json& value = ops_.at(column).at(first);
+    return value.is_string() ? value.get<std::string>() : "";
+  };
+  if (!ops_.contains("dtype")) {
+    return kOlder;
+  }
+  for (int rank = 0; rank < static_cast<int>(call.members.size()); ++rank) {
+    if (!call.parts.contains(rank) && has_dropped(call, rank)) {
+      return "before the first event that all ranks kept";
+    }
+  }
+  for (const char* column : {"collective", "algorithm", "root", "dtype", "op"}) {
+    for (const auto& [rank, part] : call.parts) {
+      if (ops_.at(column).at(part.row) != ops_[column].at(first)) {
+        return fmt::format("whose ranks do not have the same {}", column);
+      }
+    }
+  }
+  const auto collective = parse_collective(text("collective"));
+  const auto dtype = parse_dtype(text("dtype"));
+  if (!collective || !dtype) {
+    return kOlder;
+  }
+  if (is_v_form(*collective)) {
+    return "with a count for each rank, which is not recorded";
+  }
+  call.call.collective = *collective;
+  call.call.dtype = *dtype;
+  call.call.op = parse_reduce_op(text("op")).value_or(ReduceOp::sum);
+  if (reduces(*collective) && kernels::find_reduce(*dtype, call.call.op) == nullptr) {
+    return "with a function of the program's own";
+  }
+  call.algorithm = text("algorithm");
+  if (find_algorithm(*collective, call.algorithm) == nullptr) {
+    return "with a schedule of the program's own";
+  }
+  const ordered_json& root = ops_["root"].at(first);
+  call.root = root.is_null() ? 0 : call.member(root.get<int>());
+  if (call.root < 0) {
+    return "of a rank that its group does not have";
+  }
+  call.call.multicast = multicast_.contains(call.group);
+  call.call.in_place.assign(call.members.size(), false);
+  std::optional<std::size_t> count;
+  for (const auto& [rank, part] : call.parts) {
+    call.call.in_place[static_cast<std::size_t>(rank)] =
+        ops_.at("in_place").at(part.row).get<bool>();
+    const std::size_t mine =
+        count_of(call, rank == call.root, ops_.at("bytes").at(part.row).get<std::uint64_t>());
+    if (count.value_or(mine) != mine) {
+      return "whose ranks do not have the same count";
+    }
+    count = mine;
+  }
+  call.call.count = *count;
+  return "";
+}
+
+// And not: it did not get there.
+bool RecordedCalls::has_dropped(const RecordedCall& call, int rank) const {
+  const int world_rank = call.world_rank(rank);
+  const auto latest = latest_.find({call.group, world_rank});
+  if (latest != latest_.end()) {
+    return latest->second > call.number;
+  }
+  const ordered_json dropped = trace_.value("dropped_events", ordered_json::array());
+  const auto at = static_cast<std::size_t>(world_rank);
+  return at < dropped.size() && dropped[at] != 0;
+}
+
+}  // namespace unisono::cli

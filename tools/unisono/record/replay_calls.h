@@ -1,0 +1,76 @@
+// The collectives of a recording, put together from what their ranks recorded, for replay.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/replayed_operation.h"
+#include "schedule/schedule.h"
+
+namespace unisono::cli {
+
+// A collective of a group.
+struct RecordedCall {
+  // What one rank of it recorded.
+  struct Part {
+    std::size_t row = 0;  // in `ops`
+    double begin_us = 0;
+    double end_us = std::numeric_limits<double>::infinity();
+  };
+  std::string group = {};
+  std::uint64_t number = 0;
+  std::vector<int> members = {};   // ranks of the world
+  std::map<int, Part> parts = {};  // by rank of the group; who did not get there has none
+  std::string left_out = {};       // why it cannot be played; empty: it can
+
+  engine::ReplayedCall call = {};
+  std::string algorithm = {};
+  int root = 0;                                         // of the group
+  std::unique_ptr<engine::ReplayedOperation> run = {};  // while it is played
+  std::size_t open = 0;                                 // parts that have not ended
+
+  int world_rank(int rank) const { return members[static_cast<std::size_t>(rank)]; }
+  // The rank of the group; -1: it has no such member.
+  int member(int world_rank) const;
+  std::string label() const;  // "world #12 all_reduce"
+  // REQUIRES: it can be played.
+  void make_run();
+};
+
+// A rank's part in one of them.
+struct RecordedRow {
+  RecordedCall* call = nullptr;  // nullptr: its group does not have the rank
+  int rank = 0;                  // of the group
+};
+
+class RecordedCalls {
+ public:
+  // Throws what nlohmann::json does, where the trace is not whole.
+  explicit RecordedCalls(const nlohmann::ordered_json& trace);
+  RecordedCalls(const RecordedCalls&) = delete;
+  RecordedCalls& operator=(const RecordedCalls&) = delete;
+
+  const std::vector<RecordedRow>& rows() const { return rows_; }  // by row of `ops`
+  auto& all() { return calls_; }                                  // by group and number
+
+ private:
+  void find_multicasts();
+  std::string prepare(RecordedCall& call) const;
+  bool has_dropped(const RecordedCall& call, int rank) const;
+
+  const nlohmann::ordered_json& trace_;
+  const nlohmann::ordered_json& ops_;
+  std::map<std::pair<std::string, std::uint64_t>, RecordedCall> calls_;
+  std::vector<RecordedRow> rows_;
+  std::map<std::pair<std::string, int>, std::uint64_t> latest_;  // number, by group and rank
+  std::map<std::string, bool> multicast_;                        // by group: its lanes can
+};
+
+}  // namespace unisono::cli
