@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "transport/sim/network.h"
+
 namespace unisono::comm {
 namespace {
 
@@ -57,6 +59,34 @@ TEST(PointToPoint, ASendHasNotFinishedBeforeItHasLeft) {
     EXPECT_TRUE(PointToPoint::finished(first)) << bytes;
     EXPECT_TRUE(PointToPoint::finished(second)) << bytes;
   }
+}
+
+// Nobody wants the message when it begins, and somebody does before it has ended.
+TEST(PointToPoint, AMessageThatIsStoredIsServedWhole) {
+  const auto name = [](int rank) { return std::to_string(rank); };
+  sim::Network network({.lane_slots = 2});  // of 4 KiB: it comes in parts
+  PointToPoint sender(network.transport(0), 7, name);
+  PointToPoint receiver(network.transport(1), 7, name);
+  std::vector<std::byte> data(20'000, std::byte{0x5a});
+  std::vector<std::byte> got(data.size());
+  std::byte other{};
+  Transfer sent{.send = true, .peer = 1, .tag = 1, .data = data.data(), .bytes = data.size()};
+  Transfer late{.peer = 0, .tag = 1, .data = got.data(), .bytes = got.size()};
+  Transfer unrelated{.peer = 0, .tag = 2, .data = &other, .bytes = 1};
+  sender.post(sent);
+  static_cast<void>(sender.poll());
+  receiver.post(unrelated);
+  static_cast<void>(receiver.poll());
+  receiver.post(late);
+  static_cast<void>(receiver.poll());
+  EXPECT_FALSE(PointToPoint::finished(late));
+  for (int i = 0; i < 100 && !PointToPoint::finished(late); ++i) {
+    static_cast<void>(sender.poll());
+    ASSERT_NE(receiver.poll(), PointToPoint::Progress::failed) << receiver.fault();
+  }
+  EXPECT_TRUE(PointToPoint::finished(late));
+  EXPECT_EQ(got, data);
+  EXPECT_FALSE(PointToPoint::finished(unrelated));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ MUTANTS = [
     ("sends_beyond_the_window", SEND, "  lane.unreleased.add(bytes);\n", ""),
     ("tells_room_twice", SEND, "  lane.untold = {};\n  Frame frame;", "  Frame frame;"),
     ("loses_credits", RECEIVE, "lane.unreleased.remove(lane.outgoing(lane.released).bytes);", ";"),
-    ("mistakes_the_tag", WAITS, "return one.tag == tag;", "return true;"),
+    ("mistakes_the_tag", WAITS, "return one.tag == tag;", "return one.tag == tag || true;"),
     ("serves_half_a_stored_message", WAITS, "if (found->done == found->data.size()) {", "if (true) {"),
     ("takes_another_size", WAITS, "if (wanted->bytes != envelope.bytes) {", "if (wanted == nullptr) {"),
     ("frees_a_send_that_waits", WAITS, "if (!transport_.flush(peer)) {", "if (!transport_.flush(peer) && false) {"),
