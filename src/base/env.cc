@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "unisono/error.hpp"
+
 namespace unisono {
 namespace {
 
@@ -85,6 +87,16 @@ std::span<const EnvVariable> env_variables() {
 std::optional<std::string> read_env(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+bool read_flag(std::string_view name) {
+  const std::string value = read_env(name).value_or("");
+  if (!value.empty() && value != "0" && value != "1") {
+    throw Error(ErrorCode::config, std::string(name) + "=" + value +
+                                       " is neither 0 nor 1\ncorrect or unset " +
+                                       std::string(name));
+  }
+  return value == "1";
 }
 
 std::vector<std::string> unknown_env_warnings() {

@@ -5,14 +5,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/asking.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
-namespace {
-
-constexpr int kAskMs = 100;
-
-}  // namespace
+namespace {}  // namespace
 
 Deadline Deadline::after_ms(int ms) {
   Deadline deadline;
@@ -60,19 +57,6 @@ int Deadline::poll_ms() const {
 
 bool Deadline::is_interrupted() const {
   return interrupted_ != nullptr && (*interrupted_)();
-}
-
-std::function<bool()> ten_times_a_second(std::function<bool()> question) {
-  if (question == nullptr) {
-    return nullptr;
-  }
-  return [question = std::move(question), next = Deadline::after_ms(kAskMs)]() mutable {
-    if (!next.passed()) {
-      return false;
-    }
-    next = Deadline::after_ms(kAskMs);
-    return question();
-  };
 }
 
 void Deadline::throw_if_interrupted() const {

@@ -29,7 +29,4 @@ class Deadline {
   const std::function<bool()>* interrupted_ = nullptr;
 };
 
-// Asks `question` at most so often, and says no in between; none for none.
-std::function<bool()> ten_times_a_second(std::function<bool()> question);
-
 }  // namespace unisono::comm

@@ -11,26 +11,12 @@
 #include "comm/rendezvous_env.h"
 #include "transport/tcp/protection.h"
 #include "transport/tcp/relay.h"
-#include "unisono/error.hpp"
 
 namespace unisono {
-namespace {
-
-void check_flag(std::string_view name) {
-  const std::string value = read_env(name).value_or("");
-  if (!value.empty() && value != "0" && value != "1") {
-    throw Error(ErrorCode::config, std::string(name) + "=" + value +
-                                       " is neither 0 nor 1\ncorrect or unset " +
-                                       std::string(name));
-  }
-}
-
-}  // namespace
-
 std::vector<std::string> check_environment() {
   comm::check_texts_and_numbers(read_env);
   for (const std::string_view name : {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO"}) {
-    check_flag(name);
+    static_cast<void>(read_flag(name));
   }
   static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
   static_cast<void>(comm::parse_forced(read_env("UNISONO_ALGORITHM").value_or("")));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/asking.h"
 #include "comm/rendezvous_file.h"
 #include "comm/rendezvous_mesh.h"
 #include "comm/rendezvous_process.h"

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "base/asking.h"
 #include "comm/quorum.h"
 #include "comm/rendezvous_addresses.h"
 #include "comm/rendezvous_card.h"

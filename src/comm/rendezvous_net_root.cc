@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/asking.h"
 #include "comm/rendezvous_meet.h"
 #include "comm/rendezvous_reception.h"
 #include "unisono/error.hpp"

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "base/asking.h"
+
 namespace unisono::comm {
 namespace {
 
 constexpr auto kCheckEvery = std::chrono::milliseconds(1);
-constexpr auto kAskEvery = std::chrono::milliseconds(100);
+constexpr std::chrono::milliseconds kAskEvery(kAskMs);
 
 }  // namespace
 

@@ -140,4 +140,13 @@ def tune_measures(program, scratch, environment):
     used = bench(program, home, 3, ["all"] + QUICK)
     wrong = [result.stderr for result in (asked, used) if result.returncode != 0]
     left = list(path.parent.iterdir())
-    return None if not wrong and left == [path] else f"{wrong}, {left}"
+    if wrong or left != [path]:
+        return f"{wrong}, {left}"
+    # Fewer ranks do not take its place, unless it is named.
+    before = path.read_text()
+    fewer = ["tune", "-n", "2", "-e", "64", "--time", "100ms"]
+    result = output(program, fewer, home)
+    if result.returncode != 2 or "would no longer know jobs of 3 ranks" not in result.stderr or path.read_text() != before:
+        return f"code {result.returncode}: {result.stderr}"
+    result = output(program, [*fewer, "-o", str(path)], home)
+    return None if result.returncode == 0 and path.read_text() != before else result.stderr

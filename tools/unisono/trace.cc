@@ -1,6 +1,5 @@
 // `unisono trace`: who keeps a job from going on, and what became of recordings.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "record/merge.h"
 #include "record/replay.h"
 #include "record/why.h"
+#include "show/show.h"
 #include "top/why.h"
 
 namespace unisono::cli {
@@ -37,8 +37,7 @@ void print_findings(const std::vector<Finding>& findings, const Console& console
       fmt::print("   {}\n", detail);
     }
     if (!finding.waiting.empty() && finding.waited_s >= kMomentS) {
-      fmt::print("   waiting for it: {} {}, the longest for {:.1f} s\n",
-                 finding.waiting.size() == 1 ? "rank" : "ranks", fmt::join(finding.waiting, " "),
+      fmt::print("   waiting for it: {}, the longest for {:.1f} s\n", ranks_text(finding.waiting),
                  finding.waited_s);
     }
     std::string_view head = "next";

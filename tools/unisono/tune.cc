@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,30 @@ void check_writable(const std::string& path) {
   write_whole("", path);
 }
 
+int most_ranks(const std::vector<model::Point>& points) {
+  int most = 0;
+  for (const model::Point& point : points) {
+    most = std::max(most, point.ranks);
+  }
+  return most;
+}
+
+// Programs read the usual profile unasked: a quick look at few ranks shall not take its place.
+void check_replaces_nothing_larger(const Arguments& arguments, const std::string& path,
+                                   int most_now) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const auto old = model::parse_machine_json(text);
+  const int most_before = old.value ? most_ranks(old.value->machine.points()) : 0;
+  if (most_before > most_now && !arguments.has("output")) {
+    throw UsageError(fmt::format("the profile would no longer know jobs of {} ranks", most_before),
+                     fmt::format("{} has been measured with them", path),
+                     fmt::format("unisono tune -n {} again, or -o FILE for another profile; -o {} "
+                                 "replaces it all the same",
+                                 most_before, path));
+  }
+}
+
 // With --table nothing is measured, so it makes no difference how.
 void check_table_alone(const Arguments& arguments) {
   for (const char* option : {"ranks", "max-bytes", "sizes", "time", "times"}) {
@@ -123,8 +148,10 @@ int run_tune(const Arguments& arguments, const Console& console) {
       add_measurements(path, measured);
     }
     report.machine.name = arguments.texts("table").front();
+    check_replaces_nothing_larger(arguments, report.path, most_ranks(measured.points));
   } else {
     Campaign campaign(arguments, console);
+    check_replaces_nothing_larger(arguments, report.path, campaign.most_ranks());
     if (const auto code = campaign.run()) {
       return *code;
     }

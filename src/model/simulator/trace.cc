@@ -45,7 +45,8 @@ std::string thread_name(int rank, Side side) {
 }  // namespace
 
 std::string chrome_trace(const SimulationResult& result, const Workload& workload) {
-  std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
+  // Without displayTimeUnit: there are readers that take it for the unit of all times.
+  std::string text = "{\"traceEvents\": [";
   const char* between = "\n";
   const auto add = [&](const std::string& line) {
     text += between + line;

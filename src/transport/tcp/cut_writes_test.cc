@@ -155,6 +155,9 @@ TEST(CutWrites, EveryMessageComesWholeAndInOrder) {
       }
     }
     EXPECT_TRUE(all_came());
+    for (const auto& talker : talkers) {
+      EXPECT_GT(talker->sent(), 20U) << "its window was not opened again";
+    }
     cuts = nullptr;
   }
 }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <set>
 
+#include "base/asking.h"
 #include "unisono/error.hpp"
 
 namespace unisono::tcp {
@@ -20,7 +21,6 @@ constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
 constexpr std::int64_t kLookMs = 50;
 // Who is refused by all that it still wants, for the same lasting reason, gives up after this.
 constexpr std::int64_t kInVainMs = 5000;
-constexpr std::int64_t kAskMs = 100;
 
 std::int64_t clock_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -331,7 +331,7 @@ Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Ad
   Meeting meeting(gate, self, addresses, options);
   const std::int64_t since_ms = clock_ms();
   const std::int64_t end_ms = since_ms + options.timeout_ms;
-  std::int64_t ask_ms = since_ms + kAskMs;
+  const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
   for (;;) {
     const std::int64_t now_ms = clock_ms();
     meeting.step(now_ms);
@@ -341,17 +341,10 @@ Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Ad
     if (now_ms >= end_ms || meeting.is_hopeless(now_ms)) {
       meeting.fail(now_ms - since_ms);
     }
-    if (options.interrupted == nullptr) {
-      meeting.wait(end_ms);
-      continue;
+    if (interrupted != nullptr && interrupted()) {
+      throw Error(ErrorCode::aborted, "the meeting of the ranks was interrupted");
     }
-    if (now_ms >= ask_ms) {
-      if (options.interrupted()) {
-        throw Error(ErrorCode::aborted, "the meeting of the ranks was interrupted");
-      }
-      ask_ms = now_ms + kAskMs;
-    }
-    meeting.wait(std::min(end_ms, ask_ms));
+    meeting.wait(interrupted == nullptr ? end_ms : std::min(end_ms, now_ms + kAskMs));
   }
 }
 

@@ -17,10 +17,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
-}
-
 ordered_json finding(std::string_view kind, std::string_view text, std::vector<int> ranks,
                      std::string_view next) {
   return {{"kind", kind},

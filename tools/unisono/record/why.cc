@@ -50,10 +50,6 @@ std::vector<int> members_of(const ordered_json& trace, const std::string& group)
       .get<std::vector<int>>();
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
-}
-
 // Whether the rank may have been in the operation, and its record of that is not here any more: the
 // events that it dropped are those before its first one.
 bool may_be_dropped(const ordered_json& trace, int rank, const Key& operation) {

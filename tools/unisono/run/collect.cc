@@ -173,6 +173,18 @@ RemoteFolders::Answer RemoteFolders::ask(Keeper& keeper, Clock::time_point deadl
   return answer;
 }
 
+// Where no other one can be started, that is what it says.
+RemoteFolders::Answer RemoteFolders::ask_again(const Keeper& keeper,
+                                               Clock::time_point deadline) const {
+  try {
+    Keeper again = start(keeper.words);
+    return ask(again, deadline);
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return {.ended = true, .last_words = text.substr(0, text.find('\n'))};
+  }
+}
+
 // A connection that was idle for long may be no more: then it is asked once more. But a keeper that
 // read the word, or the end of its input, has removed the folder: that another one finds nothing
 // there does not mean that nothing was recorded.
@@ -184,8 +196,7 @@ std::vector<std::vector<std::byte>> RemoteFolders::collect_from(Keeper& keeper,
     return std::move(answer.files);
   }
   if (answer.ended) {
-    Keeper again = start(keeper.words);
-    Answer second = ask(again, deadline);
+    Answer second = ask_again(keeper, deadline);
     if (second.whole && !second.files.empty() && bytes_of(second.files) >= bytes_of(answer.files)) {
       return std::move(second.files);
     }

@@ -47,6 +47,7 @@ class RemoteFolders {
     std::string last_words = {};
   };
   static Answer ask(Keeper& keeper, Clock::time_point deadline);
+  Answer ask_again(const Keeper& keeper, Clock::time_point deadline) const;
   std::vector<std::vector<std::byte>> collect_from(Keeper& keeper, const Console& console) const;
   static void end(Keeper& keeper);
 

@@ -126,6 +126,5 @@ std::string signal_hint(int signal, const LaunchOptions& options);  // what to d
 std::string end_text(const RankEnd& end);  // "killed by SIGKILL", "exited with code 3"
 // Ranks that --chaos had killed before the first of the others failed.
 std::vector<int> killed_before(const JobResult& result);
-std::string ranks_text(const std::vector<int>& ranks);  // "rank 2", "ranks 0,2-3"
 
 }  // namespace unisono::cli

@@ -16,6 +16,7 @@
 #include "comm/recorder.h"
 #include "record/files.h"
 #include "record/merge.h"
+#include "show/show.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {

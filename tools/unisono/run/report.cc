@@ -160,10 +160,6 @@ std::string signal_hint(int signal, const LaunchOptions& options) {
   return fmt::format("ulimit -c unlimited, run again, then: gdb {} core", options.program.front());
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
-}
-
 std::vector<int> killed_before(const JobResult& result) {
   std::vector<int> killed;
   for (std::size_t rank = 0; rank < result.ends.size() && result.first_failure >= 0; ++rank) {

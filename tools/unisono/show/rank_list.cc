@@ -24,4 +24,8 @@ std::string rank_list(std::vector<int> ranks) {
   return text;
 }
 
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
+}
+
 }  // namespace unisono::cli

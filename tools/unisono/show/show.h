@@ -19,6 +19,8 @@ std::string head_of(const Schedule& schedule);
 std::string phase_of(const Schedule& schedule, int step);
 // "0-2,5".
 std::string rank_list(std::vector<int> ranks);
+// "rank 2", "ranks 0-2,5".
+std::string ranks_text(const std::vector<int>& ranks);
 
 // Provenance strips: what every rank holds of every chunk, before each step and at the end. Empty
 // if they are wider than asked for.

@@ -278,6 +278,11 @@ std::vector<Job> find_jobs(std::string_view word) {
       return job.world.job != word && !has_pid;
     });
   }
+  if (jobs.empty() && word.find('/') != std::string_view::npos) {
+    throw UsageError(fmt::format("there is no file '{}', and no job here has that name", word),
+                     "only jobs of this host whose processes this user may read are seen",
+                     "unisono help trace");
+  }
   if (jobs.empty()) {
     throw UsageError(
         word.empty() ? "no job of unisono runs here"

@@ -1,11 +1,11 @@
 #include "top/why.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include "show/show.h"
 
 namespace unisono::cli {
 namespace {
@@ -18,10 +18,6 @@ struct Edge {
   const comm::ObservedRank* waiter = nullptr;
   bool has_entered = true;  // `to` is in the collective that `from` waits in
 };
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, " "));
-}
 
 std::string group_text(const Job& job, const comm::ObservedGroup& group) {
   if (&group == &job.world.group || static_cast<std::size_t>(group.size) == job.world.pids.size()) {

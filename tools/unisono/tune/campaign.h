@@ -24,6 +24,7 @@ class Campaign {
   std::optional<int> run();
   const Measurements& measured() const { return measured_; }
   double seconds() const;
+  int most_ranks() const { return counts_.back(); }
 
  private:
   std::optional<int> run_job(int ranks, double seconds);

@@ -1,0 +1,14 @@
+// How whoever waits asks whether to go on (ConnectOptions::interrupted): that may be slow, such as
+// a look at Python's signals.
+#pragma once
+
+#include <functional>
+
+namespace unisono {
+
+inline constexpr int kAskMs = 100;
+
+// Asks `question` at most so often, and says no in between; none for none.
+std::function<bool()> ten_times_a_second(std::function<bool()> question);
+
+}  // namespace unisono
