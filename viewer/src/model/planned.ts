@@ -1,8 +1,23 @@
 // Recorded messages beside the schedule that sent them.
+import { chunkBytes } from '../schedule/collective';
 import type { Schedule } from '../schedule/types';
 import type { RecordedMessage } from './recording';
 
 type Sent = Pick<RecordedMessage, 'step' | 'from' | 'to'>;
+
+// The bytes of the operation that sent these messages, by the first that the schedule has; 0: none.
+export function bytesOf(schedule: Schedule, messages: (Sent & { bytes: number })[]): number {
+  const { moves } = schedule;
+  for (const message of messages) {
+    let chunks = 0;
+    for (let i = 0; i < moves.count; i++) {
+      const isIt = moves.from[i] === message.from && moves.to[i] === message.to;
+      if (isIt && moves.step[i] === message.step) chunks += moves.chunks[i]!;
+    }
+    if (chunks > 0) return message.bytes / (chunkBytes(schedule, 1) * chunks);
+  }
+  return 0;
+}
 
 // The step of the schedule in which a message is sent. A recording has the one in which it is used: the
 // engine lets a rank add up what others have sent in earlier steps.

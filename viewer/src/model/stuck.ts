@@ -8,13 +8,14 @@ import type { OpSummary } from './operations';
 export interface Place {
   rank: number; // of the world, as are `peers`
   // stands: all that it needs has been sent to it, and it does not go on. open: more is not known.
-  is: 'ended' | 'missing' | 'waits' | 'stands' | 'open';
+  // other: it called something else under this number.
+  is: 'ended' | 'missing' | 'other' | 'waits' | 'stands' | 'open';
   step: number; // of the schedule; -1: not known
   steps: number; // of the schedule; 0: not known
   since: number; // us: the last time at which it did something
   lasted: number; // us, until its process ended, or the recording
   peers: number[]; // what it waits for they have not sent
-  in?: RecordedOp; // missing: the last operation that it has come to
+  in?: RecordedOp; // missing: the last operation that it has come to; other: what it called
   unknown?: true; // missing: its record of that time is not here
 }
 
@@ -86,6 +87,7 @@ export function placesOf(recording: Recording, op: OpSummary, schedule?: Schedul
       if (m.to === rank) place.since = Math.max(place.since, m.end);
     }
     place.lasted = Math.max(0, mine.op.end - place.since);
+    if (mine.op.collective !== op.collective) return { ...place, is: 'other', in: mine.op };
     if (!fits) return { ...place, is: 'open', peers: op.missing };
     const pending = dues[i]!.filter((due) => !taken.has(key(due.step, due.from, i)));
     const next = pending.filter((due) => due.taken === pending[0]!.taken);

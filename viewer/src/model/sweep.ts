@@ -24,6 +24,16 @@ export interface Best {
   from: number; // bytes from which on it is the quickest
 }
 
+// The time at a size between those that were timed. Times are sums and maxima of such as grow with the
+// bytes evenly, so a line between neighbours is right but where the order of messages changes.
+export function usAt({ us }: Curve, at: number[], bytes: number): number {
+  const next = at.findIndex((size) => size >= bytes);
+  if (next < 0) return us.at(-1)!;
+  if (next === 0) return us[0]!;
+  const part = (bytes - at[next - 1]!) / (at[next]! - at[next - 1]!);
+  return us[next - 1]! + part * (us[next]! - us[next - 1]!);
+}
+
 // Who is quickest from which size on; where two are equal, the first one stays.
 export function quickest(list: Curve[], at: number[]): Best[] {
   const best: Best[] = [];
@@ -32,7 +42,15 @@ export function quickest(list: Curve[], at: number[]): Best[] {
     for (const curve of list) {
       if (winner && curve.us[i]! < winner.us[i]! * (1 - 1e-9)) winner = curve;
     }
-    if (winner && winner.name !== best.at(-1)?.name) best.push({ name: winner.name, from: bytes });
+    const last = list.find((curve) => curve.name === best.at(-1)?.name);
+    if (!winner || winner === last) return;
+    let from = bytes;
+    if (last && i > 0) {
+      const before = winner.us[i - 1]! - last.us[i - 1]!; // not less than 0: it was not the quickest
+      const after = last.us[i]! - winner.us[i]!;
+      from = at[i - 1]! + ((bytes - at[i - 1]!) * before) / (before + after);
+    }
+    best.push({ name: winner.name, from });
   });
   return best;
 }

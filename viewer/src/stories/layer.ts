@@ -32,6 +32,17 @@ export interface Comm {
 
 const WIDTH = 2; // bytes of an element
 
+// Bytes that a rank has: of the activations between two blocks, and of the weights of the layer.
+export function sizesOf({ tp, cp, ep, hidden, batch, sequence }: LayerShape) {
+  const square = (hidden * hidden * WIDTH) / tp;
+  return {
+    activations: ((batch * sequence) / cp) * hidden * WIDTH,
+    square,
+    // Attention 4 h^2, MLP 8 h^2. Experts are replicated less often.
+    weights: (ep > 1 ? 4 : 12) * square,
+  };
+}
+
 export function worldSize({ tp, cp, dp, pp }: LayerShape): number {
   return tp * cp * dp * pp;
 }
@@ -75,12 +86,8 @@ export function membersOf(shape: LayerShape, rank: number, comm: Comm): number[]
 }
 
 export function comms(shape: LayerShape): Comm[] {
-  const { tp, cp, dp, pp, ep, hidden, zero } = shape;
-  const tokens = (shape.batch * shape.sequence) / cp; // of a rank
-  const activations = tokens * hidden * WIDTH;
-  const square = (hidden * hidden * WIDTH) / tp;
-  // Of the layer, on a rank: attention 4 h^2, MLP 8 h^2. Experts are replicated less often.
-  const weights = (ep > 1 ? 4 : 12) * square;
+  const { tp, cp, dp, pp, ep, zero } = shape;
+  const { activations, square, weights } = sizesOf(shape);
   // Parts of the sequence use the same weights, so they are replicas, too.
   const replicas = dp * cp;
   const list: Comm[] = [];
@@ -95,47 +102,79 @@ export function comms(shape: LayerShape): Comm[] {
     over: Comm['over'] = 'axis',
   ) => list.push({ pass, where, axis, over, size, collective, bytes, times });
 
-  if (zero === 3 && replicas > 1) {
-    add('forward', 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas, 'replicas');
-  }
-  for (const pass of ['forward', 'backward'] as const) {
-    const back = pass === 'backward';
-    if (back && zero === 3 && replicas > 1) {
-      add(pass, 'zero3_weights', 'dp', 'all_gather', weights, 1, replicas, 'replicas');
-    }
-    if (tp > 1) {
-      for (const block of ['attention', 'mlp']) {
-        if (ep > 1 && block === 'mlp') continue;
-        if (shape.sequenceParallel) {
-          add(pass, `${block}_in_${back ? 'back' : 'sp'}`, 'tp', 'all_gather', activations);
-          add(pass, `${block}_out_${back ? 'back' : 'sp'}`, 'tp', 'reduce_scatter', activations);
-        } else {
-          add(pass, back ? `${block}_back` : `${block}_out`, 'tp', 'all_reduce', activations);
-        }
-      }
-    }
-    if (cp > 1) {
+  // ZeRO-3 keeps a shard of the weights, and collects them whenever they are used.
+  const collect = (pass: Comm['pass'], where: string, bytes: number, size: number) => {
+    if (zero !== 3 || size <= 1) return;
+    const over = where === 'zero3_experts' ? 'experts' : 'replicas';
+    add(pass, where, 'dp', 'all_gather', bytes, 1, size, over);
+  };
+  const isSequence = shape.sequenceParallel && tp > 1;
+  // What surrounds a block of tensor parallelism; `inner` is what happens inside of it.
+  const block = (pass: Comm['pass'], name: string, bytes: number, inner: () => void) => {
+    const end = pass === 'backward' ? 'back' : 'sp';
+    if (isSequence) add(pass, `${name}_in_${end}`, 'tp', 'all_gather', bytes);
+    inner();
+    if (isSequence) add(pass, `${name}_out_${end}`, 'tp', 'reduce_scatter', bytes);
+    else if (tp > 1)
+      add(pass, end === 'back' ? `${name}_back` : `${name}_out`, 'tp', 'all_reduce', bytes);
+  };
+  const attention = (pass: Comm['pass']) => {
+    block(pass, 'attention', activations, () => {
+      if (cp === 1) return;
       if (shape.context === 'ulysses') {
         add(pass, 'ulysses', 'cp', 'all_to_all', activations / tp, 4);
-      } else {
-        // Keys and values of one rank go all around, and so do their gradients.
-        add(pass, 'ring_attention', 'cp', 'send_recv', (2 * activations) / tp, cp - 1);
+        return;
       }
+      // Keys and values go all around; backwards so do their gradients, which also have to come home.
+      const keysValues = (2 * activations) / tp;
+      const back = pass === 'backward';
+      add(pass, back ? 'ring_back' : 'ring_attention', 'cp', 'send_recv', keysValues, cp - 1);
+      if (back) add(pass, 'ring_gradients', 'cp', 'send_recv', keysValues, cp);
+    });
+  };
+  const experts = (pass: Comm['pass']) => {
+    const back = pass === 'backward';
+    collect(pass, 'zero3_experts', 8 * square, replicas / ep);
+    const routed = activations * shape.topK;
+    const exchange = (where: string) =>
+      add(pass, where, 'ep', 'all_to_all', routed / (isSequence ? tp : 1));
+    const there = () => exchange(back ? 'combine_back' : 'dispatch');
+    const home = () => exchange(back ? 'dispatch_back' : 'combine');
+    if (isSequence) {
+      // Each rank has other tokens; an expert that is split over ranks needs them on all of these.
+      there();
+      block(pass, 'experts', routed, () => {});
+      home();
+    } else {
+      block(pass, 'experts', activations, () => {
+        there();
+        home();
+      });
     }
-    if (ep > 1) {
-      const routed = (activations * shape.topK) / (shape.sequenceParallel ? tp : 1);
-      add(pass, back ? 'combine_back' : 'dispatch', 'ep', 'all_to_all', routed);
-      add(pass, back ? 'dispatch_back' : 'combine', 'ep', 'all_to_all', routed);
-    }
-    if (pp > 1) {
-      const share = shape.sequenceParallel ? tp : 1;
-      add(pass, back ? 'pipeline_back' : 'pipeline', 'pp', 'send_recv', activations / share);
-    }
-  }
+  };
+  const mlp = (pass: Comm['pass']) => {
+    if (ep > 1) experts(pass);
+    else block(pass, 'mlp', activations, () => {});
+  };
+  const onwards = (pass: Comm['pass'], where: string) => {
+    if (pp > 1) add(pass, where, 'pp', 'send_recv', activations / (isSequence ? tp : 1));
+  };
+  collect('forward', 'zero3_weights', weights, replicas);
+  attention('forward');
+  mlp('forward');
+  onwards('forward', 'pipeline');
+  // Backwards the last comes first.
+  collect('backward', 'zero3_weights', weights, replicas);
+  mlp('backward');
+  attention('backward');
+  onwards('backward', 'pipeline_back');
+
   const update = (where: string, bytes: number, size: number, over: Comm['over']) => {
     if (size <= 1) return;
     if (zero === 0) add('step', where, 'dp', 'all_reduce', bytes, 1, size, over);
-    else add('step', `${where}_zero`, 'dp', 'reduce_scatter', bytes, 1, size, over);
+    if (zero === 1) add('step', `${where}_zero`, 'dp', 'reduce_scatter', bytes, 1, size, over);
+    // Who keeps only a shard of the gradients cannot gather them over micro-batches.
+    if (zero >= 2) add('backward', `${where}_each`, 'dp', 'reduce_scatter', bytes, 1, size, over);
     if (zero === 1 || zero === 2) {
       add('step', 'weights_zero', 'dp', 'all_gather', bytes, 1, size, over);
     }

@@ -33,8 +33,8 @@ export const LEARN_TEXTS = {
     '每个 rank 把自己的部分交给所有人，最后人人都有全部。',
   ],
   is_reduce_scatter: [
-    'All vectors are added up; every rank gets the sum of its own part.',
-    '所有向量相加，每个 rank 得到属于自己那一部分的和。',
+    'All vectors are added up, element by element, and the sum is cut into n parts: rank r gets part r, with what every rank gave in it.',
+    '所有向量逐元素相加，总和切成 n 份：rank r 得到第 r 份，其中包含每个 rank 的贡献。',
   ],
   is_all_to_all: [
     'Every rank has something else for every other rank: blocks change places, nothing is added up. 0→2 is what rank 0 has for rank 2.',
@@ -117,8 +117,8 @@ export const LEARN_TEXTS = {
   ],
   myth_tree: ['“A tree takes 2 lg n (S/B + latency).”', '“树算法用时 2 lg n (S/B + 延迟)。”'],
   truth_tree: [
-    'Only without pipelining. In segments a double tree takes about 2 S/B plus 4 lg n latencies (see double_tree under Compare).',
-    '这只在不分段流水时成立。分段后双树约为 2 S/B 加 4 lg n 个延迟（见“比较”中的 double_tree）。',
+    'Only without pipelining. In enough segments a double tree takes about 2 S/B plus 4 lg n latencies (see double_tree under Compare; `unisono plan` says how many segments are best).',
+    '这只在不分段流水时成立。分段足够多时，双树约为 2 S/B 加 4 lg n 个延迟（见“比较”中的 double_tree；`unisono plan` 给出最佳段数）。',
   ],
   myth_nvlink: [
     '“NVLink has 600 GB/s, so a ring gets 600 GB/s.”',

@@ -67,6 +67,9 @@ function whatMoves(lang: Lang, schedule: Schedule, { list, adds }: Messages): st
     const both = adds ? text(lang, 'and_both_add') : '';
     return text(lang, 'say_pairs', { d: list[0]!.from ^ list[0]!.to, chunks, both });
   }
+  if (isMutual && list.length > 2 && !isRing && list.length === senders.length) {
+    return text(lang, 'say_mutual', { chunks, both: adds ? text(lang, 'and_both_add') : '' });
+  }
   if (isRing) {
     return text(lang, 'say_ring', { chunks, far: farText(lang, distance, ranks), adds: tail });
   }

@@ -2,7 +2,7 @@
 
 export const STORY_TEXTS = {
   moe_intro: [
-    'A mixture of experts: a router sends every token to its best k experts, which live on other ranks. That takes two all_to_alls: dispatch carries token copies to the experts, combine carries the results back into their own rows, where they are added up with the router’s weights.',
+    'A mixture of experts: a router sends every token to its best k experts, which are spread over the ranks. That takes two all_to_alls: dispatch carries token copies to the experts, combine carries the results back into their own rows, where they are added up with the router’s weights.',
     '专家混合：路由器把每个 token 发给最合适的 k 个专家，专家分布在不同 rank 上。这需要两次 all_to_all：dispatch 把 token 副本送到专家处，combine 把结果送回原来的行，再按路由权重加权求和。',
   ],
   moe_ranks: ['Ranks', 'rank 数'],
@@ -69,8 +69,8 @@ export const STORY_TEXTS = {
   moe_is_dropped: ['dropped', '被丢弃'],
 
   layer_intro: [
-    'One layer of a transformer on a grid of ranks. Choose a rank to see its groups; every communication of the layer is listed with its group and size, and opens on Steps.',
-    '一个 transformer 层在 rank 网格上的通信。选择一个 rank 查看它所在的组；每次通信都列出组和大小，并可在“步骤”中打开。',
+    'One layer of a transformer on a grid of ranks. Choose a rank to see its groups; every communication of the layer is listed in its order, with its group and size, and opens on Steps.',
+    '一个 transformer 层在 rank 网格上的通信。选择一个 rank 查看它所在的组；每次通信按先后顺序列出组和大小，并可在“步骤”中打开。',
   ],
   axis_tp: ['tensor parallel', '张量并行'],
   axis_cp: ['context parallel', '上下文并行'],
@@ -101,7 +101,36 @@ export const STORY_TEXTS = {
   layer_chip: ['{collective} of {bytes}', '{collective}，{bytes}'],
   layer_times: ['{times} times', '{times} 次'],
   layer_open: ['Steps', '步骤'],
-  layer_no_steps: ['point to point', '点对点'],
+  layer_as: ['{open}: as {what}', '{open}：同 {what}'],
+  layer_as_hint: [
+    'A send of its own has no schedule: this one makes the same moves.',
+    '单独的发送没有 schedule：此 schedule 的移动与之相同。',
+  ],
+  layer_large: ['`unisono view {what}`', '`unisono view {what}`'],
+  layer_axes: [
+    'To the right: TP, then CP. Downwards: DP; ranks of an EP group are neighbours there. Blocks: stages of PP.',
+    '向右：TP，然后 CP。向下：DP，同一 EP 组的 rank 在其中相邻。分块：PP 的各级。',
+  ],
+  layer_sizes: [
+    'Two bytes an element. Activations of a rank: batch · sequence/CP · hidden · 2 = {activations}. Its weights: 12 · hidden²/TP · 2, of which attention has 4 and the MLP 8 (with EP: one expert on each rank of its group) = {weights}. Keys and values are as wide as the hidden size.',
+    '每个元素 2 字节。一个 rank 的激活：批 · 序列/CP · 隐藏 · 2 = {activations}。它的权重：12 · 隐藏²/TP · 2，其中注意力占 4，MLP 占 8（有 EP 时：组内每个 rank 一个专家）= {weights}。键和值与隐藏维度同宽。',
+  ],
+  zero_0: [
+    'ZeRO 0: every replica keeps all weights, gradients and optimiser state.',
+    'ZeRO 0：每个副本都保留全部权重、梯度和优化器状态。',
+  ],
+  zero_1: [
+    'ZeRO 1: each replica keeps a shard of the optimiser state, updates that part of the weights, and all collect the new weights.',
+    'ZeRO 1：每个副本只保留优化器状态的一个分片，更新对应部分的权重，再收集全部新权重。',
+  ],
+  zero_2: [
+    'ZeRO 2: also only a shard of the gradients, so they are added up after every micro-batch, not once.',
+    'ZeRO 2：梯度也只保留一个分片，因此每个微批之后就要求和，而不是只做一次。',
+  ],
+  zero_3: [
+    'ZeRO 3 (FSDP): also only a shard of the weights, so they are collected before each use, forward and backward, and dropped after it.',
+    'ZeRO 3（FSDP）：权重也只保留一个分片，因此前向和反向每次使用前收集，用后丢弃。',
+  ],
   at_zero3_weights: [
     'before the layer: collect its weights (ZeRO-3, FSDP)',
     '进入该层之前：收集权重（ZeRO-3、FSDP）',
@@ -158,6 +187,47 @@ export const STORY_TEXTS = {
   at_ring_attention: [
     'keys and values travel around the ring while attention is computed',
     '计算注意力的同时，键和值沿环传递',
+  ],
+  at_ring_back: ['keys and values travel around the ring once more', '键和值再次沿环传递'],
+  at_ring_gradients: [
+    'their gradients follow, are added to at every rank, and come home',
+    '它们的梯度随后传递，在每个 rank 上累加，最后回到原处',
+  ],
+  at_zero3_experts: [
+    'before the experts: collect the weights of this expert (ZeRO-3, FSDP)',
+    '进入专家之前：收集该专家的权重（ZeRO-3、FSDP）',
+  ],
+  at_experts_out: [
+    'after combine: add up what the parts of an expert (row parallel) made',
+    'combine 之后：累加专家各部分（行并行）的结果',
+  ],
+  at_experts_back: [
+    'gradient of the experts’ input: add up over the parts of an expert',
+    '专家输入的梯度：跨专家各部分累加',
+  ],
+  at_experts_in_sp: [
+    'an expert is split over these ranks: collect its tokens on all of them',
+    '一个专家切分在这些 rank 上：把它的 token 收集到每个 rank',
+  ],
+  at_experts_out_sp: [
+    'after the second linear of the experts: add up, and split the tokens again',
+    '专家的第二个线性层之后：累加并重新切分 token',
+  ],
+  at_experts_in_back: [
+    'gradient of the experts’ output: collect the tokens',
+    '专家输出的梯度：收集 token',
+  ],
+  at_experts_out_back: [
+    'gradient of the experts’ input: add up, and split the tokens again',
+    '专家输入的梯度：累加并重新切分 token',
+  ],
+  at_gradients_each: [
+    'gradients, after every micro-batch: each rank keeps its shard only',
+    '梯度，每个微批之后：每个 rank 只保留自己的分片',
+  ],
+  at_experts_each: [
+    'gradients of one expert, after every micro-batch: each of its replicas keeps its shard only',
+    '一个专家的梯度，每个微批之后：每个副本只保留自己的分片',
   ],
   at_dispatch: ['dispatch: tokens to their experts', 'dispatch：token 发往专家'],
   at_combine: ['combine: results back to their rows', 'combine：结果回到原来的行'],

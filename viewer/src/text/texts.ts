@@ -124,8 +124,8 @@ const PAGE_TEXTS = {
   ],
   legend_share: ['The number counts the parts that are in.', '数字表示已计入的份数。'],
   legend_heat: [
-    'Too many ranks for strips: the darker a cell, the more parts are in.',
-    'rank 太多，无法画条带：颜色越深，已计入的份数越多。',
+    'A row is a chunk, a column a rank; too many ranks for strips: the stronger the blue of a cell, the more parts are in. Red: on its way in this step.',
+    '一行是一个块，一列是一个 rank；rank 太多，无法画条带：蓝色越浓，已计入的份数越多。红色：本步正在传送。',
   ],
   legend_shared: [
     'A cell is {ranks} ranks and {rows} chunks: their mean.',
@@ -156,6 +156,7 @@ const PAGE_TEXTS = {
     '相距 {d} 的 rank 两两交换{chunks}{both}。',
   ],
   and_both_add: [' and both add', '，双方都累加'],
+  say_mutual: ['Ranks exchange {chunks} in pairs{both}.', 'rank 两两交换{chunks}{both}。'],
   say_from_one: ['Rank {rank} sends {chunks} to {peers}.', 'rank {rank} 把{chunks}发给 {peers}。'],
   say_to_one: [
     '{peers} send {chunks} to rank {rank}{adds}.',

@@ -24,6 +24,7 @@ export const TOOL_TEXTS = {
   chart_bound: ['lower bound', '下界'],
   chart_size: ['Size', '大小'],
   chart_best: ['Quickest: {list}.', '最快：{list}。'],
+  comma: [', ', '，'],
   chart_below: ['{name} below {bytes}', '{bytes} 以下 {name}'],
   chart_beyond: ['{name} from there on', '其上 {name}'],
   chart_always: ['{name} at every size', '所有大小都是 {name}'],
@@ -34,8 +35,8 @@ export const TOOL_TEXTS = {
   column_bound: ['of the least', '与下界之比'],
   column_time: ['time', '时间'],
   plan_words: [
-    'As `unisono plan` says it for the same --link.',
-    '与 `unisono plan` 在相同 --link 下一致。',
+    'As `unisono plan` says it for the same --link. Of algorithms with segments or a radix the page has one setting, and `unisono plan` looks for the best.',
+    '与 `unisono plan` 在相同 --link 下一致。对带 segments 或 radix 的算法，此页只有一种设置，而 `unisono plan` 会寻找最佳设置。',
   ],
 
   time_intro: [
@@ -124,8 +125,8 @@ export const TOOL_TEXTS = {
   ],
   links: ['Links', '链路'],
   busiest: [
-    'The busiest link is {link}: {bytes} need {time} on it, so nothing can be quicker than that.',
-    '最忙的链路是 {link}：{bytes} 在其上至少需要 {time}，总用时不会更短。',
+    'The busiest link is {link}: {bytes} need {time} on it at {gb} GB/s, so nothing can be quicker than that.',
+    '最忙的链路是 {link}：{bytes} 在其上以 {gb} GB/s 至少需要 {time}，总用时不会更短。',
   ],
   busiest_none: ['Nothing is sent.', '没有数据发送。'],
   stays: ['{share} % of the bytes stay within their node.', '{share} % 的字节留在节点内。'],
@@ -188,6 +189,10 @@ export const TOOL_TEXTS = {
   run_whole_one: [
     'The only operation is complete, and nobody waits for anybody.',
     '唯一的操作已完成，没有 rank 在等待。',
+  ],
+  run_whole_seen: [
+    'All {count} operations are complete on the ranks that have recorded; of ranks {list} nothing is known.',
+    '在有记录的 rank 上，全部 {count} 个操作都已完成；对 rank {list} 一无所知。',
   ],
   run_whole_kept: [
     'All {count} operations that were kept are complete, and nobody waits for anybody.',
@@ -252,6 +257,10 @@ export const TOOL_TEXTS = {
   place_absent: [
     'Rank {rank} never came to it: it has no record of this operation.',
     'rank {rank} 没有到达：它没有此操作的记录。',
+  ],
+  place_other: [
+    'Rank {rank} called {op} in its place: since {since}, for {time}.',
+    'rank {rank} 调用的却是 {op}：从 {since} 起，已 {time}。',
   ],
   place_unknown: [
     'Nothing is known of rank {rank} in it.',

@@ -2,7 +2,7 @@
 import { timing, type Network, type Timing } from '../model/cost';
 import { mainOperation, summarize, type OpSummary } from '../model/operations';
 import { placesOf, stuckStep, type Place } from '../model/stuck';
-import { plannedSteps } from '../model/planned';
+import { bytesOf, plannedSteps } from '../model/planned';
 import { parseRecording, type RecordedMessage, type Recording } from '../model/recording';
 import { isTopology, parseTopology, type Topology } from '../model/topology';
 import { check, type Checked } from '../replay/check';
@@ -104,7 +104,10 @@ class Page {
     const [collective = '', algorithm = ''] = this.run.recording?.title.split('/') ?? [];
     const ranks = this.run.recording?.ranks ?? 0;
     const isHere = isCarried(this.data, { collective, algorithm, size: ranks });
-    return isHere ? { collective, algorithm, ranks } : {};
+    if (!isHere) return {};
+    const schedule = scheduleOf(findAlgorithm(this.data, collective, algorithm)!, ranks, 0);
+    const bytes = Math.round(bytesOf(schedule, this.run.recording?.messages.slice(0, 1) ?? []));
+    return { collective, algorithm, ranks, ...(bytes > 0 ? { bytes } : {}) };
   });
   recorded: RecordedClock | undefined = $derived.by(() => {
     if (!this.schedule || !this.run.recording) return undefined;

@@ -4,7 +4,8 @@ import { timing } from '../../src/model/cost';
 import { linkLoads } from '../../src/model/links';
 import { Router } from '../../src/model/routes';
 import { nodesOf, parseTopology } from '../../src/model/topology';
-import { positionAt, quickest, sizes, stepEnds } from '../../src/model/sweep';
+import { bytesOf } from '../../src/model/planned';
+import { positionAt, quickest, sizes, stepEnds, usAt } from '../../src/model/sweep';
 import { byteMatrix, totals } from '../../src/model/traffic';
 import { bytesText, parseBytes, timeText } from '../../src/model/units';
 import { run } from '../program';
@@ -94,8 +95,22 @@ describe('clock and curves', () => {
     ];
     expect(quickest(list, at)).toEqual([
       { name: 'a', from: 1 },
-      { name: 'b', from: 4 },
+      { name: 'b', from: 3 }, // where the lines meet, not the next size
     ]);
+    expect(usAt(list[0]!, at, 3)).toBe(3);
+    expect([usAt(list[0]!, at, 0.5), usAt(list[0]!, at, 99)]).toEqual([1, 8]);
+  });
+});
+
+describe('a simulated run', () => {
+  it('knows its bytes by what was sent', () => {
+    const ring = schedule('all_reduce/ring', 8);
+    const sent = { step: 0, from: 2, to: 3, bytes: 128 };
+    expect(bytesOf(ring, [sent])).toBe(1024);
+    expect(bytesOf(ring, [{ ...sent, to: 5 }])).toBe(0);
+    const pairwise = schedule('all_to_all/pairwise', 4);
+    const { from, to } = pairwise.moves;
+    expect(bytesOf(pairwise, [{ ...sent, from: from[0]!, to: to[0]! }])).toBe(512);
   });
 });
 

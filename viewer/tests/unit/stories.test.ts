@@ -121,13 +121,51 @@ describe('a layer', () => {
     expect(only({ dp: 4 })).toEqual(['step all_reduce']);
     expect(only({ dp: 4, zero: 1 })).toEqual(['step reduce_scatter', 'step all_gather']);
     expect(only({ dp: 4, zero: 3 })).toEqual([
-      ...['forward all_gather', 'backward all_gather', 'step reduce_scatter'],
+      ...['forward all_gather', 'backward all_gather', 'backward reduce_scatter'],
     ]);
+    // ZeRO-2 cannot wait for the last micro-batch with its gradients, ZeRO-1 can.
+    expect(only({ dp: 4, zero: 2 })).toEqual(['backward reduce_scatter', 'step all_gather']);
     expect(only({ dp: 2, ep: 2 }).filter((c) => c.includes('all_to_all'))).toHaveLength(4);
     expect(only({ cp: 4, context: 'ulysses' })[0]).toBe('forward all_to_all');
     // The published example: 32 x 2048 tokens of 12288 in 2 bytes.
     const gpt = comms({ ...LAYER, tp: 8, cp: 1, dp: 1, pp: 1, ep: 1, hidden: 12288, batch: 32 });
     expect(gpt[0]!.bytes).toBe(1536 * 2 ** 20);
+  });
+
+  it('lists what is communicated in its order, backwards the other way round', () => {
+    const where = (change: Partial<LayerShape>, pass: string) =>
+      comms({ ...LAYER, pp: 1, dp: 2, ...change })
+        .filter((each) => each.pass === pass)
+        .map((each) => each.where);
+    const dense = { ep: 1, sequenceParallel: true };
+    expect(where(dense, 'forward')).toEqual([
+      ...['attention_in_sp', 'ring_attention', 'attention_out_sp', 'mlp_in_sp', 'mlp_out_sp'],
+    ]);
+    expect(where(dense, 'backward')).toEqual([
+      ...['mlp_in_back', 'mlp_out_back'],
+      ...['attention_in_back', 'ring_back', 'ring_gradients', 'attention_out_back'],
+    ]);
+    // Experts that are split over ranks give partial sums, as the MLP does.
+    expect(where({ ep: 2, cp: 1 }, 'forward')).toEqual([
+      ...['attention_out', 'dispatch', 'combine', 'experts_out'],
+    ]);
+    expect(where({ ep: 2, cp: 1, zero: 3, dp: 4 }, 'backward')).toEqual([
+      ...['zero3_weights', 'zero3_experts', 'combine_back', 'dispatch_back', 'experts_back'],
+      ...['attention_back', 'gradients_each', 'experts_each'],
+    ]);
+  });
+
+  it('sends keys and values around the ring, and their gradients home', () => {
+    const ring = comms({ ...LAYER, tp: 2, cp: 4, dp: 1, ep: 1 }).filter((c) => c.axis === 'cp');
+    expect(ring.map(({ where, times }) => [where, times])).toEqual([
+      ...[
+        ['ring_attention', 3],
+        ['ring_back', 3],
+        ['ring_gradients', 4],
+      ],
+    ]);
+    // Keys and values: 2 of 2048/4 tokens, of 1024/2 in 2 bytes.
+    expect(new Set(ring.map(({ bytes }) => bytes))).toEqual(new Set([2 * 512 * 512 * 2]));
   });
 
   it('has pipelines as long as the formula says', () => {

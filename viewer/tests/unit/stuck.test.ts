@@ -62,6 +62,22 @@ describe('an operation that did not end', () => {
     expect(lostOf(recording).map(({ from, to }) => [from, to])).toEqual([[0, 1]]);
   });
 
+  it('says of a rank that called something else what that was', () => {
+    const ops = columns(
+      NAMES,
+      Array.from({ length: 4 }, (_, rank) => ({
+        ...{ rank, number: 1, group: 'world', bytes: 64, start_us: rank, end_us: null },
+        ...(rank === 2
+          ? { collective: 'broadcast', algorithm: 'flat' }
+          : { collective: 'all_reduce', algorithm: 'ring' }),
+      })),
+    );
+    const mixed = parseRecording({ ...document, ops, events: undefined, messages: undefined });
+    const places = placesOf(mixed, summarize(mixed)[0]!, ring);
+    expect(places.map(({ is }) => is)).toEqual(['open', 'open', 'other', 'open']);
+    expect(places[2]!.in!.collective).toBe('broadcast');
+  });
+
   it('says nothing of a rank whose record of it is not here', () => {
     const one = secondOf(document);
     const missing = { kind: 'missing', text: 'rank 1 left no recording', ranks: [1] };
