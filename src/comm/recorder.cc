@@ -163,11 +163,16 @@ Recorder::~Recorder() {
   ::munmap(memory_, bytes_);
 }
 
-void Recorder::introduce(int rank, int size, std::string_view job) {
+void Recorder::introduce(int rank, int size, std::string_view job,
+                         std::span<const int> first_ranks) {
   world_size_ = size;
   header().rank = rank;
   header().size = size;
   copy_text(header().job, job);
+  if (!first_ranks.empty()) {
+    const std::lock_guard lock(tables_);
+    header().first_ranks = add_members(first_ranks);
+  }
   recording::note_clock(header().latest, view_.counter);
   header().magic.store(recording::kMagic, std::memory_order_release);
 }
@@ -206,17 +211,24 @@ int Recorder::group_number(std::uint64_t id, std::span<const int> members) {
       return i;
     }
   }
-  const int begin = header().members.load(std::memory_order_relaxed);
-  if (number == recording::kGroups || (!is_world && begin + size > recording::kMembers)) {
+  const int begin = is_world || number == recording::kGroups ? -1 : add_members(members);
+  if (number == recording::kGroups || (!is_world && begin < 0)) {
     return -1;
   }
-  if (!is_world) {
-    std::copy(members.begin(), members.end(), &header().member[begin]);
-    header().members.store(begin + size, std::memory_order_relaxed);
-  }
-  header().group[number] = {.id = id, .size = size, .members = is_world ? -1 : begin};
+  header().group[number] = {.id = id, .size = size, .members = begin};
   header().groups.store(number + 1, std::memory_order_release);
   return number;
+}
+
+int Recorder::add_members(std::span<const int> members) {
+  const int begin = header().members.load(std::memory_order_relaxed);
+  const int size = static_cast<int>(members.size());
+  if (begin + size > recording::kMembers) {
+    return -1;
+  }
+  std::copy(members.begin(), members.end(), &header().member[begin]);
+  header().members.store(begin + size, std::memory_order_relaxed);
+  return begin;
 }
 
 // The last one stands for all that there is no room for.

@@ -32,7 +32,8 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder();
 
-  void introduce(int rank, int size, std::string_view job);
+  // `first_ranks`: by rank, what it was in the first world; empty: the same.
+  void introduce(int rank, int size, std::string_view job, std::span<const int> first_ranks = {});
   // Why the world has ended: the first to be told is kept. Any thread.
   void note_abort(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept;
   // For the events of a group; of one for which there is no room it records nothing.
@@ -45,6 +46,8 @@ class Recorder {
   Recorder(std::byte* memory, std::size_t bytes, bool counter);
   engine::recording::Header& header() noexcept { return *view_.header; }
   int group_number(std::uint64_t id, std::span<const int> members);
+  // Where in the list of members they are now; -1: there was no room.
+  int add_members(std::span<const int> members);
 
   std::byte* memory_;
   std::size_t bytes_;

@@ -161,7 +161,7 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
   }
   local_->all_gather({});  // nobody sends before everybody can be woken
   if (recorder_ != nullptr) {
-    recorder_->introduce(rank_, size(), options_.job);
+    recorder_->introduce(rank_, size(), options_.job, origin_.first_ranks);
   }
 }
 

@@ -44,6 +44,7 @@ class World {
   struct Origin {
     std::uint32_t epoch = 0;               // how often; what is older is dropped
     std::vector<int> previous_ranks = {};  // by rank, what it was there
+    std::vector<int> first_ranks = {};     // by rank, what it was before anybody was lost
   };
   // What a rank has before it meets the others.
   struct Given {

@@ -66,9 +66,17 @@ std::shared_ptr<World> World::shrink(int timeout_ms, bool quorum) {
 }
 
 World::Given World::given_for(const std::vector<int>& survivors) const {
+  std::vector<int> first_ranks = survivors;
+  if (!origin_.first_ranks.empty()) {
+    for (int& rank : first_ranks) {
+      rank = origin_.first_ranks[static_cast<std::size_t>(rank)];
+    }
+  }
   return {.profile = profile_,
           .recorder = Recorder::open(),
-          .origin = {.epoch = origin_.epoch + 1, .previous_ranks = survivors}};
+          .origin = {.epoch = origin_.epoch + 1,
+                     .previous_ranks = survivors,
+                     .first_ranks = std::move(first_ranks)}};
 }
 
 std::shared_ptr<World> World::shrink_here(const Deadline& deadline, bool quorum) {

@@ -12,7 +12,7 @@
 
 namespace unisono::engine::recording {
 
-inline constexpr std::uint64_t kMagic = 0x33306365526f6e55;  // "UnoRec03"
+inline constexpr std::uint64_t kMagic = 0x34306365526f6e55;  // "UnoRec04"
 inline constexpr int kNames = 512;
 inline constexpr int kGroups = 512;
 inline constexpr int kMembers = 32768;
@@ -131,6 +131,8 @@ struct Header {
   std::atomic<std::int32_t> groups = 0;
   std::atomic<std::int32_t> members = 0;
   std::atomic<std::int32_t> unnamed = 0;  // groups that there was no room for
+  // Where the list of members says, by rank, what it was before anybody was lost; -1: the same.
+  std::int32_t first_ranks = -1;
   Name name[kNames];
   Group group[kGroups];
   std::int32_t member[kMembers];

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 
 #include "comm/recorder.h"
@@ -78,6 +79,55 @@ TEST_F(Merge, OperationsAndMessagesOfAllRanks) {
   EXPECT_EQ(document["messages"]["step"].front(), 3);
   EXPECT_EQ(document["events"]["kind"].size(), 12U);
   EXPECT_TRUE(document["findings"].empty());
+}
+
+// Ranks 0, 2 and 3 go on as 0, 1 and 2 when rank 1 is gone: rows and texts keep the first numbers.
+TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
+  const int first_ranks[] = {0, 2, 3};
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto recorder = comm::Recorder::open(path(rank), 64);
+    recorder->introduce(rank, 4, "job");
+    const int members[] = {0, 1, 2, 3};
+    engine::Tape tape = recorder->tape(0, members);
+    tape.begin(recorder->name(Collective::barrier, "flat"), 1, 0);
+    tape.end();
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto recorder = comm::Recorder::open(path(first_ranks[rank]), 64);
+    recorder->introduce(rank, 3, "job's survivors", first_ranks);
+    const int members[] = {0, 1, 2};
+    engine::Tape tape = recorder->tape(0, members);
+    tape.begin(recorder->name(Collective::broadcast, "flat"), 1, 64, 1);
+    const std::uint64_t begin = tape.stamp();
+    if (rank == 1) {
+      tape.pass(Kind::send, false, 2, 0, 0, 64, begin, 1);
+    } else if (rank == 2) {
+      tape.pass(Kind::copy, false, 1, 0, 0, 64, begin, 1);
+    }
+    tape.end();
+    const int pair[] = {1, 2};
+    if (rank > 0) {
+      engine::Tape sub = recorder->tape(7, pair);
+      sub.begin(recorder->name(Collective::barrier, "flat"), 1, 0);
+      sub.end();
+    }
+    recorder->note_abort(ErrorCode::peer_lost, 2, 1,
+                         "rank 2 (pid 7) is gone, says rank 1; 3 ranks were in #12 of rank");
+  }
+  const auto document = merge_records(read({0, 1, 2, 3}), {});
+  EXPECT_EQ(document["ranks"], 4);
+  std::map<std::string, std::vector<int>> ranks;
+  for (std::size_t i = 0; i < document["ops"]["rank"].size(); ++i) {
+    ranks[document["ops"]["group"][i]].push_back(document["ops"]["rank"][i]);
+  }
+  EXPECT_EQ(ranks["world"], (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(ranks["world (2)"], (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(ranks["ranks 2,3 (2)"], (std::vector<int>{2, 3}));
+  EXPECT_EQ(document["groups"]["ranks"][1], (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(document["ops"]["root"][1], 2);  // of the broadcast of rank 0
+  EXPECT_EQ(document["aborts"][0]["rank"], 3);
+  EXPECT_EQ(document["aborts"][0]["text"],
+            "peer_lost: rank 3 (pid 7) is gone, says rank 2; 3 ranks were in #12 of rank");
 }
 
 TEST_F(Merge, OfMoreThanTheRingHoldsTheNewestAreKept) {

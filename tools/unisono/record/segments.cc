@@ -1,11 +1,13 @@
 #include "record/segments.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 namespace unisono::cli {
 namespace {
@@ -61,7 +63,37 @@ bool is_sane(const recording::Header& header) {
          header.rank < header.size;
 }
 
-std::vector<RecordedGroup> groups_of(const recording::Header& header) {
+// By rank, what it was in the first world; empty: the same.
+std::vector<int> first_ranks_of(const recording::Header& header) {
+  const int begin = header.first_ranks;
+  if (begin < 0 || begin > recording::kMembers - header.size) {
+    return {};
+  }
+  std::vector<int> ranks(header.member + begin, header.member + begin + header.size);
+  const bool sane = std::all_of(ranks.begin(), ranks.end(),
+                                [](int rank) { return rank >= 0 && rank < kMostRanks; });
+  return sane ? ranks : std::vector<int>();
+}
+
+// A shrunken world counts its ranks anew, and so do the texts of its failures.
+std::string with_first_ranks(const std::string& text, const std::vector<int>& first_ranks) {
+  constexpr std::string_view kWord = "rank ";
+  std::string result;
+  std::size_t done = 0;
+  for (auto at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at + 1)) {
+    const char* const begin = text.data() + at + kWord.size();
+    std::size_t rank = 0;
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), rank);
+    if (error == std::errc() && rank < first_ranks.size()) {
+      result += text.substr(done, at + kWord.size() - done) + std::to_string(first_ranks[rank]);
+      done = static_cast<std::size_t>(end - text.data());
+    }
+  }
+  return result + text.substr(done);
+}
+
+std::vector<RecordedGroup> groups_of(const recording::Header& header,
+                                     const std::vector<int>& first_ranks) {
   std::vector<RecordedGroup> groups;
   const int count = std::clamp<int>(header.groups, 0, recording::kGroups);
   for (int i = 0; i < count; ++i) {
@@ -69,9 +101,9 @@ std::vector<RecordedGroup> groups_of(const recording::Header& header) {
     RecordedGroup result{.id = group.id, .world = group.members < 0};
     for (int k = 0; k < group.size && k < header.size; ++k) {
       const std::int64_t at = std::int64_t{group.members} + k;
-      result.members.push_back(group.members < 0          ? k
-                               : at < recording::kMembers ? header.member[at]
-                                                          : -1);
+      const int rank = group.members < 0 ? k : at < recording::kMembers ? header.member[at] : -1;
+      const bool is_other = rank >= 0 && rank < static_cast<int>(first_ranks.size());
+      result.members.push_back(is_other ? first_ranks[static_cast<std::size_t>(rank)] : rank);
     }
     groups.push_back(std::move(result));
   }
@@ -81,14 +113,21 @@ std::vector<RecordedGroup> groups_of(const recording::Header& header) {
 class Reader {
  public:
   Reader(const recording::Header& header, const Event* ring)
-      : header_(header), ring_(ring), clock_(header.first, header.latest) {}
+      : header_(header),
+        ring_(ring),
+        clock_(header.first, header.latest),
+        first_ranks_(first_ranks_of(header)) {}
 
   std::optional<RankRecord> read() {
     if (!clock_.good()) {
       return std::nullopt;
     }
-    record_ = {.rank = header_.rank,
-               .size = header_.size,
+    int size = header_.size;
+    for (const int rank : first_ranks_) {
+      size = std::max(size, rank + 1);
+    }
+    record_ = {.rank = first_rank(header_.rank),
+               .size = size,
                .job = text_of(header_.job),
                .host = text_of(header_.host),
                .clock = header_.clock,
@@ -96,7 +135,7 @@ class Reader {
                .left = header_.left != 0,
                .events = header_.events,
                .unrecorded_groups = header_.unnamed,
-               .groups = groups_of(header_)};
+               .groups = groups_of(header_, first_ranks_)};
     const std::uint64_t end = header_.taken * recording::kBlockEvents;
     const std::uint64_t begin = end > header_.events ? end - header_.events : 0;
     record_.dropped = begin;
@@ -191,12 +230,18 @@ class Reader {
         abort.ticks < header_.first.ticks) {
       return;
     }
-    const auto known = [this](int rank) { return rank >= 0 && rank < header_.size ? rank : -1; };
+    const auto known = [this](int rank) {
+      return rank >= 0 && rank < header_.size ? first_rank(rank) : -1;
+    };
     record_.abort = RecordedAbort{.code = static_cast<ErrorCode>(abort.code),
                                   .culprit = known(abort.rank),
                                   .reporter = known(abort.reporter),
-                                  .text = text_of(abort.text),
+                                  .text = with_first_ranks(text_of(abort.text), first_ranks_),
                                   .at_ns = clock_.ns(abort.ticks)};
+  }
+  // REQUIRES: `rank` is one of the world's.
+  int first_rank(int rank) const {
+    return first_ranks_.empty() ? rank : first_ranks_[static_cast<std::size_t>(rank)];
   }
   int world_rank(int group, std::uint32_t peer) const {
     const auto& members = record_.groups[static_cast<std::size_t>(group)].members;
@@ -207,6 +252,7 @@ class Reader {
   const recording::Header& header_;
   const Event* ring_;
   Clock clock_;
+  std::vector<int> first_ranks_;
   RankRecord record_;
   std::map<std::uint32_t, std::size_t> operations_;
   double latest_ns_ = 0;

@@ -1,5 +1,6 @@
 // What one rank recorded (engine/recording.h), read back: times in nanoseconds of its host's clock,
-// peers as ranks of the world. Nothing in such a file is trusted: its writer may have been killed.
+// ranks and peers as they were in the job's first world, before any were lost. Nothing in such a
+// file is trusted: its writer may have been killed.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace unisono::cli {
 struct RecordedGroup {
   std::uint64_t id = 0;
   bool world = false;
-  std::vector<int> members = {};  // ranks of the world
+  std::vector<int> members = {};  // ranks of the first world
 };
 
 struct RecordedOperation {
@@ -67,7 +68,7 @@ struct RecordedTransfer {
 // All times count from `base_ns`, so that a double has them to the picosecond.
 struct RankRecord {
   int rank = 0;
-  int size = 0;
+  int size = 0;  // of the first world, as far as it is known
   std::string job = {};
   std::string host = {};
   std::uint64_t clock = 0;    // ranks with the same one have one clock

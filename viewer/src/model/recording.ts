@@ -2,6 +2,7 @@
 // of `unisono sim --trace`, and what `unisono trace why --json` prints. Nothing in them is trusted.
 import { isObject } from '../schedule/parse';
 import { fail, int, list, num, rows, str, type Json } from './reading';
+import { leavings } from './worlds';
 
 export interface RecordedMessage {
   op: string;
@@ -212,7 +213,7 @@ function fromTrace(document: Json): Recording {
     uncertaintyUs: uncertainty,
     ended: document.ended === undefined ? '' : str(document.ended, '/ended'),
   };
-  return finish(recording);
+  return finish(recording, leavings(document.aborts, ops));
 }
 
 // {"name": ["world"], "ranks": [[0, 1]]}
@@ -354,7 +355,7 @@ function severity({ kind, abort }: RunFinding): number {
   return WORST.includes(kind) ? WORST.indexOf(kind) : WORST.length;
 }
 
-function finish(recording: Recording): Recording {
+function finish(recording: Recording, leftAt = leavings([], [])): Recording {
   const { until } = recording;
   const last = lastEvent(recording);
   // When a rank last did something in an operation that did not end.
@@ -369,15 +370,18 @@ function finish(recording: Recording): Recording {
       }
     }
   }
+  const endOfRank = (rank: number, name: string) =>
+    Math.min(until[rank] ?? last, leftAt(rank, name));
   const unfinished = recording.unfinished.map((each) => ({
     ...each,
-    end: Math.max(each.start, until[each.rank] ?? last),
+    end: Math.max(each.start, endOfRank(each.rank, each.label)),
   }));
+  const hasLeft = (op: RecordedOp) => leftAt(op.rank, op.group) < Infinity;
   const ops = recording.ops.map((op) => {
     if (!op.open) return op;
-    const end = Math.max(op.start, until[op.rank] ?? last);
+    const end = Math.max(op.start, endOfRank(op.rank, op.group));
     const since = latest.get(key(op.rank, labelOf(op))) ?? op.start;
-    return { ...op, end, waiting: Math.max(op.waiting, end - since) };
+    return { ...op, end, waiting: Math.max(hasLeft(op) ? 0 : op.waiting, end - since) };
   });
   const transfers = recording.transfers.map((each) =>
     each.open ? { ...each, end: Math.max(each.start, until[each.rank] ?? last) } : each,

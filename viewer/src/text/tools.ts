@@ -191,8 +191,8 @@ export const TOOL_TEXTS = {
     '唯一的操作已完成，没有 rank 在等待。',
   ],
   run_whole_seen: [
-    'All {count} operations are complete on the ranks that have recorded; of ranks {list} nothing is known.',
-    '在有记录的 rank 上，全部 {count} 个操作都已完成；对 rank {list} 一无所知。',
+    'All {count} operations are complete on the ranks that have recorded; of {list} nothing is known.',
+    '在有记录的 rank 上，全部 {count} 个操作都已完成；对 {list} 一无所知。',
   ],
   run_whole_kept: [
     'All {count} operations that were kept are complete, and nobody waits for anybody.',

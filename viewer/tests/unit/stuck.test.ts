@@ -62,6 +62,44 @@ describe('an operation that did not end', () => {
     expect(lostOf(recording).map(({ from, to }) => [from, to])).toEqual([[0, 1]]);
   });
 
+  it('lasts until its ranks went on without the dead', () => {
+    const rows = [
+      ...[0, 1, 2, 3].map((rank) => ({ rank, number: 1, group: 'world', end_us: 10 })),
+      ...[0, 2, 3].map((rank) => ({ rank, number: 2, group: 'world', end_us: null })),
+      ...[0, 2].map((rank) => ({ rank, number: 1, group: 'world (2)', start_us: 80, end_us: 90 })),
+    ].map((row) => ({
+      collective: 'barrier',
+      algorithm: 'flat',
+      bytes: 0,
+      start_us: 20,
+      waiting_us: 400,
+      ...row,
+    }));
+    const gone = parseRecording({
+      ...{ format: 'unisono.trace/1', ranks: 4, until_us: [500, 30, 510, 520] },
+      aborts: [{ world: 'world', code: 'peer_lost', at_us: 50 }],
+      ops: columns(`${NAMES} waiting_us`, rows),
+      groups: {
+        name: ['world', 'world (2)'],
+        ranks: [
+          [0, 1, 2, 3],
+          [0, 2, 3],
+        ],
+      },
+    });
+    // Of rank 3 nothing is known in the next world: it is in the first until its process ends.
+    const ends = gone.ops.filter(({ open }) => open).map(({ rank, end }) => [rank, end]);
+    expect(ends).toEqual([
+      ...[
+        [0, 50],
+        [2, 50],
+        [3, 520],
+      ],
+    ]);
+    expect(gone.unfinished.map(({ end }) => end)).toEqual([50, 50, 520]);
+    expect(gone.ops.find(({ open }) => open)!.waiting).toBe(30);
+  });
+
   it('says of a rank that called something else what that was', () => {
     const ops = columns(
       NAMES,
