@@ -105,6 +105,7 @@ const PAGE_TEXTS = {
     '{time} on a network with {alpha} a message and {gb} GB/s',
     '在每条消息 {alpha}、{gb} GB/s 的网络上用时 {time}',
   ],
+  semicolon: [';', '；'],
   pair: ['1 pair of ranks talks', '1 对 rank 通信'],
   pairs: ['{count} pairs of ranks talk', '{count} 对 rank 通信'],
   phase: ['Phase', '阶段'],
