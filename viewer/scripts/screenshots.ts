@@ -12,7 +12,7 @@ export const PICTURES: { name: string; hash: string; run?: boolean; options?: Op
     hash: '#time?collective=broadcast&algorithm=double_tree&bytes=1048576',
     options: { height: 720 },
   },
-  { name: 'run', hash: '#run', run: true, options: { height: 860 } },
+  { name: 'run', hash: '#run', run: true, options: { height: 1080 } },
   { name: 'moe', hash: '#moe?moe=4.2.8.2.60.125.2', options: { height: 720 } },
 ];
 
