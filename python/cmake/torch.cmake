@@ -21,8 +21,8 @@ endif()
 
 Python_add_library(unisono_torch MODULE WITH_SOABI
                    csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/convert.cc
-                   csrc/torch/meeting.cc csrc/torch/module.cc csrc/torch/pieces.cc
-                   csrc/torch/pieces_collectives.cc csrc/torch/work.cc
+                   csrc/torch/meeting.cc csrc/torch/meeting_store.cc csrc/torch/module.cc
+                   csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc csrc/torch/work.cc
                    csrc/common/signals.cc)
 option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
 set_target_properties(unisono_torch PROPERTIES OUTPUT_NAME _C CXX_VISIBILITY_PRESET hidden

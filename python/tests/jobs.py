@@ -1,8 +1,10 @@
 """Runs a function on several ranks, each a process forked from a server that has torch loaded."""
 
+import faulthandler
 import multiprocessing
 import os
 import pickle
+import signal
 import tempfile
 import time
 import traceback
@@ -11,6 +13,8 @@ from datetime import timedelta
 
 # What a rank did: its value, or the error that it raised (type, text), and when it ended.
 Ending = namedtuple("Ending", "value error text at")
+
+WHERE = signal.SIGUSR1  # asks a rank to write to stderr where it is
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
@@ -31,6 +35,7 @@ def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
     import torch.distributed as dist
 
     torch.set_num_threads(1)
+    faulthandler.register(WHERE, all_threads=True)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
     value, error, text = None, None, ""
     try:
@@ -74,14 +79,20 @@ class Job:
             self.processes.append(process)
             self.pipes.append(ours)
 
-    def ending(self, rank, limit_s=120):
-        """How a rank ended; None if it died without a word or does not end."""
+    def ending(self, rank, limit_s=300):
+        """How a rank ended; None if it died without a word or does not end: then it says where it is."""
         try:
             if self.pipes[rank].poll(limit_s):
                 return Ending(*pickle.loads(self.pipes[rank].recv_bytes()))
-        except EOFError:
-            pass
+            os.kill(self.processes[rank].pid, WHERE)
+        except (EOFError, ProcessLookupError):
+            self.processes[rank].join(timeout=20)
         return None
+
+    def state(self, rank):
+        """For messages: why there is no ending."""
+        code = self.processes[rank].exitcode
+        return "does not end; stderr has where it is" if code is None else f"ended with status {code}"
 
     def close(self):
         for process in self.processes:
@@ -124,8 +135,9 @@ def run(ranks, body, *args, **options):
     """The values that `body(*args)` returned on each rank. An error on any fails the test."""
     with Job(ranks, body, *args, **options) as job:
         endings = [job.ending(rank) for rank in range(ranks)]
+        states = [job.state(rank) for rank in range(ranks)]
     for rank, ending in enumerate(endings):
-        assert ending is not None, f"rank {rank} died or hangs"
+        assert ending is not None, f"rank {rank} {states[rank]}"
         assert ending.error is None, f"rank {rank} raised {ending.error}: {ending.text}"
     return [ending.value for ending in endings]
 

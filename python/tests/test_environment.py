@@ -22,7 +22,7 @@ def join(folder, name, value, on):
     store = dist.FileStore(os.path.join(folder, f"{name}-{len(on)}"), 2)
     said = caught(dist.init_process_group, "unisono", store=store, rank=rank, world_size=2)
     os.environ.pop(f"UNISONO_{name}", None)
-    # The last to leave a FileStore removes its file, which the other may not have opened yet.
+    # Who leaves last removes the file of a FileStore.
     store.set(f"heard {rank}", "")
     store.wait([f"heard {1 - rank}"])
     return said
@@ -42,3 +42,72 @@ def test_wrong_values(tmp_path):
     (kind, text), (own_kind, _) = said[0][1], said[1][1]
     assert own_kind == "ValueError"
     assert kind == "DistBackendError" and "rank 1 cannot take part" in text and "foo" in text
+
+
+def hear_a_refusal():
+    """Rank 1 cannot take part; rank 2 comes only when rank 0 has heard so."""
+    rank = int(os.environ["RANK"])
+    store = dist.FileStore(os.environ["TEST_STORE"], 3)
+    if rank == 2:
+        store.wait(["heard"])
+    if rank == 1:
+        os.environ["UNISONO_TRANSPORT"] = "foo"
+    found = caught(dist.init_process_group, "unisono", store=store, rank=rank, world_size=3)
+    if rank == 0:
+        store.set("heard", "")
+    store.set(f"over {rank}", "")
+    store.wait([f"over {other}" for other in range(3)])
+    return found
+
+
+def with_store(path, body):
+    os.environ["TEST_STORE"] = path
+    return body()
+
+
+def test_a_refusal_is_heard_before_all_have_come(tmp_path):
+    found = jobs.run(3, with_store, str(tmp_path / "store"), hear_a_refusal, backend=None)
+    assert found[1][0] == "ValueError"
+    for kind, text in (found[0], found[2]):
+        assert kind == "DistBackendError" and "rank 1 cannot take part" in text and "foo" in text
+
+
+def disagree_on(sizes, names):
+    """Each rank has a world size and variables of its own."""
+    rank = int(os.environ["RANK"])
+    store = dist.FileStore(os.environ["TEST_STORE"], len(sizes))
+    os.environ.update(names[rank])
+    found = caught(
+        dist.init_process_group, "unisono", store=store, rank=rank, world_size=sizes[rank]
+    )
+    store.set(f"over {rank}", "")
+    store.wait([f"over {other}" for other in range(len(sizes))])
+    return found
+
+
+def disagree(path, sizes, names):
+    os.environ["TEST_STORE"] = path
+    return disagree_on(sizes, names)
+
+
+def test_world_sizes_that_differ(tmp_path):
+    """Rank 1 would wait for a rank 2 that nobody starts: for half an hour."""
+    found = jobs.run(2, disagree, str(tmp_path / "store"), [2, 3], [{}, {}], backend=None)
+    for kind, text in found:
+        assert kind == "DistBackendError", text
+        assert "rank 0 makes this process group with a world size of 2, rank 1 with one of 3" in text
+
+
+def test_a_rank_beyond_the_world(tmp_path):
+    found = jobs.run(2, disagree, str(tmp_path / "store"), [3, 1], [{}, {}], backend=None)
+    assert found[1] == ("ValueError", "unisono: rank 1 is none of a world of 1; ranks are 0 to 0")
+    kind, text = found[0]
+    assert kind == "DistBackendError" and "rank 1 cannot take part: rank 1 is none" in text
+
+
+def test_tokens_that_differ(tmp_path):
+    """The one that is turned away gives up after some seconds, and tells the other, which would wait on."""
+    names = [{"UNISONO_TOKEN": f"the token of rank {rank}", "UNISONO_HOST": f"host-{rank}"} for rank in (0, 1)]
+    found = jobs.run(2, disagree, str(tmp_path / "store"), [2, 2], names, backend=None)
+    for kind, text in found:
+        assert kind == "DistBackendError" and "another job token" in text, text

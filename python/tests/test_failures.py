@@ -303,7 +303,7 @@ def missing_ranks(path):
 
 def test_ranks_that_do_not_come_to_a_new_group_are_named(tmp_path):
     ((kind, text),) = jobs.run(1, missing_ranks, str(tmp_path / "store"), backend=None)
-    assert kind == "DistBackendError" and "rank 1, 2 did not come" in text, text
+    assert kind == "DistBackendError" and "ranks 1, 2 did not come" in text, text
 
 
 def monitored():

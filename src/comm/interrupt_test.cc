@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/rendezvous_testing.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {
@@ -49,7 +50,7 @@ TEST(Interrupt, EndsAWaitOnAllRanks) {
 
 enum class Way { name, file, network };
 
-class InterruptedMeeting : public testing::TestWithParam<Way> {
+class InterruptedMeeting : public ::testing::TestWithParam<Way> {
  protected:
   ConnectOptions options(int rank, std::function<bool()> interrupted) const {
     ConnectOptions options;
@@ -58,10 +59,10 @@ class InterruptedMeeting : public testing::TestWithParam<Way> {
     options.job = job_;
     options.interrupted = std::move(interrupted);
     if (GetParam() == Way::file) {
-      options.file = testing::TempDir() + job_;
+      options.file = ::testing::TempDir() + job_;
     }
     if (GetParam() == Way::network) {
-      options.address = "127.0.0.1:" + std::to_string(20000 + ::getpid() % 10000);
+      options.address = testing::loopback_address(job_);
       options.token = "0123456789abcdef";
       options.transport = "tcp";
     }
@@ -121,7 +122,7 @@ TEST_P(InterruptedMeeting, OfRankZeroIsToldToThoseThatHaveCome) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ByNameByFileAndOverTheNetwork, InterruptedMeeting,
-                         testing::Values(Way::name, Way::file, Way::network));
+                         ::testing::Values(Way::name, Way::file, Way::network));
 
 }  // namespace
 }  // namespace unisono::comm

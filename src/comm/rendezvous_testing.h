@@ -97,6 +97,13 @@ inline std::string unique_name(const char* what) {
          std::to_string(counter++);
 }
 
+// An address of this host for each job, so that no two tests meet.
+inline std::string loopback_address(const std::string& name) {
+  const std::size_t job = std::hash<std::string>()(name);
+  return "127." + std::to_string(job % 250 + 1) + "." + std::to_string(job / 250 % 250 + 1) + "." +
+         std::to_string(job / 62'500 % 250 + 1) + ":29601";
+}
+
 // Where the ranks of a test are, from UNISONO_TEST_WORLD: all on one host (unset), each on a host
 // of its own ("tcp"), or two and two ("mixed").
 inline void place(ConnectOptions& options) {
@@ -104,11 +111,7 @@ inline void place(ConnectOptions& options) {
   if (world.empty()) {
     return;
   }
-  // An address for each job, so that no two tests meet.
-  const std::size_t job = std::hash<std::string>()(options.job);
-  options.address = "127." + std::to_string(job % 250 + 1) + "." +
-                    std::to_string(job / 250 % 250 + 1) + "." +
-                    std::to_string(job / 62'500 % 250 + 1) + ":29601";
+  options.address = loopback_address(options.job);
   options.token = options.token.empty() ? "the token of a test" : options.token;
   if (world == "tcp") {
     options.transport = "tcp";

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +15,7 @@
 #include <mutex>
 #include <random>
 #include <sstream>
-#include <thread>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -22,6 +23,7 @@
 
 #include "common/signals.h"
 #include "convert.h"
+#include "meeting_store.h"
 
 namespace unisono_torch {
 namespace {
@@ -38,13 +40,11 @@ std::map<std::string, Known>& known_worlds() {
   return *known;
 }
 
-constexpr std::chrono::microseconds kLongestPause{50'000};  // between two looks into the store
-constexpr char kRefusal = '!';  // begins the line of a rank that cannot take part, and says why
-
 struct Line {
   std::string host;
   std::string name;  // of the machine, for messages
   std::string secret;
+  int size = 0;                       // of the group, as it knows it
   bool has_token = false;             // of its own, which did not come over the store
   std::map<std::string, int> worlds;  // id -> rank there
 };
@@ -78,33 +78,25 @@ bool has_world() {
   });
 }
 
-// Once for each world, before others wait for this rank. Empty: all is well.
-std::string refusal(int rank) {
+// Once for each world, before others wait for this rank.
+void check_environment_once(int rank) {
   if (has_world()) {
-    return {};
+    return;
   }
-  try {
-    for (const std::string& warning : unisono::check_environment()) {
-      if (rank == 0) {
-        std::fprintf(stderr, "unisono: %s\n", warning.c_str());
-      }
+  for (const std::string& warning : unisono::check_environment()) {
+    if (rank == 0) {
+      std::fprintf(stderr, "unisono: %s\n", warning.c_str());
     }
-  } catch (const unisono::Error& error) {
-    return error.what();
   }
-  return {};
 }
 
-std::string write_line(int rank) {
-  if (const std::string why = refusal(rank); !why.empty()) {
-    return kRefusal + why;
-  }
+std::string write_line(int rank, int size) {
   std::ostringstream line;
   line << host_identity();
   if (variable("UNISONO_TRANSPORT") == "tcp") {
     line << "/rank-" << rank;
   }
-  line << ' ' << machine_name() << ' ' << random_hex() << ' '
+  line << ' ' << machine_name() << ' ' << random_hex() << ' ' << size << ' '
        << (variable("UNISONO_TOKEN").empty() ? 0 : 1);
   const std::lock_guard lock(known_mutex);
   for (const auto& [id, known] : known_worlds()) {
@@ -119,7 +111,7 @@ std::string write_line(int rank) {
 Line read_line(const std::string& text) {
   std::istringstream in(text);
   Line line;
-  in >> line.host >> line.name >> line.secret >> line.has_token;
+  in >> line.host >> line.name >> line.secret >> line.size >> line.has_token;
   std::string id;
   int rank = -1;
   while (in >> id >> rank) {
@@ -130,62 +122,16 @@ Line read_line(const std::string& text) {
   return line;
 }
 
-// Asks again and again, because wait() of the store cannot be interrupted.
-void wait_for(c10d::Store& store, const std::vector<std::string>& keys,
-              std::chrono::milliseconds timeout) {
-  const auto end = std::chrono::steady_clock::now() + timeout;
-  std::chrono::microseconds pause{100};
-  std::vector<bool> has_come(keys.size());
-  for (;;) {
-    const bool is_over = std::chrono::steady_clock::now() >= end;
-    std::string missing;
-    try {
-      for (std::size_t rank = 0; rank < keys.size(); ++rank) {
-        has_come[rank] = has_come[rank] || store.check({keys[rank]});
-        if (!has_come[rank]) {
-          missing += (missing.empty() ? "rank " : ", ") + std::to_string(rank);
-          if (!is_over) {
-            break;  // the others are asked for when it has come, or in the end
-          }
-        }
-      }
-    } catch (const std::exception& error) {
-      throw c10::DistBackendError(
-          std::string("unisono: the store cannot be asked who has come to this process group; has "
-                      "the rank ended that keeps it?\n") +
-          error.what());
+// Ranks that count otherwise would wait for others that never come, or not for all.
+void check_sizes(const std::vector<Line>& lines) {
+  for (std::size_t rank = 1; rank < lines.size(); ++rank) {
+    if (lines[rank].size != lines[0].size) {
+      throw c10::DistBackendError("unisono: rank 0 makes this process group with a world size of " +
+                                  std::to_string(lines[0].size) + ", rank " + std::to_string(rank) +
+                                  " with one of " + std::to_string(lines[rank].size) +
+                                  "\ngive all ranks the same WORLD_SIZE, or list of ranks");
     }
-    if (missing.empty()) {
-      return;
-    }
-    if (is_over) {
-      throw c10::DistBackendError(
-          "unisono: " + missing + " did not come to this process group within " +
-          std::to_string(timeout.count()) +
-          " ms; does every rank make it, with the same world size and the same store?");
-    }
-    unisono_signals::throw_if_interrupted();
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, kLongestPause);
   }
-}
-
-// What all ranks say on one subject, by rank.
-std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
-                                  int size, const std::string& mine,
-                                  std::chrono::milliseconds timeout) {
-  store.set(subject + std::to_string(rank), mine);
-  std::vector<std::string> keys;
-  for (int other = 0; other < size; ++other) {
-    keys.push_back(subject + std::to_string(other));
-  }
-  wait_for(store, keys, timeout);
-  std::vector<std::string> texts;
-  texts.reserve(keys.size());
-  for (const std::string& key : keys) {
-    texts.push_back(store.get_to_str(key));
-  }
-  return texts;
 }
 
 bool on_several_hosts(const std::vector<Line>& lines) {
@@ -255,7 +201,11 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   options.token = secret;
   options.connect_timeout_ms = timeout_ms;
   options.timeout_ms = timeout_ms;
-  options.interrupted = unisono_signals::is_interrupted;
+  const auto watch = std::make_shared<RefusalWatch>(store, rank);
+  const auto meets = std::make_shared<std::atomic<bool>>(true);
+  options.interrupted = [watch, meets] {
+    return unisono_signals::is_interrupted() || (*meets && watch->has_refused());
+  };
   if (on_several_hosts(lines)) {
     check_across_hosts(lines);
     options.token = lines.front().has_token ? "" : secret;  // "": UNISONO_TOKEN
@@ -268,6 +218,7 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   }
   auto world = std::make_shared<World>(
       World{.id = options.job, .all = unisono::Communicator::connect(options)});
+  *meets = false;  // from now on the world itself says who is lost
   const std::lock_guard lock(known_mutex);
   std::erase_if(known_worlds(), [](const auto& entry) { return entry.second.world.expired(); });
   known_worlds()[world->id] = {.world = world, .pid = getpid()};
@@ -293,45 +244,63 @@ std::string host_identity() {
   return identity;
 }
 
+namespace {
+
+Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                  std::chrono::milliseconds timeout) {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
+                    size, "; ranks are 0 to ", size - 1);
+  check_environment_once(rank);
+  std::vector<Line> lines;
+  for (const std::string& text :
+       tell_all(*store, "unisono/", rank, size, write_line(rank, size), timeout)) {
+    lines.push_back(read_line(text));
+  }
+  check_sizes(lines);
+  const std::string id = shared_world(lines);
+  if (id.empty()) {
+    return {.world = connect(store, lines, rank, size, timeout), .part = {}};
+  }
+  std::shared_ptr<World> world;
+  {
+    const std::lock_guard lock(known_mutex);
+    world = known_worlds()[id].world.lock();
+  }
+  TORCH_CHECK(world != nullptr, "unisono: a group was destroyed while another was made from it");
+  std::vector<int> members;
+  for (const Line& line : lines) {
+    members.push_back(line.worlds.at(id));
+  }
+  const std::uint64_t number = std::stoull(lines.front().secret.substr(0, 16), nullptr, 16);
+  auto part = std::make_unique<unisono::Communicator>(world->all.subgroup(members, number));
+  return {.world = std::move(world), .part = std::move(part)};
+}
+
+}  // namespace
+
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
            std::chrono::milliseconds timeout) {
-  std::vector<Line> lines;
-  const std::string mine = write_line(rank);
-  if (mine.starts_with(kRefusal)) {
-    store->set("unisono/" + std::to_string(rank), mine);
-    throw c10::ValueError("unisono: " + mine.substr(1));
-  }
-  const auto texts = tell_all(*store, "unisono/", rank, size, mine, timeout);
-  for (std::size_t other = 0; other < texts.size(); ++other) {
-    if (texts[other].starts_with(kRefusal)) {
-      throw c10::DistBackendError("unisono: rank " + std::to_string(other) +
-                                  " cannot take part: " + texts[other].substr(1));
-    }
-    lines.push_back(read_line(texts[other]));
-  }
   try {
-    const std::string id = shared_world(lines);
-    if (id.empty()) {
-      return {.world = connect(store, lines, rank, size, timeout), .part = {}};
-    }
-    std::shared_ptr<World> world;
-    {
-      const std::lock_guard lock(known_mutex);
-      world = known_worlds()[id].world.lock();
-    }
-    TORCH_CHECK(world != nullptr, "unisono: a group was destroyed while another was made from it");
-    std::vector<int> members;
-    for (const Line& line : lines) {
-      members.push_back(line.worlds.at(id));
-    }
-    const std::uint64_t number = std::stoull(lines.front().secret.substr(0, 16), nullptr, 16);
-    auto part = std::make_unique<unisono::Communicator>(world->all.subgroup(members, number));
-    return {.world = std::move(world), .part = std::move(part)};
+    return meet_others(store, rank, size, timeout);
+  } catch (const RefusedByAnother&) {
+    throw;
   } catch (const unisono::Error& error) {
+    if (error.code() != unisono::ErrorCode::config) {
+      throw_if_refused(*store, rank);  // perhaps it was another's fault, which says it better
+    }
+    tell_refusal(*store, rank, error.what());
     if (error.code() == unisono::ErrorCode::aborted) {
       unisono_signals::throw_if_interrupted();
     }
     std::rethrow_exception(to_torch(error));
+  } catch (const c10::Error& error) {
+    const std::string why = error.what_without_backtrace();
+    constexpr std::string_view kOurs = "unisono: ";
+    tell_refusal(*store, rank, why.starts_with(kOurs) ? why.substr(kOurs.size()) : why);
+    throw;
+  } catch (const std::exception&) {
+    tell_refusal(*store, rank, "it was interrupted");
+    throw;
   }
 }
 

@@ -1,0 +1,127 @@
+#include "meeting_store.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "common/signals.h"
+
+namespace unisono_torch {
+namespace {
+
+constexpr std::chrono::microseconds kLongestPause{50'000};  // between two looks into the store
+// One place for all refusals, so that nobody has to ask for those of each rank: RANK!WHY.
+constexpr const char* kRefused = "unisono/refused";
+constexpr char kEndOfRank = '!';
+
+// The refusal of another rank; empty: none.
+std::string refusal_of_another(c10d::Store& store, int rank) {
+  if (!store.check({kRefused})) {
+    return {};
+  }
+  std::string refusal = store.get_to_str(kRefused);
+  return refusal.starts_with(std::to_string(rank) + kEndOfRank) ? "" : refusal;
+}
+
+[[noreturn]] void throw_refusal(const std::string& refusal) {
+  const std::size_t end = refusal.find(kEndOfRank);
+  throw RefusedByAnother("unisono: rank " + refusal.substr(0, end) +
+                         " cannot take part: " + refusal.substr(end + 1));
+}
+
+// Asks again and again, because wait() of the store cannot be interrupted.
+void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys,
+              std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  std::chrono::microseconds pause{100};
+  std::vector<bool> has_come(keys.size());
+  for (;;) {
+    const bool is_over = std::chrono::steady_clock::now() >= end;
+    std::string missing;
+    std::string refusal;
+    try {
+      for (std::size_t other = 0; other < keys.size(); ++other) {
+        has_come[other] = has_come[other] || store.check({keys[other]});
+        if (!has_come[other]) {
+          missing += (missing.empty() ? "" : ", ") + std::to_string(other);
+          if (!is_over) {
+            break;  // the others are asked for when it has come, or in the end
+          }
+        }
+      }
+      refusal = refusal_of_another(store, rank);
+    } catch (const std::exception& error) {
+      throw c10::DistBackendError(
+          std::string("unisono: the store cannot be asked who has come to this process group; has "
+                      "the rank ended that keeps it?\n") +
+          error.what());
+    }
+    if (!refusal.empty()) {
+      throw_refusal(refusal);
+    }
+    if (missing.empty()) {
+      return;
+    }
+    if (is_over) {
+      const std::string ranks = missing.find(',') == std::string::npos ? "rank " : "ranks ";
+      throw c10::DistBackendError(
+          "unisono: " + ranks + missing + " did not come to this process group within " +
+          std::to_string(timeout.count()) +
+          " ms; does every rank make it, with the same world size and the same store?");
+    }
+    unisono_signals::throw_if_interrupted();
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
+                                  int size, const std::string& mine,
+                                  std::chrono::milliseconds timeout) {
+  store.set(subject + std::to_string(rank), mine);
+  std::vector<std::string> keys;
+  for (int other = 0; other < size; ++other) {
+    keys.push_back(subject + std::to_string(other));
+  }
+  wait_for(store, rank, keys, timeout);
+  std::vector<std::string> texts;
+  texts.reserve(keys.size());
+  for (const std::string& key : keys) {
+    texts.push_back(store.get_to_str(key));
+  }
+  return texts;
+}
+
+void tell_refusal(c10d::Store& store, int rank, const std::string& why) {
+  try {
+    store.set(kRefused, std::to_string(rank) + kEndOfRank + why);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody can hear it
+  }
+}
+
+void throw_if_refused(c10d::Store& store, int rank) {
+  std::string refusal;
+  try {
+    refusal = refusal_of_another(store, rank);
+  } catch (const std::exception&) {
+    return;  // then nobody can have said so
+  }
+  if (!refusal.empty()) {
+    throw_refusal(refusal);
+  }
+}
+
+bool RefusalWatch::has_refused() {
+  if (std::chrono::steady_clock::now() < next_) {
+    return false;
+  }
+  next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  try {
+    return !refusal_of_another(*store_, rank_).empty();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace unisono_torch

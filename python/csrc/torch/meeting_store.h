@@ -1,0 +1,45 @@
+// What the ranks of a group that is being made say to each other through c10d's store.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+#include <vector>
+
+namespace unisono_torch {
+
+// What all ranks say on one subject, by rank. A rank that refuses ends this for the others at once,
+// as DistBackendError; so do ranks that do not come in time.
+std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
+                                  int size, const std::string& mine,
+                                  std::chrono::milliseconds timeout);
+
+// What a rank hears of another one that cannot take part.
+class RefusedByAnother : public c10::DistBackendError {
+  using DistBackendError::DistBackendError;
+};
+
+// Tells the others that this rank cannot take part, and why, whether they wait for it already or
+// come later. Not, if the store is gone.
+void tell_refusal(c10d::Store& store, int rank, const std::string& why);
+
+// Throws RefusedByAnother if a rank other than this one has refused, in its words.
+void throw_if_refused(c10d::Store& store, int rank);
+
+// Whether one has, for waits of another kind; asks the store seldom, and takes no answer for no.
+class RefusalWatch {
+ public:
+  RefusalWatch(c10::intrusive_ptr<c10d::Store> store, int rank)
+      : store_(std::move(store)), rank_(rank) {}
+  bool has_refused();
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+  int rank_ = 0;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace unisono_torch
