@@ -1,5 +1,6 @@
 """Ctrl-C while a rank waits for others."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -132,13 +133,20 @@ def start_meeting(how, rank, folder):
 
 @pytest.mark.parametrize("how, rank", [("torch", 0), ("core", 0), ("core", 1)])
 def test_ctrl_c_ends_a_meeting_and_frees_its_place(how, rank, tmp_path):
+    with contextlib.ExitStack() as started:  # no test that fails leaves a process behind
+        meets_again_after_ctrl_c(how, rank, tmp_path, started)
+
+
+def meets_again_after_ctrl_c(how, rank, tmp_path, started):
     first = start_meeting(how, rank, tmp_path)
+    started.callback(first.kill)
     assert first.stdout.readline() == "begins\n"
     time.sleep(1)
     first.send_signal(signal.SIGINT)
     assert first.stdout.readline() == "interrupted\n"
     # What meets now is the second attempt: the first one has left nobody behind to meet.
     second = start_meeting(how, 1 - rank, tmp_path)
+    started.callback(second.kill)
     assert second.stdout.readline() == "begins\n"
     if how == "torch":  # where each attempt has a store of its own
         said = second.stdout.readline()

@@ -15,7 +15,8 @@
 namespace unisono {
 std::vector<std::string> check_environment() {
   comm::check_texts_and_numbers(read_env);
-  for (const std::string_view name : {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO"}) {
+  for (const std::string_view name :
+       {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO", "UNISONO_QUIET"}) {
     static_cast<void>(read_flag(name));
   }
   static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
