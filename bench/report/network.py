@@ -65,8 +65,9 @@ class Loopback(SharedMemory):
         if implementation == "mpich":
             return {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": self.device}
         if implementation == "unisono":
-            port = self.ports.setdefault(ranks, free_port())
-            return {"UNISONO_TRANSPORT": "tcp", "UNISONO_ADDRESS": f"{self.host(0)}:{port}",
+            if ranks not in self.ports:
+                self.ports[ranks] = free_port()
+            return {"UNISONO_TRANSPORT": "tcp", "UNISONO_ADDRESS": f"{self.host(0)}:{self.ports[ranks]}",
                     "UNISONO_INTERFACE": self.device, "UNISONO_TOKEN": self.token}
         return {"UNISONO_BENCH_HOST": self.host(rank)}
 

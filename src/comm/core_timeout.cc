@@ -111,12 +111,16 @@ void Core::raise_timeout(double seconds) {
     others += "\n" + name(peer) + ", of another host, has not said that it waits";
   }
   int missing = kNobody;
+  Culprit late;  // one that is stopped, of those that have not entered it
   for (int peer = 0; peer < size(); ++peer) {
     const shm::Board* const theirs = board(peer);
     const bool told = theirs != nullptr && !std::count(silent.begin(), silent.end(), peer);
     const auto newest = told ? comm::newest_record(*theirs) : comm::OperationRecord{};
     if (told && newest.sequence < sequence_) {
       missing = missing == kNobody ? peer : missing;
+      if (late.stopped == 0) {
+        late = {peer, world_->stopped_process(members_[static_cast<std::size_t>(peer)])};
+      }
       others += "\n" + name(peer) + " has not entered it: ";
       others += newest.sequence == 0 ? std::string("it has called nothing yet")
                                      : "its latest is #" + std::to_string(newest.sequence) + ", " +
@@ -124,6 +128,9 @@ void Core::raise_timeout(double seconds) {
     }
   }
   Culprit culprit = find_culprit(wait.rank, asked_ns);
+  if (culprit.stopped == 0 && late.stopped != 0) {
+    culprit = late;  // whoever waits for it in another group is not seen to wait
+  }
   // First, because the text may be cut at its end.
   if (culprit.stopped != 0) {
     text += "\n" + name(culprit.rank) +

@@ -277,13 +277,15 @@ bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);
-    all &= !entry.link->waits();
+    bool waits = entry.link->waits();
+    bool silent = false;
     for (int i = 0; i < entry.link->streams() && !entry.link->gone(); ++i) {
       const int descriptor = entry.link->descriptor(i);
       int waiting = 0;
-      all &= ::ioctl(descriptor, SIOCOUTQ, &waiting) != 0 || waiting == 0 ||
-             is_silent(descriptor, silence_ms);
+      waits |= ::ioctl(descriptor, SIOCOUTQ, &waiting) == 0 && waiting != 0;
+      silent |= is_silent(descriptor, silence_ms);
     }
+    all &= !waits || silent;
   }
   return all;
 }

@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
-#include <numeric>
+#include <string>
 #include <vector>
 
 #include "transport/sim/random.h"
@@ -21,15 +22,22 @@
 namespace {
 
 unisono::sim::Random* cuts = nullptr;  // nullptr: all is sent as it is
+int shortened = 0;
+int refused = 0;
 
 // How much of it the system takes.
 std::size_t part_of(std::size_t bytes) {
   if (cuts == nullptr || bytes == 0 || cuts->one_in(4)) {
     return bytes;
   }
-  return cuts->one_in(4)
-             ? 0
-             : 1 + cuts->below(cuts->one_in(2) ? bytes : std::min<std::size_t>(bytes, 60));
+  if (cuts->one_in(4)) {
+    ++refused;
+    return 0;
+  }
+  const std::size_t part =
+      1 + cuts->below(cuts->one_in(2) ? bytes : std::min<std::size_t>(bytes, 60));
+  shortened += part < bytes ? 1 : 0;
+  return part;
 }
 
 ssize_t refuse() {
@@ -160,6 +168,9 @@ TEST(CutWrites, EveryMessageComesWholeAndInOrder) {
     }
     cuts = nullptr;
   }
+  // The link sends by the calls that are cut here.
+  EXPECT_GT(shortened, 1000);
+  EXPECT_GT(refused, 1000);
 }
 
 }  // namespace
