@@ -69,8 +69,8 @@ export const STORY_TEXTS = {
   moe_is_dropped: ['dropped', '被丢弃'],
 
   layer_intro: [
-    'One layer of a transformer on a grid of ranks. Choose a rank to see its groups; every communication of the layer is listed in its order, with its group and size, and opens on Steps.',
-    '一个 transformer 层在 rank 网格上的通信。选择一个 rank 查看它所在的组；每次通信按先后顺序列出组和大小，并可在“步骤”中打开。',
+    'One layer of a transformer on a grid of ranks. Choose a rank to see its groups; every communication of the layer is listed in its order, with its group and size, and opens on Steps; one of more than 16 ranks shows the command that draws it.',
+    '一个 transformer 层在 rank 网格上的通信。选择一个 rank 查看它所在的组；每次通信按先后顺序列出组和大小，并可在“步骤”中打开；超过 16 个 rank 的，则给出绘制它的命令。',
   ],
   axis_tp: ['tensor parallel', '张量并行'],
   axis_cp: ['context parallel', '上下文并行'],
