@@ -163,11 +163,12 @@ Recorder::~Recorder() {
   ::munmap(memory_, bytes_);
 }
 
-void Recorder::introduce(int rank, int size, std::string_view job,
-                         std::span<const int> first_ranks) {
+void Recorder::introduce(int rank, int size, std::string_view job, std::span<const int> first_ranks,
+                         int world) {
   world_size_ = size;
   header().rank = rank;
   header().size = size;
+  header().world = world;
   copy_text(header().job, job);
   if (!first_ranks.empty()) {
     const std::lock_guard lock(tables_);

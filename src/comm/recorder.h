@@ -32,8 +32,10 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder();
 
-  // `first_ranks`: by rank, what it was in the first world; empty: the same.
-  void introduce(int rank, int size, std::string_view job, std::span<const int> first_ranks = {});
+  // `first_ranks`: by rank, what it was in the first world; empty: the same. `world`: how many the
+  // job had before.
+  void introduce(int rank, int size, std::string_view job, std::span<const int> first_ranks = {},
+                 int world = 0);
   // Why the world has ended: the first to be told is kept. Any thread.
   void note_abort(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept;
   // For the events of a group; of one for which there is no room it records nothing.

@@ -57,10 +57,15 @@ int left_ms(const Deadline& deadline) {
 }  // namespace
 
 std::shared_ptr<World> World::connect(const ConnectOptions& options) {
+  return connect(options, Origin());
+}
+
+std::shared_ptr<World> World::connect(const ConnectOptions& options, Origin origin) {
   ConnectOptions complete = resolve(options);
   // What may be refused comes before anyone waits.
   Given given{.profile = std::make_shared<const Profile>(Profile::find(complete.profile)),
-              .recorder = Recorder::open()};
+              .recorder = Recorder::open(),
+              .origin = std::move(origin)};
   static_cast<void>(parse_wait_policy(complete.wait, {}));
   const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
   if (!meets_over_network(complete)) {
@@ -159,9 +164,9 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
     remote_records_ = std::make_unique<RemoteRecords>(*connections_);
     exchange_bells();
   }
-  local_->all_gather({});  // nobody sends before everybody can be woken
+  agree_on_number();  // and nobody sends before everybody can be woken
   if (recorder_ != nullptr) {
-    recorder_->introduce(rank_, size(), options_.job, origin_.first_ranks);
+    recorder_->introduce(rank_, size(), options_.job, origin_.first_ranks, origin_.world);
   }
 }
 
@@ -343,6 +348,16 @@ void World::introduce() noexcept {
     header.ranks.store(local_->size(), std::memory_order_relaxed);
     options_.job.copy(header.job, sizeof(header.job) - 1);
     header.magic.store(shm::kWorldMagic, std::memory_order_release);
+  }
+}
+
+// Who comes new to a job that grows does not know how many worlds it had.
+void World::agree_on_number() {
+  const int mine = origin_.world;
+  for (const auto& theirs : local_->all_gather(std::as_bytes(std::span(&mine, 1)))) {
+    int world = 0;
+    std::memcpy(&world, theirs.data(), sizeof(world));
+    origin_.world = std::max(origin_.world, world);
   }
 }
 

@@ -40,9 +40,10 @@ namespace unisono::comm {
 class World {
  public:
   static std::shared_ptr<World> connect(const ConnectOptions& options);
-  // Where a world comes from, if it was shrunk from another.
+  // Where a world comes from, if it was made from another.
   struct Origin {
-    std::uint32_t epoch = 0;               // how often; what is older is dropped
+    int world = 0;                         // how many there were before, shrunk or grown
+    std::uint32_t epoch = 0;               // how often it shrank; what is older is dropped
     std::vector<int> previous_ranks = {};  // by rank, what it was there
     std::vector<int> first_ranks = {};     // by rank, what it was before anybody was lost
   };
@@ -149,6 +150,7 @@ class World {
  private:
   void exchange_memory();
   void exchange_bells();
+  void agree_on_number();
   void find_who_can_fetch();
   void find_crowding();
   void choose_wait_policy();
@@ -166,6 +168,7 @@ class World {
   void look_for_local_death();
   void listen_to_others() noexcept;
   void take_leave() noexcept;
+  static std::shared_ptr<World> connect(const ConnectOptions& options, Origin origin);
   static std::shared_ptr<World> meet_here(const ConnectOptions& options, const Deadline& deadline,
                                           Given given);
   static std::shared_ptr<World> meet_across(const ConnectOptions& options, const Deadline& deadline,

@@ -74,7 +74,8 @@ World::Given World::given_for(const std::vector<int>& survivors) const {
   }
   return {.profile = profile_,
           .recorder = Recorder::open(),
-          .origin = {.epoch = origin_.epoch + 1,
+          .origin = {.world = origin_.world + 1,
+                     .epoch = origin_.epoch + 1,
                      .previous_ranks = survivors,
                      .first_ranks = std::move(first_ranks)}};
 }
@@ -145,7 +146,7 @@ std::shared_ptr<World> World::grow(int size, const std::string& address) {
   options.rank = rank();
   options.size = size;
   options.address = address.empty() ? options_.address : address;
-  return connect(options);
+  return connect(options, {.world = origin_.world + 1});
 }
 
 }  // namespace unisono::comm

@@ -134,6 +134,7 @@ struct Header {
   // Where the list of members says, by rank, what it was before anybody was lost; -1: the same.
   std::int32_t first_ranks = -1;
   Name name[kNames];
+  std::int32_t world = 0;  // how many the job had before, by shrink() and grow()
   Group group[kGroups];
   std::int32_t member[kMembers];
   Abort abort;

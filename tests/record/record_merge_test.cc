@@ -8,12 +8,15 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <random>
+#include <span>
 
 #include "comm/recorder.h"
 #include "record/merge.h"
 #include "record/numbers.h"
 #include "record/segments.h"
+#include "record/worlds.h"
 
 namespace unisono::cli {
 namespace {
@@ -94,7 +97,7 @@ TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
   }
   for (int rank = 0; rank < 3; ++rank) {
     const auto recorder = comm::Recorder::open(path(first_ranks[rank]), 64);
-    recorder->introduce(rank, 3, "job's survivors", first_ranks);
+    recorder->introduce(rank, 3, "job's survivors", first_ranks, 1);
     const int members[] = {0, 1, 2};
     engine::Tape tape = recorder->tape(0, members);
     tape.begin(recorder->name(Collective::broadcast, "flat"), 1, 64, 1);
@@ -111,8 +114,9 @@ TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
       sub.begin(recorder->name(Collective::barrier, "flat"), 1, 0);
       sub.end();
     }
-    recorder->note_abort(ErrorCode::peer_lost, 2, 1,
-                         "rank 2 (pid 7) is gone, says rank 1; 3 ranks were in #12 of rank");
+    recorder->note_abort(
+        ErrorCode::peer_lost, 2, 1,
+        "rank 2 (pid 7) is gone, says rank 1; 3 ranks were in #12 of rank, frank 2");
   }
   const auto document = merge_records(read({0, 1, 2, 3}), {});
   EXPECT_EQ(document["ranks"], 4);
@@ -127,7 +131,73 @@ TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
   EXPECT_EQ(document["ops"]["root"][1], 2);  // of the broadcast of rank 0
   EXPECT_EQ(document["aborts"][0]["rank"], 3);
   EXPECT_EQ(document["aborts"][0]["text"],
-            "peer_lost: rank 3 (pid 7) is gone, says rank 2; 3 ranks were in #12 of rank");
+            "peer_lost: rank 3 (pid 7) is gone, says rank 2; 3 ranks were in #12 of rank, frank 2");
+}
+
+// Rank 1 is gone, the others shrink, and a new one makes them four again: what was rank 2 is
+// rank 1.
+TEST_F(Merge, AGrownWorldIsNoneOfThoseBefore) {
+  constexpr int kNew = 4;  // the file of the one that came
+  const auto run = [this](int file, int rank, int size, int world,
+                          std::span<const int> first = {}) {
+    const auto recorder = comm::Recorder::open(path(file), 64);
+    recorder->introduce(rank, size, "job", first, world);
+    std::vector<int> members(static_cast<std::size_t>(size));
+    std::iota(members.begin(), members.end(), 0);
+    engine::Tape tape = recorder->tape(0, members);
+    tape.begin(recorder->name(Collective::broadcast, "flat"), 1, 64);
+    const std::uint64_t begin = tape.stamp();
+    if (rank == 0) {
+      tape.pass(Kind::send, false, 1, 0, 0, 64, begin, 1);
+    } else if (rank == 1) {
+      tape.pass(Kind::receive, false, 0, 0, 0, 64, begin, 1);
+    }
+    tape.end();
+  };
+  const int first_ranks[] = {0, 2, 3};
+  for (int rank = 0; rank < 4; ++rank) {
+    run(rank, rank, 4, 0);
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    run(first_ranks[rank], rank, 3, 1, first_ranks);
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    run(rank == 3 ? kNew : first_ranks[rank], rank, 4, 2);
+  }
+  // In whatever order their files are found.
+  for (const auto& records : {read({0, 1, 2, 3, kNew}), read({kNew, 3, 2, 1, 0})}) {
+    const auto document = merge_records(records, {.ranks = 4});
+    std::map<std::string, std::vector<int>> ranks;
+    for (std::size_t i = 0; i < document["ops"]["rank"].size(); ++i) {
+      ranks[document["ops"]["group"][i]].push_back(document["ops"]["rank"][i]);
+    }
+    EXPECT_EQ(ranks["world"], (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(ranks["world (2)"], (std::vector<int>{0, 2, 3}));
+    EXPECT_EQ(ranks["world (3)"], (std::vector<int>{0, 1, 2, 3}));
+    std::map<std::string, int> receivers;
+    for (std::size_t i = 0; i < document["messages"]["to"].size(); ++i) {
+      receivers[document["messages"]["op"][i]] = document["messages"]["to"][i];
+    }
+    EXPECT_EQ(receivers, (std::map<std::string, int>{
+                             {"world #1", 1}, {"world (2) #1", 2}, {"world (3) #1", 1}}));
+  }
+}
+
+// Each program counts its own worlds.
+TEST_F(Merge, TheWorldsOfASecondProgramAreBehindThoseOfTheFirst) {
+  for (int program = 0; program < 2; ++program) {
+    for (int world = 0; world < 2; ++world) {
+      for (int rank = 0; rank < 2 - world; ++rank) {
+        const auto recorder = comm::Recorder::open(path(rank), 64);
+        const int first_ranks[] = {0, 1};
+        recorder->introduce(rank, 2 - world, "job",
+                            std::span(first_ranks).first(static_cast<std::size_t>(2 - world)),
+                            world);
+      }
+    }
+  }
+  const auto records = read({0, 1});
+  EXPECT_EQ(worlds_of(records), (std::vector<int>{0, 1, 2, 3, 0, 2}));
 }
 
 TEST_F(Merge, OfMoreThanTheRingHoldsTheNewestAreKept) {

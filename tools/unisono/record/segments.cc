@@ -1,6 +1,7 @@
 #include "record/segments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,7 @@ using recording::Event;
 using recording::Kind;
 
 constexpr int kMostRanks = 1 << 16;
+constexpr int kMostWorlds = 1 << 16;
 constexpr std::int64_t kLatest = std::int64_t{1} << 60;  // 36 years after the boot
 
 template <std::size_t kSize>
@@ -60,7 +62,7 @@ bool is_sane(const recording::Header& header) {
   return header.magic == recording::kMagic && header.events >= recording::kBlockEvents &&
          header.events % recording::kBlockEvents == 0 && header.events <= ring / sizeof(Event) &&
          header.size >= 1 && header.size <= kMostRanks && header.rank >= 0 &&
-         header.rank < header.size;
+         header.rank < header.size && header.world >= 0 && header.world < kMostWorlds;
 }
 
 // By rank, what it was in the first world; empty: the same.
@@ -84,7 +86,8 @@ std::string with_first_ranks(const std::string& text, const std::vector<int>& fi
     const char* const begin = text.data() + at + kWord.size();
     std::size_t rank = 0;
     const auto [end, error] = std::from_chars(begin, text.data() + text.size(), rank);
-    if (error == std::errc() && rank < first_ranks.size()) {
+    const bool is_word = at == 0 || std::isalpha(static_cast<unsigned char>(text[at - 1])) == 0;
+    if (is_word && error == std::errc() && rank < first_ranks.size()) {
       result += text.substr(done, at + kWord.size() - done) + std::to_string(first_ranks[rank]);
       done = static_cast<std::size_t>(end - text.data());
     }
@@ -128,6 +131,7 @@ class Reader {
     }
     record_ = {.rank = first_rank(header_.rank),
                .size = size,
+               .world = header_.world,
                .job = text_of(header_.job),
                .host = text_of(header_.host),
                .clock = header_.clock,

@@ -68,7 +68,8 @@ struct RecordedTransfer {
 // All times count from `base_ns`, so that a double has them to the picosecond.
 struct RankRecord {
   int rank = 0;
-  int size = 0;  // of the first world, as far as it is known
+  int size = 0;   // of the first world, as far as it is known
+  int world = 0;  // how many the job had before, by shrink() and grow()
   std::string job = {};
   std::string host = {};
   std::uint64_t clock = 0;    // ranks with the same one have one clock

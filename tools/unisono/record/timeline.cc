@@ -9,6 +9,7 @@
 
 #include "record/abort.h"
 #include "record/align.h"
+#include "record/worlds.h"
 #include "show/show.h"
 
 namespace unisono::cli {
@@ -19,7 +20,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // One record, and where its times are on the clocks of others.
 struct Source {
   const RankRecord* record = nullptr;
-  int world = 0;  // how often the rank had connected before
+  int world = 0;  // how many there were before, of whatever program
   double shift_ns = 0;
 };
 
@@ -51,10 +52,10 @@ class Builder {
     result_.uncertainty_ns.assign(static_cast<std::size_t>(ranks), kNever);
     result_.dropped.assign(static_cast<std::size_t>(ranks), 0);
     result_.left_out.assign(static_cast<std::size_t>(ranks), 0);
-    std::map<int, int> worlds;
-    for (const RankRecord& record : records) {
-      if (record.rank < ranks) {
-        sources_.push_back({.record = &record, .world = worlds[record.rank]++});
+    const std::vector<int> worlds = worlds_of(records);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if (records[i].rank < ranks) {
+        sources_.push_back({.record = &records[i], .world = worlds[i]});
       }
     }
     std::stable_sort(sources_.begin(), sources_.end(), [](const Source& a, const Source& b) {

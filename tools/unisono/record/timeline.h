@@ -23,7 +23,7 @@ inline constexpr double kUnknownNs = std::numeric_limits<double>::quiet_NaN();
 struct Timeline {
   struct Operation {
     int rank = 0;
-    int world = 0;  // how often the rank had connected before
+    int world = 0;  // how many there were before
     std::string group = {};
     const RecordedOperation* what = nullptr;
     double begin_ns = 0, end_ns = -1;  // since the beginning of the recording
