@@ -57,7 +57,7 @@ bool has_op(Collective collective) {
 
 }  // namespace
 
-std::string describe(const OperationRecord& record) {
+std::string describe_call(const OperationRecord& record) {
   std::string text(to_string(record.collective));
   if (record.collective == Collective::barrier) {
     return text;
@@ -70,7 +70,12 @@ std::string describe(const OperationRecord& record) {
   if (has_root(record.collective)) {
     text += ", root " + std::to_string(record.root);
   }
-  return text + " (" + record.algorithm + ")";
+  return text;
+}
+
+std::string describe(const OperationRecord& record) {
+  const std::string call = describe_call(record);
+  return record.collective == Collective::barrier ? call : call + " (" + record.algorithm + ")";
 }
 
 PackedRecord pack(const OperationRecord& record) noexcept {

@@ -25,6 +25,8 @@ struct alignas(8) OperationRecord {
 
 // "all_reduce f32 sum, count 10 (ring)".
 std::string describe(const OperationRecord& record);
+// The same without the algorithm.
+std::string describe_call(const OperationRecord& record);
 
 // What is the same each time a plan runs, in the words of the board: made once.
 struct PackedRecord {

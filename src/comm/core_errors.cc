@@ -22,6 +22,9 @@ constexpr int kLooksBeforeTelling = 20;
 constexpr std::uint64_t kTold = 4;
 
 constexpr const char* kSameCalls = "\nall ranks must make the same calls in the same order";
+constexpr const char* kSameAlgorithm =
+    "\nall ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the "
+    "algorithms that their calls name";
 constexpr const char* kSameGroup =
     "\nin group() too, where several all_reduces became this one, each must have the same count";
 
@@ -104,6 +107,8 @@ void Core::throw_abort(const comm::Prepared* prepared) {
 void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
   const auto mine = comm::read_record(my_board(), theirs.sequence);
   const bool alike = mine.has_value() && comm::describe(*mine) == comm::describe(theirs);
+  const bool same_call =
+      mine.has_value() && comm::describe_call(*mine) == comm::describe_call(theirs);
   std::string a =
       name(rank_) + " calls " + (mine.has_value() ? comm::describe(*mine) : "another operation");
   std::string b = name(peer) + " calls " + comm::describe(theirs);
@@ -112,7 +117,9 @@ void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
   }
   world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(peer)],
                 "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b +
-                    (alike ? kSameGroup : kSameCalls));
+                    (alike       ? kSameGroup
+                     : same_call ? kSameAlgorithm
+                                 : kSameCalls));
 }
 
 // A message that is not of this operation came from a peer: say what the peer is doing.

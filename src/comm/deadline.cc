@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
-#include <utility>
 
 #include "base/asking.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
-namespace {}  // namespace
 
 Deadline Deadline::after_ms(int ms) {
   Deadline deadline;

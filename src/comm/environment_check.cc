@@ -13,6 +13,7 @@
 #include "transport/tcp/relay.h"
 
 namespace unisono {
+
 std::vector<std::string> check_environment() {
   comm::check_texts_and_numbers(read_env);
   for (const std::string_view name :

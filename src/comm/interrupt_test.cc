@@ -121,6 +121,17 @@ TEST_P(InterruptedMeeting, OfRankZeroIsToldToThoseThatHaveCome) {
   EXPECT_NE(said.find("rank 0 was interrupted"), std::string::npos) << said;
 }
 
+TEST_P(InterruptedMeeting, IsNotBegunWithAFlagThatCannotBe) {
+  ::setenv("UNISONO_QUIET", "x", 1);
+  try {
+    Communicator::connect(options(1, [] { return true; }));
+    ADD_FAILURE() << "UNISONO_QUIET=x passes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::config) << error.what();
+  }
+  ::unsetenv("UNISONO_QUIET");
+}
+
 INSTANTIATE_TEST_SUITE_P(ByNameByFileAndOverTheNetwork, InterruptedMeeting,
                          ::testing::Values(Way::name, Way::file, Way::network));
 

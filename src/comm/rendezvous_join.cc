@@ -124,8 +124,7 @@ std::string waited(const Invitation& invitation) {
 }
 
 void say_waiting(const std::string& what) {
-  const std::string quiet = read_env("UNISONO_QUIET").value_or("0");
-  if (quiet.empty() || quiet == "0") {
+  if (!read_flag("UNISONO_QUIET")) {
     std::fprintf(stderr, "unisono: %s\n", what.c_str());
   }
 }

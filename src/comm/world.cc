@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/env.h"
 #include "comm/rendezvous_wire.h"
 
 namespace unisono::comm {
@@ -67,6 +68,7 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options, Origin orig
               .recorder = Recorder::open(),
               .origin = std::move(origin)};
   static_cast<void>(parse_wait_policy(complete.wait, {}));
+  static_cast<void>(read_flag("UNISONO_QUIET"));
   const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
   if (!meets_over_network(complete)) {
     return meet_here(complete, deadline, std::move(given));
