@@ -285,7 +285,7 @@ class RegionAllocator final : public c10::Allocator {
     auto region = std::make_unique<unisono::Region>(allocate_(std::max<std::size_t>(bytes, 1)));
     void* memory = region->bytes().data();
     return {memory, region.release(),
-            [](void* region) { delete static_cast<unisono::Region*>(region); }, at::kCPU};
+            [](void* held) { delete static_cast<unisono::Region*>(held); }, at::kCPU};
   }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     default_copy_data(to, from, bytes);
