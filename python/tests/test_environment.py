@@ -46,10 +46,10 @@ def test_wrong_values(tmp_path):
     assert kind == "DistBackendError" and "rank 1 cannot take part" in text and "foo" in text
 
 
-def hear_a_refusal():
+def hear_a_refusal(path):
     """Rank 1 cannot take part; rank 2 comes only when rank 0 has heard so."""
     rank = int(os.environ["RANK"])
-    store = dist.FileStore(os.environ["TEST_STORE"], 3)
+    store = dist.FileStore(path, 3)
     if rank == 2:
         store.wait(["heard"])
     if rank == 1:
@@ -62,22 +62,17 @@ def hear_a_refusal():
     return found
 
 
-def with_store(path, body):
-    os.environ["TEST_STORE"] = path
-    return body()
-
-
 def test_a_refusal_is_heard_before_all_have_come(tmp_path):
-    found = jobs.run(3, with_store, str(tmp_path / "store"), hear_a_refusal, backend=None)
+    found = jobs.run(3, hear_a_refusal, str(tmp_path / "store"), backend=None)
     assert found[1][0] == "ValueError"
     for kind, text in (found[0], found[2]):
         assert kind == "DistBackendError" and "rank 1 cannot take part" in text and "foo" in text
 
 
-def disagree_on(sizes, names):
+def disagree(path, sizes, names):
     """Each rank has a world size and variables of its own."""
     rank = int(os.environ["RANK"])
-    store = dist.FileStore(os.environ["TEST_STORE"], len(sizes))
+    store = dist.FileStore(path, len(sizes))
     os.environ.update(names[rank])
     found = caught(
         dist.init_process_group, "unisono", store=store, rank=rank, world_size=sizes[rank]
@@ -85,11 +80,6 @@ def disagree_on(sizes, names):
     store.set(f"over {rank}", "")
     store.wait([f"over {other}" for other in range(len(sizes))])
     return found
-
-
-def disagree(path, sizes, names):
-    os.environ["TEST_STORE"] = path
-    return disagree_on(sizes, names)
 
 
 def test_world_sizes_that_differ(tmp_path):

@@ -1,11 +1,11 @@
 #include "meeting.h"
 
 #include <c10/util/Exception.h>
+#include <pybind11/pybind11.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
@@ -201,10 +201,15 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   options.token = secret;
   options.connect_timeout_ms = timeout_ms;
   options.timeout_ms = timeout_ms;
+  // Not longer than the meeting: from then on the world itself says who is lost, and the store may
+  // go.
   const auto watch = std::make_shared<RefusalWatch>(store, rank);
-  const auto meets = std::make_shared<std::atomic<bool>>(true);
-  options.interrupted = [watch, meets] {
-    return unisono_signals::is_interrupted() || (*meets && watch->has_refused());
+  options.interrupted = [meeting = std::weak_ptr(watch)] {
+    if (unisono_signals::is_interrupted()) {
+      return true;
+    }
+    const auto watching = meeting.lock();
+    return watching != nullptr && watching->has_refused();
   };
   if (on_several_hosts(lines)) {
     check_across_hosts(lines);
@@ -218,7 +223,6 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   }
   auto world = std::make_shared<World>(
       World{.id = options.job, .all = unisono::Communicator::connect(options)});
-  *meets = false;  // from now on the world itself says who is lost
   const std::lock_guard lock(known_mutex);
   std::erase_if(known_worlds(), [](const auto& entry) { return entry.second.world.expired(); });
   known_worlds()[world->id] = {.world = world, .pid = getpid()};
@@ -276,6 +280,20 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
   return {.world = std::move(world), .part = std::move(part)};
 }
 
+// What a rank finds out about another one, or about all: not a fault of its own.
+bool is_of_others(unisono::ErrorCode code) {
+  if (code == unisono::ErrorCode::aborted) {
+    return !unisono_signals::is_interrupted();
+  }
+  return code == unisono::ErrorCode::peer_lost || code == unisono::ErrorCode::connection ||
+         code == unisono::ErrorCode::timeout || code == unisono::ErrorCode::mismatch;
+}
+
+std::string without_name(const std::string& text) {
+  constexpr std::string_view kOurs = "unisono: ";
+  return text.starts_with(kOurs) ? text.substr(kOurs.size()) : text;
+}
+
 }  // namespace
 
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
@@ -288,18 +306,26 @@ Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     if (error.code() != unisono::ErrorCode::config) {
       throw_if_refused(*store, rank);  // perhaps it was another's fault, which says it better
     }
-    tell_refusal(*store, rank, error.what());
+    if (is_of_others(error.code())) {
+      tell_finding(*store, rank, error.what());
+    } else {
+      tell_refusal(*store, rank, error.what());
+    }
     if (error.code() == unisono::ErrorCode::aborted) {
       unisono_signals::throw_if_interrupted();
     }
     std::rethrow_exception(to_torch(error));
-  } catch (const c10::Error& error) {
-    const std::string why = error.what_without_backtrace();
-    constexpr std::string_view kOurs = "unisono: ";
-    tell_refusal(*store, rank, why.starts_with(kOurs) ? why.substr(kOurs.size()) : why);
+  } catch (const c10::DistBackendError& error) {  // sizes that differ, ranks that do not come
+    tell_finding(*store, rank, without_name(error.what_without_backtrace()));
     throw;
-  } catch (const std::exception&) {
+  } catch (const c10::Error& error) {
+    tell_refusal(*store, rank, without_name(error.what_without_backtrace()));
+    throw;
+  } catch (const pybind11::error_already_set&) {
     tell_refusal(*store, rank, "it was interrupted");
+    throw;
+  } catch (const std::exception& error) {
+    tell_refusal(*store, rank, error.what());
     throw;
   }
 }

@@ -9,7 +9,7 @@ namespace unisono_torch {
 namespace {
 
 constexpr std::chrono::microseconds kLongestPause{50'000};  // between two looks into the store
-// One place for all refusals, so that nobody has to ask for those of each rank: RANK!WHY.
+// One place for all refusals, so that nobody has to ask for those of each rank: RANK!TEXT.
 constexpr const char* kRefused = "unisono/refused";
 constexpr char kEndOfRank = '!';
 
@@ -24,8 +24,14 @@ std::string refusal_of_another(c10d::Store& store, int rank) {
 
 [[noreturn]] void throw_refusal(const std::string& refusal) {
   const std::size_t end = refusal.find(kEndOfRank);
-  throw RefusedByAnother("unisono: rank " + refusal.substr(0, end) +
-                         " cannot take part: " + refusal.substr(end + 1));
+  throw RefusedByAnother("unisono: rank " + refusal.substr(0, end) + ' ' + refusal.substr(end + 1));
+}
+
+void tell(c10d::Store& store, int rank, const std::string& text) {
+  try {
+    store.set(kRefused, std::to_string(rank) + kEndOfRank + text);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody can hear it
+  }
 }
 
 // Asks again and again, because wait() of the store cannot be interrupted.
@@ -94,10 +100,11 @@ std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject
 }
 
 void tell_refusal(c10d::Store& store, int rank, const std::string& why) {
-  try {
-    store.set(kRefused, std::to_string(rank) + kEndOfRank + why);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody can hear it
-  }
+  tell(store, rank, "cannot take part: " + why);
+}
+
+void tell_finding(c10d::Store& store, int rank, const std::string& finding) {
+  tell(store, rank, "reports: " + finding);
 }
 
 void throw_if_refused(c10d::Store& store, int rank) {

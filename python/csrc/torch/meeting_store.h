@@ -17,7 +17,7 @@ std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject
                                   int size, const std::string& mine,
                                   std::chrono::milliseconds timeout);
 
-// What a rank hears of another one that cannot take part.
+// What a rank hears of another one that gives up.
 class RefusedByAnother : public c10::DistBackendError {
   using DistBackendError::DistBackendError;
 };
@@ -26,7 +26,10 @@ class RefusedByAnother : public c10::DistBackendError {
 // come later. Not, if the store is gone.
 void tell_refusal(c10d::Store& store, int rank, const std::string& why);
 
-// Throws RefusedByAnother if a rank other than this one has refused, in its words.
+// The same where the group cannot be made, but not through a fault of this rank.
+void tell_finding(c10d::Store& store, int rank, const std::string& finding);
+
+// Throws RefusedByAnother if a rank other than this one has given up, in its words.
 void throw_if_refused(c10d::Store& store, int rank);
 
 // Whether one has, for waits of another kind; asks the store seldom, and takes no answer for no.
