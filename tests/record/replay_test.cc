@@ -178,6 +178,13 @@ class ReplayTest : public ::testing::Test {
   }
   // An all_reduce of a ring: each rank receives before it sends on.
   void record_ring() { record(3, {{.algorithm = "ring", .count = 3000}}); }
+  // Of the only call.
+  void expect_left_out(const std::string& why) {
+    const Replay again = replay(trace_);
+    EXPECT_EQ(again.wrong, "");
+    EXPECT_EQ(again.left_out, (std::map<std::string, int>{{why, 1}}));
+    EXPECT_EQ(again.operations + again.passes, 0U);
+  }
   // The first event of rank 0 of this kind.
   std::size_t find(const char* kind, int step) const {
     const ordered_json& events = trace_["events"];
@@ -292,10 +299,36 @@ TEST_F(ReplayTest, SendsWhatADeadRankDidNotWriteDown) {
 TEST_F(ReplayTest, SaysWhatItLeavesOut) {
   record_ring();
   trace_["ops"]["dtype"][0] = nullptr;
-  const Replay again = replay(trace_);
-  ASSERT_EQ(again.left_out.size(), 1U);
-  EXPECT_EQ(again.left_out.begin()->first, "whose ranks do not have the same dtype");
-  EXPECT_EQ(again.operations, 0U);
+  expect_left_out("whose ranks do not have the same dtype");
+}
+
+TEST_F(ReplayTest, TrustsNoRankOfADamagedRecording) {
+  const std::string not_ranks = "of a group whose members are not ranks of the recording";
+  record_ring();
+  const ordered_json whole = trace_;
+  for (const std::vector<int>& members : {std::vector{0, 1, 99}, {0, 1, -1}, {0, 1, 1}}) {
+    trace_ = whole;
+    trace_["groups"]["ranks"][0] = members;
+    trace_["events"]["peer"][find("send", 0)] = members.back();
+    expect_left_out(not_ranks);
+  }
+  trace_ = whole;
+  trace_["ranks"] = 2;
+  expect_left_out(not_ranks);
+  trace_ = whole;
+  trace_["groups"]["ranks"][0] = {1, 2};
+  expect_left_out("of a rank that its group does not have");
+  trace_ = whole;
+  trace_["events"]["peer"][find("send", 0)] = 99;
+  expect_left_out("of a rank that its group does not have");
+}
+
+TEST_F(ReplayTest, TakesARankOnce) {
+  record_ring();
+  for (auto& [name, column] : trace_["ops"].items()) {
+    column.push_back(ordered_json(column[0]));
+  }
+  expect_left_out("that a rank has twice");
 }
 
 }  // namespace

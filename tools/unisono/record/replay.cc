@@ -48,10 +48,7 @@ Kind kind_of(const std::string& name) {
 
 class Replayer {
  public:
-  explicit Replayer(const ordered_json& trace)
-      : trace_(trace),
-        calls_(trace),
-        queues_(static_cast<std::size_t>(std::max(0, trace.at("ranks").get<int>()))) {}
+  explicit Replayer(const ordered_json& trace) : trace_(trace), calls_(trace) {}
 
   Replay run() {
     for (const auto& [key, call] : calls_.all()) {
@@ -78,7 +75,7 @@ class Replayer {
       if (call == nullptr || !call->left_out.empty()) {
         continue;
       }
-      auto& queue = queues_[static_cast<std::size_t>(call->world_rank(rank))];
+      auto& queue = queues_[call->world_rank(rank)];
       const RecordedCall::Part& part = call->parts.at(rank);
       queue.push_back({.at_us = part.begin_us, .call = call, .rank = rank});
       std::vector<Deed> passes;
@@ -99,7 +96,7 @@ class Replayer {
                          .rank = rank});
       }
     }
-    for (auto& queue : queues_) {
+    for (auto& [rank, queue] : queues_) {
       std::stable_sort(queue.begin(), queue.end(),
                        [](const Deed& a, const Deed& b) { return a.at_us < b.at_us; });
     }
@@ -115,36 +112,35 @@ class Replayer {
   // Does the next deed: the earliest of those that can be done. A rank reads the clock after it has
   // sent, and may be late with that.
   bool step() {
-    std::vector<std::size_t> ranks;
-    for (std::size_t rank = 0; rank < queues_.size(); ++rank) {
-      if (!queues_[rank].empty()) {
-        ranks.push_back(rank);
+    std::vector<std::deque<Deed>*> busy;
+    for (auto& [rank, queue] : queues_) {
+      if (!queue.empty()) {
+        busy.push_back(&queue);
       }
     }
-    std::stable_sort(ranks.begin(), ranks.end(), [this](std::size_t a, std::size_t b) {
-      return queues_[a].front().at_us < queues_[b].front().at_us;
-    });
-    for (const std::size_t rank : ranks) {
-      const Deed deed = queues_[rank].front();
+    std::stable_sort(busy.begin(), busy.end(),
+                     [](auto* a, auto* b) { return a->front().at_us < b->front().at_us; });
+    for (auto* const queue : busy) {
+      const Deed deed = queue->front();
       if (try_to(deed) == Outcome::done) {
-        const double behind = deed.at_us - queues_[ranks.front()].front().at_us;
+        const double behind = deed.at_us - busy.front()->front().at_us;
         result_.later += behind > 0 ? 1 : 0;
         result_.later_us = std::max(result_.later_us, behind);
-        queues_[rank].pop_front();
+        queue->pop_front();
         return true;
       }
       if (!result_.wrong.empty()) {
         return false;
       }
     }
-    for (const std::size_t rank : ranks) {
-      if (send_for_the_dead(queues_[rank].front())) {
+    for (const auto* const queue : busy) {
+      if (send_for_the_dead(queue->front())) {
         ++result_.unrecorded;
         return true;
       }
     }
-    if (!ranks.empty()) {
-      const Deed& deed = queues_[ranks.front()].front();
+    if (!busy.empty()) {
+      const Deed& deed = busy.front()->front();
       result_.wrong = describe(deed) + ", and what that needs nobody recorded";
     }
     return false;
@@ -187,12 +183,15 @@ class Replayer {
     }
     call.run->begin(rank);
   }
+  bool is_over(int world_rank) const {
+    const auto found = queues_.find(world_rank);
+    return found == queues_.end() || found->second.empty();
+  }
   // A rank that was killed may have sent a message and not have written that down.
   bool send_for_the_dead(const Deed& deed) {
     const bool receives =
         deed.what == Deed::What::passes && deed.pass.kind != Kind::send && deed.pass.peer >= 0;
-    return receives &&
-           queues_[static_cast<std::size_t>(deed.call->world_rank(deed.pass.peer))].empty() &&
+    return receives && is_over(deed.call->world_rank(deed.pass.peer)) &&
            deed.call->run->send_unrecorded(deed.pass.peer, deed.rank) == Outcome::done;
   }
   static std::string describe(const Deed& deed) {
@@ -228,7 +227,7 @@ class Replayer {
 
   const ordered_json& trace_;
   RecordedCalls calls_;
-  std::vector<std::deque<Deed>> queues_;  // [rank of the world]
+  std::map<int, std::deque<Deed>> queues_;  // by rank of the world
   Replay result_;
 };
 

@@ -12,7 +12,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr const char* kNoMember = "of a rank that its group does not have";
 constexpr const char* kOlder = "of an earlier version, which did not record data types";
+
+bool are_ranks(std::vector<int> members, int ranks) {
+  std::sort(members.begin(), members.end());
+  return !members.empty() && members.front() >= 0 && members.back() < ranks &&
+         std::adjacent_find(members.begin(), members.end()) == members.end();
+}
 
 // As in Call, from the longer of a rank's two buffers.
 std::size_t count_of(const RecordedCall& call, bool is_root, std::uint64_t bytes) {
@@ -59,8 +66,14 @@ RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(tr
     call.number = number;
     call.members = groups.at(group);
     const int rank = call.member(world_rank);
-    if (rank < 0 || world_rank < 0 || world_rank >= ranks) {
-      call.left_out = "of a rank that its group does not have";
+    if (!are_ranks(call.members, ranks)) {
+      call.left_out = "of a group whose members are not ranks of the recording";
+    } else if (rank < 0) {
+      call.left_out = kNoMember;
+    } else if (call.parts.contains(rank)) {
+      call.left_out = "that a rank has twice";
+    }
+    if (!call.left_out.empty()) {
       rows_.push_back({});
       continue;
     }
@@ -72,7 +85,7 @@ RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(tr
     auto& latest = latest_[{group, world_rank}];
     latest = std::max(latest, number);
   }
-  find_multicasts();
+  read_peers();
   for (auto& [key, call] : calls_) {
     if (call.left_out.empty()) {
       call.left_out = prepare(call);
@@ -81,12 +94,18 @@ RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(tr
   }
 }
 
-// All collectives of a group use the same lanes.
-void RecordedCalls::find_multicasts() {
+// Of the events. All collectives of a group use the same lanes.
+void RecordedCalls::read_peers() {
   const ordered_json& events = trace_.at("events");
   for (std::size_t i = 0; i < events.at("op").size(); ++i) {
-    const RecordedCall* const call = rows_.at(events["op"][i].get<std::size_t>()).call;
-    if (call != nullptr && events.at("kind").at(i) == "send" && events.at("peer").at(i).is_null()) {
+    RecordedCall* const call = rows_.at(events["op"][i].get<std::size_t>()).call;
+    if (call == nullptr) {
+      continue;
+    }
+    const ordered_json& peer = events.at("peer").at(i);
+    if (!peer.is_null() && call->member(peer.get<int>()) < 0) {
+      call->left_out = kNoMember;
+    } else if (peer.is_null() && events.at("kind").at(i) == "send") {
       multicast_[call->group] = true;
     }
   }
@@ -135,7 +154,7 @@ std::string RecordedCalls::prepare(RecordedCall& call) const {
   const ordered_json& root = ops_["root"].at(first);
   call.root = root.is_null() ? 0 : call.member(root.get<int>());
   if (call.root < 0) {
-    return "of a rank that its group does not have";
+    return kNoMember;
   }
   call.call.multicast = multicast_.contains(call.group);
   call.call.in_place.assign(call.members.size(), false);

@@ -61,7 +61,7 @@ class RecordedCalls {
   auto& all() { return calls_; }                                  // by group and number
 
  private:
-  void find_multicasts();
+  void read_peers();
   std::string prepare(RecordedCall& call) const;
   bool has_dropped(const RecordedCall& call, int rank) const;
 
