@@ -128,6 +128,15 @@ bool ReplayedOperation::fits(const Rank& rank, std::size_t which,
          (wanted.peer < 0 ? !from_lanes : from_peer);
 }
 
+// Passes that take from one lane, or put into one, have its order.
+std::size_t ReplayedOperation::find(const Rank& rank, const ReplayedPass& wanted) const {
+  std::size_t pass = 0;
+  while (pass < rank.program.passes.size() && !fits(rank, pass, wanted)) {
+    ++pass;
+  }
+  return pass;
+}
+
 ReplayedOperation::Outcome ReplayedOperation::complete(Rank& rank, std::size_t pass) {
   for (;;) {
     switch (rank.executor->poll_pass(static_cast<std::uint32_t>(pass))) {
@@ -154,11 +163,7 @@ ReplayedOperation::Outcome ReplayedOperation::play(int which, const ReplayedPass
     rank.covered.erase(covered);
     return Outcome::done;
   }
-  // Passes that take from one lane, or put into one, have its order.
-  std::size_t pass = 0;
-  while (pass < rank.program.passes.size() && !fits(rank, pass, wanted)) {
-    ++pass;
-  }
+  const std::size_t pass = find(rank, wanted);
   if (pass == rank.program.passes.size()) {
     return Outcome::unknown;
   }
@@ -179,17 +184,64 @@ ReplayedOperation::Outcome ReplayedOperation::play(int which, const ReplayedPass
   return outcome;
 }
 
-ReplayedOperation::Outcome ReplayedOperation::send_unrecorded(int from, int to) {
-  Rank& rank = *ranks_[static_cast<std::size_t>(from)];
-  for (std::size_t i = 0; i < rank.program.passes.size() && rank.begun; ++i) {
-    const BoundPass& pass = rank.program.passes[i];
-    const int lane = pass.send ? rank.program.operands[pass.targets].lane : -1;
-    if (!rank.played[i] && pass.bytes != 0 &&
-        (lane == to || lane == static_cast<int>(ranks_.size()))) {
-      return complete(rank, i);
+std::vector<int> ReplayedOperation::missing(int which, const ReplayedPass& wanted) const {
+  const Rank& rank = *ranks_[static_cast<std::size_t>(which)];
+  std::vector<int> result;
+  const std::size_t found = find(rank, wanted);
+  if (found == rank.program.passes.size()) {
+    return result;
+  }
+  const BoundPass& pass = rank.program.passes[found];
+  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
+    const BoundOperand& source = rank.program.operands[i];
+    const int from = source.lane % static_cast<int>(ranks_.size());
+    if (source.place == Place::lane && !has_sent(from, which, source)) {
+      result.push_back(from);
     }
   }
-  return Outcome::unknown;
+  return result;
+}
+
+bool ReplayedOperation::has_sent(int from, int to, const BoundOperand& source) const {
+  const Rank& rank = *ranks_[static_cast<std::size_t>(from)];
+  const int ranks = static_cast<int>(ranks_.size());
+  const int wanted = source.lane < ranks ? to : ranks;
+  for (std::size_t i = 0; i < rank.program.passes.size(); ++i) {
+    const BoundPass& pass = rank.program.passes[i];
+    const BoundOperand* const lane = rank.program.operands.data() + pass.targets;
+    if (pass.send && pass.bytes != 0 && lane->lane == wanted && lane->turn == source.turn) {
+      return rank.played[i];
+    }
+  }
+  return false;
+}
+
+ReplayedOperation::Outcome ReplayedOperation::send_unrecorded(int from, int to) {
+  Rank& rank = *ranks_[static_cast<std::size_t>(from)];
+  const std::size_t passes = rank.program.passes.size();
+  const auto is_open = [&rank](std::size_t i, bool send) {
+    const BoundPass& pass = rank.program.passes[i];
+    return rank.begun && !rank.played[i] && pass.bytes != 0 && pass.send == send;
+  };
+  const auto leads_there = [&](std::size_t i) {
+    const int lane = rank.program.operands[rank.program.passes[i].targets].lane;
+    return lane == to || lane == static_cast<int>(ranks_.size());
+  };
+  std::size_t wanted = 0;
+  while (wanted < passes && !(is_open(wanted, true) && leads_there(wanted))) {
+    ++wanted;
+  }
+  if (wanted == passes) {
+    return Outcome::unknown;
+  }
+  // A pass writes its event when the sends that ride along have gone, so it may have none either.
+  Outcome outcome = complete(rank, wanted);
+  for (std::size_t i = 0; i < passes && outcome == Outcome::waits; ++i) {
+    if (is_open(i, false) && complete(rank, i) == Outcome::done) {
+      outcome = complete(rank, wanted);
+    }
+  }
+  return outcome;
 }
 
 bool ReplayedOperation::finish(int which) {

@@ -56,8 +56,10 @@ class ReplayedOperation {
   // The input is filled. REQUIRES: it has not begun.
   void begin(int rank);
   Outcome play(int rank, const ReplayedPass& pass);
-  // The next send from one rank to another, though nobody recorded it: a rank that is killed has no
-  // time to.
+  // Whose messages the pass needs that they have not sent.
+  std::vector<int> missing(int rank, const ReplayedPass& pass) const;
+  // The next send from one rank to another, though nobody recorded it, with what it has to take and
+  // to reduce before: a rank that is killed has no time to write that down.
   Outcome send_unrecorded(int from, int to);
   // Whether all its passes are done.
   bool finish(int rank);
@@ -68,6 +70,8 @@ class ReplayedOperation {
   struct Rank;
   Outcome complete(Rank& rank, std::size_t pass);
   bool fits(const Rank& rank, std::size_t pass, const ReplayedPass& wanted) const;
+  std::size_t find(const Rank& rank, const ReplayedPass& wanted) const;
+  bool has_sent(int from, int to, const BoundOperand& source) const;
 
   sim::Network network_;
   std::vector<std::unique_ptr<Rank>> ranks_;

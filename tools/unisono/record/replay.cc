@@ -189,10 +189,14 @@ class Replayer {
   }
   // A rank that was killed may have sent a message and not have written that down.
   bool send_for_the_dead(const Deed& deed) {
-    const bool receives =
-        deed.what == Deed::What::passes && deed.pass.kind != Kind::send && deed.pass.peer >= 0;
-    return receives && is_over(deed.call->world_rank(deed.pass.peer)) &&
-           deed.call->run->send_unrecorded(deed.pass.peer, deed.rank) == Outcome::done;
+    if (deed.what != Deed::What::passes || deed.pass.kind == Kind::send) {
+      return false;
+    }
+    const std::vector<int> missing = deed.call->run->missing(deed.rank, deed.pass);
+    return std::any_of(missing.begin(), missing.end(), [&](int from) {
+      return is_over(deed.call->world_rank(from)) &&
+             deed.call->run->send_unrecorded(from, deed.rank) == Outcome::done;
+    });
   }
   static std::string describe(const Deed& deed) {
     constexpr std::string_view kNames[] = {"", "", "sends", "receives", "reduces", "copies", ""};
