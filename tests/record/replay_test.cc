@@ -182,6 +182,7 @@ class ReplayTest : public ::testing::Test {
   void expect_left_out(const std::string& why) {
     const Replay again = replay(trace_);
     EXPECT_EQ(again.wrong, "");
+    EXPECT_TRUE(again.is_nothing);
     EXPECT_EQ(again.left_out, (std::map<std::string, int>{{why, 1}}));
     EXPECT_EQ(again.operations + again.passes, 0U);
   }
@@ -327,6 +328,25 @@ TEST_F(ReplayTest, TrustsNoRankOfADamagedRecording) {
   trace_ = whole;
   trace_["events"]["peer"][find("send", 0)] = 99;
   expect_left_out("of a rank that its group does not have");
+}
+
+TEST_F(ReplayTest, MakesNoBuffersThatTheHostCannotHold) {
+  record_ring();
+  for (ordered_json& bytes : trace_["ops"]["bytes"]) {
+    bytes = std::uint64_t{1} << 62;
+  }
+  // 3 ranks, 4 times 4 EiB, and a little for their lanes.
+  expect_left_out("for which this host would need 51539607553 GiB of memory");
+}
+
+TEST_F(ReplayTest, BuildsNoScheduleThatThereIsNot) {
+  record(3, {{.collective = Collective::all_gather, .count = 100}});
+  trace_["ops"]["algorithm"] = {"ring:radix=2", "ring:radix=2", "ring:radix=2"};
+  expect_left_out("with parameters that its algorithm does not take");
+  // It takes an even number of ranks.
+  const std::string pairs = "neighbour_exchange";
+  trace_["ops"]["algorithm"] = {pairs, pairs, pairs};
+  expect_left_out("with an algorithm that cannot serve so many ranks");
 }
 
 TEST_F(ReplayTest, TakesARankOnce) {

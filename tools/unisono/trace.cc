@@ -165,10 +165,21 @@ std::string times(std::size_t count, std::string_view what) {
 }
 
 void print_replay(const std::string& path, const Replay& replay, const Console& console) {
-  fmt::print("{}  {} and {} played again\n", console.paint(Paint::strong, path),
-             times(replay.operations, "operation"), times(replay.passes, "event"));
+  if (replay.is_nothing) {
+    fmt::print("{}  {}\n", console.paint(Paint::strong, path),
+               console.paint(Paint::bad, "nothing could be played again"));
+  } else {
+    fmt::print("{}  {} and {} played again\n", console.paint(Paint::strong, path),
+               times(replay.operations, "operation"), times(replay.passes, "event"));
+  }
   for (const auto& [why, count] : replay.left_out) {
     fmt::print("   not played: {} {}\n", times(static_cast<std::size_t>(count), "operation"), why);
+  }
+  if (replay.is_nothing) {
+    if (replay.left_out.empty()) {
+      fmt::print("   it has no operations\n");
+    }
+    return;
   }
   if (!replay.wrong.empty()) {
     fmt::print("{}  {}\n", console.paint(Paint::bad, "not as recorded:"), replay.wrong);
@@ -189,18 +200,23 @@ void print_replay(const std::string& path, const Replay& replay, const Console& 
   }
 }
 
-int run_replay(const std::string& path, const Console& console) {
-  const nlohmann::ordered_json trace = read_trace(path);
-  Replay replayed;
+Replay replay_whole(const nlohmann::ordered_json& trace) {
+  const auto refuse = [] {
+    throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
+                     "unisono run --record FILE makes one");
+  };
   try {
-    replayed = replay(trace);
+    return replay(trace);
   } catch (const nlohmann::json::exception&) {
-    throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
-                     "unisono run --record FILE makes one");
+    refuse();
   } catch (const std::out_of_range&) {
-    throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
-                     "unisono run --record FILE makes one");
+    refuse();
   }
+  return {};
+}
+
+int run_replay(const std::string& path, const Console& console) {
+  const Replay replayed = replay_whole(read_trace(path));
   if (console.json()) {
     const nlohmann::ordered_json result{
         {"schema", "unisono.replay/1"},      {"operations", replayed.operations},
@@ -212,7 +228,7 @@ int run_replay(const std::string& path, const Console& console) {
   } else {
     print_replay(path, replayed, console);
   }
-  return replayed.wrong.empty() ? kDone : kAnswerIsNo;
+  return replayed.wrong.empty() && !replayed.is_nothing ? kDone : kAnswerIsNo;
 }
 
 int run_trace(const Arguments& arguments, const Console& console) {
@@ -281,7 +297,7 @@ const Command kTraceCommand = {
         "process and on a simulated network: each rank does what it did in the same order, a rank "
         "that was killed stops where it stopped, and whoever waited then waits now. Inputs are "
         "made up, so the hash of the results is the same each time. Exit code 1: it cannot have "
-        "been as it is recorded.",
+        "been as it is recorded, or nothing of it can be played.",
     .options = kOptions,
     .run = run_trace};
 

@@ -52,7 +52,9 @@ class Replayer {
 
   Replay run() {
     for (const auto& [key, call] : calls_.all()) {
-      if (!call.left_out.empty()) {
+      if (call.left_out.empty()) {
+        result_.is_nothing = false;
+      } else {
         ++result_.left_out[call.left_out];
       }
     }

@@ -29,6 +29,7 @@ struct Replay {
   std::size_t later = 0;                     // passes that could only be after one that ends later
   double later_us = 0;                       // the most
   std::uint64_t results = 0;                 // the sum of all digests
+  bool is_nothing = true;                    // no operation could be played
   std::map<std::string, int> left_out = {};  // why: how many operations
   std::string wrong = {};                    // where it cannot have been so; empty: nowhere
   std::vector<std::string> waits = {};  // in the end: "rank 0 waits for rank 2 at step 3 of ..."

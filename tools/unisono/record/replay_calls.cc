@@ -1,11 +1,13 @@
 #include "record/replay_calls.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
-#include "algorithms/catalog.h"
+#include "unisono/error.hpp"
 
 namespace unisono::cli {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kNoMember = "of a rank that its group does not have";
+constexpr double kGiB = 1073741824;
 constexpr const char* kOlder = "of an earlier version, which did not record data types";
 
 bool are_ranks(std::vector<int> members, int ranks) {
@@ -31,6 +34,25 @@ std::size_t count_of(const RecordedCall& call, bool is_root, std::uint64_t bytes
   return bytes / size_of(call.call.dtype) / (has_all ? call.members.size() : 1);
 }
 
+// Of all its ranks together: at the most what they have as input and output, which is in messages
+// and in scratch once more, and for each pair of ranks lanes and what a schedule has for them.
+double bytes_needed(const RecordedCall& call) {
+  constexpr double kPair = 512;
+  const double ranks = call.shape.ranks;
+  const Collective collective = call.call.collective;
+  const bool has_all = collective == Collective::all_gather ||
+                       collective == Collective::reduce_scatter ||
+                       collective == Collective::all_to_all;
+  const double vector =
+      static_cast<double>(call.call.count) * static_cast<double>(size_of(call.call.dtype));
+  return ranks * ranks * kPair + 4 * ranks * vector * (has_all ? ranks : 1);
+}
+
+double bytes_of_host() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
 
 int RecordedCall::member(int world_rank) const {
@@ -44,9 +66,6 @@ std::string RecordedCall::label() const {
 
 void RecordedCall::make_run() {
   const Algorithm& found = *find_algorithm(call.collective, algorithm);
-  const Shape shape{.ranks = static_cast<int>(members.size()),
-                    .root = root,
-                    .parameters = parse_parameters(found, algorithm)};
   run = std::make_unique<engine::ReplayedOperation>(build_schedule(found, shape), call);
 }
 
@@ -148,28 +167,48 @@ std::string RecordedCalls::prepare(RecordedCall& call) const {
     return "with a function of the program's own";
   }
   call.algorithm = text("algorithm");
-  if (find_algorithm(*collective, call.algorithm) == nullptr) {
+  const Algorithm* const algorithm = find_algorithm(*collective, call.algorithm);
+  if (algorithm == nullptr) {
     return "with a schedule of the program's own";
   }
   const ordered_json& root = ops_["root"].at(first);
-  call.root = root.is_null() ? 0 : call.member(root.get<int>());
-  if (call.root < 0) {
+  call.shape = {.ranks = static_cast<int>(call.members.size()),
+                .root = root.is_null() ? 0 : call.member(root.get<int>())};
+  if (call.shape.root < 0) {
     return kNoMember;
+  }
+  try {
+    call.shape.parameters = parse_parameters(*algorithm, call.algorithm);
+  } catch (const Error&) {
+    return "with parameters that its algorithm does not take";
+  }
+  if (!can_serve(*algorithm, call.shape)) {
+    return "with an algorithm that cannot serve so many ranks";
   }
   call.call.multicast = multicast_.contains(call.group);
   call.call.in_place.assign(call.members.size(), false);
+  return measure(call);
+}
+
+// Says why its buffers cannot be made, or nothing.
+std::string RecordedCalls::measure(RecordedCall& call) const {
   std::optional<std::size_t> count;
   for (const auto& [rank, part] : call.parts) {
     call.call.in_place[static_cast<std::size_t>(rank)] =
         ops_.at("in_place").at(part.row).get<bool>();
     const std::size_t mine =
-        count_of(call, rank == call.root, ops_.at("bytes").at(part.row).get<std::uint64_t>());
+        count_of(call, rank == call.shape.root, ops_.at("bytes").at(part.row).get<std::uint64_t>());
     if (count.value_or(mine) != mine) {
       return "whose ranks do not have the same count";
     }
     count = mine;
   }
   call.call.count = *count;
+  const double needed = bytes_needed(call);
+  if (needed > bytes_of_host()) {
+    return fmt::format("for which this host would need {:.0f} GiB of memory",
+                       std::ceil(needed / kGiB));
+  }
   return "";
 }
 

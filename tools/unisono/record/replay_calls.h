@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/catalog.h"
 #include "engine/replayed_operation.h"
 #include "schedule/schedule.h"
 
@@ -32,7 +33,7 @@ struct RecordedCall {
 
   engine::ReplayedCall call = {};
   std::string algorithm = {};
-  int root = 0;                                         // of the group
+  Shape shape = {};
   std::unique_ptr<engine::ReplayedOperation> run = {};  // while it is played
   std::size_t open = 0;                                 // parts that have not ended
 
@@ -63,6 +64,7 @@ class RecordedCalls {
  private:
   void read_peers();
   std::string prepare(RecordedCall& call) const;
+  std::string measure(RecordedCall& call) const;
   bool has_dropped(const RecordedCall& call, int rank) const;
 
   const nlohmann::ordered_json& trace_;
