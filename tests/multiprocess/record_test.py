@@ -8,6 +8,7 @@ PROGRAM is unisono. What needs network and time namespaces is skipped where they
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -44,8 +45,7 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertIn("recorded ", done.stderr)
         self.said = done.stderr
-        with open(path) as file:
-            self.trace = json.load(file)
+        self.trace = json.loads(pathlib.Path(path).read_text())
         return self.trace
 
     def check_messages(self):
@@ -61,7 +61,6 @@ class Case(unittest.TestCase):
 
     def kinds(self):
         return [finding["kind"] for finding in self.trace["findings"]]
-
 
     def replay(self):
         done = call(PROGRAM, "trace", "replay", self.path("run.json"), "--json")
@@ -97,11 +96,9 @@ class OneHost(Case):
         ring = [op for op in rows(self.trace["ops"]) if op["algorithm"] == "ring"]
         self.assertGreaterEqual(len(ring), 15)
         self.assertEqual(len(ring) % 3, 0)
-        label = f"world #{ring[0]['number']}"
-        own = [m for m in rows(self.trace["messages"]) if m["op"] == label]
+        own = [m for m in rows(self.trace["messages"]) if m["op"] == f"world #{ring[0]['number']}"]
         expected = {(step, rank, (rank + 1) % 3) for step in range(4) for rank in range(3)}
-        self.assertEqual({(m["step"], m["from"], m["to"]) for m in own}, expected)
-        self.assertEqual(len(own), 12)
+        self.assertEqual(sorted((m["step"], m["from"], m["to"]) for m in own), sorted(expected))
         self.assertLess(max(self.trace["clock_uncertainty_us"]), 5)
         self.assertEqual(self.trace["findings"], [])
         self.check_messages()
@@ -125,14 +122,16 @@ class OneHost(Case):
         again = self.replay()
         self.assertEqual(again["wrong"], "")
         was_at = re.search(r"rank 0 was at step (\d+) of (\w+) #(\d+)", self.said)
-        if was_at and again["waits"]:
-            step, collective, number = was_at.groups()
-            self.assertEqual(again["waits"], [f"rank 0 waits for rank 1 at step {step} of world #{number} {collective}"])
+        self.assertTrue(was_at, self.said)
+        step, collective, number = was_at.groups()
+        ended = any(op["rank"] == 0 and op["number"] == int(number) and op["end_us"] is not None
+                    for op in rows(self.trace["ops"]))
+        wait = f"rank 0 waits for rank 1 at step {step} of world #{number} {collective}"
+        self.assertEqual([one for one in again["waits"] if one.startswith("rank 0 ")], [] if ended else [wait])
 
     def test_a_rank_that_does_not_come_is_named(self):
-        script = f"[ $RANK = 1 ] && kill -STOP $$; exec {PROGRAM} bench barrier"
         self.record(["-n", "2", "--timeout", "1s", "--env", "UNISONO_CONNECT_TIMEOUT_MS=60000"], "sh", "-c",
-                    script, code=4)
+                    f"[ $RANK = 1 ] && kill -STOP $$; exec {PROGRAM} bench barrier", code=4)
         self.assertIn("no rank left a recording", self.trace["findings"][0]["text"])
 
     def test_a_hang_is_explained(self):
@@ -290,8 +289,7 @@ class OtherHost(Case):
     def setUp(self):
         super().setUp()
         self.launcher = self.path("launcher")
-        with open(self.launcher, "w") as file:
-            file.write("#!/bin/sh\nshift\nexec \"$@\"\n")
+        pathlib.Path(self.launcher).write_text('#!/bin/sh\nshift\nexec "$@"\n')
         os.chmod(self.launcher, 0o755)
 
     def words(self, *program):
@@ -299,8 +297,7 @@ class OtherHost(Case):
 
     def said_folder(self):
         """Where its ranks record, as they say in a file."""
-        with open(self.path("folder")) as file:
-            return file.read().strip().rstrip("/")
+        return pathlib.Path(self.path("folder")).read_text().strip().rstrip("/")
 
     def test_nothing_is_left_there(self):
         script = f"echo $UNISONO_RECORD > {self.path('folder')}; exec {PROGRAM} bench barrier -n 3"
@@ -322,8 +319,7 @@ class OtherHost(Case):
 
     def keeper(self, does):
         """The first program that leads to the host to fetch the recordings does this instead, of "$script"."""
-        with open(self.launcher, "w") as file:
-            file.write(f"""#!/bin/sh
+        pathlib.Path(self.launcher).write_text(f"""#!/bin/sh
 shift
 script=
 while IFS= read -r line; do
@@ -374,8 +370,7 @@ class TwoHosts(Case):
             self.skipTest("no network and time namespaces here")
         self.addCleanup(remove, hosts)
         launcher = self.path("launcher")
-        with open(launcher, "w") as file:
-            file.write(f"""#!/bin/sh
+        pathlib.Path(launcher).write_text(f"""#!/bin/sh
 host=$1; shift
 if [ $host = {hosts[1]} ]; then set -- unshare --time --fork --kill-child --monotonic {AHEAD_S} "$@"; fi
 exec ip netns exec $host "$@"
@@ -390,10 +385,8 @@ exec ip netns exec $host "$@"
         self.assertGreater(max(uncertainty[2:]), max(uncertainty[:2]))
         # What all ranks do together is together: it is not 1000 s apart.
         barrier = [op for op in rows(self.trace["ops"]) if op["collective"] == "barrier"]
-        by_number = {}
-        for op in barrier:
-            by_number.setdefault(op["number"], []).append(op)
-        for ops in by_number.values():
+        for number in {op["number"] for op in barrier}:
+            ops = [op for op in barrier if op["number"] == number]
             begins = max(op["start_us"] for op in ops)
             ends = min(op["end_us"] for op in ops)
             self.assertLessEqual(begins, ends + 2 * max(uncertainty))
