@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "unisono/types.hpp"
+
 namespace unisono::engine::recording {
 
 inline constexpr std::uint64_t kMagic = 0x34306365526f6e55;  // "UnoRec04"
@@ -28,10 +30,9 @@ enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, t
 
 // Of an operation: `order` is its number in its group, `peer` its group, `turn` its name, `step`
 // its root in the group and 1, or 0 where it has none; in place of busy() it has terms(). Of a
-// transfer (send and recv of a user):
-// `order` is the tag, `turn` the group, and it is busy where it sends. Of all others: `order` is
-// the place of their operation, and they are one pass of a program, or one source of it: `turn` is
-// the number of the message in its lane.
+// transfer (send and recv of a user): `order` is the tag, `turn` the group, and it is busy where it
+// sends. Of all others: `order` is the place of their operation, and they are one pass of a
+// program, or one source of it: `turn` is the number of the message in its lane.
 struct Event {
   std::uint64_t begin = 0;        // ticks
   std::uint64_t span = kUnended;  // what pack_span() makes
@@ -71,6 +72,7 @@ static_assert(sizeof(Event) == 32);
 
 // What an operation works on, in 16 bits: the type of its elements, how they are combined, and
 // whether its program runs in place. 0: not known.
+static_assert(kDtypeCount + 1 <= 32 && kReduceOpCount <= 32, "5 bits each");
 constexpr std::uint16_t pack_terms(int dtype, int op, bool in_place) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(dtype + 1) |
                                     static_cast<unsigned>(op) << 5 | (in_place ? 1U << 10 : 0U));

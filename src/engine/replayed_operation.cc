@@ -41,6 +41,7 @@ struct ReplayedOperation::Rank {
   // Of a pass that was played: its other sources, each of which has an event.
   std::vector<ReplayedPass> covered = {};
   std::unique_ptr<Executor> executor = {};
+  kernels::ScaleFunction divide = nullptr;  // of avg, which is a sum until it ends
   bool begun = false;
 };
 
@@ -81,6 +82,9 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
          .reducer = {.kernel = kernels::find_reduce(barrier ? Dtype::u8 : call.dtype,
                                                     barrier ? ReduceOp::bor : call.op)},
          .signature = 1});
+    if (reduces(call.collective) && call.op == ReduceOp::avg) {
+      rank->divide = kernels::find_divide(call.dtype);
+    }
     if (barrier) {
       rank->extent = {};  // its byte is nobody's
     }
@@ -251,7 +255,15 @@ bool ReplayedOperation::finish(int which) {
       return false;
     }
   }
-  return rank.executor->poll() == Progress::finished;
+  if (rank.executor->poll() != Progress::finished) {
+    return false;
+  }
+  if (rank.divide != nullptr && rank.extent.output != 0) {
+    std::byte* const output = rank.memory.data() + rank.out;
+    rank.divide(output, output, rank.extent.output / rank.program.element,
+                static_cast<double>(ranks_.size()));
+  }
+  return true;
 }
 
 std::vector<Executor::Wait> ReplayedOperation::waits(int which) const {

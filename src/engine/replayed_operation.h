@@ -19,7 +19,7 @@
 
 namespace unisono::engine {
 
-// What the ranks called, all of them alike. No v-form, and no function of the user's.
+// What the ranks called, all of them alike. No v-form, no premul_sum, and no function of the user's.
 struct ReplayedCall {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
@@ -61,7 +61,7 @@ class ReplayedOperation {
   // The next send from one rank to another, though nobody recorded it, with what it has to take and
   // to reduce before: a rank that is killed has no time to write that down.
   Outcome send_unrecorded(int from, int to);
-  // Whether all its passes are done.
+  // Whether all its passes are done. REQUIRES: it has not been so before.
   bool finish(int rank);
   // Of a rank that has begun and has not finished.
   std::vector<Executor::Wait> waits(int rank) const;

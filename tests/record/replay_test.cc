@@ -50,7 +50,7 @@ std::string draw_algorithm(Random& random, Collective collective, int ranks, int
 
 Drawn draw(Random& random, int ranks) {
   constexpr Dtype kTypes[] = {Dtype::f32, Dtype::bf16, Dtype::f64, Dtype::u8, Dtype::i32};
-  constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max};
+  constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::avg};
   Drawn one;
   do {
     one.collective = static_cast<Collective>(random.below(kCollectiveCount));
@@ -307,6 +307,11 @@ TEST_F(ReplayTest, SaysWhatItLeavesOut) {
   record_ring();
   trace_["ops"]["dtype"][0] = nullptr;
   expect_left_out("whose ranks do not have the same dtype");
+}
+
+TEST_F(ReplayTest, LeavesOutFactors) {
+  record(2, {{.op = ReduceOp::premul_sum, .count = 100}});
+  expect_left_out("with a factor, which is not recorded");
 }
 
 TEST_F(ReplayTest, TrustsNoRankOfADamagedRecording) {

@@ -1,4 +1,5 @@
-// A simulated network for tests: the lanes of a group of ranks in one thread, in virtual time.
+// A simulated network, for tests and for recordings that are played again: the lanes of a group of
+// ranks in one thread, in virtual time.
 //
 // Everything that a real transport leaves open follows from a seed: how long each message is under
 // way (the order of a lane is kept, lanes overtake each other), when each reader of a multicast

@@ -3,7 +3,7 @@
 // two hosts and bad luck can be looked at as often as one likes.
 //
 // The data is not recorded. Inputs follow from rank and number, and whoever fills his own in the
-// same way gets the same results, bit by bit.
+// same way gets the same results, bit by bit. Nor are the factors of premul_sum, which is left out.
 #pragma once
 
 #include <cstddef>

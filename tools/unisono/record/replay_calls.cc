@@ -166,6 +166,9 @@ std::string RecordedCalls::prepare(RecordedCall& call) const {
   if (reduces(*collective) && kernels::find_reduce(*dtype, call.call.op) == nullptr) {
     return "with a function of the program's own";
   }
+  if (reduces(*collective) && call.call.op == ReduceOp::premul_sum) {
+    return "with a factor, which is not recorded";
+  }
   call.algorithm = text("algorithm");
   const Algorithm* const algorithm = find_algorithm(*collective, call.algorithm);
   if (algorithm == nullptr) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+
 #include "show/show.h"
 
 namespace unisono::cli {
