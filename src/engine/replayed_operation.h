@@ -19,7 +19,8 @@
 
 namespace unisono::engine {
 
-// What the ranks called, all of them alike. No v-form, no premul_sum, and no function of the user's.
+// What the ranks called, all of them alike. No v-form, no premul_sum, and no function of the
+// user's.
 struct ReplayedCall {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
