@@ -53,6 +53,11 @@ const axeSource = readFileSync(
   'utf8',
 );
 
+// What the page itself says: page.url() learns of a change by a message that may come later.
+export function address(page: Page): Promise<string> {
+  return page.evaluate(() => location.href);
+}
+
 // What axe says against the page, one line a rule and place.
 export async function axe(page: Page): Promise<string[]> {
   // The page's own policy forbids scripts from elsewhere, so this one is evaluated, not added.

@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseTopology } from '../../src/model/topology';
 import { run, writePage } from '../program';
-import { axe, launch, open } from './browser';
+import { address, axe, launch, open } from './browser';
 
 let browser: Browser;
 let file: string;
@@ -80,7 +80,7 @@ describe('a topology', () => {
   it('is drawn with the load of its links, and a wrong one is told', async () => {
     const made = writePage('all_reduce/ring', '-n', '16', '--on', 'dgx_h100:nodes=2');
     const { page, problems, close } = await open(browser, made, '');
-    expect(page.url()).toContain('#traffic');
+    expect(await address(page)).toContain('#traffic');
     expect(await page.locator('main').innerText()).toContain('spine → rail0: 240 MiB');
     expect(await page.locator('.device').count()).toBe(16 + 2 + 16 + 8 + 1);
     // A link lights up what goes over it: rank 15 sends to rank 0.
@@ -93,7 +93,7 @@ describe('a topology', () => {
     const small = run(['topo', 'ethernet_cluster:hosts=4', '--json']);
     await give(page, write('small.json', small));
     await page.getByText('This machine has 4 ranks, the schedule 16').waitFor();
-    expect(page.url()).toContain('file=small.json');
+    expect(await address(page)).toContain('file=small.json');
     expect(problems).toEqual([]);
     await close();
   });
@@ -158,7 +158,7 @@ describe('a recording', () => {
       trace,
     ]);
     const { page, problems, close } = await open(browser, writePage(trace), '');
-    expect(page.url()).toContain('#run');
+    expect(await address(page)).toContain('#run');
     expect(await page.locator('.message').count()).toBeGreaterThan(40);
     expect(await page.locator('.under').count()).toBeGreaterThan(60);
     expect(await axe(page)).toEqual([]);
@@ -224,7 +224,7 @@ describe('a recording', () => {
     const { page, problems, close } = await open(browser, file, '#run');
     await give(page, write('two.json', JSON.stringify(trace)));
     await page.getByRole('button', { name: 'Steps: all_reduce/ring, world #2' }).click();
-    expect(page.url()).toContain('base=recorded');
+    expect(await address(page)).toContain('base=recorded');
     expect(await page.locator('.clock').innerText()).toBe('0 µs of 190 µs');
     await page.keyboard.press('ArrowRight');
     expect(await page.locator('.clock').innerText()).toBe('40 µs of 190 µs');

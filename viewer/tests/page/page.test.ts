@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TABS } from '../../src/view/url';
 import { writePage } from '../program';
-import { axe, launch, open } from './browser';
+import { address, axe, launch, open } from './browser';
 
 let browser: Browser;
 let file: string;
@@ -92,7 +92,7 @@ describe('steps', () => {
     expect(await title()).toBe('Step 14 of 14');
     await page.keyboard.press('Home');
     await page.keyboard.press('f');
-    expect(page.url()).toContain('follow=0');
+    expect(await address(page)).toContain('follow=0');
     await page.keyboard.press('t');
     expect(await page.locator('details.twin[open]').count()).toBe(2);
     await page.keyboard.press('?');
@@ -101,7 +101,7 @@ describe('steps', () => {
     expect(await page.locator('dialog[open]').count()).toBe(0);
     for (const [i, tab] of TABS.entries()) {
       await page.keyboard.press(String(i + 1));
-      expect(page.url()).toContain(`#${tab}`);
+      expect(await address(page)).toContain(`#${tab}`);
     }
     expect(problems).toEqual([]);
     await close();
@@ -153,9 +153,9 @@ describe('steps', () => {
     await page.keyboard.press('4');
     await page.keyboard.press('w');
     await page.keyboard.press('d');
-    expect(page.url()).toMatch(/zoom=1\.5&from=\d+/);
+    expect(await address(page)).toMatch(/zoom=1\.5&from=\d+/);
     const drawn = await page.locator('svg.picture').innerHTML();
-    const again = await open(browser, file, new URL(page.url()).hash);
+    const again = await open(browser, file, new URL(await address(page)).hash);
     expect(await again.page.locator('svg.picture').innerHTML()).toBe(drawn);
     expect(problems).toEqual([]);
     await again.close();
@@ -169,7 +169,7 @@ describe('steps', () => {
     expect(await first.page.locator('aside h2').first().innerText()).toBe('第 2 步，共 3 步');
     expect(await first.page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark');
     await first.page.keyboard.press('End');
-    const url = first.page.url();
+    const url = await address(first.page);
     const drawn = await first.page.locator('svg.stage').innerHTML();
     await first.close();
     const second = await open(browser, file, url.slice(url.indexOf('#')));
@@ -290,7 +290,7 @@ describe('other views', () => {
     expect(await page.getByText('done ·').count()).toBe(2);
     await page.getByLabel('Size').focus();
     await page.keyboard.press('Home');
-    expect(page.url()).toContain('bytes=256');
+    expect(await address(page)).toContain('bytes=256');
     expect(problems).toEqual([]);
     await close();
   });
@@ -306,7 +306,7 @@ describe('other views', () => {
     expect(await places()).not.toEqual(home);
     await page.getByRole('button', { name: '4', exact: true }).click();
     expect(await places()).toEqual(home);
-    expect(page.url()).toContain('moe=4.2.6.2.50.0.3');
+    expect(await address(page)).toContain('moe=4.2.6.2.50.0.3');
     expect(problems).toEqual([]);
     await close();
   });
@@ -317,9 +317,9 @@ describe('other views', () => {
       .getByRole('button', { name: /^Steps: all_reduce/ })
       .first()
       .click();
-    expect(page.url()).toContain('#steps');
-    expect(page.url()).toContain('ranks=4');
-    expect(page.url()).toContain(`bytes=${128 * 2 ** 20}`);
+    expect(await address(page)).toContain('#steps');
+    expect(await address(page)).toContain('ranks=4');
+    expect(await address(page)).toContain(`bytes=${128 * 2 ** 20}`);
     await close();
   });
 });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writePage } from '../program';
 import { columns, oneMissing, secondOf, type Row } from '../recordings';
 import { schedule } from '../schedules';
-import { axe, launch, open } from './browser';
+import { address, axe, launch, open } from './browser';
 
 const OPS = 2000;
 const RANKS = 4;
@@ -117,7 +117,7 @@ describe('a long run', () => {
     expect(await rows.last().innerText()).toContain(`world #${OPS}`);
     await page.getByLabel('Order').selectOption({ label: 'slowest first' });
     expect(await rows.first().innerText()).toMatch(/world #2000[^]*≥ 4 s[^]*≥ 4 s[^]*did not end/);
-    expect(page.url()).toContain('sort=time-');
+    expect(await address(page)).toContain('sort=time-');
     await page.getByRole('button', { name: 'last to come' }).click();
     expect(await rows.first().innerText()).toContain('rank 3');
     await page.getByRole('searchbox').fill('ring #17');
@@ -153,7 +153,7 @@ describe('a long run', () => {
     await expect.poll(() => isInView(page, 'tr.chosen')).toBe(true);
     expect(await axe(page)).toEqual([]);
     // A link shows the same.
-    const url = page.url();
+    const url = await address(page);
     await page.evaluate(() => (location.hash = '#learn'));
     await page.evaluate((to) => (location.hash = to), url.slice(url.indexOf('#')));
     await page.locator('tr.chosen').waitFor();
@@ -310,7 +310,7 @@ describe('a recording without a chosen operation', () => {
     expect(await pick.locator('option').count()).toBeGreaterThan(20);
     await pick.selectOption(`world #${OPS}`);
     await page.getByText('未结束').last().waitFor();
-    expect(page.url()).toContain(`op=world%20%23${OPS}`);
+    expect(await address(page)).toContain(`op=world%20%23${OPS}`);
     expect(await axe(page)).toEqual([]);
     expect(problems).toEqual([]);
     await close();
