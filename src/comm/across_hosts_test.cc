@@ -50,6 +50,12 @@ TEST(AcrossHosts, ChoosesOtherAlgorithmsForShortAndForLongVectors) {
   EXPECT_NE(brief.rfind("ring", 0), 0U) << "fifteen messages in a row, twice";
 }
 
+TEST(AcrossHosts, LetsEachOfTwoRanksReduceAHalfOfALongVector) {
+  AcrossHosts apart = across(2, 1);
+  EXPECT_EQ(apart.choose(Collective::all_reduce, 65536), "recursive_doubling");
+  EXPECT_NE(apart.choose(Collective::all_reduce, 4e6), "recursive_doubling");
+}
+
 TEST(AcrossHosts, AnswersForEveryCollectiveAndUnevenHosts) {
   AcrossHosts uneven(Hosts(0, {"a", "a", "a", "b", "c"}), all(5));
   for (const Collective collective :

@@ -54,14 +54,17 @@ std::vector<Shape> shapes_of(const Algorithm& algorithm, const Topology& topolog
 }
 
 void simulate_shape(const Algorithm& algorithm, const Shape& shape, const Call& call,
-                    const Topology& topology, double most_messages, OnTopology& result) {
+                    const Topology& topology, const OnTopologyOptions& options,
+                    OnTopology& result) {
   constexpr double kSecondsPerUs = 1e-6;
   const std::string name = full_name(algorithm, shape);
   try {
     Workload workload{.ranks = shape.ranks};
     workload.items.push_back(operation(algorithm, shape, call.bytes));
-    const SimulationResult simulated =
-        simulate(workload, topology, {.rank_times = false, .most_messages = most_messages});
+    const SimulationResult simulated = simulate(workload, topology,
+                                                {.gamma_us_per_byte = options.gamma_us_per_byte,
+                                                 .rank_times = false,
+                                                 .most_messages = options.most_messages});
     result.rows.push_back({.name = name,
                            .time_s = simulated.total_us * kSecondsPerUs,
                            .messages = simulated.messages});
@@ -91,7 +94,7 @@ OnTopology plan_on(const Call& call, const Topology& topology, const OnTopologyO
     for (const Shape& shape : shapes_of(*algorithm, topology, call.ranks)) {
       if (can_serve(*algorithm, shape) && names.insert(full_name(*algorithm, shape)).second) {
         options.begins(full_name(*algorithm, shape));
-        simulate_shape(*algorithm, shape, call, topology, options.most_messages, result);
+        simulate_shape(*algorithm, shape, call, topology, options, result);
       }
     }
   }

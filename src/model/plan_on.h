@@ -25,7 +25,8 @@ struct OnTopology {
 };
 
 struct OnTopologyOptions {
-  double most_messages = 2e7;  // that share links: played in about a minute
+  double most_messages = 2e7;    // that share links: played in about a minute
+  double gamma_us_per_byte = 0;  // to reduce
   std::function<void(const std::string&)> begins = [](const std::string&) {};  // with this one
 };
 
