@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 23> kVariables = {{
+constexpr std::array<EnvVariable, 24> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -28,6 +28,7 @@ constexpr std::array<EnvVariable, 23> kVariables = {{
     {"UNISONO_TRANSPORT", "auto", "auto, shm (one host only), or tcp (between all ranks)"},
     {"UNISONO_HOST", "", "Ranks with different names count as being on different hosts"},
     {"UNISONO_RELAY", "", "Set by unisono run --chaos: what stands between ranks of several hosts"},
+    {"UNISONO_LAUNCHER", "", "Set by unisono run: where it writes why it ends ranks, before it does"},
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: for ever"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},
     {"UNISONO_ALGORITHM", "", "Forces algorithms: \"all_reduce=ring,broadcast=binomial\""},

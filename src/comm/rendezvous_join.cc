@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/env.h"
+#include "comm/launcher_words.h"
 #include "comm/rendezvous_auth.h"
 #include "comm/rendezvous_meet.h"
 #include "comm/rendezvous_process.h"
@@ -175,10 +176,11 @@ Meeting meet_as_other(const Invitation& invitation) {
     }
     if (!attempt.ended.empty()) {
       // As rank 0 does when another rank goes.
-      throw Error(ErrorCode::connection,
-                  "rank 0 is gone before all " + std::to_string(invitation.size) +
-                      " ranks were there: " + attempt.ended + "\nlook at its last output",
-                  {.rank = invitation.rank, .peer = 0});
+      throw Error(
+          ErrorCode::connection,
+          "rank 0 is gone before all " + std::to_string(invitation.size) +
+              " ranks were there: " + end_and_advice(attempt.ended, "look at its last output"),
+          {.rank = invitation.rank, .peer = 0});
     }
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/launcher_words.h"
 #include "comm/rendezvous_process.h"
 #include "comm/world.h"
 
@@ -43,6 +44,9 @@ Reason parse_reason(const std::string& reason, int ranks) {
   parsed.text.assign(behind + 1, end);
   return parsed;
 }
+
+constexpr std::string_view kAdvice =
+    "look at its last output; the other ranks cannot go on without it";
 
 // What came was not what the peer sent, or should have.
 bool is_damage(tcp::Reason reason) {
@@ -193,8 +197,8 @@ void World::look_for_local_death() {
     const int rank = hosts_.here()[static_cast<std::size_t>(death->rank)];
     raise(ErrorCode::peer_lost, rank,
           "rank " + std::to_string(rank) + " (pid " +
-              std::to_string(local_->peer(death->rank).pid) + ") is gone: " + death->how +
-              "\nlook at its last output; the other ranks cannot go on without it");
+              std::to_string(local_->peer(death->rank).pid) +
+              ") is gone: " + end_and_advice(death->how, kAdvice));
   }
 }
 
@@ -216,8 +220,8 @@ void World::listen_to_others() noexcept {
       record_abort(reason.code, reason.culprit, abort->peer, reason.text);
     } else if (const tcp::Failure failure = connections_->failure()) {
       raise(is_damage(failure.reason) ? ErrorCode::corrupt : ErrorCode::peer_lost, failure.peer,
-            "rank " + std::to_string(failure.peer) + " is gone: " + tcp::describe(failure) +
-                "\nlook at its last output; the other ranks cannot go on without it");
+            "rank " + std::to_string(failure.peer) +
+                " is gone: " + end_and_advice(tcp::describe(failure), kAdvice));
     }
   } catch (const std::exception& error) {
     raise(error);

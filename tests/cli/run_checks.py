@@ -101,3 +101,20 @@ def job_variables(program, scratch, environment):
     if not re.fullmatch(r"[0-9a-f]{32}", seen[0][1]) or not 0 < int(seen[0][2]) < 65536:
         return f"{seen}"
     return None if seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1] else f"{seen}"
+
+
+def who_was_ended(program, scratch, environment):
+    """Ranks name the first cause, and not one that the launcher ended because of it."""
+    # Rank 2 fails apart from the others, of whom rank 0 outlives the SIGTERM that ends rank 1.
+    body = ("[ $RANK = 2 ] && { sleep 1; exit 7; }; [ $RANK = 0 ] && trap '' TERM; "
+            "UNISONO_SIZE=2 exec " + str(program) + " bench barrier -n 100000000")
+    for world in ("shm", "tcp"):
+        done = output(program, ["run", "-n", "3", "--transport", world, "--", "sh", "-c", body],
+                      environment)
+        said = done.stdout + done.stderr
+        ended = r"rank 1 .*is gone: ended by the launcher, because rank 2 exited with code 7\n"
+        if not re.search(ended, said) or "killed by SIGTERM" in said:
+            return f"{world}: {said}"
+        if not re.search(r"look at the last output of rank 2", said):
+            return f"{world}, no advice: {said}"
+    return None

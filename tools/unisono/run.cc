@@ -25,7 +25,7 @@ void add_entries(const Arguments& arguments, bool quiet, const Chaos* chaos,
   if (quiet) {
     result.emplace_back("UNISONO_QUIET=1");
   }
-  result.emplace_back("UNISONO_RELAY");  // of another job
+  result.insert(result.end(), {"UNISONO_RELAY", "UNISONO_LAUNCHER"});  // of another job
   if (chaos != nullptr) {
     const std::vector<std::string> entries = chaos->environment();
     result.insert(result.end(), entries.begin(), entries.end());

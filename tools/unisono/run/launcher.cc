@@ -116,6 +116,7 @@ void Launcher::start_ranks() {
       if (!options_.rank_environment.empty()) {
         spawn_options.environment.push_back(options_.rank_environment[as_size(rank)]);
       }
+      spawn_options.environment.push_back(end_words_.environment());
     } else {
       const RemoteRank& remote = options_.remote[as_size(rank)];
       spawn_options.program = remote.program;
@@ -238,6 +239,8 @@ void Launcher::read_signals(Time now) {
     if (!again) {
       tell_of_stop();
       result_.launcher_signal = signal;
+      end_words_.say(fmt::format("it got {} itself", signal_name(signal)),
+                     "whoever sent that stopped the job");
     }
     signal_ranks(again ? SIGKILL : signal == SIGINT ? SIGINT : SIGTERM, info.ssi_code == SI_KERNEL);
     stage_ = again ? Stage::killing : Stage::terminating;
@@ -316,6 +319,8 @@ void Launcher::check_clock(Time now) {
         }
       }
       tell_of_stop();
+      end_words_.say(fmt::format("--timeout is {:g} s", options_.timeout_s),
+                     "the launcher says below who was waited for");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;
@@ -325,6 +330,7 @@ void Launcher::check_clock(Time now) {
   if (now < stage_end_) {
     return;
   }
+  tell_of_failure();
   signal_ranks(stage_ == Stage::grace ? SIGTERM : SIGKILL, false);
   stage_ = stage_ == Stage::grace ? Stage::terminating : Stage::killing;
   stage_end_ = now + kTermination;
@@ -359,6 +365,14 @@ void Launcher::strike(Time now) {
 void Launcher::tell_of_stop() {
   if (options_.on_stop && stage_ == Stage::running) {
     options_.on_stop();
+  }
+}
+
+void Launcher::tell_of_failure() {
+  if (const int rank = result_.first_failure; rank >= 0) {
+    const RankEnd& end = result_.ends[as_size(rank)];
+    end_words_.say(fmt::format("rank {} {}{}", rank, end.signal != 0 ? "was " : "", end_text(end)),
+                   fmt::format("look at the last output of rank {}", rank));
   }
 }
 

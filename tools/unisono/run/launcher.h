@@ -12,6 +12,7 @@
 #include "base/unique_fd.h"
 #include "cli/console.h"
 #include "run/chaos.h"
+#include "run/end_words.h"
 #include "run/hosts.h"
 #include "run/output.h"
 #include "run/spawn.h"
@@ -99,6 +100,7 @@ class Launcher {
   void check_clock(Time now);
   void strike(Time now);
   void tell_of_stop();
+  void tell_of_failure();
   void signal_ranks(int signal, bool from_terminal);
   bool all_ended() const;
   void drain();
@@ -113,6 +115,7 @@ class Launcher {
   std::vector<bool> own_group_;
   std::vector<UniqueFd> inputs_;  // of remote ranks: their end tells them of ours
   int signal_fd_ = -1;
+  EndWords end_words_;
   std::optional<Guardian> guardian_;  // while the ranks run
   Stage stage_ = Stage::running;
   Time stage_end_;
@@ -122,6 +125,7 @@ class Launcher {
 void report_failure(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console);
 int job_exit_code(const JobResult& result);
+std::string signal_name(int signal);                                // "SIGKILL"
 std::string signal_hint(int signal, const LaunchOptions& options);  // what to do about it
 std::string end_text(const RankEnd& end);  // "killed by SIGKILL", "exited with code 3"
 // Ranks that --chaos had killed before the first of the others failed.

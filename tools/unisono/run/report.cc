@@ -14,11 +14,6 @@
 namespace unisono::cli {
 namespace {
 
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
-}
-
 struct Line {
   std::string ranks;
   std::string end;
@@ -149,6 +144,11 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
 }
 
 }  // namespace
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
 
 std::string signal_hint(int signal, const LaunchOptions& options) {
   if (signal == SIGKILL) {

@@ -1,0 +1,25 @@
+// Why the launcher ends the ranks that are left, for these ranks to read (comm/launcher_words.h):
+// they see each other end, and shall not take that for the first cause.
+#pragma once
+
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace unisono::cli {
+
+class EndWords {
+ public:
+  // Throws Error(resource).
+  EndWords();
+  // For the environment of the ranks of this host.
+  std::string environment() const;
+  // To be called before the first rank is ended; the first words stay.
+  void say(const std::string& because, const std::string& advice);
+
+ private:
+  UniqueFd memory_;
+  bool said_ = false;
+};
+
+}  // namespace unisono::cli
