@@ -111,7 +111,7 @@ class OneHost(Case):
     def test_a_killed_rank_leaves_what_it_did(self):
         script = f"[ $RANK = 1 ] && (sleep 1; kill -9 $$) & exec {PROGRAM} bench all_reduce -b 8 -e 8 -n 100000000"
         self.record(["-n", "2"], "sh", "-c", script, code=3)
-        self.assertEqual(self.trace["ended"], "rank 1 killed by SIGKILL")
+        self.assertEqual(self.trace["ended"], "rank 1 was killed by SIGKILL")
         self.assertEqual(self.kinds(), ["peer_lost", "dropped"])
         self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
         self.check_messages()
@@ -178,7 +178,7 @@ class OneHost(Case):
         gone = self.trace["findings"][self.kinds().index("gone")]
         self.assertEqual((gone["ranks"], gone["text"]), ([2], "rank 2 is gone: killed by --chaos"))
         self.assertNotIn("memory", gone["next"] + self.said)
-        self.assertTrue(self.trace["ended"].startswith("rank 2 killed by --chaos, then rank "))
+        self.assertTrue(self.trace["ended"].startswith("--chaos killed rank 2, then rank "))
         failure = self.said[self.said.index("error[rank_failed]"):].splitlines()
         self.assertIn("--chaos killed rank 2, and rank", failure[0])
         self.assertIn("rank 2 ", failure[1])

@@ -370,8 +370,7 @@ void Launcher::tell_of_stop() {
 
 void Launcher::tell_of_failure() {
   if (const int rank = result_.first_failure; rank >= 0) {
-    const RankEnd& end = result_.ends[as_size(rank)];
-    end_words_.say(fmt::format("rank {} {}{}", rank, end.signal != 0 ? "was " : "", end_text(end)),
+    end_words_.say(end_sentence(rank, result_.ends[as_size(rank)]),
                    fmt::format("look at the last output of rank {}", rank));
   }
 }

@@ -128,6 +128,7 @@ int job_exit_code(const JobResult& result);
 std::string signal_name(int signal);                                // "SIGKILL"
 std::string signal_hint(int signal, const LaunchOptions& options);  // what to do about it
 std::string end_text(const RankEnd& end);  // "killed by SIGKILL", "exited with code 3"
+std::string end_sentence(int rank, const RankEnd& end);  // "rank 2 was killed by SIGKILL"
 // Ranks that --chaos had killed before the first of the others failed.
 std::vector<int> killed_before(const JobResult& result);
 

@@ -46,9 +46,9 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
     end.ended = "whoever started it stopped it";
   } else if (result.first_failure >= 0) {
     const std::vector<int> killed = killed_before(result);
-    end.ended = killed.empty() ? "" : ranks_text(killed) + " killed by --chaos, then ";
-    end.ended += fmt::format("rank {} {}", result.first_failure,
-                             end.ends[static_cast<std::size_t>(result.first_failure)]);
+    end.ended = killed.empty() ? "" : "--chaos killed " + ranks_text(killed) + ", then ";
+    const RankEnd& first = result.ends[static_cast<std::size_t>(result.first_failure)];
+    end.ended += end_sentence(result.first_failure, first);
   }
   return end;
 }

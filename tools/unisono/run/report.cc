@@ -171,6 +171,10 @@ std::vector<int> killed_before(const JobResult& result) {
   return killed;
 }
 
+std::string end_sentence(int rank, const RankEnd& end) {
+  return fmt::format("rank {} {}{}", rank, end.signal != 0 ? "was " : "", end_text(end));
+}
+
 std::string end_text(const RankEnd& end) {
   if (end.killed_by_chaos()) {
     return "killed by --chaos";

@@ -104,10 +104,10 @@ const SENTENCES: Pattern[] = [
   [/^aborted: rank (\d+) was interrupted$/, 'rank $1 被中断'],
   [/^stopped after (.+), as --timeout says$/, '$1 后被停止（--timeout）'],
   [
-    new RegExp(`^${RANKS} killed by --chaos, then rank (\\d+) (.+)$`),
-    'rank $1 被 --chaos 杀死，随后 rank $2 $3',
+    new RegExp(`^--chaos killed ${RANKS}, then rank (\\d+) (?:was )?(.+)$`),
+    '--chaos 杀死了 rank $1，随后 rank $2 $3',
   ],
-  [/^rank (\d+) ((?:exited|killed) .+)$/, 'rank $1 $2'],
+  [/^rank (\d+) (?:was )?((?:exited|killed) .+)$/, 'rank $1 $2'],
   [/^whoever started it stopped it$/, '被启动者停止'],
   [
     new RegExp(

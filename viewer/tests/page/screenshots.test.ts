@@ -16,7 +16,7 @@ function killed(): object {
   };
   return {
     ...oneMissing(schedule('all_reduce/ring', 4), 1),
-    ...{ findings: [gone], ended: 'rank 1 killed by SIGKILL' },
+    ...{ findings: [gone], ended: 'rank 1 was killed by SIGKILL' },
   };
 }
 
