@@ -38,6 +38,7 @@ def approval_cases():
         "unknown_option_run": text("run", "--tiemout", "3", "--", "true"),
         "unknown_choice": text("show", "all_reduce/ring", "--format", "jsn"),
         "top_no_job": text("top", "no-such-job"),
+        "top_no_job_with_slashes": text("top", "slurm/4711/0"),
         "trace_no_words": text("trace"),
         "trace_unknown": text("trace", "who"),
         "trace_export": text("trace", "export", "recording.json", "-o", "-"),

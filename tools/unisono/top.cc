@@ -169,15 +169,6 @@ void print_json(const std::vector<Job>& jobs) {
   fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// Those that have been seen once may end.
-std::vector<Job> look_again(const std::string& word) {
-  try {
-    return find_jobs(word);
-  } catch (const UsageError&) {
-    return {};
-  }
-}
-
 int run_top(const Arguments& arguments, const Console& console) {
   const std::string word = arguments.operands().empty() ? "" : arguments.operands().front();
   if (console.json()) {
@@ -188,7 +179,8 @@ int run_top(const Arguments& arguments, const Console& console) {
   const double every_s = std::max(arguments.seconds("every"), 0.01);
   Memory memory;
   for (bool first = true;; first = false) {
-    const std::vector<Job> jobs = first ? find_jobs(word) : look_again(word);
+    // Those that have been seen once may end.
+    const std::vector<Job> jobs = first ? find_jobs(word) : matching_jobs(word);
     if (jobs.empty()) {
       fmt::print("\n{} has ended\n", word.empty() ? "the last job" : "it");
       return kDone;

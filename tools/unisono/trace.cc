@@ -102,6 +102,10 @@ int run_why(const std::string& which, const Console& console) {
   if (is_file(which)) {
     return why_recording(which, console);
   }
+  if (which.find('/') != std::string::npos && matching_jobs(which).empty()) {
+    throw UsageError(fmt::format("there is no file '{}', and no job here has that name", which),
+                     kSeenJobs, "unisono help trace");
+  }
   bool somebody_waits = false;
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
   for (const Job& job : find_jobs(which)) {

@@ -267,7 +267,7 @@ std::vector<Job> find_jobs() {
   return Search().jobs();
 }
 
-std::vector<Job> find_jobs(std::string_view word) {
+std::vector<Job> matching_jobs(std::string_view word) {
   std::vector<Job> jobs = find_jobs();
   if (!word.empty()) {
     std::erase_if(jobs, [word](const Job& job) {
@@ -278,16 +278,20 @@ std::vector<Job> find_jobs(std::string_view word) {
       return job.world.job != word && !has_pid;
     });
   }
-  if (jobs.empty() && word.find('/') != std::string_view::npos) {
-    throw UsageError(fmt::format("there is no file '{}', and no job here has that name", word),
-                     "only jobs of this host whose processes this user may read are seen",
-                     "unisono help trace");
-  }
+  return jobs;
+}
+
+std::vector<Job> find_jobs(std::string_view word) {
+  std::vector<Job> jobs = matching_jobs(word);
   if (jobs.empty()) {
     throw UsageError(
         word.empty() ? "no job of unisono runs here"
                      : fmt::format("no job here is named '{}' or has that process", word),
-        "only jobs of this host whose processes this user may read are seen", "unisono help top");
+        std::string(word.empty() ? ""
+                                 : "it takes the name of a job that runs now, or the number of one "
+                                   "of its processes\n") +
+            kSeenJobs,
+        "unisono help top");
   }
   return jobs;
 }

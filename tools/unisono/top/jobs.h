@@ -27,8 +27,12 @@ struct Job {
 
 // All jobs of which this user may see a process.
 std::vector<Job> find_jobs();
-// Those that the word means: the number of a process, or the name of a job; empty: all. Throws
-// UsageError if there are none.
+// What to say where there is none.
+inline constexpr const char* kSeenJobs =
+    "only jobs of this host whose processes this user may read are seen";
+// Those that the word means: the number of a process, or the name of a job; empty: all.
+std::vector<Job> matching_jobs(std::string_view word);
+// The same. Throws UsageError if there are none.
 std::vector<Job> find_jobs(std::string_view word);
 
 // False: it is on another host, and nothing is known of it.
