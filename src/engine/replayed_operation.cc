@@ -56,10 +56,10 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
     const auto places =
         lay_out(schedule, r, {.element = element, .count = barrier ? 1 : call.count});
     rank->extent = extent_of(schedule, r, places);
-    rank->program =
-        bind(lower(schedule, r,
-                   {.multicast = call.multicast, .in_place = in_place, .contiguous = !pairs}),
-             places, element, rank->extent);
+    rank->program = engine::bind(
+        lower(schedule, r,
+              {.multicast = call.multicast, .in_place = in_place, .contiguous = !pairs}),
+        places, element, rank->extent);
     part_sends(rank->program);
     rank->played.resize(rank->program.passes.size());
     rank->scratch.resize(rank->program.scratch_bytes);
@@ -191,19 +191,44 @@ ReplayedOperation::Outcome ReplayedOperation::play(int which, const ReplayedPass
 std::vector<int> ReplayedOperation::missing(int which, const ReplayedPass& wanted) const {
   const Rank& rank = *ranks_[static_cast<std::size_t>(which)];
   std::vector<int> result;
-  const std::size_t found = find(rank, wanted);
-  if (found == rank.program.passes.size()) {
-    return result;
-  }
-  const BoundPass& pass = rank.program.passes[found];
-  for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
-    const BoundOperand& source = rank.program.operands[i];
-    const int from = source.lane % static_cast<int>(ranks_.size());
-    if (source.place == Place::lane && !has_sent(from, which, source)) {
-      result.push_back(from);
-    }
+  if (const std::size_t found = find(rank, wanted); found != rank.program.passes.size()) {
+    add_missing(which, found, result);
   }
   return result;
+}
+
+void ReplayedOperation::add_missing(int which, std::size_t pass, std::vector<int>& missing) const {
+  const BoundProgram& program = ranks_[static_cast<std::size_t>(which)]->program;
+  for (std::uint32_t i = program.passes[pass].sources; i < program.passes[pass].sources_end; ++i) {
+    const BoundOperand& source = program.operands[i];
+    const int from = source.lane % static_cast<int>(ranks_.size());
+    if (source.place == Place::lane && !has_sent(from, which, source)) {
+      missing.push_back(from);
+    }
+  }
+}
+
+std::vector<int> ReplayedOperation::holds_up(int which, std::size_t pass) const {
+  const Rank& rank = *ranks_[static_cast<std::size_t>(which)];
+  std::vector<int> missing;
+  std::vector<bool> seen(rank.played.size());
+  std::vector<std::size_t> open = {pass};
+  while (!open.empty()) {
+    const std::size_t one = open.back();
+    open.pop_back();
+    if (seen[one] || rank.played[one]) {
+      continue;
+    }
+    seen[one] = true;
+    const BoundPass& bound = rank.program.passes[one];
+    if (!bound.send && bound.bytes != 0) {
+      add_missing(which, one, missing);
+    }
+    for (std::uint32_t i = bound.waits; i < bound.waits_end; ++i) {
+      open.push_back(static_cast<std::size_t>(rank.program.waits[i].pass));
+    }
+  }
+  return missing;
 }
 
 bool ReplayedOperation::has_sent(int from, int to, const BoundOperand& source) const {
@@ -220,32 +245,48 @@ bool ReplayedOperation::has_sent(int from, int to, const BoundOperand& source) c
   return false;
 }
 
-ReplayedOperation::Outcome ReplayedOperation::send_unrecorded(int from, int to) {
-  Rank& rank = *ranks_[static_cast<std::size_t>(from)];
-  const std::size_t passes = rank.program.passes.size();
-  const auto is_open = [&rank](std::size_t i, bool send) {
-    const BoundPass& pass = rank.program.passes[i];
-    return rank.begun && !rank.played[i] && pass.bytes != 0 && pass.send == send;
-  };
-  const auto leads_there = [&](std::size_t i) {
-    const int lane = rank.program.operands[rank.program.passes[i].targets].lane;
-    return lane == to || lane == static_cast<int>(ranks_.size());
-  };
-  std::size_t wanted = 0;
-  while (wanted < passes && !(is_open(wanted, true) && leads_there(wanted))) {
-    ++wanted;
-  }
-  if (wanted == passes) {
-    return Outcome::unknown;
-  }
-  // A pass writes its event when the sends that ride along have gone, so it may have none either.
+// A pass writes its event when the sends that ride along have gone, so it may have none either.
+ReplayedOperation::Outcome ReplayedOperation::catch_up(Rank& rank, std::size_t wanted) {
   Outcome outcome = complete(rank, wanted);
-  for (std::size_t i = 0; i < passes && outcome == Outcome::waits; ++i) {
-    if (is_open(i, false) && complete(rank, i) == Outcome::done) {
+  for (std::size_t i = 0; i < rank.played.size() && outcome == Outcome::waits; ++i) {
+    const BoundPass& pass = rank.program.passes[i];
+    if (!rank.played[i] && pass.bytes != 0 && !pass.send && complete(rank, i) == Outcome::done) {
       outcome = complete(rank, wanted);
     }
   }
   return outcome;
+}
+
+std::size_t ReplayedOperation::send_unrecorded(int from, int to,
+                                               const std::function<bool(int)>& is_dead) {
+  Rank& rank = *ranks_[static_cast<std::size_t>(from)];
+  const std::size_t passes = rank.program.passes.size();
+  const auto is_wanted = [&](std::size_t i) {
+    const BoundPass& pass = rank.program.passes[i];
+    const int lane = pass.send ? rank.program.operands[pass.targets].lane : -1;
+    return !rank.played[i] && pass.bytes != 0 && pass.send &&
+           (lane == to || lane == static_cast<int>(ranks_.size()));
+  };
+  std::size_t wanted = 0;
+  while (wanted < passes && !is_wanted(wanted)) {
+    ++wanted;
+  }
+  std::size_t sent = 0;
+  if (wanted == passes || !rank.begun) {
+    return sent;
+  }
+  // No circle: what is sent first depends on nothing that is sent later.
+  while (catch_up(rank, wanted) != Outcome::done) {
+    std::size_t more = 0;
+    for (const int other : holds_up(from, wanted)) {
+      more = more == 0 && is_dead(other) ? send_unrecorded(other, from, is_dead) : more;
+    }
+    if (more == 0) {
+      return sent;
+    }
+    sent += more;
+  }
+  return sent + 1;
 }
 
 bool ReplayedOperation::finish(int which) {

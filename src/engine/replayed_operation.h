@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -60,8 +61,10 @@ class ReplayedOperation {
   // Whose messages the pass needs that they have not sent.
   std::vector<int> missing(int rank, const ReplayedPass& pass) const;
   // The next send from one rank to another, though nobody recorded it, with what it has to take and
-  // to reduce before: a rank that is killed has no time to write that down.
-  Outcome send_unrecorded(int from, int to);
+  // to reduce before: a rank that is killed has no time to write that down. What it takes for that
+  // from a rank that is dead, too, that one sends in the same way. Returns how many messages were
+  // sent.
+  std::size_t send_unrecorded(int from, int to, const std::function<bool(int)>& is_dead);
   // Whether all its passes are done. REQUIRES: it has not been so before.
   bool finish(int rank);
   // Of a rank that has begun and has not finished.
@@ -69,7 +72,12 @@ class ReplayedOperation {
 
  private:
   struct Rank;
-  Outcome complete(Rank& rank, std::size_t pass);
+  static Outcome complete(Rank& rank, std::size_t pass);
+  // With all that it waits for and that can be done.
+  static Outcome catch_up(Rank& rank, std::size_t pass);
+  // Whose messages hold a pass up, over all that it waits for.
+  std::vector<int> holds_up(int rank, std::size_t pass) const;
+  void add_missing(int rank, std::size_t pass, std::vector<int>& missing) const;
   bool fits(const Rank& rank, std::size_t pass, const ReplayedPass& wanted) const;
   std::size_t find(const Rank& rank, const ReplayedPass& wanted) const;
   bool has_sent(int from, int to, const BoundOperand& source) const;

@@ -9,9 +9,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "algorithms/catalog.h"
+#include "cli/failure.h"
 #include "comm/rendezvous_testing.h"
 #include "record/files.h"
 #include "record/merge.h"
@@ -139,7 +141,9 @@ class ReplayTest : public ::testing::Test {
 
   // All ranks call these, and leave a recording. Returns what their results are, as replay() counts
   // them.
-  std::uint64_t record(int ranks, const std::vector<Drawn>& calls) {
+  std::uint64_t record(
+      int ranks, const std::vector<Drawn>& calls,
+      const std::function<void(Communicator&)>& then = [](Communicator&) {}) {
     for (const auto& file : std::filesystem::directory_iterator(folder_)) {
       std::filesystem::remove(file);
     }
@@ -162,6 +166,7 @@ class ReplayTest : public ::testing::Test {
                           .algorithm = one.algorithm});
         results += digest(buffers.out(), communicator.rank(), number);
       }
+      then(communicator);
       return std::string();
     });
     for (const std::string& wrong : said) {
@@ -178,6 +183,36 @@ class ReplayTest : public ::testing::Test {
   }
   // An all_reduce of a ring: each rank receives before it sends on.
   void record_ring() { record(3, {{.algorithm = "ring", .count = 3000}}); }
+  // Two ranks, two messages that are received in another order, the second from any, then a
+  // barrier, then an answer.
+  void record_transfers() {
+    record(2, {}, [](Communicator& communicator) {
+      std::vector<std::byte> one(8);
+      if (communicator.rank() == 0) {
+        communicator.send(one.data(), one.size(), 1, 1);
+        communicator.send(one.data(), one.size(), 1, 2);
+      } else {
+        communicator.recv(one.data(), one.size(), kAnySource, 2);
+        communicator.recv(one.data(), one.size(), 0, 1);
+      }
+      communicator.barrier();
+      if (communicator.rank() == 1) {
+        communicator.send(one.data(), one.size(), 0, 3);
+      } else {
+        communicator.recv(one.data(), one.size(), 1, 3);
+      }
+    });
+  }
+  std::size_t find_transfer(int rank, const char* kind, int tag) const {
+    const ordered_json& all = trace_["transfers"];
+    for (std::size_t i = 0; i < all["rank"].size(); ++i) {
+      if (all["rank"][i] == rank && all["kind"][i] == kind && all["tag"][i] == tag) {
+        return i;
+      }
+    }
+    ADD_FAILURE() << "no such transfer";
+    return 0;
+  }
   // Of the only call.
   void expect_left_out(const std::string& why) {
     const Replay again = replay(trace_);
@@ -303,6 +338,29 @@ TEST_F(ReplayTest, SendsWhatADeadRankDidNotWriteDown) {
   }
 }
 
+// Ranks 0 and 1 were killed at once, and of neither is anything left but that it began: what rank 1
+// sent last took what rank 0 had sent.
+TEST_F(ReplayTest, SendsWhatTwoDeadRanksDidNotWriteDown) {
+  record_ring();
+  ordered_json& events = trace_["events"];
+  for (std::size_t i = events["op"].size(); i-- > 0;) {
+    const bool is_left = trace_["ops"]["rank"][events["op"][i].get<std::size_t>()] == 2 &&
+                         events["step"][i].get<int>() < 2;
+    for (auto& [name, column] : events.items()) {
+      if (!is_left) {
+        column.erase(i);
+      }
+    }
+  }
+  for (ordered_json& end : trace_["ops"]["end_us"]) {
+    end = nullptr;
+  }
+  const Replay again = replay(trace_);
+  EXPECT_EQ(again.wrong, "");
+  // Twice from rank 1 to rank 2, and from rank 0 to rank 1 before the second time.
+  EXPECT_EQ(again.unrecorded, 3U);
+}
+
 TEST_F(ReplayTest, SaysWhatItLeavesOut) {
   record_ring();
   trace_["ops"]["dtype"][0] = nullptr;
@@ -333,6 +391,85 @@ TEST_F(ReplayTest, TrustsNoRankOfADamagedRecording) {
   trace_ = whole;
   trace_["events"]["peer"][find("send", 0)] = 99;
   expect_left_out("of a rank that its group does not have");
+}
+
+// Too large for what they are read into: to convert them is undefined.
+TEST_F(ReplayTest, TakesNoNumberThatDoesNotFit) {
+  record_ring();
+  const ordered_json whole = trace_;
+  const std::pair<const char*, const char*> kColumns[] = {
+      {"ops", "rank"},    {"ops", "number"},  {"ops", "bytes"},   {"events", "op"},
+      {"events", "peer"}, {"events", "step"}, {"events", "bytes"}};
+  for (const auto& [table, column] : kColumns) {
+    SCOPED_TRACE(std::string(table) + " " + column);
+    for (const ordered_json& number : {ordered_json(1e300), ordered_json(-1e300), ordered_json(0.5),
+                                       ordered_json(std::uint64_t{1} << 63)}) {
+      trace_ = whole;
+      trace_[table][column][1] = number;
+      try {
+        replay(trace_);
+        ADD_FAILURE() << "took " << number;
+      } catch (const UsageError& error) {
+        const std::string place = std::string("/") + table + "/" + column + "/1 is not in ";
+        EXPECT_TRUE(std::string(error.what()).find(place) != std::string::npos) << error.what();
+      }
+    }
+  }
+  trace_ = whole;
+  trace_["ranks"] = 1e300;
+  EXPECT_THROW(replay(trace_), UsageError);
+  trace_ = whole;
+  trace_["groups"]["ranks"][0][1] = 1e300;
+  EXPECT_THROW(replay(trace_), UsageError);
+}
+
+// Of rank 0, whose first message rank 1 receives last, and of a rank that receives from any.
+TEST_F(ReplayTest, PlaysWhatWasSentInOrder) {
+  record_transfers();
+  const Replay again = replay(trace_);
+  EXPECT_EQ(again.wrong, "");
+  EXPECT_FALSE(again.is_nothing);
+  EXPECT_EQ(again.transfers, 6U);
+  EXPECT_EQ(again.operations, 1U);
+  EXPECT_TRUE(again.waits.empty());
+}
+
+TEST_F(ReplayTest, HoldsItForImpossibleToReceiveFirst) {
+  record_transfers();
+  // Rank 0 sends when it has heard that it came.
+  trace_["transfers"]["start_us"][find_transfer(0, "send", 1)] = 1e9;
+  trace_["transfers"]["end_us"][find_transfer(0, "send", 1)] = 1e9;
+  EXPECT_EQ(replay(trace_).wrong,
+            "rank 1 receives from rank 0, tag 1 in world, and what that needs nobody recorded");
+}
+
+TEST_F(ReplayTest, SaysWhoWaitsForWhatIsNotSent) {
+  record_transfers();
+  // Rank 0 died before it sent, and rank 1 before it received.
+  const std::size_t sent = find_transfer(0, "send", 1);
+  for (auto& [name, column] : trace_["transfers"].items()) {
+    column.erase(sent);
+  }
+  trace_["transfers"]["end_us"][find_transfer(1, "receive", 1)] = nullptr;
+  const std::size_t received = find_transfer(0, "receive", 3);
+  for (auto& [name, column] : trace_["transfers"].items()) {
+    column.erase(received);
+  }
+  trace_["transfers"]["end_us"][find_transfer(1, "send", 3)] = nullptr;
+  const Replay again = replay(trace_);
+  EXPECT_EQ(again.wrong, "");
+  EXPECT_EQ(again.waits,
+            (std::vector<std::string>{"rank 1 waits for rank 0 to send, tag 1 in world",
+                                      "rank 1 waits for rank 0 to receive, tag 3 in world"}));
+}
+
+TEST_F(ReplayTest, LeavesOutTransfersOfARankThatDroppedEvents) {
+  record_transfers();
+  trace_["dropped_events"][0] = 5;
+  const Replay again = replay(trace_);
+  EXPECT_EQ(again.wrong, "");
+  EXPECT_EQ(again.transfers, 0U);
+  EXPECT_EQ(again.transfers_left_out, 6);
 }
 
 TEST_F(ReplayTest, MakesNoBuffersThatTheHostCannotHold) {

@@ -175,12 +175,19 @@ void print_replay(const std::string& path, const Replay& replay, const Console& 
   } else {
     fmt::print("{}  {} and {} played again\n", console.paint(Paint::strong, path),
                times(replay.operations, "operation"), times(replay.passes, "event"));
+    if (replay.transfers != 0) {
+      fmt::print("   and {} in their order\n", times(replay.transfers, "transfer"));
+    }
   }
   for (const auto& [why, count] : replay.left_out) {
     fmt::print("   not played: {} {}\n", times(static_cast<std::size_t>(count), "operation"), why);
   }
+  if (replay.transfers_left_out != 0) {
+    fmt::print("   not played: {} of ranks that dropped their first events\n",
+               times(static_cast<std::size_t>(replay.transfers_left_out), "transfer"));
+  }
   if (replay.is_nothing) {
-    if (replay.left_out.empty()) {
+    if (replay.left_out.empty() && replay.transfers_left_out == 0) {
       fmt::print("   it has no operations\n");
     }
     return;
@@ -224,7 +231,8 @@ int run_replay(const std::string& path, const Console& console) {
   if (console.json()) {
     const nlohmann::ordered_json result{
         {"schema", "unisono.replay/1"},      {"operations", replayed.operations},
-        {"events", replayed.passes},         {"left_out", replayed.left_out},
+        {"events", replayed.passes},         {"transfers", replayed.transfers},
+        {"left_out", replayed.left_out},     {"transfers_left_out", replayed.transfers_left_out},
         {"unrecorded", replayed.unrecorded}, {"later", replayed.later},
         {"later_us", replayed.later_us},     {"results", fmt::format("{:016x}", replayed.results)},
         {"wrong", replayed.wrong},           {"waits", replayed.waits}};
@@ -299,7 +307,9 @@ const Command kTraceCommand = {
         "unisono run had started them.\n\n"
         "replay runs the collectives of a recording again, on the engine of all ranks in this one "
         "process and on a simulated network: each rank does what it did in the same order, a rank "
-        "that was killed stops where it stopped, and whoever waited then waits now. Inputs are "
+        "that was killed stops where it stopped, and whoever waited then waits now; send and recv "
+        "keep "
+        "their order, too. Inputs are "
         "made up, so the hash of the results is the same each time. Exit code 1: it cannot have "
         "been as it is recorded, or nothing of it can be played.",
     .options = kOptions,

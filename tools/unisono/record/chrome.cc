@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/failure.h"
 #include "record/numbers.h"
+#include "record/whole.h"
 
 namespace unisono::cli {
 namespace {
@@ -21,26 +21,6 @@ using nlohmann::ordered_json;
 
 constexpr int kMostRanks = 4096;  // as a page reads
 constexpr const char* kWorld = "world";
-
-[[noreturn]] void refuse(const std::string& what) {
-  throw UsageError(fmt::format("the recording is not whole: {}", what),
-                   "as in docs/formats/trace.md", "unisono run --record FILE makes one");
-}
-
-double number_of(const ordered_json& value, const std::string& place) {
-  if (!value.is_number()) {
-    refuse(place + " is no number");
-  }
-  return value.get<double>();
-}
-
-int whole_of(const ordered_json& value, const std::string& place, int least, double most) {
-  const double number = number_of(value, place);
-  if (number < least || number > most || number != std::trunc(number)) {
-    refuse(fmt::format("{} is not in {}..{}", place, least, most));
-  }
-  return static_cast<int>(number);
-}
 
 // A group of columns of one length.
 class Table {
@@ -60,12 +40,13 @@ class Table {
         continue;
       }
       if (!group.is_object() || !group.contains(column) || !group[column].is_array()) {
-        refuse(fmt::format("/{}/{} is missing", name, column));
+        refuse_recording(fmt::format("/{}/{} is missing", name, column));
       }
       columns_[column] = &group[column];
       rows_ = columns_.size() == 1 ? group[column].size() : rows_;
       if (group[column].size() != rows_) {
-        refuse(fmt::format("/{}/{} has another length than the columns before", name, column));
+        refuse_recording(
+            fmt::format("/{}/{} has another length than the columns before", name, column));
       }
     }
   }
@@ -77,8 +58,8 @@ class Table {
   ordered_json figure(const char* column, std::size_t row) const {
     return columns_.contains(column) ? plain_number(number(column, row)) : ordered_json(0);
   }
-  int whole(const char* column, std::size_t row, double most) const {
-    return whole_of(at(column, row), place(column, row), 0, most);
+  int whole(const char* column, std::size_t row, int most) const {
+    return static_cast<int>(whole_of(at(column, row), place(column, row), 0, most));
   }
   std::string text(const char* column, std::size_t row, const char* absent = "") const {
     if (!columns_.contains(column)) {
@@ -86,7 +67,7 @@ class Table {
     }
     const ordered_json& value = at(column, row);
     if (!value.is_string()) {
-      refuse(place(column, row) + " is no text");
+      refuse_recording(place(column, row) + " is no text");
     }
     return value.get<std::string>();
   }
@@ -141,7 +122,8 @@ class Writer {
  public:
   explicit Writer(const ordered_json& trace)
       : trace_(trace),
-        ranks_(whole_of(trace.value("ranks", ordered_json()), "/ranks", 1, kMostRanks)),
+        ranks_(static_cast<int>(
+            whole_of(trace.value("ranks", ordered_json()), "/ranks", 1, kMostRanks))),
         ops_(trace, "ops",
              {"rank", "number", "collective", "bytes", "start_us", "end_us", "group", "algorithm",
               "waiting_us"},
@@ -239,7 +221,7 @@ class Writer {
     }
     const ordered_json& ends = trace_["until_us"];
     if (!ends.is_array() || ends.size() != static_cast<std::size_t>(ranks_)) {
-      refuse("/until_us has not a value for each rank");
+      refuse_recording("/until_us has not a value for each rank");
     }
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       until_.push_back(number_of(ends[rank], fmt::format("/until_us/{}", rank)));
@@ -279,7 +261,7 @@ class Writer {
   void add_passes() {
     for (std::size_t row = 0; row < events_.rows(); ++row) {
       const auto op =
-          static_cast<std::size_t>(events_.whole("op", row, static_cast<double>(ops_.rows()) - 1));
+          static_cast<std::size_t>(events_.whole("op", row, static_cast<int>(ops_.rows()) - 1));
       const int rank = ops_.whole("rank", op, ranks_ - 1);
       const std::string group = ops_.text("group", op, kWorld);
       const std::string kind = events_.text("kind", row);
@@ -287,7 +269,8 @@ class Writer {
       const double start = events_.number("start_us", row);
       const double end = events_.number("end_us", row);
       const int track = free_track(rank, group, start, end);
-      std::string text = fmt::format("{} step {}", kind, events_.whole("step", row, 1e9) + 1);
+      std::string text =
+          fmt::format("{} step {}", kind, events_.whole("step", row, 1'000'000'000) + 1);
       std::string label = fmt::format("{} #{:.0f}", group, ops_.number("number", op));
       if (!events_.none("peer", row)) {
         const int peer = events_.whole("peer", row, ranks_ - 1);

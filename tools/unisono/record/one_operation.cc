@@ -12,6 +12,7 @@
 
 #include "cli/failure.h"
 #include "record/numbers.h"
+#include "record/whole.h"
 
 namespace unisono::cli {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view kFindings = "findings";
+constexpr std::int64_t kMostNumber = std::numeric_limits<std::int64_t>::max();
 
 // The rows of a group of columns that are wanted.
 ordered_json rows_of(const ordered_json& group, const std::vector<std::size_t>& rows) {
@@ -63,7 +65,7 @@ std::string what_is_there(const ordered_json& ops) {
   constexpr std::size_t kMostGroups = 8;
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> groups;
   for (std::size_t row = 0; row < ops.at("number").size(); ++row) {
-    const auto number = ops["number"].at(row).get<std::int64_t>();
+    const std::int64_t number = whole_of(ops["number"].at(row), "/ops/number", 0, kMostNumber);
     const auto [found, is_new] =
         groups.try_emplace(text_in(ops, "group", row, "world"), number, number);
     found->second.first = std::min(found->second.first, number);
@@ -121,17 +123,20 @@ ordered_json findings_of(const ordered_json& trace, const std::string& label) {
 
 // What its ranks did in it.
 ordered_json events_of(const ordered_json& trace, const std::vector<std::size_t>& rows) {
-  std::map<std::size_t, std::size_t> places;
+  std::map<std::int64_t, std::size_t> places;
   for (const std::size_t row : rows) {
-    places.emplace(row, places.size());
+    places.emplace(static_cast<std::int64_t>(row), places.size());
   }
+  const auto place_of = [](const ordered_json& op) {
+    return whole_of(op, "/events/op", 0, kMostNumber);
+  };
   const ordered_json& events = trace.at("events");
   ordered_json result =
       rows_of(events, rows_where(events, "op", [&](const ordered_json& op, std::size_t) {
-                return places.contains(op.get<std::size_t>());
+                return places.contains(place_of(op));
               }));
   for (ordered_json& op : result["op"]) {
-    op = places.at(op.get<std::size_t>());
+    op = places.at(place_of(op));
   }
   return result;
 }
@@ -139,8 +144,8 @@ ordered_json events_of(const ordered_json& trace, const std::vector<std::size_t>
 ordered_json extract(const ordered_json& trace, const std::string& label) {
   const ordered_json& ops = trace.at("ops");
   const auto wanted = rows_where(ops, "number", [&](const ordered_json& number, std::size_t row) {
-    return fmt::format("{} #{}", text_in(ops, "group", row, "world"), number.get<std::int64_t>()) ==
-           label;
+    return fmt::format("{} #{}", text_in(ops, "group", row, "world"),
+                       whole_of(number, "/ops/number", 0, kMostNumber)) == label;
   });
   if (wanted.empty()) {
     refuse(trace, label);

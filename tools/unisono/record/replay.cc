@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "record/replay_calls.h"
+#include "record/replay_transfers.h"
+#include "record/whole.h"
 
 namespace unisono::cli {
 namespace {
@@ -34,9 +37,10 @@ struct Deed {
   enum class What : std::uint8_t { begins, passes, ends };
   double at_us = 0;
   What what = What::begins;
-  RecordedCall* call = nullptr;
-  int rank = 0;  // of the group
+  RecordedCall* call = nullptr;  // nullptr: of a transfer
+  int rank = 0;                  // of the group
   ReplayedPass pass = {};
+  const RecordedTransfer* transfer = nullptr;
 };
 
 Kind kind_of(const std::string& name) {
@@ -48,7 +52,7 @@ Kind kind_of(const std::string& name) {
 
 class Replayer {
  public:
-  explicit Replayer(const ordered_json& trace) : trace_(trace), calls_(trace) {}
+  explicit Replayer(const ordered_json& trace) : trace_(trace), calls_(trace), transfers_(trace) {}
 
   Replay run() {
     for (const auto& [key, call] : calls_.all()) {
@@ -58,7 +62,14 @@ class Replayer {
         ++result_.left_out[call.left_out];
       }
     }
+    result_.transfers_left_out = transfers_.left_out();
+    result_.is_nothing &= transfers_.all().empty();
     queue_deeds();
+    queue_transfers();
+    for (auto& [rank, queue] : queues_) {
+      std::stable_sort(queue.begin(), queue.end(),
+                       [](const Deed& a, const Deed& b) { return a.at_us < b.at_us; });
+    }
     while (result_.wrong.empty() && step()) {
     }
     tell_waits();
@@ -70,7 +81,7 @@ class Replayer {
     const ordered_json& events = trace_.at("events");
     std::map<std::size_t, std::vector<std::size_t>> by_op;
     for (std::size_t i = 0; i < events.at("op").size(); ++i) {
-      by_op[events["op"][i].get<std::size_t>()].push_back(i);
+      by_op[count_at(trace_, "events", "op", i)].push_back(i);
     }
     for (std::size_t row = 0; row < calls_.rows().size(); ++row) {
       const auto [call, rank] = calls_.rows()[row];
@@ -98,17 +109,25 @@ class Replayer {
                          .rank = rank});
       }
     }
-    for (auto& [rank, queue] : queues_) {
-      std::stable_sort(queue.begin(), queue.end(),
-                       [](const Deed& a, const Deed& b) { return a.at_us < b.at_us; });
+  }
+  void queue_transfers() {
+    for (const RecordedTransfer& transfer : transfers_.all()) {
+      auto& queue = queues_[transfer.rank()];
+      queue.push_back({.at_us = transfer.begin_us, .transfer = &transfer});
+      if (std::isfinite(transfer.end_us)) {
+        queue.push_back(
+            {.at_us = transfer.end_us, .what = Deed::What::ends, .transfer = &transfer});
+      }
     }
   }
-  static ReplayedPass pass_of(const ordered_json& events, std::size_t i, const RecordedCall& call) {
-    const ordered_json& peer = events.at("peer").at(i);
-    return {.kind = kind_of(events.at("kind").at(i)),
-            .peer = peer.is_null() ? -1 : call.member(peer.get<int>()),
-            .step = events.at("step").at(i).get<std::uint32_t>(),
-            .bytes = events.at("bytes").at(i).get<std::uint64_t>()};
+  ReplayedPass pass_of(const ordered_json& events, std::size_t i, const RecordedCall& call) const {
+    constexpr std::int64_t kMostSteps = std::numeric_limits<std::uint32_t>::max();
+    const bool has_peer = !events.at("peer").at(i).is_null();
+    return {
+        .kind = kind_of(events.at("kind").at(i)),
+        .peer = has_peer ? call.member(rank_at(trace_, "events", "peer", i)) : -1,
+        .step = static_cast<std::uint32_t>(whole_at(trace_, "events", "step", i, 0, kMostSteps)),
+        .bytes = count_at(trace_, "events", "bytes", i)};
   }
 
   // Does the next deed: the earliest of those that can be done. A rank reads the clock after it has
@@ -136,8 +155,8 @@ class Replayer {
       }
     }
     for (const auto* const queue : busy) {
-      if (send_for_the_dead(queue->front())) {
-        ++result_.unrecorded;
+      if (const std::size_t sent = send_for_the_dead(queue->front()); sent != 0) {
+        result_.unrecorded += sent;
         return true;
       }
     }
@@ -147,7 +166,21 @@ class Replayer {
     }
     return false;
   }
+  Outcome try_to_transfer(const Deed& deed) {
+    if (deed.what == Deed::What::begins) {
+      transfers_.begin(*deed.transfer);
+      return Outcome::done;
+    }
+    if (!transfers_.end(*deed.transfer)) {
+      return Outcome::waits;
+    }
+    ++result_.transfers;
+    return Outcome::done;
+  }
   Outcome try_to(const Deed& deed) {
+    if (deed.transfer != nullptr) {
+      return try_to_transfer(deed);
+    }
     RecordedCall& call = *deed.call;
     switch (deed.what) {
       case Deed::What::begins:
@@ -189,18 +222,26 @@ class Replayer {
     const auto found = queues_.find(world_rank);
     return found == queues_.end() || found->second.empty();
   }
-  // A rank that was killed may have sent a message and not have written that down.
-  bool send_for_the_dead(const Deed& deed) {
+  // A rank that was killed may have sent a message and not have written that down. Returns how many
+  // messages were sent: it may have had to wait for another rank that was killed.
+  std::size_t send_for_the_dead(const Deed& deed) {
     if (deed.what != Deed::What::passes || deed.pass.kind == Kind::send) {
-      return false;
+      return 0;
     }
-    const std::vector<int> missing = deed.call->run->missing(deed.rank, deed.pass);
-    return std::any_of(missing.begin(), missing.end(), [&](int from) {
-      return is_over(deed.call->world_rank(from)) &&
-             deed.call->run->send_unrecorded(from, deed.rank) == Outcome::done;
-    });
+    const auto is_dead = [&](int rank) { return is_over(deed.call->world_rank(rank)); };
+    for (const int from : deed.call->run->missing(deed.rank, deed.pass)) {
+      const std::size_t sent =
+          is_dead(from) ? deed.call->run->send_unrecorded(from, deed.rank, is_dead) : 0;
+      if (sent != 0) {
+        return sent;
+      }
+    }
+    return 0;
   }
   static std::string describe(const Deed& deed) {
+    if (deed.transfer != nullptr) {
+      return deed.transfer->text();
+    }
     constexpr std::string_view kNames[] = {"", "", "sends", "receives", "reduces", "copies", ""};
     const std::string who = fmt::format("rank {}", deed.call->world_rank(deed.rank));
     if (deed.what != Deed::What::passes) {
@@ -229,10 +270,13 @@ class Replayer {
         }
       }
     }
+    const std::vector<std::string> waits = transfers_.waits();
+    result_.waits.insert(result_.waits.end(), waits.begin(), waits.end());
   }
 
   const ordered_json& trace_;
   RecordedCalls calls_;
+  RecordedTransfers transfers_;
   std::map<int, std::deque<Deed>> queues_;  // by rank of the world
   Replay result_;
 };

@@ -4,6 +4,7 @@
 //
 // The data is not recorded. Inputs follow from rank and number, and whoever fills his own in the
 // same way gets the same results, bit by bit. Nor are the factors of premul_sum, which is left out.
+// Of send and recv only the order is played.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +26,20 @@ std::uint64_t digest(std::span<const std::byte> output, int rank, std::uint64_t 
 struct Replay {
   std::size_t operations = 0;                // of a group, played
   std::size_t passes = 0;                    // rows of `events` that were
+  std::size_t transfers = 0;                 // send and recv that ended
+  int transfers_left_out = 0;                // of ranks that dropped their first events
   std::size_t unrecorded = 0;                // sends of ranks that died before they wrote them down
   std::size_t later = 0;                     // passes that could only be after one that ends later
   double later_us = 0;                       // the most
   std::uint64_t results = 0;                 // the sum of all digests
-  bool is_nothing = true;                    // no operation could be played
+  bool is_nothing = true;                    // no operation and no transfer could be played
   std::map<std::string, int> left_out = {};  // why: how many operations
   std::string wrong = {};                    // where it cannot have been so; empty: nowhere
   std::vector<std::string> waits = {};  // in the end: "rank 0 waits for rank 2 at step 3 of ..."
 };
 
-// `trace`: a unisono.trace/1. Throws what nlohmann::json does, where it is not whole.
+// `trace`: a unisono.trace/1. Throws UsageError or what nlohmann::json does, where it is not
+// whole.
 Replay replay(const nlohmann::ordered_json& trace);
 
 }  // namespace unisono::cli

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "record/whole.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -15,6 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kNoMember = "of a rank that its group does not have";
+constexpr int kMostRanks = 65536;
 constexpr double kGiB = 1073741824;
 constexpr const char* kOlder = "of an earlier version, which did not record data types";
 
@@ -73,13 +75,13 @@ RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(tr
   std::map<std::string, std::vector<int>> groups;
   const ordered_json& names = trace.at("groups").at("name");
   for (std::size_t i = 0; i < names.size(); ++i) {
-    groups[names[i]] = trace["groups"].at("ranks").at(i).get<std::vector<int>>();
+    groups[names[i]] = ranks_of(trace["groups"].at("ranks").at(i), "/groups/ranks");
   }
-  const int ranks = trace.at("ranks").get<int>();
+  const auto ranks = static_cast<int>(whole_of(trace.at("ranks"), "/ranks", 1, kMostRanks));
   for (std::size_t row = 0; row < ops_.at("rank").size(); ++row) {
     const auto group = ops_.at("group").at(row).get<std::string>();
-    const auto number = ops_.at("number").at(row).get<std::uint64_t>();
-    const int world_rank = ops_["rank"].at(row).get<int>();
+    const auto number = static_cast<std::uint64_t>(whole_at(trace, "ops", "number", row));
+    const int world_rank = rank_at(trace, "ops", "rank", row);
     RecordedCall& call = calls_[{group, number}];
     call.group = group;
     call.number = number;
@@ -117,12 +119,12 @@ RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(tr
 void RecordedCalls::read_peers() {
   const ordered_json& events = trace_.at("events");
   for (std::size_t i = 0; i < events.at("op").size(); ++i) {
-    RecordedCall* const call = rows_.at(events["op"][i].get<std::size_t>()).call;
+    RecordedCall* const call = rows_.at(count_at(trace_, "events", "op", i)).call;
     if (call == nullptr) {
       continue;
     }
     const ordered_json& peer = events.at("peer").at(i);
-    if (!peer.is_null() && call->member(peer.get<int>()) < 0) {
+    if (!peer.is_null() && call->member(rank_at(trace_, "events", "peer", i)) < 0) {
       call->left_out = kNoMember;
     } else if (peer.is_null() && events.at("kind").at(i) == "send") {
       multicast_[call->group] = true;
@@ -176,7 +178,7 @@ std::string RecordedCalls::prepare(RecordedCall& call) const {
   }
   const ordered_json& root = ops_["root"].at(first);
   call.shape = {.ranks = static_cast<int>(call.members.size()),
-                .root = root.is_null() ? 0 : call.member(root.get<int>())};
+                .root = root.is_null() ? 0 : call.member(rank_at(trace_, "ops", "root", first))};
   if (call.shape.root < 0) {
     return kNoMember;
   }
@@ -200,7 +202,7 @@ std::string RecordedCalls::measure(RecordedCall& call) const {
     call.call.in_place[static_cast<std::size_t>(rank)] =
         ops_.at("in_place").at(part.row).get<bool>();
     const std::size_t mine =
-        count_of(call, rank == call.shape.root, ops_.at("bytes").at(part.row).get<std::uint64_t>());
+        count_of(call, rank == call.shape.root, count_at(trace_, "ops", "bytes", part.row));
     if (count.value_or(mine) != mine) {
       return "whose ranks do not have the same count";
     }

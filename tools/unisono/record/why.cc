@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "record/whole.h"
 #include "show/show.h"
 
 namespace unisono::cli {
@@ -18,8 +19,8 @@ using nlohmann::ordered_json;
 
 Finding finding_of(const ordered_json& row) {
   return {.kind = row.at("kind").get<std::string>(),
-          .ranks = row.value("ranks", std::vector<int>()),
-          .waiting = row.value("waiting", std::vector<int>()),
+          .ranks = ranks_of(row.value("ranks", ordered_json::array()), "/findings/ranks"),
+          .waiting = ranks_of(row.value("waiting", ordered_json::array()), "/findings/waiting"),
           .waited_s = row.value("waited_s", 0.0),
           .text = row.at("text").get<std::string>(),
           .details = row.value("details", std::vector<std::string>()),
@@ -44,10 +45,8 @@ std::vector<int> members_of(const ordered_json& trace, const std::string& group)
   if (found == names.end()) {
     return {};
   }
-  return trace["groups"]
-      .at("ranks")
-      .at(static_cast<std::size_t>(found - names.begin()))
-      .get<std::vector<int>>();
+  return ranks_of(trace["groups"].at("ranks").at(static_cast<std::size_t>(found - names.begin())),
+                  "/groups/ranks");
 }
 
 // Whether the rank may have been in the operation, and its record of that is not here any more: the
@@ -68,21 +67,22 @@ bool may_be_dropped(const ordered_json& trace, int rank, const Key& operation) {
   return true;
 }
 
-std::map<Key, Operation> operations_of(const ordered_json& ops) {
+std::map<Key, Operation> operations_of(const ordered_json& trace) {
+  const ordered_json& ops = trace.at("ops");
   std::map<Key, Operation> operations;
   for (std::size_t row = 0; row < ops.at("rank").size(); ++row) {
     const std::string group =
         ops.contains("group") ? ops["group"].at(row).get<std::string>() : "world";
     const double start = ops.at("start_us").at(row).get<double>();
     const auto [found, is_new] =
-        operations.try_emplace({group, ops.at("number").at(row).get<std::int64_t>()});
+        operations.try_emplace({group, whole_at(trace, "ops", "number", row)});
     Operation& operation = found->second;
     if (is_new || start < operation.start_us) {
       operation.start_us = start;
     }
     operation.collective = ops.at("collective").at(row).get<std::string>();
     (ops.at("end_us").at(row).is_null() ? operation.in : operation.ended)
-        .push_back(ops.at("rank").at(row).get<int>());
+        .push_back(rank_at(trace, "ops", "rank", row));
   }
   return operations;
 }
@@ -92,7 +92,7 @@ std::optional<Finding> first_unended(const ordered_json& trace) {
   if (!trace.contains("ops")) {
     return std::nullopt;
   }
-  const std::map<Key, Operation> operations = operations_of(trace["ops"]);
+  const std::map<Key, Operation> operations = operations_of(trace);
   const auto is_earlier = [](const auto& a, const auto& b) {
     return std::pair(a.second.in.empty(), a.second.start_us) <
            std::pair(b.second.in.empty(), b.second.start_us);
