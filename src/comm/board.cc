@@ -55,7 +55,28 @@ bool has_op(Collective collective) {
          collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_v;
 }
 
+constexpr std::string_view kSameCalls = "all ranks must make the same calls in the same order";
+constexpr std::string_view kSameAlgorithm =
+    "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the "
+    "algorithms that their calls name";
+constexpr std::string_view kSameGroup =
+    "in group() too, where several all_reduces became this one, each must have the same count";
+
 }  // namespace
+
+std::string_view advice_on(std::span<const OperationRecord> calls) {
+  if (calls.size() < 2) {
+    return kSameCalls;  // of the others nothing is known
+  }
+  bool same_algorithm = true;
+  for (const OperationRecord& call : calls) {
+    if (describe_call(call) != describe_call(calls.front())) {
+      return kSameCalls;
+    }
+    same_algorithm &= std::string_view(call.algorithm) == calls.front().algorithm;
+  }
+  return same_algorithm ? kSameGroup : kSameAlgorithm;
+}
 
 std::string describe_call(const OperationRecord& record) {
   std::string text(to_string(record.collective));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "transport/shm/layout.h"
 #include "unisono/types.hpp"
@@ -27,6 +28,9 @@ struct alignas(8) OperationRecord {
 std::string describe(const OperationRecord& record);
 // The same without the algorithm.
 std::string describe_call(const OperationRecord& record);
+
+// What ranks must do whose calls of one number are these, and do not agree.
+std::string_view advice_on(std::span<const OperationRecord> calls);
 
 // What is the same each time a plan runs, in the words of the board: made once.
 struct PackedRecord {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/core.h"
 
@@ -20,13 +21,6 @@ constexpr auto kTellingTime = std::chrono::milliseconds(250);
 constexpr int kLooksBeforeTelling = 20;
 // Of so many operations, the latest ones: a message may be left over from an earlier one.
 constexpr std::uint64_t kTold = 4;
-
-constexpr const char* kSameCalls = "\nall ranks must make the same calls in the same order";
-constexpr const char* kSameAlgorithm =
-    "\nall ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the "
-    "algorithms that their calls name";
-constexpr const char* kSameGroup =
-    "\nin group() too, where several all_reduces became this one, each must have the same count";
 
 }  // namespace
 
@@ -106,20 +100,19 @@ void Core::throw_abort(const comm::Prepared* prepared) {
 // About the operation with the number of `theirs`.
 void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
   const auto mine = comm::read_record(my_board(), theirs.sequence);
-  const bool alike = mine.has_value() && comm::describe(*mine) == comm::describe(theirs);
-  const bool same_call =
-      mine.has_value() && comm::describe_call(*mine) == comm::describe_call(theirs);
   std::string a =
       name(rank_) + " calls " + (mine.has_value() ? comm::describe(*mine) : "another operation");
   std::string b = name(peer) + " calls " + comm::describe(theirs);
   if (peer < rank_) {
     std::swap(a, b);
   }
+  std::vector<OperationRecord> calls{theirs};
+  if (mine.has_value()) {
+    calls.push_back(*mine);
+  }
   world_->raise(ErrorCode::mismatch, members_[static_cast<std::size_t>(peer)],
-                "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b +
-                    (alike       ? kSameGroup
-                     : same_call ? kSameAlgorithm
-                                 : kSameCalls));
+                "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b + "\n" +
+                    std::string(comm::advice_on(calls)));
 }
 
 // A message that is not of this operation came from a peer: say what the peer is doing.

@@ -1,6 +1,7 @@
 // What is said of a job's ranks, from data: who waits for whom, and who is to blame.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,20 @@ TEST(Hang, SaysThatCallsDiffer) {
   const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
   ASSERT_EQ(findings.size(), 2U);  // and that they wait for each other
   EXPECT_EQ(findings[0].kind, "mismatch");
+}
+
+// In the words of the error that the ranks themselves would give.
+TEST(Hang, SaysWhatToAgreeOn) {
+  Job job = job_of_two(5);
+  job.world.group.ranks[1].waiting = comm::Waiting{.peer = 0, .since_ns = 4 * kSecond};
+  comm::OperationRecord& other = job.world.group.ranks[1].newest;
+  other.signature = 2;
+  std::strcpy(other.algorithm, "ring");
+  EXPECT_TRUE(explain_hang(job, 10 * kSecond)[0].next.starts_with("all ranks must use one algo"));
+  other.count = 7;
+  other.collective = Collective::all_reduce;
+  EXPECT_EQ(explain_hang(job, 10 * kSecond)[0].next,
+            "all ranks must make the same calls in the same order");
 }
 
 // Nobody keeps it from going on in particular: anyone may send.

@@ -126,8 +126,8 @@ class Hang {
       }
       Finding finding{.kind = "mismatch",
                       .text = fmt::format("operation #{}{} is not the same on all ranks", sequence,
-                                          group_text(job_, group)),
-                      .next = "all ranks must make the same calls in the same order"};
+                                          group_text(job_, group))};
+      std::vector<comm::OperationRecord> differing;
       for (const auto& [signature, ranks] : by_signature) {
         std::vector<int> numbers;
         for (const comm::ObservedRank* rank : ranks) {
@@ -136,7 +136,9 @@ class Hang {
         finding.details.push_back(
             fmt::format("{}  {}", ranks_text(numbers), comm::describe(ranks.front()->newest)));
         finding.ranks.insert(finding.ranks.end(), numbers.begin(), numbers.end());
+        differing.push_back(ranks.front()->newest);
       }
+      finding.next = comm::advice_on(differing);
       finding.waiting = finding.ranks;
       findings_.push_back(std::move(finding));
     }

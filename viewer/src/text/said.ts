@@ -49,6 +49,19 @@ const SENTENCES: Pattern[] = [
     /^all ranks must make the same calls in the same order$/,
     '所有 rank 必须以相同顺序做相同的调用',
   ],
+  [
+    /^all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the algorithms that their calls name$/,
+    '所有 rank 必须使用同一算法：比较它们的 UNISONO_ALGORITHM、UNISONO_PROFILE 以及调用中指定的算法',
+  ],
+  [
+    /^in group\(\) too, where several all_reduces became this one, each must have the same count$/,
+    '在 group() 中也是如此：多个 all_reduce 合并为这一个，其中每一个的 count 都必须相同',
+  ],
+  [/^look at the last output of rank (\d+)$/, '查看 rank $1 最后的输出'],
+  [
+    /^with SIGTERM a launcher ends the ranks that are left when another one has failed: look for that one first$/,
+    '启动器在某个 rank 失败后用 SIGTERM 结束其余的 rank：请先找到那个失败的 rank',
+  ],
   [/^all ranks must make the same calls before they leave$/, '所有 rank 离开前必须做相同的调用'],
   [/^one of the others must send to it, with that tag$/, '须有其他 rank 以该 tag 向它发送'],
   [
@@ -149,6 +162,8 @@ const PARTS: Pattern[] = [
   [/\bis gone\b/g, '已不存在'],
   [/\bsleeps\b/g, '在休眠'],
   [/\bruns\b/g, '在运行'],
+  [/\bended by the launcher, because (?=rank )/g, '被启动器结束，因为 '],
+  [/\bwas (?=killed by)/g, ''],
   [/\bstopped by the launcher\b/g, '被启动器停止'],
   [/; it has called no collective there yet/g, '；它尚未在该组调用任何集合操作'],
   [/; its latest there is /g, '；它在该组最近的是 '],

@@ -194,6 +194,19 @@ describe('findings', () => {
       '不一致：操作 #7：rank 3 调用 barrier；rank 1 调用 all_reduce f32',
     ],
     [
+      'all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the algorithms that their calls name',
+      '所有 rank 必须使用同一算法：比较它们的 UNISONO_ALGORITHM、UNISONO_PROFILE 以及调用中指定的算法',
+    ],
+    ['rank 1 was killed by SIGKILL', 'rank 1 被 SIGKILL 杀死'],
+    [
+      '--chaos killed ranks 1,2, then rank 0 exited with code 3',
+      '--chaos 杀死了 rank 1,2，随后 rank 0 以代码 3 退出',
+    ],
+    [
+      'peer_lost: rank 3 (pid 9) is gone: ended by the launcher, because rank 2 was killed by SIGSEGV',
+      'rank 3（pid 9）已不存在：被启动器结束，因为 rank 2 被 SIGSEGV 杀死',
+    ],
+    [
       'peer_lost: rank 3 (pid 9) is gone: killed by SIGABRT',
       'rank 3（pid 9）已不存在：被 SIGABRT 杀死',
     ],
