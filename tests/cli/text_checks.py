@@ -135,6 +135,10 @@ def view_pages(program, scratch, environment):
     schedule = page_data(path)["schedule"]
     if (schedule["ranks"], schedule["root"], schedule["algorithm"]) != (40, 7, "binomial"):
         return f"shows {schedule}"
+    view("all_gather_v/ring", "-n", "3")
+    schedule = page_data(path)["schedule"]
+    if (schedule["collective"], schedule["algorithm"]) != ("all_gather_v", "ring"):
+        return f"a v-form opens as {schedule}"
     evil = json.loads((FILES / "right.json").read_text()) | {"algorithm": "</script><b>"}
     (scratch / "evil.json").write_text(json.dumps(evil))
     view(str(scratch / "evil.json"))

@@ -175,6 +175,8 @@ void add_algorithm(const std::string& target, const Arguments& arguments,
   const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
   data["schedule"] = schedule_data(build_checked(
       algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)}));
+  // A v-form has the schedule of the plain form; the page says that its counts are equal there.
+  data["schedule"]["collective"] = to_string(collective_of(target.substr(0, target.find('/'))));
 }
 
 // As a part of a file's name: "world #17" -> "world-17".
@@ -290,7 +292,9 @@ const Command kViewCommand = {
     .description =
         "The page is one HTML file that needs nothing else: no network, no server. It shows whose "
         "data is where at every step, lets you break a schedule and says what is wrong then, "
-        "compares algorithms, and explains what each collective is for.\n\n"
+        "compares algorithms, and explains what each collective is for. A v-form is drawn as its "
+        "plain "
+        "form, with the same count for every rank.\n\n"
         "FILE.json is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a topology "
         "(unisono.topology/1), what unisono sim --trace wrote, or what unisono trace why --json "
         "printed. Files can also be dropped on the page. Where there is a "
