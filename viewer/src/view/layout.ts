@@ -48,6 +48,24 @@ export function placeOf(schedule: Schedule, chunk: number): { row: number; slot:
   return { row: pair % schedule.ranks, slot: Math.trunc(pair / schedule.ranks) };
 }
 
+// What a row is called, wherever it is spoken of: "c4", or of all_to_all "→4".
+export function rowName(schedule: Schedule, row: number): string {
+  return `${plainForm(schedule.collective) === 'all_to_all' ? '→' : 'c'}${row}`;
+}
+
+// The rows that chunks are in: "c4", "c4–c7", "→7 →0".
+export function rowsName(schedule: Schedule, first: number, chunks: number): string {
+  const rows = new Set<number>();
+  for (let chunk = first; chunk < first + chunks && rows.size < gridOf(schedule).rows; chunk++) {
+    rows.add(placeOf(schedule, chunk).row);
+  }
+  const list = [...rows];
+  const name = (row: number) => rowName(schedule, row);
+  const isRun = list.every((row, i) => row === list[0]! + i);
+  if (list.length === 1) return name(list[0]!);
+  return isRun ? `${name(list[0]!)}–${name(list.at(-1)!)}` : list.map(name).join(' ');
+}
+
 // Whose colour and digit a slot has.
 export function labelOf(schedule: Schedule, row: number, slot: number): number {
   if (gridOf(schedule).slots > 1) return slot;

@@ -41,6 +41,15 @@ describe('a file', () => {
     await close();
   });
 
+  it('of a v-form says that its counts are equal there', async () => {
+    const made = writePage('all_gather_v/ring', '-n', '3');
+    const { page, problems, close } = await open(browser, made, '');
+    await page.getByText('Parts of all_gather_v have sizes of their own').waitFor();
+    await page.getByText('Step 1 of 2').waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it.each([
     ['truncated', () => ring().slice(0, 300), 'no JSON, or only the beginning'],
     ['another version', () => ring().replace('schedule/1', 'schedule/2'), 'unknown version'],

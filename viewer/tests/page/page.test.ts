@@ -210,6 +210,18 @@ describe('steps', () => {
     await close();
   });
 
+  it('names blocks of all_to_all in the table as in the picture', async () => {
+    const hash = '#steps?collective=all_to_all&algorithm=pairwise&ranks=4&step=1';
+    const { page, close } = await open(browser, file, hash);
+    const rows = page.locator('table.cards tbody tr');
+    const chunks = await rows.locator('td:nth-child(3)').allInnerTexts();
+    const parts = await rows.locator('td:nth-child(5)').allInnerTexts();
+    const to = await rows.locator('td:nth-child(2)').allInnerTexts();
+    expect(chunks).toEqual(to.map((rank) => `→${rank}`));
+    expect(parts).toEqual(await rows.locator('td:nth-child(1)').allInnerTexts());
+    await close();
+  });
+
   it('asks first', async () => {
     const { page, close } = await open(browser, file, '#steps?ranks=4');
     await page.getByLabel('Ask me first').check();

@@ -13,7 +13,7 @@ import {
   type Move,
   type Schedule,
 } from '../../src/schedule/types';
-import { gridOf, placeOf } from '../../src/view/layout';
+import { gridOf, placeOf, rowsName } from '../../src/view/layout';
 import { countsOf, isRingStep, piecesOf, progress, strips, trail } from '../../src/view/scene';
 import { schedule } from '../schedules';
 
@@ -103,6 +103,16 @@ describe('replay', () => {
   it('finds the place of a chunk of all_to_all', () => {
     const bruck = schedule('all_to_all/bruck', 4);
     expect(placeOf(bruck, 6)).toEqual({ row: 2, slot: 1 });
+  });
+
+  it('calls chunks what the picture calls their rows', () => {
+    const ring = schedule('all_reduce/ring', 4);
+    expect([rowsName(ring, 2, 1), rowsName(ring, 1, 3)]).toEqual(['c2', 'c1–c3']);
+    const bruck = schedule('all_to_all/bruck', 4);
+    expect([rowsName(bruck, 6, 1), rowsName(bruck, 5, 2)]).toEqual(['→2', '→1–→2']);
+    // From the end of one rank's chunks into the next one's.
+    expect(rowsName(bruck, 7, 2)).toBe('→3 →0');
+    expect(rowsName(bruck, 0, 16)).toBe('→0–→3');
   });
 });
 
