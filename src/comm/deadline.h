@@ -20,6 +20,7 @@ class Deadline {
 
   // The same, for waits that ConnectOptions::interrupted may end; it must outlive them.
   Deadline asking(const std::function<bool()>& interrupted) const;
+  bool asks() const { return interrupted_ != nullptr; }
   int poll_ms() const;  // how long poll() may sleep: left_ms(), or until it is time to ask
   bool is_interrupted() const;
   void throw_if_interrupted() const;  // aborted

@@ -1,16 +1,24 @@
 // ConnectOptions::interrupted: a rank that waits is asked whether to go on, while it meets the
 // others and in an operation.
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "comm/rendezvous_fd.h"
 #include "comm/rendezvous_testing.h"
 #include "unisono/communicator.hpp"
 
@@ -46,6 +54,64 @@ TEST(Interrupt, EndsAWaitOnAllRanks) {
   for (const std::string& text : said) {
     EXPECT_NE(text.find("rank 0 was interrupted"), std::string::npos) << text;
   }
+}
+
+// As on a host whose server of names does not answer: for this thread and those that it starts.
+// Empty: it is so.
+std::string let_no_name_be_found(UniqueFd& server) {
+  if (::unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) {
+    return "no namespaces for this user";
+  }
+  const std::string config = ::testing::TempDir() + "resolv-" + std::to_string(::getpid());
+  std::ofstream(config) << "nameserver 127.0.0.1\n";
+  ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+  const bool mounted = ::mount(config.c_str(), "/etc/resolv.conf", nullptr, MS_BIND, nullptr) == 0;
+  std::filesystem::remove(config);
+  server = UniqueFd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback = {};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP;
+  sockaddr_in place = {};
+  place.sin_family = AF_INET;
+  place.sin_port = ::htons(53);
+  place.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+  const bool silent =
+      ::ioctl(server.get(), SIOCSIFFLAGS, &loopback) == 0 &&
+      ::bind(server.get(), reinterpret_cast<const sockaddr*>(&place), sizeof(place)) == 0;
+  return mounted && silent ? "" : "cannot make a server of names";
+}
+
+// The C library would look for five seconds, and more than once.
+TEST(Interrupt, EndsALookUpOfAName) {
+  std::string cannot;
+  std::string said;
+  std::chrono::duration<double> took{};
+  std::thread([&] {
+    UniqueFd server;
+    cannot = let_no_name_be_found(server);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto elapsed = [begin] { return std::chrono::steady_clock::now() - begin; };
+    ConnectOptions options;
+    options.rank = 1;
+    options.size = 2;
+    options.token = "0123456789abcdef";
+    options.address = "node0.example.com:29600";
+    options.interrupted = [&] { return elapsed() > std::chrono::milliseconds(300); };
+    try {
+      if (cannot.empty()) {
+        Communicator::connect(options);
+      }
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    took = elapsed();
+  }).join();
+  if (!cannot.empty()) {
+    GTEST_SKIP() << cannot;
+  }
+  EXPECT_NE(said.find("was interrupted"), std::string::npos) << said;
+  EXPECT_GE(took.count(), 0.2);
+  EXPECT_LT(took.count(), 2);
 }
 
 enum class Way { name, file, network };

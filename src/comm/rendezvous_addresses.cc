@@ -1,13 +1,10 @@
 #include "comm/rendezvous_addresses.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
-#include <memory>
 
+#include "comm/name_lookup.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -54,7 +51,7 @@ bool is_mine(const tcp::Address& address) {
 
 }  // namespace
 
-Target find_target(const std::string& text) {
+Target find_target(const std::string& text, const Deadline& deadline) {
   const auto literal = tcp::Address::parse(text);
   const auto no_port = [&]() -> Error {
     return {ErrorCode::config, "the address \"" + text +
@@ -72,19 +69,14 @@ Target find_target(const std::string& text) {
     throw no_port();
   }
   const std::string host = text.substr(0, colon);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), text.substr(colon + 1).c_str(), &hints, &found);
-  if (error != 0) {
+  const Looked looked = look_up(host, text.substr(colon + 1), deadline);
+  if (looked.error != 0) {
     throw Error(ErrorCode::config, "the address \"" + text +
-                                       "\" is not known here: " + ::gai_strerror(error) +
+                                       "\" is not known here: " + ::gai_strerror(looked.error) +
                                        "\nwrite an IP address, or a name that this host knows");
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   Target target{.addresses = {}, .is_name = host != "localhost"};
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+  for (const addrinfo* entry = looked.found.get(); entry != nullptr; entry = entry->ai_next) {
     target.addresses.emplace_back(entry->ai_addr, entry->ai_addrlen);
   }
   return target;

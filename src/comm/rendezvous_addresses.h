@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/deadline.h"
 #include "transport/tcp/socket.h"
 #include "unisono/options.hpp"
 
@@ -14,8 +15,8 @@ struct Target {
   std::vector<tcp::Address> addresses;
   bool is_name = false;  // which means different things on different hosts
 };
-// "10.0.0.1:29600", "[fd00::1]:29600", "node0:29600".
-Target find_target(const std::string& text);
+// "10.0.0.1:29600", "[fd00::1]:29600", "node0:29600". Throws aborted, too, where the deadline asks.
+Target find_target(const std::string& text, const Deadline& deadline = Deadline::never());
 tcp::PortRange ports_of(const ConnectOptions& options);
 // Where rank 0 listens for those that look for `target`.
 std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options);

@@ -166,7 +166,9 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
                 "-hex 16");
   }
   const bool has_lobby = options.exchange == nullptr;
-  const Target target = options.address.empty() ? Target{} : find_target(options.address);
+  const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
+  const Deadline deadline = Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted);
+  const Target target = options.address.empty() ? Target{} : find_target(options.address, deadline);
   const tcp::PortRange ports = ports_of(options);
   const bool is_root = options.rank == 0;
   const std::vector<tcp::Address> lobby =
