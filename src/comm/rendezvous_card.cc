@@ -45,7 +45,7 @@ std::string to_text(const Card& card) {
   for (const int cpu : card.cpus) {
     text += std::to_string(cpu) + " ";
   }
-  text += "\n";
+  text += "\n" + std::to_string(card.worlds) + "\n";
   for (const tcp::Address& address : card.addresses) {
     text += address.text() + "\n";
   }
@@ -72,6 +72,14 @@ Card parse_card(std::string_view text) {
     }
     if (number == 2) {
       card.cpus = parse_numbers(line);
+      continue;
+    }
+    if (number == 3) {
+      const std::vector<int> worlds = parse_numbers(line);
+      if (worlds.size() != 1) {
+        throw bad();
+      }
+      card.worlds = worlds.front();
       continue;
     }
     const auto address = tcp::Address::parse(line);

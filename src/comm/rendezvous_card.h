@@ -19,6 +19,7 @@ struct Card {
   std::string host;       // ranks with the same can share memory
   std::string machine;    // and with the same share CPUs
   std::vector<int> cpus;  // that it may use
+  int worlds = 0;         // how many the job has had before, as far as this rank knows
   std::vector<tcp::Address> addresses;
 };
 std::string to_text(const Card& card);

@@ -119,6 +119,9 @@ NetMeeting settle(std::unique_ptr<tcp::Gate> gate, tcp::Identity identity,
                      .gate = std::move(gate),
                      .addresses = addresses,
                      .door = {.addresses = std::move(addresses), .sockets = {}}};
+  for (const Card& card : cards) {
+    meeting.worlds = std::max(meeting.worlds, card.worlds);
+  }
   for (const int rank : meeting.hosts.here()) {
     meeting.addresses[static_cast<std::size_t>(rank)].clear();
   }
@@ -151,7 +154,7 @@ bool meets_over_network(const ConnectOptions& options) {
          (!options.address.empty() || options.exchange != nullptr);
 }
 
-NetMeeting meet_over_network(const ConnectOptions& options) {
+NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
   if (options.size > kMostNetRanks || options.rank < 0) {
     throw Error(ErrorCode::config, "rank " + std::to_string(options.rank) + " of " +
                                        std::to_string(options.size) +
@@ -174,6 +177,7 @@ NetMeeting meet_over_network(const ConnectOptions& options) {
   const std::vector<tcp::Address> lobby =
       is_root && has_lobby ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
   Card mine = card_of(options);
+  mine.worlds = worlds;
   mine.addresses =
       target.addresses.empty() ? own_addresses(options) : own_addresses(target, options);
   tcp::Identity identity = identity_of(options, "");

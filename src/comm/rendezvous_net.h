@@ -25,6 +25,7 @@ struct Door {
 struct NetMeeting {
   Hosts hosts;
   bool crowded = false;  // more ranks on this machine than CPUs that they may use
+  int worlds = 0;        // how many the job has had before: what the one knows who knows most
   tcp::Identity identity;
   std::unique_ptr<tcp::Gate> gate;                   // where the ranks of other hosts connect
   std::vector<std::vector<tcp::Address>> addresses;  // by rank; none for those of this host
@@ -34,8 +35,8 @@ struct NetMeeting {
 // Whether these options describe ranks that meet over the network. REQUIRES: resolve()d.
 bool meets_over_network(const ConnectOptions& options);
 // Blocks until all ranks are there. Errors: config (no token, an address that is none of this
-// host), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks).
-NetMeeting meet_over_network(const ConnectOptions& options);
+// host), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks). `worlds`: as in Card.
+NetMeeting meet_over_network(const ConnectOptions& options, int worlds = 0);
 // The streams to the ranks of other hosts, by rank. The gate is closed afterwards, and its ports
 // are kept in meeting.door.
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,

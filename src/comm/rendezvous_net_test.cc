@@ -59,6 +59,17 @@ TEST(NetMeeting, ConnectsAllRanks) {
   }
 }
 
+// Also a rank that comes new to a job that has grown, and whose host nobody else is on.
+TEST(NetMeeting, AllHearHowManyWorldsThereWere) {
+  const std::string job = unique_name("net");
+  for (const std::string& found : as_threads(3, [&](int rank) {
+         const int known = rank == 1 ? 3 : 0;
+         return std::to_string(meet_over_network(net_options(rank, 3, job), known).worlds);
+       })) {
+    EXPECT_EQ(found, "3");
+  }
+}
+
 // Three ranks on one, the others on the second.
 ConnectOptions of_two_hosts(ConnectOptions options) {
   options.transport = "auto";
@@ -266,17 +277,20 @@ TEST(Card, IsReadBackAndCheckedOnTheWay) {
   const Card card{.host = "a/1",
                   .machine = "a",
                   .cpus = {0, 5},
+                  .worlds = 3,
                   .addresses = {*tcp::Address::parse("10.0.0.1:5").value,
                                 *tcp::Address::parse("[fd00::1]:6").value}};
   const Card back = parse_card(to_text(card));
   EXPECT_EQ(back.host, card.host);
   EXPECT_EQ(back.machine, card.machine);
   EXPECT_EQ(back.cpus, card.cpus);
+  EXPECT_EQ(back.worlds, card.worlds);
   ASSERT_EQ(back.addresses.size(), 2U);
   EXPECT_EQ(back.addresses[1].text(), "[fd00::1]:6");
   EXPECT_EQ(parse_table(to_table({card, card}), 2).size(), 2U);
   for (const char* text :
-       {"", "host", "host\n", "\n10.0.0.1:5\n", "host\n10.0.0.1:5", "host\nnowhere\n"}) {
+       {"", "host", "host\n", "\n10.0.0.1:5\n", "host\n10.0.0.1:5", "host\nnowhere\n",
+        "host\na\n0 \nx\n10.0.0.1:5\n", "host\na\n0 \n10.0.0.1:5\n"}) {
     EXPECT_THROW(parse_card(text), Error) << text;
   }
   const std::string table = to_table({card});

@@ -73,7 +73,8 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options, Origin orig
   if (!meets_over_network(complete)) {
     return meet_here(complete, deadline, std::move(given));
   }
-  NetMeeting meeting = meet_over_network(complete);
+  NetMeeting meeting = meet_over_network(complete, given.origin.world);
+  given.origin.world = std::max(given.origin.world, meeting.worlds);
   if (complete.exchange != nullptr) {  // what it refers to need not outlive the meeting
     complete.exchange = nullptr;
     complete.address.clear();  // each rank had its own
@@ -353,7 +354,8 @@ void World::introduce() noexcept {
   }
 }
 
-// Who comes new to a job that grows does not know how many worlds it had.
+// Who comes new to a job that grows does not know how many worlds it had; over the network the
+// cards have said it.
 void World::agree_on_number() {
   const int mine = origin_.world;
   for (const auto& theirs : local_->all_gather(std::as_bytes(std::span(&mine, 1)))) {
