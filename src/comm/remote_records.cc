@@ -29,8 +29,9 @@ constexpr std::uint64_t kGroup = Hash().add("records").value();
 
 }  // namespace
 
-RemoteRecords::RemoteRecords(tcp::Connections& connections)
-    : lanes_(connections, {.group = kGroup}, all_ranks(connections.ranks()), connections.rank()) {}
+RemoteRecords::RemoteRecords(tcp::Connections& connections, std::uint32_t epoch)
+    : lanes_(connections, {.group = kGroup, .epoch = epoch}, all_ranks(connections.ranks()),
+             connections.rank()) {}
 
 void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
                          const News& news) noexcept {

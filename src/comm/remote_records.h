@@ -19,7 +19,7 @@ namespace unisono::comm {
 class RemoteRecords {
  public:
   // Throws resource.
-  explicit RemoteRecords(tcp::Connections& connections);
+  RemoteRecords(tcp::Connections& connections, std::uint32_t epoch);
 
   struct News {
     OperationRecord record = {};

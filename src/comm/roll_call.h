@@ -3,6 +3,7 @@
 // writer that dies is found dead, and another writes.
 //
 // Rounds: who was in an answer and could not meet the others (one died meanwhile) calls again.
+// Nobody goes on before all who live have met, so that one who calls again finds the others there.
 #pragma once
 
 #include <atomic>
@@ -40,12 +41,31 @@ class RollCall {
   }
   bool has_anyone_gone_on() const;
 
+  // The meeting of those that an answer names, by its mark. Each says when it begins to meet the
+  // others, and when it has met all of them; or that it has not, and calls again.
+  enum class Meeting : std::uint8_t { under_way, done, given_up };
+  void begin_meeting(std::uint64_t mark) noexcept { note_meeting(mark & ~kDone); }
+  void end_meeting(std::uint64_t mark) noexcept { note_meeting(mark | kDone); }
+  void give_up_meeting() noexcept { note_meeting(0); }
+  // Of one that has begun it.
+  Meeting meeting_of(int rank, std::uint64_t mark) const noexcept {
+    const std::uint64_t noted = meetings_[rank].load(std::memory_order_acquire);
+    return noted == (mark | kDone)    ? Meeting::done
+           : noted == (mark & ~kDone) ? Meeting::under_way
+                                      : Meeting::given_up;
+  }
+
  private:
+  static constexpr std::uint64_t kDone = 1;
+  void note_meeting(std::uint64_t what) noexcept {
+    meetings_[rank_].store(what, std::memory_order_release);
+  }
   std::vector<Standing> look(const std::function<bool(int)>& is_gone) const;
   bool try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks);
   Answer read() const;
 
   shm::RollRecord* record_;
+  std::atomic<std::uint64_t>* meetings_;
   std::atomic<std::uint32_t>* calls_;
   std::atomic<std::uint8_t>* verdicts_;
   int rank_;

@@ -86,6 +86,7 @@ std::shared_ptr<World> World::meet_here(const ConnectOptions& options, const Dea
                                         Given given) {
   ConnectOptions here = options;
   here.connect_timeout_ms = left_ms(deadline);
+  here.interrupted = given.interrupted == nullptr ? options.interrupted : given.interrupted;
   auto local = LocalWorld::join(here);
   Hosts hosts(local->rank(), local->size());
   return std::make_shared<World>(options, std::move(given),
@@ -101,9 +102,10 @@ std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const D
   here.job += "/" + options.address + "/" + std::to_string(hosts.host(options.rank));
   here.file.clear();
   here.connect_timeout_ms = left_ms(deadline);
+  here.interrupted = given.interrupted == nullptr ? options.interrupted : given.interrupted;
   auto local = LocalWorld::join(here);
   auto streams = hosts.single() ? tcp::Channels()
-                                : connect_hosts(meeting, left_ms(deadline), options.interrupted);
+                                : connect_hosts(meeting, left_ms(deadline), here.interrupted);
   return std::make_shared<World>(options, std::move(given),
                                  Parts{.hosts = std::move(meeting.hosts),
                                        .local = std::move(local),
@@ -164,7 +166,7 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
   if (!parts.streams.empty()) {
     connections_ = std::make_unique<tcp::Connections>(rank_, std::move(parts.streams));
     connections_->retire_before(origin_.epoch);
-    remote_records_ = std::make_unique<RemoteRecords>(*connections_);
+    remote_records_ = std::make_unique<RemoteRecords>(*connections_, origin_.epoch);
     exchange_bells();
   }
   agree_on_number();  // and nobody sends before everybody can be woken

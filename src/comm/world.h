@@ -9,6 +9,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -52,6 +54,8 @@ class World {
     std::shared_ptr<const Profile> profile;
     std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
     Origin origin = {};
+    // While they meet, in place of that of the options.
+    std::function<bool()> interrupted = nullptr;
   };
   // What a world is made from.
   struct Parts {
@@ -128,6 +132,9 @@ class World {
   void raise(const std::exception& error) noexcept;
   // REQUIRES: aborted().
   [[noreturn]] void throw_abort(ErrorContext context) const;
+  // Looks for deaths; then what throw_abort() would throw, if it would, without waiting. Any
+  // thread.
+  std::optional<Error> failure();
   // Looks for dead peers, and for what other hosts say; raises peer_lost. Cheap, but a system call.
   void look_for_deaths() noexcept;
   // ConnectOptions::interrupted; raises aborted.
@@ -165,6 +172,7 @@ class World {
   bool is_ending(int local_rank) noexcept;
   std::optional<Death> find_ending();
   void note_abort() const noexcept;
+  Error read_abort(ErrorContext context) const;
   void look_for_local_death();
   void listen_to_others() noexcept;
   void take_leave() noexcept;
@@ -176,9 +184,22 @@ class World {
   bool is_dead_here(int rank);
   bool has_left_here(int rank) noexcept;
   int patience_with(int rank);
-  Given given_for(const std::vector<int>& survivors) const;
-  std::shared_ptr<World> shrink_here(const Deadline& deadline, bool quorum);
-  std::shared_ptr<World> shrink_across(const Deadline& deadline, bool quorum, Survivors& survivors);
+  // The meeting of those that go on, from the answer to the end of it.
+  struct Reunion {
+    std::vector<int> ranks = {};   // that go on
+    std::uint64_t mark = 0;        // of the answer
+    std::set<int> unsettled = {};  // of other hosts, whose connection says nothing of their life
+    bool is_stopped = false;       // by ConnectOptions::interrupted
+  };
+  bool has_ended(int rank, const Reunion& reunion);
+  bool is_in_vain(Reunion& reunion);
+  Given given_for(const std::shared_ptr<Reunion>& reunion);
+  bool has_given_up(int place, World& fresh, const Reunion& reunion, bool& is_settled);
+  void await_others(World& fresh, const Reunion& reunion, const Deadline& deadline);
+  std::shared_ptr<World> shrink_here(const Deadline& deadline, bool quorum,
+                                     const std::shared_ptr<Reunion>& reunion);
+  std::shared_ptr<World> shrink_across(const Deadline& deadline, bool quorum, Survivors& survivors,
+                                       const std::shared_ptr<Reunion>& reunion);
 
   ConnectOptions options_;
   std::shared_ptr<const Profile> profile_;
@@ -217,6 +238,7 @@ class World {
   std::unique_ptr<RemoteRecords> remote_records_;
   std::vector<UniqueFd> wakes_;  // of the ranks of this host: what to write to, to wake them
   std::atomic<int> troubles_seen_ = 0;
+  std::atomic<std::int64_t> unwritten_since_ms_ = 0;  // when failure() first found a reason begun
 };
 
 }  // namespace unisono::comm

@@ -1,8 +1,13 @@
 // After a failure: the ranks that are left agree who they are, and meet anew. A new world shares
 // nothing with the old one, so nothing that was under way there can reach it.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <numeric>
 #include <utility>
 
+#include "comm/hash.h"
 #include "comm/world.h"
 
 namespace unisono::comm {
@@ -14,9 +19,25 @@ constexpr int kMeetMs = 5000;
 constexpr int kEndedMs = 100;
 constexpr int kPartedMs = 1000;
 
+constexpr unsigned kLookUs = 200;
+// By what ranks of other hosts tell each other that they have met all.
+constexpr std::uint64_t kMeeting = Hash().add("meeting").value();
+
+// Aborted: a meeting that was in vain, on this rank or on another one.
 bool may_try_again(const Error& error) {
   return error.code() == ErrorCode::connection || error.code() == ErrorCode::peer_lost ||
-         error.code() == ErrorCode::timeout;
+         error.code() == ErrorCode::timeout || error.code() == ErrorCode::aborted;
+}
+
+[[noreturn]] void throw_out_of_time(const Error& last, int rank) {
+  if (last.code() != ErrorCode::aborted) {
+    throw Error(last);
+  }
+  throw Error(ErrorCode::connection,
+              "rank " + std::to_string(rank) +
+                  " has met the others in vain, as ranks died meanwhile, until the time of "
+                  "shrink() was over\ncall it again, with more time",
+              {.rank = rank});
 }
 
 }  // namespace
@@ -48,25 +69,65 @@ std::shared_ptr<World> World::shrink(int timeout_ms, bool quorum) {
         "rank " + std::to_string(rank()) +
             " shrinks the world: it has ended for all\nall ranks that go on call shrink()");
   Survivors survivors;
+  const auto reunion = std::make_shared<Reunion>();
+  for (int one = 0; one < size(); ++one) {
+    if (!hosts_.is_here(one) && has_ended(one, *reunion)) {
+      reunion->unsettled.insert(one);  // it may come all the same, by another connection
+    }
+  }
   const Deadline deadline =
       Deadline::of_timeout(timeout_ms < 0 ? options_.connect_timeout_ms : timeout_ms);
   for (;;) {
     try {
-      auto world = connections_ == nullptr ? shrink_here(deadline, quorum)
-                                           : shrink_across(deadline, quorum, survivors);
+      auto world = connections_ == nullptr ? shrink_here(deadline, quorum, reunion)
+                                           : shrink_across(deadline, quorum, survivors, reunion);
       roll_call_->go_on();
       shrunk_ = true;
       return world;
     } catch (const Error& error) {
-      if (!may_try_again(error) || deadline.passed()) {
+      roll_call_->give_up_meeting();
+      if (!may_try_again(error) || reunion->is_stopped) {
         throw;
+      }
+      if (deadline.passed()) {
+        throw_out_of_time(error, rank());
       }
     }
   }
 }
 
-World::Given World::given_for(const std::vector<int>& survivors) const {
-  std::vector<int> first_ranks = survivors;
+// Whether a rank's process has ended, as far as the world that ends can tell.
+bool World::has_ended(int rank, const Reunion& reunion) {
+  if (hosts_.is_here(rank)) {
+    return is_dead_here(rank);
+  }
+  listen_to_others();
+  const tcp::Failure failure = connections_->failure_of(rank);
+  const bool is_closed =
+      failure.reason == tcp::Reason::closed ||
+      (failure.reason == tcp::Reason::reset && failure.error != ETIMEDOUT);  // nobody is silent
+  return is_closed && !connections_->has_left(rank) && !reunion.unsettled.contains(rank);
+}
+
+// Asked while they meet: where one has died the others would wait for it until the time is over.
+bool World::is_in_vain(Reunion& reunion) {
+  if (options_.interrupted != nullptr && options_.interrupted()) {
+    reunion.is_stopped = true;
+    return true;
+  }
+  for (const int one : reunion.ranks) {
+    if (one != rank() && has_ended(one, reunion)) {
+      if (!hosts_.is_here(one)) {
+        reunion.unsettled.insert(one);  // if it comes to the next one, then it lives
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+World::Given World::given_for(const std::shared_ptr<Reunion>& reunion) {
+  std::vector<int> first_ranks = reunion->ranks;
   if (!origin_.first_ranks.empty()) {
     for (int& rank : first_ranks) {
       rank = origin_.first_ranks[static_cast<std::size_t>(rank)];
@@ -76,26 +137,90 @@ World::Given World::given_for(const std::vector<int>& survivors) const {
           .recorder = Recorder::open(),
           .origin = {.world = origin_.world + 1,
                      .epoch = origin_.epoch + 1,
-                     .previous_ranks = survivors,
-                     .first_ranks = std::move(first_ranks)}};
+                     .previous_ranks = reunion->ranks,
+                     .first_ranks = std::move(first_ranks)},
+          .interrupted = [this, weak = std::weak_ptr(reunion)] {
+            const auto meeting = weak.lock();  // over when shrink() has returned
+            return meeting != nullptr && is_in_vain(*meeting);
+          }};
 }
 
-std::shared_ptr<World> World::shrink_here(const Deadline& deadline, bool quorum) {
+// Of one of the new world, number `place` there. True: it lives, and could not meet the others.
+bool World::has_given_up(int place, World& fresh, const Reunion& reunion, bool& is_settled) {
+  const int one = reunion.ranks[static_cast<std::size_t>(place)];
+  const bool ended = has_ended(one, reunion);  // first: what it says, it has said before
+  if (hosts_.is_here(one)) {
+    const auto meeting = roll_call_->meeting_of(hosts_.local(one), reunion.mark);
+    is_settled = meeting == RollCall::Meeting::done || ended || has_left_here(one);
+    return meeting == RollCall::Meeting::given_up;
+  }
+  fresh.remote_records_->listen();
+  const bool has_met = fresh.remote_records_->find(kMeeting, place) != nullptr;
+  is_settled = has_met || ended;
+  return !is_settled && fresh.connections_->failure_of(place);
+}
+
+// The new world is there for this rank, and for all if they say so. Then none of them goes back; so
+// one that dies now, before all have heard from it, is no reason to go back either. One that cannot
+// come so far lives on and says so: then nobody has gone on.
+void World::await_others(World& fresh, const Reunion& reunion, const Deadline& deadline) {
+  roll_call_->end_meeting(reunion.mark);
+  if (fresh.remote_records_ != nullptr) {
+    std::vector<int> all(reunion.ranks.size());
+    std::iota(all.begin(), all.end(), 0);
+    fresh.remote_records_->tell(all, kMeeting, {.record = {.sequence = 1}});
+  }
+  Deadline noticed =
+      Deadline::never();  // a process that ends closes one connection after the other
+  for (bool all_settled = false; !all_settled && !deadline.passed();) {
+    if (fresh.connections_ != nullptr) {
+      fresh.connections_->progress();
+    }
+    all_settled = true;
+    for (int place = 0; place < fresh.size(); ++place) {
+      bool is_settled = place == fresh.rank();
+      if (!is_settled && has_given_up(place, fresh, reunion, is_settled)) {
+        const int one = reunion.ranks[static_cast<std::size_t>(place)];
+        noticed = noticed.left_ms() < 0 ? Deadline::after_ms(kEndedMs) : noticed;
+        if (hosts_.is_here(one) || noticed.passed()) {
+          throw Error(ErrorCode::connection, "rank " + std::to_string(one) +
+                                                 " could not meet all ranks that go on\nshrink() "
+                                                 "again");
+        }
+      }
+      all_settled &= is_settled;
+    }
+    if (!all_settled) {
+      ::usleep(kLookUs);
+    }
+  }
+  if (fresh.remote_records_ != nullptr) {
+    fresh.remote_records_->forget(kMeeting);
+  }
+}
+
+std::shared_ptr<World> World::shrink_here(const Deadline& deadline, bool quorum,
+                                          const std::shared_ptr<Reunion>& reunion) {
   const auto is_gone = [this](int one) { return is_dead_here(one) || has_left_here(one); };
-  const RollCall::Answer answer = roll_call_->call(is_gone, deadline, quorum);
+  RollCall::Answer answer = roll_call_->call(is_gone, deadline, quorum);
+  roll_call_->begin_meeting(answer.mark);
+  reunion->ranks = std::move(answer.ranks);
+  reunion->mark = answer.mark;
+  const std::vector<int>& ranks = reunion->ranks;
   ConnectOptions options = options_;
   options.file.clear();
   options.job = name_of_survivors(options_.job, std::to_string(answer.mark));
-  options.size = static_cast<int>(answer.ranks.size());
-  options.rank = static_cast<int>(std::find(answer.ranks.begin(), answer.ranks.end(), rank()) -
-                                  answer.ranks.begin());
-  return meet_here(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)),
-                   given_for(answer.ranks));
+  options.size = static_cast<int>(ranks.size());
+  options.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
+  const Deadline end = Deadline::earlier(deadline, Deadline::after_ms(kMeetMs));
+  auto world = meet_here(options, end, given_for(reunion));
+  await_others(*world, *reunion, end.later_by_ms(kMeetMs));
+  return world;
 }
 
 int World::patience_with(int rank) {
   if (hosts_.is_here(rank)) {
-    return has_left_here(rank) ? 0 : -1;
+    return has_left_here(rank) ? 0 : is_dead_here(rank) ? kEndedMs : -1;
   }
   listen_to_others();
   const tcp::Reason reason = connections_->failure_of(rank).reason;
@@ -107,17 +232,20 @@ int World::patience_with(int rank) {
 }
 
 std::shared_ptr<World> World::shrink_across(const Deadline& deadline, bool quorum,
-                                            Survivors& survivors) {
+                                            Survivors& survivors,
+                                            const std::shared_ptr<Reunion>& reunion) {
   if (roll_call_->has_anyone_gone_on()) {
     throw_evicted();
   }
   const int left = deadline.left_ms();
-  // Who died after it had heard an answer may have gone on before, and others with it.
-  const Rules rules{.is_gone =
-                        [this](int one) {
-                          return is_dead_here(one) &&
-                                 !roll_call_->has_heard_answer(hosts_.local(one));
-                        },
+  // Who died after it had heard an answer may have gone on before, and others with it; but not from
+  // a meeting that this rank has given up.
+  const auto is_gone = [this, mark = reunion->mark](int one) {
+    return is_dead_here(one) && (!roll_call_->has_heard_answer(hosts_.local(one)) ||
+                                 (mark != 0 && roll_call_->meeting_of(hosts_.local(one), mark) !=
+                                                   RollCall::Meeting::given_up));
+  };
+  const Rules rules{.is_gone = is_gone,
                     .patience_ms = [this](int one) { return patience_with(one); },
                     .timeout_ms = left < 0 ? 0 : std::max(left, 1),
                     .quorum = quorum};
@@ -125,8 +253,13 @@ std::shared_ptr<World> World::shrink_across(const Deadline& deadline, bool quoru
   options.rank = rank();
   NetMeeting meeting = meet_again_over_network(options, door_, rules, survivors);
   roll_call_->hear_answer();
-  return meet_across(options, Deadline::earlier(deadline, Deadline::after_ms(kMeetMs)),
-                     std::move(meeting), given_for(survivors.ranks));
+  reunion->ranks = survivors.ranks;
+  reunion->mark = std::hash<std::string>()(survivors.mark);
+  roll_call_->begin_meeting(reunion->mark);
+  const Deadline end = Deadline::earlier(deadline, Deadline::after_ms(kMeetMs));
+  auto world = meet_across(options, end, std::move(meeting), given_for(reunion));
+  await_others(*world, *reunion, end.later_by_ms(kMeetMs));
+  return world;
 }
 
 std::shared_ptr<World> World::grow(int size, const std::string& address) {

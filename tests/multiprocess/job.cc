@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "comm/rendezvous_testing.h"
 
@@ -46,6 +48,15 @@ void send_report(int fd, const Report& report) {
 
 std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+void expect_no_files(const std::string& job) {
+  for (const char* folder : {"/dev/shm", "/tmp"}) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      EXPECT_EQ(entry.path().string().find(job), std::string::npos) << entry.path();
+    }
+  }
 }
 
 Job::Job(int ranks, const Body& body, int timeout_ms, int connect_timeout_ms)

@@ -44,6 +44,7 @@ class Job {
   std::string await_ready(int rank);
   // Returns when the signal was sent, in nanoseconds.
   std::int64_t signal(int rank, int number) const;
+  pid_t process(int rank) const { return ranks_[static_cast<std::size_t>(rank)].pid; }
   // How a rank ended; nothing if it does not end within `timeout_ms`, or without a word.
   std::optional<Report> ending(int rank, int timeout_ms = 90'000);
 
@@ -61,5 +62,8 @@ class Job {
 };
 
 std::int64_t now_ns();
+
+// A job of this name has left nothing behind.
+void expect_no_files(const std::string& job);
 
 }  // namespace unisono::testing

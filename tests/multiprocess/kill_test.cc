@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 #include <span>
 
@@ -75,15 +74,6 @@ void expect_lost(const std::optional<Report>& report, const std::vector<int>& de
   EXPECT_EQ(report->code, ErrorCode::peer_lost) << report->text;
   EXPECT_TRUE(std::find(dead.begin(), dead.end(), report->peer) != dead.end())
       << "names " << report->peer << ": " << report->text;
-}
-
-void expect_no_files(const std::string& job) {
-  for (const char* folder : {"/dev/shm", "/tmp"}) {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-      EXPECT_EQ(entry.path().string().find(job), std::string::npos) << entry.path();
-    }
-  }
 }
 
 TEST(Kill, AnyRankAtAnyMomentIsNamedByAllOthers) {

@@ -138,8 +138,9 @@ struct alignas(kLine) AbortRecord {
 };
 static_assert(sizeof(AbortRecord) == 1024);
 
-// Where the ranks of a host agree who goes on after a failure, round by round. Behind it: how many
-// rounds each rank has called in, and for every second round who goes on.
+// Where the ranks of a host agree who goes on after a failure, round by round. Behind it: how far
+// each rank is in the meeting that follows an answer, how many rounds each has called in, and for
+// every second round who goes on.
 struct alignas(kLine) RollRecord {
   std::atomic<std::uint64_t> state;    // of the latest round: its number, and who answers it
   std::atomic<std::uint64_t> mark[2];  // random, of the answer: no two are the same
@@ -155,7 +156,7 @@ struct alignas(kLine) GroupHeader {
   std::atomic<std::int32_t> size;    // with those of other hosts
   std::atomic<std::int32_t> first;   // its rank 0, in the world
 };
-inline constexpr std::uint64_t kWorldMagic = 0x32'64'6c'72'6f'77'6e'75;  // "unworld2"
+inline constexpr std::uint64_t kWorldMagic = 0x33'64'6c'72'6f'77'6e'75;  // "unworld3"
 struct alignas(kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::int32_t> ranks;   // of this host
@@ -193,7 +194,8 @@ struct WorldLayout {
         pids(header + sizeof(WorldHeader)),
         roll((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + kLine - 1) &
              ~(kLine - 1)),
-        calls(roll + sizeof(RollRecord)),
+        meetings(roll + sizeof(RollRecord)),
+        calls(meetings + static_cast<std::size_t>(n) * sizeof(std::uint64_t)),
         verdicts(calls + static_cast<std::size_t>(n) * sizeof(std::uint32_t)),
         sleepers((verdicts + 2 * static_cast<std::size_t>(n) + kLine - 1) & ~(kLine - 1)),
         bells(sleepers + kLine),
@@ -204,6 +206,7 @@ struct WorldLayout {
   std::size_t header;
   std::size_t pids;      // [rank]: as the rank knows itself
   std::size_t roll;      // the RollRecord
+  std::size_t meetings;  // [rank]
   std::size_t calls;     // [rank]
   std::size_t verdicts;  // [round & 1][rank]: bytes
   std::size_t sleepers;  // how many ranks may sleep: one word that every sender reads

@@ -2,7 +2,7 @@
    comm/world_shrink.cc). One rank may die at any step.
 
    Claims: all who get the answer of a round get the same, whole one; all who go on do so with the
-   answer of the same round; and every rank that lives goes on, or is evicted.
+   answer of the same round; and every rank that lives goes on. With LATE, it may be evicted.
 
      here        in the code
      calls[r]    the same
@@ -10,9 +10,10 @@
      round, by, whole   the three parts of RollRecord::state, which change together
      verdict     the same: for every second round
      went_on[r]  calls[r] is kWentOn
+     done, gave_up   what RollCall::meeting_of says of the meeting behind an answer
 
-   The meeting behind an answer is a guard here: it comes about when all have come to it, and may
-   fail for each of them once one of them is dead. With LATE, rank 2 may come when the others' time is over;
+   That meeting is a guard here: it comes about when all have come to it, and may fail for each of
+   them once one of them is dead. What follows is World::await_others. With LATE, rank 2 may come when the others' time is over;
    in the code that may also happen in a later round, to who has met the others and does not come to
    say so in all that time: that is left out.
 
@@ -25,6 +26,8 @@ bool whole = true, dead[N], left[N];
 byte went_on[N];
 bool verdict[2 * N];
 bool came[ROUNDS * N];      /* [round][rank], to the meeting */
+bool done[ROUNDS * N];      /* and has met all */
+bool gave_up[ROUNDS * N];   /* or has not */
 bool answers[ROUNDS * N];   /* what was answered, for the claims */
 bool over;                  /* the time to come */
 
@@ -84,7 +87,7 @@ inline say_whole() {
 
 proctype Rank(byte me) {
   byte r, i, seen_round, seen_by;
-  bool seen_whole, mine[N];
+  bool seen_whole, is_gone, mine[N];
   {
     skip; /* rank 2 may begin when the time is over: any interleaving is one */
   again:
@@ -154,13 +157,32 @@ proctype Rank(byte me) {
     came[AT(r, me)] = true;
     if
     :: MET(r) -> skip
-    :: ONE_IS_DEAD(r) -> goto again
+    :: ONE_IS_DEAD(r) -> gave_up[AT(r, me)] = true; goto again
     fi;
+    done[AT(r, me)] = true;
+#ifndef NOT_AWAITED
+    i = 0;
+    do
+    :: i < N && (!mine[i] || i == me) -> i++
+    :: i < N && mine[i] && i != me ->
+       atomic {
+         done[AT(r, i)] || gave_up[AT(r, i)] || GONE(i) -> is_gone = GONE(i)
+       };
+       if
+       :: gave_up[AT(r, i)] -> gave_up[AT(r, me)] = true; goto again
+       :: !gave_up[AT(r, i)] && (done[AT(r, i)] || is_gone) -> i++
+       fi
+    :: i >= N -> break
+    od;
+#endif
     went_on[me] = r;
     assert((went_on[0] == 0 || went_on[0] == r) && (went_on[1] == 0 || went_on[1] == r) &&
            (went_on[2] == 0 || went_on[2] == r));
     goto ended;
   evicted:
+#ifndef LATE
+    assert(false);
+#endif
     left[me] = true
   } unless {
     dead[me]

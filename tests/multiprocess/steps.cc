@@ -1,0 +1,115 @@
+#include "steps.h"
+
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "unisono/error.hpp"
+
+namespace unisono::testing {
+namespace {
+
+struct Name {
+  std::uint64_t number = 0;
+  const char* text = "";
+};
+// By these it tells others something, or takes what it will share with them.
+constexpr std::array<Name, 12> kTelling = {{{SYS_sendmsg, "sendmsg"},
+                                            {SYS_sendto, "sendto"},
+                                            {SYS_write, "write"},
+                                            {SYS_writev, "writev"},
+                                            {SYS_connect, "connect"},
+                                            {SYS_accept4, "accept4"},
+                                            {SYS_bind, "bind"},
+                                            {SYS_listen, "listen"},
+                                            {SYS_shutdown, "shutdown"},
+                                            {SYS_socketpair, "socketpair"},
+                                            {SYS_memfd_create, "memfd_create"},
+                                            {SYS_clone3, "clone3"}}};
+
+const char* telling(std::uint64_t number) {
+  const auto found = std::find_if(kTelling.begin(), kTelling.end(),
+                                  [number](const Name& name) { return name.number == number; });
+  return found == kTelling.end() ? nullptr : found->text;
+}
+
+[[noreturn]] void fail(const std::string& what) {
+  throw Error(ErrorCode::resource, what + ": " + std::strerror(errno));  // NOLINT
+}
+
+// Until it stops next; returns by which signal. -1: it has ended.
+int await_stop(pid_t process) {
+  int status = 0;
+  if (::waitpid(process, &status, 0) != process) {
+    fail("a process that is traced cannot be waited for");
+  }
+  return WIFSTOPPED(status) ? WSTOPSIG(status) : -1;
+}
+
+// Which steps there are: a call that it has made since it told something last is none.
+class Steps {
+ public:
+  bool is_new(std::uint64_t number, std::uint64_t argument) {
+    if (telling(number) != nullptr) {
+      made_.clear();
+      return true;
+    }
+    return made_.insert({number, argument}).second;
+  }
+
+ private:
+  std::set<std::pair<std::uint64_t, std::uint64_t>> made_;
+};
+
+}  // namespace
+
+void mark_begin() {
+  ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  ::raise(SIGSTOP);
+}
+
+void mark_end() {
+  ::raise(SIGSTOP);
+}
+
+Kill kill_at_step(pid_t process, int step) {
+  constexpr int kCall = SIGTRAP | 0x80;
+  if (await_stop(process) != SIGSTOP ||
+      ::ptrace(PTRACE_SETOPTIONS, process, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) {
+    fail("a process cannot be traced");
+  }
+  Kill kill;
+  Steps steps;
+  for (int signal = 0;;) {
+    if (::ptrace(PTRACE_SYSCALL, process, nullptr, signal) != 0) {
+      fail("a process that is traced does not go on");
+    }
+    const int stop = await_stop(process);
+    if (stop < 0 || stop == SIGSTOP) {
+      kill.what = stop < 0 ? "its own end" : "end";
+      break;
+    }
+    signal = stop == kCall ? 0 : stop;
+    __ptrace_syscall_info info = {};
+    if (stop == kCall && ::ptrace(PTRACE_GET_SYSCALL_INFO, process, sizeof(info), &info) > 0 &&
+        info.op == PTRACE_SYSCALL_INFO_ENTRY && steps.is_new(info.entry.nr, info.entry.args[0]) &&
+        ++kill.steps == step) {
+      const char* const name = telling(info.entry.nr);
+      kill.what = name == nullptr ? "call " + std::to_string(info.entry.nr) : name;
+      break;
+    }
+  }
+  ::kill(process, SIGKILL);
+  return kill;
+}
+
+}  // namespace unisono::testing
