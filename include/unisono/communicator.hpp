@@ -1,7 +1,7 @@
 // Communicator: the collectives between the ranks of a group, and send/recv.
 //
 // Thread rule: one thread at a time uses a communicator; different communicators are independent.
-// abort() alone may be called from any thread.
+// abort() and failure() alone may be called from any thread, at any time.
 //
 // Buffers belong to the caller. Counts are elements. In place: `in` and `out` start at the same
 // address for broadcast, reduce, all_reduce; for all_gather `in` is this rank's part of `out`; for
@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -296,6 +297,13 @@ class UNISONO_EXPORT Communicator {
 
   // Ends all operations of this world on all ranks with ErrorCode::aborted. Any thread.
   void abort(std::string_view reason = {});
+  // What has ended the world of this communicator, as the next operation on it would throw it; none
+  // while nothing is known. Looks for ranks that have died and for what other hosts say, as an
+  // operation does that waits. So a thread of one's own can watch over ranks that compute, or wait
+  // for something else. Any thread, also during an operation. Never waits; some system calls (a
+  // microsecond, and one more for each rank of another host). Not told: a rank that has left in
+  // order, before anybody needs it; one that is stopped. Errors: usage.
+  std::optional<Error> failure() const;
 
   // After peer_lost or timeout: a communicator of the ranks that are still there, in their old
   // order. All of them call it, on the communicator that connect() (or shrink(), grow()) gave; it

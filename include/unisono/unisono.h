@@ -9,7 +9,8 @@
  * as they were.
  *
  * Threads. One thread at a time uses a communicator, its plans and its requests; different
- * communicators are independent. unisono_abort() alone may be called from any thread.
+ * communicators are independent. unisono_abort() and unisono_failure() alone may be called from any
+ * thread, at any time.
  *
  * Buffers belong to the caller. `count` is in elements, `bytes` in bytes. n is the size of the
  * communicator:
@@ -219,6 +220,13 @@ UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unis
  * becomes part of everybody's text; only the first one counts. Any thread. */
 UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,
                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
+/* Sets *failure to what has ended the world of `comm`: what the next operation on it would return,
+ * with the same text in unisono_last_error(); UNISONO_SUCCESS while nothing is known. Looks for
+ * ranks that have died, as an operation does that waits. Never waits; some system calls. Any
+ * thread, also during an operation. Not told: a rank that has left in order, before anybody needs
+ * it; one that is stopped. Errors: USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
+                                                unisono_result_t* failure) UNISONO_NOEXCEPT;
 
 /* Requests. */
 

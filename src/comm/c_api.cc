@@ -213,6 +213,14 @@ unisono_result_t unisono_abort(const char* reason, unisono_comm_t comm) noexcept
   return guard([&] { core_of(comm).abort(reason == nullptr ? "" : reason); });
 }
 
+unisono_result_t unisono_failure(unisono_comm_t comm, unisono_result_t* failure) noexcept {
+  return guard([&] {
+    expect_place(failure, "failure");
+    const auto found = core_of(comm).failure();
+    *failure = found ? fail(result_of(found->code()), found->what()) : UNISONO_SUCCESS;
+  });
+}
+
 unisono_result_t unisono_wait(unisono_request_t* request, int timeout_ms) noexcept {
   return guard([&] {
     expect_place(request, "request");

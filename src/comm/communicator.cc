@@ -216,6 +216,9 @@ std::vector<int> Communicator::previous_ranks() const {
 void Communicator::abort(std::string_view reason) {
   core_of(core_).abort(reason);
 }
+std::optional<Error> Communicator::failure() const {
+  return core_of(core_).failure();
+}
 Region Communicator::allocate(std::size_t bytes) {
   return Region(core_of(core_).allocate(bytes));
 }

@@ -100,7 +100,7 @@ Core::~Core() {
   }
 }
 
-void Core::check_usable() const {
+void Core::check_process() const {
   if (!world_->same_process()) {
     throw Error(ErrorCode::usage,
                 "this process is a fork of the one that joined the world\n"
@@ -108,6 +108,10 @@ void Core::check_usable() const {
                 "connecting",
                 {.rank = world_->rank()});
   }
+}
+
+void Core::check_usable() const {
+  check_process();
   if (world_->aborted()) {
     world_->throw_abort({.rank = world_->rank()});
   }
@@ -294,6 +298,11 @@ void Core::abort(std::string_view reason) {
     text += ": " + std::string(reason);
   }
   world_->raise(ErrorCode::aborted, world_->rank(), text);
+}
+
+std::optional<Error> Core::failure() {
+  check_process();
+  return world_->failure();
 }
 
 }  // namespace unisono::detail

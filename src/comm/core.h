@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -94,6 +95,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   std::shared_ptr<Core> split(int color, int key);
   std::shared_ptr<Core> subgroup(std::span<const int> members, std::uint64_t id);
   void abort(std::string_view reason);
+  std::optional<Error> failure();
   std::shared_ptr<Core> shrink(const ShrinkOptions& options);
   std::shared_ptr<Core> grow(int size, const std::string& address);
   const std::vector<int>& previous_ranks() const noexcept {
@@ -103,6 +105,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   std::unique_ptr<RegionState> adopt(std::span<std::byte> memory);
 
  private:
+  void check_process() const;  // it is no fork of the one that joined
   void check_usable() const;
   void check_whole(const char* call) const;  // this is no group of a part of the world
   void check_blocking() const {

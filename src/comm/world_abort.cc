@@ -16,6 +16,8 @@
 namespace unisono::comm {
 namespace {
 
+constexpr int kWritingMs = 2000;  // for who has begun to say why the world ends
+
 // "4 2 rank 2 is gone ...": the code, the culprit, the text, for other hosts.
 std::string to_reason(ErrorCode code, int culprit, const std::string& text) {
   return std::to_string(static_cast<int>(code)) + " " + std::to_string(culprit) + " " + text;
@@ -122,20 +124,39 @@ void World::raise(const std::exception& error) noexcept {
   }
 }
 
+// What the record says; or, where it is not complete, that who was to write it has died.
+Error World::read_abort(ErrorContext context) const {
+  context.rank = rank();
+  if (record_->state.load(std::memory_order_acquire) != 2) {
+    return {ErrorCode::peer_lost, "a rank died while it reported an error\nstart the job again",
+            std::move(context)};
+  }
+  context.peer = record_->rank;
+  return {static_cast<ErrorCode>(record_->code), record_->text, std::move(context)};
+}
+
 void World::throw_abort(ErrorContext context) const {
   // The writer may be between claiming the record and completing it; if it died there, say so.
-  for (int tries = 0; record_->state.load(std::memory_order_acquire) != 2; ++tries) {
-    if (tries > 2000) {
-      throw Error(ErrorCode::peer_lost,
-                  "a rank died while it reported an error\nstart the job again",
-                  std::move(context));
-    }
+  for (int ms = 0; record_->state.load(std::memory_order_acquire) != 2 && ms < kWritingMs; ++ms) {
     usleep(1000);
   }
   note_abort();
-  context.rank = rank();
-  context.peer = record_->rank;
-  throw Error(static_cast<ErrorCode>(record_->code), record_->text, std::move(context));
+  throw read_abort(std::move(context));
+}
+
+std::optional<Error> World::failure() {
+  if (!aborted()) {
+    look_for_deaths();
+  }
+  const std::uint32_t state = record_->state.load(std::memory_order_acquire);
+  if (state == 1) {  // as in throw_abort(), but whoever asks comes again
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+    std::int64_t never = 0;
+    const bool is_first = unwritten_since_ms_.compare_exchange_strong(never, now_ms);
+    return is_first || now_ms - never < kWritingMs ? std::nullopt : std::optional(read_abort({}));
+  }
+  return state == 0 ? std::nullopt : std::optional(read_abort({}));
 }
 
 void World::ask_whether_to_go_on() noexcept {

@@ -1,6 +1,9 @@
 /* Mistakes through the C interface: the exact code and text of each. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "c_program.h"
 
@@ -151,6 +154,9 @@ void run_mismatch(unisono_comm_t comm) {
 void run_abort(unisono_comm_t comm) {
   static const char* const kText = "aborted: rank 1 called abort(): no more data";
   unisono_request_t request = NULL;
+  unisono_result_t failure = UNISONO_INTERNAL;
+  SUCCEEDS(unisono_failure(comm, &failure));
+  EXPECT(failure == UNISONO_SUCCESS || unisono_rank(comm) != 1); /* rank 1 is to do it yet */
   if (unisono_rank(comm) == 1) {
     SUCCEEDS(unisono_abort("no more data", comm));
     FAILS(unisono_barrier_async(comm, &request), UNISONO_ABORTED, kText);
@@ -158,4 +164,36 @@ void run_abort(unisono_comm_t comm) {
   } else {
     FAILS(unisono_barrier(comm), UNISONO_ABORTED, kText);
   }
+  SUCCEEDS(unisono_failure(comm, &failure));
+  FAILS(failure, UNISONO_ABORTED, kText);
+  FAILS(unisono_failure(NULL, &failure), UNISONO_USAGE,
+        "usage: the communicator is NULL\nit was never connected, was freed, or unisono_split() "
+        "gave no group for a negative color");
+}
+
+/* Who has died is told without any operation. */
+void run_failure(unisono_comm_t comm) {
+  const struct timespec pause = {0, 1000000};
+  const struct timespec until_others_are_through = {0, 200000000};
+  unisono_comm_t left = NULL;
+  unisono_result_t failure = UNISONO_INTERNAL;
+  int tries;
+  SUCCEEDS(unisono_failure(comm, &failure));
+  EXPECT(failure == UNISONO_SUCCESS);
+  SUCCEEDS(unisono_barrier(comm));
+  if (unisono_rank(comm) == 2) {
+    nanosleep(&until_others_are_through, NULL);
+    _exit(0); /* without leaving in order */
+  }
+  for (tries = 0; tries < 60000 && failure == UNISONO_SUCCESS; ++tries) {
+    SUCCEEDS(unisono_failure(comm, &failure));
+    nanosleep(&pause, NULL);
+  }
+  EXPECT(failure == UNISONO_PEER_LOST);
+  EXPECT(strncmp(unisono_last_error(), "peer_lost: rank 2 (pid ", 23) == 0);
+  SUCCEEDS(unisono_shrink(-1, 1, comm, &left));
+  SUCCEEDS(unisono_failure(left, &failure));
+  EXPECT(failure == UNISONO_SUCCESS);
+  SUCCEEDS(unisono_barrier(left));
+  SUCCEEDS(unisono_comm_free(&left));
 }

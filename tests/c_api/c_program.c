@@ -53,7 +53,8 @@ static const struct {
   void (*run)(unisono_comm_t comm);
 } scenarios[] = {{"collectives", 3, run_collectives}, {"collectives_alone", 1, run_collectives},
                  {"operations", 3, run_operations},   {"mistakes", 3, run_mistakes},
-                 {"mismatch", 2, run_mismatch},       {"abort", 3, run_abort}};
+                 {"mismatch", 2, run_mismatch},       {"abort", 3, run_abort},
+                 {"failure", 3, run_failure}};
 enum { kScenarios = sizeof(scenarios) / sizeof(scenarios[0]) };
 
 static int run_rank(int scenario, int rank, const char* job) {

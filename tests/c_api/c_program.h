@@ -25,3 +25,4 @@ void run_operations(unisono_comm_t comm);
 void run_mistakes(unisono_comm_t comm);
 void run_mismatch(unisono_comm_t comm);
 void run_abort(unisono_comm_t comm);
+void run_failure(unisono_comm_t comm);

@@ -8,8 +8,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <span>
+#include <thread>
 
 #include "job.h"
 
@@ -170,6 +172,84 @@ TEST(Kill, ARootThatOnlySendsNoticesThatAReaderLeft) {
     }
   });
   expect_lost(job.ending(0), {1});
+}
+
+// What failure() says first, at most a minute later.
+Error await_failure(const Communicator& comm) {
+  for (int ms = 0; ms < 60'000; ++ms) {
+    if (const auto failure = comm.failure()) {
+      return *failure;
+    }
+    ::usleep(1000);
+  }
+  return {ErrorCode::internal, "failure() says nothing"};
+}
+
+// It calls no operation: one thread waits for whoever dies, and perhaps another is in a barrier.
+void watch(Communicator& comm, bool in_barrier) {
+  comm.barrier();
+  if (comm.failure()) {
+    throw Error(ErrorCode::internal, "failure() of a world in which all is well");
+  }
+  std::optional<Error> in_operation;
+  std::thread other([&] {
+    try {
+      if (in_barrier) {
+        comm.barrier();
+      }
+    } catch (const Error& error) {
+      in_operation = error;
+    }
+  });
+  const Error failure = await_failure(comm);
+  other.join();
+  if (in_barrier && (!in_operation || in_operation->code() != failure.code())) {
+    throw Error(ErrorCode::internal, "the operation ended otherwise than failure() said");
+  }
+  throw failure;
+}
+
+TEST(Failure, TellsADeathWithoutAnyOperation) {
+  for (const bool in_barrier : {false, true}) {
+    Job job(4, [&](Communicator& comm) {
+      if (comm.rank() == 1) {
+        comm.barrier();
+        ::pause();
+      }
+      watch(comm, in_barrier);
+    });
+    ASSERT_TRUE(job.wait_ready());
+    ::usleep(200'000);
+    const std::int64_t killed = job.signal(1, SIGKILL);
+    for (const int rank : {0, 2, 3}) {
+      const auto report = job.ending(rank);
+      expect_lost(report, {1});
+      EXPECT_LT(report->at_ns - killed, 5'000'000'000) << "rank " << rank;
+    }
+  }
+}
+
+TEST(Failure, IsNoneAgainInAWorldOfThoseThatAreLeft) {
+  Job job(4, [](Communicator& comm) {
+    comm.barrier();
+    if (comm.rank() == 2) {
+      ::usleep(200'000);  // until the others are through
+      _exit(0);
+    }
+    const Error lost = await_failure(comm);
+    Communicator left = comm.shrink();
+    left.barrier();
+    const auto of_old = comm.failure();
+    if (lost.code() != ErrorCode::peer_lost || !of_old || left.failure()) {
+      throw Error(ErrorCode::internal, lost.what());
+    }
+    left.barrier();  // nobody leaves before all have asked
+  });
+  for (const int rank : {0, 1, 3}) {
+    const auto report = job.ending(rank);
+    ASSERT_TRUE(report.has_value()) << "rank " << rank << " hangs or died";
+    EXPECT_EQ(report->kind, Report::Kind::ended) << report->text;
+  }
 }
 
 TEST(Stop, ARankThatStopsIsNamedInATimeout) {
