@@ -112,6 +112,28 @@ print(comm.rank, comm.size, comm.all_reduce(np.array([rank]))[0])
     processes[1].communicate()
 
 
+def test_failure_tells_who_has_died_without_any_operation(tmp_path):
+    body = """
+assert comm.failure() is None
+while comm.failure() is None:
+    time.sleep(0.001)
+lost = comm.failure()
+print(time.monotonic(), type(lost).__name__, lost.peer, flush=True)
+comm = comm.shrink()
+assert comm.failure() is None
+comm.barrier()
+"""
+    processes = start_ready(tmp_path, 3, body)
+    processes[1].send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    for code, said, errors in ends([processes[0], processes[2]]):
+        assert (code, errors) == (0, "")
+        when, *what = said.split()
+        assert what == ["PeerLost", "1"]
+        assert float(when) - killed < 10  # some milliseconds where nothing else runs
+    processes[1].communicate()
+
+
 def test_other_errors_have_their_classes(tmp_path):
     body = """
 try:

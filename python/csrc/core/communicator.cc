@@ -131,12 +131,25 @@ void Comm::close() {
   open_communicators().erase(this);
   const py::gil_scoped_release unlocked;
   const std::lock_guard lock(using_);
-  communicator_.reset();
+  std::optional<unisono::Communicator> leaving;
+  const std::lock_guard alone(looking_);
+  leaving.swap(communicator_);
 }
 
 void Comm::abort(const std::string& reason) {
   const py::gil_scoped_release unlocked;
+  const std::lock_guard lock(looking_);
   open().abort(reason);
+}
+
+py::object Comm::failure() {
+  std::optional<unisono::Error> found;
+  {
+    const py::gil_scoped_release unlocked;
+    const std::lock_guard lock(looking_);
+    found = open().failure();
+  }
+  return found ? to_python(*found) : py::none();
 }
 
 std::shared_ptr<Job> Comm::job(const Common& common) const {
@@ -205,13 +218,18 @@ void define_communicator(py::module_& module) {
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
       "This rank's end of a group of ranks. Calls of several threads run one after the other; "
-      "abort() alone does not wait for them.");
+      "abort() and failure() alone do not wait for them.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "How many ranks the group has.")
       .def_property_readonly("closed", &Comm::is_closed)
       .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank get PeerLost.")
       .def("abort", &Comm::abort, arg("reason") = "",
            "Ends all operations of this world on all ranks with Aborted. Any thread.")
+      .def(
+          "failure", &Comm::failure,
+          "What has ended the world of this communicator, as the exception that the next operation "
+          "would raise; None while nothing is known. Looks for ranks that have died, and never "
+          "waits. Any thread, also during an operation.")
       .def("__enter__", [](const std::shared_ptr<Comm>& self) { return self; })
       .def("__exit__",
            [](Comm& self, const py::object& type, const py::object& error, const py::object&) {

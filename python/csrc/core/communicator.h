@@ -61,6 +61,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   bool is_closed() const { return !communicator_.has_value(); }
   void close();
   void abort(const std::string& reason);
+  py::object failure();
 
   std::shared_ptr<Job> job(const Common& common) const;
   py::object run(std::shared_ptr<Job> job);
@@ -81,10 +82,15 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
  private:
   mutable std::optional<unisono::Communicator> communicator_;
+  std::mutex looking_;  // guards the communicator against close() while another thread is in a call
+                        // that waits for none: abort(), failure()
   std::recursive_mutex using_;  // guards the communicator, and what follows
   bool grouping_ = false;
   std::vector<std::shared_ptr<Job>> grouped_;
 };
+
+// The exception of unisono._errors that stands for it.
+py::object to_python(const unisono::Error& error);
 
 // Python's handle, which leaves in order at the end of the process.
 std::shared_ptr<Comm> adopt(unisono::Communicator communicator);

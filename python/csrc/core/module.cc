@@ -9,13 +9,8 @@
 namespace unisono_python {
 namespace {
 
-// unisono._errors has a class for each code.
 void raise(const unisono::Error& error) {
-  const py::object make = py::module_::import("unisono._errors").attr("make");
-  const unisono::ErrorContext& where = error.context();
-  const py::object raised =
-      make(std::string(unisono::to_string(error.code())), error.what(), where.rank, where.peer,
-           where.collective, where.op_seq, where.step);
+  const py::object raised = to_python(error);
   PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
 }
 
@@ -35,6 +30,15 @@ void translate(std::exception_ptr thrown) {
 }
 
 }  // namespace
+
+// unisono._errors has a class for each code.
+py::object to_python(const unisono::Error& error) {
+  const py::object make = py::module_::import("unisono._errors").attr("make");
+  const unisono::ErrorContext& where = error.context();
+  return make(std::string(unisono::to_string(error.code())), error.what(), where.rank, where.peer,
+              where.collective, where.op_seq, where.step);
+}
+
 }  // namespace unisono_python
 
 PYBIND11_MODULE(_core, module) {

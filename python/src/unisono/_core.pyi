@@ -15,6 +15,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, TypeVar
 
+from unisono._errors import Error
+
 Buffer = Any
 Path = str | PathLike[str]
 B = TypeVar("B")
@@ -83,6 +85,11 @@ class Communicator:
     def closed(self) -> bool: ...
     def close(self) -> None: ...
     def abort(self, reason: str = "") -> None: ...
+    def failure(self) -> Error | None:
+        """What has ended the world of this communicator, as the exception that the next operation
+        would raise; None while nothing is known. Looks for ranks that have died, and never waits.
+        Any thread, also during an operation.
+        """
     def __enter__(self) -> Communicator: ...
     def __exit__(self, *error: object) -> None: ...
     def broadcast(
