@@ -167,6 +167,33 @@ def test_the_death_of_a_rank_ends_the_others_at_once(run_async, tmp_path):
         job.processes[2].join()
 
 
+def make_a_group_without_one(is_late, folder):
+    dist.barrier()
+    (folder / str(dist.get_rank())).touch()
+    if dist.get_rank() == 2:
+        time.sleep(100)
+    while is_late and not (folder / "dead").exists():
+        time.sleep(0.01)
+    start = time.monotonic()
+    return *caught(dist.new_group, [0, 1, 2]), time.monotonic() - start
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_group_is_not_waited_for_that_a_dead_rank_should_make(is_late, tmp_path):
+    with jobs.Job(4, make_a_group_without_one, is_late, tmp_path, timeout_s=600) as job:
+        jobs.wait_for_files(tmp_path, 4)
+        time.sleep(0.2)
+        os.kill(job.processes[2].pid, signal.SIGKILL)
+        job.processes[2].join()
+        (tmp_path / "dead").touch()
+        for rank in (0, 1):
+            kind, text, took = job.ending(rank, 60).value
+            assert kind == "DistBackendError", text
+            assert "rank 2" in text and "SIGKILL" in text and "made earlier" in text, text
+            assert took < 20  # 0.6 s on a machine that does nothing else
+        job.processes[3].kill()  # is no member, and waits in PyTorch's own barrier
+
+
 def abort_while_waiting():
     if dist.get_rank() == 0:
         time.sleep(0.2)

@@ -137,7 +137,7 @@ class Backend final : public c10d::Backend {
   std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
   Place place_;
   pid_t pid_;
-  std::shared_ptr<Flights> flights_ = std::make_shared<Flights>();
+  std::shared_ptr<Flights> flights_ = std::make_shared<Flights>(place_.world->has_failed);
   std::mutex issuing_;  // guards the order of collectives, and what follows
   uint64_t sequence_ = 0;
   std::atomic<bool> open_ = true;

@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string_view>
@@ -189,9 +191,66 @@ std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
   return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(tcp->getPort());
 }
 
+// Of the worlds that were open when a group began to be made: who has died there will hardly come
+// to this one. Not of those whose end an operation has told already: whoever goes on after that
+// knows who is left.
+class Watch {
+ public:
+  Watch() {
+    const std::lock_guard lock(known_mutex);
+    for (const auto& [id, known] : known_worlds()) {
+      const auto world = known.world.lock();
+      if (world != nullptr && known.open && known.pid == getpid() && !*world->has_failed) {
+        worlds_.push_back(world);
+      }
+    }
+  }
+  // Throws unisono::Error for one that ended some time ago; who is alive has had time to come.
+  void look() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) {
+      return;
+    }
+    next_ = now + kPause;
+    for (const auto& one : worlds_) {
+      const auto world = one.lock();
+      const auto failure = world == nullptr ? std::nullopt : world->all.failure();
+      if (!failure) {
+        continue;
+      }
+      if (now >= failed_.value_or(now) + kGrace) {
+        throw_failure(*failure);
+      }
+      failed_ = failed_.value_or(now);
+    }
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{100};
+  static constexpr std::chrono::milliseconds kGrace{500};
+
+  [[noreturn]] static void throw_failure(const unisono::Error& failure) {
+    const std::string_view text = failure.what();  // "<code>: <what has failed>\n<what to do>"
+    const std::size_t begin = unisono::to_string(failure.code()).size() + 2;
+    const std::string_view what = text.substr(begin, text.find('\n') - begin);
+    throw unisono::Error(
+        failure.code(),
+        std::string(what) +
+            "; that is in a process group made earlier, and a rank that has not "
+            "come to this new one is waited for no longer\nlook at the last output "
+            "of that rank; destroy the earlier group before you go on without it",
+        failure.context());
+  }
+
+  std::vector<std::weak_ptr<World>> worlds_;
+  std::chrono::steady_clock::time_point next_;
+  std::optional<std::chrono::steady_clock::time_point> failed_;  // when that was seen first
+};
+
 std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
                                const std::vector<Line>& lines, int rank, int size,
-                               std::chrono::milliseconds timeout) {
+                               std::chrono::milliseconds timeout,
+                               const std::function<void()>& look) {
   const auto timeout_ms = static_cast<int>(std::min<std::int64_t>(timeout.count(), INT32_MAX));
   const std::string& secret = lines.front().secret;
   unisono::ConnectOptions options;
@@ -216,7 +275,7 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
     options.token = lines.front().has_token ? "" : secret;  // "": UNISONO_TOKEN
     options.address = address_of(store);
     options.exchange = [&](const std::string& mine) {
-      return tell_all(*store, "unisono/card/", rank, size, mine, timeout);
+      return tell_all(*store, "unisono/card/", rank, size, mine, timeout, look);
     };
   } else {
     options.transport = "shm";  // whatever UNISONO_ADDRESS says to other programs
@@ -255,15 +314,17 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
                     size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
+  Watch watch;
+  const auto look = [&watch] { watch.look(); };
   std::vector<Line> lines;
   for (const std::string& text :
-       tell_all(*store, "unisono/", rank, size, write_line(rank, size), timeout)) {
+       tell_all(*store, "unisono/", rank, size, write_line(rank, size), timeout, look)) {
     lines.push_back(read_line(text));
   }
   check_sizes(lines);
   const std::string id = shared_world(lines);
   if (id.empty()) {
-    return {.world = connect(store, lines, rank, size, timeout), .part = {}};
+    return {.world = connect(store, lines, rank, size, timeout, look), .part = {}};
   }
   std::shared_ptr<World> world;
   {

@@ -7,6 +7,7 @@
 // through the store. Only the members take part.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@ namespace unisono_torch {
 struct World {
   std::string id;
   unisono::Communicator all;
+  // An operation has told what ended it.
+  std::shared_ptr<std::atomic<bool>> has_failed = std::make_shared<std::atomic<bool>>(false);
 };
 
 struct Place {

@@ -36,7 +36,7 @@ void tell(c10d::Store& store, int rank, const std::string& text) {
 
 // Asks again and again, because wait() of the store cannot be interrupted.
 void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys,
-              std::chrono::milliseconds timeout) {
+              std::chrono::milliseconds timeout, const std::function<void()>& look) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   std::chrono::microseconds pause{100};
   std::vector<bool> has_come(keys.size());
@@ -74,6 +74,7 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
           std::to_string(timeout.count()) +
           " ms; does every rank make it, with the same world size and the same store?");
     }
+    look();
     unisono_signals::throw_if_interrupted();
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
@@ -84,13 +85,14 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
 
 std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
                                   int size, const std::string& mine,
-                                  std::chrono::milliseconds timeout) {
+                                  std::chrono::milliseconds timeout,
+                                  const std::function<void()>& look) {
   store.set(subject + std::to_string(rank), mine);
   std::vector<std::string> keys;
   for (int other = 0; other < size; ++other) {
     keys.push_back(subject + std::to_string(other));
   }
-  wait_for(store, rank, keys, timeout);
+  wait_for(store, rank, keys, timeout, look);
   std::vector<std::string> texts;
   texts.reserve(keys.size());
   for (const std::string& key : keys) {

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
@@ -12,10 +13,12 @@
 namespace unisono_torch {
 
 // What all ranks say on one subject, by rank. A rank that refuses ends this for the others at once,
-// as DistBackendError; so do ranks that do not come in time.
+// as DistBackendError; so do ranks that do not come in time. `look` is called while some are
+// missing, and may throw what ends it sooner.
 std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
                                   int size, const std::string& mine,
-                                  std::chrono::milliseconds timeout);
+                                  std::chrono::milliseconds timeout,
+                                  const std::function<void()>& look);
 
 // What a rank hears of another one that gives up.
 class RefusedByAnother : public c10::DistBackendError {

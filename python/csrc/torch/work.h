@@ -21,11 +21,17 @@ namespace unisono_torch {
 // Counts what is under way on a group, and remembers what ended it.
 class Flights {
  public:
+  // `has_failed`: of the world, whose end is remembered there too.
+  explicit Flights(std::shared_ptr<std::atomic<bool>> has_failed)
+      : has_failed_(std::move(has_failed)) {}
   void begin();
   void end();
   // False: some are left after this time.
   bool wait_for_all(std::chrono::milliseconds timeout);
-  void note(unisono::ErrorCode code) { failure_ = static_cast<int>(code); }
+  void note(unisono::ErrorCode code) {
+    failure_ = static_cast<int>(code);
+    *has_failed_ = true;
+  }
   std::optional<unisono::ErrorCode> failure() const;
 
  private:
@@ -33,6 +39,7 @@ class Flights {
   std::condition_variable landed_;
   int flying_ = 0;
   std::atomic<int> failure_ = -1;
+  std::shared_ptr<std::atomic<bool>> has_failed_;
 };
 
 // Several requests of one group that run one after the other, and what follows the last.
