@@ -16,6 +16,9 @@ constexpr double kInsideBytesPerUs = 8000;
 constexpr double kBetweenUs = 8;
 constexpr double kBetweenBytesPerUs = 3000;
 constexpr double kReducedBytesPerUs = 25'000;
+// Of a longer vector nothing stays in the cache: to pass over it once counts for more than to
+// reduce only a part of it. Measured between two ranks on the loopback device.
+constexpr double kCachedBytes = 8 << 20;
 // Algorithms with more messages are passed over where they would have to be played one by one.
 constexpr double kMostMessages = 20'000;
 
@@ -58,9 +61,11 @@ const std::string& AcrossHosts::choose(Collective collective, double bytes) {
   const int power = bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
   const auto [entry, fresh] = chosen_.try_emplace({collective, power});
   if (fresh) {
-    const model::OnTopology plan = model::plan_on(
-        {.collective = collective, .ranks = ranks_, .bytes = std::exp2(power)}, topology_,
-        {.most_messages = kMostMessages, .gamma_us_per_byte = 1 / kReducedBytesPerUs});
+    const double size = std::exp2(power);
+    const double gamma = size <= kCachedBytes ? 1 / kReducedBytesPerUs : 0;
+    const model::OnTopology plan =
+        model::plan_on({.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
+                       {.most_messages = kMostMessages, .gamma_us_per_byte = gamma});
     entry->second = plan.rows.empty() ? std::string() : plan.rows.front().name;
   }
   return entry->second;

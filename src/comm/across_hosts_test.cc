@@ -50,10 +50,11 @@ TEST(AcrossHosts, ChoosesOtherAlgorithmsForShortAndForLongVectors) {
   EXPECT_NE(brief.rfind("ring", 0), 0U) << "fifteen messages in a row, twice";
 }
 
-TEST(AcrossHosts, LetsEachOfTwoRanksReduceAHalfOfALongVector) {
+TEST(AcrossHosts, LetsEachOfTwoRanksReduceAHalfOfAVectorThatIsLongButInTheCache) {
   AcrossHosts apart = across(2, 1);
   EXPECT_EQ(apart.choose(Collective::all_reduce, 65536), "recursive_doubling");
   EXPECT_NE(apart.choose(Collective::all_reduce, 4e6), "recursive_doubling");
+  EXPECT_EQ(apart.choose(Collective::all_reduce, 64e6), "recursive_doubling");
 }
 
 TEST(AcrossHosts, AnswersForEveryCollectiveAndUnevenHosts) {
