@@ -194,6 +194,36 @@ def test_a_group_is_not_waited_for_that_a_dead_rank_should_make(is_late, tmp_pat
         job.processes[3].kill()  # is no member, and waits in PyTorch's own barrier
 
 
+def make_a_group_of_the_living(folder):
+    rank = dist.get_rank()
+    pair = [0, 1] if rank < 2 else [2, 3]
+    group = dist.new_group(pair, backend="unisono", use_local_synchronization=True)
+    dist.barrier(group=group)
+    (folder / str(rank)).touch()
+    if rank == 1:
+        time.sleep(100)
+    if rank == 3:
+        return None
+    while not (folder / "dead").exists():
+        time.sleep(0.01)
+    time.sleep(2 if rank == 2 else 0)  # longer than a dead rank would be waited for
+    both = dist.new_group([0, 2], backend="unisono", use_local_synchronization=True)
+    x = torch.full((3,), float(rank + 1))
+    dist.all_reduce(x, group=both)
+    return x.tolist()
+
+
+def test_a_death_elsewhere_ends_no_group_of_the_living(tmp_path):
+    with jobs.Job(4, make_a_group_of_the_living, tmp_path, backend="gloo", timeout_s=60) as job:
+        jobs.wait_for_files(tmp_path, 4)
+        os.kill(job.processes[1].pid, signal.SIGKILL)
+        job.processes[1].join()
+        (tmp_path / "dead").touch()
+        for rank in (0, 2):
+            ending = job.ending(rank, 60)
+            assert ending.value == [4.0] * 3, ending
+
+
 def abort_while_waiting():
     if dist.get_rank() == 0:
         time.sleep(0.2)

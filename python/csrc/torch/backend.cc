@@ -61,11 +61,11 @@ class Recorded {
 }  // namespace
 
 Backend::Backend(const Pointer<c10d::Store>& store, int rank, int size,
-                 std::chrono::milliseconds timeout)
+                 std::chrono::milliseconds timeout, const std::vector<int>& members)
     : c10d::Backend(rank, size),
       options_(c10::make_intrusive<Options>(timeout)),
       timeout_ms_(timeout.count()),
-      place_(meet(store, rank, size, timeout)),
+      place_(meet(store, rank, size, timeout, members)),
       pid_(getpid()) {
   init();
   const std::lock_guard lock(backends_mutex);

@@ -191,12 +191,12 @@ std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
   return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(tcp->getPort());
 }
 
-// Of the worlds that were open when a group began to be made: who has died there will hardly come
-// to this one. Not of those whose end an operation has told already: whoever goes on after that
-// knows who is left.
+// Of the worlds that were open when a group began to be made: who has died there, and is a member
+// of this one, will hardly come. Not of those whose end an operation has told already: whoever goes
+// on after that knows who is left.
 class Watch {
  public:
-  Watch() {
+  explicit Watch(const std::vector<int>& members) : members_(members) {
     const std::lock_guard lock(known_mutex);
     for (const auto& [id, known] : known_worlds()) {
       const auto world = known.world.lock();
@@ -215,7 +215,7 @@ class Watch {
     for (const auto& one : worlds_) {
       const auto world = one.lock();
       const auto failure = world == nullptr ? std::nullopt : world->all.failure();
-      if (!failure) {
+      if (!failure || !is_awaited(*world, failure->context().peer)) {
         continue;
       }
       if (now >= failed_.value_or(now) + kGrace) {
@@ -228,6 +228,17 @@ class Watch {
  private:
   static constexpr std::chrono::milliseconds kPause{100};
   static constexpr std::chrono::milliseconds kGrace{500};
+
+  // Whether a rank of that world is one of the new group.
+  bool is_awaited(const World& world, int rank) const {
+    if (rank < 0) {
+      return false;  // nobody died
+    }
+    const auto at = static_cast<std::size_t>(rank);
+    const int in_job = at < world.members.size() ? world.members[at] : rank;
+    return members_.empty() ||
+           std::find(members_.begin(), members_.end(), in_job) != members_.end();
+  }
 
   [[noreturn]] static void throw_failure(const unisono::Error& failure) {
     const std::string_view text = failure.what();  // "<code>: <what has failed>\n<what to do>"
@@ -242,6 +253,7 @@ class Watch {
         failure.context());
   }
 
+  const std::vector<int>& members_;
   std::vector<std::weak_ptr<World>> worlds_;
   std::chrono::steady_clock::time_point next_;
   std::optional<std::chrono::steady_clock::time_point> failed_;  // when that was seen first
@@ -249,7 +261,7 @@ class Watch {
 
 std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
                                const std::vector<Line>& lines, int rank, int size,
-                               std::chrono::milliseconds timeout,
+                               std::chrono::milliseconds timeout, const std::vector<int>& members,
                                const std::function<void()>& look) {
   const auto timeout_ms = static_cast<int>(std::min<std::int64_t>(timeout.count(), INT32_MAX));
   const std::string& secret = lines.front().secret;
@@ -281,7 +293,7 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
     options.transport = "shm";  // whatever UNISONO_ADDRESS says to other programs
   }
   auto world = std::make_shared<World>(
-      World{.id = options.job, .all = unisono::Communicator::connect(options)});
+      World{.id = options.job, .all = unisono::Communicator::connect(options), .members = members});
   const std::lock_guard lock(known_mutex);
   std::erase_if(known_worlds(), [](const auto& entry) { return entry.second.world.expired(); });
   known_worlds()[world->id] = {.world = world, .pid = getpid()};
@@ -310,11 +322,11 @@ std::string host_identity() {
 namespace {
 
 Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                  std::chrono::milliseconds timeout) {
+                  std::chrono::milliseconds timeout, const std::vector<int>& members) {
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
                     size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
-  Watch watch;
+  Watch watch(members);
   const auto look = [&watch] { watch.look(); };
   std::vector<Line> lines;
   for (const std::string& text :
@@ -324,7 +336,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
   check_sizes(lines);
   const std::string id = shared_world(lines);
   if (id.empty()) {
-    return {.world = connect(store, lines, rank, size, timeout, look), .part = {}};
+    return {.world = connect(store, lines, rank, size, timeout, members, look), .part = {}};
   }
   std::shared_ptr<World> world;
   {
@@ -358,9 +370,9 @@ std::string without_name(const std::string& text) {
 }  // namespace
 
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-           std::chrono::milliseconds timeout) {
+           std::chrono::milliseconds timeout, const std::vector<int>& members) {
   try {
-    return meet_others(store, rank, size, timeout);
+    return meet_others(store, rank, size, timeout, members);
   } catch (const RefusedByAnother&) {
     throw;
   } catch (const unisono::Error& error) {

@@ -20,6 +20,7 @@ namespace unisono_torch {
 struct World {
   std::string id;
   unisono::Communicator all;
+  std::vector<int> members;  // their ranks in the job, if PyTorch said them
   // An operation has told what ended it.
   std::shared_ptr<std::atomic<bool>> has_failed = std::make_shared<std::atomic<bool>>(false);
 };
@@ -31,8 +32,9 @@ struct Place {
   unisono::Communicator& group() const { return part == nullptr ? world->all : *part; }
 };
 
+// `members`: the ranks of the job that make the group; empty: all of them, or nobody said.
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-           std::chrono::milliseconds timeout);
+           std::chrono::milliseconds timeout, const std::vector<int>& members);
 
 // No new group may become a part of it: its first group has been destroyed.
 void close_world(const World& world);

@@ -1,5 +1,6 @@
 // The Python module unisono.torch._C: what makes a backend for torch.distributed.
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -17,11 +18,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::class_<Backend, c10::intrusive_ptr<Backend>, c10d::Backend>(
       module, "Backend", "The unisono backend of one process group.")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                       std::chrono::milliseconds timeout) {
+                       std::chrono::milliseconds timeout, const std::vector<int>& members) {
              const py::gil_scoped_release unlocked;
-             return c10::make_intrusive<Backend>(store, rank, size, timeout);
+             return c10::make_intrusive<Backend>(store, rank, size, timeout, members);
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+           py::arg("members") = std::vector<int>(),
            "Returns when all ranks of the group are there.")
       .def_property_readonly("options", &Backend::getBackendOptions)
       .def("_is_failed",

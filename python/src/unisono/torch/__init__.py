@@ -52,7 +52,10 @@ def _create(options, backend_options=None):
     timeout = options.timeout
     if backend_options is not None and getattr(backend_options, "_timeout", None) is not None:
         timeout = backend_options._timeout
-    backend = extension().Backend(options.store, options.group_rank, options.group_size, timeout)
+    members = options.global_ranks_in_group or []
+    backend = extension().Backend(
+        options.store, options.group_rank, options.group_size, timeout, list(members)
+    )
     backend.options.global_ranks_in_group = options.global_ranks_in_group
     backend.options.group_name = options.group_id
     return backend
