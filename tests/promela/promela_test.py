@@ -70,7 +70,6 @@ RUNS = {
         "NOT_EXCHANGED": ("wrong", ""),
         "NOT_AWAITED": ("wrong", ""),
         "NO_TAKE_OVER": ("stuck", ""),
-        "WENT_ON_NOT_LOOKED_AT": ("stuck", "LATE"),
         "WHOLE_BEFORE_WRITTEN": ("wrong", ""),
     }),
     "pool": (SAFETY, [""], {

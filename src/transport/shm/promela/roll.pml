@@ -10,7 +10,7 @@
      round, by, whole   the three parts of RollRecord::state, which change together
      verdict     the same: for every second round
      went_on[r]  calls[r] is kWentOn
-     done, gave_up   what RollCall::meeting_of says of the meeting behind an answer
+     has_met, gave_up   what RollCall::meeting_of says of the meeting behind an answer
 
    That meeting is a guard here: it comes about when all have come to it, and may fail for each of
    them once one of them is dead. What follows is World::await_others. With LATE, rank 2 may come when the others' time is over;
@@ -26,7 +26,7 @@ bool whole = true, dead[N], left[N];
 byte went_on[N];
 bool verdict[2 * N];
 bool came[ROUNDS * N];      /* [round][rank], to the meeting */
-bool done[ROUNDS * N];      /* and has met all */
+bool has_met[ROUNDS * N];      /* and has met all */
 bool gave_up[ROUNDS * N];   /* or has not */
 bool answers[ROUNDS * N];   /* what was answered, for the claims */
 bool over;                  /* the time to come */
@@ -36,11 +36,7 @@ bool over;                  /* the time to come */
 
 #define ANSWERED(r) (round > r || (round == r && whole))
 #define GONE(i) (dead[i] || left[i])
-#ifdef WENT_ON_NOT_LOOKED_AT
-#define SOMEBODY_WENT_ON false
-#else
 #define SOMEBODY_WENT_ON (went_on[0] != 0 || went_on[1] != 0 || went_on[2] != 0)
-#endif
 #ifdef NO_TAKE_OVER
 #define FREE whole
 #else
@@ -159,18 +155,18 @@ proctype Rank(byte me) {
     :: MET(r) -> skip
     :: ONE_IS_DEAD(r) -> gave_up[AT(r, me)] = true; goto again
     fi;
-    done[AT(r, me)] = true;
+    has_met[AT(r, me)] = true;
 #ifndef NOT_AWAITED
     i = 0;
     do
     :: i < N && (!mine[i] || i == me) -> i++
     :: i < N && mine[i] && i != me ->
        atomic {
-         done[AT(r, i)] || gave_up[AT(r, i)] || GONE(i) -> is_gone = GONE(i)
+         has_met[AT(r, i)] || gave_up[AT(r, i)] || GONE(i) -> is_gone = GONE(i)
        };
        if
        :: gave_up[AT(r, i)] -> gave_up[AT(r, me)] = true; goto again
-       :: !gave_up[AT(r, i)] && (done[AT(r, i)] || is_gone) -> i++
+       :: !gave_up[AT(r, i)] && (has_met[AT(r, i)] || is_gone) -> i++
        fi
     :: i >= N -> break
     od;
