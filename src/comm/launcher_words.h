@@ -12,9 +12,30 @@ namespace unisono::comm {
 inline constexpr std::string_view kEndedByLauncher = "ended by the launcher";
 inline constexpr std::size_t kMostLauncherWords = 1024;
 
-// "killed by SIGKILL\nlook at its last output"; where the launcher has begun to end the job, its
-// own words stand in place of both: "ended by the launcher, because rank 2 exited with code 1\nlook
-// ...".
-std::string end_and_advice(const std::string& how, std::string_view advice);
+// "ended by the launcher after process 2 of the job ". Not "rank 2": worlds that have shrunk count
+// their ranks anew, and these words are said in them too.
+inline std::string ended_after(int process) {
+  return std::string(kEndedByLauncher) + " after process " + std::to_string(process) +
+         " of the job ";
+}
+
+struct End {
+  int process = -1;             // its rank in the first world
+  std::string how = {};         // "killed by SIGKILL"
+  bool by_its_closing = false;  // nothing is known but that it closed its connection
+};
+
+class LauncherWords {
+ public:
+  // Reads the environment, which other threads may not while the program changes it.
+  LauncherWords();
+  // "killed by SIGKILL\nlook at its last output". Where the launcher has begun to end the job, and
+  // may have ended this rank too, its own words stand in place of both: "ended by the launcher
+  // after process 2 of the job exited with code 1\nlook ...". Any thread.
+  std::string end_and_advice(const End& end, std::string_view advice) const;
+
+ private:
+  std::string path_;
+};
 
 }  // namespace unisono::comm

@@ -176,11 +176,12 @@ Meeting meet_as_other(const Invitation& invitation) {
     }
     if (!attempt.ended.empty()) {
       // As rank 0 does when another rank goes.
-      throw Error(
-          ErrorCode::connection,
-          "rank 0 is gone before all " + std::to_string(invitation.size) +
-              " ranks were there: " + end_and_advice(attempt.ended, "look at its last output"),
-          {.rank = invitation.rank, .peer = 0});
+      throw Error(ErrorCode::connection,
+                  "rank 0 is gone before all " + std::to_string(invitation.size) +
+                      " ranks were there: " +
+                      LauncherWords().end_and_advice({.process = 0, .how = attempt.ended},
+                                                     "look at its last output"),
+                  {.rank = invitation.rank, .peer = 0});
     }
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;

@@ -20,6 +20,7 @@
 #include "comm/deadline.h"
 #include "comm/hosts.h"
 #include "comm/lanes.h"
+#include "comm/launcher_words.h"
 #include "comm/lifeline.h"
 #include "comm/local_world.h"
 #include "comm/profile.h"
@@ -173,6 +174,7 @@ class World {
   std::optional<Death> find_ending();
   void note_abort() const noexcept;
   Error read_abort(ErrorContext context) const;
+  int first_rank(int rank) const;  // what it was before anybody was lost
   void look_for_local_death();
   void listen_to_others() noexcept;
   void take_leave() noexcept;
@@ -210,6 +212,7 @@ class World {
   Door door_;
   bool crowded_ = false;
   Origin origin_;
+  const LauncherWords launcher_words_;
   bool shrunk_ = false;
   WaitPolicy wait_policy_;
   struct Unmap {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstring>
@@ -9,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "comm/launcher_words.h"
 #include "comm/rendezvous_process.h"
 #include "comm/world.h"
 
@@ -61,6 +61,13 @@ bool is_damage(tcp::Reason reason) {
     default:
       return false;
   }
+}
+
+// Also with something in it that was not read.
+bool is_closing(const tcp::Failure& failure) {
+  return failure.reason == tcp::Reason::closed ||
+         (failure.reason == tcp::Reason::reset &&
+          (failure.error == ECONNRESET || failure.error == EPIPE));
 }
 
 }  // namespace
@@ -209,6 +216,11 @@ std::optional<Death> World::find_ending() {
   return std::nullopt;
 }
 
+int World::first_rank(int rank) const {
+  const auto& first_ranks = origin_.first_ranks;
+  return first_ranks.empty() ? rank : first_ranks[static_cast<std::size_t>(rank)];
+}
+
 void World::look_for_local_death() {
   auto death = find_ending();
   if (!death) {
@@ -218,8 +230,9 @@ void World::look_for_local_death() {
     const int rank = hosts_.here()[static_cast<std::size_t>(death->rank)];
     raise(ErrorCode::peer_lost, rank,
           "rank " + std::to_string(rank) + " (pid " +
-              std::to_string(local_->peer(death->rank).pid) +
-              ") is gone: " + end_and_advice(death->how, kAdvice));
+              std::to_string(local_->peer(death->rank).pid) + ") is gone: " +
+              launcher_words_.end_and_advice(
+                  {.process = first_rank(rank), .how = std::move(death->how)}, kAdvice));
   }
 }
 
@@ -241,8 +254,11 @@ void World::listen_to_others() noexcept {
       record_abort(reason.code, reason.culprit, abort->peer, reason.text);
     } else if (const tcp::Failure failure = connections_->failure()) {
       raise(is_damage(failure.reason) ? ErrorCode::corrupt : ErrorCode::peer_lost, failure.peer,
-            "rank " + std::to_string(failure.peer) +
-                " is gone: " + end_and_advice(tcp::describe(failure), kAdvice));
+            "rank " + std::to_string(failure.peer) + " is gone: " +
+                launcher_words_.end_and_advice({.process = first_rank(failure.peer),
+                                                .how = tcp::describe(failure),
+                                                .by_its_closing = is_closing(failure)},
+                                               kAdvice));
     }
   } catch (const std::exception& error) {
     raise(error);

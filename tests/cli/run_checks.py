@@ -105,16 +105,24 @@ def job_variables(program, scratch, environment):
 
 def who_was_ended(program, scratch, environment):
     """Ranks name the first cause, and not one that the launcher ended because of it."""
-    # Rank 2 fails apart from the others, of whom rank 0 outlives the SIGTERM that ends rank 1.
-    body = ("[ $RANK = 2 ] && { sleep 1; exit 7; }; [ $RANK = 0 ] && trap '' TERM; "
+    # Rank 2 fails apart from the others, of whom rank 0 outlives the signal that ends rank 1.
+    body = ("[ $RANK = 2 ] && { sleep 1; echo fails; exit 7; }; [ $RANK = 0 ] && trap '' INT TERM; "
             "UNISONO_SIZE=2 exec " + str(program) + " bench barrier -n 100000000")
-    for world in ("shm", "tcp"):
-        done = output(program, ["run", "-n", "3", "--transport", world, "--", "sh", "-c", body],
-                      environment)
-        said = done.stdout + done.stderr
-        ended = r"rank 1 .*is gone: ended by the launcher, because rank 2 exited with code 7\n"
-        if not re.search(ended, said) or "killed by SIGTERM" in said:
-            return f"{world}: {said}"
-        if not re.search(r"look at the last output of rank 2", said):
+    for world, interrupts in (("shm", False), ("tcp", False), ("shm", True)):
+        job = subprocess.Popen([str(program), "run", "-n", "3", "--transport", world, "--", "sh",
+                                "-c", body], env=environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+        if interrupts:  # in the time that the others have to say what they see
+            for line in job.stdout:
+                if "fails" in line:
+                    break
+            time.sleep(0.5)
+            job.send_signal(signal.SIGINT)
+        said = job.communicate(timeout=60)[0]
+        ended = (r"rank 1 .*is gone: ended by the launcher after process 2 of the job exited with "
+                 r"code 7\n")
+        if not re.search(ended, said) or "killed by SIG" in said:
+            return f"{world}, interrupts: {interrupts}: {said}"
+        if not re.search(r"look at the last output of that process", said):
             return f"{world}, no advice: {said}"
     return None

@@ -12,6 +12,7 @@
 #include <random>
 #include <span>
 
+#include "comm/launcher_words.h"
 #include "comm/recorder.h"
 #include "record/merge.h"
 #include "record/numbers.h"
@@ -114,9 +115,10 @@ TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
       sub.begin(recorder->name(Collective::barrier, "flat"), 1, 0);
       sub.end();
     }
-    recorder->note_abort(
-        ErrorCode::peer_lost, 2, 1,
-        "rank 2 (pid 7) is gone, says rank 1; 3 ranks were in #12 of rank, frank 2");
+    const std::string text =
+        "rank 2 (pid 7) is gone, says rank 1; 3 ranks were in #12 of rank, frank 2; ";
+    recorder->note_abort(ErrorCode::peer_lost, 2, 1,
+                         text + comm::ended_after(1) + "exited with code 7");
   }
   const auto document = merge_records(read({0, 1, 2, 3}), {});
   EXPECT_EQ(document["ranks"], 4);
@@ -131,7 +133,8 @@ TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
   EXPECT_EQ(document["ops"]["root"][1], 2);  // of the broadcast of rank 0
   EXPECT_EQ(document["aborts"][0]["rank"], 3);
   EXPECT_EQ(document["aborts"][0]["text"],
-            "peer_lost: rank 3 (pid 7) is gone, says rank 2; 3 ranks were in #12 of rank, frank 2");
+            "peer_lost: rank 3 (pid 7) is gone, says rank 2; 3 ranks were in #12 of rank, frank 2; "
+            "ended by the launcher after process 1 of the job exited with code 7");
 }
 
 // Rank 1 is gone, the others shrink, and a new one makes them four again: what was rank 2 is

@@ -107,6 +107,16 @@ class Resources(unittest.TestCase):
                     self.skipTest(done.stderr)
                 self.check_right_or_named(done, f"{world} {calls} {error}")
 
+    def test_a_launcher_without_memory_for_its_words(self):
+        if platform.machine() != "x86_64":
+            self.skipTest("the numbers of system calls here are those of x86-64")
+        done = jobs.call(sys.executable, HERE / "deny.py", "memfd_create", "EPERM", PROGRAM, "run",
+                         "-n", 2, "--", "sh", "-c", "echo words: ${UNISONO_LAUNCHER-none}")
+        if "no seccomp" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.strip(), "[ranks 0,1] words: none", done.stderr)
+
     def test_a_rank_killed_for_want_of_memory_is_named(self):
         group = pathlib.Path("/sys/fs/cgroup/memory") / f"unisono-test-{os.getpid()}"
         try:

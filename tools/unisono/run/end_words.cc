@@ -4,34 +4,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
-#include "comm/launcher_words.h"
-#include "unisono/error.hpp"
-
 namespace unisono::cli {
 
-EndWords::EndWords() : memory_(::memfd_create("unisono-launcher", MFD_CLOEXEC)) {
-  if (!memory_) {
-    throw Error(ErrorCode::resource,
-                fmt::format("no memory to tell the ranks in why they end: {}\nulimit -n says how "
-                            "many files a process may have open",
-                            std::strerror(errno)));
-  }
-}
+EndWords::EndWords() : memory_(::memfd_create("unisono-launcher", MFD_CLOEXEC)) {}
 
 std::string EndWords::environment() const {
-  return fmt::format("UNISONO_LAUNCHER=/proc/{}/fd/{}", ::getpid(), memory_.get());
+  constexpr const char* kNone = "UNISONO_LAUNCHER";  // takes it away
+  return memory_ ? fmt::format("{}=/proc/{}/fd/{}", kNone, ::getpid(), memory_.get()) : kNone;
 }
 
-void EndWords::say(const std::string& because, const std::string& advice) {
-  if (said_) {
+void EndWords::say(const std::string& words, const std::string& advice) {
+  if (!memory_ || said_) {
     return;
   }
   said_ = true;
-  const std::string text =
-      fmt::format("{}, because {}\n{}", comm::kEndedByLauncher, because, advice);
+  const std::string text = fmt::format("{}\n{}", words, advice);
   [[maybe_unused]] const ssize_t written = ::pwrite(memory_.get(), text.data(), text.size(), 0);
 }
 

@@ -10,12 +10,13 @@ namespace unisono::cli {
 
 class EndWords {
  public:
-  // Throws Error(resource).
+  // Without memory for them there are no words, and all the rest goes on.
   EndWords();
   // For the environment of the ranks of this host.
   std::string environment() const;
-  // To be called before the first rank is ended; the first words stay.
-  void say(const std::string& because, const std::string& advice);
+  // To be called before the first rank is ended; the first words stay. `words` begin with
+  // comm::kEndedByLauncher.
+  void say(const std::string& words, const std::string& advice);
 
  private:
   UniqueFd memory_;

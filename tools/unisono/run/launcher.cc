@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "cli/failure.h"
+#include "comm/launcher_words.h"
 #include "run/spawn.h"
 #include "unisono/error.hpp"
 
@@ -239,8 +240,10 @@ void Launcher::read_signals(Time now) {
     if (!again) {
       tell_of_stop();
       result_.launcher_signal = signal;
-      end_words_.say(fmt::format("it got {} itself", signal_name(signal)),
-                     "whoever sent that stopped the job");
+      tell_of_failure();
+      end_words_.say(
+          fmt::format("{}, because it got {} itself", comm::kEndedByLauncher, signal_name(signal)),
+          "whoever sent that stopped the job");
     }
     signal_ranks(again ? SIGKILL : signal == SIGINT ? SIGINT : SIGTERM, info.ssi_code == SI_KERNEL);
     stage_ = again ? Stage::killing : Stage::terminating;
@@ -319,7 +322,8 @@ void Launcher::check_clock(Time now) {
         }
       }
       tell_of_stop();
-      end_words_.say(fmt::format("--timeout is {:g} s", options_.timeout_s),
+      end_words_.say(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
+                                 options_.timeout_s),
                      "the launcher says below who was waited for");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
@@ -369,9 +373,9 @@ void Launcher::tell_of_stop() {
 }
 
 void Launcher::tell_of_failure() {
-  if (const int rank = result_.first_failure; rank >= 0) {
-    end_words_.say(end_sentence(rank, result_.ends[as_size(rank)]),
-                   fmt::format("look at the last output of rank {}", rank));
+  if (const int rank = result_.first_failure; rank >= 0 && stage_ != Stage::running) {
+    end_words_.say(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
+                   "look at the last output of that process");
   }
 }
 

@@ -100,7 +100,7 @@ class Launcher {
   void check_clock(Time now);
   void strike(Time now);
   void tell_of_stop();
-  void tell_of_failure();
+  void tell_of_failure();  // if that is what ends the job
   void signal_ranks(int signal, bool from_terminal);
   bool all_ended() const;
   void drain();
@@ -127,7 +127,8 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
 int job_exit_code(const JobResult& result);
 std::string signal_name(int signal);                                // "SIGKILL"
 std::string signal_hint(int signal, const LaunchOptions& options);  // what to do about it
-std::string end_text(const RankEnd& end);  // "killed by SIGKILL", "exited with code 3"
+std::string end_text(const RankEnd& end);    // "killed by SIGKILL", "exited with code 3"
+std::string end_phrase(const RankEnd& end);  // "was killed by SIGKILL"
 std::string end_sentence(int rank, const RankEnd& end);  // "rank 2 was killed by SIGKILL"
 // Ranks that --chaos had killed before the first of the others failed.
 std::vector<int> killed_before(const JobResult& result);

@@ -172,7 +172,11 @@ std::vector<int> killed_before(const JobResult& result) {
 }
 
 std::string end_sentence(int rank, const RankEnd& end) {
-  return fmt::format("rank {} {}{}", rank, end.signal != 0 ? "was " : "", end_text(end));
+  return fmt::format("rank {} {}", rank, end_phrase(end));
+}
+
+std::string end_phrase(const RankEnd& end) {
+  return (end.signal != 0 ? "was " : "") + end_text(end);
 }
 
 std::string end_text(const RankEnd& end) {

@@ -58,6 +58,7 @@ const SENTENCES: Pattern[] = [
     '在 group() 中也是如此：多个 all_reduce 合并为这一个，其中每一个的 count 都必须相同',
   ],
   [/^look at the last output of rank (\d+)$/, '查看 rank $1 最后的输出'],
+  [/^look at the last output of that process$/, '查看该进程最后的输出'],
   [
     /^with SIGTERM a launcher ends the ranks that are left when another one has failed: look for that one first$/,
     '启动器在某个 rank 失败后用 SIGTERM 结束其余的 rank：请先找到那个失败的 rank',
@@ -162,7 +163,7 @@ const PARTS: Pattern[] = [
   [/\bis gone\b/g, '已不存在'],
   [/\bsleeps\b/g, '在休眠'],
   [/\bruns\b/g, '在运行'],
-  [/\bended by the launcher, because (?=rank )/g, '被启动器结束，因为 '],
+  [/\bended by the launcher after process (\d+) of the job /g, '被启动器结束，此前作业的进程 $1 '],
   [/\bwas (?=killed by)/g, ''],
   [/\bstopped by the launcher\b/g, '被启动器停止'],
   [/; it has called no collective there yet/g, '；它尚未在该组调用任何集合操作'],

@@ -203,8 +203,8 @@ describe('findings', () => {
       '--chaos 杀死了 rank 1,2，随后 rank 0 以代码 3 退出',
     ],
     [
-      'peer_lost: rank 3 (pid 9) is gone: ended by the launcher, because rank 2 was killed by SIGSEGV',
-      'rank 3（pid 9）已不存在：被启动器结束，因为 rank 2 被 SIGSEGV 杀死',
+      'peer_lost: rank 3 (pid 9) is gone: ended by the launcher after process 2 of the job was killed by SIGSEGV',
+      'rank 3（pid 9）已不存在：被启动器结束，此前作业的进程 2 被 SIGSEGV 杀死',
     ],
     [
       'peer_lost: rank 3 (pid 9) is gone: killed by SIGABRT',
