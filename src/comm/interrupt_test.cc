@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -10,12 +11,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/rendezvous_fd.h"
@@ -61,6 +64,76 @@ TEST(Interrupt, EndsAWaitOnAllRanks) {
   other.join();
   for (const std::string& text : said) {
     EXPECT_NE(text.find("rank 0 was interrupted"), std::string::npos) << text;
+  }
+}
+
+std::atomic<bool> is_asleep = false;
+std::atomic<bool> may_wake = false;
+
+// The thread that gets this signal stands still.
+void sleep_in_signal(int /*signal*/) {
+  is_asleep = true;
+  for (int ms = 0; ms < 10'000 && !may_wake; ++ms) {
+    ::usleep(1000);
+  }
+}
+
+// What shrink() throws, and after how many seconds; nothing: it goes on.
+std::pair<std::string, double> said_by_shrink(Communicator& world) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::string said;
+  try {
+    const Communicator shrunk = world.shrink({.timeout_ms = 10'000});
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  return {said, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+}
+
+// Nobody calls the roll again and waits for one that will not come.
+TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
+  const std::string job = "interrupt-shrink-" + std::to_string(::getpid());
+  is_asleep = may_wake = false;
+  std::atomic<bool> is_shrinking = false;
+  std::atomic<bool> has_begun = false;
+  std::vector<std::pair<std::string, double>> said(2);
+  const auto connect = [&](int rank) {
+    ConnectOptions options;
+    options.rank = rank;
+    options.size = 2;
+    options.job = job;
+    options.interrupted = [&is_shrinking, rank] {
+      const bool is_interrupted = rank == 0 && is_shrinking;
+      may_wake = may_wake || is_interrupted;
+      return is_interrupted;
+    };
+    return Communicator::connect(options);
+  };
+  std::thread other([&] {
+    Communicator world = connect(1);
+    has_begun = true;
+    said[1] = said_by_shrink(world);
+  });
+  {
+    Communicator world = connect(0);
+    ::signal(SIGUSR2, sleep_in_signal);
+    while (!has_begun) {
+      ::usleep(1000);
+    }
+    // Rank 1 has called the roll by then, so rank 0 goes to the meeting, where it waits for rank 1.
+    ::usleep(300'000);
+    ::pthread_kill(other.native_handle(), SIGUSR2);
+    while (!is_asleep) {
+      ::usleep(1000);
+    }
+    is_shrinking = true;
+    said[0] = said_by_shrink(world);
+    other.join();  // to which this rank must not look like one that has left
+  }
+  ::signal(SIGUSR2, SIG_DFL);
+  for (const auto& [text, seconds] : said) {
+    EXPECT_EQ(text.find("aborted: rank 0 was interrupted"), 0U) << text;
+    EXPECT_LT(seconds, 5);
   }
 }
 

@@ -191,10 +191,9 @@ class World {
     std::vector<int> ranks = {};   // that go on
     std::uint64_t mark = 0;        // of the answer
     std::set<int> unsettled = {};  // of other hosts, whose connection says nothing of their life
-    bool is_stopped = false;       // by ConnectOptions::interrupted
   };
   bool has_ended(int rank, const Reunion& reunion);
-  bool is_in_vain(Reunion& reunion);
+  bool is_meeting_interrupted(Reunion& reunion);
   Given given_for(const std::shared_ptr<Reunion>& reunion);
   bool has_given_up(int place, World& fresh, const Reunion& reunion, bool& is_settled);
   void await_others(World& fresh, const Reunion& reunion, const Deadline& deadline);

@@ -23,21 +23,10 @@ constexpr unsigned kLookUs = 200;
 // By what ranks of other hosts tell each other that they have met all.
 constexpr std::uint64_t kMeeting = Hash().add("meeting").value();
 
-// Aborted: a meeting that was in vain, on this rank or on another one.
+// Not aborted: then a rank was interrupted, and will not come to another meeting.
 bool may_try_again(const Error& error) {
   return error.code() == ErrorCode::connection || error.code() == ErrorCode::peer_lost ||
-         error.code() == ErrorCode::timeout || error.code() == ErrorCode::aborted;
-}
-
-[[noreturn]] void throw_out_of_time(const Error& last, int rank) {
-  if (last.code() != ErrorCode::aborted) {
-    throw Error(last);
-  }
-  throw Error(ErrorCode::connection,
-              "rank " + std::to_string(rank) +
-                  " has met the others in vain, as ranks died meanwhile, until the time of "
-                  "shrink() was over\ncall it again, with more time",
-              {.rank = rank});
+         error.code() == ErrorCode::timeout;
 }
 
 }  // namespace
@@ -70,6 +59,7 @@ std::shared_ptr<World> World::shrink(int timeout_ms, bool quorum) {
             " shrinks the world: it has ended for all\nall ranks that go on call shrink()");
   Survivors survivors;
   const auto reunion = std::make_shared<Reunion>();
+  listen_to_others();
   for (int one = 0; one < size(); ++one) {
     if (!hosts_.is_here(one) && has_ended(one, *reunion)) {
       reunion->unsettled.insert(one);  // it may come all the same, by another connection
@@ -86,22 +76,19 @@ std::shared_ptr<World> World::shrink(int timeout_ms, bool quorum) {
       return world;
     } catch (const Error& error) {
       roll_call_->give_up_meeting();
-      if (!may_try_again(error) || reunion->is_stopped) {
+      if (!may_try_again(error) || deadline.passed()) {
         throw;
-      }
-      if (deadline.passed()) {
-        throw_out_of_time(error, rank());
       }
     }
   }
 }
 
-// Whether a rank's process has ended, as far as the world that ends can tell.
+// Whether a rank's process has ended, as far as the world that ends could tell when it last
+// listened to the others.
 bool World::has_ended(int rank, const Reunion& reunion) {
   if (hosts_.is_here(rank)) {
     return is_dead_here(rank);
   }
-  listen_to_others();
   const tcp::Failure failure = connections_->failure_of(rank);
   const bool is_closed =
       failure.reason == tcp::Reason::closed ||
@@ -109,18 +96,23 @@ bool World::has_ended(int rank, const Reunion& reunion) {
   return is_closed && !connections_->has_left(rank) && !reunion.unsettled.contains(rank);
 }
 
-// Asked while they meet: where one has died the others would wait for it until the time is over.
-bool World::is_in_vain(Reunion& reunion) {
+// Asked while they meet. Throws where the meeting is in vain: one has died, and the others would
+// wait for it until the time is over. That is no interruption, which ends shrink() for all.
+bool World::is_meeting_interrupted(Reunion& reunion) {
   if (options_.interrupted != nullptr && options_.interrupted()) {
-    reunion.is_stopped = true;
     return true;
   }
+  listen_to_others();
   for (const int one : reunion.ranks) {
     if (one != rank() && has_ended(one, reunion)) {
       if (!hosts_.is_here(one)) {
         reunion.unsettled.insert(one);  // if it comes to the next one, then it lives
       }
-      return true;
+      throw Error(ErrorCode::connection,
+                  "rank " + std::to_string(one) +
+                      " went away while those that go on met, and the time of shrink() is "
+                      "over\ncall it again, with more time",
+                  {.rank = rank(), .peer = one});
     }
   }
   return false;
@@ -141,20 +133,19 @@ World::Given World::given_for(const std::shared_ptr<Reunion>& reunion) {
                      .first_ranks = std::move(first_ranks)},
           .interrupted = [this, weak = std::weak_ptr(reunion)] {
             const auto meeting = weak.lock();  // over when shrink() has returned
-            return meeting != nullptr && is_in_vain(*meeting);
+            return meeting != nullptr && is_meeting_interrupted(*meeting);
           }};
 }
 
 // Of one of the new world, number `place` there. True: it lives, and could not meet the others.
 bool World::has_given_up(int place, World& fresh, const Reunion& reunion, bool& is_settled) {
   const int one = reunion.ranks[static_cast<std::size_t>(place)];
-  const bool ended = has_ended(one, reunion);  // first: what it says, it has said before
+  const bool ended = has_ended(one, reunion);  // first, as in await_others()
   if (hosts_.is_here(one)) {
     const auto meeting = roll_call_->meeting_of(hosts_.local(one), reunion.mark);
     is_settled = meeting == RollCall::Meeting::done || ended || has_left_here(one);
     return meeting == RollCall::Meeting::given_up;
   }
-  fresh.remote_records_->listen();
   const bool has_met = fresh.remote_records_->find(kMeeting, place) != nullptr;
   is_settled = has_met || ended;
   return !is_settled && fresh.connections_->failure_of(place);
@@ -173,8 +164,10 @@ void World::await_others(World& fresh, const Reunion& reunion, const Deadline& d
   Deadline noticed =
       Deadline::never();  // a process that ends closes one connection after the other
   for (bool all_settled = false; !all_settled && !deadline.passed();) {
+    listen_to_others();  // first: what a rank says that ends, it has said before
     if (fresh.connections_ != nullptr) {
       fresh.connections_->progress();
+      fresh.remote_records_->listen();
     }
     all_settled = true;
     for (int place = 0; place < fresh.size(); ++place) {
@@ -254,7 +247,7 @@ std::shared_ptr<World> World::shrink_across(const Deadline& deadline, bool quoru
   NetMeeting meeting = meet_again_over_network(options, door_, rules, survivors);
   roll_call_->hear_answer();
   reunion->ranks = survivors.ranks;
-  reunion->mark = std::hash<std::string>()(survivors.mark);
+  reunion->mark = Hash().add(survivors.mark).value();
   roll_call_->begin_meeting(reunion->mark);
   const Deadline end = Deadline::earlier(deadline, Deadline::after_ms(kMeetMs));
   auto world = meet_across(options, end, std::move(meeting), given_for(reunion));
