@@ -179,7 +179,7 @@ TEST(Door, VersionsDiffer) {
   const std::string text = testing::run_one([&](int) { return join(options_for(0, 2, job)); }, 0);
   other.join();
   EXPECT_EQ(text.rfind("config: process ", 0), 0U) << text;
-  EXPECT_NE(text.find("it runs unisono 9.8.7 (protocol 1), rank 0 runs "), std::string::npos)
+  EXPECT_NE(text.find("it runs unisono 9.8.7 (protocol 2), rank 0 runs "), std::string::npos)
       << text;
   EXPECT_EQ(told, text);
 }

@@ -13,7 +13,8 @@
 namespace unisono::comm {
 namespace {
 
-constexpr std::size_t kHeadBytes = 4;  // the length of the text, little endian
+constexpr int kMostWorlds = 1'000'000;  // far more than any job has, so that adding to it is safe
+constexpr std::size_t kHeadBytes = 4;   // the length of the text, little endian
 
 std::size_t length_of(const std::string& head) {
   std::size_t bytes = 0;
@@ -76,7 +77,7 @@ Card parse_card(std::string_view text) {
     }
     if (number == 3) {
       const std::vector<int> worlds = parse_numbers(line);
-      if (worlds.size() != 1) {
+      if (worlds.size() != 1 || worlds.front() > kMostWorlds) {
         throw bad();
       }
       card.worlds = worlds.front();

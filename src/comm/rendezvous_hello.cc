@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMagic[9] = "unisono1";
 constexpr std::uint32_t kEndian = 0x01020304;
-constexpr std::uint16_t kProtocol = 1;
+constexpr std::uint16_t kProtocol = 2;
 constexpr std::string_view kVersion = UNISONO_VERSION;
 
 std::string version_of(const Hello& hello) {

@@ -290,7 +290,8 @@ TEST(Card, IsReadBackAndCheckedOnTheWay) {
   EXPECT_EQ(parse_table(to_table({card, card}), 2).size(), 2U);
   for (const char* text :
        {"", "host", "host\n", "\n10.0.0.1:5\n", "host\n10.0.0.1:5", "host\nnowhere\n",
-        "host\na\n0 \nx\n10.0.0.1:5\n", "host\na\n0 \n10.0.0.1:5\n"}) {
+        "host\na\n0 \nx\n10.0.0.1:5\n", "host\na\n0 \n10.0.0.1:5\n",
+        "host\na\n0 \n1000001\n10.0.0.1:5\n", "host\na\n0 \n2147483647\n10.0.0.1:5\n"}) {
     EXPECT_THROW(parse_card(text), Error) << text;
   }
   const std::string table = to_table({card});

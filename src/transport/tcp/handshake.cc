@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kMagic[9] = "unisonoT";
 constexpr std::uint32_t kByteOrder = 0x01020304;
-constexpr std::uint16_t kProtocol = 1;
+constexpr std::uint16_t kProtocol = 2;
 constexpr std::string_view kVersion = UNISONO_VERSION;
 constexpr std::size_t kGreetingBytes = 96;  // all but the proof
 
