@@ -3,6 +3,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -70,10 +71,36 @@ class Steps {
   std::set<std::pair<std::uint64_t, std::uint64_t>> made_;
 };
 
+// False: the system does not say.
+bool get_call(pid_t process, __ptrace_syscall_info& info) {
+  return ::ptrace(PTRACE_GET_SYSCALL_INFO, process, sizeof(info), &info) > 0;
+}
+
 }  // namespace
 
+std::string why_not_traced() {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
+      ::_exit(1);
+    }
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  if (process < 0 || await_stop(process) != SIGSTOP) {
+    return "no process can be traced here (PTRACE_TRACEME)";
+  }
+  __ptrace_syscall_info info = {};
+  const bool is_known = get_call(process, info);
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
+  return is_known ? "" : "the calls of a process are not told here (PTRACE_GET_SYSCALL_INFO)";
+}
+
 void mark_begin() {
-  ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
+    fail("this process cannot be traced");
+  }
   ::raise(SIGSTOP);
 }
 
@@ -100,9 +127,8 @@ Kill kill_at_step(pid_t process, int step) {
     }
     signal = stop == kCall ? 0 : stop;
     __ptrace_syscall_info info = {};
-    if (stop == kCall && ::ptrace(PTRACE_GET_SYSCALL_INFO, process, sizeof(info), &info) > 0 &&
-        info.op == PTRACE_SYSCALL_INFO_ENTRY && steps.is_new(info.entry.nr, info.entry.args[0]) &&
-        ++kill.steps == step) {
+    if (stop == kCall && get_call(process, info) && info.op == PTRACE_SYSCALL_INFO_ENTRY &&
+        steps.is_new(info.entry.nr, info.entry.args[0]) && ++kill.steps == step) {
       const char* const name = telling(info.entry.nr);
       kill.what = name == nullptr ? "call " + std::to_string(info.entry.nr) : name;
       break;

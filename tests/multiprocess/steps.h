@@ -9,7 +9,11 @@
 
 namespace unisono::testing {
 
+// Why no process can be traced here, as in a container that forbids it; empty: it can.
+std::string why_not_traced();
+
 // In the process that is to die: all that its thread does until mark_end() are steps.
+// Throws resource where it cannot be traced.
 void mark_begin();
 void mark_end();
 
