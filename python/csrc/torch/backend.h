@@ -36,7 +36,7 @@ class Backend final : public c10d::Backend {
   // Returns when all ranks of the group are there.
   // `members`: see meet().
   Backend(const Pointer<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
-          const std::vector<int>& members);
+          const std::vector<int>& members = {});
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
   ~Backend() override;

@@ -344,12 +344,12 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
     world = known_worlds()[id].world.lock();
   }
   TORCH_CHECK(world != nullptr, "unisono: a group was destroyed while another was made from it");
-  std::vector<int> members;
+  std::vector<int> there;
   for (const Line& line : lines) {
-    members.push_back(line.worlds.at(id));
+    there.push_back(line.worlds.at(id));
   }
   const std::uint64_t number = std::stoull(lines.front().secret.substr(0, 16), nullptr, 16);
-  auto part = std::make_unique<unisono::Communicator>(world->all.subgroup(members, number));
+  auto part = std::make_unique<unisono::Communicator>(world->all.subgroup(there, number));
   return {.world = std::move(world), .part = std::move(part)};
 }
 
