@@ -79,7 +79,7 @@ class Hosts(unittest.TestCase):
         self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})
 
     def test_a_killed_rank_is_named_on_both_hosts(self):
-        script = (f"[ $RANK = 3 ] && (sleep 1; kill -9 $$) & "
+        script = (f"[ $RANK = 3 ] && (sleep 4; kill -9 $$) & "
                   f"exec {PROGRAM} bench all_reduce -b 1M -e 1M -n 1000000")
         begin = time.monotonic()
         done = run(2, "sh", "-c", script)
