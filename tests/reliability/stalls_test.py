@@ -34,7 +34,8 @@ class Stalls(unittest.TestCase):
 
     def test_a_long_stop_is_a_timeout_and_the_woken_rank_is_told(self):
         for world in ("shm", "tcp"):
-            done = run(world, "stop=2@500ms+6s,seed=1", ROUNDS, 1000, "--keep-going")
+            # Not sooner: on a busy machine the ranks meet for a second.
+            done = run(world, "stop=2@3s+6s,seed=1", ROUNDS, 1000, "--keep-going")
             said = done.stdout
             # The three that wait name the one that is stopped, when the time is over: also where
             # the first to give up waits for another that waits for it.
@@ -43,9 +44,9 @@ class Stalls(unittest.TestCase):
             named = "rank 2 is stopped" if world == "shm" else r"rank 2\b"
             self.assertRegex(first, named, world)
             ended = float(re.search(r"([\d.]+) s after the start \(", done.stderr).group(1))
-            self.assertGreaterEqual(ended, 1.4, done.stderr)
-            self.assertLess(ended, 6.4, done.stderr)
-            # It wakes at 6.5 s and ends by itself, with an error that says why.
+            self.assertGreaterEqual(ended, 3.9, done.stderr)
+            self.assertLess(ended, 8.9, done.stderr)
+            # It wakes at 9 s and ends by itself, with an error that says why.
             woken = re.findall(r"^\S*:2 (error\[\w+\]: .*)", said, re.MULTILINE)
             self.assertEqual(len(woken), 1, f"{world}: {said}")
             self.assertRegex(woken[0], r"error\[(timeout|peer_lost|aborted)\]: .*rank \d", world)
