@@ -114,7 +114,6 @@ print(comm.rank, comm.size, comm.all_reduce(np.array([rank]))[0])
 
 def test_failure_tells_who_has_died_without_any_operation(tmp_path):
     body = """
-assert comm.failure() is None
 while comm.failure() is None:
     time.sleep(0.001)
 lost = comm.failure()
