@@ -126,18 +126,21 @@ function fromTrace(document: Json): Recording {
     '/ops',
     ['rank', 'number', 'collective', 'bytes', 'start_us', 'end_us'],
     ['group', 'algorithm', 'waiting_us', 'root'],
-  ).map((row, i) => ({
-    rank: rank(row.rank, `/ops/rank/${i}`),
-    number: int(row.number, `/ops/number/${i}`, 0, 1e15),
-    group: row.group === undefined ? 'world' : str(row.group, `/ops/group/${i}`),
-    collective: str(row.collective, `/ops/collective/${i}`),
-    algorithm: row.algorithm === undefined ? '' : str(row.algorithm, `/ops/algorithm/${i}`),
-    bytes: num(row.bytes, `/ops/bytes/${i}`),
-    start: num(row.start_us, `/ops/start_us/${i}`),
-    ...endOf(row.end_us, `/ops/end_us/${i}`),
-    waiting: row.waiting_us === undefined ? 0 : num(row.waiting_us, `/ops/waiting_us/${i}`),
-    root: row.root === undefined || row.root === null ? -1 : rank(row.root, `/ops/root/${i}`),
-  }));
+  ).map((row, i) => {
+    const at = (column: string) => `/ops/${column}/${i}`;
+    return {
+      rank: rank(row.rank, at('rank')),
+      number: int(row.number, at('number'), 0, 1e15),
+      group: row.group === undefined ? 'world' : str(row.group, at('group')),
+      collective: str(row.collective, at('collective')),
+      algorithm: row.algorithm === undefined ? '' : str(row.algorithm, at('algorithm')),
+      bytes: num(row.bytes, at('bytes')),
+      start: num(row.start_us, at('start_us')),
+      ...endOf(row.end_us, at('end_us')),
+      waiting: row.waiting_us === undefined ? 0 : num(row.waiting_us, at('waiting_us')),
+      root: row.root === undefined || row.root === null ? -1 : rank(row.root, at('root')),
+    };
+  });
   if (
     ops.length === 0 &&
     isObject(document.events) &&
