@@ -7,6 +7,7 @@
   environment  only src/base/env.cc reads it
   words        one spelling for one thing (WORDS)
   cmake        a layer's DEPENDS name only layers that it may include
+  types        a type has one definition: two of one name in one namespace link, and corrupt memory
 
 Usage: check_sources.py [ROOT]. Prints "file:line: rule: what to do", and exits with 1 if there is any.
 """
@@ -47,6 +48,10 @@ TEXT = CODE | {".cmake", ".py", ".sh", ".md", ".txt", ".json", ".in", ".pml", ".
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 READS_ENVIRONMENT = re.compile(r"\b(secure_)?getenv\s*\(|\benviron\b")
 STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
+OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
+DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
+                          r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::)[^;]*\{")
+COMPILED_OFTEN = "-inl.h"  # once for each instruction set, with alternatives by #if
 
 
 def files_of(root):
@@ -110,6 +115,33 @@ def check_cmake(name, text):
             yield f"{name}:1: cmake: {called.group(1)} must not depend on {word}"
 
 
+def types_of(text):
+    """(line, full name) of the types that a file defines for others to link with."""
+    namespaces = []
+    for number, line in enumerate(text.splitlines(), 1):
+        opened = OPENS_NAMESPACE.match(line)
+        if opened:
+            namespaces.append(opened.group(1))
+        elif line.startswith("}  // namespace"):
+            namespaces = namespaces[:-1]
+        defined = DEFINES_TYPE.match(line)
+        if defined and "" not in namespaces:
+            yield number, "::".join([*namespaces, defined.group(1)])
+
+
+def check_types(root, names):
+    first = {}
+    for name in names:
+        if not name.endswith((".h", ".hpp", ".cc")) or name.endswith(COMPILED_OFTEN):
+            continue
+        if not name.startswith(("include/", "src/", "tools/")):
+            continue  # programs of their own
+        for number, full in types_of((root / name).read_text(encoding="utf-8", errors="replace")):
+            if full in first:
+                yield f"{name}:{number}: types: {full} is another one in {first[full]}; rename one"
+            first.setdefault(full, f"{name}:{number}")
+
+
 def check_file(root, name):
     path = root / name
     if path.suffix not in TEXT and path.name != "CMakeLists.txt":
@@ -134,6 +166,7 @@ def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     names = files_of(root)
     findings = [finding for name in names for finding in check_file(root, name)]
+    findings += check_types(root, names)
     print("\n".join(findings), end="\n" if findings else "")
     if not names:
         print(f"{root}: no files to check")

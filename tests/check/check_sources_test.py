@@ -79,6 +79,11 @@ class Mistakes(unittest.TestCase):
                      "unisono_layer(engine\n  SOURCES run.cc\n  DEPENDS base algorithms\n  TESTS t.cc)\n"},
                     "src/engine/CMakeLists.txt:1: cmake: engine must not depend on algorithms")
 
+    def test_two_types_of_one_name(self):
+        self.expect({"src/base/a.h": "namespace unisono {\nstruct Card {\n};\n}  // namespace unisono\n",
+                     "src/base/b.cc": "namespace unisono {\n\nclass alignas(8) Card final : public A {\n"},
+                    "src/base/b.cc:3: types: unisono::Card is another one in src/base/a.h:2; rename one")
+
     def test_nothing_to_check(self):
         found, status = check({})
         self.assertEqual(len(found), 1)
@@ -96,6 +101,11 @@ class Right(unittest.TestCase):
             "src/engine/a_test.cc": '#include "algorithms/catalog.h"\n',
             "src/schedule/a.cc": "void all_reduce();  // class AllReduce\n",
             "src/engine/CMakeLists.txt": "unisono_layer(engine SOURCES a.cc DEPENDS transport)\n",
+            # Types of one name that never meet, and one that is defined apart from its declaration.
+            "tools/a.cc": "namespace unisono {\nnamespace {\nstruct A {\n};\n}  // namespace\n"
+                          "struct B::A {\n};\nstruct C;\n}  // namespace unisono\n",
+            "tools/b.h": "namespace unisono {\nstruct A {\n};\nstruct C {\n};\n}  // namespace unisono\n"
+                         "namespace other {\nstruct C {\n};\n}  // namespace other\n",
             # The other libraries have their own spelling.
             "bench/peers/mpi.cc": "MPI_Allreduce();\n",
         })

@@ -40,7 +40,7 @@ struct Deed {
   RecordedCall* call = nullptr;  // nullptr: of a transfer
   int rank = 0;                  // of the group
   ReplayedPass pass = {};
-  const RecordedTransfer* transfer = nullptr;
+  const PlayedTransfer* transfer = nullptr;
 };
 
 Kind kind_of(const std::string& name) {
@@ -111,7 +111,7 @@ class Replayer {
     }
   }
   void queue_transfers() {
-    for (const RecordedTransfer& transfer : transfers_.all()) {
+    for (const PlayedTransfer& transfer : transfers_.all()) {
       auto& queue = queues_[transfer.rank()];
       queue.push_back({.at_us = transfer.begin_us, .transfer = &transfer});
       if (std::isfinite(transfer.end_us)) {
@@ -276,7 +276,7 @@ class Replayer {
 
   const ordered_json& trace_;
   RecordedCalls calls_;
-  RecordedTransfers transfers_;
+  PlayedTransfers transfers_;
   std::map<int, std::deque<Deed>> queues_;  // by rank of the world
   Replay result_;
 };

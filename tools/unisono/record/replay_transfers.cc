@@ -12,14 +12,14 @@ namespace unisono::cli {
 
 using nlohmann::ordered_json;
 
-std::string RecordedTransfer::text() const {
+std::string PlayedTransfer::text() const {
   const auto& [group, from, to, tag] = key;
   const std::string peer_text = peer() < 0 ? "any rank" : fmt::format("rank {}", peer());
   return sends ? fmt::format("rank {} sends to {}, tag {} in {}", from, peer_text, tag, group)
                : fmt::format("rank {} receives from {}, tag {} in {}", to, peer_text, tag, group);
 }
 
-RecordedTransfers::RecordedTransfers(const ordered_json& trace) {
+PlayedTransfers::PlayedTransfers(const ordered_json& trace) {
   if (!trace.contains("transfers")) {
     return;
   }
@@ -36,8 +36,8 @@ RecordedTransfers::RecordedTransfers(const ordered_json& trace) {
         rows.at("peer").at(row).is_null()
             ? -1
             : static_cast<int>(whole_at(trace, "transfers", "peer", row, 0, kMostRank));
-    RecordedTransfer one{.sends = rows.at("kind").at(row) == "send",
-                         .begin_us = rows.at("start_us").at(row).get<double>()};
+    PlayedTransfer one{.sends = rows.at("kind").at(row) == "send",
+                       .begin_us = rows.at("start_us").at(row).get<double>()};
     one.key = {rows.at("group").at(row).get<std::string>(), one.sends ? rank : peer,
                one.sends ? peer : rank,
                whole_at(trace, "transfers", "tag", row, std::numeric_limits<int>::min())};
@@ -52,12 +52,12 @@ RecordedTransfers::RecordedTransfers(const ordered_json& trace) {
   }
 }
 
-void RecordedTransfers::begin(const RecordedTransfer& transfer) {
+void PlayedTransfers::begin(const PlayedTransfer& transfer) {
   Count& count = counts_[transfer.key];
   ++(transfer.sends ? count.sent : count.awaited);
 }
 
-bool RecordedTransfers::end(const RecordedTransfer& transfer) {
+bool PlayedTransfers::end(const PlayedTransfer& transfer) {
   Count& count = counts_[transfer.key];
   if (!transfer.sends && count.received == count.sent) {
     return false;
@@ -66,10 +66,10 @@ bool RecordedTransfers::end(const RecordedTransfer& transfer) {
   return true;
 }
 
-std::vector<std::string> RecordedTransfers::waits() const {
-  std::map<RecordedTransfer::Key, Count> left = counts_;
+std::vector<std::string> PlayedTransfers::waits() const {
+  std::map<PlayedTransfer::Key, Count> left = counts_;
   std::vector<std::string> texts;
-  for (const RecordedTransfer& one : transfers_) {
+  for (const PlayedTransfer& one : transfers_) {
     if (std::isfinite(one.end_us)) {
       continue;
     }

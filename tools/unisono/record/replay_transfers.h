@@ -12,7 +12,7 @@
 
 namespace unisono::cli {
 
-struct RecordedTransfer {
+struct PlayedTransfer {
   // A group, who sends, who receives (-1: from any, and nobody has sent it yet), a tag.
   using Key = std::tuple<std::string, int, int, std::int64_t>;
   Key key = {};
@@ -26,19 +26,19 @@ struct RecordedTransfer {
   std::string text() const;
 };
 
-class RecordedTransfers {
+class PlayedTransfers {
  public:
   // A recording may have none. Throws UsageError, or what nlohmann::json does, where it is not
   // whole.
-  explicit RecordedTransfers(const nlohmann::ordered_json& trace);
+  explicit PlayedTransfers(const nlohmann::ordered_json& trace);
 
   // Those that can be played: of ranks that recorded all they did.
-  const std::vector<RecordedTransfer>& all() const { return transfers_; }
+  const std::vector<PlayedTransfer>& all() const { return transfers_; }
   int left_out() const { return left_out_; }
 
-  void begin(const RecordedTransfer& transfer);
+  void begin(const PlayedTransfer& transfer);
   // False: it receives what nobody has sent yet.
-  bool end(const RecordedTransfer& transfer);
+  bool end(const PlayedTransfer& transfer);
   // "rank 0 waits for rank 2 to send, tag 3 in world": of those that have begun.
   std::vector<std::string> waits() const;
 
@@ -48,9 +48,9 @@ class RecordedTransfers {
     int awaited = 0;  // begun by the receiver, who need not have it
     int received = 0;
   };
-  std::vector<RecordedTransfer> transfers_;
+  std::vector<PlayedTransfer> transfers_;
   int left_out_ = 0;
-  std::map<RecordedTransfer::Key, Count> counts_;
+  std::map<PlayedTransfer::Key, Count> counts_;
 };
 
 }  // namespace unisono::cli
