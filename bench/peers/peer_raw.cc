@@ -1,4 +1,6 @@
-// What the sockets alone take: each of two ranks sends all bytes to the other.
+// What the sockets alone take: the ranks of each pair send all bytes to each other.
+#include <unistd.h>
+
 #include "peers/mesh.h"
 #include "tcp/raw.h"
 
@@ -16,14 +18,15 @@ class RawPeer final : public Peer {
   int size() const override { return size_; }
 
   std::function<void()> bind(const Operation& operation) override {
-    if (operation.kind != Kind::exchange || size_ != 2) {
+    if (operation.kind != Kind::exchange || size_ % 2 != 0) {
       return {};
     }
-    const Flow flow{.socket = sockets_[static_cast<std::size_t>(1 - rank_)][0].get(),
+    const Flow flow{.socket = sockets_[static_cast<std::size_t>(rank_ ^ 1)][0].get(),
                     .out = static_cast<std::byte*>(operation.in),
                     .in = static_cast<std::byte*>(operation.out),
                     .bytes = operation.count * size_of(operation.dtype)};
-    return [flow] { exchange({flow}, std::size_t{256} << 10); };
+    const bool yields = size_ > ::sysconf(_SC_NPROCESSORS_ONLN);
+    return [flow, yields] { exchange({flow}, std::size_t{256} << 10, yields); };
   }
 
  private:

@@ -28,7 +28,9 @@ class Case:
         return Case(self.ranks, self.collective, 4 * count, self.fresh)
 
     def exchange(self):
-        return Case(self.ranks, "exchange", self.bytes, self.fresh)
+        """What each rank of an all_reduce has to send, and to receive, at least: 2 (n-1)/n of the vector
+        (Patarasuk and Yuan, 2009)."""
+        return Case(self.ranks, "exchange", 2 * (self.ranks - 1) * self.bytes // self.ranks, self.fresh)
 
     def label(self):
         size = "" if self.collective == "barrier" else " " + size_text(self.bytes)

@@ -10,8 +10,8 @@ Bytes are those of the vector, or of one rank's part (all_gather, reduce_scatter
 scatter) or pair's part (all_to_all). Rows of other dtypes than f32 are compared with unisono's
 own f32 of the same count.
 --transport tcp: all libraries over TCP on the loopback device; veth: between two network
-namespaces (root only), even ranks in one, odd ranks in the other. The limit is then what two
-sockets need to carry the same bytes to and fro.
+namespaces (root only), even ranks in one, odd ranks in the other. The limit is then what
+sockets need to carry the bytes that an all_reduce moves at least, between pairs of ranks.
 """
 
 import argparse

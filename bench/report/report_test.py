@@ -128,6 +128,8 @@ class Networks(unittest.TestCase):
         self.assertEqual(tcp_target(Case(2, "all_reduce", 8, True), 2).ordinary, 0.9)
         self.assertEqual(tcp_target(Case(2, "all_reduce", 65536, True), 2).limit, 1.15)
         self.assertEqual(tcp_target(Case(4, "all_reduce", 8, True), 2).ordinary, 0.7)
+        self.assertEqual(Case(2, "all_reduce", 8, True).exchange().bytes, 8)
+        self.assertEqual(Case(4, "all_reduce", 4096, True).exchange().bytes, 6144)
         result = {**result_of(Case(2, "all_reduce", 65536, False), openmpi=10.0, limit=4.0,
                               ordinary=5.0), "network": "tcp"}
         self.assertEqual(table.verdict(result), "miss: 1.25 of the limit")
