@@ -85,7 +85,7 @@ def build(tree):
 
 def who_notices(tree, limits):
     """The first test that fails; None: all pass. A test that takes longer than its limit hangs: that is noticed as
-    well. One without a limit gets four times what it takes now, and half a minute at least."""
+    well. One without a limit gets three times what it takes now, and half a minute at least."""
     for i, (program, arguments, *world) in enumerate(TESTS):
         environment = os.environ | ({"UNISONO_TEST_WORLD": world[0]} if world else {})
         begin = time.monotonic()
@@ -98,7 +98,7 @@ def who_notices(tree, limits):
             os.killpg(test.pid, signal.SIGKILL)  # and the ranks that it has forked
             test.wait()
             return program + " (it hangs)"
-        limits.setdefault(i, max(30, 4 * (time.monotonic() - begin)))
+        limits.setdefault(i, max(30, 3 * (time.monotonic() - begin)))
     return None
 
 
