@@ -39,6 +39,7 @@ OpenSsl load() {
   find(api.set_ex_data, "SSL_set_ex_data");
   find(api.get_ex_data, "SSL_get_ex_data");
   find(api.do_handshake, "SSL_do_handshake");
+  find(api.key_update, "SSL_key_update");
   find(api.ssl_ctrl, "SSL_ctrl");
   find(api.session_reused, "SSL_session_reused");
   find(api.read, "SSL_read_ex");

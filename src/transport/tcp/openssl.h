@@ -33,6 +33,7 @@ struct OpenSsl {
   decltype(&::SSL_set_ex_data) set_ex_data = nullptr;
   decltype(&::SSL_get_ex_data) get_ex_data = nullptr;
   decltype(&::SSL_do_handshake) do_handshake = nullptr;
+  decltype(&::SSL_key_update) key_update = nullptr;
   decltype(&::SSL_ctrl) ssl_ctrl = nullptr;
   decltype(&::SSL_session_reused) session_reused = nullptr;
   decltype(&::SSL_read_ex) read = nullptr;

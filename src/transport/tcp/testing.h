@@ -33,6 +33,15 @@ inline SocketPair socket_pair(const std::string& host = "127.0.0.1",
   return pair;
 }
 
+inline void shake(Tls& a, Tls& b) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  for (bool done = false; !done && std::chrono::steady_clock::now() < end;) {
+    const Tls::State here = a.shake();
+    done = b.shake() == Tls::State::done && here == Tls::State::done;
+    std::this_thread::yield();
+  }
+}
+
 // Both ends as the handshake leaves them.
 inline std::pair<Channel, Channel> protect(SocketPair pair, const Protection& protection) {
   std::unique_ptr<Tls> a;
@@ -42,12 +51,7 @@ inline std::pair<Channel, Channel> protect(SocketPair pair, const Protection& pr
     fill_random(key);
     a = std::make_unique<Tls>(pair.a.get(), key, false);
     b = std::make_unique<Tls>(pair.b.get(), key, true);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    for (bool done = false; !done && std::chrono::steady_clock::now() < end;) {
-      const Tls::State here = a->shake();
-      done = b->shake() == Tls::State::done && here == Tls::State::done;
-      std::this_thread::yield();
-    }
+    shake(*a, *b);
   }
   return {Channel(std::move(pair.a), std::move(a), protection.checksum),
           Channel(std::move(pair.b), std::move(b), protection.checksum)};

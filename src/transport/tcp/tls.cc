@@ -44,8 +44,11 @@ struct Tls::Session {
   std::vector<std::byte> out = std::vector<std::byte>(kAtOnce + 4 * kMostRecord);
   std::size_t out_begin = 0;
   std::size_t out_end = 0;
+  std::uint64_t records = 0;  // sent with the present key; counted high
+  std::uint64_t most_records = 0;
 
-  Session(int fd, const Digest& secret) : socket(fd), key(secret) {}
+  Session(int fd, const Digest& secret, std::uint64_t records_of_a_key)
+      : socket(fd), key(secret), most_records(records_of_a_key) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() {
@@ -111,6 +114,11 @@ struct Tls::Session {
     out_begin = 0;
     out_end = 0;
     return true;
+  }
+  // The other side hears of it in front of what comes next. REQUIRES: nothing waits in `out`.
+  bool renew_key() noexcept {
+    records = 0;
+    return api.key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 && api.do_handshake(ssl) == 1;
   }
 };
 
@@ -234,8 +242,8 @@ const BIO_METHOD* Tls::Session::bio_method() {
   return kMethod;
 }
 
-Tls::Tls(int socket, const Digest& key, bool listens) {
-  session_ = std::make_unique<Session>(socket, key);
+Tls::Tls(int socket, const Digest& key, bool listens, std::uint64_t records_of_a_key) {
+  session_ = std::make_unique<Session>(socket, key, records_of_a_key);
   if (!why_no_tls().empty() || !session_->begin(listens)) {
     throw Error(ErrorCode::resource, "OpenSSL gave no TLS session for a connection");
   }
@@ -267,6 +275,11 @@ ssize_t Tls::send(std::span<const iovec> parts) noexcept {
     return -1;
   }
   self.api.clear_errors();
+  if (self.records >= self.most_records && !self.renew_key()) {
+    self.error = EPROTO;
+    errno = EPROTO;
+    return -1;
+  }
   std::size_t sum = 0;
   bool goes_on = true;
   for (std::size_t i = 0; i < parts.size() && goes_on; ++i) {
@@ -281,6 +294,7 @@ ssize_t Tls::send(std::span<const iovec> parts) noexcept {
       }
       done += put;
       sum += put;
+      self.records += put / kRecordPlain + 1;
       goes_on = self.out_end < kAtOnce || self.push();
     }
   }

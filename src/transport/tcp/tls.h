@@ -9,6 +9,7 @@
 
 #include <sys/uio.h>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +20,12 @@ namespace unisono::tcp {
 
 class Tls {
  public:
-  // The socket must outlive it. Throws resource; where why_no_tls() says so, always.
-  Tls(int socket, const Digest& key, bool listens);
+  // AES-GCM keeps its promises for 2^24.5 long records of one key (RFC 8446, section 5.5).
+  static constexpr std::uint64_t kRecordsOfAKey = std::uint64_t{1} << 23;
+
+  // The socket must outlive it. After `records_of_a_key` what is sent is encrypted with a new one.
+  // Throws resource; where why_no_tls() says so, always.
+  Tls(int socket, const Digest& key, bool listens, std::uint64_t records_of_a_key = kRecordsOfAKey);
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
   ~Tls();
