@@ -25,9 +25,10 @@ class World final : public LocalWorld {
       : rank_(invitation.rank),
         size_(invitation.size),
         owner_(::getpid()),
-        star_(rank_, size_, std::move(meeting.links), options.connect_timeout_ms,
+        names_(invitation.names),
+        star_(invitation, std::move(meeting.links), options.connect_timeout_ms,
               ten_times_a_second(options.interrupted)),
-        mesh_(rank_, size_) {
+        mesh_(rank_, size_, names_) {
     exchange_peers(meeting.processes);
     build_mesh(meeting.processes);
   }
@@ -36,6 +37,7 @@ class World final : public LocalWorld {
   int size() const override { return size_; }
   const Peer& peer(int rank) const override { return peers_.at(static_cast<std::size_t>(rank)); }
 
+  void tell(const Error& error) noexcept override { star_.tell(error); }
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
     require_owner();
     return star_.all_gather(mine);
@@ -108,8 +110,8 @@ class World final : public LocalWorld {
   std::pair<UniqueFd, UniqueFd> make_pair() {
     int ends[2] = {-1, -1};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
-      star_.fail(ErrorCode::resource, std::string("rank 0 cannot make the connections between the "
-                                                  "ranks: ") +
+      star_.fail(ErrorCode::resource, names_.text(0) +
+                                          " cannot make the connections between the ranks: " +
                                           std::strerror(errno) +  // NOLINT(concurrency-mt-unsafe)
                                           "\nraise the limit of open files (ulimit -n)");
     }
@@ -142,12 +144,12 @@ class World final : public LocalWorld {
       Frame frame = star_.receive(FrameType::links);
       std::vector<int> from(frame.fds.size());
       if (from.empty() || frame.bytes.size() != from.size() * sizeof(int)) {
-        star_.fail(ErrorCode::corrupt, "rank 0 sent connections that cannot be read", 0);
+        star_.fail(ErrorCode::corrupt, names_.text(0) + " sent connections that cannot be read", 0);
       }
       std::memcpy(from.data(), frame.bytes.data(), frame.bytes.size());
       for (std::size_t i = 0; i < from.size(); ++i) {
         if (from[i] < 0 || from[i] >= size_ || peer(from[i]).same_process) {
-          star_.fail(ErrorCode::corrupt, "rank 0 sent a connection to nobody", 0);
+          star_.fail(ErrorCode::corrupt, names_.text(0) + " sent a connection to nobody", 0);
         }
         add_link(from[i], std::move(frame.fds[i]));
         --missing;
@@ -160,6 +162,7 @@ class World final : public LocalWorld {
   int rank_;
   int size_;
   pid_t owner_;
+  RankNames names_;
   Star star_;
   Mesh mesh_;
   std::vector<Peer> peers_;
@@ -177,7 +180,7 @@ std::unique_ptr<LocalWorld> meet(const Invitation& invitation, const ConnectOpti
 
 }  // namespace
 
-std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options) {
+std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options, RankNames names) {
   const bool numbered = options.rank >= 0 || (!options.file.empty() && options.rank == -1);
   if (options.size < 1 || options.size > kMostRanks || options.rank >= options.size || !numbered) {
     throw Error(ErrorCode::config, "rank " + std::to_string(options.rank) + " of " +
@@ -189,6 +192,7 @@ std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options) {
   Invitation invitation;
   invitation.rank = options.rank;
   invitation.size = options.size;
+  invitation.names = std::move(names);
   invitation.job = options.job;
   invitation.token = options.token;
   invitation.deadline = Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted);

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/rank_names.h"
+#include "unisono/error.hpp"
 #include "unisono/options.hpp"
 
 namespace unisono::comm {
@@ -44,12 +46,16 @@ class LocalWorld {
   // Blocks until all ranks are there. Options must be complete (see resolve()).
   // Errors: config (rank twice, sizes differ), connection ("joined 6 of 8; missing ranks 3, 5",
   // token refused).
-  static std::unique_ptr<LocalWorld> join(const ConnectOptions& options);
+  // `names`: of ranks of several hosts, those of this one.
+  static std::unique_ptr<LocalWorld> join(const ConnectOptions& options, RankNames names = {});
   virtual ~LocalWorld() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const Peer& peer(int rank) const = 0;
+
+  // The set-up ends: why, for the others of this host, who would only see that this rank is gone.
+  virtual void tell(const Error& error) noexcept = 0;
 
   // Collective over the star; for set-up only. Result: every rank's bytes, by rank. Throws after
   // the connect timeout.

@@ -14,6 +14,8 @@ constexpr char kMagic[9] = "unisono1";
 constexpr std::uint32_t kEndian = 0x01020304;
 constexpr std::uint16_t kProtocol = 2;
 constexpr std::string_view kVersion = UNISONO_VERSION;
+// Of an error: its code, and the rank at fault.
+constexpr std::size_t kBeforeText = 1 + sizeof(std::int32_t);
 
 std::string version_of(const Hello& hello) {
   std::string text(hello.version, strnlen(hello.version, sizeof(hello.version)));
@@ -53,20 +55,30 @@ std::optional<std::string> hello_problem(const Hello& hello) {
   return "";
 }
 
-std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message) {
-  std::vector<std::byte> bytes(1 + std::min(message.size(), kPacketBytes - 1));
+std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message, int peer) {
+  const std::int32_t number = peer;
+  std::vector<std::byte> bytes(kBeforeText + std::min(message.size(), kPacketBytes - kBeforeText));
   bytes[0] = static_cast<std::byte>(code);
-  std::memcpy(bytes.data() + 1, message.data(), bytes.size() - 1);
+  std::memcpy(bytes.data() + 1, &number, sizeof(number));
+  std::memcpy(bytes.data() + kBeforeText, message.data(), bytes.size() - kBeforeText);
   return bytes;
+}
+
+std::string text_of(const Error& error) {
+  return std::string(error.what()).substr(to_string(error.code()).size() + 2);
 }
 
 Error error_from(const Frame& frame) {
   const auto last = static_cast<std::uint8_t>(kLastErrorCode);
-  if (frame.bytes.empty() || std::to_integer<std::uint8_t>(frame.bytes[0]) > last) {
+  if (frame.bytes.size() < kBeforeText || std::to_integer<std::uint8_t>(frame.bytes[0]) > last) {
     return {ErrorCode::corrupt, "rank 0 reported an error that cannot be read"};
   }
+  std::int32_t peer = -1;
+  std::memcpy(&peer, frame.bytes.data() + 1, sizeof(peer));
   const char* text = reinterpret_cast<const char*>(frame.bytes.data());
-  return {static_cast<ErrorCode>(frame.bytes[0]), std::string(text + 1, frame.bytes.size() - 1)};
+  return {static_cast<ErrorCode>(frame.bytes[0]),
+          std::string(text + kBeforeText, frame.bytes.size() - kBeforeText),
+          {.peer = std::max(peer, -1)}};
 }
 
 }  // namespace unisono::comm

@@ -44,36 +44,38 @@ UniqueFd connect_to(const std::string& address) {
 // Checks that the listener knows the token, then proves that we do.
 void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
                       const Invitation& invitation) {
+  const RankNames& names = invitation.names;
   const std::span<const std::byte> bytes(challenge.bytes);
   if (invitation.token.empty() || bytes.size() != kNonceBytes + sizeof(Proof)) {
-    throw Error(ErrorCode::config, "rank 0 asked for a job token that rank " +
-                                       std::to_string(invitation.rank) +
+    throw Error(ErrorCode::config, names.text(0) + " asked for a job token that " +
+                                       names.text(invitation.rank) +
                                        " does not have\nthe same UNISONO_TOKEN on all ranks");
   }
   const auto nonce = bytes.first<kNonceBytes>();
   const Proof theirs = prove(invitation.token, invitation.job, Side::listener, hello, nonce);
   if (!equal(theirs, bytes.subspan(kNonceBytes))) {
-    throw Error(ErrorCode::config, "the job token of rank " + std::to_string(invitation.rank) +
-                                       " is not that of rank 0\nthe same UNISONO_TOKEN on all "
+    throw Error(ErrorCode::config, "the job token of " + names.text(invitation.rank) +
+                                       " is not that of " + names.text(0) +
+                                       "\nthe same UNISONO_TOKEN on all "
                                        "ranks");
   }
   const Proof ours = prove(invitation.token, invitation.job, Side::joiner, hello, nonce);
   send_packet(socket, FrameType::proof, false, ours, {});
 }
 
-std::vector<Process> processes_from(const Frame& welcome, int size) {
-  std::vector<Process> processes(static_cast<std::size_t>(size));
+std::vector<Process> processes_from(const Frame& welcome, const Invitation& invitation) {
+  std::vector<Process> processes(static_cast<std::size_t>(invitation.size));
   if (welcome.bytes.size() != processes.size() * sizeof(Process)) {
-    throw Error(ErrorCode::corrupt, "rank 0 sent a table of another size");
+    throw Error(ErrorCode::corrupt, invitation.names.text(0) + " sent a table of another size");
   }
   std::memcpy(processes.data(), welcome.bytes.data(), welcome.bytes.size());
   return processes;
 }
 
 [[noreturn]] void give_up(const Invitation& invitation, const std::string& obstacle) {
-  std::string message = "rank " + std::to_string(invitation.rank) + " of " +
-                        std::to_string(invitation.size) + " found no rank 0 of its job after " +
-                        waited(invitation);
+  const RankNames& names = invitation.names;
+  std::string message = names.among(invitation.rank, invitation.size) + " found no " +
+                        names.text(0) + " of its job after " + waited(invitation);
   if (!obstacle.empty()) {
     message += " (" + obstacle + ")";
   }
@@ -107,7 +109,7 @@ bool converse(int socket, const Hello& hello, const Invitation& invitation, Meet
       case FrameType::error:
         throw error_from(*frame);
       case FrameType::welcome:
-        meeting.processes = processes_from(*frame, invitation.size);
+        meeting.processes = processes_from(*frame, invitation);
         return true;
       default:
         return false;
@@ -155,7 +157,7 @@ Attempt attempt_to_meet(const Invitation& invitation) {
     attempt.meeting.links.push_back(std::move(socket));
   } else {
     const std::string who = "process " + std::to_string(listener->pid);
-    attempt.obstacle = who + " at its address does not behave like rank 0";
+    attempt.obstacle = who + " at its address does not behave like " + invitation.names.text(0);
     // Its connections are closed a moment before.
     if (proved && has_ended(process, kEndMs)) {
       attempt.ended = who + " " + how_it_ended(listener->pid, process);
@@ -165,6 +167,7 @@ Attempt attempt_to_meet(const Invitation& invitation) {
 }
 
 Meeting meet_as_other(const Invitation& invitation) {
+  const RankNames& names = invitation.names;
   constexpr microseconds kLongestPause(20'000);
   microseconds pause(250);
   const Deadline is_silent = Deadline::after_ms(kSilentMs);
@@ -176,12 +179,13 @@ Meeting meet_as_other(const Invitation& invitation) {
     }
     if (!attempt.ended.empty()) {
       // As rank 0 does when another rank goes.
-      throw Error(ErrorCode::connection,
-                  "rank 0 is gone before all " + std::to_string(invitation.size) +
-                      " ranks were there: " +
-                      LauncherWords().end_and_advice({.process = 0, .how = attempt.ended},
-                                                     "look at its last output"),
-                  {.rank = invitation.rank, .peer = 0});
+      throw Error(
+          ErrorCode::connection,
+          names.text(0) + " is gone before all " + std::to_string(invitation.size) +
+              " ranks were there: " +
+              LauncherWords().end_and_advice({.process = names.number(0), .how = attempt.ended},
+                                             "look at its last output"),
+          {.rank = names.number(invitation.rank), .peer = names.number(0)});
     }
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;
@@ -192,8 +196,8 @@ Meeting meet_as_other(const Invitation& invitation) {
     }
     if (!said && is_silent.passed()) {
       said = true;
-      say_waiting("rank " + std::to_string(invitation.rank) + " of " +
-                  std::to_string(invitation.size) + " still waits for rank 0");
+      say_waiting(names.among(invitation.rank, invitation.size) + " still waits for " +
+                  names.text(0));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);

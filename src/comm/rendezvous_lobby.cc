@@ -39,7 +39,7 @@ Meeting Lobby::collect() {
   while (joined_ < invitation_.size) {
     wait();
     if (deadline_.is_interrupted()) {
-      fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
+      fail(ErrorCode::aborted, names_.text(0) + " was interrupted before all ranks were there");
     }
     check_members();
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
@@ -84,10 +84,11 @@ void Lobby::check_members() {
   for (std::size_t rank = 1; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
     if (member.socket && wait_for(member.socket.get(), POLLRDHUP, Deadline::after_ms(0))) {
-      fail(ErrorCode::connection, "rank " + number(static_cast<int>(rank)) + " (process " +
-                                      number(member.process.seen) +
-                                      ") joined and left before all " + number(invitation_.size) +
-                                      " ranks were there\nlook at the output of that rank");
+      fail(ErrorCode::connection,
+           names_.text(static_cast<int>(rank)) + " (process " + number(member.process.seen) +
+               ") joined and left before all " + number(invitation_.size) +
+               " ranks were there\nlook at the output of that rank",
+           static_cast<int>(rank));
     }
   }
 }
@@ -156,11 +157,11 @@ bool Lobby::hear_hello(Visitor& visitor) {
     return false;
   }
   if (token != (visitor.hello.has_token != 0)) {
-    const std::string why =
-        token ? "has no job token, but rank 0 has one" : "has a job token, but rank 0 has none";
+    const std::string why = token ? "has no job token, but " + names_.text(0) + " has one"
+                                  : "has a job token, but " + names_.text(0) + " has none";
     if (!token) {
-      fail(ErrorCode::config, "rank " + number(visitor.hello.rank) + " " + why +
-                                  "\nthe same UNISONO_TOKEN on all ranks");
+      fail(ErrorCode::config,
+           names_.text(visitor.hello.rank) + " " + why + "\nthe same UNISONO_TOKEN on all ranks");
     }
     turn_away(visitor, why);
     return false;
@@ -197,11 +198,11 @@ bool Lobby::hear_proof(Visitor& visitor) {
 // The visitor is trusted from here on: what it says wrong is the whole job's error.
 bool Lobby::let_in(Visitor& visitor) {
   const Hello& hello = visitor.hello;
-  const std::string who = "rank " + number(hello.rank) + " (process " + number(visitor.pid) + ")";
+  const std::string who = names_.text(hello.rank) + " (process " + number(visitor.pid) + ")";
   if (hello.size != invitation_.size) {
     fail(ErrorCode::config,
-         who + " says that the job has " + number(hello.size) + " ranks, rank 0 (process " +
-             number(::getpid()) + ") says " + number(invitation_.size) +
+         who + " says that the job has " + number(hello.size) + " ranks, " + names_.text(0) +
+             " (process " + number(::getpid()) + ") says " + number(invitation_.size) +
              "\nthe same size on all ranks; another UNISONO_JOB for another job");
   }
   if (hello.rank < 0 || hello.rank >= invitation_.size) {
@@ -210,8 +211,8 @@ bool Lobby::let_in(Visitor& visitor) {
   Member& member = members_[static_cast<std::size_t>(hello.rank)];
   if (hello.rank == 0 || member.socket) {
     fail(ErrorCode::config,
-         "rank " + number(hello.rank) + " was given twice: to process " +
-             number(member.process.seen) + " and to process " + number(visitor.pid) +
+         names_.text(hello.rank) + " was given twice: to process " + number(member.process.seen) +
+             " and to process " + number(visitor.pid) +
              "\nanother rank for one of them; another UNISONO_JOB for another job");
   }
   member = {std::move(visitor.socket), {visitor.pid, hello.pid}};
@@ -221,10 +222,10 @@ bool Lobby::let_in(Visitor& visitor) {
 }
 
 void Lobby::turn_away(Visitor& visitor, const std::string& why) {
-  const std::string who = "rank " + number(visitor.hello.rank);
+  const std::string who = names_.text(visitor.hello.rank);
   refusal_ = "process " + number(visitor.pid) + ", as " + who + ", was turned away: it " + why;
   const auto bytes =
-      error_bytes(ErrorCode::config, who + " was turned away by rank 0: it " + why +
+      error_bytes(ErrorCode::config, who + " was turned away by " + names_.text(0) + ": it " + why +
                                          "\nthe same UNISONO_TOKEN and version on all ranks");
   send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
 }
@@ -247,8 +248,8 @@ Meeting Lobby::welcome() {
   return meeting;
 }
 
-void Lobby::fail(ErrorCode code, const std::string& message) {
-  const auto bytes = error_bytes(code, message);
+void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
+  const auto bytes = error_bytes(code, message, names_.number(at_fault));
   for (const Visitor& visitor : visitors_) {
     send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
   }
@@ -260,7 +261,7 @@ void Lobby::fail(ErrorCode code, const std::string& message) {
   if (!deadline_.passed()) {
     tell_late_comers(bytes);
   }
-  throw Error(code, message);
+  throw Error(code, message, {.rank = names_.number(0), .peer = names_.number(at_fault)});
 }
 
 // Ranks start at about the same time; those that are a little late would wait in vain for a rank 0.
@@ -282,17 +283,27 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   }
 }
 
-// "ranks 1, 3"
-std::string Lobby::missing_ranks() const {
-  std::string missing;
-  int count = 0;
+std::vector<int> Lobby::missing() const {
+  std::vector<int> ranks;
   for (int rank = 1; rank < invitation_.size; ++rank) {
-    if (!members_[static_cast<std::size_t>(rank)].socket && ++count <= 16) {
-      missing += (missing.empty() ? "" : ", ") + number(rank);
+    if (!members_[static_cast<std::size_t>(rank)].socket) {
+      ranks.push_back(rank);
     }
   }
-  return (count > 1 ? "ranks " : "rank ") + missing +
-         (count > 16 ? " and " + number(count - 16) + " more" : "");
+  return ranks;
+}
+
+// "ranks 1, 3"
+std::string Lobby::missing_ranks() const {
+  constexpr std::size_t kMostNamed = 16;
+  const std::vector<int> ranks = missing();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + number(names_.number(ranks[i]));
+  }
+  return (ranks.size() > 1 ? "ranks " : "rank ") + text +
+         (ranks.size() > kMostNamed ? " and " + std::to_string(ranks.size() - kMostNamed) + " more"
+                                    : "");
 }
 
 void Lobby::fail_missing() {
@@ -304,7 +315,8 @@ void Lobby::fail_missing() {
   fail(ErrorCode::connection,
        message +
            "\nsee whether these ranks run on this host and have the same UNISONO_JOB; or raise "
-           "UNISONO_CONNECT_TIMEOUT_MS");
+           "UNISONO_CONNECT_TIMEOUT_MS",
+       missing().size() == 1 ? missing()[0] : -1);
 }
 
 }  // namespace unisono::comm

@@ -42,12 +42,15 @@ class Lobby {
   void turn_away(Visitor& visitor, const std::string& why);
   void check_members();
   Meeting welcome();
-  [[noreturn]] void fail(ErrorCode code, const std::string& message);
+  // `at_fault`: a rank as they meet; -1: none alone.
+  [[noreturn]] void fail(ErrorCode code, const std::string& message, int at_fault = -1);
+  std::vector<int> missing() const;
   std::string missing_ranks() const;
   [[noreturn]] void fail_missing();
   void tell_late_comers(std::span<const std::byte> reason);
 
   const Invitation& invitation_;
+  const RankNames& names_ = invitation_.names;
   UniqueFd listener_;
   Deadline deadline_;  // the earliest of all who are in
   Deadline silent_ = Deadline::after_ms(kSilentMs);

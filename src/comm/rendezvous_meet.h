@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/rank_names.h"
 #include "comm/rendezvous_wire.h"
 
 namespace unisono::comm {
@@ -13,6 +14,7 @@ namespace unisono::comm {
 struct Invitation {
   int rank = 0;
   int size = 1;
+  RankNames names;
   std::string job;
   std::string token;  // empty: processes of the same user are trusted
   Deadline deadline;

@@ -20,8 +20,11 @@ constexpr int kClosingMs = 500;
 
 }  // namespace
 
-Mesh::Mesh(int rank, int size)
-    : rank_(rank), owner_(::getpid()), members_(static_cast<std::size_t>(size)) {}
+Mesh::Mesh(int rank, int size, RankNames names)
+    : rank_(rank),
+      owner_(::getpid()),
+      names_(std::move(names)),
+      members_(static_cast<std::size_t>(size)) {}
 
 Mesh::~Mesh() {
   for (auto& note : pending_) {
@@ -80,14 +83,14 @@ void Mesh::require_owner() const {
 bool Mesh::send(int to, std::span<const std::byte> note, int fd) {
   require_owner();
   ErrorContext context;
-  context.rank = rank_;
-  context.peer = to;
+  context.rank = names_.number(rank_);
+  context.peer = names_.number(to);
   const bool valid = to >= 0 && static_cast<std::size_t>(to) < members_.size();
   if (!valid || !members_[static_cast<std::size_t>(to)].link || note.size() > kMostNoteBytes) {
     throw Error(ErrorCode::usage,
-                "rank " + std::to_string(to) + " cannot be sent a note of " +
-                    std::to_string(note.size()) + " bytes: at most " +
-                    std::to_string(kMostNoteBytes) + ", and to ranks of other processes only",
+                names_.text(to) + " cannot be sent a note of " + std::to_string(note.size()) +
+                    " bytes: at most " + std::to_string(kMostNoteBytes) +
+                    ", and to ranks of other processes only",
                 context);
   }
   const std::span<const int> fds(&fd, fd >= 0 ? 1 : 0);
@@ -100,8 +103,7 @@ bool Mesh::send(int to, std::span<const std::byte> note, int fd) {
     case Io::closed:
       break;
   }
-  throw Error(ErrorCode::peer_lost, "rank " + std::to_string(to) + " closed its connection",
-              context);
+  throw Error(ErrorCode::peer_lost, names_.text(to) + " closed its connection", context);
 }
 
 // Takes one packet of `peer`. False: there is none (any more).

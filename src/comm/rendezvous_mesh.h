@@ -13,13 +13,14 @@
 
 #include "comm/deadline.h"
 #include "comm/local_world.h"
+#include "comm/rank_names.h"
 #include "comm/rendezvous_wire.h"
 
 namespace unisono::comm {
 
 class Mesh {
  public:
-  Mesh(int rank, int size);
+  Mesh(int rank, int size, RankNames names);
   ~Mesh();  // says farewell, so that the peers do not take it for a death
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -58,6 +59,7 @@ class Mesh {
 
   int rank_;
   pid_t owner_;
+  RankNames names_;
   std::vector<Member> members_;
   UniqueFd deaths_;  // epoll: hang-ups and ends of processes only
   UniqueFd inbox_;   // epoll: notes

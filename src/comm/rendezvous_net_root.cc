@@ -10,6 +10,8 @@
 namespace unisono::comm {
 namespace {
 
+constexpr int kLateMs = 1000;
+
 class Host {
  public:
   Host(tcp::Gate& lobby, const Card& mine, const ConnectOptions& options)
@@ -19,6 +21,7 @@ class Host {
         interrupted_(ten_times_a_second(options.interrupted)),
         deadline_(Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted_)),
         known_(static_cast<std::size_t>(size_), false),
+        settled_(static_cast<std::size_t>(size_), false),
         cards_(static_cast<std::size_t>(size_)) {
     invitation_.size = size_;
     known_[0] = true;
@@ -56,6 +59,7 @@ class Host {
   void take(const Reception::News& news) {
     const auto at = static_cast<std::size_t>(news.rank);
     if (news.hung_up) {
+      settled_[at] = true;
       fail(ErrorCode::connection, "rank " + std::to_string(news.rank) +
                                       " went away while the ranks met\nlook at its last output");
     }
@@ -75,8 +79,28 @@ class Host {
   }
 
   [[noreturn]] void fail(ErrorCode code, const std::string& message) {
-    reception_.tell(error_text(code, message), Deadline::after_ms(1000));
+    tell_all(error_text(code, message));
     throw Error(code, message);
+  }
+
+  // Ranks start at about the same time; those that are a little late would look for rank 0 in vain.
+  void tell_all(const std::string& why) {
+    // Not longer for an interruption, nor shorter.
+    const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
+    settled_[0] = true;
+    for (;;) {
+      for (const int rank : reception_.tell(why, Deadline::after_ms(kLateMs))) {
+        settled_[static_cast<std::size_t>(rank)] = true;
+      }
+      if (std::find(settled_.begin(), settled_.end(), false) == settled_.end() || end.passed()) {
+        return;
+      }
+      reception_.wait(end.poll_ms());
+      for (const Reception::News& news : reception_.hear()) {
+        settled_[static_cast<std::size_t>(news.rank)] =
+            settled_[static_cast<std::size_t>(news.rank)] || news.hung_up;
+      }
+    }
   }
 
   std::string missing() const {
@@ -113,7 +137,8 @@ class Host {
   Deadline deadline_;
   Deadline silent_ = Deadline::after_ms(kSilentMs);
   bool said_waiting_ = false;
-  std::vector<bool> known_;  // by rank: its card is here
+  std::vector<bool> known_;    // by rank: its card is here
+  std::vector<bool> settled_;  // after a failure: it knows, or is gone
   std::vector<Card> cards_;
   int count_ = 1;  // of those
 };

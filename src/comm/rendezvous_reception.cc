@@ -52,12 +52,17 @@ std::vector<Reception::News> Reception::hear() {
   return news;
 }
 
-void Reception::tell(std::string_view text, const Deadline& deadline) {
-  for (Guest& guest : guests_) {
-    if (guest.socket) {
+std::vector<int> Reception::tell(std::string_view text, const Deadline& deadline) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < guests_.size(); ++rank) {
+    Guest& guest = guests_[rank];
+    if (guest.socket && !guest.told) {
+      guest.told = true;
       send_text(guest.socket, text, deadline);
+      ranks.push_back(static_cast<int>(rank));
     }
   }
+  return ranks;
 }
 
 }  // namespace unisono::comm

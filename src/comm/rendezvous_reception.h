@@ -25,14 +25,15 @@ class Reception {
     std::string text = {};  // else: all that it says
   };
   std::vector<News> hear();
-  // All who are here.
-  void tell(std::string_view text, const Deadline& deadline);
+  // All who are here and have not been told. Returns who that was.
+  std::vector<int> tell(std::string_view text, const Deadline& deadline);
 
  private:
   struct Guest {
     tcp::Channel socket = {};
     TextReader reader = {};
     bool heard = false;
+    bool told = false;
   };
 
   tcp::Gate& gate_;

@@ -13,7 +13,7 @@ namespace unisono::comm {
 namespace {
 
 // Empty: the address is taken.
-UniqueFd listen_at(const std::string& address) {
+UniqueFd listen_at(const std::string& address, const RankNames& names) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un at{};
   at.sun_family = AF_UNIX;
@@ -24,7 +24,7 @@ UniqueFd listen_at(const std::string& address) {
     if (socket && errno == EADDRINUSE) {
       return {};
     }
-    throw Error(ErrorCode::resource, std::string("rank 0 cannot listen for the others: ") +
+    throw Error(ErrorCode::resource, names.text(0) + " cannot listen for the others: " +
                                          std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
   return socket;
@@ -35,7 +35,7 @@ UniqueFd listen_at(const std::string& address) {
 Meeting meet_as_root(const Invitation& invitation) {
   const std::string address = address_of(invitation.job);
   for (;;) {
-    if (UniqueFd listener = listen_at(address)) {
+    if (UniqueFd listener = listen_at(address, invitation.names)) {
       return Lobby(invitation, std::move(listener)).collect();
     }
     // Somebody holds the address. If it is a rank 0 too, saying hello makes it tell both jobs so.
@@ -43,7 +43,8 @@ Meeting meet_as_root(const Invitation& invitation) {
     invitation.deadline.throw_if_interrupted();
     if (invitation.deadline.passed()) {
       throw Error(ErrorCode::connection,
-                  "rank 0 could not take the address of its job in " + waited(invitation) +
+                  invitation.names.text(0) + " could not take the address of its job in " +
+                      waited(invitation) +
                       (attempt.obstacle.empty() ? "" : " (" + attempt.obstacle + ")") +
                       "\nanother UNISONO_JOB");
     }

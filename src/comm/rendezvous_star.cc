@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 namespace unisono::comm {
 namespace {
@@ -50,10 +51,11 @@ Parts unpack(std::span<const std::byte> all, std::size_t count) {
 
 }  // namespace
 
-Star::Star(int rank, int size, std::vector<UniqueFd> links, int timeout_ms,
+Star::Star(const Invitation& invitation, std::vector<UniqueFd> links, int timeout_ms,
            std::function<bool()> interrupted)
-    : rank_(rank),
-      size_(size),
+    : rank_(invitation.rank),
+      size_(invitation.size),
+      names_(invitation.names),
       links_(std::move(links)),
       timeout_ms_(timeout_ms),
       interrupted_(std::move(interrupted)) {}
@@ -66,7 +68,7 @@ Parts Star::all_gather(std::span<const std::byte> mine) {
     const Frame frame = receive(FrameType::data);
     parts = unpack(frame.bytes, parts.size());
     if (parts.empty()) {
-      fail(ErrorCode::corrupt, "rank 0 sent a set-up message that cannot be read", 0);
+      fail(ErrorCode::corrupt, names_.text(0) + " sent a set-up message that cannot be read", 0);
     }
     return parts;
   }
@@ -88,13 +90,13 @@ UniqueFd Star::broadcast_fd(int fd) {
   if (rank_ != 0) {
     Frame frame = receive(FrameType::descriptor);
     if (frame.fds.size() != 1) {
-      fail(ErrorCode::corrupt, "rank 0 sent no descriptor", 0);
+      fail(ErrorCode::corrupt, names_.text(0) + " sent no descriptor", 0);
     }
     return std::move(frame.fds[0]);
   }
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) {
-    fail(ErrorCode::resource, std::string("rank 0 cannot duplicate a descriptor: ") +
+    fail(ErrorCode::resource, names_.text(0) + " cannot duplicate a descriptor: " +
                                   std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
   for (int to = 1; to < size_; ++to) {
@@ -126,12 +128,12 @@ Frame Star::receive_from(int from, FrameType expected) {
   if (!frame) {
     fail_closed(from);
   }
-  if (frame->type == FrameType::error && rank_ != 0) {
-    throw error_from(*frame);
+  if (frame->type == FrameType::error) {
+    fail_with(*frame);
   }
   if (frame->type != expected) {
     fail(ErrorCode::mismatch,
-         "rank " + number(from) + " is at another point of the set-up than rank " + number(rank_) +
+         names_.text(from) + " is at another point of the set-up than " + names_.text(rank_) +
              "\nsee that all ranks make the same calls in the same order",
          from);
   }
@@ -147,7 +149,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
   }
   const int ready = ::poll(entries.data(), entries.size(), deadline_.poll_ms());
   if (deadline_.is_interrupted()) {
-    fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were connected");
+    fail(ErrorCode::aborted, names_.text(0) + " was interrupted before all ranks were connected");
   }
   if (ready == 0 && deadline_.passed()) {
     fail(ErrorCode::timeout,
@@ -171,7 +173,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
 void Star::wait_as_other(short events) {
   if (!wait_for(link(0), events, deadline_.later_by_ms(kGraceMs))) {
     fail(ErrorCode::timeout,
-         "rank 0 did not end the set-up within " + number(timeout_ms_) +
+         names_.text(0) + " did not end the set-up within " + number(timeout_ms_) +
              " ms\nsee what the other ranks do; or raise "
              "UNISONO_CONNECT_TIMEOUT_MS",
          0);
@@ -184,7 +186,7 @@ std::string Star::absent_after(int first) const {
   int count = 0;
   for (int rank = first; rank < size_; ++rank) {
     if (!wait_for(link(rank), POLLIN, Deadline::after_ms(0))) {
-      list += (list.empty() ? " " : ", ") + number(rank);
+      list += (list.empty() ? " " : ", ") + number(names_.number(rank));
       ++count;
     }
   }
@@ -192,32 +194,47 @@ std::string Star::absent_after(int first) const {
 }
 
 void Star::fail_closed(int peer) {
-  // Rank 0 closes after it has said why.
-  if (rank_ != 0) {
-    const Waiter no_wait = [](short) { throw Error(ErrorCode::internal, "nothing to wait for"); };
-    const auto frame = receive_frame(link(0), no_wait);
-    if (frame && frame->type == FrameType::error) {
-      throw error_from(*frame);
+  // Who closes may have said why, behind what it sent before.
+  const Waiter no_wait = [](short) { throw Error(ErrorCode::internal, "nothing to wait for"); };
+  while (const auto frame = receive_frame(link(peer), no_wait)) {
+    if (frame->type == FrameType::error) {
+      fail_with(*frame);
     }
   }
   fail(ErrorCode::peer_lost,
-       "rank " + number(peer) +
+       names_.text(peer) +
            " closed its connection during the set-up\nlook at the output "
            "of that rank",
        peer);
 }
 
-void Star::fail(ErrorCode code, const std::string& message, int peer) {
+void Star::fail_with(const Frame& reason) {
+  const Error error = error_from(reason);
   if (rank_ == 0) {
-    const auto bytes = error_bytes(code, message);
-    for (int to = 1; to < size_; ++to) {
-      send_packet(link(to), FrameType::error, false, bytes, {});
-    }
+    tell(error);
   }
-  ErrorContext context;
-  context.rank = rank_;
-  context.peer = peer;
-  throw Error(code, message, context);
+  throw Error(error.code(), text_of(error),
+              {.rank = names_.number(rank_), .peer = error.context().peer});
+}
+
+void Star::fail(ErrorCode code, const std::string& message, int peer) {
+  const Error error(code, message, {.rank = names_.number(rank_), .peer = names_.number(peer)});
+  if (rank_ == 0) {
+    tell(error);
+  }
+  throw error;
+}
+
+void Star::tell(const Error& error) noexcept {
+  try {
+    const auto bytes = error_bytes(error.code(), text_of(error), error.context().peer);
+    for (const UniqueFd& to : links_) {
+      if (to) {
+        send_packet(to.get(), FrameType::error, false, bytes, {});
+      }
+    }
+  } catch (const std::bad_alloc&) {  // they see that the connection is closed
+  }
 }
 
 }  // namespace unisono::comm

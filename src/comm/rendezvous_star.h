@@ -12,7 +12,7 @@ namespace unisono::comm {
 
 class Star {
  public:
-  Star(int rank, int size, std::vector<UniqueFd> links, int timeout_ms,
+  Star(const Invitation& invitation, std::vector<UniqueFd> links, int timeout_ms,
        std::function<bool()> interrupted);
 
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine);
@@ -26,6 +26,8 @@ class Star {
 
   // Ends the exchange. Rank 0 tells the reason to all others.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int peer = -1);
+  // Of what ends the set-up elsewhere: rank 0 hears it, or all others.
+  void tell(const Error& error) noexcept;
 
  private:
   Frame receive_from(int from, FrameType expected);
@@ -33,10 +35,12 @@ class Star {
   void wait_as_other(short events);
   std::string absent_after(int first) const;
   [[noreturn]] void fail_closed(int peer);
+  [[noreturn]] void fail_with(const Frame& reason);
   int link(int peer) const { return links_[rank_ == 0 ? static_cast<std::size_t>(peer) : 0].get(); }
 
   int rank_;
   int size_;
+  RankNames names_;
   std::vector<UniqueFd> links_;
   int timeout_ms_;
   std::function<bool()> interrupted_;

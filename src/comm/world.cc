@@ -103,9 +103,16 @@ std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const D
   here.file.clear();
   here.connect_timeout_ms = left_ms(deadline);
   here.interrupted = given.interrupted == nullptr ? options.interrupted : given.interrupted;
-  auto local = LocalWorld::join(here);
-  auto streams = hosts.single() ? tcp::Channels()
-                                : connect_hosts(meeting, left_ms(deadline), here.interrupted);
+  auto local = LocalWorld::join(here, hosts.single() ? RankNames() : RankNames(hosts.here()));
+  tcp::Channels streams;
+  try {
+    if (!hosts.single()) {
+      streams = connect_hosts(meeting, left_ms(deadline), here.interrupted);
+    }
+  } catch (const Error& error) {
+    local->tell(error);
+    throw;
+  }
   return std::make_shared<World>(options, std::move(given),
                                  Parts{.hosts = std::move(meeting.hosts),
                                        .local = std::move(local),
@@ -125,6 +132,20 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
       crowded_(parts.crowded),
       origin_(std::move(given.origin)) {
   host_.rank = local_->rank();
+  if (!parts.streams.empty()) {
+    connections_ = std::make_unique<tcp::Connections>(rank_, std::move(parts.streams));
+    connections_->retire_before(origin_.epoch);
+  }
+  try {
+    set_up();
+  } catch (const Error& error) {
+    tell_of_no_world(error);
+    throw;
+  }
+}
+
+// With the other ranks of this host; those of other hosts wait for nobody here.
+void World::set_up() {
   exchange_memory();
   const shm::WorldLayout layout(local_->size());
   std::byte* world = memory_->data();
@@ -163,9 +184,7 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
   if (!std::all_of(host_.same_process.begin(), host_.same_process.end(), std::identity())) {
     lifeline_ = std::make_unique<Lifeline>(life(host_.rank));
   }
-  if (!parts.streams.empty()) {
-    connections_ = std::make_unique<tcp::Connections>(rank_, std::move(parts.streams));
-    connections_->retire_before(origin_.epoch);
+  if (connections_ != nullptr) {
     remote_records_ = std::make_unique<RemoteRecords>(*connections_, origin_.epoch);
     exchange_bells();
   }
@@ -184,7 +203,8 @@ World::~World() {
   } else {
     progress_.reset();
     note_abort();
-    take_leave();
+    const bool is_aborted = record_->state.load(std::memory_order_acquire) == 2;
+    take_leave(is_aborted, is_aborted ? record_->rank : -1);
     bells_->bell(host_.rank).left.store(1, std::memory_order_release);
     bells_->ring_all();
     lifeline_.reset();
@@ -198,13 +218,11 @@ void World::Unmap::operator()(volatile char* page) const noexcept {
 // The last words must reach the systems of the peers: a connection that is closed while bytes wait
 // in either direction is reset, and loses what is on its way. Who does not hear why the world has
 // ended takes this rank for the culprit; the culprit itself need not hear it.
-void World::take_leave() noexcept {
+void World::take_leave(bool is_aborted, int culprit) noexcept {
   if (connections_ == nullptr) {
     return;
   }
   connections_->leave();
-  const bool is_aborted = record_->state.load(std::memory_order_acquire) == 2;
-  const int culprit = is_aborted ? record_->rank : -1;
   const Deadline host_deadline = Deadline::after_ms(kLostHostMs);
   const auto lost = [&](int rank) {
     return culprit >= 0 && (rank == culprit ||

@@ -177,7 +177,9 @@ class World {
   int first_rank(int rank) const;  // what it was before anybody was lost
   void look_for_local_death();
   void listen_to_others() noexcept;
-  void take_leave() noexcept;
+  void set_up();
+  void tell_of_no_world(const Error& error) noexcept;
+  void take_leave(bool is_aborted, int culprit) noexcept;
   static std::shared_ptr<World> connect(const ConnectOptions& options, Origin origin);
   static std::shared_ptr<World> meet_here(const ConnectOptions& options, const Deadline& deadline,
                                           Given given);

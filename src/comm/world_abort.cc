@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "comm/rendezvous_process.h"
+#include "comm/rendezvous_wire.h"
 #include "comm/world.h"
 
 namespace unisono::comm {
@@ -113,13 +114,27 @@ void World::raise(ErrorCode code, int culprit, const std::string& text) noexcept
   connections_->flush();
 }
 
+// Ranks of other hosts may be in their world already: why this one will never be in it.
+void World::tell_of_no_world(const Error& error) noexcept {
+  local_->tell(error);
+  if (connections_ == nullptr) {
+    return;
+  }
+  const int culprit = error.context().peer >= 0 ? error.context().peer : rank();
+  try {
+    const std::string who = culprit == rank() ? "rank " + std::to_string(rank()) + ": " : "";
+    connections_->abort(to_reason(error.code(), culprit, who + text_of(error)));
+  } catch (const std::bad_alloc&) {
+    connections_->abort({});
+  }
+  take_leave(true, culprit);
+}
+
 void World::raise(const std::exception& error) noexcept {
   try {
     const std::string who = "rank " + std::to_string(rank()) + ": ";
     if (const auto* ours = dynamic_cast<const Error*>(&error)) {
-      const std::string code = std::string(to_string(ours->code())) + ": ";
-      const std::string_view text = ours->what();
-      raise(ours->code(), rank(), who + std::string(text.substr(code.size())));
+      raise(ours->code(), rank(), who + text_of(*ours));
     } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
       raise(ErrorCode::resource, rank(),
             who + "out of memory\ncheck the limits on memory (ulimit -v, cgroup)");
