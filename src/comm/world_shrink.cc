@@ -148,7 +148,8 @@ bool World::has_given_up(int place, World& fresh, const Reunion& reunion, bool& 
   }
   const bool has_met = fresh.remote_records_->find(kMeeting, place) != nullptr;
   is_settled = has_met || ended;
-  return !is_settled && fresh.connections_->failure_of(place);
+  tcp::Connections& there = *fresh.connections_;
+  return !is_settled && (there.failure_of(place) || there.has_left(place));
 }
 
 // The new world is there for this rank, and for all if they say so. Then none of them goes back; so
