@@ -104,7 +104,7 @@ def has_loopback():
         return caller.connect_ex(listener.getsockname()) == 0
 
 
-@pytest.mark.skipif(not has_loopback(), reason="the loopback device is down")
+@pytest.mark.skipif(not has_loopback(), reason="the loopback device is down: ip link set lo up")
 def test_tokens_that_differ(tmp_path):
     """The one that is turned away gives up after some seconds, and tells the other, which would wait on."""
     names = [{"UNISONO_TOKEN": f"the token of rank {rank}", "UNISONO_HOST": f"host-{rank}"} for rank in (0, 1)]

@@ -71,7 +71,7 @@ std::string text_of(const Error& error) {
 Error error_from(const Frame& frame) {
   const auto last = static_cast<std::uint8_t>(kLastErrorCode);
   if (frame.bytes.size() < kBeforeText || std::to_integer<std::uint8_t>(frame.bytes[0]) > last) {
-    return {ErrorCode::corrupt, "rank 0 reported an error that cannot be read"};
+    return {ErrorCode::corrupt, "another rank reported an error that cannot be read"};
   }
   std::int32_t peer = -1;
   std::memcpy(&peer, frame.bytes.data() + 1, sizeof(peer));

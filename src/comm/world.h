@@ -179,6 +179,7 @@ class World {
   void listen_to_others() noexcept;
   void set_up();
   void tell_of_no_world(const Error& error) noexcept;
+  void abort_across(ErrorCode code, int culprit, const std::string& text) noexcept;
   void take_leave(bool is_aborted, int culprit) noexcept;
   static std::shared_ptr<World> connect(const ConnectOptions& options, Origin origin);
   static std::shared_ptr<World> meet_here(const ConnectOptions& options, const Deadline& deadline,

@@ -103,9 +103,12 @@ void World::note_abort() const noexcept {
 }
 
 void World::raise(ErrorCode code, int culprit, const std::string& text) noexcept {
-  if (!record_abort(code, culprit, rank(), text) || connections_ == nullptr) {
-    return;
+  if (record_abort(code, culprit, rank(), text) && connections_ != nullptr) {
+    abort_across(code, culprit, text);
   }
+}
+
+void World::abort_across(ErrorCode code, int culprit, const std::string& text) noexcept {
   try {
     connections_->abort(to_reason(code, culprit, text));
   } catch (const std::bad_alloc&) {
@@ -121,12 +124,8 @@ void World::tell_of_no_world(const Error& error) noexcept {
     return;
   }
   const int culprit = error.context().peer >= 0 ? error.context().peer : rank();
-  try {
-    const std::string who = culprit == rank() ? "rank " + std::to_string(rank()) + ": " : "";
-    connections_->abort(to_reason(error.code(), culprit, who + text_of(error)));
-  } catch (const std::bad_alloc&) {
-    connections_->abort({});
-  }
+  const std::string who = culprit == rank() ? "rank " + std::to_string(rank()) + ": " : "";
+  abort_across(error.code(), culprit, who + text_of(error));
   take_leave(true, culprit);
 }
 

@@ -19,7 +19,7 @@ class TlsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!why_no_tls().empty()) {
-      GTEST_SKIP() << why_no_tls();
+      GTEST_SKIP() << why_no_tls() << ": install libssl3";
     }
   }
   void connect(std::uint64_t records_of_a_key) {
