@@ -1,8 +1,8 @@
 # A layer is one folder of src/ and one object library:
-#   unisono_layer(name SOURCES... DEPENDS layers... LINKS targets... TESTS x_test.cc...
+#   unisono_layer(name SOURCES... LINKS targets... TESTS x_test.cc...
 #                 TEST_LABELS labels... TEST_LINKS targets...)
-# A layer may include only the layers that it DEPENDS on, and what those depend on. LINKS are
-# libraries from outside. The TESTS become one program, <name>_test.
+# src/layers.txt says which layers it may include. LINKS are libraries from outside. The TESTS become
+# one program, <name>_test.
 function(unisono_warnings target)
   if(UNISONO_DEVELOPER_MODE)
     # The standard library of g++ 12 uses what it has deprecated itself (std::stable_sort), and only
@@ -17,13 +17,13 @@ function(unisono_warnings target)
 endfunction()
 
 function(unisono_layer name)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS;TESTS;LINKS;TEST_LABELS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "SOURCES;TESTS;LINKS;TEST_LABELS;TEST_LINKS" ${ARGN})
   add_library(unisono_${name} OBJECT ${LAYER_SOURCES})
   target_include_directories(unisono_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(unisono_${name} PUBLIC ${LAYER_LINKS} Threads::Threads)
   set_target_properties(unisono_${name} PROPERTIES UNISONO_LINKS "${LAYER_LINKS}")
   set_property(GLOBAL APPEND PROPERTY UNISONO_LAYERS ${name})
-  foreach(depend IN LISTS LAYER_DEPENDS)
+  foreach(depend IN LISTS unisono_below_${name})
     target_link_libraries(unisono_${name} PUBLIC unisono_${depend})
   endforeach()
   unisono_warnings(unisono_${name})

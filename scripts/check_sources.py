@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Holds the rules of the sources that a compiler does not see.
 
-  layers       a file includes only its own layer and those below (LAYERS)
+  layers       a file includes only its own layer and those that src/layers.txt allows it, which are
+               below it
   public       headers in include/unisono use the standard library and unisono/ alone
   includes     no "../"; project headers in quotes, all others in angle brackets
   environment  only src/base/env.cc reads it
   words        one spelling for one thing (WORDS)
-  cmake        a layer's DEPENDS name only layers that it may include
+  circles      no circle of files through includes (a .cc and its .h are one)
+  docs         docs/architecture.md has a row for each layer
   types        a type has one definition: two of one name in one namespace link, and corrupt memory
 
 Usage: check_sources.py [ROOT]. Prints "file:line: rule: what to do", and exits with 1 if there is any.
@@ -16,19 +18,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-
-# What each layer may include besides itself and the public headers.
-LAYERS = {
-    "base": [],
-    "topology": ["base"],
-    "schedule": ["base"],
-    "algorithms": ["schedule", "base"],
-    "model": ["algorithms", "schedule", "topology", "base"],
-    "kernels": ["base"],
-    "transport": ["kernels", "schedule", "base"],
-    "engine": ["transport", "kernels", "schedule", "base"],
-    "comm": ["model", "engine", "transport", "kernels", "algorithms", "schedule", "topology", "base"],
-}
 
 # Spellings that are wrong in code, and the right ones. Benchmarks against other libraries, and
 # what implements their interfaces, have to use their names.
@@ -51,6 +40,7 @@ STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
 OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
                           r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::)[^;]*\{")
+KNOWN_CIRCLES = ("schedule/verify", "comm/progress")  # each is to be taken apart
 COMPILED_OFTEN = "-inl.h"  # once for each instruction set, with alternatives by #if
 
 
@@ -71,10 +61,25 @@ def layer_of(name):
     return parts[1] if parts[0] == "src" and len(parts) > 2 else None
 
 
-def check_include(name, bracket, target):
+def read_layers(root):
+    """{layer: what it may include}, and a finding for each line that points upwards."""
+    layers, findings = {}, []
+    path = root / "src/layers.txt"
+    for number, line in enumerate(path.read_text().splitlines() if path.is_file() else [], 1):
+        if not line or line.startswith("#"):
+            continue
+        name, _, below = line.partition(":")
+        for word in below.split():
+            if word not in layers:
+                findings.append(f"src/layers.txt:{number}: layers: {word} is not below {name}")
+        layers[name] = below.split()
+    return layers, findings
+
+
+def check_include(name, bracket, target, layers):
     """The finding for one #include, or None."""
     first = target.split("/")[0]
-    ours = first in LAYERS or first == "unisono"
+    ours = first in layers or first == "unisono"
     if ".." in target.split("/"):
         return "includes: name the file from include/, src/ or the folder of this one"
     if ours and bracket == "<" and not name.startswith(("tests/install/", "examples/")):
@@ -86,10 +91,10 @@ def check_include(name, bracket, target):
     layer = layer_of(name)
     if layer is None or name.endswith("_test.cc") or bracket == "<":
         return None
-    if layer not in LAYERS:
-        return f"layers: src/{layer} is no layer; add it to LAYERS in scripts/check_sources.py"
-    if first in LAYERS and first != layer and first not in LAYERS[layer]:
-        return f"layers: {layer} must not include {first} (it may: {', '.join(LAYERS[layer]) or 'none'})"
+    if layer not in layers:
+        return f"layers: src/{layer} is not a layer; add it to src/layers.txt"
+    if first in layers and first != layer and first not in layers[layer]:
+        return f"layers: {layer} must not include {first} (it may: {', '.join(layers[layer]) or 'none'})"
     return None
 
 
@@ -101,18 +106,43 @@ def check_words(line):
         yield "words: finish it, or describe the limit in prose"
 
 
-def check_cmake(name, text):
-    called = re.search(r"unisono_layer\(\s*(\w+)(.*?)\)", text, re.DOTALL)
-    if not called or called.group(1) not in LAYERS:
-        return
-    words = called.group(2).split()
-    if "DEPENDS" not in words:
-        return
-    for word in words[words.index("DEPENDS") + 1:]:
-        if word.isupper():
-            break
-        if word not in LAYERS[called.group(1)]:
-            yield f"{name}:1: cmake: {called.group(1)} must not depend on {word}"
+def check_circles(root, names):
+    """A finding for each circle of files that include each other. A .cc and its .h are one."""
+    includes = {}
+    for name in names:
+        if not name.startswith("src/") or name.endswith("_test.cc") or Path(name).suffix not in CODE:
+            continue
+        unit = name[len("src/"):].rsplit(".", 1)[0]
+        for line in (root / name).read_text(encoding="utf-8", errors="replace").splitlines():
+            include = INCLUDE.match(line)
+            if include and include.group(1) == '"':
+                target = include.group(2).rsplit(".", 1)[0]
+                if target != unit:
+                    includes.setdefault(unit, {})[target] = name
+    done, path = set(KNOWN_CIRCLES), []
+
+    def walk(unit):
+        if unit in path:
+            circle = path[path.index(unit):] + [unit]
+            yield f"src/{circle[0]}.h:1: circles: {' > '.join(circle)}: take one of them apart"
+        if unit in done or unit in path:
+            return
+        path.append(unit)
+        for target in includes.get(unit, {}):
+            yield from walk(target)
+        path.pop()
+        done.add(unit)
+
+    for unit in sorted(includes):
+        yield from walk(unit)
+
+
+def check_picture(root, layers):
+    path = root / "docs/architecture.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    for layer in layers if text else []:
+        if f"| `src/{layer}/` |" not in text:
+            yield f"docs/architecture.md:1: docs: there is no row for `src/{layer}/`"
 
 
 def types_of(text):
@@ -142,16 +172,14 @@ def check_types(root, names):
             first.setdefault(full, f"{name}:{number}")
 
 
-def check_file(root, name):
+def check_file(root, name, layers):
     path = root / name
     if path.suffix not in TEXT and path.name != "CMakeLists.txt":
         return
     text = path.read_text(encoding="utf-8", errors="replace")
-    if path.name == "CMakeLists.txt":
-        yield from check_cmake(name, text)
     for number, line in enumerate(text.splitlines(), 1):
         include = INCLUDE.match(line) if path.suffix in CODE else None
-        finding = check_include(name, *include.groups()) if include else None
+        finding = check_include(name, *include.groups(), layers) if include else None
         if finding:
             yield f"{name}:{number}: {finding}"
         if not name.startswith(FOREIGN_NAMES):
@@ -165,8 +193,11 @@ def check_file(root, name):
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     names = files_of(root)
-    findings = [finding for name in names for finding in check_file(root, name)]
+    layers, findings = read_layers(root)
+    findings += [finding for name in names for finding in check_file(root, name, layers)]
     findings += check_types(root, names)
+    findings += check_circles(root, names)
+    findings += check_picture(root, layers)
     print("\n".join(findings), end="\n" if findings else "")
     if not names:
         print(f"{root}: no files to check")

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "transport/tcp/meet.h"
+#include "bootstrap/net_mesh.h"
 
 namespace unisono::bench {
 namespace {

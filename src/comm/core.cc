@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "comm/hash.h"
+#include "base/hash.h"
 
 namespace unisono::detail {
 
@@ -197,7 +197,7 @@ void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt)
   if (executor_.tape().on()) {
     record_begin(prepared);
   }
-  signature_ = comm::mix(prepared.signature ^ sequence_ ^ salt);
+  signature_ = mix(prepared.signature ^ sequence_ ^ salt);
   comm::write_record(my_board(), sequence_, signature_, prepared.record);
   std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
   std::byte* out = static_cast<std::byte*>(call.out);

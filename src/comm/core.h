@@ -18,14 +18,14 @@
 #include <span>
 #include <vector>
 
-#include "comm/board.h"
 #include "comm/lanes.h"
-#include "comm/planner.h"
 #include "comm/point_to_point.h"
 #include "comm/progress.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
+#include "diagnose/flight_recorder.h"
 #include "engine/executor.h"
+#include "plan/planner.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::detail {

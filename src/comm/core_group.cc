@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/hash.h"
 #include "comm/core.h"
-#include "comm/hash.h"
 
 namespace unisono::detail {
 namespace {
@@ -55,7 +55,7 @@ struct Fused {
   }
   // Ranks that fuse other counts to the same total disagree.
   std::uint64_t salt() const {
-    comm::Hash hash;
+    Hash hash;
     for (const RequestState* part : parts) {
       hash.add(part->call.count);
     }

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "comm/core.h"
-#include "comm/hash.h"
 
 namespace unisono::detail {
 
@@ -93,7 +93,7 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   if (color < 0) {
     return nullptr;
   }
-  comm::Hash id;
+  Hash id;
   id.add(id_).add(splits_).add(static_cast<std::uint64_t>(color));
   std::byte* memory = segment->data();
   return std::make_shared<Core>(world_, std::move(segment), memory, std::move(members), rank,
@@ -130,7 +130,7 @@ std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t
   if (rank < 0) {
     refuse("rank " + std::to_string(rank_) + " is not among its members");
   }
-  comm::Hash hash;
+  Hash hash;
   hash.add("subgroup").add(id_).add(id);
   for (const int member : ranks) {
     hash.add(static_cast<std::uint64_t>(member));

@@ -5,12 +5,12 @@
 
 #include "base/env.h"
 #include "base/wait_policy.h"
-#include "comm/choice.h"
-#include "comm/profile.h"
-#include "comm/rendezvous_addresses.h"
-#include "comm/rendezvous_env.h"
+#include "bootstrap/addresses.h"
+#include "bootstrap/launcher_env.h"
+#include "bootstrap/relay.h"
+#include "plan/choice.h"
+#include "plan/profile.h"
 #include "transport/tcp/protection.h"
-#include "transport/tcp/relay.h"
 
 namespace unisono {
 

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/rendezvous_fd.h"
-#include "comm/rendezvous_testing.h"
+#include "base/unique_fd.h"
+#include "bootstrap/testing.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {

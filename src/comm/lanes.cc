@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "comm/hash.h"
+#include "base/hash.h"
 
 namespace unisono::comm {
 namespace {

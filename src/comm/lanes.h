@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "comm/hosts.h"
+#include "bootstrap/hosts.h"
 #include "transport/mixed_transport.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"

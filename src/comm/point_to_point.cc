@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/hash.h"
+#include "base/hash.h"
 
 namespace unisono::comm {
 namespace {

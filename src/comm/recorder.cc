@@ -15,8 +15,8 @@
 #include <new>
 
 #include "base/env.h"
+#include "base/hash.h"
 #include "base/unique_fd.h"
-#include "comm/hash.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {

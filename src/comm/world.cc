@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/env.h"
-#include "comm/rendezvous_wire.h"
+#include "bootstrap/wire.h"
 
 namespace unisono::comm {
 namespace {

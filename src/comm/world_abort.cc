@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "comm/rendezvous_process.h"
-#include "comm/rendezvous_wire.h"
+#include "bootstrap/process.h"
+#include "bootstrap/wire.h"
 #include "comm/world.h"
 
 namespace unisono::comm {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/hash.h"
+#include "base/hash.h"
 #include "comm/world.h"
 
 namespace unisono::comm {

@@ -3,35 +3,16 @@
 
 #include <cstddef>
 
+#include "kernels/functions.h"
 #include "unisono/types.hpp"
 
 namespace unisono::kernels {
 
-// `streaming` bypasses the cache (non-temporal stores): for outputs beyond the last-level cache.
-// Whoever publishes streamed data to another core calls fence_streaming() first.
-enum class Store : unsigned char { cached, streaming };
-
 inline constexpr int kMaxSources = 64;
-
-// targets[0..n)[i] = sources[0][i] op sources[1][i] op ..., left to right, for i < count. f16, bf16
-// and fp8 accumulate in f32 with one rounding at the end; integers wrap. With one source it is a
-// copy. A target may be equal to a source; other overlap is not allowed. avg and premul_sum reduce
-// as sum. No alignment is required. Never throws, never allocates.
-//
-// land, lor and lxor give 0 or 1. bool: sum and max are lor, prod and min are land, and so are the
-// bitwise ones. min and max of floats are NaN if any operand is; of -0 and +0 the earlier source's
-// stays. REQUIRES: at least one target, 1 to kMaxSources sources.
-using ReduceFunction = void (*)(void* const* targets, int target_count, const void* const* sources,
-                                int source_count, std::size_t count, Store store);
 
 // nullptr: the pair is not supported (bitwise ops on floats, `user`, ...).
 ReduceFunction find_reduce(Dtype dtype, ReduceOp op);
 
-// target[i] = source[i] * factor (premul_sum), or source[i] / divisor (avg; integers truncate
-// towards zero). In f32 for narrower floats, one rounding. target may equal source. Integers: a
-// factor without a fraction multiplies in integers and wraps, one with a fraction in f64,
-// truncated and saturated. nullptr for bool. REQUIRES: divisor != 0 for integers.
-using ScaleFunction = void (*)(void* target, const void* source, std::size_t count, double factor);
 ScaleFunction find_multiply(Dtype dtype);
 ScaleFunction find_divide(Dtype dtype);
 

@@ -3,7 +3,8 @@
 // further dispatch; nullptr where the pair is not supported.
 #pragma once
 
-#include "kernels/kernels.h"
+#include "kernels/functions.h"
+#include "unisono/types.hpp"
 
 namespace unisono::kernels {
 

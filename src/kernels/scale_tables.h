@@ -2,7 +2,8 @@
 // for other dtypes.
 #pragma once
 
-#include "kernels/kernels.h"
+#include "kernels/functions.h"
+#include "unisono/types.hpp"
 
 namespace unisono::kernels {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/presets.h"
+#include "topology/preset.h"
 
 namespace unisono::machines {
 

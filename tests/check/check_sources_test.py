@@ -6,13 +6,15 @@ import tempfile
 import unittest
 from pathlib import Path
 
-CHECKER = Path(__file__).resolve().parents[2] / "scripts" / "check_sources.py"
+ROOT = Path(__file__).resolve().parents[2]
+CHECKER = ROOT / "scripts" / "check_sources.py"
+LAYERS = (ROOT / "src" / "layers.txt").read_text()
 
 
 def check(files):
     """Findings for a tree of {name: text}, and the exit status."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
+        for name, text in ({"src/layers.txt": LAYERS} | files if files else {}).items():
             path = Path(folder) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -38,8 +40,8 @@ class Mistakes(unittest.TestCase):
 
     def test_unknown_layer(self):
         self.expect({"src/extra/a.cc": '#include "base/env.h"\n'},
-                    "src/extra/a.cc:1: layers: src/extra is no layer; add it to LAYERS in "
-                    "scripts/check_sources.py")
+                    "src/extra/a.cc:1: layers: src/extra is not a layer; add it to "
+                    "src/layers.txt")
 
     def test_public_header_shows_an_internal_one(self):
         self.expect({"include/unisono/a.hpp": '#include "base/env.h"\n'},
@@ -74,10 +76,21 @@ class Mistakes(unittest.TestCase):
         self.expect({"docs/a.md": "TODO\n"},
                     "docs/a.md:1: words: finish it, or describe the limit in prose")
 
-    def test_cmake_depends(self):
-        self.expect({"src/engine/CMakeLists.txt":
-                     "unisono_layer(engine\n  SOURCES run.cc\n  DEPENDS base algorithms\n  TESTS t.cc)\n"},
-                    "src/engine/CMakeLists.txt:1: cmake: engine must not depend on algorithms")
+    def test_a_layer_that_may_include_a_higher_one(self):
+        self.expect({"src/layers.txt": "base: engine\nengine: base\n"},
+                    "src/layers.txt:1: layers: engine is not below base")
+
+    def test_a_circle_of_files(self):
+        self.expect({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": "int b();\n",
+                     "src/base/b.cc": '#include "base/b.h"\n#include "base/c.h"\n',
+                     "src/base/c.h": '#include "base/a.h"\n'},
+                    "src/base/a.h:1: circles: base/a > base/b > base/c > base/a: take one of them "
+                    "apart")
+
+    def test_a_layer_that_the_documents_do_not_know(self):
+        self.expect({"src/layers.txt": "base:\nengine: base\n",
+                     "docs/architecture.md": "| `src/base/` | errors |\n"},
+                    "docs/architecture.md:1: docs: there is no row for `src/engine/`")
 
     def test_two_types_of_one_name(self):
         self.expect({"src/base/a.h": "namespace unisono {\nstruct Card {\n};\n}  // namespace unisono\n",
@@ -100,7 +113,6 @@ class Right(unittest.TestCase):
             # A test may use whatever it needs.
             "src/engine/a_test.cc": '#include "algorithms/catalog.h"\n',
             "src/schedule/a.cc": "void all_reduce();  // class AllReduce\n",
-            "src/engine/CMakeLists.txt": "unisono_layer(engine SOURCES a.cc DEPENDS transport)\n",
             # Types of one name that never meet, and one that is defined apart from its declaration.
             "tools/a.cc": "namespace unisono {\nnamespace {\nstruct A {\n};\n}  // namespace\n"
                           "struct B::A {\n};\nstruct C;\n}  // namespace unisono\n",

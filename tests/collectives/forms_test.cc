@@ -292,7 +292,7 @@ TEST_P(Forms, ExchangeOfAnyLength) {
 class Sparse {
  public:
   explicit Sparse(std::size_t bytes) : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
-    const comm::UniqueFd piece(::memfd_create("sparse", MFD_CLOEXEC));
+    const UniqueFd piece(::memfd_create("sparse", MFD_CLOEXEC));
     if (::ftruncate(piece.get(), kPiece) != 0) {
       return;
     }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/rendezvous_testing.h"
+#include "bootstrap/testing.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::testing {

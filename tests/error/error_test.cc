@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/env.h"
-#include "comm/rendezvous_testing.h"
+#include "bootstrap/testing.h"
 #include "mistakes.h"
 
 namespace unisono::testing {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/rendezvous_card.h"
+#include "bootstrap/card.h"
 #include "unisono/error.hpp"
 
 namespace unisono::fuzz {

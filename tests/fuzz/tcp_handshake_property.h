@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "transport/tcp/handshake.h"
+#include "bootstrap/handshake.h"
 
 namespace unisono::fuzz {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "comm/rendezvous_testing.h"
+#include "bootstrap/testing.h"
 
 namespace unisono::testing {
 namespace {
@@ -79,7 +79,7 @@ void Job::start(int rank, const Body& body) {
   if (::pipe(ends.data()) != 0) {
     throw Error(ErrorCode::resource, "no pipe");
   }
-  const comm::UniqueFd in(ends[1]);
+  const UniqueFd in(ends[1]);
   Rank& mine = ranks_[static_cast<std::size_t>(rank)];
   mine.reports.reset(ends[0]);
   ConnectOptions options = comm::testing::options_for(rank, ranks(), name_, connect_timeout_ms_);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/rendezvous_fd.h"
+#include "base/unique_fd.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::testing {
@@ -51,7 +51,7 @@ class Job {
  private:
   struct Rank {
     pid_t pid = -1;
-    comm::UniqueFd reports;
+    UniqueFd reports;
   };
   void start(int rank, const Body& body);
   static std::optional<Report> read_report(const Rank& rank, int timeout_ms);

@@ -325,8 +325,8 @@ int in_child(Communicator& comm, Request& request) {
 TEST(Fork, AKilledRankIsMissedThoughItsChildLives) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  const comm::UniqueFd child_goes_on(ends[0]);
-  const comm::UniqueFd until_this_is_closed(ends[1]);
+  const UniqueFd child_goes_on(ends[0]);
+  const UniqueFd until_this_is_closed(ends[1]);
   Job job(2, [&](Communicator& comm) {
     if (comm.rank() == 1 && ::fork() == 0) {
       ::close(ends[1]);

@@ -15,16 +15,16 @@
 #include <vector>
 
 #include "base/env.h"
-#include "comm/quorum.h"
-#include "comm/rendezvous_testing.h"
+#include "bootstrap/testing.h"
 #include "job.h"
+#include "membership/quorum.h"
 
 namespace unisono::testing {
 namespace {
 
 constexpr int kRanks = 4;
 
-// Which hosts the ranks of this test are on: see place() in rendezvous_testing.h.
+// Which hosts the ranks of this test are on: see place() in bootstrap/testing.h.
 int host_of(int rank) {
   const std::string world = read_env("UNISONO_TEST_WORLD").value_or("");
   return world.empty() ? 0 : world == "tcp" ? rank : rank / 2;

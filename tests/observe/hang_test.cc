@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/rendezvous_testing.h"
+#include "bootstrap/testing.h"
 #include "top/jobs.h"
 #include "top/why.h"
 #include "unisono/communicator.hpp"

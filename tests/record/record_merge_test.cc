@@ -12,7 +12,7 @@
 #include <random>
 #include <span>
 
-#include "comm/launcher_words.h"
+#include "bootstrap/end_reason.h"
 #include "comm/recorder.h"
 #include "record/merge.h"
 #include "record/numbers.h"

@@ -13,8 +13,8 @@
 #include <set>
 
 #include "algorithms/catalog.h"
+#include "bootstrap/testing.h"
 #include "cli/failure.h"
-#include "comm/rendezvous_testing.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "transport/sim/random.h"

@@ -47,11 +47,11 @@ MUTANTS = [
     ("serves_half_a_stored_message", WAITS, "if (found->done == found->data.size()) {", "if (true) {"),
     ("takes_another_size", WAITS, "if (wanted->bytes != envelope.bytes) {", "if (wanted == nullptr) {"),
     ("frees_a_send_that_waits", WAITS, "if (!transport_.flush(peer)) {", "if (!transport_.flush(peer) && false) {"),
-    ("divides_a_parted_job", "src/comm/quorum.cc", "return present > absent;", "return present >= absent - 1;"),
-    ("forgets_the_order", "src/comm/core.cc", "comm::mix(prepared.signature ^ sequence_ ^ salt)", "comm::mix(salt)"),
+    ("divides_a_parted_job", "src/membership/quorum.cc", "return present > absent;", "return present >= absent - 1;"),
+    ("forgets_the_order", "src/comm/core.cc", "mix(prepared.signature ^ sequence_ ^ salt)", "mix(salt)"),
     ("lets_two_threads_in", "src/comm/core.h", "if (used.exchange(true)) {", "if (used.exchange(false)) {"),
 ]  # fmt: skip
-TARGETS = ["engine_test", "engine_chaos_test", "cut_writes_test", "transport_test", "comm_test", "error_test", "collective_progress",
+TARGETS = ["engine_test", "engine_chaos_test", "cut_writes_test", "transport_test", "comm_test", "bootstrap_test", "membership_test", "error_test", "collective_progress",
            "collective_forms", "random_collectives"]  # fmt: skip
 # The sooner a test tells, the earlier it comes. A tenth of what make test draws.
 TESTS = [
@@ -65,6 +65,8 @@ TESTS = [
     ("tests/collectives/random_collectives", ["--count", "300"], "tcp"),
     ("tests/collectives/collective_forms", []),
     ("src/comm/comm_test", []),
+    ("src/bootstrap/bootstrap_test", []),
+    ("src/membership/membership_test", []),
 ]
 SECONDS = 300  # at most, without a mutant
 

@@ -1,4 +1,4 @@
-// Stands between the ranks of a job: they dial it in place of each other (transport/tcp/relay.h),
+// Stands between the ranks of a job: they dial it in place of each other (bootstrap/relay.h),
 // and each connection crosses an emulated link of its own.
 #pragma once
 
@@ -14,8 +14,8 @@
 #include <tuple>
 
 #include "base/unique_fd.h"
+#include "bootstrap/relay.h"
 #include "chaos/relay.h"
-#include "transport/tcp/relay.h"
 
 namespace unisono::chaos {
 

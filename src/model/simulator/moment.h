@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "model/simulator/simulate.h"
+#include "model/simulator/simulation.h"
 
 namespace unisono::model {
 

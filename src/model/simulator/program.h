@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "model/simulator/paths.h"
-#include "model/simulator/simulate.h"
+#include "model/simulator/simulation.h"
+#include "model/simulator/workload.h"
 
 namespace unisono::model {
 

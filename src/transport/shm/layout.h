@@ -120,7 +120,7 @@ struct alignas(kLine) Bell {
   std::atomic<std::uint32_t> left;  // 1: the rank closed its world in good order
 };
 
-// Marked by the kernel as soon as the rank's process begins to end (comm/lifeline.h).
+// Marked by the kernel as soon as the rank's process begins to end (membership/liveness.h).
 struct alignas(kLine) Life {
   static constexpr std::uint32_t kMark = 0x4000'0000;
   void* next;  // of the list that the kernel walks, in that process

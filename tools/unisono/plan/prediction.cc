@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/failure.h"
-#include "comm/choice.h"
+#include "plan/choice.h"
 #include "plan/plan.h"
 
 namespace unisono::cli {

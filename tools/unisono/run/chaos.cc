@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
+#include "bootstrap/addresses.h"
 #include "cli/failure.h"
-#include "comm/rendezvous_addresses.h"
 #include "run/hosts.h"
 #include "unisono/error.hpp"
 

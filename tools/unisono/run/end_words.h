@@ -1,4 +1,4 @@
-// Why the launcher ends the ranks that are left, for these ranks to read (comm/launcher_words.h):
+// Why the launcher ends the ranks that are left, for these ranks to read (bootstrap/end_reason.h):
 // they see each other end, and shall not take that for the first cause.
 #pragma once
 

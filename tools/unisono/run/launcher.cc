@@ -15,8 +15,8 @@
 #include <cstring>
 #include <optional>
 
+#include "bootstrap/end_reason.h"
 #include "cli/failure.h"
-#include "comm/launcher_words.h"
 #include "run/spawn.h"
 #include "unisono/error.hpp"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/observe.h"
+#include "diagnose/observe.h"
 
 namespace unisono::cli {
 

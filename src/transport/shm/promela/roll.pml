@@ -1,4 +1,4 @@
-/* Who goes on after a failure (RollCall in comm/roll_call.cc, World::shrink_here in
+/* Who goes on after a failure (RollCall in membership/agreement.cc, World::shrink_here in
    comm/world_shrink.cc). One rank may die at any step.
 
    Claims: all who get the answer of a round get the same, whole one; all who go on do so with the

@@ -1,0 +1,198 @@
+#include "bootstrap/acceptor.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace unisono::tcp {
+namespace {
+
+// How long a gate waits for a descriptor to become free.
+constexpr std::int64_t kDeafMs = 50;
+
+}  // namespace
+
+bool Greeter::write() {
+  while (!shake_.output().empty()) {
+    const ssize_t put = ::send(socket_.get(), shake_.output().data(), shake_.output().size(),
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0) {
+      return errno == EAGAIN || errno == EINTR;
+    }
+    shake_.sent(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+bool Greeter::step() {
+  if (!write()) {
+    return false;
+  }
+  while (shake_.state() == Handshake::State::going_on) {
+    // Not a byte more than the frame: what follows it is for the connection.
+    const ssize_t got = ::recv(socket_.get(), in_.data() + got_, in_.size() - got_, MSG_DONTWAIT);
+    if (got <= 0) {
+      return got < 0 && (errno == EAGAIN || errno == EINTR);
+    }
+    got_ += static_cast<std::size_t>(got);
+    if (got_ < in_.size()) {
+      continue;
+    }
+    got_ = 0;
+    shake_.feed(in_);
+    if (!write()) {
+      return false;
+    }
+  }
+  return shake_.state() != Handshake::State::done || !shake_.output().empty() || encrypt();
+}
+
+bool Greeter::encrypt() {
+  if (!shake_.protection().tls || tls_done_) {
+    return true;
+  }
+  if (tls_ == nullptr) {
+    tls_ = std::make_unique<Tls>(socket_.get(), shake_.session_key(), shake_.listens());
+  }
+  const Tls::State state = tls_->shake();
+  tls_done_ = state == Tls::State::done;
+  tls_failed_ = state == Tls::State::failed;
+  return !tls_failed_;
+}
+
+bool Greeter::finished() const {
+  const Handshake::State state = shake_.state();
+  if (state == Handshake::State::done && shake_.protection().tls && !tls_done_) {
+    return false;
+  }
+  return shake_.output().empty() &&
+         (state == Handshake::State::done || state == Handshake::State::refused);
+}
+
+short Greeter::events() const {
+  const bool says = !shake_.output().empty() || (tls_ != nullptr && tls_->has_unsent());
+  return says ? POLLIN | POLLOUT : POLLIN;
+}
+
+void Gate::step(std::int64_t now_ms) {
+  for (auto visitor = pending_.begin(); visitor != pending_.end();) {
+    visitor = attend(*visitor, now_ms) ? std::next(visitor) : pending_.erase(visitor);
+  }
+  deaf_ = now_ms < deaf_until_ms_;
+  for (std::size_t i = 0; i < listeners_.size() && !deaf_; ++i) {
+    accept_all(listeners_[i], now_ms);
+  }
+}
+
+std::vector<Address> Gate::addresses() const {
+  std::vector<Address> all;
+  for (const UniqueFd& listener : listeners_) {
+    all.push_back(local_address(listener.get()));
+  }
+  return all;
+}
+
+void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
+  // So many at a time that those inside get their turn as well.
+  for (std::size_t i = 0; i < kMostPending; ++i) {
+    UniqueFd socket = accept_one(listener.get());
+    if (!socket) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        // The listener stays readable: who waits for it would not wait.
+        refusals_[""] = {"this process has no descriptor free (ulimit -n)", true};
+        deaf_ = true;
+        deaf_until_ms_ = now_ms + kDeafMs;
+      }
+      return;
+    }
+    const Address from = peer_address(socket.get());
+    apply(socket.get(), options_, from.is_loopback());
+    if (pending_.size() >= kMostPending) {
+      turn_away(pending_.front(), "made room for others before it had said who it is");
+      pending_.pop_front();
+    }
+    pending_.push_back(
+        {.greeter = Greeter(std::move(socket), Handshake::listen(self_), now_ms + kHandshakeMs),
+         .host = from.host_text()});
+    if (!attend(pending_.back(), now_ms)) {
+      pending_.pop_back();
+    }
+  }
+}
+
+bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
+  Handshake& shake = visitor.greeter.shake();
+  // Whoever is late has given up: what it said before is worth nothing.
+  if (now_ms >= visitor.greeter.deadline_ms()) {
+    turn_away(visitor, "did not prove in time who it is");
+    return false;
+  }
+  bool there = visitor.greeter.step();
+  if (shake.state() == Handshake::State::admitting) {
+    visitor.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
+    shake.admit(visitor.inside ? Refusal::none : Refusal::duplicate);
+    there = visitor.greeter.step();
+  }
+  if (shake.state() == Handshake::State::refused) {
+    turn_away(visitor, shake.problem());
+    return false;
+  }
+  if (visitor.greeter.finished()) {
+    admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
+    return false;
+  }
+  if (!there) {
+    turn_away(visitor, visitor.greeter.tls_failed() ? "the encryption did not come about"
+                       : visitor.inside             ? "hung up before it was told that it is let in"
+                                                    : "hung up before it had proved who it is");
+    return false;
+  }
+  return true;
+}
+
+// It may come again.
+void Gate::turn_away(const Visitor& visitor, const std::string& why) {
+  if (visitor.inside) {
+    let_again(visitor.greeter.shake().peer());
+  }
+  note(visitor, why);
+}
+
+void Gate::note(const Visitor& visitor, const std::string& why) {
+  const bool knows_peer = visitor.greeter.shake().knows_peer();
+  const auto found = refusals_.find(visitor.host);
+  if (found == refusals_.end() && refusals_.size() < kMostRefusals) {
+    refusals_[visitor.host] = {visitor.host + ": " + why, knows_peer};
+  } else if (found != refusals_.end() && knows_peer && !found->second.knows_peer) {
+    found->second = {visitor.host + ": " + why, true};
+  }
+}
+
+void Gate::add_events(std::vector<pollfd>& entries) const {
+  for (std::size_t i = 0; i < listeners_.size() && !deaf_; ++i) {
+    entries.push_back({listeners_[i].get(), POLLIN, 0});
+  }
+  for (const Visitor& visitor : pending_) {
+    entries.push_back({visitor.greeter.descriptor(), visitor.greeter.events(), 0});
+  }
+}
+
+std::int64_t Gate::next_deadline_ms() const {
+  const std::int64_t first_ms = pending_.empty() ? -1 : pending_.front().greeter.deadline_ms();
+  return deaf_ && (first_ms < 0 || deaf_until_ms_ < first_ms) ? deaf_until_ms_ : first_ms;
+}
+
+std::vector<Admitted> Gate::take_admitted() {
+  return std::exchange(admitted_, {});
+}
+
+std::vector<std::string> Gate::refusals() const {
+  std::vector<std::string> lines;
+  for (const auto& [host, line] : refusals_) {
+    lines.push_back(line.text);
+  }
+  return lines;
+}
+
+}  // namespace unisono::tcp

@@ -1,0 +1,117 @@
+// Where other ranks connect: it listens, hears who they are, and lets in who proves it.
+//
+// Strangers cost little: at most kMostPending of them are heard at once (the oldest makes room),
+// each for two seconds and 256 bytes. Nothing of what they say changes anything but a line of
+// refusals().
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/handshake.h"
+#include "transport/tcp/channel.h"
+#include "transport/tcp/socket.h"
+
+namespace unisono::tcp {
+
+inline constexpr std::size_t kMostPending = 64;
+inline constexpr std::int64_t kHandshakeMs = 2000;
+inline constexpr std::size_t kMostRefusals = 64;
+
+// A handshake on a socket, and that of TLS behind it where the job encrypts.
+class Greeter {
+ public:
+  Greeter(UniqueFd socket, Handshake shake, std::int64_t deadline_ms)
+      : socket_(std::move(socket)), shake_(std::move(shake)), deadline_ms_(deadline_ms) {}
+
+  // Reads and writes what can be. False: the other side has hung up.
+  bool step();
+  // Nothing is left to be done or said.
+  bool finished() const;
+  // TLS did not come about between two sides that had proved who they are.
+  bool tls_failed() const { return tls_failed_; }
+  Handshake& shake() { return shake_; }
+  const Handshake& shake() const { return shake_; }
+  int descriptor() const { return socket_.get(); }
+  short events() const;
+  std::int64_t deadline_ms() const { return deadline_ms_; }
+  Channel take() { return {std::move(socket_), std::move(tls_), shake_.protection().checksum}; }
+
+ private:
+  bool write();
+  bool encrypt();
+
+  UniqueFd socket_;
+  Handshake shake_;
+  std::unique_ptr<Tls> tls_ = {};
+  bool tls_done_ = false;
+  bool tls_failed_ = false;
+  std::int64_t deadline_ms_;
+  std::array<std::byte, kHandshakeBytes> in_ = {};
+  std::size_t got_ = 0;
+};
+
+struct Admitted {
+  Wanted peer;
+  Channel socket;
+};
+
+class Gate {
+ public:
+  Gate(std::vector<UniqueFd> listeners, Identity self, SocketOptions options = {})
+      : listeners_(std::move(listeners)), self_(std::move(self)), options_(std::move(options)) {}
+  Gate(UniqueFd listener, Identity self, SocketOptions options = {})
+      : self_(std::move(self)), options_(std::move(options)) {
+    listeners_.push_back(std::move(listener));
+  }
+
+  std::vector<Address> addresses() const;
+  Address address() const { return local_address(listeners_.front().get()); }
+  // Goes on with all that can go on; never blocks. `now_ms`: of a clock that only goes on.
+  void step(std::int64_t now_ms);
+  // What step() has to be called for: events, and by when (-1: never).
+  void add_events(std::vector<pollfd>& entries) const;
+  std::int64_t next_deadline_ms() const;
+  // Who has been let in since the last call.
+  std::vector<Admitted> take_admitted();
+  // Whoever took this one found that it is dead: the rank may come again.
+  void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
+  // One line for each host that was refused, of the first of them; of the first that said which
+  // rank it is, if there was one.
+  std::vector<std::string> refusals() const;
+  std::size_t pending() const { return pending_.size(); }
+
+ private:
+  struct Visitor {
+    Greeter greeter;
+    std::string host;
+    bool inside = false;  // it counts as one of inside_
+  };
+  void accept_all(const UniqueFd& listener, std::int64_t now_ms);
+  bool attend(Visitor& visitor, std::int64_t now_ms);  // false: nothing is left to be done
+  void turn_away(const Visitor& visitor, const std::string& why);
+  void note(const Visitor& visitor, const std::string& why);
+
+  std::vector<UniqueFd> listeners_;
+  Identity self_;
+  SocketOptions options_;
+  std::list<Visitor> pending_;
+  std::set<std::pair<int, int>> inside_;  // rank and stream
+  std::vector<Admitted> admitted_;
+  struct Line {
+    std::string text;
+    bool knows_peer = false;
+  };
+  std::map<std::string, Line> refusals_;  // by host
+  std::int64_t deaf_until_ms_ = 0;        // no descriptor was free for those who wait
+  bool deaf_ = false;
+};
+
+}  // namespace unisono::tcp

@@ -1,0 +1,163 @@
+// The gate of a rank: who is let in, and who is not.
+#include "bootstrap/acceptor.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bootstrap/net_mesh.h"
+#include "unisono/error.hpp"
+
+namespace unisono::tcp {
+namespace {
+
+std::int64_t clock_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Identity identity(int rank, int size, int streams = 1) {
+  return {
+      .rank = rank, .size = size, .job = "meet", .token = "0123456789abcdef", .streams = streams};
+}
+
+class TcpGate : public ::testing::Test {
+ protected:
+  UniqueFd knock(const std::string& bytes = "") {
+    UniqueFd socket = begin_connect(gate_.address(), nullptr, {});
+    pollfd entry{socket.get(), POLLOUT, 0};
+    ::poll(&entry, 1, 1000);
+    if (!bytes.empty()) {
+      EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(bytes.size()));
+    }
+    return socket;
+  }
+  void step_for(int ms) {
+    for (const std::int64_t end = clock_ms() + ms; clock_ms() < end;) {
+      gate_.step(clock_ms());
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  void expect_join() {
+    std::thread joiner([this] {
+      meet(joiner_gate_, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 5000});
+    });
+    const std::int64_t begin = clock_ms();
+    std::vector<Admitted> in;
+    while (in.empty() && clock_ms() < begin + 5000) {
+      gate_.step(clock_ms());
+      in = gate_.take_admitted();
+    }
+    joiner.join();
+    ASSERT_EQ(in.size(), 1U);
+    EXPECT_EQ(in[0].peer.peer, 1);
+    EXPECT_LT(clock_ms() - begin, kHandshakeMs);
+  }
+
+  Gate gate_{listen_at(*Address::parse("127.0.0.1").value), identity(0, 2)};
+  Gate joiner_gate_{listen_at(*Address::parse("127.0.0.1").value), identity(1, 2)};
+};
+
+TEST_F(TcpGate, IsNotDisturbedByStrangers) {
+  std::vector<UniqueFd> strangers;
+  strangers.push_back(knock("GET / HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(200, 'a')));
+  strangers.push_back(knock(std::string("\x16\x03\x01\x02\x00\x01", 6) + std::string(300, '\0')));
+  strangers.push_back(knock(std::string(60'000, 'r')));
+  strangers.push_back(knock("x"));
+  knock();  // and hangs up at once
+  step_for(20);
+  expect_join();
+  EXPECT_EQ(gate_.refusals().size(), 1U) << "one line for each host";
+}
+
+TEST_F(TcpGate, DropsWhoSaysTooLittleForTooLong) {
+  const UniqueFd slow = knock("u");
+  std::int64_t now_ms = 1000;
+  gate_.step(now_ms);
+  EXPECT_EQ(gate_.pending(), 1U);
+  EXPECT_EQ(gate_.next_deadline_ms(), now_ms + kHandshakeMs);
+  gate_.step(now_ms + kHandshakeMs - 1);
+  EXPECT_EQ(gate_.pending(), 1U);
+  gate_.step(now_ms + kHandshakeMs);
+  EXPECT_EQ(gate_.pending(), 0U);
+  EXPECT_EQ(gate_.refusals().front(), "127.0.0.1: did not prove in time who it is");
+}
+
+TEST_F(TcpGate, HearsTheNewestWhenManyDawdle) {
+  std::vector<UniqueFd> slow;
+  for (int i = 0; i < 300; ++i) {
+    slow.push_back(knock("u"));
+  }
+  step_for(20);
+  EXPECT_LE(gate_.pending(), kMostPending);
+  expect_join();
+}
+
+TEST_F(TcpGate, LetsARankInOnlyOnce) {
+  expect_join();
+  Gate second(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
+  std::string error;
+  std::thread joiner([&] {
+    try {
+      meet(second, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 1500});
+    } catch (const Error& refused) {
+      error = refused.what();
+    }
+  });
+  step_for(400);
+  joiner.join();
+  EXPECT_NE(error.find("rank 0 says: rank 1 is connected already: the rank was given twice"),
+            std::string::npos)
+      << error;
+}
+
+// A dialer that proved who it is and hung up before it heard the verdict is no rank that is here.
+TEST_F(TcpGate, LetsARankInAgainThatDiedBeforeItsVerdict) {
+  const Identity one = identity(1, 2);
+  UniqueFd socket = knock();
+  Handshake shake = Handshake::dial(one, {.peer = 0});
+  const auto say = [&] {
+    const auto out = shake.output();
+    ASSERT_EQ(::send(socket.get(), out.data(), out.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(out.size()));
+    shake.sent(out.size());
+  };
+  say();
+  step_for(5);
+  std::array<std::byte, kHandshakeBytes> answer{};
+  ASSERT_EQ(::recv(socket.get(), answer.data(), answer.size(), 0), kHandshakeBytes);
+  shake.feed(answer);
+  say();
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  socket.reset();  // the proof is on its way, or lost with the reset
+  step_for(5);
+  for (const Admitted& admitted : gate_.take_admitted()) {
+    ASSERT_TRUE(is_dead(admitted.socket.get()));
+    gate_.let_again(admitted.peer);
+  }
+  expect_join();
+}
+
+TEST_F(TcpGate, AScannerDoesNotHideWhoHasAnotherToken) {
+  knock("x");  // and hangs up
+  step_for(5);
+  Identity other = identity(1, 2);
+  other.token = "fedcba9876543210";
+  Gate second(listen_at(*Address::parse("127.0.0.1").value), other);
+  std::thread joiner([&] {
+    EXPECT_THROW(meet(second, other, {{gate_.address()}, {}}, {.timeout_ms = 100}), Error);
+  });
+  step_for(200);
+  joiner.join();
+  EXPECT_EQ(gate_.refusals().front(), "127.0.0.1: rank 1 says: rank 0 has another job token");
+}
+
+}  // namespace
+}  // namespace unisono::tcp

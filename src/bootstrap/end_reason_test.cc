@@ -1,0 +1,62 @@
+// What is said of a rank that is gone once the launcher ends the job.
+#include "bootstrap/end_reason.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace unisono::comm {
+namespace {
+
+class Words : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("UNISONO_LAUNCHER", path_.c_str(), 1); }
+  void TearDown() override {
+    ::unsetenv("UNISONO_LAUNCHER");
+    std::filesystem::remove(path_);
+  }
+  void write(const std::string& words) const { std::ofstream(path_) << words; }
+  static std::string said(const End& end) { return LauncherWords().end_and_advice(end, "advice"); }
+
+  const std::string path_ = ::testing::TempDir() + "words-" + std::to_string(::getpid());
+};
+
+TEST_F(Words, StandForEndsThatMayBeTheLaunchers) {
+  const std::string words = ended_after(2) + "exited with code 7\nlook";
+  write(words);
+  for (const char* how : {"killed by SIGTERM", "killed by SIGINT", "killed by SIGKILL",
+                          "exited or was killed", "process 9 killed by SIGTERM"}) {
+    EXPECT_EQ(said({.process = 1, .how = how}), words);
+  }
+  EXPECT_EQ(said({.process = 1, .how = "closed", .by_its_closing = true}), words);
+}
+
+TEST_F(Words, LeaveTheFirstCauseAndOtherEndsAsTheyAre) {
+  write(ended_after(2) + "was killed by SIGKILL\nlook");
+  EXPECT_EQ(said({.process = 2, .how = "killed by SIGKILL"}), "killed by SIGKILL\nadvice");
+  EXPECT_EQ(said({.process = 2, .how = "closed", .by_its_closing = true}), "closed\nadvice");
+  EXPECT_EQ(said({.process = 1, .how = "killed by SIGSEGV"}), "killed by SIGSEGV\nadvice");
+  EXPECT_EQ(said({.process = 1, .how = "exited with code 1"}), "exited with code 1\nadvice");
+  EXPECT_EQ(said({.process = 1, .how = "carried damage"}), "carried damage\nadvice");
+}
+
+TEST_F(Words, AreLookedForWhereTheyWereWhenTheWorldBegan) {
+  const LauncherWords launcher;
+  ::unsetenv("UNISONO_LAUNCHER");
+  write(ended_after(2) + "exited with code 7\nlook");
+  EXPECT_EQ(launcher.end_and_advice({.process = 1, .how = "killed by SIGKILL"}, "advice"),
+            ended_after(2) + "exited with code 7\nlook");
+}
+
+TEST_F(Words, AreNotReadFromWhatIsNoFile) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(said({.process = 1, .how = "killed by SIGKILL"}), "killed by SIGKILL\nadvice");
+}
+
+}  // namespace
+}  // namespace unisono::comm

@@ -1,0 +1,279 @@
+#include "bootstrap/handshake.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace unisono::tcp {
+namespace {
+
+constexpr char kMagic[9] = "unisonoT";
+constexpr std::uint32_t kByteOrder = 0x01020304;
+constexpr std::uint16_t kProtocol = 2;
+constexpr std::string_view kVersion = UNISONO_VERSION;
+constexpr std::size_t kGreetingBytes = 96;  // all but the proof
+
+}  // namespace
+
+// As it travels, in the byte order of the sender: who has another is refused.
+struct Handshake::Greeting {
+  char magic[8];
+  std::uint32_t byte_order;
+  std::uint16_t protocol;
+  Step step;
+  Refusal refusal;
+  char version[16];
+  std::int32_t rank;
+  std::int32_t size;
+  std::int32_t peer;
+  std::uint16_t stream;
+  std::uint8_t streams;
+  std::uint8_t protection;  // Protection::bits()
+  std::byte job[16];
+  std::byte nonce[32];
+  Digest proof;
+};
+
+std::string describe(Refusal refusal, const std::string& who) {
+  switch (refusal) {
+    case Refusal::none:
+      return "";
+    case Refusal::not_ours:
+      return who + " does not speak the protocol of unisono";
+    case Refusal::byte_order:
+      return who + " has another byte order";
+    case Refusal::version:
+      return who + " runs another version of unisono";
+    case Refusal::job:
+      return who + " is of another job";
+    case Refusal::size:
+      return who + " says that the job has another number of ranks";
+    case Refusal::rank:
+      return who + " is none of this job's ranks";
+    case Refusal::target:
+      return who + " wanted another rank than the one that listens there";
+    case Refusal::streams:
+      return who + " wants another number of streams";
+    case Refusal::protection:
+      return who + " protects its connections in another way";
+    case Refusal::duplicate:
+      return who + " is connected already: the rank was given twice";
+    case Refusal::token:
+      return who + " has another job token";
+    case Refusal::out_of_turn:
+      return who + " said something out of turn";
+  }
+  return who + " was refused";
+}
+
+namespace {
+
+std::string one_side(const std::string& who, std::uint8_t bits) {
+  return who + " has UNISONO_TLS=" + std::to_string(bits & 1) +
+         " and UNISONO_CHECKSUM=" + std::to_string(bits >> 1 & 1);
+}
+
+std::string describe_protection(const std::string& who, std::uint8_t theirs,
+                                const std::string& self, std::uint8_t ours) {
+  return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
+}
+
+}  // namespace
+
+std::string Handshake::problem() const {
+  const std::string peer = knows_peer_ ? "rank " + std::to_string(peer_.peer) : "the other side";
+  if (refusal_ == Refusal::protection) {
+    return describe_protection(peer, their_protection_, "rank " + std::to_string(self_.rank),
+                               self_.protection.bits());
+  }
+  if (!by_peer_) {
+    return describe(refusal_, peer);
+  }
+  return peer + " says: " + describe(refusal_, "rank " + std::to_string(self_.rank));
+}
+
+Handshake Handshake::dial(const Identity& self, const Wanted& wanted) {
+  Handshake shake(self, false);
+  shake.peer_ = wanted;
+  shake.knows_peer_ = true;
+  shake.due_ = Step::answer;
+  shake.say(shake.greeting(Step::hello));
+  std::memcpy(shake.hello_.data(), shake.out_.data(), kHandshakeBytes);
+  return shake;
+}
+
+Handshake Handshake::listen(const Identity& self) {
+  return {self, true};
+}
+
+Handshake::Greeting Handshake::greeting(Step step) const {
+  static_assert(sizeof(Greeting) == kHandshakeBytes && offsetof(Greeting, proof) == kGreetingBytes);
+  Greeting mine{};
+  std::memcpy(mine.magic, kMagic, sizeof(mine.magic));
+  mine.byte_order = kByteOrder;
+  mine.protocol = kProtocol;
+  mine.step = step;
+  kVersion.copy(mine.version, sizeof(mine.version));
+  mine.rank = self_.rank;
+  mine.size = self_.size;
+  mine.peer = peer_.peer;
+  mine.stream = static_cast<std::uint16_t>(peer_.stream);
+  mine.streams = static_cast<std::uint8_t>(self_.streams);
+  mine.protection = self_.protection.bits();
+  const Digest job = sha256(self_.job);
+  std::memcpy(mine.job, job.data(), sizeof(mine.job));
+  if (step == Step::hello || step == Step::answer) {
+    fill_random(mine.nonce);
+  }
+  return mine;
+}
+
+void Handshake::say(const Greeting& greeting) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&greeting);
+  out_.insert(out_.end(), bytes, bytes + sizeof(greeting));
+}
+
+void Handshake::refuse(Refusal refusal) {
+  state_ = State::refused;
+  refusal_ = refusal;
+  if (refusal == Refusal::not_ours) {
+    return;  // strangers get no answer
+  }
+  Greeting verdict = greeting(Step::verdict);
+  verdict.refusal = refusal;
+  say(verdict);
+}
+
+Refusal Handshake::check(const Greeting& theirs) const {
+  const Greeting mine = greeting(Step::verdict);
+  if (std::memcmp(theirs.magic, mine.magic, sizeof(mine.magic)) != 0) {
+    return Refusal::not_ours;
+  }
+  if (theirs.byte_order != kByteOrder) {
+    return Refusal::byte_order;
+  }
+  if (theirs.protocol != kProtocol ||
+      std::memcmp(theirs.version, mine.version, sizeof(mine.version)) != 0) {
+    return Refusal::version;
+  }
+  if (std::memcmp(theirs.job, mine.job, sizeof(mine.job)) != 0) {
+    return Refusal::job;
+  }
+  if (theirs.size != self_.size) {
+    return Refusal::size;
+  }
+  if (theirs.rank < 0 || theirs.rank >= self_.size || theirs.rank == self_.rank) {
+    return Refusal::rank;
+  }
+  return theirs.peer == self_.rank ? Refusal::none : Refusal::target;
+}
+
+void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
+  if (state_ != State::going_on) {
+    return;
+  }
+  Greeting theirs;
+  std::memcpy(&theirs, frame.data(), sizeof(theirs));
+  if (std::memcmp(theirs.magic, kMagic, sizeof(theirs.magic)) != 0) {
+    return refuse(Refusal::not_ours);
+  }
+  their_protection_ = theirs.protection;
+  if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
+    return hear_verdict(theirs);
+  }
+  // Before its step, which no other version need have.
+  if (const Refusal problem = check(theirs); problem != Refusal::none) {
+    if (listens_ && problem != Refusal::rank && theirs.rank >= 0) {
+      peer_.peer = theirs.rank;
+      knows_peer_ = true;
+    }
+    return refuse(problem);
+  }
+  if (theirs.step != due_) {
+    return refuse(Refusal::out_of_turn);
+  }
+  switch (due_) {
+    case Step::hello:
+      std::memcpy(hello_.data(), frame.data(), kHandshakeBytes);
+      return hear_hello(theirs);
+    case Step::answer:
+      std::memcpy(answer_.data(), frame.data(), kHandshakeBytes);
+      return hear_answer(theirs);
+    case Step::proof:
+      return hear_proof(theirs);
+    case Step::verdict:
+      return;
+  }
+}
+
+Digest Handshake::keyed(char purpose) const {
+  std::vector<std::byte> said;
+  said.push_back(static_cast<std::byte>(purpose));
+  said.insert(said.end(), hello_.begin(), hello_.begin() + kGreetingBytes);
+  said.insert(said.end(), answer_.begin(), answer_.begin() + kGreetingBytes);
+  return hmac_sha256(self_.token, said);
+}
+
+void Handshake::hear_hello(const Greeting& hello) {
+  peer_ = {.peer = hello.rank, .stream = hello.stream};
+  knows_peer_ = true;
+  if (hello.streams != self_.streams || hello.stream >= hello.streams) {
+    return refuse(Refusal::streams);
+  }
+  if (hello.protection != self_.protection.bits()) {
+    return refuse(Refusal::protection);
+  }
+  Greeting answer = greeting(Step::answer);
+  std::memcpy(answer_.data(), &answer, kHandshakeBytes);
+  answer.proof = proof_of(true);
+  due_ = Step::proof;
+  say(answer);
+}
+
+void Handshake::hear_answer(const Greeting& answer) {
+  if (answer.rank != peer_.peer) {
+    return refuse(Refusal::target);
+  }
+  if (answer.protection != self_.protection.bits()) {
+    return refuse(Refusal::protection);
+  }
+  if (!equal(answer.proof, proof_of(true))) {
+    return refuse(Refusal::token);
+  }
+  Greeting proof = greeting(Step::proof);
+  proof.proof = proof_of(false);
+  due_ = Step::verdict;
+  say(proof);
+}
+
+void Handshake::hear_proof(const Greeting& proof) {
+  if (proof.rank != peer_.peer || !equal(proof.proof, proof_of(false))) {
+    return refuse(Refusal::token);
+  }
+  state_ = State::admitting;
+}
+
+void Handshake::admit(Refusal refusal) {
+  if (refusal != Refusal::none) {
+    return refuse(refusal);
+  }
+  say(greeting(Step::verdict));
+  state_ = State::done;
+}
+
+void Handshake::hear_verdict(const Greeting& verdict) {
+  if (verdict.refusal == Refusal::none) {
+    if (due_ != Step::verdict) {
+      return refuse(Refusal::out_of_turn);
+    }
+    state_ = State::done;
+    return;
+  }
+  state_ = State::refused;
+  by_peer_ = true;
+  refusal_ = static_cast<int>(verdict.refusal) < kRefusals ? verdict.refusal : Refusal::out_of_turn;
+}
+
+}  // namespace unisono::tcp

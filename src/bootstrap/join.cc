@@ -1,0 +1,207 @@
+// The side of the ranks that look for rank 0.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "base/env.h"
+#include "bootstrap/auth.h"
+#include "bootstrap/end_reason.h"
+#include "bootstrap/meet.h"
+#include "bootstrap/process.h"
+
+namespace unisono::comm {
+namespace {
+
+using std::chrono::microseconds;
+
+// Rank 0 gives the verdict for all at the earliest deadline; it gets a little time to tell it.
+constexpr int kGraceMs = 1000;
+constexpr int kEndMs = 20;
+
+UniqueFd connect_to(const std::string& address) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    throw Error(ErrorCode::resource, std::string("no socket for the rendezvous: ") +
+                                         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  }
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  address.copy(to.sun_path + 1, sizeof(to.sun_path) - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), length) != 0) {
+    socket.reset();
+  }
+  return socket;
+}
+
+// Checks that the listener knows the token, then proves that we do.
+void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
+                      const Invitation& invitation) {
+  const RankNames& names = invitation.names;
+  const std::span<const std::byte> bytes(challenge.bytes);
+  if (invitation.token.empty() || bytes.size() != kNonceBytes + sizeof(Proof)) {
+    throw Error(ErrorCode::config, names.text(0) + " asked for a job token that " +
+                                       names.text(invitation.rank) +
+                                       " does not have\nthe same UNISONO_TOKEN on all ranks");
+  }
+  const auto nonce = bytes.first<kNonceBytes>();
+  const Proof theirs = prove(invitation.token, invitation.job, Side::listener, hello, nonce);
+  if (!equal(theirs, bytes.subspan(kNonceBytes))) {
+    throw Error(ErrorCode::config, "the job token of " + names.text(invitation.rank) +
+                                       " is not that of " + names.text(0) +
+                                       "\nthe same UNISONO_TOKEN on all "
+                                       "ranks");
+  }
+  const Proof ours = prove(invitation.token, invitation.job, Side::joiner, hello, nonce);
+  send_packet(socket, FrameType::proof, false, ours, {});
+}
+
+std::vector<Process> processes_from(const Frame& welcome, const Invitation& invitation) {
+  std::vector<Process> processes(static_cast<std::size_t>(invitation.size));
+  if (welcome.bytes.size() != processes.size() * sizeof(Process)) {
+    throw Error(ErrorCode::corrupt, invitation.names.text(0) + " sent a table of another size");
+  }
+  std::memcpy(processes.data(), welcome.bytes.data(), welcome.bytes.size());
+  return processes;
+}
+
+[[noreturn]] void give_up(const Invitation& invitation, const std::string& obstacle) {
+  const RankNames& names = invitation.names;
+  std::string message = names.among(invitation.rank, invitation.size) + " found no " +
+                        names.text(0) + " of its job after " + waited(invitation);
+  if (!obstacle.empty()) {
+    message += " (" + obstacle + ")";
+  }
+  throw Error(ErrorCode::connection,
+              message +
+                  "\nstart all ranks together, on this host, with the same UNISONO_JOB; or "
+                  "raise UNISONO_CONNECT_TIMEOUT_MS");
+}
+
+// Talks until rank 0 says welcome. False: it closed without a word, or did not prove that it knows
+// the token (`proved`; without a token, any process of this user is believed).
+bool converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting,
+              bool& proved) {
+  const Deadline last = invitation.deadline.later_by_ms(kGraceMs);
+  const AwaitSocket wait = [&](short events) {
+    if (!wait_for(socket, events, last)) {
+      give_up(invitation, "it was reached but did not answer");
+    }
+  };
+  proved = invitation.token.empty();
+  for (;;) {
+    const auto frame = receive_frame(socket, wait);
+    if (!frame || (frame->type == FrameType::welcome && !proved)) {
+      return false;
+    }
+    switch (frame->type) {
+      case FrameType::challenge:
+        answer_challenge(socket, *frame, hello, invitation);
+        proved = true;
+        break;
+      case FrameType::error:
+        throw error_from(*frame);
+      case FrameType::welcome:
+        meeting.processes = processes_from(*frame, invitation);
+        return true;
+      default:
+        return false;
+    }
+  }
+}
+
+}  // namespace
+
+std::string waited(const Invitation& invitation) {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - invitation.since;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", passed.count());
+  return text;
+}
+
+void say_waiting(const std::string& what) {
+  if (!read_flag("UNISONO_QUIET")) {
+    std::fprintf(stderr, "unisono: %s\n", what.c_str());
+  }
+}
+
+Attempt attempt_to_meet(const Invitation& invitation) {
+  Attempt attempt;
+  UniqueFd socket = connect_to(address_of(invitation.job));
+  if (!socket) {
+    return attempt;
+  }
+  // The credentials are those of the process that listens. Another user can squat on the name, but
+  // learns nothing from us.
+  const auto listener = credentials_of(socket.get());
+  if (!listener || listener->uid != ::geteuid()) {
+    attempt.obstacle = "a process of another user holds its address";
+    return attempt;
+  }
+  const UniqueFd process = open_process(listener->pid);
+  const int left = invitation.deadline.left_ms();
+  const int patience = left < 0 ? 0 : std::max(left, 1);
+  const Hello hello =
+      make_hello(invitation.rank, invitation.size, !invitation.token.empty(), patience);
+  send_hello(socket.get(), hello);  // if rank 0 has hung up already, it has said why
+  bool proved = false;
+  if (converse(socket.get(), hello, invitation, attempt.meeting, proved)) {
+    attempt.met = true;
+    attempt.meeting.links.push_back(std::move(socket));
+  } else {
+    const std::string who = "process " + std::to_string(listener->pid);
+    attempt.obstacle = who + " at its address does not behave like " + invitation.names.text(0);
+    // Its connections are closed a moment before.
+    if (proved && has_ended(process, kEndMs)) {
+      attempt.ended = who + " " + how_it_ended(listener->pid, process);
+    }
+  }
+  return attempt;
+}
+
+Meeting meet_as_other(const Invitation& invitation) {
+  const RankNames& names = invitation.names;
+  constexpr microseconds kLongestPause(20'000);
+  microseconds pause(250);
+  const Deadline is_silent = Deadline::after_ms(kSilentMs);
+  bool said = false;
+  for (std::string obstacle;;) {
+    Attempt attempt = attempt_to_meet(invitation);
+    if (attempt.met) {
+      return std::move(attempt.meeting);
+    }
+    if (!attempt.ended.empty()) {
+      // As rank 0 does when another rank goes.
+      throw Error(
+          ErrorCode::connection,
+          names.text(0) + " is gone before all " + std::to_string(invitation.size) +
+              " ranks were there: " +
+              LauncherWords().end_and_advice({.process = names.number(0), .how = attempt.ended},
+                                             "look at its last output"),
+          {.rank = names.number(invitation.rank), .peer = names.number(0)});
+    }
+    if (!attempt.obstacle.empty()) {
+      obstacle = attempt.obstacle;
+    }
+    invitation.deadline.throw_if_interrupted();
+    if (invitation.deadline.passed()) {
+      give_up(invitation, obstacle);
+    }
+    if (!said && is_silent.passed()) {
+      said = true;
+      say_waiting(names.among(invitation.rank, invitation.size) + " still waits for " +
+                  names.text(0));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,369 @@
+#include "bootstrap/launcher_env.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "base/env.h"
+#include "bootstrap/local_world.h"
+#include "bootstrap/process.h"
+#include "bootstrap/wire.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kLeastTokenCharacters = 16;
+
+class Reader {
+ public:
+  explicit Reader(const EnvLookup& lookup) : lookup_(lookup) {}
+
+  std::optional<std::string> text(std::string_view name) const {
+    auto value = lookup_(name);
+    return value && !value->empty() ? value : std::nullopt;
+  }
+  std::string text_or(std::string_view name, std::string_view otherwise) const {
+    return text(name).value_or(std::string(otherwise));
+  }
+  // The first of two names that is set.
+  std::string_view either(std::string_view name, std::string_view otherwise) const {
+    return text(name) ? name : otherwise;
+  }
+  std::optional<int> number(std::string_view name, int least) const {
+    const auto value = text(name);
+    if (!value) {
+      return std::nullopt;
+    }
+    int result = 0;
+    const char* end = value->data() + value->size();
+    const auto [stop, error] = std::from_chars(value->data(), end, result);
+    if (error != std::errc() || stop != end || result < least) {
+      throw Error(ErrorCode::config, std::string(name) + "=" + *value +
+                                         " is not a whole number from " + std::to_string(least) +
+                                         " to " + std::to_string(std::numeric_limits<int>::max()) +
+                                         "\ncorrect or unset " + std::string(name));
+    }
+    return result;
+  }
+
+ private:
+  const EnvLookup& lookup_;
+};
+
+// What one launcher says, and under which names.
+struct Launch {
+  std::string_view rank_name;
+  std::string_view size_name;
+  std::string_view local_size_name;  // ranks on this host
+  std::string_view nodes_name;
+  std::string job;
+  std::string address = {};  // of rank 0, where ranks are on several hosts; empty: it does not say
+  std::string token = {};    // a secret that all ranks have
+  std::string job_of_all = {};  // where `job` is not the same on all hosts
+};
+
+// The port beside the one at which PyTorch itself meets.
+std::string beside(const Reader& env) {
+  const auto port = env.number("MASTER_PORT", 1);
+  const auto host = env.text("MASTER_ADDR");
+  if (!port || !host) {
+    return {};
+  }
+  const bool v6 = host->find(':') != std::string::npos && host->front() != '[';
+  return (v6 ? "[" + *host + "]" : *host) + ":" + std::to_string(*port + (*port < 65535 ? 1 : -1));
+}
+
+Launch torchrun(const Reader& env) {
+  return {.rank_name = "RANK",
+          .size_name = "WORLD_SIZE",
+          .local_size_name = "LOCAL_WORLD_SIZE",
+          .nodes_name = "",
+          .job = "torchrun/" + env.text_or("TORCHELASTIC_RUN_ID", "") + "/" +
+                 env.text_or("MASTER_ADDR", "") + "/" + env.text_or("MASTER_PORT", "") + "/" +
+                 env.text_or("TORCHELASTIC_RESTART_COUNT", "0"),
+          .address = beside(env)};
+}
+
+// The namespace of Open MPI 4 is a hash of a process id, which can come again; the key that it
+// makes for its own transports is random, and known to the ranks only.
+Launch open_mpi(const Reader& env) {
+  const auto name = env.either("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid");
+  const std::string key = env.text_or("OMPI_MCA_orte_precondition_transports", "");
+  return {.rank_name = "OMPI_COMM_WORLD_RANK",
+          .size_name = "OMPI_COMM_WORLD_SIZE",
+          .local_size_name = "OMPI_COMM_WORLD_LOCAL_SIZE",
+          .nodes_name = "",
+          .job = "openmpi/" + env.text_or(name, "") + "/" + key,
+          .token = key};
+}
+
+std::string_view slurm_nodes(const Reader& env) {
+  return env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES");
+}
+
+// "node07" of "node[07-09,12],gpu1": where Slurm puts rank 0, unless a task distribution says else.
+std::string first_node(const std::string& list) {
+  const std::size_t open = list.find_first_of("[,");
+  if (open == std::string::npos || list[open] == ',') {
+    return list.substr(0, open);
+  }
+  const std::size_t end = list.find_first_of("-,]", open);
+  const std::size_t close = list.find(']', open);
+  if (end == std::string::npos || close == std::string::npos) {
+    return {};
+  }
+  const std::string rest = list.substr(close + 1);
+  return list.substr(0, open) + list.substr(open + 1, end - open - 1) +
+         rest.substr(0, rest.find(','));
+}
+
+// Slurm gives the ranks no port, so the number of the step chooses one.
+std::string slurm_address(const Reader& env) {
+  constexpr int kFirstPort = 20000;
+  constexpr int kPorts = 12000;  // below those that systems give out themselves
+  const auto job = env.number("SLURM_JOB_ID", 0);
+  const auto step = env.number("SLURM_STEP_ID", 0);
+  const std::string node =
+      first_node(env.text_or(env.either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"), ""));
+  if (!job || !step || node.empty()) {
+    return {};
+  }
+  return node + ":" + std::to_string(kFirstPort + (*job % kPorts * 7 + *step % kPorts) % kPorts);
+}
+
+// A PMI launcher gives no name of the job, but a connection to itself: the process that made it is
+// the same for all ranks of this host. Asking over the connection would disturb an MPI library in
+// the same process.
+Launch pmi(const Reader& env) {
+  std::string job;
+  if (env.text("PMI_JOBID") || env.text("PMI_PORT")) {
+    job = "pmi/" + env.text_or("PMI_JOBID", "") + "/" + env.text_or("PMI_PORT", "");
+  } else {
+    const auto fd = env.number("PMI_FD", 0);
+    const auto maker = fd ? credentials_of(*fd) : std::nullopt;
+    const pid_t launcher = maker && maker->pid > 0 ? maker->pid : ::getppid();
+    job = "pmi/" + std::to_string(launcher) + "@" + std::to_string(start_of(launcher).value_or(0));
+  }
+  const bool in_slurm_step = env.text("SLURM_STEP_ID") && !env.text("MPI_LOCALNRANKS");
+  return {.rank_name = "PMI_RANK",
+          .size_name = "PMI_SIZE",
+          .local_size_name = "MPI_LOCALNRANKS",
+          .nodes_name = in_slurm_step ? slurm_nodes(env) : "",
+          .job = job,
+          .address = in_slurm_step ? slurm_address(env) : "",
+          .job_of_all = "pmi"};
+}
+
+Launch slurm(const Reader& env) {
+  return {
+      .rank_name = "SLURM_PROCID",
+      .size_name = env.either("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+      .local_size_name = "",
+      .nodes_name = slurm_nodes(env),
+      .job = "slurm/" + env.text_or("SLURM_JOB_ID", "") + "/" + env.text_or("SLURM_STEP_ID", ""),
+      .address = slurm_address(env)};
+}
+
+// The first launcher that left its marks. Half of torchrun's may be there by accident, so it counts
+// only if there is no other. A Slurm batch script has a SLURM_PROCID, but is no step.
+std::optional<Launch> find_launch(const Reader& env) {
+  if (env.text("RANK") && env.text("WORLD_SIZE")) {
+    return torchrun(env);
+  }
+  if (env.text("OMPI_COMM_WORLD_RANK")) {
+    return open_mpi(env);
+  }
+  if (env.text("PMI_RANK")) {
+    return pmi(env);
+  }
+  if (env.text("SLURM_PROCID") && env.text("SLURM_STEP_ID")) {
+    return slurm(env);
+  }
+  if (env.text("RANK") || env.text("WORLD_SIZE")) {
+    return torchrun(env);
+  }
+  return std::nullopt;
+}
+
+// A value and the name that it came from, for messages.
+struct Sourced {
+  int value = -1;
+  std::string source;
+  std::string described() const { return source + "=" + std::to_string(value); }
+};
+
+// What the launcher says of several hosts, for messages; empty: it says nothing of them.
+std::string several_hosts(const Launch& launch, const Reader& env, const Sourced& size) {
+  const auto local =
+      launch.local_size_name.empty() ? std::nullopt : env.number(launch.local_size_name, 1);
+  if (local && size.source == launch.size_name && *local != size.value) {
+    return size.described() + " and " + std::string(launch.local_size_name) + "=" +
+           std::to_string(*local);
+  }
+  const auto nodes = launch.nodes_name.empty() ? std::nullopt : env.number(launch.nodes_name, 1);
+  if (nodes && *nodes > 1 && size.source == launch.size_name) {
+    return std::string(launch.nodes_name) + "=" + std::to_string(*nodes);
+  }
+  return {};
+}
+
+void check_transport(const std::string& transport) {
+  if (transport != "auto" && transport != "shm" && transport != "tcp") {
+    throw Error(ErrorCode::config,
+                "transport \"" + transport + "\" is none\nauto, shm or tcp (UNISONO_TRANSPORT)");
+  }
+}
+
+void check_token(const std::string& token) {
+  if (!token.empty() && token.size() < kLeastTokenCharacters) {
+    throw Error(ErrorCode::config, "the job token has " + std::to_string(token.size()) +
+                                       " characters\nat least " +
+                                       std::to_string(kLeastTokenCharacters) +
+                                       ", for example from: openssl rand -hex 16");
+  }
+}
+
+// Where the ranks of several hosts meet; sets nothing for those of one.
+void choose_address(ConnectOptions& result, const std::optional<Launch>& launch, const Reader& env,
+                    const Sourced& size) {
+  const std::string several = launch ? several_hosts(*launch, env, size) : std::string();
+  if (!several.empty() && result.transport == "shm") {
+    throw Error(ErrorCode::config, several +
+                                       ", but UNISONO_TRANSPORT=shm connects ranks of one "
+                                       "host only\nunset UNISONO_TRANSPORT, or start all "
+                                       "ranks on one host");
+  }
+  const bool needed = result.exchange == nullptr &&
+                      (!several.empty() || (result.transport == "tcp" && size.value > 1));
+  if (result.address.empty() && needed) {
+    result.address = launch ? launch->address : "";
+    if (result.address.empty()) {
+      throw Error(ErrorCode::config,
+                  (several.empty() ? "UNISONO_TRANSPORT=tcp" : several) +
+                      ", but where rank 0 is to be found is not set\nset UNISONO_ADDRESS=host:port "
+                      "on all ranks, with a free port of the host of rank 0");
+    }
+  }
+  if (!result.address.empty() && launch) {
+    result.token = result.token.empty() ? launch->token : result.token;
+  }
+}
+
+void check(const Sourced& rank, const Sourced& size, bool has_file) {
+  if (size.value < 0 && (rank.value >= 0 || has_file)) {
+    throw Error(ErrorCode::config,
+                (has_file ? "a rendezvous file is given" : rank.described()) +
+                    ", but the number of ranks is not\nset UNISONO_SIZE as well");
+  }
+  if (size.value >= 0 && rank.value < 0 && !has_file) {
+    throw Error(ErrorCode::config, size.described() +
+                                       ", but the rank of this process is not set\nset "
+                                       "UNISONO_RANK as well, or UNISONO_FILE");
+  }
+  if (size.value == 0) {
+    throw Error(ErrorCode::config, size.described() + " is not a number of ranks\ngive at least 1");
+  }
+  if (rank.value >= 0 && rank.value >= size.value) {
+    throw Error(ErrorCode::config, rank.described() + " is not below " + size.described() +
+                                       "\nranks 0 to " + std::to_string(size.value - 1));
+  }
+}
+
+Sourced choose(int option, std::string_view option_name, const Reader& env,
+               std::string_view own_name, std::string_view launch_name, int least) {
+  if (option >= 0) {
+    return {option, std::string(option_name)};
+  }
+  if (option < -1) {
+    throw Error(ErrorCode::config, std::string(option_name) + "=" + std::to_string(option) +
+                                       " is negative\na number from 0, or -1 for unset");
+  }
+  for (const std::string_view name : {own_name, launch_name}) {
+    if (const auto value = name.empty() ? std::nullopt : env.number(name, least)) {
+      return {*value, std::string(name)};
+    }
+  }
+  return {};
+}
+
+void fill_text(std::string& field, const Reader& env, std::string_view name) {
+  if (field.empty()) {
+    field = env.text_or(name, "");
+  }
+}
+
+void fill_ms(int& field, int unset, const Reader& env, std::string_view name) {
+  if (field < 0) {
+    throw Error(ErrorCode::config,
+                "a timeout of " + std::to_string(field) + " ms is negative\n0 for none");
+  }
+  if (field == unset) {
+    field = env.number(name, 0).value_or(unset);
+  }
+}
+
+}  // namespace
+
+ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
+  const Reader env(lookup);
+  ConnectOptions result = options;
+  fill_text(result.job, env, "UNISONO_JOB");
+  fill_text(result.token, env, "UNISONO_TOKEN");
+  fill_text(result.file, env, "UNISONO_FILE");
+  fill_text(result.algorithm, env, "UNISONO_ALGORITHM");
+  fill_text(result.profile, env, "UNISONO_PROFILE");
+  fill_text(result.wait, env, "UNISONO_WAIT");
+  fill_text(result.address, env, "UNISONO_ADDRESS");
+  fill_text(result.interface, env, "UNISONO_INTERFACE");
+  fill_text(result.ports, env, "UNISONO_PORTS");
+  fill_text(result.transport, env, "UNISONO_TRANSPORT");
+  fill_text(result.host, env, "UNISONO_HOST");
+  result.transport = result.transport.empty() ? "auto" : result.transport;
+  check_transport(result.transport);
+  const ConnectOptions unset;
+  fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
+  fill_ms(result.timeout_ms, unset.timeout_ms, env, "UNISONO_TIMEOUT_MS");
+  check_token(result.token);
+  const bool complete = options.rank >= 0 && options.size >= 0 && !result.job.empty();
+  const auto launch = complete ? std::nullopt : find_launch(env);
+  const Sourced rank =
+      choose(options.rank, "rank", env, "UNISONO_RANK", launch ? launch->rank_name : "", 0);
+  const Sourced size =
+      choose(options.size, "size", env, "UNISONO_SIZE", launch ? launch->size_name : "", 1);
+  check(rank, size, !result.file.empty());
+  const bool alone = rank.value < 0 && size.value < 0;
+  result.rank = alone || size.value == 1 ? 0 : rank.value;
+  result.size = alone ? 1 : size.value;
+  choose_address(result, launch, env, size);
+  if (result.job.empty() && launch) {
+    const bool local = result.address.empty() || launch->job_of_all.empty();
+    result.job = local ? launch->job : launch->job_of_all;
+  }
+  if (result.job.empty()) {
+    result.job = "default";
+  }
+  return result;
+}
+
+void check_texts_and_numbers(const EnvLookup& lookup) {
+  const Reader env(lookup);
+  check_transport(env.text_or("UNISONO_TRANSPORT", "auto"));
+  check_token(env.text_or("UNISONO_TOKEN", ""));
+  for (const std::string_view name :
+       {"UNISONO_RANK", "UNISONO_TIMEOUT_MS", "UNISONO_CONNECT_TIMEOUT_MS"}) {
+    static_cast<void>(env.number(name, 0));
+  }
+  for (const std::string_view name : {"UNISONO_SIZE", "UNISONO_RECORD_EVENTS"}) {
+    static_cast<void>(env.number(name, 1));
+  }
+}
+
+ConnectOptions resolve(const ConnectOptions& options) {
+  return resolve(options, read_env);
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,322 @@
+#include "bootstrap/lobby.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "bootstrap/auth.h"
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kMostVisitors = 64;
+// A rank that has begun to talk may be stopped, or get no processor, for a while: who is late here
+// is turned away for good. One that says nothing takes no more than its place, which others get.
+constexpr int kVisitorMs = 10'000;
+constexpr int kLateMs = 1000;
+// With a full lobby, one who has said nothing for this long makes room; a rank that was only slow
+// tries again.
+constexpr std::chrono::milliseconds kHastyVisitor(100);
+
+std::string number(int value) {
+  return std::to_string(value);
+}
+
+}  // namespace
+
+Lobby::Lobby(const Invitation& invitation, UniqueFd listener)
+    : invitation_(invitation),
+      listener_(std::move(listener)),
+      deadline_(invitation.deadline),
+      members_(static_cast<std::size_t>(invitation.size)) {
+  members_[0].process = {::getpid(), ::getpid()};
+}
+
+Meeting Lobby::collect() {
+  while (joined_ < invitation_.size) {
+    wait();
+    if (deadline_.is_interrupted()) {
+      fail(ErrorCode::aborted, names_.text(0) + " was interrupted before all ranks were there");
+    }
+    check_members();
+    for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
+      visitor = attend(*visitor) ? std::next(visitor) : visitors_.erase(visitor);
+    }
+    accept_visitors();
+    if (joined_ < invitation_.size && deadline_.passed()) {
+      fail_missing();
+    }
+    if (joined_ < invitation_.size && !said_waiting_ && silent_.passed()) {
+      said_waiting_ = true;
+      say_waiting("joined " + number(joined_) + " of " + number(invitation_.size) +
+                  ", still waiting for " + missing_ranks());
+    }
+  }
+  return welcome();
+}
+
+// Until something happens or some deadline passes.
+void Lobby::wait() {
+  std::vector<pollfd> entries;
+  const bool full = visitors_.size() >= kMostVisitors;
+  entries.push_back({listener_.get(), static_cast<short>(full ? 0 : POLLIN), 0});
+  Deadline next = full ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
+  if (!said_waiting_) {
+    next = Deadline::earlier(next, silent_);
+  }
+  for (const Visitor& visitor : visitors_) {
+    entries.push_back({visitor.socket.get(), POLLIN, 0});
+    next = Deadline::earlier(next, visitor.deadline);
+  }
+  for (const Member& member : members_) {
+    if (member.socket) {
+      entries.push_back({member.socket.get(), POLLRDHUP, 0});
+    }
+  }
+  ::poll(entries.data(), entries.size(), next.poll_ms());
+}
+
+// A member that leaves before all are there takes the job with it.
+void Lobby::check_members() {
+  for (std::size_t rank = 1; rank < members_.size(); ++rank) {
+    const Member& member = members_[rank];
+    if (member.socket && wait_for(member.socket.get(), POLLRDHUP, Deadline::after_ms(0))) {
+      fail(ErrorCode::connection,
+           names_.text(static_cast<int>(rank)) + " (process " + number(member.process.seen) +
+               ") joined and left before all " + number(invitation_.size) +
+               " ranks were there\nlook at the output of that rank",
+           static_cast<int>(rank));
+    }
+  }
+}
+
+bool Lobby::make_room() {
+  if (visitors_.size() < kMostVisitors) {
+    return true;
+  }
+  const auto oldest = std::find_if(visitors_.begin(), visitors_.end(),
+                                   [](const Visitor& visitor) { return !visitor.said_hello; });
+  if (oldest == visitors_.end() ||
+      std::chrono::steady_clock::now() - oldest->since < kHastyVisitor) {
+    return false;
+  }
+  visitors_.erase(oldest);
+  return true;
+}
+
+void Lobby::accept_visitors() {
+  while (make_room()) {
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) {
+      return;
+    }
+    const auto who = credentials_of(socket.get());
+    if (!who || who->uid != ::geteuid()) {
+      continue;
+    }
+    Visitor& visitor = visitors_.emplace_back();
+    visitor.socket = std::move(socket);
+    visitor.pid = who->pid;
+    visitor.deadline = Deadline::after_ms(kVisitorMs);
+    visitor.since = std::chrono::steady_clock::now();
+    if (!attend(visitor)) {  // most have said hello before we look
+      visitors_.pop_back();
+    }
+  }
+}
+
+bool Lobby::attend(Visitor& visitor) {
+  if (visitor.deadline.passed()) {
+    if (visitor.said_hello) {
+      turn_away(visitor, "did not prove the job token in time");
+    }
+    return false;
+  }
+  return visitor.said_hello ? hear_proof(visitor) : hear_hello(visitor);
+}
+
+bool Lobby::hear_hello(Visitor& visitor) {
+  const Io result = receive_hello(visitor.socket.get(), visitor.hello);
+  if (result != Io::done) {
+    return result == Io::would_block;
+  }
+  const auto problem = hello_problem(visitor.hello);
+  if (!problem) {
+    return false;
+  }
+  const bool token = !invitation_.token.empty();
+  if (!problem->empty()) {
+    const std::string who = "process " + number(visitor.pid) + " cannot join: " + *problem;
+    if (!token) {
+      fail(ErrorCode::config, who);
+    }
+    turn_away(visitor, "cannot join: " + *problem);
+    return false;
+  }
+  if (token != (visitor.hello.has_token != 0)) {
+    const std::string why = token ? "has no job token, but " + names_.text(0) + " has one"
+                                  : "has a job token, but " + names_.text(0) + " has none";
+    if (!token) {
+      fail(ErrorCode::config,
+           names_.text(visitor.hello.rank) + " " + why + "\nthe same UNISONO_TOKEN on all ranks");
+    }
+    turn_away(visitor, why);
+    return false;
+  }
+  if (!token) {
+    return let_in(visitor);
+  }
+  visitor.said_hello = true;
+  fill_random(visitor.nonce);
+  const Proof proof =
+      prove(invitation_.token, invitation_.job, Side::listener, visitor.hello, visitor.nonce);
+  std::array<std::byte, kNonceBytes + sizeof(Proof)> challenge;
+  std::copy(visitor.nonce.begin(), visitor.nonce.end(), challenge.begin());
+  std::copy(proof.begin(), proof.end(), challenge.begin() + kNonceBytes);
+  return send_packet(visitor.socket.get(), FrameType::challenge, false, challenge, {}) == Io::done;
+}
+
+bool Lobby::hear_proof(Visitor& visitor) {
+  Frame frame;
+  bool more = false;
+  const Io result = receive_packet(visitor.socket.get(), frame, more);
+  if (result == Io::would_block) {
+    return true;
+  }
+  const Proof expected =
+      prove(invitation_.token, invitation_.job, Side::joiner, visitor.hello, visitor.nonce);
+  if (result != Io::done || frame.type != FrameType::proof || !equal(frame.bytes, expected)) {
+    turn_away(visitor, "has another job token");
+    return false;
+  }
+  return let_in(visitor);
+}
+
+// The visitor is trusted from here on: what it says wrong is the whole job's error.
+bool Lobby::let_in(Visitor& visitor) {
+  const Hello& hello = visitor.hello;
+  const std::string who = names_.text(hello.rank) + " (process " + number(visitor.pid) + ")";
+  if (hello.size != invitation_.size) {
+    fail(ErrorCode::config,
+         who + " says that the job has " + number(hello.size) + " ranks, " + names_.text(0) +
+             " (process " + number(::getpid()) + ") says " + number(invitation_.size) +
+             "\nthe same size on all ranks; another UNISONO_JOB for another job");
+  }
+  if (hello.rank < 0 || hello.rank >= invitation_.size) {
+    fail(ErrorCode::config, who + " is outside of 0.." + number(invitation_.size - 1));
+  }
+  Member& member = members_[static_cast<std::size_t>(hello.rank)];
+  if (hello.rank == 0 || member.socket) {
+    fail(ErrorCode::config,
+         names_.text(hello.rank) + " was given twice: to process " + number(member.process.seen) +
+             " and to process " + number(visitor.pid) +
+             "\nanother rank for one of them; another UNISONO_JOB for another job");
+  }
+  member = {std::move(visitor.socket), {visitor.pid, hello.pid}};
+  deadline_ = Deadline::earlier(deadline_, Deadline::of_timeout(std::max(hello.patience_ms, 0)));
+  ++joined_;
+  return false;
+}
+
+void Lobby::turn_away(Visitor& visitor, const std::string& why) {
+  const std::string who = names_.text(visitor.hello.rank);
+  refusal_ = "process " + number(visitor.pid) + ", as " + who + ", was turned away: it " + why;
+  const auto bytes =
+      error_bytes(ErrorCode::config, who + " was turned away by " + names_.text(0) + ": it " + why +
+                                         "\nthe same UNISONO_TOKEN and version on all ranks");
+  send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
+}
+
+// The address is free again before anyone can leave, so that a next job of the same name finds it.
+Meeting Lobby::welcome() {
+  listener_.reset();
+  visitors_.clear();
+  Meeting meeting;
+  for (Member& member : members_) {
+    meeting.processes.push_back(member.process);
+  }
+  for (Member& member : members_) {
+    if (member.socket) {
+      send_packet(member.socket.get(), FrameType::welcome, false,
+                  std::as_bytes(std::span(meeting.processes)), {});
+    }
+    meeting.links.push_back(std::move(member.socket));
+  }
+  return meeting;
+}
+
+void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
+  const auto bytes = error_bytes(code, message, names_.number(at_fault));
+  for (const Visitor& visitor : visitors_) {
+    send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
+  }
+  for (const Member& member : members_) {
+    if (member.socket) {
+      send_packet(member.socket.get(), FrameType::error, false, bytes, {});
+    }
+  }
+  if (!deadline_.passed()) {
+    tell_late_comers(bytes);
+  }
+  throw Error(code, message, {.rank = names_.number(0), .peer = names_.number(at_fault)});
+}
+
+// Ranks start at about the same time; those that are a little late would wait in vain for a rank 0.
+void Lobby::tell_late_comers(std::span<const std::byte> reason) {
+  // Also of an interruption, which must not end this.
+  const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
+  int told = joined_ + static_cast<int>(visitors_.size());
+  while (told < invitation_.size && wait_for(listener_.get(), POLLIN, end)) {
+    const UniqueFd socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const auto who = socket ? credentials_of(socket.get()) : std::nullopt;
+    if (who && who->uid == ::geteuid()) {
+      send_packet(socket.get(), FrameType::error, false, reason, {});
+      ++told;
+    }
+    if (end.passed()) {
+      return;
+    }
+  }
+}
+
+std::vector<int> Lobby::missing() const {
+  std::vector<int> ranks;
+  for (int rank = 1; rank < invitation_.size; ++rank) {
+    if (!members_[static_cast<std::size_t>(rank)].socket) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
+// "ranks 1, 3"
+std::string Lobby::missing_ranks() const {
+  constexpr std::size_t kMostNamed = 16;
+  const std::vector<int> ranks = missing();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + number(names_.number(ranks[i]));
+  }
+  return (ranks.size() > 1 ? "ranks " : "rank ") + text +
+         (ranks.size() > kMostNamed ? " and " + std::to_string(ranks.size() - kMostNamed) + " more"
+                                    : "");
+}
+
+void Lobby::fail_missing() {
+  std::string message = "joined " + number(joined_) + " of " + number(invitation_.size) +
+                        "; missing " + missing_ranks() + " after " + waited(invitation_);
+  if (!refusal_.empty()) {
+    message += " (" + refusal_ + ")";
+  }
+  fail(ErrorCode::connection,
+       message +
+           "\nsee whether these ranks run on this host and have the same UNISONO_JOB; or raise "
+           "UNISONO_CONNECT_TIMEOUT_MS",
+       missing().size() == 1 ? missing()[0] : -1);
+}
+
+}  // namespace unisono::comm

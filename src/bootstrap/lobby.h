@@ -1,0 +1,64 @@
+// Where rank 0 receives: it lets in who belongs to the job, and keeps the rest from disturbing.
+#pragma once
+
+#include <array>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "bootstrap/meet.h"
+
+namespace unisono::comm {
+
+class Lobby {
+ public:
+  Lobby(const Invitation& invitation, UniqueFd listener);
+  // Until all are in. Errors as of meet_as_root().
+  Meeting collect();
+
+ private:
+  struct Visitor {  // connected, not yet let in
+    UniqueFd socket;
+    pid_t pid = 0;
+    Deadline deadline;
+    std::chrono::steady_clock::time_point since;
+    bool said_hello = false;
+    Hello hello{};
+    std::array<std::byte, kNonceBytes> nonce{};
+  };
+  struct Member {
+    UniqueFd socket;
+    Process process;
+  };
+
+  void wait();
+  void accept_visitors();
+  bool make_room();
+  // False: the visitor is done with (let in, or turned away).
+  bool attend(Visitor& visitor);
+  bool hear_hello(Visitor& visitor);
+  bool hear_proof(Visitor& visitor);
+  bool let_in(Visitor& visitor);
+  void turn_away(Visitor& visitor, const std::string& why);
+  void check_members();
+  Meeting welcome();
+  // `at_fault`: a rank as they meet; -1: none alone.
+  [[noreturn]] void fail(ErrorCode code, const std::string& message, int at_fault = -1);
+  std::vector<int> missing() const;
+  std::string missing_ranks() const;
+  [[noreturn]] void fail_missing();
+  void tell_late_comers(std::span<const std::byte> reason);
+
+  const Invitation& invitation_;
+  const RankNames& names_ = invitation_.names;
+  UniqueFd listener_;
+  Deadline deadline_;  // the earliest of all who are in
+  Deadline silent_ = Deadline::after_ms(kSilentMs);
+  bool said_waiting_ = false;
+  std::list<Visitor> visitors_;
+  std::vector<Member> members_;  // by rank
+  int joined_ = 1;
+  std::string refusal_;  // the last visitor turned away, for the report
+};
+
+}  // namespace unisono::comm

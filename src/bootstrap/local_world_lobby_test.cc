@@ -1,0 +1,262 @@
+// Who knocks at rank 0's door: tokens, strangers, other versions.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "bootstrap/auth.h"
+#include "bootstrap/testing.h"
+#include "bootstrap/wire.h"
+
+namespace unisono::comm {
+namespace {
+
+using testing::as_threads;
+using testing::join;
+using testing::kToken;
+using testing::options_for;
+using testing::unique_name;
+using Clock = std::chrono::steady_clock;
+
+struct Address {
+  explicit Address(const std::string& job) {
+    const std::string name = address_of(job);
+    at.sun_family = AF_UNIX;
+    name.copy(at.sun_path + 1, sizeof(at.sun_path) - 1);
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at); }
+  sockaddr_un at{};
+  socklen_t length = 0;
+};
+
+UniqueFd open_socket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+}
+
+// Connects as soon as rank 0 listens.
+UniqueFd connect_raw(const std::string& job) {
+  const Address address(job);
+  UniqueFd socket = open_socket();
+  while (::connect(socket.get(), address.get(), address.length) != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return socket;
+}
+
+TEST(Door, TokenLetsIn) {
+  const std::string job = unique_name("token");
+  const auto results = as_threads(9, [&](int rank) {
+    ConnectOptions options = options_for(rank, 9, job);
+    options.token = kToken;
+    return join(options);
+  });
+  EXPECT_EQ(results, std::vector<std::string>(9, "joined"));
+}
+
+// Without the token nobody may end the job: rank 0 waits for the true rank 1, who comes later.
+TEST(Door, WrongTokenIsTurnedAwayAndDisturbsNobody) {
+  for (const std::string wrong : {"", "fedcba9876543210"}) {
+    const std::string job = unique_name("intruder");
+    std::atomic<bool> turned_away = false;
+    const auto results = as_threads(3, [&](int rank) {
+      ConnectOptions options = options_for(rank % 2, 2, job);
+      options.token = rank == 1 ? wrong : kToken;
+      if (rank == 1) {
+        const std::string text = testing::run_one([&](int) { return join(options); }, 1);
+        turned_away = true;
+        return text;
+      }
+      while (rank == 2 && !turned_away) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      options.rank = rank == 2 ? 1 : 0;
+      return join(options);
+    });
+    EXPECT_EQ(results[0], "joined");
+    EXPECT_EQ(results[2], "joined");
+    EXPECT_EQ(results[1].rfind("config: ", 0), 0U) << results[1];
+    EXPECT_NE(results[1].find("token"), std::string::npos) << results[1];
+  }
+}
+
+TEST(Door, WrongTokenIsInTheReportOfTheMissingRank) {
+  const std::string job = unique_name("refused");
+  const auto results = as_threads(2, [&](int rank) {
+    ConnectOptions options = options_for(rank, 2, job, 3000);
+    options.token = rank == 0 ? kToken : "fedcba9876543210";
+    return join(options);
+  });
+  EXPECT_NE(results[0].find("missing rank 1 after"), std::string::npos) << results[0];
+  EXPECT_NE(results[0].find("as rank 1, was turned away: it has another job token"),
+            std::string::npos)
+      << results[0];
+}
+
+TEST(Door, TokenOnOneSideOnly) {
+  const std::string job = unique_name("onesided");
+  const auto results = as_threads(2, [&](int rank) {
+    ConnectOptions options = options_for(rank, 2, job);
+    options.token = rank == 1 ? kToken : "";
+    return join(options);
+  });
+  EXPECT_EQ(results[0],
+            "config: rank 1 has a job token, but rank 0 has none\nthe same UNISONO_TOKEN on "
+            "all ranks");
+  EXPECT_EQ(results[1], results[0]);
+}
+
+// A rank with a token does not believe a listener that has not proved to know it.
+TEST(Door, FalseListenerIsNotBelieved) {
+  const std::string job = unique_name("false");
+  const Address address(job);
+  for (const FrameType first : {FrameType::welcome, FrameType::challenge}) {
+    UniqueFd listener = open_socket();
+    ASSERT_EQ(::bind(listener.get(), address.get(), address.length), 0);
+    ASSERT_EQ(::listen(listener.get(), 8), 0);
+    std::string result;
+    std::thread rank([&] {
+      ConnectOptions options = options_for(1, 2, job, 2000);
+      options.token = kToken;
+      result = testing::run_one([&](int) { return join(options); }, 1);
+    });
+    const UniqueFd visitor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    listener.reset();
+    const std::vector<std::byte> zeros(first == FrameType::welcome ? 16 : 48);
+    send_packet(visitor.get(), first, false, zeros, {});
+    rank.join();
+    EXPECT_NE(result, "joined");
+    EXPECT_NE(result.find(first == FrameType::welcome ? "does not behave like rank 0"
+                                                      : "is not that of rank 0"),
+              std::string::npos)
+        << result;
+  }
+}
+
+// Nor does rank 0 believe a visitor that does not care whether the listener knows the token.
+TEST(Door, FalseProofIsTurnedAway) {
+  const std::string job = unique_name("proof");
+  std::string told;
+  const auto results = as_threads(2, [&](int rank) {
+    if (rank == 1) {
+      const UniqueFd socket = connect_raw(job);
+      const AwaitSocket wait = [&](short events) {
+        wait_for(socket.get(), events, Deadline::never());
+      };
+      send_hello(socket.get(), make_hello(1, 2, true, 0));
+      if (!receive_frame(socket.get(), wait)) {
+        return std::string("no challenge");
+      }
+      send_packet(socket.get(), FrameType::proof, false, std::vector<std::byte>(sizeof(Proof)), {});
+      const auto answer = receive_frame(socket.get(), wait);
+      told = answer && answer->type == FrameType::error ? error_from(*answer).what() : "let in";
+    }
+    ConnectOptions options = options_for(rank, 2, job);
+    options.token = kToken;
+    return join(options);
+  });
+  EXPECT_EQ(told.rfind("config: rank 1 was turned away by rank 0: it has another job token", 0), 0U)
+      << told;
+  EXPECT_EQ(results, std::vector<std::string>(2, "joined"));
+}
+
+TEST(Door, VersionsDiffer) {
+  const std::string job = unique_name("version");
+  std::string told;
+  std::thread other([&] {
+    const UniqueFd socket = connect_raw(job);
+    Hello hello = make_hello(1, 2, false, 0);
+    std::memset(hello.version, 0, sizeof(hello.version));
+    std::memcpy(hello.version, "9.8.7", 5);
+    send_hello(socket.get(), hello);
+    const auto frame = receive_frame(
+        socket.get(), [&](short events) { wait_for(socket.get(), events, Deadline::never()); });
+    told = frame ? error_from(*frame).what() : "";
+  });
+  const std::string text = testing::run_one([&](int) { return join(options_for(0, 2, job)); }, 0);
+  other.join();
+  EXPECT_EQ(text.rfind("config: process ", 0), 0U) << text;
+  EXPECT_NE(text.find("it runs unisono 9.8.7 (protocol 2), rank 0 runs "), std::string::npos)
+      << text;
+  EXPECT_EQ(told, text);
+}
+
+// Closes at once, sends rubbish of many lengths, or stays silent.
+void disturb(const std::string& job, std::vector<UniqueFd>& held) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    UniqueFd stray = connect_raw(job);
+    if (i % 2 == 0) {
+      held.push_back(std::move(stray));
+      continue;
+    }
+    std::vector<unsigned char> rubbish(i % 5 == 1 ? 64 : random() % 300);
+    for (auto& byte : rubbish) {
+      byte = static_cast<unsigned char>(random());
+    }
+    if (i % 5 != 2) {
+      ::send(stray.get(), rubbish.data(), rubbish.size(), MSG_NOSIGNAL);
+    }
+  }
+}
+
+TEST(Door, StrayConnectionsDoNotDisturb) {
+  for (const char* token : {"", kToken}) {
+    const std::string job = unique_name("stray");
+    const auto start = Clock::now();
+    std::vector<UniqueFd> held;
+    const auto results = as_threads(5, [&](int rank) {
+      if (rank == 4) {
+        disturb(job, held);
+        return std::string("joined");
+      }
+      if (rank != 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20 * rank));
+      }
+      ConnectOptions options = options_for(rank, 4, job);
+      options.token = token;
+      return join(options);
+    });
+    EXPECT_EQ(results, std::vector<std::string>(5, "joined"));
+    EXPECT_EQ(held.size(), 250U);
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(30));
+  }
+}
+
+TEST(Wire, ErrorCutsIntoALongFrame) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd in(ends[0]);
+  const UniqueFd out(ends[1]);
+  const std::vector<std::byte> part(100);
+  send_packet(in.get(), FrameType::data, true, part, {});
+  send_packet(in.get(), FrameType::error, false, error_bytes(ErrorCode::timeout, "late"), {});
+  const auto frame = receive_frame(out.get(), [](short) {});
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->type, FrameType::error);
+  EXPECT_STREQ(error_from(*frame).what(), "timeout: late");
+}
+
+TEST(Door, RankThatLeavesTooEarlyIsNamedOnAll) {
+  const std::string job = unique_name("early");
+  const auto results = as_threads(3, [&](int rank) {
+    if (rank < 2) {
+      return join(options_for(rank, 4, job));
+    }
+    const UniqueFd socket = connect_raw(job);
+    send_hello(socket.get(), make_hello(2, 4, false, 0));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000));  // until rank 1 is there
+    return std::string();
+  });
+  EXPECT_EQ(results[0].rfind("connection: rank 2 (process ", 0), 0U) << results[0];
+  EXPECT_NE(results[0].find("joined and left before all 4 ranks were there"), std::string::npos);
+  EXPECT_EQ(results[1], results[0]);
+}
+
+}  // namespace
+}  // namespace unisono::comm

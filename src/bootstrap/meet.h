@@ -1,0 +1,61 @@
+// The meeting itself: rank 0 collects all others; the others find rank 0.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "bootstrap/rank_names.h"
+#include "bootstrap/wire.h"
+
+namespace unisono::comm {
+
+// What one rank brings to the meeting.
+struct Invitation {
+  int rank = 0;
+  int size = 1;
+  RankNames names;
+  std::string job;
+  std::string token;  // empty: processes of the same user are trusted
+  Deadline deadline;
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+};
+
+// The process of a rank: as rank 0's kernel sees it, and as it sees itself. They differ in another
+// PID namespace, where neither number is of use to others.
+struct Process {
+  pid_t seen = 0;
+  pid_t own = 0;
+  bool operator==(const Process&) const = default;
+};
+
+struct Meeting {
+  std::vector<UniqueFd> links;  // rank 0: by rank, its own empty; others: one, to rank 0
+  std::vector<Process> processes;
+};
+
+// Both block until all ranks are there, or throw: config or connection, the same reason on every
+// rank that can be told.
+Meeting meet_as_root(const Invitation& invitation);
+Meeting meet_as_other(const Invitation& invitation);
+
+// One attempt to reach rank 0. No meeting: nobody there, or the connection closed without a word;
+// `obstacle` then says what is in the way, if it is not mere absence, and `ended` how the process
+// that was reached has ended, if it has. Throws what rank 0 said.
+struct Attempt {
+  bool met = false;
+  Meeting meeting;
+  std::string obstacle;
+  std::string ended;
+};
+Attempt attempt_to_meet(const Invitation& invitation);
+
+// Who waits longer than that for the others says so, once, on stderr: most often they were never
+// started. Not with UNISONO_QUIET=1.
+inline constexpr int kSilentMs = 3000;
+void say_waiting(const std::string& what);
+
+// "30.0 s", since the invitation.
+std::string waited(const Invitation& invitation);
+
+}  // namespace unisono::comm

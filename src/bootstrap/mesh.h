@@ -1,0 +1,73 @@
+// The connections between ranks of different processes: descriptors, and how a death is seen.
+//
+// Thread rule: any thread, at any time, except for add(), which belongs to the set-up.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "bootstrap/peer.h"
+#include "bootstrap/rank_names.h"
+#include "bootstrap/wire.h"
+
+namespace unisono::comm {
+
+class Mesh {
+ public:
+  Mesh(int rank, int size, RankNames names);
+  ~Mesh();  // says farewell, so that the peers do not take it for a death
+  Mesh(const Mesh&) = delete;
+  Mesh& operator=(const Mesh&) = delete;
+
+  // A rank of another process. pid 0: its process cannot be named from here; only its connection
+  // is watched.
+  void add(int peer, UniqueFd link, pid_t pid);
+
+  bool send(int to, std::span<const std::byte> note, int fd);
+  std::optional<FdNote> receive();
+  std::optional<Death> find_death();
+  bool has_left(int peer) const;
+  // Whether this rank is dead: looks anew, also after the first death.
+  bool is_dead(int peer);
+
+ private:
+  struct Member {
+    UniqueFd link;
+    UniqueFd process;  // only at the first rank of a process
+    pid_t pid = 0;
+    bool gone = false;
+    bool closing = false;  // it closed its connection, and its process has not ended yet
+    Deadline closed = Deadline::never();
+    std::atomic<bool> left = false;
+  };
+
+  bool look();  // false: nothing has happened
+  void look_at_closing();
+  void watch(const UniqueFd& set, int fd, std::uint32_t events, int peer);
+  void drain(int peer);
+  void retire(int peer);
+  void examine(int peer);
+  void examine_one(int peer, const std::string& how);
+  bool take_one(int peer, std::optional<FdNote>& note);
+  void require_owner() const;
+
+  int rank_;
+  pid_t owner_;
+  RankNames names_;
+  std::vector<Member> members_;
+  UniqueFd deaths_;  // epoll: hang-ups and ends of processes only
+  UniqueFd inbox_;   // epoll: notes
+  mutable std::mutex mutex_;
+  std::deque<FdNote> pending_;
+  std::optional<Death> death_;
+  std::atomic<bool> dead_ = false;
+  std::atomic<int> closing_ = 0;  // members
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,127 @@
+#include "bootstrap/net.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "base/asking.h"
+#include "bootstrap/addresses.h"
+#include "bootstrap/card.h"
+#include "bootstrap/net_mesh.h"
+#include "bootstrap/net_root.h"
+#include "bootstrap/net_setup.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
+constexpr int kMostNetRanks = 65536;
+constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so in this time
+
+std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp::Gate& gate,
+                       const Card& mine) {
+  std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
+  addresses[0] = target.addresses;
+  auto streams = tcp::meet(
+      gate, identity_of(options, "/lobby"), addresses,
+      {.timeout_ms = options.connect_timeout_ms == 0 ? 1 << 30 : options.connect_timeout_ms,
+       .interrupted = options.interrupted});
+  tcp::Channel lobby = std::move(streams[0].front());
+  const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
+  const Deadline deadline =
+      Deadline::of_timeout(options.connect_timeout_ms).later_by_ms(kGraceMs).asking(interrupted);
+  std::string obstacle;
+  const auto table = ask_text(lobby, to_text(mine), kMostTableBytes, deadline, obstacle);
+  if (!table) {
+    throw Error(ErrorCode::connection, "rank " + std::to_string(options.rank) +
+                                           " has no word from rank 0 at " + options.address + ": " +
+                                           obstacle + "\nlook at the last output of rank 0");
+  }
+  return parse_table(*table, options.size);
+}
+
+// The same by what the caller brought along.
+std::vector<Card> exchange_cards(const ConnectOptions& options, const Card& mine) {
+  const std::vector<std::string> texts = options.exchange(to_text(mine));
+  if (texts.size() != static_cast<std::size_t>(options.size)) {
+    throw Error(ErrorCode::usage, "ConnectOptions::exchange returned " +
+                                      std::to_string(texts.size()) + " texts for " +
+                                      std::to_string(options.size) +
+                                      " ranks\nit must return the text of each rank, in order");
+  }
+  std::vector<Card> cards;
+  for (const std::string& text : texts) {
+    cards.push_back(parse_card(text));
+  }
+  if (const std::string what = find_unreachable(cards); !what.empty()) {
+    throw Error(ErrorCode::config, what);
+  }
+  return cards;
+}
+
+}  // namespace
+
+bool meets_over_network(const ConnectOptions& options) {
+  return options.size > 1 && options.transport != "shm" &&
+         (!options.address.empty() || options.exchange != nullptr);
+}
+
+NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
+  if (options.size > kMostNetRanks || options.rank < 0) {
+    throw Error(ErrorCode::config, "rank " + std::to_string(options.rank) + " of " +
+                                       std::to_string(options.size) +
+                                       " cannot be: ranks of several hosts are numbered from 0, up "
+                                       "to " +
+                                       std::to_string(kMostNetRanks));
+  }
+  if (options.token.empty()) {
+    throw Error(ErrorCode::config,
+                "a world over the network needs a job token: whoever knows it is let in\nset "
+                "UNISONO_TOKEN to the same secret on all ranks, for example from: openssl rand "
+                "-hex 16");
+  }
+  const bool has_lobby = options.exchange == nullptr;
+  const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
+  const Deadline deadline = Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted);
+  const Target target = options.address.empty() ? Target{} : find_target(options.address, deadline);
+  const tcp::PortRange ports = ports_of(options);
+  const bool is_root = options.rank == 0;
+  const std::vector<tcp::Address> lobby =
+      is_root && has_lobby ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
+  Card mine = card_of(options);
+  mine.worlds = worlds;
+  mine.addresses =
+      target.addresses.empty() ? own_addresses(options) : own_addresses(target, options);
+  tcp::Identity identity = identity_of(options, "");
+  auto gate = std::make_unique<tcp::Gate>(listen_at_all(mine.addresses, ports), identity);
+  mine.addresses = gate->addresses();
+  std::vector<Card> cards;
+  if (!has_lobby) {
+    cards = exchange_cards(options, mine);
+  } else if (is_root) {
+    tcp::Gate at(listen_at_all(lobby, {}), identity_of(options, "/lobby"));
+    cards = collect_cards(at, mine, options);
+  } else {
+    cards = join(target, options, *gate, mine);
+  }
+  return settle(std::move(gate), std::move(identity), cards, mine);
+}
+
+tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
+                            const std::function<bool()>& interrupted) {
+  auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
+                           {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms,
+                            .relay = tcp::relay_from_environment(),
+                            .interrupted = interrupted});
+  const std::vector<tcp::Address> mine = meeting.gate->addresses();
+  meeting.gate.reset();
+  for (const tcp::Address& address : mine) {
+    if (UniqueFd socket = tcp::reserve(address)) {
+      meeting.door.sockets.push_back(std::move(socket));
+    }
+  }
+  return streams;
+}
+
+}  // namespace unisono::comm

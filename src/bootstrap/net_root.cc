@@ -1,0 +1,152 @@
+#include "bootstrap/net_root.h"
+
+#include <algorithm>
+
+#include "base/asking.h"
+#include "bootstrap/meet.h"
+#include "bootstrap/reception.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+constexpr int kLateMs = 1000;
+
+class Host {
+ public:
+  Host(tcp::Gate& lobby, const Card& mine, const ConnectOptions& options)
+      : lobby_(lobby),
+        size_(options.size),
+        reception_(lobby, size_, kMostCardBytes),
+        interrupted_(ten_times_a_second(options.interrupted)),
+        deadline_(Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted_)),
+        known_(static_cast<std::size_t>(size_), false),
+        settled_(static_cast<std::size_t>(size_), false),
+        cards_(static_cast<std::size_t>(size_)) {
+    invitation_.size = size_;
+    known_[0] = true;
+    cards_[0] = mine;
+  }
+
+  std::vector<Card> collect() {
+    while (count_ < size_) {
+      if (deadline_.is_interrupted()) {
+        fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
+      }
+      if (deadline_.passed()) {
+        fail_missing();
+      }
+      if (silent_.passed() && !said_waiting_) {
+        said_waiting_ = true;
+        say_waiting("joined " + std::to_string(count_) + " of " + std::to_string(size_) +
+                    ", still waiting for " + missing());
+      }
+      int wait_ms = said_waiting_ ? 1000 : std::min(1000, silent_.left_ms());
+      wait_ms = deadline_.poll_ms() < 0 ? wait_ms : std::min(wait_ms, deadline_.poll_ms());
+      reception_.wait(wait_ms);
+      for (const Reception::News& news : reception_.hear()) {
+        take(news);
+      }
+    }
+    if (const std::string what = find_unreachable(cards_); !what.empty()) {
+      fail(ErrorCode::config, what);
+    }
+    reception_.tell(to_table(cards_), Deadline::earlier(Deadline::after_ms(10'000), deadline_));
+    return cards_;
+  }
+
+ private:
+  void take(const Reception::News& news) {
+    const auto at = static_cast<std::size_t>(news.rank);
+    if (news.hung_up) {
+      settled_[at] = true;
+      fail(ErrorCode::connection, "rank " + std::to_string(news.rank) +
+                                      " went away while the ranks met\nlook at its last output");
+    }
+    known_[at] = true;
+    ++count_;
+    cards_[at] = read_card(news.rank, news.text);
+  }
+
+  Card read_card(int rank, const std::string& text) {
+    try {
+      return parse_card(text);
+    } catch (const Error&) {
+      fail(ErrorCode::corrupt, "rank " + std::to_string(rank) +
+                                   " sent a card that cannot be read\nthe same version of unisono "
+                                   "on all ranks");
+    }
+  }
+
+  [[noreturn]] void fail(ErrorCode code, const std::string& message) {
+    tell_all(error_text(code, message));
+    throw Error(code, message);
+  }
+
+  // Ranks start at about the same time; those that are a little late would look for rank 0 in vain.
+  void tell_all(const std::string& why) {
+    // Not longer for an interruption, nor shorter.
+    const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
+    settled_[0] = true;
+    for (;;) {
+      for (const int rank : reception_.tell(why, Deadline::after_ms(kLateMs))) {
+        settled_[static_cast<std::size_t>(rank)] = true;
+      }
+      if (std::find(settled_.begin(), settled_.end(), false) == settled_.end() || end.passed()) {
+        return;
+      }
+      reception_.wait(end.poll_ms());
+      for (const Reception::News& news : reception_.hear()) {
+        settled_[static_cast<std::size_t>(news.rank)] =
+            settled_[static_cast<std::size_t>(news.rank)] || news.hung_up;
+      }
+    }
+  }
+
+  std::string missing() const {
+    std::string names;
+    int count = 0;
+    for (int rank = 1; rank < size_; ++rank) {
+      if (!known_[static_cast<std::size_t>(rank)] && ++count <= 16) {
+        names += (names.empty() ? "" : ", ") + std::to_string(rank);
+      }
+    }
+    return (count > 1 ? "ranks " : "rank ") + names +
+           (count > 16 ? " and " + std::to_string(count - 16) + " more" : "");
+  }
+
+  [[noreturn]] void fail_missing() {
+    std::string message = "joined " + std::to_string(count_) + " of " + std::to_string(size_) +
+                          "; missing " + missing() + " after " + waited(invitation_);
+    std::string refused;
+    for (const std::string& line : lobby_.refusals()) {
+      refused += (refused.empty() ? "" : "; ") + line;
+    }
+    message += refused.empty() ? "" : " (turned away: " + refused + ")";
+    fail(ErrorCode::connection, message +
+                                    "\nsee whether these ranks run, have the same "
+                                    "UNISONO_TOKEN and reach " +
+                                    lobby_.address().text());
+  }
+
+  tcp::Gate& lobby_;
+  int size_;
+  Reception reception_;
+  Invitation invitation_;
+  std::function<bool()> interrupted_;
+  Deadline deadline_;
+  Deadline silent_ = Deadline::after_ms(kSilentMs);
+  bool said_waiting_ = false;
+  std::vector<bool> known_;    // by rank: its card is here
+  std::vector<bool> settled_;  // after a failure: it knows, or is gone
+  std::vector<Card> cards_;
+  int count_ = 1;  // of those
+};
+
+}  // namespace
+
+std::vector<Card> collect_cards(tcp::Gate& lobby, const Card& mine, const ConnectOptions& options) {
+  return Host(lobby, mine, options).collect();
+}
+
+}  // namespace unisono::comm

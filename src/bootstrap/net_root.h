@@ -1,0 +1,16 @@
+// Rank 0's side of a meeting over the network.
+#pragma once
+
+#include <vector>
+
+#include "bootstrap/acceptor.h"
+#include "bootstrap/card.h"
+#include "unisono/options.hpp"
+
+namespace unisono::comm {
+
+// Collects the cards of all at the lobby, and tells them to all. `mine`: its own. Errors as of
+// meet_over_network(); all who have come hear them too.
+std::vector<Card> collect_cards(tcp::Gate& lobby, const Card& mine, const ConnectOptions& options);
+
+}  // namespace unisono::comm

@@ -1,0 +1,96 @@
+#include "bootstrap/net_setup.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "bootstrap/process.h"
+
+namespace unisono::comm {
+namespace {
+
+bool forces_tcp(const ConnectOptions& options) {
+  return options.transport == "tcp";
+}
+
+// What tells whether two processes can reach each other's memory: the same kernel, network
+// namespace (where they would meet) and user.
+std::string identity_of_host(const std::string& machine, const ConnectOptions& options) {
+  struct stat space = {};
+  static_cast<void>(::stat("/proc/self/ns/net", &space));
+  std::string identity = machine + "/" + std::to_string(space.st_ino) + "/" +
+                         std::to_string(::geteuid()) + "/" + options.host;
+  if (forces_tcp(options)) {
+    identity += "/rank " + std::to_string(options.rank);
+  }
+  return identity;
+}
+
+bool is_crowded(const std::vector<Card>& cards, const Card& mine) {
+  std::set<int> cpus;
+  std::size_t ranks = 0;
+  for (const Card& card : cards) {
+    if (card.machine == mine.machine) {
+      ++ranks;
+      cpus.insert(card.cpus.begin(), card.cpus.end());
+    }
+  }
+  return ranks > cpus.size();
+}
+
+}  // namespace
+
+Card card_of(const ConnectOptions& options) {
+  Card card;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> card.machine;
+  card.host = identity_of_host(card.machine, options);
+  card.cpus = allowed_cpus();
+  return card;
+}
+
+std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
+                                    const tcp::PortRange& ports) {
+  std::vector<UniqueFd> listeners;
+  for (const tcp::Address& address : addresses) {
+    listeners.push_back(tcp::listen_at(
+        address, address.port() == 0 ? ports : tcp::PortRange{.first = address.port(), .last = 0}));
+  }
+  return listeners;
+}
+
+tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
+  return {.rank = options.rank,
+          .size = options.size,
+          .job = options.job + use,
+          .token = options.token,
+          .protection = tcp::protection_from_environment()};
+}
+
+NetMeeting settle(std::unique_ptr<tcp::Gate> gate, tcp::Identity identity,
+                  const std::vector<Card>& cards, const Card& mine) {
+  std::vector<std::string> names;
+  std::vector<std::vector<tcp::Address>> addresses;
+  for (const Card& card : cards) {
+    names.push_back(card.host);
+    addresses.push_back(card.addresses);
+  }
+  NetMeeting meeting{.hosts = Hosts(identity.rank, names),
+                     .crowded = is_crowded(cards, mine),
+                     .identity = std::move(identity),
+                     .gate = std::move(gate),
+                     .addresses = addresses,
+                     .door = {.addresses = std::move(addresses), .sockets = {}}};
+  for (const Card& card : cards) {
+    meeting.worlds = std::max(meeting.worlds, card.worlds);
+  }
+  for (const int rank : meeting.hosts.here()) {
+    meeting.addresses[static_cast<std::size_t>(rank)].clear();
+  }
+  return meeting;
+}
+
+}  // namespace unisono::comm

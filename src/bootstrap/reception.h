@@ -1,0 +1,44 @@
+// One rank hears a text of each other that comes to its gate, and tells them one.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bootstrap/acceptor.h"
+#include "bootstrap/card.h"
+
+namespace unisono::comm {
+
+class Reception {
+ public:
+  // `most_bytes`: of a text.
+  Reception(tcp::Gate& gate, int ranks, std::size_t most_bytes)
+      : gate_(gate), most_bytes_(most_bytes), guests_(static_cast<std::size_t>(ranks)) {}
+
+  // Until something happens, at most so long.
+  void wait(int most_ms) const;
+  struct News {
+    int rank = -1;
+    bool hung_up = false;   // it may come again
+    std::string text = {};  // else: all that it says
+  };
+  std::vector<News> hear();
+  // All who are here and have not been told. Returns who that was.
+  std::vector<int> tell(std::string_view text, const Deadline& deadline);
+
+ private:
+  struct Guest {
+    tcp::Channel socket = {};
+    TextReader reader = {};
+    bool heard = false;
+    bool told = false;
+  };
+
+  tcp::Gate& gate_;
+  std::size_t most_bytes_;
+  std::vector<Guest> guests_;  // by rank
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,55 @@
+// Rank 0 takes the address of the job.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "bootstrap/auth.h"
+#include "bootstrap/lobby.h"
+
+namespace unisono::comm {
+namespace {
+
+// Empty: the address is taken.
+UniqueFd listen_at(const std::string& address, const RankNames& names) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  address.copy(at.sun_path + 1, sizeof(at.sun_path) - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
+  if (!socket || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), length) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0) {
+    if (socket && errno == EADDRINUSE) {
+      return {};
+    }
+    throw Error(ErrorCode::resource, names.text(0) + " cannot listen for the others: " +
+                                         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  }
+  return socket;
+}
+
+}  // namespace
+
+Meeting meet_as_root(const Invitation& invitation) {
+  const std::string address = address_of(invitation.job);
+  for (;;) {
+    if (UniqueFd listener = listen_at(address, invitation.names)) {
+      return Lobby(invitation, std::move(listener)).collect();
+    }
+    // Somebody holds the address. If it is a rank 0 too, saying hello makes it tell both jobs so.
+    const Attempt attempt = attempt_to_meet(invitation);
+    invitation.deadline.throw_if_interrupted();
+    if (invitation.deadline.passed()) {
+      throw Error(ErrorCode::connection,
+                  invitation.names.text(0) + " could not take the address of its job in " +
+                      waited(invitation) +
+                      (attempt.obstacle.empty() ? "" : " (" + attempt.obstacle + ")") +
+                      "\nanother UNISONO_JOB");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace unisono::comm

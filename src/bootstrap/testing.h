@@ -1,0 +1,141 @@
+// Ranks for tests: as threads, and as forked processes.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/env.h"
+#include "base/unique_fd.h"
+#include "bootstrap/local_world.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm::testing {
+
+// What one rank has to say: empty, or what went wrong.
+using Body = std::function<std::string(int rank)>;
+
+inline std::string run_one(const Body& body, int rank) {
+  try {
+    return body(rank);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+inline std::vector<std::string> as_threads(int ranks, const Body& body) {
+  std::vector<std::string> results(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back(
+        [&, rank] { results[static_cast<std::size_t>(rank)] = run_one(body, rank); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return results;
+}
+
+// A forked process that runs `body`, whose answer comes through a pipe.
+class Child {
+ public:
+  Child(const Body& body, int rank) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) {
+      throw Error(ErrorCode::resource, "no pipe");
+    }
+    out_.reset(ends[0]);
+    const UniqueFd in(ends[1]);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      out_.reset();
+      const std::string text = run_one(body, rank);
+      _exit(::write(in.get(), text.data(), text.size()) < 0 ? 1 : 0);
+    }
+  }
+  pid_t pid() const { return pid_; }
+  std::string result() {
+    std::string text;
+    std::array<char, 4096> buffer;
+    for (ssize_t got = 0; (got = ::read(out_.get(), buffer.data(), buffer.size())) > 0;) {
+      text.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return status == 0 ? text : text + " [ended with status " + std::to_string(status) + "]";
+  }
+
+ private:
+  UniqueFd out_;
+  pid_t pid_ = -1;
+};
+
+// Only while this process has no other threads.
+inline std::vector<std::string> as_processes(int ranks, const Body& body) {
+  std::vector<Child> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    children.emplace_back(body, rank);
+  }
+  std::vector<std::string> results;
+  for (Child& child : children) {
+    results.push_back(child.result());
+  }
+  return results;
+}
+
+inline std::string unique_name(const char* what) {
+  static std::atomic<int> counter = 0;
+  return std::string("test-") + what + "-" + std::to_string(::getpid()) + "-" +
+         std::to_string(counter++);
+}
+
+// An address of this host for each job, so that no two tests meet.
+inline std::string loopback_address(const std::string& name) {
+  const std::size_t job = std::hash<std::string>()(name);
+  return "127." + std::to_string(job % 250 + 1) + "." + std::to_string(job / 250 % 250 + 1) + "." +
+         std::to_string(job / 62'500 % 250 + 1) + ":29601";
+}
+
+// Where the ranks of a test are, from UNISONO_TEST_WORLD: all on one host (unset), each on a host
+// of its own ("tcp"), or two and two ("mixed").
+inline void place(ConnectOptions& options) {
+  const std::string world = read_env("UNISONO_TEST_WORLD").value_or("");
+  if (world.empty()) {
+    return;
+  }
+  options.address = loopback_address(options.job);
+  options.token = options.token.empty() ? "the token of a test" : options.token;
+  if (world == "tcp") {
+    options.transport = "tcp";
+  } else {
+    options.host = "host-" + std::to_string(options.rank / 2);
+  }
+}
+
+inline ConnectOptions options_for(int rank, int size, const std::string& job,
+                                  int connect_timeout_ms = 60'000) {
+  ConnectOptions options;
+  options.rank = rank;
+  options.size = size;
+  options.job = job;
+  options.connect_timeout_ms = connect_timeout_ms;
+  place(options);
+  return options;
+}
+
+inline constexpr const char* kToken = "0123456789abcdef";
+
+inline std::string join(const ConnectOptions& options) {
+  LocalWorld::join(options)->all_gather({});
+  return "joined";
+}
+
+}  // namespace unisono::comm::testing

@@ -1,0 +1,209 @@
+// The C interface: what takes a unisono_call_t, plans, groups, send and recv.
+#include "capi/call.h"
+
+#include <cstddef>
+
+namespace unisono::c_api {
+namespace {
+
+static_assert(UNISONO_BOOL + 1 == kDtypeCount && UNISONO_USER + 1 == kReduceOpCount &&
+              UNISONO_ALL_TO_ALL_V + 1 == kCollectiveCount);
+static_assert(offsetof(unisono_call_t, algorithm) + sizeof(char*) == sizeof(unisono_call_t));
+
+template <typename To, typename From>
+To value_of(From value, int count, const char* type) {
+  if (value < 0 || value >= count) {
+    throw Error(ErrorCode::usage, std::to_string(static_cast<int>(value)) + " is no " + type +
+                                      "\nuse the values of the enumeration in unisono.h");
+  }
+  return static_cast<To>(value);
+}
+
+Reduction reduction_of(const unisono_call_t& call) {
+  Reduction reduction(op_of(call.op));
+  reduction.factor = call.factor;
+  reduction.user = {.combine = call.combine, .context = call.context};
+  return reduction;
+}
+
+Call call_of(const unisono_call_t* given, int ranks) {
+  expect_place(given, "call");
+  unisono_call_t known = UNISONO_CALL_INIT;
+  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_CALL_INIT");
+  if (known.reserved != 0) {
+    throw Error(ErrorCode::usage, "`reserved` is not 0\nstart from UNISONO_CALL_INIT");
+  }
+  const Call call{.collective = collective_of(known.collective),
+                  .in = known.in,
+                  .out = known.out,
+                  .count = known.count,
+                  .dtype = dtype_of(known.dtype),
+                  .reduction = reduction_of(known),
+                  .root = known.root,
+                  .algorithm = known.algorithm == nullptr ? "" : known.algorithm,
+                  .timeout_ms = known.timeout_ms};
+  return with_lists(call,
+                    {.counts = known.counts,
+                     .displs = known.displs,
+                     .recv_counts = known.recv_counts,
+                     .recv_displs = known.recv_displs},
+                    ranks);
+}
+
+unisono_plan_handle& plan_of(unisono_plan_t plan) {
+  if (plan == nullptr) {
+    throw Error(ErrorCode::usage, "the plan is NULL\nit was never made, or was freed");
+  }
+  return *plan;
+}
+
+comm::Transfer transfer_of(bool send, const void* data, std::size_t bytes, int peer, int tag) {
+  return {.send = send,
+          .peer = peer,
+          .tag = tag,
+          .data = static_cast<std::byte*>(const_cast<void*>(data)),
+          .bytes = bytes};
+}
+
+}  // namespace
+
+Collective collective_of(unisono_collective_t collective) {
+  return value_of<Collective>(collective, kCollectiveCount, "unisono_collective_t");
+}
+
+Dtype dtype_of(unisono_dtype_t dtype) {
+  return value_of<Dtype>(dtype, kDtypeCount, "unisono_dtype_t");
+}
+
+ReduceOp op_of(unisono_op_t op) {
+  return value_of<ReduceOp>(op, kReduceOpCount, "unisono_op_t");
+}
+
+Reduction plain_reduction(unisono_op_t op) {
+  if (op == UNISONO_PREMUL_SUM || op == UNISONO_USER) {
+    throw Error(ErrorCode::usage, std::string(to_string(op_of(op))) + " needs a " +
+                                      (op == UNISONO_USER ? "function" : "factor") +
+                                      "\nset it in a unisono_call_t, and use unisono_run()");
+  }
+  return op_of(op);
+}
+
+Call with_lists(Call call, const Lists& lists, int ranks) {
+  const auto list = [n = static_cast<std::size_t>(ranks)](const std::size_t* first) {
+    return first == nullptr ? std::span<const std::size_t>() : std::span(first, n);
+  };
+  call.counts = list(lists.counts);
+  call.displs = list(lists.displs);
+  call.recv_counts = list(lists.recv_counts);
+  call.recv_displs = list(lists.recv_displs);
+  return call;
+}
+
+}  // namespace unisono::c_api
+
+using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all below is outside
+
+unisono_result_t unisono_run(const unisono_call_t* call, unisono_comm_t comm) noexcept {
+  return guard([&] {
+    unisono::detail::Core& core = core_of(comm);
+    core.run(call_of(call, core.size()));
+  });
+}
+
+unisono_result_t unisono_run_async(const unisono_call_t* call, unisono_comm_t comm,
+                                   unisono_request_t* request) noexcept {
+  return guard([&] {
+    unisono::detail::Core& core = core_of(comm);
+    start_request(core, request, [&] { return core.run_async(call_of(call, core.size())); });
+  });
+}
+
+unisono_result_t unisono_plan(const unisono_call_t* call, unisono_comm_t comm,
+                              unisono_plan_t* plan) noexcept {
+  return guard([&] {
+    expect_place(plan, "plan");
+    *plan = nullptr;
+    unisono::detail::Core& core = core_of(comm);
+    auto handle = std::make_unique<unisono_plan_handle>();
+    handle->state =
+        core.plan(call_of(call, core.size()));  // which keeps nothing of the call's lists
+    handle->algorithm = handle->state->prepared->algorithm;
+    *plan = handle.release();
+  });
+}
+
+unisono_result_t unisono_plan_start(unisono_plan_t plan) noexcept {
+  return guard([&] {
+    const unisono::detail::PlanState& state = *plan_of(plan).state;
+    state.core->start(state);
+  });
+}
+
+unisono_result_t unisono_plan_start_async(unisono_plan_t plan,
+                                          unisono_request_t* request) noexcept {
+  return guard([&] {
+    const unisono::detail::PlanState& state = *plan_of(plan).state;
+    start_request(*state.core, request, [&] { return state.core->start_async(state); });
+  });
+}
+
+const char* unisono_plan_algorithm(unisono_plan_t plan) noexcept {
+  return plan == nullptr ? "" : plan->algorithm.c_str();
+}
+
+unisono_result_t unisono_plan_free(unisono_plan_t* plan) noexcept {
+  return guard([&] {
+    expect_place(plan, "plan");
+    delete std::exchange(*plan, nullptr);
+  });
+}
+
+unisono_result_t unisono_group(unisono_result_t (*body)(void* context), void* context,
+                               unisono_comm_t comm) noexcept {
+  return guard([&] {
+    unisono::detail::Core& core = core_of(comm);
+    if (body == nullptr) {
+      throw unisono::Error(unisono::ErrorCode::usage,
+                           "`body` is NULL\npass the function that starts the operations");
+    }
+    core.group([&] {
+      if (const unisono_result_t result = body(context); result != UNISONO_SUCCESS) {
+        throw BodyFailed{result};
+      }
+    });
+  });
+}
+
+unisono_result_t unisono_send(const void* data, std::size_t bytes, int to, int tag,
+                              unisono_comm_t comm) noexcept {
+  return guard([&] {
+    unisono::comm::Transfer transfer = transfer_of(true, data, bytes, to, tag);
+    core_of(comm).transfer({&transfer, 1}, -1);
+  });
+}
+
+unisono_result_t unisono_send_async(const void* data, std::size_t bytes, int to, int tag,
+                                    unisono_comm_t comm, unisono_request_t* request) noexcept {
+  return guard([&] {
+    unisono::detail::Core& core = core_of(comm);
+    start_request(core, request,
+                  [&] { return core.transfer_async(transfer_of(true, data, bytes, to, tag)); });
+  });
+}
+
+unisono_result_t unisono_recv(void* data, std::size_t bytes, int from, int tag,
+                              unisono_comm_t comm) noexcept {
+  return guard([&] {
+    unisono::comm::Transfer transfer = transfer_of(false, data, bytes, from, tag);
+    core_of(comm).transfer({&transfer, 1}, -1);
+  });
+}
+
+unisono_result_t unisono_recv_async(void* data, std::size_t bytes, int from, int tag,
+                                    unisono_comm_t comm, unisono_request_t* request) noexcept {
+  return guard([&] {
+    unisono::detail::Core& core = core_of(comm);
+    start_request(core, request,
+                  [&] { return core.transfer_async(transfer_of(false, data, bytes, from, tag)); });
+  });
+}

@@ -1,0 +1,25 @@
+// From the arguments of the C interface to a Call.
+#pragma once
+
+#include "capi/capi.h"
+
+namespace unisono::c_api {
+
+// The lists of a v-form, n entries each; NULL where there is none.
+struct Lists {
+  const std::size_t* counts = nullptr;
+  const std::size_t* displs = nullptr;
+  const std::size_t* recv_counts = nullptr;
+  const std::size_t* recv_displs = nullptr;
+};
+
+// Throw usage for what is none of the enumeration.
+Collective collective_of(unisono_collective_t collective);
+Dtype dtype_of(unisono_dtype_t dtype);
+ReduceOp op_of(unisono_op_t op);
+// An operation that needs no more than its name.
+Reduction plain_reduction(unisono_op_t op);
+
+Call with_lists(Call call, const Lists& lists, int ranks);
+
+}  // namespace unisono::c_api

@@ -1,0 +1,270 @@
+// The C interface: errors, communicators, requests, registered memory. Collectives are in
+// c_api_collectives.cc, all that takes a unisono_call_t in c_api_call.cc.
+#include "capi/capi.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+namespace unisono::c_api {
+namespace {
+
+// The one state of the library that no object owns: a C caller has no exception to hold the text,
+// and errors of two threads must not meet. An array, since there may be no memory left to say so.
+constinit thread_local std::array<char, 4096> last_error = {};
+
+static_assert(result_of(ErrorCode::usage) == UNISONO_USAGE);
+static_assert(result_of(ErrorCode::config) == UNISONO_CONFIG);
+static_assert(result_of(ErrorCode::connection) == UNISONO_CONNECTION);
+static_assert(result_of(ErrorCode::peer_lost) == UNISONO_PEER_LOST);
+static_assert(result_of(ErrorCode::timeout) == UNISONO_TIMEOUT);
+static_assert(result_of(ErrorCode::mismatch) == UNISONO_MISMATCH);
+static_assert(result_of(ErrorCode::aborted) == UNISONO_ABORTED);
+static_assert(result_of(ErrorCode::corrupt) == UNISONO_CORRUPT);
+static_assert(result_of(ErrorCode::resource) == UNISONO_RESOURCE);
+static_assert(result_of(ErrorCode::internal) == UNISONO_INTERNAL);
+static_assert(result_of(ErrorCode::evicted) == UNISONO_EVICTED);
+static_assert(kLastErrorCode == ErrorCode::evicted);
+
+// A member behind the last could lie in the padding, where its absence cannot be told.
+static_assert(offsetof(unisono_connect_options_t, host) + sizeof(char*) ==
+              sizeof(unisono_connect_options_t));
+
+std::string text_of(const char* text) {
+  return text == nullptr ? std::string() : std::string(text);
+}
+
+ConnectOptions options_of(const unisono_connect_options_t* given) {
+  unisono_connect_options_t known = UNISONO_CONNECT_OPTIONS_INIT;
+  if (given != nullptr) {
+    copy_versioned(&known, sizeof(known), given, given->struct_size,
+                   "UNISONO_CONNECT_OPTIONS_INIT");
+  }
+  return {.rank = known.rank,
+          .size = known.size,
+          .job = text_of(known.job),
+          .token = text_of(known.token),
+          .file = text_of(known.file),
+          .connect_timeout_ms = known.connect_timeout_ms,
+          .timeout_ms = known.timeout_ms,
+          .algorithm = text_of(known.algorithm),
+          .profile = text_of(known.profile),
+          .wait = text_of(known.wait),
+          .address = text_of(known.address),
+          .interface = text_of(known.interface),
+          .ports = text_of(known.ports),
+          .transport = text_of(known.transport),
+          .host = text_of(known.host)};
+}
+
+detail::RequestState& state_of(unisono_request_t request) {
+  if (request == nullptr) {
+    throw Error(ErrorCode::usage,
+                "the request is NULL\nit has been waited for already, was never started, or "
+                "belongs to a group");
+  }
+  return *request->state;
+}
+
+// Ends what a handle stands for; the handle may be NULL, the place where it is kept may not.
+template <typename Handle>
+unisono_result_t free_handle(Handle** place, const char* name) noexcept {
+  return guard([&] {
+    expect_place(place, name);
+    delete std::exchange(*place, nullptr);
+  });
+}
+
+}  // namespace
+
+unisono_result_t fail(unisono_result_t result, const char* text, const char* prefix) noexcept {
+  std::snprintf(last_error.data(), last_error.size(), "%s%s", prefix, text);
+  return result;
+}
+
+void expect_place(const void* place, const char* name) {
+  if (place == nullptr) {
+    throw Error(ErrorCode::usage, "`" + std::string(name) +
+                                      "` is NULL\npass the address of the variable that holds it");
+  }
+}
+
+detail::Core& core_of(unisono_comm_t comm) {
+  if (comm == nullptr) {
+    throw Error(ErrorCode::usage,
+                "the communicator is NULL\nit was never connected, was freed, or unisono_split() "
+                "gave no group for a negative color");
+  }
+  return *comm->core;
+}
+
+// Where `comm` itself is kept, the new one takes its place, and it is freed.
+void replace(unisono_comm_t comm, unisono_comm_t* place,
+             std::unique_ptr<unisono_comm_handle> with) {
+  const std::unique_ptr<unisono_comm_handle> old(*place == comm ? comm : nullptr);
+  *place = with.release();
+}
+
+void copy_versioned(void* to, std::size_t known, const void* from, std::size_t given,
+                    const char* init) {
+  if (given < sizeof(std::size_t) || given > 65536) {
+    throw Error(ErrorCode::usage,
+                "struct_size is " + std::to_string(given) + "\nstart from " + std::string(init));
+  }
+  const auto* bytes = static_cast<const unsigned char*>(from);
+  const auto unknown = std::span(bytes, given).subspan(std::min(given, known));
+  if (std::any_of(unknown.begin(), unknown.end(), [](unsigned char byte) { return byte != 0; })) {
+    throw Error(ErrorCode::usage,
+                "the struct has members that this library does not know\nthe program was built "
+                "for a newer unisono than " UNISONO_VERSION);
+  }
+  std::memcpy(to, from, std::min(given, known));
+}
+
+}  // namespace unisono::c_api
+
+using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all below is outside
+
+const char* unisono_last_error() noexcept {
+  return last_error.data();
+}
+
+const char* unisono_result_name(unisono_result_t result) noexcept {
+  if (result == UNISONO_SUCCESS) {
+    return "success";
+  }
+  if (result < UNISONO_SUCCESS || result > UNISONO_EVICTED) {
+    return "unknown";
+  }
+  // The views are of literals, which end with a zero.
+  return unisono::to_string(static_cast<unisono::ErrorCode>(result - 1)).data();
+}
+
+const char* unisono_version() noexcept {
+  return UNISONO_VERSION;
+}
+
+std::size_t unisono_dtype_bytes(unisono_dtype_t dtype) noexcept {
+  return dtype < 0 || dtype >= unisono::kDtypeCount
+             ? 0
+             : unisono::size_of(static_cast<unisono::Dtype>(dtype));
+}
+
+unisono_result_t unisono_connect(const unisono_connect_options_t* options,
+                                 unisono_comm_t* comm) noexcept {
+  return guard([&] {
+    expect_place(comm, "comm");
+    *comm = nullptr;
+    *comm = new unisono_comm_handle{
+        unisono::detail::Core::of_world(unisono::comm::World::connect(options_of(options)))};
+  });
+}
+
+unisono_result_t unisono_comm_free(unisono_comm_t* comm) noexcept {
+  return free_handle(comm, "comm");
+}
+
+int unisono_rank(unisono_comm_t comm) noexcept {
+  return comm == nullptr ? -1 : comm->core->rank();
+}
+
+int unisono_size(unisono_comm_t comm) noexcept {
+  return comm == nullptr ? 0 : comm->core->size();
+}
+
+unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
+                               unisono_comm_t* group) noexcept {
+  return guard([&] {
+    expect_place(group, "group");
+    unisono::detail::Core& core = core_of(comm);  // first: `group` may be where `comm` is kept
+    *group = nullptr;
+    auto handle = std::make_unique<unisono_comm_handle>();
+    handle->core = core.split(color, key);
+    if (handle->core != nullptr) {
+      *group = handle.release();
+    }
+  });
+}
+
+unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
+                                unisono_comm_t* shrunk) noexcept {
+  return guard([&] {
+    expect_place(shrunk, "shrunk");
+    auto handle = std::make_unique<unisono_comm_handle>();
+    handle->core = core_of(comm).shrink({.timeout_ms = timeout_ms, .quorum = quorum != 0});
+    replace(comm, shrunk, std::move(handle));
+  });
+}
+
+unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
+                              unisono_comm_t* grown) noexcept {
+  return guard([&] {
+    expect_place(grown, "grown");
+    auto handle = std::make_unique<unisono_comm_handle>();
+    handle->core = core_of(comm).grow(size, address == nullptr ? "" : address);
+    replace(comm, grown, std::move(handle));
+  });
+}
+
+unisono_result_t unisono_abort(const char* reason, unisono_comm_t comm) noexcept {
+  return guard([&] { core_of(comm).abort(reason == nullptr ? "" : reason); });
+}
+
+unisono_result_t unisono_failure(unisono_comm_t comm, unisono_result_t* failure) noexcept {
+  return guard([&] {
+    expect_place(failure, "failure");
+    const auto found = core_of(comm).failure();
+    *failure = found ? fail(result_of(found->code()), found->what()) : UNISONO_SUCCESS;
+  });
+}
+
+unisono_result_t unisono_wait(unisono_request_t* request, int timeout_ms) noexcept {
+  return guard([&] {
+    expect_place(request, "request");
+    const std::unique_ptr<unisono_request_handle> handle(std::exchange(*request, nullptr));
+    unisono::detail::RequestState& state = state_of(handle.get());
+    state.core->wait(state, timeout_ms);
+  });
+}
+
+unisono_result_t unisono_test(unisono_request_t request, int* done) noexcept {
+  return guard([&] {
+    expect_place(done, "done");
+    unisono::detail::RequestState& state = state_of(request);
+    *done = state.core->test(state) ? 1 : 0;
+  });
+}
+
+unisono_result_t unisono_allocate(std::size_t bytes, unisono_comm_t comm,
+                                  unisono_region_t* region) noexcept {
+  return guard([&] {
+    expect_place(region, "region");
+    *region = nullptr;
+    *region = new unisono_region_handle{unisono::Region(core_of(comm).allocate(bytes))};
+  });
+}
+
+unisono_result_t unisono_register_buffer(void* data, std::size_t bytes, unisono_comm_t comm,
+                                         unisono_region_t* region) noexcept {
+  return guard([&] {
+    expect_place(region, "region");
+    *region = nullptr;
+    const std::span memory(static_cast<std::byte*>(data), bytes);
+    *region = new unisono_region_handle{unisono::Region(core_of(comm).adopt(memory))};
+  });
+}
+
+void* unisono_region_address(unisono_region_t region) noexcept {
+  return region == nullptr ? nullptr : region->region.bytes().data();
+}
+
+std::size_t unisono_region_bytes(unisono_region_t region) noexcept {
+  return region == nullptr ? 0 : region->region.bytes().size();
+}
+
+unisono_result_t unisono_region_free(unisono_region_t* region) noexcept {
+  return free_handle(region, "region");
+}

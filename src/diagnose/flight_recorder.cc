@@ -1,0 +1,194 @@
+#include "diagnose/flight_recorder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+
+#include "base/hash.h"
+
+namespace unisono::comm {
+namespace {
+
+static_assert(sizeof(OperationRecord::algorithm) ==
+              sizeof(PackedRecord) - 2 * sizeof(std::uint64_t));
+
+std::optional<OperationRecord> read_entry(const shm::BoardEntry& entry) noexcept {
+  OperationRecord record;
+  record.sequence = entry.sequence.load(std::memory_order_acquire);
+  std::uint64_t words[shm::kBoardWords];
+  for (int i = 0; i < shm::kBoardWords; ++i) {
+    words[i] = entry.words[i].load(std::memory_order_acquire);
+  }
+  if (record.sequence == 0 || entry.sequence.load(std::memory_order_relaxed) != record.sequence) {
+    return std::nullopt;
+  }
+  record.signature = words[0];
+  record.count = words[1];
+  record.root = static_cast<std::int32_t>(words[2]);
+  record.collective = static_cast<Collective>((words[2] >> 32) & 0xffU);
+  record.dtype = static_cast<Dtype>((words[2] >> 40) & 0xffU);
+  record.op = static_cast<ReduceOp>((words[2] >> 48) & 0xffU);
+  std::memcpy(record.algorithm, &words[3], sizeof(record.algorithm));
+  record.algorithm[sizeof(record.algorithm) - 1] = '\0';
+  const bool sane = static_cast<int>(record.collective) < kCollectiveCount &&
+                    static_cast<int>(record.dtype) < kDtypeCount &&
+                    static_cast<int>(record.op) < kReduceOpCount;
+  return sane ? std::optional(record) : std::nullopt;
+}
+
+bool has_root(Collective collective) {
+  switch (collective) {
+    case Collective::broadcast:
+    case Collective::scatter:
+    case Collective::gather:
+    case Collective::reduce:
+    case Collective::scatter_v:
+    case Collective::gather_v:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool has_op(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::all_reduce ||
+         collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_v;
+}
+
+constexpr std::string_view kSameCalls = "all ranks must make the same calls in the same order";
+constexpr std::string_view kSameAlgorithm =
+    "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the "
+    "algorithms that their calls name";
+constexpr std::string_view kSameGroup =
+    "in group() too, where several all_reduces became this one, each must have the same count";
+
+}  // namespace
+
+std::string_view advice_on(std::span<const OperationRecord> calls) {
+  if (calls.size() < 2) {
+    return kSameCalls;  // of the others nothing is known
+  }
+  bool same_algorithm = true;
+  for (const OperationRecord& call : calls) {
+    if (describe_call(call) != describe_call(calls.front())) {
+      return kSameCalls;
+    }
+    same_algorithm &= std::string_view(call.algorithm) == calls.front().algorithm;
+  }
+  return same_algorithm ? kSameGroup : kSameAlgorithm;
+}
+
+std::string describe_call(const OperationRecord& record) {
+  std::string text(to_string(record.collective));
+  if (record.collective == Collective::barrier) {
+    return text;
+  }
+  text += " " + std::string(to_string(record.dtype));
+  if (has_op(record.collective)) {
+    text += " " + std::string(to_string(record.op));
+  }
+  text += ", count " + std::to_string(record.count);
+  if (has_root(record.collective)) {
+    text += ", root " + std::to_string(record.root);
+  }
+  return text;
+}
+
+std::string describe(const OperationRecord& record) {
+  const std::string call = describe_call(record);
+  return record.collective == Collective::barrier ? call : call + " (" + record.algorithm + ")";
+}
+
+PackedRecord pack(const OperationRecord& record) noexcept {
+  PackedRecord packed;
+  packed.words[0] = record.count;
+  packed.words[1] = static_cast<std::uint64_t>(static_cast<std::uint32_t>(record.root)) |
+                    static_cast<std::uint64_t>(record.collective) << 32 |
+                    static_cast<std::uint64_t>(record.dtype) << 40 |
+                    static_cast<std::uint64_t>(record.op) << 48;
+  std::memcpy(&packed.words[2], record.algorithm, sizeof(record.algorithm));
+  return packed;
+}
+
+std::optional<OperationRecord> read_record(const shm::Board& board,
+                                           std::uint64_t sequence) noexcept {
+  auto record = read_entry(board.entries[sequence % shm::kBoardEntries]);
+  return record.has_value() && record->sequence == sequence ? record : std::nullopt;
+}
+
+std::optional<OperationRecord> find_record(const shm::Board& board,
+                                           std::uint64_t signature) noexcept {
+  for (const shm::BoardEntry& entry : board.entries) {
+    const auto record = read_entry(entry);
+    if (record.has_value() && record->signature == signature) {
+      return record;
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t board_clock_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void write_wait(shm::Board& board, const Waiting& waiting) noexcept {
+  shm::WaitLine& line = board.wait;
+  const auto what = static_cast<std::uint32_t>(waiting.what);
+  const bool same = line.what.exchange(what, std::memory_order_relaxed) == what &&
+                    line.peer.load(std::memory_order_relaxed) == waiting.peer &&
+                    line.place.load(std::memory_order_relaxed) == waiting.place;
+  if (!same || line.since_ns.load(std::memory_order_relaxed) == 0) {
+    line.peer.store(waiting.peer, std::memory_order_relaxed);
+    line.place.store(waiting.place, std::memory_order_relaxed);
+    line.since_ns.store(board_clock_ns(), std::memory_order_release);
+  }
+}
+
+std::optional<Waiting> read_wait(const shm::Board& board) noexcept {
+  const shm::WaitLine& line = board.wait;
+  const std::int64_t since = line.since_ns.load(std::memory_order_acquire);
+  if (since == 0) {
+    return std::nullopt;
+  }
+  return Waiting{
+      .what = static_cast<Waiting::What>(std::min(line.what.load(std::memory_order_relaxed),
+                                                  static_cast<std::uint32_t>(Waiting::What::recv))),
+      .peer = line.peer.load(std::memory_order_relaxed),
+      .place = line.place.load(std::memory_order_relaxed),
+      .since_ns = since};
+}
+
+std::uint64_t world_mark(std::string_view job) noexcept {
+  return Hash().add(job.substr(0, sizeof(shm::WorldHeader::job) - 1)).value();
+}
+
+void introduce_group(std::byte* segment, std::span<const int> members,
+                     const GroupName& name) noexcept {
+  const shm::GroupLayout layout(static_cast<int>(members.size()));
+  auto* ranks = reinterpret_cast<std::atomic<std::int32_t>*>(segment + layout.members);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    ranks[i].store(members[i], std::memory_order_relaxed);
+  }
+  auto& header = *reinterpret_cast<shm::GroupHeader*>(segment + layout.header);
+  header.id.store(name.id, std::memory_order_relaxed);
+  header.world.store(name.world, std::memory_order_relaxed);
+  header.ranks.store(static_cast<std::int32_t>(members.size()), std::memory_order_relaxed);
+  header.size.store(name.size, std::memory_order_relaxed);
+  header.first.store(name.first, std::memory_order_relaxed);
+  header.magic.store(shm::kGroupMagic, std::memory_order_release);
+}
+
+OperationRecord newest_record(const shm::Board& board) noexcept {
+  OperationRecord newest;
+  for (const shm::BoardEntry& entry : board.entries) {
+    const auto record = read_entry(entry);
+    if (record.has_value() && record->sequence > newest.sequence) {
+      newest = *record;
+    }
+  }
+  return newest;
+}
+
+}  // namespace unisono::comm

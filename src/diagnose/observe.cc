@@ -1,0 +1,102 @@
+#include "diagnose/observe.h"
+
+#include <cstring>
+#include <memory>
+
+#include "transport/shm/layout.h"
+
+namespace unisono::comm {
+namespace {
+
+constexpr int kMostRanks = 1 << 16;  // more are no world of ours
+
+// A copy of the beginning of a segment, aligned as what lies in it.
+class Copy {
+ public:
+  Copy(const ReadSegment& read, std::size_t offset, std::size_t bytes)
+      : lines_((bytes + shm::kLine - 1) / shm::kLine) {
+    complete_ = read(offset, std::as_writable_bytes(std::span(lines_)).first(bytes));
+  }
+  bool complete() const { return complete_; }
+  template <typename T>
+  const T& at(std::size_t offset) const {
+    return *reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(lines_.data()) + offset);
+  }
+
+ private:
+  struct alignas(shm::kLine) Line {
+    std::byte bytes[shm::kLine];
+  };
+  std::vector<Line> lines_;
+  bool complete_ = false;
+};
+
+std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size_t offset) {
+  const Copy header(read, offset, sizeof(shm::GroupHeader));
+  const auto& group = header.at<shm::GroupHeader>(0);
+  const int ranks = group.ranks;
+  if (!header.complete() || group.magic != shm::kGroupMagic || ranks < 1 || group.size < ranks ||
+      group.size > kMostRanks) {
+    return std::nullopt;
+  }
+  const shm::GroupLayout layout(ranks);
+  const Copy copy(read, offset, layout.rings);
+  if (!copy.complete()) {
+    return std::nullopt;
+  }
+  ObservedGroup observed{
+      .id = group.id, .world = group.world, .size = group.size, .first = group.first};
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
+    const auto& board = copy.at<shm::Board>(layout.boards + rank * sizeof(shm::Board));
+    observed.ranks.push_back(
+        {.world_rank = copy.at<std::int32_t>(layout.members + rank * sizeof(std::int32_t)),
+         .newest = newest_record(board),
+         .waiting = read_wait(board)});
+  }
+  return observed;
+}
+
+std::string abort_text(const shm::AbortRecord& record) {
+  if (record.state.load(std::memory_order_acquire) != 2) {
+    return {};
+  }
+  return {record.text, strnlen(record.text, sizeof(record.text))};
+}
+
+}  // namespace
+
+std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
+  const Copy first(read, 0, sizeof(shm::AbortRecord) + sizeof(shm::WorldHeader));
+  const auto& header = first.at<shm::WorldHeader>(shm::WorldLayout(1).header);
+  const int ranks = header.ranks;
+  if (!first.complete() || header.magic != shm::kWorldMagic || ranks < 1 || ranks > kMostRanks) {
+    return std::nullopt;
+  }
+  const shm::WorldLayout layout(ranks);
+  const Copy copy(read, 0, layout.group);
+  auto group = observe_group_at(read, layout.group);
+  if (!copy.complete() || !group || group->ranks.size() != static_cast<std::size_t>(ranks)) {
+    return std::nullopt;
+  }
+  const auto size = static_cast<std::size_t>(group->size);
+  ObservedWorld world{.job = {header.job, strnlen(header.job, sizeof(header.job))},
+                      .pids = std::vector<int>(size),
+                      .left = std::vector<bool>(size),
+                      .abort = abort_text(copy.at<shm::AbortRecord>(0)),
+                      .group = std::move(*group)};
+  for (std::size_t here = 0; here < static_cast<std::size_t>(ranks); ++here) {
+    const auto rank = static_cast<std::size_t>(world.group.ranks[here].world_rank);
+    if (rank >= size) {
+      return std::nullopt;
+    }
+    world.pids[rank] = copy.at<std::int32_t>(layout.pids + here * sizeof(std::int32_t));
+    world.left[rank] = copy.at<shm::Bell>(layout.bells + here * sizeof(shm::Bell)).left != 0;
+  }
+  return world;
+}
+
+std::optional<ObservedGroup> observe_group(const ReadSegment& read) {
+  return observe_group_at(read, 0);
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,103 @@
+#include "diagnose/remote_records.h"
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "base/hash.h"
+
+namespace unisono::comm {
+namespace {
+
+struct Note {
+  std::uint64_t group = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t signature = 0;
+  PackedRecord record = {};
+  std::int64_t place = 0;
+  std::int32_t waits_for = -1;
+  std::int32_t asks = 0;
+};
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+constexpr std::uint64_t kGroup = Hash().add("records").value();
+
+}  // namespace
+
+RemoteRecords::RemoteRecords(tcp::Connections& connections, std::uint32_t epoch)
+    : lanes_(connections, {.group = kGroup, .epoch = epoch}, all_ranks(connections.ranks()),
+             connections.rank()) {}
+
+void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
+                         const News& news) noexcept {
+  const Note note{.group = group,
+                  .sequence = news.record.sequence,
+                  .signature = news.record.signature,
+                  .record = pack(news.record),
+                  .place = news.waiting.place,
+                  .waits_for = news.waiting.peer,
+                  .asks = news.asks ? 1 : 0};
+  const std::lock_guard lock(mutex_);
+  for (const int member : members) {
+    lanes_.send(member, &note, sizeof(note), 0);  // false: it does not listen, or is here
+  }
+  lanes_.flush(transport::kEveryLane);
+}
+
+void RemoteRecords::listen() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (int from = 0; from < lanes_.ranks(); ++from) {
+    transport::Incoming message;
+    while (lanes_.peek(from, message)) {
+      Note note;
+      if (message.bytes == sizeof(note)) {
+        std::memcpy(&note, message.data, sizeof(note));
+      }
+      lanes_.release(from);
+      const bool known = boards_.contains({note.group, from});
+      if (note.sequence == 0 || (!known && boards_.size() >= kMostBoards)) {
+        continue;
+      }
+      try {
+        auto& board = boards_[{note.group, from}];
+        if (board == nullptr) {
+          board = std::make_unique<shm::Board>();
+        }
+        write_record(*board, note.sequence, note.signature, note.record);
+        end_wait(*board);
+        if (note.waits_for >= 0) {
+          write_wait(*board, {.peer = note.waits_for, .place = note.place});
+        }
+        if (note.asks != 0) {
+          asked_.insert(note.group);
+        }
+      } catch (const std::bad_alloc&) {
+        return;  // what it told is missing in a message, no more
+      }
+    }
+  }
+}
+
+bool RemoteRecords::was_asked(std::uint64_t group) noexcept {
+  const std::lock_guard lock(mutex_);
+  return asked_.erase(group) != 0;
+}
+
+const shm::Board* RemoteRecords::find(std::uint64_t group, int rank) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = boards_.find({group, rank});
+  return found == boards_.end() ? nullptr : found->second.get();
+}
+
+void RemoteRecords::forget(std::uint64_t group) noexcept {
+  const std::lock_guard lock(mutex_);
+  asked_.erase(group);
+  boards_.erase(boards_.lower_bound({group, 0}), boards_.upper_bound({group, 1 << 30}));
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,50 @@
+// What ranks of other hosts are doing, for the messages of mismatch and timeout: a rank that waits
+// for long tells them what it is in. Nothing waits for these messages, and where the reader is busy
+// they are left out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "diagnose/flight_recorder.h"
+#include "transport/tcp/tcp_transport.h"
+
+namespace unisono::comm {
+
+class RemoteRecords {
+ public:
+  // Throws resource.
+  RemoteRecords(tcp::Connections& connections, std::uint32_t epoch);
+
+  struct News {
+    OperationRecord record = {};
+    Waiting waiting = {};  // peer -1: it does not wait in this one
+    bool asks = false;     // whoever waits as well is to tell now
+  };
+  // `members`: ranks of the world; those of this host are passed over. Any thread.
+  void tell(std::span<const int> members, std::uint64_t group, const News& news) noexcept;
+  // Takes in what has come. The boards tell for whom a rank waits, and since_ns is when that came.
+  void listen() noexcept;
+  // Whether somebody has asked since this was asked last.
+  bool was_asked(std::uint64_t group) noexcept;
+  // The board of a rank of another host in a group; nullptr: it has told nothing.
+  const shm::Board* find(std::uint64_t group, int rank) noexcept;
+  // A group has ended.
+  void forget(std::uint64_t group) noexcept;
+
+ private:
+  // An authenticated peer that tells of more groups is heard no more.
+  static constexpr std::size_t kMostBoards = 16384;
+
+  std::mutex mutex_;  // guards all
+  tcp::TcpTransport lanes_;
+  std::map<std::pair<std::uint64_t, int>, std::unique_ptr<shm::Board>> boards_;
+  std::set<std::uint64_t> asked_;  // groups
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,311 @@
+#include "membership/net_agreement.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "bootstrap/net_mesh.h"
+#include "bootstrap/reception.h"
+#include "membership/quorum.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+// Attempts to reach a rank: the first, the longest.
+constexpr int kSliceMs = 300;
+constexpr int kLongestSliceMs = 2000;
+constexpr int kNextMs = 5000;   // who did not come in time gives way to the next
+constexpr int kLateMs = 1000;   // and each of the following has so long to be there
+constexpr int kGraceMs = 3000;  // for an answer, which is given at the end of the time
+constexpr int kLookMs = 20;
+
+std::string to_line(const std::vector<int>& ranks) {
+  std::string line;
+  for (const int rank : ranks) {
+    line += std::to_string(rank) + " ";
+  }
+  return line + "\n";
+}
+
+// Takes the first line off. Throws corrupt where it is not one of ascending numbers below `size`.
+std::vector<int> take_line(std::string_view& text, int size) {
+  std::vector<int> ranks;
+  while (!text.empty() && text.front() != '\n') {
+    int rank = -1;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, rank);
+    const bool ascends = rank > (ranks.empty() ? -1 : ranks.back()) && rank < size;
+    if (error != std::errc() || stop == end || *stop != ' ' || !ascends) {
+      break;
+    }
+    ranks.push_back(rank);
+    text.remove_prefix(static_cast<std::size_t>(stop - text.data()) + 1);
+  }
+  if (text.empty() || text.front() != '\n') {
+    throw Error(ErrorCode::corrupt, "what another rank says of who goes on cannot be read");
+  }
+  text.remove_prefix(1);
+  return ranks;
+}
+
+std::string new_mark() {
+  std::uint64_t mark = 0;
+  if (::getrandom(&mark, sizeof(mark), 0) != sizeof(mark)) {
+    throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
+  }
+  return std::to_string(mark);
+}
+
+std::string answer_text(const RollAnswer& answer) {
+  return to_line(answer.ranks) + answer.mark + "\n" + to_table(answer.cards);
+}
+
+RollAnswer parse_answer(std::string_view text, int size) {
+  RollAnswer answer;
+  answer.ranks = take_line(text, size);
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  answer.mark = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  answer.cards = parse_table(text, static_cast<int>(answer.ranks.size()));
+  return answer;
+}
+
+class Keeper {
+ public:
+  Keeper(Roll& roll, const tcp::Identity& self, const Deadline& deadline)
+      : roll_(roll),
+        gate_(open(roll), self),
+        reception_(gate_, self.size, kMostCardBytes),
+        deadline_(deadline),
+        standing_(static_cast<std::size_t>(self.size), Standing::absent),
+        cards_(static_cast<std::size_t>(self.size)) {
+    standing_[static_cast<std::size_t>(self.rank)] = Standing::present;
+    cards_[static_cast<std::size_t>(self.rank)] = roll.mine;
+    note_last(roll.last);
+  }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper() {
+    for (const UniqueFd& socket : roll_.door) {
+      tcp::stop_listening(socket.get());
+    }
+  }
+
+  RollAnswer keep() {
+    while (!is_settled() && !deadline_.passed()) {
+      reception_.wait(kLookMs);
+      for (const Reception::News& news : reception_.hear()) {
+        take(news);
+      }
+    }
+    if (!may_go_on()) {
+      const std::string why = no_quorum(standing_);
+      reception_.tell(error_text(ErrorCode::evicted, why), Deadline::after_ms(1000));
+      throw Error(ErrorCode::evicted, why);
+    }
+    RollAnswer answer;
+    answer.ranks = with_standing(standing_, Standing::present);
+    answer.mark = new_mark();
+    for (const int rank : answer.ranks) {
+      answer.cards.push_back(cards_[static_cast<std::size_t>(rank)]);
+    }
+    reception_.tell(answer_text(answer), Deadline::after_ms(kGraceMs));
+    return answer;
+  }
+
+ private:
+  static std::vector<UniqueFd> open(Roll& roll) {
+    std::vector<UniqueFd> listeners;
+    for (const UniqueFd& socket : roll.door) {
+      UniqueFd copy(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+      if (copy && tcp::listen_again(copy.get())) {
+        listeners.push_back(std::move(copy));
+      }
+    }
+    if (listeners.empty()) {
+      throw Error(ErrorCode::resource,
+                  "rank " + std::to_string(roll.self.rank) +
+                      " cannot listen where the others look for it: its ports are taken\nset "
+                      "UNISONO_PORTS to a range that nothing else uses");
+    }
+    return listeners;
+  }
+
+  bool is_settled() {
+    bool settled = true;
+    for (std::size_t rank = 0; rank < standing_.size(); ++rank) {
+      const auto number = static_cast<int>(rank);
+      if (standing_[rank] == Standing::absent && roll_.is_gone(number)) {
+        standing_[rank] = Standing::gone;
+      }
+      settled &= standing_[rank] != Standing::absent || is_given_up(number);
+    }
+    return settled;
+  }
+
+  // Those of an earlier answer may have gone on: then no smaller part of them may. Without a
+  // quorum, nobody may where somebody who has left may have done so.
+  bool may_go_on() const {
+    if (!roll_.quorum) {
+      const std::vector<int> absent = with_standing(standing_, Standing::absent);
+      return std::none_of(absent.begin(), absent.end(),
+                          [&](int rank) { return roll_.patience_ms(rank) == 0; });
+    }
+    return has_quorum(standing_) &&
+           std::all_of(last_.begin(), last_.end(), [&](const std::vector<int>& ranks) {
+             std::vector<Standing> of_those;
+             for (const int rank : ranks) {
+               of_those.push_back(standing_[static_cast<std::size_t>(rank)]);
+             }
+             return has_quorum(of_those);
+           });
+  }
+
+  void note_last(const std::vector<int>& ranks) {
+    if (!ranks.empty()) {
+      last_.insert(ranks);
+    }
+  }
+
+  bool is_given_up(int rank) const {
+    const int patience_ms = roll_.patience_ms(rank);
+    return patience_ms >= 0 && since_.later_by_ms(patience_ms).passed();
+  }
+
+  void take(const Reception::News& news) {
+    const auto at = static_cast<std::size_t>(news.rank);
+    if (news.hung_up) {
+      standing_[at] = Standing::absent;
+      return;
+    }
+    std::string_view text = news.text;
+    const auto size = static_cast<int>(standing_.size());
+    // The least patient one sets the time for all; but who has none left does not end it at once.
+    const std::vector<int> left_ms = take_line(text, INT_MAX);
+    if (!left_ms.empty()) {
+      const int ms = std::max(left_ms.front(), kLateMs);
+      deadline_ = Deadline::earlier(deadline_, Deadline::after_ms(ms));
+    }
+    const std::vector<int> gone = take_line(text, size);
+    note_last(take_line(text, size));
+    cards_[at] = parse_card(text);
+    standing_[at] = Standing::present;
+    for (const int rank : gone) {
+      Standing& standing = standing_[static_cast<std::size_t>(rank)];
+      standing = standing == Standing::absent ? Standing::gone : standing;
+    }
+  }
+
+  Roll& roll_;
+  tcp::Gate gate_;
+  Reception reception_;
+  Deadline deadline_;
+  Deadline since_ = Deadline::after_ms(0);
+  std::vector<Standing> standing_;
+  std::vector<Card> cards_;
+  std::set<std::vector<int>> last_;
+};
+
+class Caller {
+ public:
+  explicit Caller(Roll& roll)
+      : roll_(roll), self_(roll.self), waited_ms_(static_cast<std::size_t>(roll.self.size), 0) {
+    self_.job += "/roll";
+  }
+
+  RollAnswer call() {
+    Deadline deadline = Deadline::of_timeout(roll_.timeout_ms);
+    for (;;) {
+      const int keeper = find_keeper();
+      if (keeper == self_.rank) {
+        return Keeper(roll_, self_, deadline).keep();
+      }
+      if (auto answer = ask(keeper, deadline)) {
+        return std::move(*answer);
+      }
+      if (deadline.passed()) {
+        waited_ms_[static_cast<std::size_t>(keeper)] = kForEver;
+        most_ms_ = kLateMs;
+        deadline = Deadline::after_ms(kNextMs);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kForEver = 1 << 30;
+
+  // The lowest rank that may be there; this one, if there is none.
+  int find_keeper() const {
+    for (int rank = 0; rank < self_.rank; ++rank) {
+      const int waited_ms = waited_ms_[static_cast<std::size_t>(rank)];
+      const int patience_ms = roll_.patience_ms(rank);
+      if (!roll_.is_gone(rank) && waited_ms <= (patience_ms < 0 ? most_ms_ : patience_ms)) {
+        return rank;
+      }
+    }
+    return self_.rank;
+  }
+
+  // None: it is not there, or not any more.
+  std::optional<RollAnswer> ask(int keeper, const Deadline& deadline) {
+    std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(self_.size));
+    const auto at = static_cast<std::size_t>(keeper);
+    addresses[at] = roll_.addresses[at];
+    tcp::Gate closed(std::vector<UniqueFd>{}, self_);
+    tcp::Channel channel;
+    const int patience_ms = roll_.patience_ms(keeper);
+    const int left_ms = deadline.left_ms();
+    // From farther away, or a busy one, it takes longer to be let in.
+    const int longer_ms = std::clamp(waited_ms_[at], kSliceMs, kLongestSliceMs);
+    const int longest_ms = patience_ms < 0 ? longer_ms : std::clamp(patience_ms, 1, longer_ms);
+    const int slice = left_ms < 0 ? longest_ms : std::clamp(left_ms, 1, longest_ms);
+    waited_ms_[at] += slice;
+    try {
+      channel = std::move(tcp::meet(closed, self_, addresses, {.timeout_ms = slice})[at].front());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::connection) {
+        throw;
+      }
+      return std::nullopt;
+    }
+    std::vector<int> gone;
+    for (int rank = 0; rank < self_.size; ++rank) {
+      if (rank != self_.rank && roll_.is_gone(rank)) {
+        gone.push_back(rank);
+      }
+    }
+    std::vector<int> time;
+    if (deadline.left_ms() >= 0) {
+      time.push_back(deadline.left_ms());
+    }
+    std::string obstacle;
+    const auto text =
+        ask_text(channel, to_line(time) + to_line(gone) + to_line(roll_.last) + to_text(roll_.mine),
+                 kMostBytes, deadline.later_by_ms(kGraceMs), obstacle);
+    if (!text) {
+      return std::nullopt;
+    }
+    return parse_answer(*text, self_.size);
+  }
+
+  Roll& roll_;
+  tcp::Identity self_;
+  std::vector<int> waited_ms_;  // in vain, by rank
+  int most_ms_ = kForEver - 1;  // for one that can be reached
+};
+
+}  // namespace
+
+RollAnswer call_roll(Roll& roll) {
+  return Caller(roll).call();
+}
+
+}  // namespace unisono::comm

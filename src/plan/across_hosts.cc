@@ -1,0 +1,74 @@
+#include "plan/across_hosts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/plan_on.h"
+
+namespace unisono::comm {
+namespace {
+
+// What is usual: some system calls a message, 25 Gbit/s between hosts, shared by the ranks of each.
+// The choice needs no more than the order of magnitude between inside and outside.
+constexpr double kOverheadUs = 2;
+constexpr double kInsideUs = 0.5;
+constexpr double kInsideBytesPerUs = 8000;
+constexpr double kBetweenUs = 8;
+constexpr double kBetweenBytesPerUs = 3000;
+constexpr double kReducedBytesPerUs = 25'000;
+// Of a longer vector nothing stays in the cache: to pass over it once counts for more than to
+// reduce only a part of it. Measured between two ranks on the loopback device.
+constexpr double kCachedBytes = 8 << 20;
+// Algorithms with more messages are passed over where they would have to be played one by one.
+constexpr double kMostMessages = 20'000;
+
+Topology topology_of(const Hosts& hosts, std::span<const int> members) {
+  Topology topology;
+  topology.overhead_us = kOverheadUs;
+  const int network = add_device(topology, "network", DeviceKind::network_switch);
+  std::map<int, int> nics;
+  for (const int member : members) {
+    const int host = hosts.host(member);
+    const std::string name = "host" + std::to_string(host);
+    if (!nics.contains(host)) {
+      const int node = add_device(topology, name, DeviceKind::node);
+      nics[host] = add_device(topology, name + ".nic", DeviceKind::nic, node);
+      connect(topology, nics[host], network, kBetweenUs / 2, kBetweenBytesPerUs);
+    }
+    const int nic = nics[host];
+    const int core =
+        add_device(topology, name + ".rank" + std::to_string(topology.ranks.size()),
+                   DeviceKind::core, topology.devices[static_cast<std::size_t>(nic)].inside);
+    connect(topology, core, nic, kInsideUs / 2, kInsideBytesPerUs);
+    topology.ranks.push_back(core);
+  }
+  return topology;
+}
+
+}  // namespace
+
+AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members)
+    : ranks_(static_cast<int>(members.size())) {
+  several_ = std::any_of(members.begin(), members.end(), [&](int member) {
+    return hosts.host(member) != hosts.host(members.front());
+  });
+  if (several_) {
+    topology_ = topology_of(hosts, members);
+  }
+}
+
+const std::string& AcrossHosts::choose(Collective collective, double bytes) {
+  const int power = bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
+  const auto [entry, fresh] = chosen_.try_emplace({collective, power});
+  if (fresh) {
+    const double size = std::exp2(power);
+    const double gamma = size <= kCachedBytes ? 1 / kReducedBytesPerUs : 0;
+    const model::OnTopology plan =
+        model::plan_on({.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
+                       {.most_messages = kMostMessages, .gamma_us_per_byte = gamma});
+    entry->second = plan.rows.empty() ? std::string() : plan.rows.front().name;
+  }
+  return entry->second;
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,35 @@
+// Which algorithm is fastest for a group whose ranks are on several hosts: each that can serve is
+// simulated on a topology of these hosts.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/hosts.h"
+#include "topology/topology.h"
+#include "unisono/types.hpp"
+
+namespace unisono::comm {
+
+class AcrossHosts {
+ public:
+  // `members`: ranks of the world. With all of them on one host there is nothing to choose.
+  AcrossHosts(const Hosts& hosts, std::span<const int> members);
+
+  bool several() const { return several_; }
+  // With its parameters; of all ranks the same. `bytes`: of the vector (model/cost.h). Sizes up to
+  // the next power of two have one answer, which is simulated once: some milliseconds. Empty:
+  // nothing could be simulated.
+  const std::string& choose(Collective collective, double bytes);
+
+ private:
+  bool several_ = false;
+  int ranks_;
+  Topology topology_;
+  std::map<std::pair<Collective, int>, std::string> chosen_;
+};
+
+}  // namespace unisono::comm

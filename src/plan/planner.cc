@@ -1,0 +1,330 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/hash.h"
+#include "plan/choice.h"
+
+namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kMostEntries = 256;
+// Beyond this, bytes cannot be counted safely (and no machine has them).
+constexpr std::size_t kMostBytes = std::size_t{1} << 56;
+
+bool is_v(const Call& call) {
+  return is_v_form(call.collective);
+}
+
+const std::byte* at(const void* base, std::size_t bytes) {
+  return static_cast<const std::byte*>(base) + bytes;
+}
+
+// The element offset of a rank's part in the whole vector.
+std::size_t part_offset(const Call& call, int rank) {
+  const auto r = static_cast<std::size_t>(rank);
+  if (call.counts.empty()) {
+    return call.count * r;
+  }
+  if (!call.displs.empty()) {
+    return call.displs[r];
+  }
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < r; ++i) {
+    offset += call.counts[i];
+  }
+  return offset;
+}
+
+engine::Sizes sizes_of(const Call& call) {
+  const bool barrier = call.collective == Collective::barrier;  // one byte, whatever the call says
+  return {.element = barrier ? 1 : size_of(call.dtype),
+          .count = barrier ? 1 : call.count,
+          .counts = call.counts,
+          .displs = call.displs,
+          .recv_counts = call.recv_counts,
+          .recv_displs = call.recv_displs};
+}
+
+PlanKey key_of(const Call& call, bool in_place) {
+  return {.collective = call.collective,
+          .dtype = call.dtype,
+          .op = call.reduction.op,
+          .in_place = in_place,
+          .root = call.root,
+          .count = call.count,
+          .factor = call.reduction.factor,
+          .user = call.reduction.user.combine,
+          .user_context = call.reduction.user.context,
+          .algorithm = call.algorithm};
+}
+
+std::size_t total(std::span<const std::size_t> counts) {
+  std::size_t sum = 0;
+  for (const std::size_t count : counts) {
+    sum += std::min(count, kMostBytes);  // a sum that is too large is refused, never wrapped
+  }
+  return sum;
+}
+
+}  // namespace
+
+Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
+                 std::uint64_t group_id, std::string_view forced, bool multicast, AcrossHosts hosts)
+    : programs_(programs),
+      profile_(profile),
+      rank_(rank),
+      ranks_(ranks),
+      group_id_(group_id),
+      multicast_(multicast),
+      hosts_(std::move(hosts)),
+      forced_(parse_forced(forced)) {}
+
+void Planner::refuse(const Call& call, const std::string& what, const std::string& hint) const {
+  throw Error(ErrorCode::usage,
+              std::string(to_string(call.collective)) + " on rank " + std::to_string(rank_) + ": " +
+                  what + "\n" + hint,
+              {.rank = rank_, .peer = -1, .collective = std::string(to_string(call.collective))});
+}
+
+bool Planner::is_in_place(const Call& call) const {
+  if (call.in == nullptr || call.out == nullptr) {
+    return false;
+  }
+  const std::size_t element = size_of(call.dtype);
+  switch (plain_form(call.collective)) {
+    case Collective::all_reduce:
+    case Collective::all_to_all:
+      return call.in == call.out;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return rank_ == call.root && call.in == call.out;
+    case Collective::all_gather:
+      return call.in == at(call.out, part_offset(call, rank_) * element);
+    case Collective::gather:
+      return rank_ == call.root && call.in == at(call.out, part_offset(call, rank_) * element);
+    case Collective::reduce_scatter:
+      return call.out == at(call.in, part_offset(call, rank_) * element);
+    case Collective::scatter:
+      return rank_ == call.root && call.out == at(call.in, part_offset(call, rank_) * element);
+    default:
+      return false;
+  }
+}
+
+void Planner::check_shape(const Call& call) const {
+  const auto n = static_cast<std::size_t>(ranks_);
+  if (static_cast<int>(call.collective) >= kCollectiveCount ||
+      static_cast<int>(call.dtype) >= kDtypeCount) {
+    throw Error(ErrorCode::usage, "not a collective or dtype of unisono\nuse the enumerations");
+  }
+  if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks_)) {
+    refuse(call, "root " + std::to_string(call.root) + " is not a rank",
+           "ranks are 0 to " + std::to_string(ranks_ - 1));
+  }
+  if (is_v(call)) {
+    const bool pairs = call.collective == Collective::all_to_all_v;
+    const auto wrong = [&](std::span<const std::size_t> list, bool required) {
+      return list.size() != n && (required || !list.empty());
+    };
+    if (wrong(call.counts, true) || wrong(call.displs, false) || wrong(call.recv_counts, pairs) ||
+        wrong(call.recv_displs, false)) {
+      refuse(call,
+             "counts and displs must have one entry for each of the " + std::to_string(ranks_) +
+                 " ranks",
+             "check the lengths of the lists");
+    }
+  }
+  if (call.collective == Collective::all_to_all_v) {
+    const auto me = static_cast<std::size_t>(rank_);
+    if (call.counts[me] != call.recv_counts[me]) {
+      refuse(call,
+             "it sends " + std::to_string(call.counts[me]) + " elements to itself, but receives " +
+                 std::to_string(call.recv_counts[me]),
+             "counts and recv_counts must agree for the rank itself");
+    }
+  }
+  const std::size_t most = kMostBytes / size_of(call.dtype) / (n * n);
+  if (call.count > most || total(call.counts) > most || total(call.displs) > most * n ||
+      total(call.recv_counts) > most || total(call.recv_displs) > most * n) {
+    refuse(call, "more elements than memory can hold", "check the counts for negative numbers");
+  }
+  if (reduces(call.collective)) {
+    const ReduceOp op = call.reduction.op;
+    if (op == ReduceOp::user && call.reduction.user.combine == nullptr) {
+      refuse(call, "the user-defined operation has no function",
+             "set `combine` to the function that combines two vectors");
+    }
+    if (static_cast<int>(op) >= kReduceOpCount ||
+        (op != ReduceOp::user && kernels::find_reduce(call.dtype, op) == nullptr) ||
+        (op == ReduceOp::premul_sum && kernels::find_multiply(call.dtype) == nullptr) ||
+        (op == ReduceOp::avg && kernels::find_divide(call.dtype) == nullptr)) {
+      refuse(call,
+             std::string(to_string(op)) + " of " + std::string(to_string(call.dtype)) +
+                 " is not defined",
+             "see `unisono list --dtypes` for the pairs that are");
+    }
+  }
+}
+
+void Planner::check_buffers(const Call& call, const Prepared& prepared, bool in_place) const {
+  const engine::Extent extent = prepared.extent;
+  if (extent.input != 0 && call.in == nullptr) {
+    refuse(call, "`in` is null, but " + std::to_string(extent.input) + " bytes are read from it",
+           "pass the buffer, or the count 0");
+  }
+  if (extent.output != 0 && call.out == nullptr) {
+    refuse(call, "`out` is null, but " + std::to_string(extent.output) + " bytes are written to it",
+           "pass the buffer, or the count 0");
+  }
+  if (in_place || extent.input == 0 || extent.output == 0) {
+    return;
+  }
+  const auto in = reinterpret_cast<std::uintptr_t>(call.in);
+  const auto out = reinterpret_cast<std::uintptr_t>(call.out);
+  if (in < out + extent.output && out < in + extent.input) {
+    refuse(call, "`in` and `out` overlap, and not in the one way that is in place",
+           "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
+           "in-place rule");
+  }
+}
+
+Prepared Planner::prepare(const Call& call, bool in_place) {
+  const Choice choice = choose(call);
+  const int root = choice.shape.root;
+  const auto found = choice.own != nullptr
+                         ? programs_.find(choice.own->schedule,
+                                          choice.name + "#" + std::to_string(choice.own->content),
+                                          rank_, multicast_)
+                         : programs_.find(*choice.algorithm, choice.shape, choice.name,
+                                          call.collective, rank_, multicast_);
+  const Compiled& compiled = *found;
+  const engine::Sizes sizes = sizes_of(call);
+  const auto places = engine::lay_out(compiled.schedule, rank_, sizes);
+
+  Prepared prepared{.collective = call.collective,
+                    .dtype = call.dtype,
+                    .op = call.reduction.op,
+                    .root = root,
+                    .count = is_v(call) ? total(call.counts) : call.count,
+                    .algorithm = choice.name};
+  prepared.extent = engine::extent_of(compiled.schedule, rank_, places);
+  const bool reducing = reduces(call.collective);
+  if (reducing && call.reduction.op == ReduceOp::premul_sum) {
+    prepared.multiply = kernels::find_multiply(call.dtype);
+    prepared.factor = call.reduction.factor;
+  }
+  if (reducing && call.reduction.op == ReduceOp::avg) {
+    prepared.divide = kernels::find_divide(call.dtype);
+  }
+  prepared.stage_input = prepared.multiply != nullptr || (in_place && compiled.in_place == nullptr);
+  prepared.runs_in_place = in_place && !prepared.stage_input;
+  prepared.program =
+      engine::bind(prepared.runs_in_place ? *compiled.in_place : compiled.out_of_place, places,
+                   sizes.element, prepared.extent, call.collective == Collective::all_to_all_v);
+  if (prepared.stage_input) {
+    prepared.staged_bytes = prepared.extent.input;
+  }
+  if (call.collective == Collective::barrier) {
+    prepared.extent = {};  // its one byte is the communicator's own
+    prepared.reducer.kernel = kernels::find_reduce(Dtype::u8, ReduceOp::bor);
+  } else if (call.reduction.op == ReduceOp::user) {
+    prepared.reducer.user = call.reduction.user.combine;
+    prepared.reducer.context = call.reduction.user.context;
+  } else if (reducing) {
+    prepared.reducer.kernel = kernels::find_reduce(call.dtype, call.reduction.op);
+  }
+
+  Hash hash;
+  hash.add(group_id_).add(static_cast<std::uint64_t>(call.collective));
+  hash.add(static_cast<std::uint64_t>(call.dtype)).add(static_cast<std::uint64_t>(root));
+  hash.add(reducing ? static_cast<std::uint64_t>(call.reduction.op) : 0).add(call.count);
+  hash.add(static_cast<std::uint64_t>(ranks_)).add(std::string_view(prepared.algorithm));
+  if (choice.own != nullptr) {
+    hash.add(choice.own->content);
+  }
+  if (call.collective != Collective::all_to_all_v) {  // whose counts belong to this rank alone
+    for (const std::size_t count : call.counts) {
+      hash.add(count);
+    }
+  }
+  prepared.signature = hash.value();
+
+  constexpr std::size_t kLine = 64;
+  prepared.staged_offset = (prepared.program.scratch_bytes + kLine - 1) / kLine * kLine;
+  prepared.workspace_bytes = prepared.staged_offset + prepared.staged_bytes;
+  OperationRecord record{.count = prepared.count,
+                         .root = root,
+                         .collective = call.collective,
+                         .dtype = call.dtype,
+                         .op = call.reduction.op};
+  prepared.algorithm.copy(record.algorithm, sizeof(record.algorithm) - 1);
+  prepared.record = pack(record);
+  return prepared;
+}
+
+const std::shared_ptr<const Prepared>& Planner::remember(const Call& call, const PlanEntry& entry) {
+  latest_ = {.collective = call.collective,
+             .dtype = call.dtype,
+             .op = call.reduction.op,
+             .root = call.root,
+             .in = call.in,
+             .out = call.out,
+             .count = call.count,
+             .factor = call.reduction.factor,
+             .algorithm = entry.key.algorithm};
+  if (call.reduction.op == ReduceOp::user) {
+    latest_.count = ~call.count;  // equals no such call: its function may be another one
+  }
+  latest_prepared_ = &entry.prepared;
+  return entry.prepared;
+}
+
+const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
+  if (is_v(call)) {
+    check_shape(call);  // first: what follows reads the lists
+    const bool in_place = is_in_place(call);
+    latest_v_ = std::make_shared<const Prepared>(prepare(call, in_place));
+    check_buffers(call, *latest_v_, in_place);
+    return latest_v_;
+  }
+  if (!(call.counts.empty() && call.displs.empty() && call.recv_counts.empty() &&
+        call.recv_displs.empty())) {
+    refuse(call, "it has one count for all ranks, but lists of counts or displs are given",
+           "leave the lists out, or call the v-form");
+  }
+  const bool in_place = is_in_place(call);
+  const PlanKey key = key_of(call, in_place);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i]->key == key) {
+      if (i != 0) {
+        std::swap(entries_[i], entries_[i / 2]);
+        i /= 2;
+      }
+      check_buffers(call, *entries_[i]->prepared, in_place);
+      return remember(call, *entries_[i]);
+    }
+  }
+  check_shape(call);
+  auto entry = std::make_unique<PlanEntry>(
+      PlanEntry{.key = key,
+                .algorithm = std::string(call.algorithm),
+                .prepared = std::make_shared<const Prepared>(prepare(call, in_place))});
+  entry->key.algorithm = entry->algorithm;
+  check_buffers(call, *entry->prepared, in_place);
+  if (entries_.size() == kMostEntries) {
+    latest_ = {};
+    // Any of the half that is used less: neither a loop over many sizes nor a change of sizes then
+    // misses always.
+    constexpr std::size_t kHalf = kMostEntries / 2;
+    evicted_ = (evicted_ + 97) % kHalf;
+    entries_[kHalf + evicted_] = std::move(entry);
+    return remember(call, *entries_[kHalf + evicted_]);
+  }
+  entries_.push_back(std::move(entry));
+  return remember(call, *entries_.back());
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,152 @@
+// From a call to a bound program: checks the arguments, chooses the algorithm, builds, lowers and
+// binds; keeps what it made.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalog.h"
+#include "diagnose/flight_recorder.h"
+#include "engine/bound_program.h"
+#include "engine/executor.h"
+#include "plan/across_hosts.h"
+#include "plan/profile.h"
+#include "plan/programs.h"
+#include "plan/user_schedule.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::comm {
+
+// All that does not change between two calls with the same arguments on other buffers.
+struct Prepared {
+  engine::BoundProgram program = {};
+  engine::Extent extent = {};
+  engine::Reducer reducer = {};
+  std::uint64_t signature = 0;  // without the operation's number
+  Collective collective = Collective::barrier;
+  Dtype dtype = Dtype::u8;
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;
+  std::size_t count = 0;
+  std::string algorithm = {};
+  // Work around the program: the input is first copied (in place, by an algorithm that cannot) or
+  // multiplied.
+  bool stage_input = false;
+  bool runs_in_place = false;  // the program reads its input where it writes its output
+  kernels::ScaleFunction multiply = nullptr;
+  double factor = 1.0;
+  kernels::ScaleFunction divide = nullptr;
+  std::size_t staged_bytes = 0;
+  std::size_t workspace_bytes = 0;  // scratch of the program, then the staged input
+  std::size_t staged_offset = 0;
+  PackedRecord record = {};
+  mutable int recorded = -1;  // its name in a recording, once it has one (Recorder::name())
+};
+
+// What makes two calls the same to the planner.
+struct PlanKey {
+  Collective collective = Collective::barrier;
+  Dtype dtype = Dtype::u8;
+  ReduceOp op = ReduceOp::sum;
+  bool in_place = false;
+  int root = 0;
+  std::size_t count = 0;
+  double factor = 1.0;
+  void (*user)(void*, const void*, std::size_t, void*) = nullptr;
+  void* user_context = nullptr;
+  std::string_view algorithm = {};
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
+struct PlanEntry {
+  PlanKey key;
+  std::string algorithm;                     // owns what key.algorithm views
+  std::shared_ptr<const Prepared> prepared;  // shared with the operations that run it
+};
+
+class Planner {
+ public:
+  // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
+  // `programs` and `profile` outlive the planner. `multicast`: what the lanes can. `hosts`: of the
+  // group's ranks.
+  Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
+          std::string_view forced, bool multicast, AcrossHosts hosts);
+
+  // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
+  // next find(); an operation that lives longer copies the pointer.
+  const std::shared_ptr<const Prepared>& find(const Call& call) {
+    return call == latest_ ? *latest_prepared_ : look_up(call);
+  }
+  // Buffers are not looked at. Throws usage.
+  Explanation explain(const Call& call);
+
+ private:
+  // The buffers and sizes of the latest call: the same call again needs no check. Neither v-forms
+  // nor user-defined operations.
+  struct Latest {
+    Collective collective = Collective::barrier;
+    Dtype dtype = Dtype::u8;
+    ReduceOp op = ReduceOp::user;
+    int root = -1;
+    const void* in = nullptr;
+    const void* out = nullptr;
+    std::size_t count = 0;
+    double factor = 0;
+    std::string_view algorithm = {};
+    friend bool operator==(const Call& call, const Latest& latest) {
+      return call.in == latest.in && call.out == latest.out && call.count == latest.count &&
+             call.collective == latest.collective && call.dtype == latest.dtype &&
+             call.reduction.op == latest.op && call.root == latest.root &&
+             call.reduction.factor == latest.factor &&
+             call.algorithm.size() == latest.algorithm.size() && call.algorithm == latest.algorithm;
+    }
+  };
+  const std::shared_ptr<const Prepared>& look_up(const Call& call);
+  const std::shared_ptr<const Prepared>& remember(const Call& call, const PlanEntry& entry);
+  // What serves a call.
+  struct Choice {
+    const Algorithm* algorithm = nullptr;
+    Shape shape = {};
+    std::string name = {};                        // with its parameters
+    std::shared_ptr<const OwnSchedule> own = {};  // in the place of an algorithm
+    Explanation::Why why = Explanation::Why::built_in;
+  };
+  Choice choose(const Call& call);
+  Choice choose_own(const Call& call, const std::string& path);
+  // Why the algorithm cannot serve the call; "": it can.
+  std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
+  // What others than the user say where that can serve the call; "": nothing. The profile was
+  // measured on one host.
+  std::string_view profiled(const Call& call) const;
+  std::string_view modelled(const Call& call);
+  std::string_view if_it_serves(const Call& call, const std::string& name) const;
+  Prepared prepare(const Call& call, bool in_place);
+  void check_shape(const Call& call) const;
+  void check_buffers(const Call& call, const Prepared& prepared, bool in_place) const;
+  bool is_in_place(const Call& call) const;
+  [[noreturn]] void refuse(const Call& call, const std::string& what,
+                           const std::string& hint) const;
+
+  Programs& programs_;
+  const Profile& profile_;
+  int rank_;
+  int ranks_;
+  std::uint64_t group_id_;
+  bool multicast_;
+  AcrossHosts hosts_;
+  std::map<Collective, std::string> forced_;
+  std::map<std::string, std::shared_ptr<const OwnSchedule>> own_;  // by path
+  std::vector<std::unique_ptr<PlanEntry>> entries_;                // what is used often is in front
+  std::size_t evicted_ = 0;  // where the latest one was, in the second half
+  Latest latest_;
+  const std::shared_ptr<const Prepared>* latest_prepared_ = nullptr;
+  std::shared_ptr<const Prepared> latest_v_;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,98 @@
+// Which algorithm serves a call: the user's word, else what was measured or simulated, else the
+// built-in choice.
+#include <memory>
+#include <string>
+
+#include "plan/choice.h"
+#include "plan/planner.h"
+
+namespace unisono::comm {
+
+Planner::Choice Planner::choose_own(const Call& call, const std::string& path) {
+  std::shared_ptr<const OwnSchedule>& own = own_[path];
+  if (own == nullptr) {
+    own = std::make_shared<const OwnSchedule>(load_own_schedule(path));
+  }
+  const int root = is_rooted(call.collective) ? call.root : 0;
+  const std::string why = refusal(*own, call.collective, ranks_, root);
+  if (!why.empty()) {
+    refuse(call, why, "a schedule serves one collective, number of ranks and root");
+  }
+  return {.shape = {.ranks = ranks_, .root = root}, .name = own->name, .own = own};
+}
+
+std::string_view Planner::profiled(const Call& call) const {
+  const auto bytes = vector_bytes(call, ranks_);
+  const model::Choice* found =
+      bytes ? profile_.choices().find(plain_form(call.collective), ranks_, *bytes) : nullptr;
+  if (found == nullptr || found->algorithm.empty()) {
+    return {};
+  }
+  return if_it_serves(call, found->algorithm);
+}
+
+std::string_view Planner::modelled(const Call& call) {
+  const auto bytes = vector_bytes(call, ranks_);
+  return bytes ? if_it_serves(call, hosts_.choose(plain_form(call.collective), *bytes))
+               : std::string_view();
+}
+
+// What is said of other rank counts or of plain forms need not hold here.
+std::string_view Planner::if_it_serves(const Call& call, const std::string& name) const {
+  if (name.empty()) {
+    return {};
+  }
+  const Algorithm& algorithm = *find_algorithm(call.collective, name);
+  const Shape shape{.ranks = ranks_,
+                    .root = is_rooted(call.collective) ? call.root : 0,
+                    .parameters = parse_parameters(algorithm, name)};
+  return inability(call, algorithm, shape).empty() ? std::string_view(name) : std::string_view();
+}
+
+std::string Planner::inability(const Call& call, const Algorithm& algorithm,
+                               const Shape& shape) const {
+  if (!can_serve(algorithm, shape)) {
+    return "cannot serve " + std::to_string(ranks_) + " ranks (" + std::string(algorithm.limits) +
+           ")";
+  }
+  return is_v_form(call.collective) && !algorithm.allows_v ? "cannot serve the v-form" : "";
+}
+
+Planner::Choice Planner::choose(const Call& call) {
+  using Why = Explanation::Why;
+  std::string_view name = call.algorithm;
+  Why why = Why::call;
+  if (name.empty()) {
+    const auto found = forced_.find(plain_form(call.collective));
+    const bool forced = found != forced_.end();
+    const Why others = hosts_.several() ? Why::model : Why::profile;
+    why = forced ? Why::option : others;
+    name = forced             ? std::string_view(found->second)
+           : hosts_.several() ? modelled(call)
+                              : profiled(call);
+  }
+  if (name.empty()) {
+    why = Why::built_in;
+    name = default_algorithm(call.collective, ranks_, call.count * size_of(call.dtype));
+  }
+  if (is_own_schedule(name)) {
+    Choice choice = choose_own(call, std::string(name));
+    choice.why = why;
+    return choice;
+  }
+  const Algorithm* algorithm = find_algorithm(call.collective, name);
+  if (algorithm == nullptr) {
+    refuse(call, "there is no algorithm \"" + std::string(name) + "\"",
+           "there are: " + list_algorithms(call.collective));
+  }
+  const Shape shape{.ranks = ranks_,
+                    .root = is_rooted(call.collective) ? call.root : 0,
+                    .parameters = parse_parameters(*algorithm, name)};
+  if (const std::string reason = inability(call, *algorithm, shape); !reason.empty()) {
+    refuse(call, std::string(name) + " " + reason,
+           "there are: " + list_algorithms(call.collective));
+  }
+  return {.algorithm = algorithm, .shape = shape, .name = full_name(*algorithm, shape), .why = why};
+}
+
+}  // namespace unisono::comm
