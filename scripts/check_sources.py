@@ -40,7 +40,7 @@ STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
 OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
                           r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::)[^;]*\{")
-KNOWN_CIRCLES = ("schedule/verify", "comm/progress")  # each is to be taken apart
+KNOWN_CIRCLES = ("schedule/verify",)  # it is to be taken apart
 COMPILED_OFTEN = "-inl.h"  # once for each instruction set, with alternatives by #if
 
 

@@ -12,21 +12,22 @@
 namespace unisono::detail {
 
 using comm::Lanes;
+using comm::Polled;
 using comm::Prepared;
 using comm::Waiter;
 using engine::Progress;
 
 namespace {
 
-std::vector<shm::Board*> boards_of(const comm::Hosts& hosts, std::span<const int> members,
-                                   std::byte* memory) {
+std::vector<comm::FlightRecorder*> boards_of(const comm::Hosts& hosts, std::span<const int> members,
+                                             std::byte* memory) {
   const auto here = static_cast<int>(hosts.local_of(members).size());
-  auto* next = reinterpret_cast<shm::Board*>(memory + shm::GroupLayout(here).boards);
-  std::vector<shm::Board*> boards;
+  auto* next = reinterpret_cast<comm::FlightRecorder*>(memory + comm::GroupLayout(here).recorders);
+  std::vector<comm::FlightRecorder*> recorders;
   for (const int member : members) {
-    boards.push_back(hosts.is_here(member) ? next++ : nullptr);
+    recorders.push_back(hosts.is_here(member) ? next++ : nullptr);
   }
-  return boards;
+  return recorders;
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
       members_(std::move(members)),
       rank_(rank),
       id_(id),
-      boards_(boards_of(world_->hosts(), members_, memory)),
+      flight_recorders_(boards_of(world_->hosts(), members_, memory)),
       collective_lanes_(world_->roads(), memory, members_, rank, id, Lanes::Use::collectives),
       executor_(collective_lanes_.get(), !world_->crowded()),
       planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
@@ -91,13 +92,12 @@ Core::~Core() {
     remote->forget(id_);
   }
   // What peers have not read yet stays in our slots, which other groups would use again.
-  Waiter waiter(*world_, 1000);
-  while (!(collective_lanes_.reclaim() && (transfers_ == nullptr || transfers_->lanes.reclaim()))) {
-    if (!waiter.spin() &&
-        waiter.pause([] { return false; }, [] {}) != Waiter::Verdict::look_again) {
-      break;
-    }
-  }
+  const auto reclaim = [this] {
+    const bool taken_back = collective_lanes_.reclaim();
+    const bool all = taken_back && (transfers_ == nullptr || transfers_->lanes.reclaim());
+    return all ? Polled::finished : Polled::idle;
+  };
+  Waiter(*world_, 1000).wait(reclaim, [] {});
 }
 
 void Core::check_process() const {
@@ -198,7 +198,7 @@ void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt)
     record_begin(prepared);
   }
   signature_ = mix(prepared.signature ^ sequence_ ^ salt);
-  comm::write_record(my_board(), sequence_, signature_, prepared.record);
+  comm::write_record(my_flight_recorder(), sequence_, signature_, prepared.record);
   std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
   std::byte* out = static_cast<std::byte*>(call.out);
   if (prepared.collective == Collective::barrier) {
@@ -261,33 +261,28 @@ void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {
 
 void Core::wait_until_finished(const Prepared& prepared, int timeout_ms) {
   Waiter waiter(*world_, effective_timeout(timeout_ms));
-  for (;;) {
+  const auto poll = [&] {
     switch (executor_.poll()) {
       case Progress::finished:
-        return;
+        return Polled::finished;
       case Progress::advanced:
         if (world_->aborted()) {  // long work on what has come already
           throw_abort(&prepared);
         }
-        waiter.reset();
-        continue;
+        return Polled::advanced;
       case Progress::failed:
         raise_fault();
         throw_abort(&prepared);
       case Progress::idle:
         break;
     }
-    if (waiter.spin()) {
-      continue;
-    }
-    const auto verdict = waiter.pause([this] { return executor_.poll() != Progress::idle; },
-                                      [this] { look_around(); });
-    if (verdict == Waiter::Verdict::look_again) {
-      continue;
-    }
-    if (verdict == Waiter::Verdict::timed_out) {
-      raise_timeout(waiter.waited_s());
-    }
+    return Polled::idle;
+  };
+  const auto verdict = waiter.wait(poll, [this] { look_around(); });
+  if (verdict == Waiter::Verdict::timed_out) {
+    raise_timeout(waiter.waited_s());
+  }
+  if (verdict != Waiter::Verdict::finished) {
     throw_abort(&prepared);
   }
 }

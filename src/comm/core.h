@@ -175,15 +175,18 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   void wait_until_finished(const comm::Prepared& prepared, int timeout_ms);
   int effective_timeout(int timeout_ms) const;
   void check_transfer(const comm::Transfer& transfer) const;
-  shm::Board& my_board() noexcept { return *boards_[static_cast<std::size_t>(rank_)]; }
+  comm::FlightRecorder& my_flight_recorder() noexcept {
+    return *flight_recorders_[static_cast<std::size_t>(rank_)];
+  }
   // What a rank is doing; nullptr: it is on another host, and has told nothing.
-  const shm::Board* board(int rank) const noexcept;
+  const comm::FlightRecorder* flight_recorder(int rank) const noexcept;
   // Tells the ranks of other hosts what this one is in. `ask`: those that wait are to tell too.
   void tell_others(bool ask) noexcept;
   // Takes in what they tell, and answers who asks. REQUIRES: there are ranks of other hosts.
   void hear_others() noexcept;
-  // As board(), of a rank of another host: waits a little until it has told.
-  const shm::Board* await_board(int rank, const std::function<bool(const shm::Board&)>& enough);
+  // As flight_recorder(), of a rank of another host: waits a little until it has told.
+  const comm::FlightRecorder* await_flight_recorder(
+      int rank, const std::function<bool(const comm::FlightRecorder&)>& enough);
   std::vector<int> unheard(std::int64_t since_ns) const;
   std::vector<int> await_unheard(std::int64_t since_ns);
   int waits_for(int rank, std::int64_t since_ns) const;
@@ -207,7 +210,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   void end_wait() noexcept {
     if (notes_wait_.load(std::memory_order_relaxed)) {
       notes_wait_.store(false, std::memory_order_relaxed);
-      comm::end_wait(my_board());
+      comm::end_wait(my_flight_recorder());
     }
   }
   // `leaver`: the peer that this wait has seen to have left, -1 at first.
@@ -249,7 +252,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   int rank_;
   std::uint64_t id_;
   std::uint32_t splits_ = 0;
-  std::vector<shm::Board*> boards_;  // by rank; nullptr: on another host
+  std::vector<comm::FlightRecorder*> flight_recorders_;  // by rank; nullptr: on another host
   comm::Lanes collective_lanes_;
   engine::Executor executor_;
   // Of send and recv: made at the first one, as most groups have none.

@@ -8,6 +8,7 @@
 namespace unisono::detail {
 
 using comm::PointToPoint;
+using comm::Polled;
 using comm::Waiter;
 using engine::Progress;
 
@@ -230,28 +231,31 @@ void Core::wait(RequestState& request, int timeout_ms) {
   }
   waiters_.fetch_add(1, std::memory_order_relaxed);
   Waiter waiter(*world_, effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
-  // Another thread may have completed the request, and rings for nobody.
-  const auto look = [&] {
-    return drive_and_tell() || request.done.load(std::memory_order_acquire);
+  const auto poll = [&] {
+    if (request.done.load(std::memory_order_acquire)) {
+      return Polled::finished;
+    }
+    if (drive_and_tell()) {
+      return Polled::advanced;
+    }
+    // Another thread may have completed the request, and rings for nobody.
+    return request.done.load(std::memory_order_acquire) ? Polled::finished : Polled::idle;
   };
   int leaver = -1;
-  while (!request.done.load(std::memory_order_acquire)) {
-    if (drive_and_tell()) {
-      waiter.reset();
-      continue;
+  const auto check = [&] {
+    const std::lock_guard lock(driving_);
+    if (request.prepared == nullptr) {
+      look_for_leaver(request.transfer.peer, leaver);
+      note_wait(request.transfer);
+    } else if (running_) {
+      look_around();
     }
-    if (request.done.load(std::memory_order_acquire) || waiter.spin()) {
-      continue;
+  };
+  for (;;) {
+    const auto verdict = waiter.wait(poll, check);
+    if (verdict == Waiter::Verdict::finished) {
+      break;
     }
-    const auto verdict = waiter.pause(look, [&] {
-      const std::lock_guard lock(driving_);
-      if (request.prepared == nullptr) {
-        look_for_leaver(request.transfer.peer, leaver);
-        note_wait(request.transfer);
-      } else if (running_) {
-        look_around();
-      }
-    });
     if (verdict == Waiter::Verdict::timed_out) {
       const std::lock_guard lock(driving_);
       if (request.prepared != nullptr) {
@@ -260,6 +264,7 @@ void Core::wait(RequestState& request, int timeout_ms) {
         raise_transfer_timeout(request.transfer, waiter.waited_s());
       }
     }
+    // The world has ended now, and the next poll completes the request with the reason.
   }
   bool last = false;
   {

@@ -30,10 +30,10 @@ std::string Core::name(int rank) const {
   return world == rank ? text : text + " (" + std::to_string(rank) + " of its group)";
 }
 
-const shm::Board* Core::board(int rank) const noexcept {
+const comm::FlightRecorder* Core::flight_recorder(int rank) const noexcept {
   const auto at = static_cast<std::size_t>(rank);
-  if (boards_[at] != nullptr || world_->remote_records() == nullptr) {
-    return boards_[at];
+  if (flight_recorders_[at] != nullptr || world_->remote_records() == nullptr) {
+    return flight_recorders_[at];
   }
   return world_->remote_records()->find(id_, members_[at]);
 }
@@ -42,7 +42,7 @@ void Core::tell_others(bool ask) noexcept {
   comm::RemoteRecords* const remote = world_->remote_records();
   const std::uint64_t first = sequence_ - std::min(sequence_, kTold) + 1;
   for (std::uint64_t one = first; remote != nullptr && one <= sequence_; ++one) {
-    if (const auto mine = comm::read_record(my_board(), one)) {
+    if (const auto mine = comm::read_record(my_flight_recorder(), one)) {
       comm::RemoteRecords::News news{.record = *mine};
       const engine::Executor::Wait wait = executor_.waiting();
       if (one == sequence_ && wait.rank >= 0) {
@@ -63,16 +63,16 @@ void Core::hear_others() noexcept {
 }
 
 // A rank that waits tells what it is in; one that does not, is asked in vain.
-const shm::Board* Core::await_board(int rank,
-                                    const std::function<bool(const shm::Board&)>& enough) {
-  if (boards_[static_cast<std::size_t>(rank)] != nullptr) {
-    return board(rank);
+const comm::FlightRecorder* Core::await_flight_recorder(
+    int rank, const std::function<bool(const comm::FlightRecorder&)>& enough) {
+  if (flight_recorders_[static_cast<std::size_t>(rank)] != nullptr) {
+    return flight_recorder(rank);
   }
   tell_others(false);
   const auto start = std::chrono::steady_clock::now();
   for (;;) {
     world_->remote_records()->listen();
-    const shm::Board* const found = board(rank);
+    const comm::FlightRecorder* const found = flight_recorder(rank);
     if ((found != nullptr && enough(*found)) || world_->aborted() ||
         std::chrono::steady_clock::now() - start > kTellingTime) {
       return found;
@@ -99,7 +99,7 @@ void Core::throw_abort(const comm::Prepared* prepared) {
 
 // About the operation with the number of `theirs`.
 void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
-  const auto mine = comm::read_record(my_board(), theirs.sequence);
+  const auto mine = comm::read_record(my_flight_recorder(), theirs.sequence);
   std::string a =
       name(rank_) + " calls " + (mine.has_value() ? comm::describe(*mine) : "another operation");
   std::string b = name(peer) + " calls " + comm::describe(theirs);
@@ -118,7 +118,8 @@ void Core::raise_disagreement(int peer, const comm::OperationRecord& theirs) {
 // A message that is not of this operation came from a peer: say what the peer is doing.
 void Core::raise_fault() {
   const engine::Fault& fault = executor_.fault();
-  const auto disagreeing = [&](const shm::Board& theirs) -> std::optional<OperationRecord> {
+  const auto disagreeing =
+      [&](const comm::FlightRecorder& theirs) -> std::optional<OperationRecord> {
     const auto same = comm::read_record(theirs, sequence_);
     if (same.has_value() && same->signature != signature_) {
       return same;
@@ -127,8 +128,9 @@ void Core::raise_fault() {
     const auto earlier = comm::find_record(theirs, fault.signature);
     return earlier.has_value() && earlier->sequence != sequence_ ? earlier : std::nullopt;
   };
-  const shm::Board* const told = await_board(
-      fault.from, [&](const shm::Board& theirs) { return disagreeing(theirs).has_value(); });
+  const comm::FlightRecorder* const told = await_flight_recorder(
+      fault.from,
+      [&](const comm::FlightRecorder& theirs) { return disagreeing(theirs).has_value(); });
   if (told != nullptr) {
     if (const auto theirs = disagreeing(*told)) {
       raise_disagreement(fault.from, *theirs);
@@ -160,7 +162,7 @@ void Core::look_around() {
     tell_others(false);
   }
   for (int peer = 0; peer < size(); ++peer) {
-    const shm::Board* const told = board(peer);
+    const comm::FlightRecorder* const told = flight_recorder(peer);
     const auto theirs = told == nullptr ? std::nullopt : comm::read_record(*told, sequence_);
     if (theirs.has_value() && theirs->signature != signature_) {
       raise_disagreement(peer, *theirs);
@@ -170,7 +172,7 @@ void Core::look_around() {
   for (int peer = 0; peer < size(); ++peer) {
     // Who has entered the operation has sent all that it owed before it left. Asked in this order:
     // it may do both between the two questions.
-    const shm::Board* const theirs = boards_[static_cast<std::size_t>(peer)];
+    const comm::FlightRecorder* const theirs = flight_recorders_[static_cast<std::size_t>(peer)];
     if (theirs != nullptr && world_->has_left(members_[static_cast<std::size_t>(peer)]) &&
         comm::newest_record(*theirs).sequence < sequence_) {
       raise_left(peer);
@@ -180,7 +182,7 @@ void Core::look_around() {
   // One of another host that has left and is still waited for sends nothing more.
   for (const engine::Executor::Wait& missing : executor_.waits()) {
     const auto at = static_cast<std::size_t>(missing.rank);
-    if (boards_[at] == nullptr && world_->has_left(members_[at]) &&
+    if (flight_recorders_[at] == nullptr && world_->has_left(members_[at]) &&
         !leavers_.insert(missing.rank).second) {
       raise_left(missing.rank);  // its last messages would have come since the last look
       return;

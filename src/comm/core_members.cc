@@ -68,7 +68,7 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   }
   // On each host the first member there makes the segment.
   const comm::Hosts& hosts = world_->hosts();
-  const shm::GroupLayout layout(static_cast<int>(hosts.local_of(members).size()));
+  const comm::GroupLayout layout(static_cast<int>(hosts.local_of(members).size()));
   const auto first = static_cast<std::size_t>(std::distance(
       members.begin(), std::find_if(members.begin(), members.end(),
                                     [&hosts](int member) { return hosts.is_here(member); })));
@@ -135,7 +135,7 @@ std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t
   for (const int member : ranks) {
     hash.add(static_cast<std::uint64_t>(member));
   }
-  const shm::GroupLayout layout(static_cast<int>(world_->hosts().local_of(ranks).size()));
+  const comm::GroupLayout layout(static_cast<int>(world_->hosts().local_of(ranks).size()));
   auto segment = world_->meet_segment(ranks, layout.bytes, hash.value());
   std::byte* memory = segment->data();
   return std::make_shared<Core>(world_, std::move(segment), memory, std::move(ranks), rank,

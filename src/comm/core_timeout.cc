@@ -29,7 +29,7 @@ std::string seconds_text(double seconds) {
 std::vector<int> Core::unheard(std::int64_t since_ns) const {
   std::vector<int> ranks;
   for (int peer = 0; peer < size(); ++peer) {
-    if (boards_[static_cast<std::size_t>(peer)] == nullptr &&
+    if (flight_recorders_[static_cast<std::size_t>(peer)] == nullptr &&
         waits_for(peer, since_ns) == kNobody) {
       ranks.push_back(peer);
     }
@@ -55,8 +55,8 @@ std::vector<int> Core::await_unheard(std::int64_t since_ns) {
 // For whom a rank waits in this group. `since_ns`: what one of another host told before may be true
 // no more.
 int Core::waits_for(int rank, std::int64_t since_ns) const {
-  const shm::Board* const theirs = board(rank);
-  const bool is_here = boards_[static_cast<std::size_t>(rank)] != nullptr;
+  const comm::FlightRecorder* const theirs = flight_recorder(rank);
+  const bool is_here = flight_recorders_[static_cast<std::size_t>(rank)] != nullptr;
   const auto wait = theirs == nullptr ? std::nullopt : comm::read_wait(*theirs);
   if (!wait || (!is_here && wait->since_ns < since_ns)) {
     return kNobody;
@@ -90,7 +90,7 @@ Core::Culprit Core::find_culprit(int waited_for, std::int64_t since_ns) const {
 }
 
 void Core::raise_timeout(double seconds) {
-  const auto mine = comm::read_record(my_board(), sequence_);
+  const auto mine = comm::read_record(my_flight_recorder(), sequence_);
   const engine::Executor::Wait wait = executor_.waiting();
   std::string text = (mine.has_value() ? std::string(to_string(mine->collective)) : "operation") +
                      " #" + std::to_string(sequence_) + " on " + name(rank_) + ": no data";
@@ -101,7 +101,7 @@ void Core::raise_timeout(double seconds) {
   if (mine.has_value()) {
     text += " (" + comm::describe(*mine) + ")";
   }
-  const std::int64_t asked_ns = comm::board_clock_ns();
+  const std::int64_t asked_ns = comm::flight_clock_ns();
   std::vector<int> silent;
   if (world_->remote_records() != nullptr) {
     silent = await_unheard(asked_ns);
@@ -113,7 +113,7 @@ void Core::raise_timeout(double seconds) {
   int missing = kNobody;
   Culprit late;  // one that is stopped, of those that have not entered it
   for (int peer = 0; peer < size(); ++peer) {
-    const shm::Board* const theirs = board(peer);
+    const comm::FlightRecorder* const theirs = flight_recorder(peer);
     const bool told = theirs != nullptr && !std::count(silent.begin(), silent.end(), peer);
     const auto newest = told ? comm::newest_record(*theirs) : comm::OperationRecord{};
     if (told && newest.sequence < sequence_) {

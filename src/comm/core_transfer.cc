@@ -6,6 +6,7 @@
 
 namespace unisono::detail {
 
+using comm::Polled;
 using comm::Transfer;
 using comm::Waiter;
 using comm::Waiting;
@@ -41,38 +42,37 @@ void Core::execute(std::span<Transfer> transfers, int timeout_ms) {
   };
   Waiter waiter(*world_, effective_timeout(timeout_ms));
   int leaver = -1;
-  while (unfinished() != transfers.end()) {
+  const auto poll = [&] {
+    if (unfinished() == transfers.end()) {
+      return Polled::finished;
+    }
     const auto progress = or_tell_all([&queue] { return queue.poll(); });
     if (progress == P2p::Progress::failed) {
       raise_transfer_fault();
       throw_abort(nullptr);
     }
-    if (progress == P2p::Progress::advanced) {
-      if (world_->aborted()) {  // long work on what has come already
-        throw_abort(nullptr);
-      }
-      waiter.reset();
-      continue;
+    if (progress != P2p::Progress::advanced) {
+      return Polled::idle;
     }
-    if (waiter.spin()) {
-      continue;
-    }
-    const auto verdict = waiter.pause(
-        [&] { return or_tell_all([&queue] { return queue.poll(); }) == P2p::Progress::advanced; },
-        [&] {
-          const auto first = unfinished();
-          const bool done = first == transfers.end();
-          look_for_leaver(done ? -1 : first->peer, leaver);
-          if (!done) {
-            note_wait(*first);
-          }
-        });
-    if (verdict == Waiter::Verdict::timed_out) {
-      raise_transfer_timeout(*unfinished(), waiter.waited_s());
-    }
-    if (verdict != Waiter::Verdict::look_again) {
+    if (world_->aborted()) {  // long work on what has come already
       throw_abort(nullptr);
     }
+    return Polled::advanced;
+  };
+  const auto check = [&] {
+    const auto first = unfinished();
+    const bool done = first == transfers.end();
+    look_for_leaver(done ? -1 : first->peer, leaver);
+    if (!done) {
+      note_wait(*first);
+    }
+  };
+  const auto verdict = waiter.wait(poll, check);
+  if (verdict == Waiter::Verdict::timed_out) {
+    raise_transfer_timeout(*unfinished(), waiter.waited_s());
+  }
+  if (verdict != Waiter::Verdict::finished) {
+    throw_abort(nullptr);
   }
   end_wait();
   if (world_->aborted_meanwhile()) {
@@ -103,7 +103,7 @@ void Core::note_wait(Waiting waiting) noexcept {
     waiting.peer = members_[static_cast<std::size_t>(waiting.peer)];
   }
   notes_wait_.store(true, std::memory_order_relaxed);
-  comm::write_wait(my_board(), waiting);
+  comm::write_wait(my_flight_recorder(), waiting);
 }
 
 void Core::note_wait(const Transfer& transfer) noexcept {

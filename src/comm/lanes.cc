@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "bootstrap/host_memory.h"
 
 namespace unisono::comm {
 namespace {
@@ -33,7 +34,8 @@ Lanes::Lanes(const Roads& roads, std::byte* segment, std::span<const int> member
         std::distance(local.begin(), std::find(local.begin(), local.end(), hosts.local(member))));
   };
   if (all_here || any_share_a_host(hosts, members)) {
-    here_ = std::make_unique<shm::ShmTransport>(*roads.host, segment, local, number_here(me),
+    std::byte* const lanes = segment + GroupLayout(static_cast<int>(local.size())).lanes;
+    here_ = std::make_unique<shm::ShmTransport>(*roads.host, lanes, local, number_here(me),
                                                 use == Use::collectives ? 0 : 1);
     transport_ = here_.get();
   }

@@ -17,7 +17,7 @@ namespace unisono::comm {
 // What lanes of any group of a world are made from.
 struct Roads {
   const Hosts* hosts = nullptr;
-  const shm::Host* host = nullptr;
+  const shm::ShmContext* host = nullptr;
   tcp::Connections* connections = nullptr;  // nullptr: there is one host
   std::uint32_t epoch = 0;
 };

@@ -4,8 +4,7 @@
 #include <string>
 #include <system_error>
 
-#include "comm/waiter.h"
-#include "comm/world.h"
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
 
@@ -74,7 +73,7 @@ bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
   try {
     return drive_all(wanted);
   } catch (const std::exception& error) {  // no memory to tell somebody of an end
-    world_.raise(error);
+    around_.raise(error);
     return false;
   }
 }
@@ -82,10 +81,10 @@ bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
 void ProgressThread::run() {
   std::uint64_t seen = 0;
   // Somebody computes meanwhile, maybe on this very core: that goes before being quick.
-  WaitPolicy policy = world_.wait_policy();
+  WaitPolicy policy = around_.wait_policy();
   policy.spin = std::min(policy.spin, 100);
   policy.yield_us = std::min(policy.yield_us, 50);
-  Waiter waiter(world_, 0, policy);
+  Waiter waiter(around_, 0, policy);
   for (;;) {
     {
       const std::lock_guard lock(sleeping_);

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-namespace unisono::comm {
+#include "comm/waiter.h"
 
-class World;
+namespace unisono::comm {
 
 // To be called, outside of all locks, for operations that have ended.
 using Finished = std::vector<std::function<void()>>;
@@ -32,7 +32,7 @@ class Driven {
 
 class ProgressThread {
  public:
-  explicit ProgressThread(World& world) : world_(world) {}
+  explicit ProgressThread(Surroundings& around) : around_(around) {}
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
   ~ProgressThread();  // joins it
@@ -50,7 +50,7 @@ class ProgressThread {
   // The same for the thread: nobody catches what it throws, so all ranks are told.
   bool drive_or_raise(bool& wanted) noexcept;
 
-  World& world_;
+  Surroundings& around_;
   std::mutex listing_;  // guards groups_, and is held while they are driven
   std::vector<Driven*> groups_;
   std::mutex sleeping_;  // guards what follows

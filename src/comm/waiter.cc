@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kAskEvery(kAskMs);
 
 Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
                               const std::function<void()>& check) {
-  if (world_.aborted()) {
+  if (around_.aborted()) {
     return Verdict::aborted;
   }
   const auto now = Clock::now();
@@ -28,13 +28,13 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
   }
   if (now - checked_ >= kCheckEvery) {
     checked_ = now;
-    world_.look_for_deaths();
+    around_.look_for_deaths();
     check();
     if (now - asked_ >= kAskEvery) {
       asked_ = now;
-      world_.ask_whether_to_go_on();
+      around_.ask_whether_to_go_on();
     }
-    if (world_.aborted()) {
+    if (around_.aborted()) {
       return Verdict::aborted;
     }
   }
@@ -43,7 +43,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     sched_yield();
     return Verdict::look_again;
   }
-  std::int64_t left_us = world_.longest_sleep_us();
+  std::int64_t left_us = around_.longest_sleep_us();
   if (timeout_ms_ > 0) {
     const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(now - since_);
     left_us = std::min<std::int64_t>(left_us, std::int64_t{timeout_ms_} * 1000 - waited.count());
@@ -51,7 +51,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
       return Verdict::timed_out;
     }
   }
-  if (world_.sleep(look, static_cast<int>(left_us))) {
+  if (around_.sleep(look, static_cast<int>(left_us))) {
     reset();
   }
   return Verdict::look_again;

@@ -1,23 +1,72 @@
-// How a rank waits: spin, then give way, then sleep, as its policy says; and look around while it
-// waits
-// (base/wait_policy.h).
+// How a rank waits: it spins, then gives way, then sleeps, as its policy says (base/wait_policy.h),
+// and looks around while it waits.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 
 #include "base/relax.h"
-#include "comm/world.h"
+#include "base/wait_policy.h"
 
 namespace unisono::comm {
 
+// What a rank that waits can notice besides what it waits for, and what it sleeps on. The world is
+// one; a test of waiting brings its own.
+class Surroundings {
+ public:
+  virtual const WaitPolicy& wait_policy() const noexcept = 0;
+  virtual bool aborted() const noexcept = 0;
+  // Look for what ends every wait, and make aborted() true then.
+  virtual void look_for_deaths() noexcept = 0;
+  virtual void ask_whether_to_go_on() noexcept = 0;
+  // Ends every wait of all ranks, with this reason.
+  virtual void raise(const std::exception& error) noexcept = 0;
+  virtual int longest_sleep_us() const noexcept = 0;
+  // Sleeps until something may have happened; not if `look`, which is asked once more between the
+  // announcement of the sleep and the sleep itself, returns true, which this then returns.
+  virtual bool sleep(const std::function<bool()>& look, int timeout_us) = 0;
+
+ protected:
+  ~Surroundings() = default;
+};
+
+enum class Polled : std::uint8_t { idle, advanced, finished };
+
 class Waiter {
  public:
+  enum class Verdict : std::uint8_t { look_again, finished, aborted, timed_out };
+
   // timeout_ms 0: none.
-  Waiter(World& world, int timeout_ms) noexcept : Waiter(world, timeout_ms, world.wait_policy()) {}
-  Waiter(World& world, int timeout_ms, const WaitPolicy& policy) noexcept
-      : world_(world), timeout_ms_(timeout_ms), policy_(policy) {}
+  Waiter(Surroundings& around, int timeout_ms) noexcept
+      : Waiter(around, timeout_ms, around.wait_policy()) {}
+  Waiter(Surroundings& around, int timeout_ms, const WaitPolicy& policy) noexcept
+      : around_(around), timeout_ms_(timeout_ms), policy_(policy) {}
+
+  // Asks `poll` (a Polled) until it is finished, or until the wait is aborted or times out: no
+  // progress at all for that long. `check` is called now and then for what only shows after a
+  // while, such as a mismatch. `poll` may be asked again after it was finished.
+  template <typename Poll, typename Check>
+  Verdict wait(const Poll& poll, const Check& check) {
+    for (;;) {
+      const Polled polled = poll();
+      if (polled == Polled::finished) {
+        return Verdict::finished;
+      }
+      if (polled == Polled::advanced) {
+        reset();
+        continue;
+      }
+      if (spin()) {
+        continue;
+      }
+      const Verdict verdict = pause([&] { return poll() != Polled::idle; }, check);
+      if (verdict != Verdict::look_again) {
+        return verdict;
+      }
+    }
+  }
 
   // Something happened: start over.
   void reset() noexcept {
@@ -34,10 +83,7 @@ class Waiter {
     return true;
   }
 
-  enum class Verdict : std::uint8_t { look_again, aborted, timed_out };
-  // Gives way or sleeps; `look` is asked once more between the announcement of the sleep and the
-  // sleep itself (true: something happened). `check` is called now and then for what only shows
-  // after a while: deaths, mismatches.
+  // Gives way or sleeps: look_again, aborted or timed_out. `look` is as of Surroundings::sleep().
   Verdict pause(const std::function<bool()>& look, const std::function<void()>& check);
 
   double waited_s() const;
@@ -45,7 +91,7 @@ class Waiter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  World& world_;
+  Surroundings& around_;
   int timeout_ms_;
   WaitPolicy policy_;
   int spent_ = 0;

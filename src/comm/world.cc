@@ -147,10 +147,10 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
 // With the other ranks of this host; those of other hosts wait for nobody here.
 void World::set_up() {
   exchange_memory();
-  const shm::WorldLayout layout(local_->size());
+  const WorldLayout layout(local_->size());
   std::byte* world = memory_->data();
-  record_ = reinterpret_cast<shm::AbortRecord*>(world);
-  bells_ = std::make_unique<shm::Bells>(world, local_->size());
+  record_ = reinterpret_cast<AbortRecord*>(world);
+  bells_ = std::make_unique<shm::Bells>(world + layout.bells, local_->size());
   roll_call_ = std::make_unique<RollCall>(world, host_.rank, local_->size());
   pool_ = std::make_unique<shm::Pool>(world + layout.pools +
                                       static_cast<std::size_t>(host_.rank) * shm::kPoolBytes);
@@ -170,7 +170,7 @@ void World::set_up() {
   host_.bells = bells_.get();
   host_.pool = pool_.get();
   host_.regions = regions_.get();
-  host_.lenders = &lenders_;
+  host_.registry = &registry_;
   for (int peer = 0; peer < local_->size(); ++peer) {
     host_.pools.push_back(world + layout.pools + static_cast<std::size_t>(peer) * shm::kPoolBytes);
     host_.same_process.push_back(local_->peer(peer).same_process);
@@ -297,7 +297,7 @@ void World::guard_against_fork() {
 }
 
 void World::exchange_memory() {
-  const std::size_t bytes = shm::WorldLayout(local_->size()).bytes;
+  const std::size_t bytes = WorldLayout(local_->size()).bytes;
   shm::Descriptor created;
   if (host_.rank == 0) {
     created = shm::create_memory("unisono-world", bytes);
@@ -362,15 +362,15 @@ void World::choose_wait_policy() {
 }
 
 void World::introduce() noexcept {
-  const shm::WorldLayout layout(local_->size());
+  const WorldLayout layout(local_->size());
   auto& pids = *reinterpret_cast<std::atomic<std::int32_t>*>(
       host_.world + layout.pids + static_cast<std::size_t>(host_.rank) * sizeof(std::int32_t));
   pids.store(getpid(), std::memory_order_relaxed);
   if (host_.rank == 0) {
-    auto& header = *reinterpret_cast<shm::WorldHeader*>(host_.world + layout.header);
+    auto& header = *reinterpret_cast<WorldHeader*>(host_.world + layout.header);
     header.ranks.store(local_->size(), std::memory_order_relaxed);
     options_.job.copy(header.job, sizeof(header.job) - 1);
-    header.magic.store(shm::kWorldMagic, std::memory_order_release);
+    header.magic.store(kWorldMagic, std::memory_order_release);
   }
 }
 
@@ -386,7 +386,7 @@ void World::agree_on_number() {
 }
 
 std::byte* World::first_group() const noexcept {
-  return memory_->data() + shm::WorldLayout(local_->size()).group;
+  return memory_->data() + WorldLayout(local_->size()).group;
 }
 
 }  // namespace unisono::comm

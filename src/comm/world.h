@@ -25,6 +25,7 @@
 #include "comm/lanes.h"
 #include "comm/progress.h"
 #include "comm/recorder.h"
+#include "comm/waiter.h"
 #include "diagnose/remote_records.h"
 #include "membership/agreement.h"
 #include "membership/liveness.h"
@@ -41,7 +42,7 @@
 
 namespace unisono::comm {
 
-class World {
+class World final : public Surroundings {
  public:
   static std::shared_ptr<World> connect(const ConnectOptions& options);
   // Where a world comes from, if it was made from another.
@@ -101,7 +102,7 @@ class World {
   std::byte* first_group() const noexcept;
   // More ranks than CPUs that they may use, on this host: waiting must give way at once.
   bool crowded() const noexcept { return crowded_; }
-  const WaitPolicy& wait_policy() const noexcept { return wait_policy_; }
+  const WaitPolicy& wait_policy() const noexcept override { return wait_policy_; }
   Programs& programs() noexcept { return programs_; }
   const Profile& profile() const noexcept { return *profile_; }
   // The segment of a new group, on each host: one member offers it, the others there take it. The
@@ -122,7 +123,9 @@ class World {
   // nullptr: nothing is recorded.
   Recorder* recorder() noexcept { return recorder_.get(); }
 
-  bool aborted() const noexcept { return record_->state.load(std::memory_order_acquire) != 0; }
+  bool aborted() const noexcept override {
+    return record_->state.load(std::memory_order_acquire) != 0;
+  }
   // The same after reading memory of peers, who may have changed it since they heard of an abort.
   bool aborted_meanwhile() const noexcept {
     std::atomic_thread_fence(std::memory_order_acquire);
@@ -131,16 +134,16 @@ class World {
   // The first reason stays, on each host; everybody is woken.
   void raise(ErrorCode code, int culprit, const std::string& text) noexcept;
   // What ended this rank's part in an operation ends it for all: they would wait for it.
-  void raise(const std::exception& error) noexcept;
+  void raise(const std::exception& error) noexcept override;
   // REQUIRES: aborted().
   [[noreturn]] void throw_abort(ErrorContext context) const;
   // Looks for deaths; then what throw_abort() would throw, if it would, without waiting. Any
   // thread.
   std::optional<Error> failure();
   // Looks for dead peers, and for what other hosts say; raises peer_lost. Cheap, but a system call.
-  void look_for_deaths() noexcept;
+  void look_for_deaths() noexcept override;
   // ConnectOptions::interrupted; raises aborted.
-  void ask_whether_to_go_on() noexcept;
+  void ask_whether_to_go_on() noexcept override;
   // Whether a rank has destroyed its world in good order: it sends nothing any more.
   bool has_left(int rank) noexcept {
     return hosts_.is_here(rank)
@@ -149,10 +152,8 @@ class World {
   }
   // Of a rank of this host: 0 if its process runs, else what to continue (SIGCONT).
   pid_t stopped_process(int rank) const;
-  int longest_sleep_us() const noexcept { return bells_->longest_sleep_us(); }
-  // Sleeps until something may have happened; not if `look`, which is asked once more between the
-  // announcement of the sleep and the sleep itself, says so (true).
-  bool sleep(const std::function<bool()>& look, int timeout_us);
+  int longest_sleep_us() const noexcept override { return bells_->longest_sleep_us(); }
+  bool sleep(const std::function<bool()>& look, int timeout_us) override;
   // False in the child of a fork. One load: the page is wiped by the fork.
   bool same_process() const noexcept { return *fork_guard_ != 0; }
 
@@ -170,7 +171,7 @@ class World {
   void wait_to_meet(int peer, const std::function<bool()>& met);
   // False: there is a reason already.
   bool record_abort(ErrorCode code, int culprit, int reporter, const std::string& text) noexcept;
-  shm::Life& life(int local_rank) const noexcept;
+  Life& life(int local_rank) const noexcept;
   bool is_ending(int local_rank) noexcept;
   std::optional<Death> find_ending();
   void note_abort() const noexcept;
@@ -231,15 +232,15 @@ class World {
       segments_;                                                                // not yet taken
   std::map<std::pair<int, std::uint64_t>, std::shared_ptr<shm::Mapping>> met_;  // the same, by id
   std::shared_ptr<shm::Mapping> memory_;
-  shm::AbortRecord* record_ = nullptr;
+  AbortRecord* record_ = nullptr;
   std::unique_ptr<shm::Bells> bells_;
   std::unique_ptr<Lifeline> lifeline_;  // nullptr: all ranks of this host are of this process
   std::unique_ptr<RollCall> roll_call_;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<shm::Regions> regions_;
-  shm::Lenders lenders_;
+  shm::TransportRegistry registry_;
   Programs programs_;
-  shm::Host host_;  // all numbers in it are those of ranks on this host
+  shm::ShmContext host_;  // all numbers in it are those of ranks on this host
   std::unique_ptr<tcp::Connections> connections_;
   std::unique_ptr<RemoteRecords> remote_records_;
   std::vector<UniqueFd> wakes_;  // of the ranks of this host: what to write to, to wake them

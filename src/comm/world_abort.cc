@@ -207,9 +207,8 @@ void World::look_for_deaths() noexcept {
   listen_to_others();
 }
 
-shm::Life& World::life(int local_rank) const noexcept {
-  return reinterpret_cast<shm::Life*>(host_.world +
-                                      shm::WorldLayout(local_->size()).lives)[local_rank];
+Life& World::life(int local_rank) const noexcept {
+  return reinterpret_cast<Life*>(host_.world + WorldLayout(local_->size()).lives)[local_rank];
 }
 
 // Its process has begun to end. It closes its connections later, when its memory is gone.

@@ -12,11 +12,11 @@ namespace {
 static_assert(sizeof(OperationRecord::algorithm) ==
               sizeof(PackedRecord) - 2 * sizeof(std::uint64_t));
 
-std::optional<OperationRecord> read_entry(const shm::BoardEntry& entry) noexcept {
+std::optional<OperationRecord> read_entry(const FlightEntry& entry) noexcept {
   OperationRecord record;
   record.sequence = entry.sequence.load(std::memory_order_acquire);
-  std::uint64_t words[shm::kBoardWords];
-  for (int i = 0; i < shm::kBoardWords; ++i) {
+  std::uint64_t words[kFlightWords];
+  for (int i = 0; i < kFlightWords; ++i) {
     words[i] = entry.words[i].load(std::memory_order_acquire);
   }
   if (record.sequence == 0 || entry.sequence.load(std::memory_order_relaxed) != record.sequence) {
@@ -110,15 +110,15 @@ PackedRecord pack(const OperationRecord& record) noexcept {
   return packed;
 }
 
-std::optional<OperationRecord> read_record(const shm::Board& board,
+std::optional<OperationRecord> read_record(const FlightRecorder& recorder,
                                            std::uint64_t sequence) noexcept {
-  auto record = read_entry(board.entries[sequence % shm::kBoardEntries]);
+  auto record = read_entry(recorder.entries[sequence % kFlightEntries]);
   return record.has_value() && record->sequence == sequence ? record : std::nullopt;
 }
 
-std::optional<OperationRecord> find_record(const shm::Board& board,
+std::optional<OperationRecord> find_record(const FlightRecorder& recorder,
                                            std::uint64_t signature) noexcept {
-  for (const shm::BoardEntry& entry : board.entries) {
+  for (const FlightEntry& entry : recorder.entries) {
     const auto record = read_entry(entry);
     if (record.has_value() && record->signature == signature) {
       return record;
@@ -127,14 +127,14 @@ std::optional<OperationRecord> find_record(const shm::Board& board,
   return std::nullopt;
 }
 
-std::int64_t board_clock_ns() noexcept {
+std::int64_t flight_clock_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-void write_wait(shm::Board& board, const Waiting& waiting) noexcept {
-  shm::WaitLine& line = board.wait;
+void write_wait(FlightRecorder& recorder, const Waiting& waiting) noexcept {
+  WaitLine& line = recorder.wait;
   const auto what = static_cast<std::uint32_t>(waiting.what);
   const bool same = line.what.exchange(what, std::memory_order_relaxed) == what &&
                     line.peer.load(std::memory_order_relaxed) == waiting.peer &&
@@ -142,12 +142,12 @@ void write_wait(shm::Board& board, const Waiting& waiting) noexcept {
   if (!same || line.since_ns.load(std::memory_order_relaxed) == 0) {
     line.peer.store(waiting.peer, std::memory_order_relaxed);
     line.place.store(waiting.place, std::memory_order_relaxed);
-    line.since_ns.store(board_clock_ns(), std::memory_order_release);
+    line.since_ns.store(flight_clock_ns(), std::memory_order_release);
   }
 }
 
-std::optional<Waiting> read_wait(const shm::Board& board) noexcept {
-  const shm::WaitLine& line = board.wait;
+std::optional<Waiting> read_wait(const FlightRecorder& recorder) noexcept {
+  const WaitLine& line = recorder.wait;
   const std::int64_t since = line.since_ns.load(std::memory_order_acquire);
   if (since == 0) {
     return std::nullopt;
@@ -161,28 +161,28 @@ std::optional<Waiting> read_wait(const shm::Board& board) noexcept {
 }
 
 std::uint64_t world_mark(std::string_view job) noexcept {
-  return Hash().add(job.substr(0, sizeof(shm::WorldHeader::job) - 1)).value();
+  return Hash().add(job.substr(0, sizeof(WorldHeader::job) - 1)).value();
 }
 
 void introduce_group(std::byte* segment, std::span<const int> members,
                      const GroupName& name) noexcept {
-  const shm::GroupLayout layout(static_cast<int>(members.size()));
+  const GroupLayout layout(static_cast<int>(members.size()));
   auto* ranks = reinterpret_cast<std::atomic<std::int32_t>*>(segment + layout.members);
   for (std::size_t i = 0; i < members.size(); ++i) {
     ranks[i].store(members[i], std::memory_order_relaxed);
   }
-  auto& header = *reinterpret_cast<shm::GroupHeader*>(segment + layout.header);
+  auto& header = *reinterpret_cast<GroupHeader*>(segment + layout.header);
   header.id.store(name.id, std::memory_order_relaxed);
   header.world.store(name.world, std::memory_order_relaxed);
   header.ranks.store(static_cast<std::int32_t>(members.size()), std::memory_order_relaxed);
   header.size.store(name.size, std::memory_order_relaxed);
   header.first.store(name.first, std::memory_order_relaxed);
-  header.magic.store(shm::kGroupMagic, std::memory_order_release);
+  header.magic.store(kGroupMagic, std::memory_order_release);
 }
 
-OperationRecord newest_record(const shm::Board& board) noexcept {
+OperationRecord newest_record(const FlightRecorder& recorder) noexcept {
   OperationRecord newest;
-  for (const shm::BoardEntry& entry : board.entries) {
+  for (const FlightEntry& entry : recorder.entries) {
     const auto record = read_entry(entry);
     if (record.has_value() && record->sequence > newest.sequence) {
       newest = *record;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "transport/shm/layout.h"
+#include "bootstrap/host_memory.h"
 #include "unisono/types.hpp"
 
 namespace unisono::comm {
@@ -32,31 +32,31 @@ std::string describe_call(const OperationRecord& record);
 // What ranks must do whose calls of one number are these, and do not agree.
 std::string_view advice_on(std::span<const OperationRecord> calls);
 
-// What is the same each time a plan runs, in the words of the board: made once.
+// What is the same each time a plan runs, in the words of the recorder: made once.
 struct PackedRecord {
-  std::uint64_t words[shm::kBoardWords - 2] = {};
+  std::uint64_t words[kFlightWords - 2] = {};
 };
 PackedRecord pack(const OperationRecord& record) noexcept;
 
-inline void write_record(shm::Board& board, std::uint64_t sequence, std::uint64_t signature,
+inline void write_record(FlightRecorder& recorder, std::uint64_t sequence, std::uint64_t signature,
                          const PackedRecord& record) noexcept {
-  shm::BoardEntry& entry = board.entries[sequence % shm::kBoardEntries];
+  FlightEntry& entry = recorder.entries[sequence % kFlightEntries];
   entry.sequence.store(0, std::memory_order_relaxed);
   // Released, so not before sequence became 0.
   entry.words[0].store(signature, std::memory_order_release);
-  for (int i = 1; i <= shm::kBoardWords - 2; ++i) {
+  for (int i = 1; i <= kFlightWords - 2; ++i) {
     entry.words[i].store(record.words[i - 1], std::memory_order_release);
   }
   entry.sequence.store(sequence, std::memory_order_release);
 }
-// The record of one operation, if the board still has it.
-std::optional<OperationRecord> read_record(const shm::Board& board,
+// The record of one operation, if the recorder still has it.
+std::optional<OperationRecord> read_record(const FlightRecorder& recorder,
                                            std::uint64_t sequence) noexcept;
-// The record of the operation with this signature, if the board still has it.
-std::optional<OperationRecord> find_record(const shm::Board& board,
+// The record of the operation with this signature, if the recorder still has it.
+std::optional<OperationRecord> find_record(const FlightRecorder& recorder,
                                            std::uint64_t signature) noexcept;
 // The clock of Waiting::since_ns, the same for all processes of the host.
-std::int64_t board_clock_ns() noexcept;
+std::int64_t flight_clock_ns() noexcept;
 
 // What a rank waits for.
 struct Waiting {
@@ -67,11 +67,11 @@ struct Waiting {
   std::int64_t since_ns = 0;
 };
 // `since_ns` is set here, at the first note of a wait for this peer at this place.
-void write_wait(shm::Board& board, const Waiting& waiting) noexcept;
-inline void end_wait(shm::Board& board) noexcept {
-  board.wait.since_ns.store(0, std::memory_order_relaxed);
+void write_wait(FlightRecorder& recorder, const Waiting& waiting) noexcept;
+inline void end_wait(FlightRecorder& recorder) noexcept {
+  recorder.wait.since_ns.store(0, std::memory_order_relaxed);
 }
-std::optional<Waiting> read_wait(const shm::Board& board) noexcept;
+std::optional<Waiting> read_wait(const FlightRecorder& recorder) noexcept;
 // Says who a group is.
 struct GroupName {
   std::uint64_t id = 0;
@@ -86,6 +86,6 @@ void introduce_group(std::byte* segment, std::span<const int> members,
 std::uint64_t world_mark(std::string_view job) noexcept;
 
 // The newest record that a rank wrote; sequence 0 if none.
-OperationRecord newest_record(const shm::Board& board) noexcept;
+OperationRecord newest_record(const FlightRecorder& recorder) noexcept;
 
 }  // namespace unisono::comm

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "transport/shm/layout.h"
+#include "bootstrap/host_memory.h"
 
 namespace unisono::comm {
 namespace {
@@ -32,31 +32,32 @@ class Copy {
 };
 
 std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size_t offset) {
-  const Copy header(read, offset, sizeof(shm::GroupHeader));
-  const auto& group = header.at<shm::GroupHeader>(0);
+  const Copy header(read, offset, sizeof(GroupHeader));
+  const auto& group = header.at<GroupHeader>(0);
   const int ranks = group.ranks;
-  if (!header.complete() || group.magic != shm::kGroupMagic || ranks < 1 || group.size < ranks ||
+  if (!header.complete() || group.magic != kGroupMagic || ranks < 1 || group.size < ranks ||
       group.size > kMostRanks) {
     return std::nullopt;
   }
-  const shm::GroupLayout layout(ranks);
-  const Copy copy(read, offset, layout.rings);
+  const GroupLayout layout(ranks);
+  const Copy copy(read, offset, layout.lanes);
   if (!copy.complete()) {
     return std::nullopt;
   }
   ObservedGroup observed{
       .id = group.id, .world = group.world, .size = group.size, .first = group.first};
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
-    const auto& board = copy.at<shm::Board>(layout.boards + rank * sizeof(shm::Board));
+    const auto& recorder =
+        copy.at<FlightRecorder>(layout.recorders + rank * sizeof(FlightRecorder));
     observed.ranks.push_back(
         {.world_rank = copy.at<std::int32_t>(layout.members + rank * sizeof(std::int32_t)),
-         .newest = newest_record(board),
-         .waiting = read_wait(board)});
+         .newest = newest_record(recorder),
+         .waiting = read_wait(recorder)});
   }
   return observed;
 }
 
-std::string abort_text(const shm::AbortRecord& record) {
+std::string abort_text(const AbortRecord& record) {
   if (record.state.load(std::memory_order_acquire) != 2) {
     return {};
   }
@@ -66,13 +67,13 @@ std::string abort_text(const shm::AbortRecord& record) {
 }  // namespace
 
 std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
-  const Copy first(read, 0, sizeof(shm::AbortRecord) + sizeof(shm::WorldHeader));
-  const auto& header = first.at<shm::WorldHeader>(shm::WorldLayout(1).header);
+  const Copy first(read, 0, sizeof(AbortRecord) + sizeof(WorldHeader));
+  const auto& header = first.at<WorldHeader>(WorldLayout(1).header);
   const int ranks = header.ranks;
-  if (!first.complete() || header.magic != shm::kWorldMagic || ranks < 1 || ranks > kMostRanks) {
+  if (!first.complete() || header.magic != kWorldMagic || ranks < 1 || ranks > kMostRanks) {
     return std::nullopt;
   }
-  const shm::WorldLayout layout(ranks);
+  const WorldLayout layout(ranks);
   const Copy copy(read, 0, layout.group);
   auto group = observe_group_at(read, layout.group);
   if (!copy.complete() || !group || group->ranks.size() != static_cast<std::size_t>(ranks)) {
@@ -82,7 +83,7 @@ std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
   ObservedWorld world{.job = {header.job, strnlen(header.job, sizeof(header.job))},
                       .pids = std::vector<int>(size),
                       .left = std::vector<bool>(size),
-                      .abort = abort_text(copy.at<shm::AbortRecord>(0)),
+                      .abort = abort_text(copy.at<AbortRecord>(0)),
                       .group = std::move(*group)};
   for (std::size_t here = 0; here < static_cast<std::size_t>(ranks); ++here) {
     const auto rank = static_cast<std::size_t>(world.group.ranks[here].world_rank);

@@ -59,19 +59,19 @@ void RemoteRecords::listen() noexcept {
         std::memcpy(&note, message.data, sizeof(note));
       }
       lanes_.release(from);
-      const bool known = boards_.contains({note.group, from});
-      if (note.sequence == 0 || (!known && boards_.size() >= kMostBoards)) {
+      const bool known = flight_recorders_.contains({note.group, from});
+      if (note.sequence == 0 || (!known && flight_recorders_.size() >= kMostFlightRecorders)) {
         continue;
       }
       try {
-        auto& board = boards_[{note.group, from}];
-        if (board == nullptr) {
-          board = std::make_unique<shm::Board>();
+        auto& recorder = flight_recorders_[{note.group, from}];
+        if (recorder == nullptr) {
+          recorder = std::make_unique<FlightRecorder>();
         }
-        write_record(*board, note.sequence, note.signature, note.record);
-        end_wait(*board);
+        write_record(*recorder, note.sequence, note.signature, note.record);
+        end_wait(*recorder);
         if (note.waits_for >= 0) {
-          write_wait(*board, {.peer = note.waits_for, .place = note.place});
+          write_wait(*recorder, {.peer = note.waits_for, .place = note.place});
         }
         if (note.asks != 0) {
           asked_.insert(note.group);
@@ -88,16 +88,17 @@ bool RemoteRecords::was_asked(std::uint64_t group) noexcept {
   return asked_.erase(group) != 0;
 }
 
-const shm::Board* RemoteRecords::find(std::uint64_t group, int rank) noexcept {
+const FlightRecorder* RemoteRecords::find(std::uint64_t group, int rank) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = boards_.find({group, rank});
-  return found == boards_.end() ? nullptr : found->second.get();
+  const auto found = flight_recorders_.find({group, rank});
+  return found == flight_recorders_.end() ? nullptr : found->second.get();
 }
 
 void RemoteRecords::forget(std::uint64_t group) noexcept {
   const std::lock_guard lock(mutex_);
   asked_.erase(group);
-  boards_.erase(boards_.lower_bound({group, 0}), boards_.upper_bound({group, 1 << 30}));
+  flight_recorders_.erase(flight_recorders_.lower_bound({group, 0}),
+                          flight_recorders_.upper_bound({group, 1 << 30}));
 }
 
 }  // namespace unisono::comm

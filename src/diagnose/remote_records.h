@@ -28,22 +28,23 @@ class RemoteRecords {
   };
   // `members`: ranks of the world; those of this host are passed over. Any thread.
   void tell(std::span<const int> members, std::uint64_t group, const News& news) noexcept;
-  // Takes in what has come. The boards tell for whom a rank waits, and since_ns is when that came.
+  // Takes in what has come. The recorders tell for whom a rank waits, and since_ns is when that
+  // came.
   void listen() noexcept;
   // Whether somebody has asked since this was asked last.
   bool was_asked(std::uint64_t group) noexcept;
-  // The board of a rank of another host in a group; nullptr: it has told nothing.
-  const shm::Board* find(std::uint64_t group, int rank) noexcept;
+  // The recorder of a rank of another host in a group; nullptr: it has told nothing.
+  const FlightRecorder* find(std::uint64_t group, int rank) noexcept;
   // A group has ended.
   void forget(std::uint64_t group) noexcept;
 
  private:
   // An authenticated peer that tells of more groups is heard no more.
-  static constexpr std::size_t kMostBoards = 16384;
+  static constexpr std::size_t kMostFlightRecorders = 16384;
 
   std::mutex mutex_;  // guards all
   tcp::TcpTransport lanes_;
-  std::map<std::pair<std::uint64_t, int>, std::unique_ptr<shm::Board>> boards_;
+  std::map<std::pair<std::uint64_t, int>, std::unique_ptr<FlightRecorder>> flight_recorders_;
   std::set<std::uint64_t> asked_;  // groups
 };
 

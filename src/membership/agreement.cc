@@ -33,8 +33,8 @@ int writer_of(std::uint64_t state) {
 }  // namespace
 
 RollCall::RollCall(std::byte* world, int rank, int ranks) : rank_(rank), ranks_(ranks) {
-  const shm::WorldLayout layout(ranks);
-  record_ = reinterpret_cast<shm::RollRecord*>(world + layout.roll);
+  const WorldLayout layout(ranks);
+  record_ = reinterpret_cast<RollRecord*>(world + layout.roll);
   meetings_ = reinterpret_cast<std::atomic<std::uint64_t>*>(world + layout.meetings);
   calls_ = reinterpret_cast<std::atomic<std::uint32_t>*>(world + layout.calls);
   verdicts_ = reinterpret_cast<std::atomic<std::uint8_t>*>(world + layout.verdicts);

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "bootstrap/host_memory.h"
 #include "membership/quorum.h"
-#include "transport/shm/layout.h"
 
 namespace unisono::comm {
 
@@ -66,7 +66,7 @@ class RollCall {
   bool try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks);
   Answer read() const;
 
-  shm::RollRecord* record_;
+  RollRecord* record_;
   std::atomic<std::uint64_t>* meetings_;
   std::atomic<std::uint32_t>* calls_;
   std::atomic<std::uint8_t>* verdicts_;

@@ -23,7 +23,7 @@ using testing::Child;
 class Memory {
  public:
   explicit Memory(int ranks)
-      : bytes_(shm::WorldLayout(ranks).bytes),
+      : bytes_(WorldLayout(ranks).bytes),
         data_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
   Memory(const Memory&) = delete;
@@ -118,7 +118,7 @@ TEST(RollCall, SurvivesDeathsAtAnyMoment) {
   int without = 0;
   for (int round = 0; round < 60; ++round) {
     const Memory memory(4);
-    auto* dead = new (memory.data() + shm::WorldLayout(4).pools) std::atomic<int>(-1);
+    auto* dead = new (memory.data() + WorldLayout(4).pools) std::atomic<int>(-1);
     const auto body = [&](int rank) {
       return text_of(RollCall(memory.data(), rank, 4)
                          .call([dead](int one) { return dead->load() == one; },

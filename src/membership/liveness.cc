@@ -15,7 +15,7 @@
 namespace unisono::comm {
 namespace {
 
-static_assert(shm::Life::kMark == FUTEX_OWNER_DIED);
+static_assert(Life::kMark == FUTEX_OWNER_DIED);
 
 // No signal is handled by a thread that the program does not know.
 class SignalsBlocked {
@@ -35,7 +35,7 @@ class SignalsBlocked {
 
 }  // namespace
 
-Lifeline::Lifeline(shm::Life& life) : life_(life) {
+Lifeline::Lifeline(Life& life) : life_(life) {
   const SignalsBlocked blocked;
   try {
     holder_ = std::thread([this] { hold(); });
@@ -58,7 +58,7 @@ void Lifeline::hold() noexcept {
   robust_list_head* usual = nullptr;
   std::size_t bytes = 0;
   robust_list_head held = {};
-  held.futex_offset = static_cast<long>(offsetof(shm::Life, holder) - offsetof(shm::Life, next));
+  held.futex_offset = static_cast<long>(offsetof(Life, holder) - offsetof(Life, next));
   life_.next = &held.list;
   held.list.next = reinterpret_cast<robust_list*>(&life_.next);
   if (syscall(SYS_get_robust_list, 0, &usual, &bytes) != 0 ||

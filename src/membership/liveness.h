@@ -9,14 +9,14 @@
 #include <atomic>
 #include <thread>
 
-#include "transport/shm/layout.h"
+#include "bootstrap/host_memory.h"
 
 namespace unisono::comm {
 
 class Lifeline {
  public:
   // Where the kernel knows no robust futexes, nothing is marked. Throws resource.
-  explicit Lifeline(shm::Life& life);
+  explicit Lifeline(Life& life);
   Lifeline(const Lifeline&) = delete;
   Lifeline& operator=(const Lifeline&) = delete;
   // Lets go without a mark.
@@ -25,7 +25,7 @@ class Lifeline {
  private:
   void hold() noexcept;
 
-  shm::Life& life_;
+  Life& life_;
   std::atomic<bool> stopping_ = false;
   std::thread holder_;
 };

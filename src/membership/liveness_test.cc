@@ -22,18 +22,18 @@ namespace {
 class SharedLife {
  public:
   SharedLife()
-      : memory_(mmap(nullptr, sizeof(shm::Life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                     -1, 0)),
-        life_(new(memory_) shm::Life{}) {}
+      : memory_(
+            mmap(nullptr, sizeof(Life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        life_(new(memory_) Life{}) {}
   SharedLife(const SharedLife&) = delete;
   SharedLife& operator=(const SharedLife&) = delete;
-  ~SharedLife() { munmap(memory_, sizeof(shm::Life)); }
-  shm::Life& operator*() const { return *life_; }
-  shm::Life* operator->() const { return life_; }
+  ~SharedLife() { munmap(memory_, sizeof(Life)); }
+  Life& operator*() const { return *life_; }
+  Life* operator->() const { return life_; }
 
  private:
   void* memory_;
-  shm::Life* life_;
+  Life* life_;
 };
 
 bool comes_true(const std::function<bool()>& condition) {
@@ -43,7 +43,7 @@ bool comes_true(const std::function<bool()>& condition) {
   return condition();
 }
 
-bool is_held(const shm::Life& life) {
+bool is_held(const Life& life) {
   return life.holder.load() != 0 && !life.has_ended();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transport/shm/shm_transport.h"
+#include "transport/shm/testing.h"
 #include "transport/sim/network.h"
 #include "transport/tcp/tcp_transport.h"
 #include "transport/tcp/testing.h"
@@ -47,7 +48,7 @@ class SimWorld final : public World {
 
 class ShmWorld final : public World {
  public:
-  ShmWorld(int ranks, bool can_fetch) : layout_(ranks), can_fetch_(can_fetch) {
+  ShmWorld(int ranks, bool can_fetch) : can_fetch_(can_fetch) {
     const auto n = static_cast<std::size_t>(ranks);
     std::vector<std::byte*> pools;
     std::vector<int> members;
@@ -63,13 +64,13 @@ class ShmWorld final : public World {
                    .bells = &bells_,
                    .pool = &mine.pool,
                    .regions = &mine.regions,
-                   .lenders = &mine.lenders,
+                   .registry = &mine.registry,
                    .pools = pools,
                    .same_process = std::vector<bool>(n, true),
                    .pids = std::vector<int>(n, getpid()),
                    .can_fetch = std::vector<bool>(n, can_fetch)};
       mine.transport = std::make_unique<shm::ShmTransport>(
-          mine.host, memory_.data() + layout_.group, members, static_cast<int>(rank), 0);
+          mine.host, memory_.data() + layout_.lanes, members, static_cast<int>(rank), 0);
     }
   }
   bool offers() const override { return can_fetch_; }
@@ -85,15 +86,15 @@ class ShmWorld final : public World {
         : pool(slots), regions(rank, [](std::uint32_t, std::size_t, int) { return true; }, [] {}) {}
     shm::Pool pool;
     shm::Regions regions;
-    shm::Lenders lenders;
-    shm::Host host;
+    shm::TransportRegistry registry;
+    shm::ShmContext host;
     std::unique_ptr<shm::ShmTransport> transport;
   };
   static constexpr int kMost = 3;
-  shm::WorldLayout layout_;
+  static constexpr shm::TestLayout layout_{kMost};
   bool can_fetch_;
-  shm::Descriptor file_ = shm::create_memory("conformance", shm::WorldLayout(kMost).bytes);
-  shm::Mapping memory_{file_.get(), shm::WorldLayout(kMost).bytes};
+  shm::Descriptor file_ = shm::create_memory("conformance", layout_.bytes);
+  shm::Mapping memory_{file_.get(), layout_.bytes};
   shm::Bells bells_{memory_.data(), kMost};
   std::vector<std::unique_ptr<Rank>> ranks_;
 };

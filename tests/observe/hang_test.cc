@@ -50,7 +50,7 @@ class Ranks {
         if (job.world.job != job_) {
           continue;
         }
-        const std::vector<Finding> findings = explain_hang(job, comm::board_clock_ns());
+        const std::vector<Finding> findings = explain_hang(job, comm::flight_clock_ns());
         if (!findings.empty()) {
           return findings.front();
         }
@@ -63,7 +63,7 @@ class Ranks {
   bool nobody_waits() const {
     for (int tries = 0; tries < 1000; ++tries) {
       for (const Job& job : find_jobs()) {
-        if (job.world.job == job_ && explain_hang(job, comm::board_clock_ns()).empty()) {
+        if (job.world.job == job_ && explain_hang(job, comm::flight_clock_ns()).empty()) {
           return true;
         }
       }

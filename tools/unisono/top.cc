@@ -96,7 +96,7 @@ std::string elsewhere_text(const std::vector<std::size_t>& ranks) {
 }
 
 void print_job(const Job& job, Memory& memory, const Console& console) {
-  const std::int64_t now = comm::board_clock_ns();
+  const std::int64_t now = comm::flight_clock_ns();
   fmt::print("{}  {}\n",
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
              size_text(job));
@@ -140,7 +140,7 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
 
 void print_json(const std::vector<Job>& jobs) {
   nlohmann::ordered_json result{{"schema", "unisono.top/1"}, {"jobs", nlohmann::json::array()}};
-  const std::int64_t now = comm::board_clock_ns();
+  const std::int64_t now = comm::flight_clock_ns();
   for (const Job& job : jobs) {
     nlohmann::ordered_json ranks = nlohmann::json::array();
     const std::vector<Line> lines = lines_of(job);

@@ -109,7 +109,7 @@ int run_why(const std::string& which, const Console& console) {
   bool somebody_waits = false;
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
   for (const Job& job : find_jobs(which)) {
-    const std::vector<Finding> findings = explain_hang(job, comm::board_clock_ns());
+    const std::vector<Finding> findings = explain_hang(job, comm::flight_clock_ns());
     somebody_waits |= !findings.empty();
     if (console.json()) {
       jobs.push_back({{"job", job.world.job},

@@ -21,9 +21,9 @@ bool membarrier(int command) noexcept {
 
 }  // namespace
 
-Bells::Bells(std::byte* world, int ranks)
-    : sleepers_(reinterpret_cast<std::atomic<std::uint32_t>*>(world + WorldLayout(ranks).sleepers)),
-      bells_(reinterpret_cast<Bell*>(world + WorldLayout(ranks).bells)),
+Bells::Bells(std::byte* memory, int ranks)
+    : sleepers_(reinterpret_cast<std::atomic<std::uint32_t>*>(memory + BellLayout(ranks).sleepers)),
+      bells_(reinterpret_cast<Bell*>(memory + BellLayout(ranks).bells)),
       ranks_(ranks),
       fenced_(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)) {}
 

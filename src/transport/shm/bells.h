@@ -18,7 +18,8 @@ namespace unisono::shm {
 
 class Bells {
  public:
-  Bells(std::byte* world, int ranks);
+  // `memory`: laid out as BellLayout.
+  Bells(std::byte* memory, int ranks);
 
   // Called after every send and release, for each rank that may wait for it.
   bool anybody_sleeps() const noexcept {

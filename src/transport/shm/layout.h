@@ -1,4 +1,4 @@
-// What lies in shared memory, byte by byte. Everything is zero when a group begins.
+// What lanes, slots and bells are in shared memory, byte by byte. All is zero when a group begins.
 //
 // A lane is a ring of cells of one cache line. A message is one or more consecutive cells; each
 // cell carries its own sequence flag, written last, so that a short message costs one cache-line
@@ -90,29 +90,6 @@ constexpr std::uint32_t header_cells(std::uint64_t header) {
   return static_cast<std::uint32_t>(header >> 56);
 }
 
-// What an operation is, for the messages of mismatch, timeout and death. One line, written by its
-// rank alone before the operation's first message, and read by the others only when something is
-// wrong: sequence, then the words, then sequence again, as in a seqlock.
-inline constexpr int kBoardWords = 7;
-struct alignas(kLine) BoardEntry {
-  std::atomic<std::uint64_t> sequence;  // of the operation, from 1; 0: being written
-  std::atomic<std::uint64_t> words[kBoardWords];
-};
-static_assert(sizeof(BoardEntry) == kLine);
-inline constexpr int kBoardEntries = 32;
-// What a rank waits for, once it has waited for a millisecond. For those who look from outside: a
-// line that is changing may be read torn, and is right at the next look.
-struct alignas(kLine) WaitLine {
-  std::atomic<std::int64_t> since_ns;  // CLOCK_MONOTONIC; 0: it does not wait
-  std::atomic<std::uint32_t> what;     // comm::Waiting::What
-  std::atomic<std::int32_t> peer;      // in the world; -1: nobody in particular
-  std::atomic<std::int64_t> place;     // a step, or a tag
-};
-struct Board {
-  BoardEntry entries[kBoardEntries];
-  WaitLine wait;
-};
-
 // A rank's bell: `sleeping` counts its threads that may be in a futex wait on `rings`.
 struct alignas(kLine) Bell {
   std::atomic<std::uint32_t> rings;
@@ -120,65 +97,16 @@ struct alignas(kLine) Bell {
   std::atomic<std::uint32_t> left;  // 1: the rank closed its world in good order
 };
 
-// Marked by the kernel as soon as the rank's process begins to end (membership/liveness.h).
-struct alignas(kLine) Life {
-  static constexpr std::uint32_t kMark = 0x4000'0000;
-  void* next;  // of the list that the kernel walks, in that process
-  std::atomic<std::uint32_t> holder;
-  bool has_ended() const noexcept { return (holder.load(std::memory_order_acquire) & kMark) != 0; }
-};
-
-// The world's one abort word and the reason, written by whoever is first.
-struct alignas(kLine) AbortRecord {
-  std::atomic<std::uint32_t> state;  // 0 none, 1 being written, 2 complete
-  std::uint32_t code;
-  std::int32_t rank;  // the culprit in the world, -1 none
-  std::int32_t reporter;
-  char text[1008];
-};
-static_assert(sizeof(AbortRecord) == 1024);
-
-// Where the ranks of a host agree who goes on after a failure, round by round. Behind it: how far
-// each rank is in the meeting that follows an answer, how many rounds each has called in, and for
-// every second round who goes on.
-struct alignas(kLine) RollRecord {
-  std::atomic<std::uint64_t> state;    // of the latest round: its number, and who answers it
-  std::atomic<std::uint64_t> mark[2];  // random, of the answer: no two are the same
-};
-
-// Who a segment belongs to, for those who look from outside. Every member writes the same.
-inline constexpr std::uint64_t kGroupMagic = 0x32'70'75'6f'72'67'6e'75;  // "ungroup2"
-struct alignas(kLine) GroupHeader {
-  std::atomic<std::uint64_t> magic;  // last
-  std::atomic<std::uint64_t> id;
-  std::atomic<std::uint64_t> world;  // a hash of the name of its job
-  std::atomic<std::int32_t> ranks;   // of this host
-  std::atomic<std::int32_t> size;    // with those of other hosts
-  std::atomic<std::int32_t> first;   // its rank 0, in the world
-};
-inline constexpr std::uint64_t kWorldMagic = 0x33'64'6c'72'6f'77'6e'75;  // "unworld3"
-struct alignas(kLine) WorldHeader {
-  std::atomic<std::uint64_t> magic;  // last
-  std::atomic<std::int32_t> ranks;   // of this host
-  char job[48];
-};
-
-// Offsets in the segment of a group of n ranks of this host.
-struct GroupLayout {
-  explicit constexpr GroupLayout(int n)
+// Offsets of the lanes of a group of n ranks, from where they begin.
+struct LaneLayout {
+  explicit constexpr LaneLayout(int n)
       : ranks(static_cast<std::size_t>(n)),
-        header(0),
-        members(header + sizeof(GroupHeader)),
-        boards((members + ranks * sizeof(std::int32_t) + kLine - 1) & ~(kLine - 1)),
-        rings(boards + ranks * sizeof(Board)),
+        rings(0),
         heads(rings + 2 * ranks * ranks * sizeof(Ring)),
         multicast_rings(heads + 2 * ranks * ranks * sizeof(Head)),
         multicast_heads(multicast_rings + ranks * sizeof(Ring)),
         bytes(multicast_heads + ranks * ranks * sizeof(Head)) {}
   std::size_t ranks;
-  std::size_t header;
-  std::size_t members;          // [rank]: its rank in the world
-  std::size_t boards;           // [rank]
   std::size_t rings;            // [use][from][to]; use 0: collectives, 1: send and recv
   std::size_t heads;            // [use][from][to]
   std::size_t multicast_rings;  // [from]
@@ -186,34 +114,12 @@ struct GroupLayout {
   std::size_t bytes;
 };
 
-// Offsets in the segment of the world: the abort word, who is who, the roll, the bells, the lives,
-// the first group, the pools.
-struct WorldLayout {
-  explicit constexpr WorldLayout(int n)
-      : header(sizeof(AbortRecord)),
-        pids(header + sizeof(WorldHeader)),
-        roll((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + kLine - 1) &
-             ~(kLine - 1)),
-        meetings(roll + sizeof(RollRecord)),
-        calls(meetings + static_cast<std::size_t>(n) * sizeof(std::uint64_t)),
-        verdicts(calls + static_cast<std::size_t>(n) * sizeof(std::uint32_t)),
-        sleepers((verdicts + 2 * static_cast<std::size_t>(n) + kLine - 1) & ~(kLine - 1)),
-        bells(sleepers + kLine),
-        lives(bells + static_cast<std::size_t>(n) * sizeof(Bell)),
-        group((lives + static_cast<std::size_t>(n) * sizeof(Life) + 4095) & ~std::size_t{4095}),
-        pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
-        bytes(pools + static_cast<std::size_t>(n) * kPoolBytes) {}
-  std::size_t header;
-  std::size_t pids;      // [rank]: as the rank knows itself
-  std::size_t roll;      // the RollRecord
-  std::size_t meetings;  // [rank]
-  std::size_t calls;     // [rank]
-  std::size_t verdicts;  // [round & 1][rank]: bytes
+// The same of what n ranks sleep on.
+struct BellLayout {
+  explicit constexpr BellLayout(int n)
+      : sleepers(0), bells(kLine), bytes(bells + static_cast<std::size_t>(n) * sizeof(Bell)) {}
   std::size_t sleepers;  // how many ranks may sleep: one word that every sender reads
   std::size_t bells;     // [rank]
-  std::size_t lives;     // [rank]
-  std::size_t group;
-  std::size_t pools;  // [rank]
   std::size_t bytes;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "transport/shm/shm_transport.h"
+#include "transport/shm/testing.h"
 
 namespace unisono::shm {
 namespace {
@@ -25,7 +26,7 @@ enum class End { killed, exits, gives_up };
 
 // The memory of two ranks, which a fork shares.
 struct World {
-  WorldLayout layout{2};
+  TestLayout layout{2};
   Descriptor file = create_memory("offers", layout.bytes);
   Mapping memory{file.get(), layout.bytes};
   Descriptor signs_file = create_memory("signs", sizeof(std::atomic<int>));
@@ -47,19 +48,19 @@ struct Rank {
              .bells = &bells,
              .pool = &pool,
              .regions = &regions,
-             .lenders = &lenders,
+             .registry = &registry,
              .pools = {world.memory.data() + world.layout.pools,
                        world.memory.data() + world.layout.pools + kPoolBytes},
              .same_process = {rank == 0, rank == 1},
              .pids = pids,
              .can_fetch = {true, true}},
-        transport(host, world.memory.data() + world.layout.group, {0, 1}, rank, 0) {}
+        transport(host, world.memory.data() + world.layout.lanes, {0, 1}, rank, 0) {}
 
   Bells bells;
   Pool pool;
   Regions regions;
-  Lenders lenders;
-  Host host;
+  TransportRegistry registry;
+  ShmContext host;
   ShmTransport transport;
 };
 

@@ -6,51 +6,51 @@
 #include "transport/shm/segment.h"
 
 namespace unisono::shm {
-ShmTransport::ShmTransport(const Host& host, std::byte* group, std::vector<int> members, int rank,
-                           int use)
-    : host_(host),
+ShmTransport::ShmTransport(const ShmContext& context, std::byte* lanes, std::vector<int> members,
+                           int rank, int use)
+    : context_(context),
       members_(std::move(members)),
       rank_(rank),
       ranks_(static_cast<int>(members_.size())),
       limits_{.inline_bytes = kInlineBytes, .slot_bytes = kSlotBytes, .multicast = use == 0} {
-  const GroupLayout layout(ranks_);
+  const LaneLayout layout(ranks_);
   const auto n = static_cast<std::size_t>(ranks_);
   const auto me = static_cast<std::size_t>(rank);
   const auto lane = [&](std::size_t from, std::size_t to) {
     return (static_cast<std::size_t>(use) * n + from) * n + to;
   };
   const auto ring = [&](std::size_t offset, std::size_t index) {
-    return reinterpret_cast<Ring*>(group + offset)[index].cells;
+    return reinterpret_cast<Ring*>(lanes + offset)[index].cells;
   };
   const auto head = [&](std::size_t offset, std::size_t index) {
-    return reinterpret_cast<Head*>(group + offset) + index;
+    return reinterpret_cast<Head*>(lanes + offset) + index;
   };
   in_.reserve(2 * n);
   for (std::size_t peer = 0; peer < n; ++peer) {
     out_.emplace_back(ring(layout.rings, lane(me, peer)),
                       std::vector<const Head*>{head(layout.heads, lane(me, peer))});
-    out_.back().may_offer = host.can_fetch[static_cast<std::size_t>(members_[peer])];
+    out_.back().may_offer = context.can_fetch[static_cast<std::size_t>(members_[peer])];
     in_.push_back({.reader = LaneReader(ring(layout.rings, lane(peer, me)),
                                         head(layout.heads, lane(peer, me))),
                    .from = members_[peer]});
   }
   if (use == 0) {
-    add_multicast_lanes(group, layout);
+    add_multicast_lanes(lanes, layout);
   }
-  host_.lenders->add(this);  // complete: other threads may look at it now
+  context_.registry->add(this);  // complete: other threads may look at it now
 }
 
-void ShmTransport::add_multicast_lanes(std::byte* group, const GroupLayout& layout) {
+void ShmTransport::add_multicast_lanes(std::byte* lanes, const LaneLayout& layout) {
   const auto n = static_cast<std::size_t>(ranks_);
   const auto me = static_cast<std::size_t>(rank_);
-  Ring* rings = reinterpret_cast<Ring*>(group + layout.multicast_rings);
-  Head* heads = reinterpret_cast<Head*>(group + layout.multicast_heads);
+  Ring* rings = reinterpret_cast<Ring*>(lanes + layout.multicast_rings);
+  Head* heads = reinterpret_cast<Head*>(lanes + layout.multicast_heads);
   std::vector<const Head*> readers;
   bool all_can_fetch = true;
   for (std::size_t peer = 0; peer < n; ++peer) {
     if (peer != me) {
       readers.push_back(heads + me * n + peer);
-      all_can_fetch &= host_.can_fetch[static_cast<std::size_t>(members_[peer])];
+      all_can_fetch &= context_.can_fetch[static_cast<std::size_t>(members_[peer])];
     }
     in_.push_back(
         {.reader = LaneReader(rings[peer].cells, heads + peer * n + me), .from = members_[peer]});
@@ -59,27 +59,27 @@ void ShmTransport::add_multicast_lanes(std::byte* group, const GroupLayout& layo
   out_.back().may_offer = all_can_fetch;
 }
 
-void Lenders::add(ShmTransport* lender) {
+void TransportRegistry::add(ShmTransport* lender) {
   const std::lock_guard lock(changing_);
-  lenders_.push_back(lender);
+  transports_.push_back(lender);
 }
 
-void Lenders::remove(ShmTransport* lender) {
+void TransportRegistry::remove(ShmTransport* lender) {
   const std::lock_guard lock(changing_);
-  std::erase(lenders_, lender);
+  std::erase(transports_, lender);
   if (latest_.load(std::memory_order_relaxed) == lender) {
     latest_.store(nullptr, std::memory_order_relaxed);
   }
 }
 
-void Lenders::reclaim() noexcept {
+void TransportRegistry::reclaim() noexcept {
   const std::lock_guard lock(changing_);
-  for (ShmTransport* lender : lenders_) {
+  for (ShmTransport* lender : transports_) {
     lender->reclaim_from_outside();
   }
 }
 
-void Lenders::change_turn(ShmTransport* lender) noexcept {
+void TransportRegistry::change_turn(ShmTransport* lender) noexcept {
   const std::lock_guard lock(changing_);
   if (ShmTransport* before = latest_.exchange(lender, std::memory_order_relaxed)) {
     before->reclaim_from_outside();
@@ -88,7 +88,7 @@ void Lenders::change_turn(ShmTransport* lender) noexcept {
 
 void ShmTransport::reclaim_from_outside() noexcept {
   for (Out& to : out_) {
-    to.writer.reclaim_from_outside(*host_.pool);
+    to.writer.reclaim_from_outside(*context_.pool);
   }
 }
 
@@ -120,7 +120,7 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
   message.bytes = reference.bytes;
   const auto from = static_cast<std::size_t>(in.from);
   if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::slot) {
-    message.data = host_.pools[from] + reference.offset;
+    message.data = context_.pools[from] + reference.offset;
     return reference.bytes <= kSlotBytes && reference.offset <= kPoolBytes - reference.bytes;
   }
   if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::offer) {
@@ -128,11 +128,11 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
     message.data = nullptr;
     return true;
   }
-  if (host_.same_process[from]) {
+  if (context_.same_process[from]) {
     message.data = reinterpret_cast<const std::byte*>(reference.address);
     return true;
   }
-  const std::optional<Region> region = host_.regions->of_peer(in.from, reference.region);
+  const std::optional<Region> region = context_.regions->of_peer(in.from, reference.region);
   if (!region || reference.offset > region->bytes ||
       reference.bytes > region->bytes - reference.offset) {
     return false;  // announced before it was used, so it comes at once; a damaged one times out
@@ -143,8 +143,8 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
 
 void ShmTransport::release(int lane) noexcept {
   In& in = in_[static_cast<std::size_t>(lane)];
-  if (in.reader.release(in.cells, in.refers) && host_.bells->anybody_sleeps()) {
-    host_.bells->ring(in.from);
+  if (in.reader.release(in.cells, in.refers) && context_.bells->anybody_sleeps()) {
+    context_.bells->ring(in.from);
   }
 }
 
@@ -170,7 +170,7 @@ std::byte* ShmTransport::reserve(int lane, std::size_t bytes) noexcept {
   if (to.slot == Pool::kNone && !take_slot(to)) {
     return nullptr;
   }
-  to.room = host_.pool->room(to.slot, bytes);
+  to.room = context_.pool->room(to.slot, bytes);
   to.room_bytes = bytes;
   return to.room;
 }
@@ -179,22 +179,22 @@ bool ShmTransport::take_slot(Out& to) noexcept {
   if (!to.writer.has_room(1)) {
     return false;
   }
-  to.writer.reclaim(*host_.pool);
+  to.writer.reclaim(*context_.pool);
   if (to.writer.slots_lent() >= kSlotsPerLane) {
     to.writer.refresh();
-    to.writer.reclaim(*host_.pool);
+    to.writer.reclaim(*context_.pool);
     if (to.writer.slots_lent() >= kSlotsPerLane) {
       return false;
     }
   }
-  host_.lenders->take_turn(this);
-  to.slot = host_.pool->take();
+  context_.registry->take_turn(this);
+  to.slot = context_.pool->take();
   if (to.slot == Pool::kNone) {
-    host_.lenders->reclaim();
-    to.slot = host_.pool->take();
+    context_.registry->reclaim();
+    to.slot = context_.pool->take();
   }
   if (to.slot == Pool::kNone) {
-    to.slot = host_.pool->take_spare();
+    to.slot = context_.pool->take_spare();
   }
   return to.slot != Pool::kNone;
 }
@@ -205,7 +205,7 @@ void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) 
     to.writer.put_bytes(to.staged, bytes, signature);
   } else {
     const Reference reference{.bytes = bytes,
-                              .offset = host_.pool->offset_of(to.room),
+                              .offset = context_.pool->offset_of(to.room),
                               .address = 0,
                               .region = 0,
                               .reserved = 0};
@@ -232,13 +232,13 @@ void ShmTransport::fill(int lane, std::byte* room, const void* data, std::size_t
 }
 
 bool ShmTransport::can_share(int, const void* data, std::size_t bytes) noexcept {
-  return host_.regions->holding(data, bytes).has_value();
+  return context_.regions->holding(data, bytes).has_value();
 }
 
 bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
                          std::uint64_t signature) noexcept {
   LaneWriter& writer = out(lane).writer;
-  const std::optional<Region> region = host_.regions->holding(data, bytes);
+  const std::optional<Region> region = context_.regions->holding(data, bytes);
   if (!region || !writer.has_room(1)) {
     return false;
   }
@@ -264,7 +264,7 @@ bool ShmTransport::can_offer(int lane, const void* data, std::size_t bytes) noex
   }
   // Some memory only its owner can read (that of devices).
   const auto address = reinterpret_cast<std::uint64_t>(data);
-  const int pid = host_.pids[static_cast<std::size_t>(host_.rank)];
+  const int pid = context_.pids[static_cast<std::size_t>(context_.rank)];
   std::byte ends[2];
   return read_process(pid, address, &ends[0], 1) == 1 &&
          read_process(pid, address + bytes - 1, &ends[1], 1) == 1;
@@ -292,7 +292,7 @@ bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
 std::size_t ShmTransport::fetch(int lane, std::size_t offset, void* target,
                                 std::size_t bytes) noexcept {
   const In& in = in_[static_cast<std::size_t>(lane)];
-  return read_process(host_.pids[static_cast<std::size_t>(in.from)], in.offered + offset, target,
+  return read_process(context_.pids[static_cast<std::size_t>(in.from)], in.offered + offset, target,
                       bytes);
 }
 
@@ -308,22 +308,22 @@ bool ShmTransport::reclaim() noexcept {
   bool all = true;
   for (Out& to : out_) {
     to.writer.refresh();
-    to.writer.reclaim(*host_.pool);
+    to.writer.reclaim(*context_.pool);
     all = all && to.writer.slots_lent() == 0;
   }
   return all;
 }
 
 void ShmTransport::wake_readers(int lane) noexcept {
-  if (!host_.bells->anybody_sleeps()) {
+  if (!context_.bells->anybody_sleeps()) {
     return;
   }
   if (lane < ranks_) {
-    host_.bells->ring(members_[static_cast<std::size_t>(lane)]);
+    context_.bells->ring(members_[static_cast<std::size_t>(lane)]);
     return;
   }
   for (const int member : members_) {
-    host_.bells->ring(member);
+    context_.bells->ring(member);
   }
 }
 

@@ -21,7 +21,7 @@ class ShmTransport;
 
 // The transports of one rank. A lane that falls idle keeps the slots of its last messages; who
 // needs slots takes them back.
-class Lenders {
+class TransportRegistry {
  public:
   void add(ShmTransport* lender);
   void remove(ShmTransport* lender);
@@ -36,19 +36,19 @@ class Lenders {
 
  private:
   void change_turn(ShmTransport* lender) noexcept;
-  std::mutex changing_;  // guards lenders_, and that those in it live
-  std::vector<ShmTransport*> lenders_;
+  std::mutex changing_;  // guards transports_, and that those in it live
+  std::vector<ShmTransport*> transports_;
   std::atomic<ShmTransport*> latest_ = nullptr;
 };
 
 // What the groups of one rank share. All references outlive the transports.
-struct Host {
+struct ShmContext {
   int rank = 0;  // in the world
   std::byte* world = nullptr;
   Bells* bells = nullptr;
   Pool* pool = nullptr;  // this rank's
   Regions* regions = nullptr;
-  Lenders* lenders = nullptr;
+  TransportRegistry* registry = nullptr;
   std::vector<std::byte*> pools;   // by world rank
   std::vector<bool> same_process;  // by world rank
   // By world rank: its process, and whether that may read this rank's memory (process_vm_readv).
@@ -59,9 +59,10 @@ struct Host {
 class ShmTransport final : public transport::Transport {
  public:
   // `use` 0: the lanes of collectives, 1: those of send and recv (no multicast).
-  ShmTransport(const Host& host, std::byte* group, std::vector<int> members, int rank, int use);
+  ShmTransport(const ShmContext& context, std::byte* lanes, std::vector<int> members, int rank,
+               int use);
 
-  ~ShmTransport() override { host_.lenders->remove(this); }
+  ~ShmTransport() override { context_.registry->remove(this); }
   ShmTransport(const ShmTransport&) = delete;
   ShmTransport& operator=(const ShmTransport&) = delete;
 
@@ -119,12 +120,12 @@ class ShmTransport final : public transport::Transport {
   const Out& out(int lane) const noexcept { return out_[static_cast<std::size_t>(lane)]; }
   // Far beyond the caches slots are as fast, and take less of the kernel's time.
   static constexpr std::size_t kMostOffer = std::size_t{8} << 20;
-  void add_multicast_lanes(std::byte* group, const GroupLayout& layout);
+  void add_multicast_lanes(std::byte* lanes, const LaneLayout& layout);
   void wake_readers(int lane) noexcept;
   bool take_slot(Out& to) noexcept;
   bool resolve(In& in, const Cell& cell, transport::Incoming& message) noexcept;
 
-  const Host& host_;
+  const ShmContext& context_;
   std::vector<int> members_;  // world rank of each rank of the group
   int rank_;
   int ranks_;

@@ -8,7 +8,7 @@ std::vector<Finding> look_around(const std::string& job) {
   std::vector<Finding> findings;
   try {
     for (const Job& part : find_jobs(job)) {
-      for (Finding& finding : explain_hang(part, comm::board_clock_ns())) {
+      for (Finding& finding : explain_hang(part, comm::flight_clock_ns())) {
         if (!finding.later.empty()) {
           finding.next = finding.later;
         }

@@ -18,7 +18,7 @@
      PER_LANE             kSlotsPerLane
 
    Outsider is a thread that works for another group of the rank: it takes back what this lane no
-   longer needs (Lenders::reclaim), and writes into slots of its own. */
+   longer needs (TransportRegistry::reclaim), and writes into slots of its own. */
 #ifndef READERS
 #define READERS 1
 #endif

@@ -1,0 +1,124 @@
+// What the ranks of one host share besides lanes and slots, byte by byte: what each is doing, why
+// the world has ended, who goes on after a failure, who lives. All is zero when a group begins.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/shm/layout.h"
+
+namespace unisono::comm {
+
+// What an operation is, for the messages of mismatch, timeout and death. One line, written by its
+// rank alone before the operation's first message, and read by the others only when something is
+// wrong: sequence, then the words, then sequence again, as in a seqlock.
+inline constexpr int kFlightWords = 7;
+struct alignas(shm::kLine) FlightEntry {
+  std::atomic<std::uint64_t> sequence;  // of the operation, from 1; 0: being written
+  std::atomic<std::uint64_t> words[kFlightWords];
+};
+static_assert(sizeof(FlightEntry) == shm::kLine);
+inline constexpr int kFlightEntries = 32;
+// What a rank waits for, once it has waited for a millisecond. For those who look from outside: a
+// line that is changing may be read torn, and is right at the next look.
+struct alignas(shm::kLine) WaitLine {
+  std::atomic<std::int64_t> since_ns;  // CLOCK_MONOTONIC; 0: it does not wait
+  std::atomic<std::uint32_t> what;     // Waiting::What
+  std::atomic<std::int32_t> peer;      // in the world; -1: nobody in particular
+  std::atomic<std::int64_t> place;     // a step, or a tag
+};
+struct FlightRecorder {
+  FlightEntry entries[kFlightEntries];
+  WaitLine wait;
+};
+
+// Marked by the kernel as soon as the rank's process begins to end (membership/liveness.h).
+struct alignas(shm::kLine) Life {
+  static constexpr std::uint32_t kMark = 0x4000'0000;
+  void* next;  // of the list that the kernel walks, in that process
+  std::atomic<std::uint32_t> holder;
+  bool has_ended() const noexcept { return (holder.load(std::memory_order_acquire) & kMark) != 0; }
+};
+
+// The world's one abort word and the reason, written by whoever is first.
+struct alignas(shm::kLine) AbortRecord {
+  std::atomic<std::uint32_t> state;  // 0 none, 1 being written, 2 complete
+  std::uint32_t code;
+  std::int32_t rank;  // the culprit in the world, -1 none
+  std::int32_t reporter;
+  char text[1008];
+};
+static_assert(sizeof(AbortRecord) == 1024);
+
+// Where the ranks of a host agree who goes on after a failure, round by round. Behind it: how far
+// each rank is in the meeting that follows an answer, how many rounds each has called in, and for
+// every second round who goes on.
+struct alignas(shm::kLine) RollRecord {
+  std::atomic<std::uint64_t> state;    // of the latest round: its number, and who answers it
+  std::atomic<std::uint64_t> mark[2];  // random, of the answer: no two are the same
+};
+
+// Who a segment belongs to, for those who look from outside. Every member writes the same.
+inline constexpr std::uint64_t kGroupMagic = 0x32'70'75'6f'72'67'6e'75;  // "ungroup2"
+struct alignas(shm::kLine) GroupHeader {
+  std::atomic<std::uint64_t> magic;  // last
+  std::atomic<std::uint64_t> id;
+  std::atomic<std::uint64_t> world;  // a hash of the name of its job
+  std::atomic<std::int32_t> ranks;   // of this host
+  std::atomic<std::int32_t> size;    // with those of other hosts
+  std::atomic<std::int32_t> first;   // its rank 0, in the world
+};
+inline constexpr std::uint64_t kWorldMagic = 0x33'64'6c'72'6f'77'6e'75;  // "unworld3"
+struct alignas(shm::kLine) WorldHeader {
+  std::atomic<std::uint64_t> magic;  // last
+  std::atomic<std::int32_t> ranks;   // of this host
+  char job[48];
+};
+
+// Offsets in the segment of a group of n ranks of this host.
+struct GroupLayout {
+  explicit constexpr GroupLayout(int n)
+      : header(0),
+        members(header + sizeof(GroupHeader)),
+        recorders((members + static_cast<std::size_t>(n) * sizeof(std::int32_t) + shm::kLine - 1) &
+                  ~(shm::kLine - 1)),
+        lanes(recorders + static_cast<std::size_t>(n) * sizeof(FlightRecorder)),
+        bytes(lanes + shm::LaneLayout(n).bytes) {}
+  std::size_t header;
+  std::size_t members;    // [rank]: its rank in the world
+  std::size_t recorders;  // [rank]
+  std::size_t lanes;
+  std::size_t bytes;
+};
+
+// Offsets in the segment of the world: the abort word, who is who, the roll, the bells, the lives,
+// the first group, the pools.
+struct WorldLayout {
+  explicit constexpr WorldLayout(int n)
+      : header(sizeof(AbortRecord)),
+        pids(header + sizeof(WorldHeader)),
+        roll((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + shm::kLine - 1) &
+             ~(shm::kLine - 1)),
+        meetings(roll + sizeof(RollRecord)),
+        calls(meetings + static_cast<std::size_t>(n) * sizeof(std::uint64_t)),
+        verdicts(calls + static_cast<std::size_t>(n) * sizeof(std::uint32_t)),
+        bells((verdicts + 2 * static_cast<std::size_t>(n) + shm::kLine - 1) & ~(shm::kLine - 1)),
+        lives(bells + shm::BellLayout(n).bytes),
+        group((lives + static_cast<std::size_t>(n) * sizeof(Life) + 4095) & ~std::size_t{4095}),
+        pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
+        bytes(pools + static_cast<std::size_t>(n) * shm::kPoolBytes) {}
+  std::size_t header;
+  std::size_t pids;      // [rank]: as the rank knows itself
+  std::size_t roll;      // the RollRecord
+  std::size_t meetings;  // [rank]
+  std::size_t calls;     // [rank]
+  std::size_t verdicts;  // [round & 1][rank]: bytes
+  std::size_t bells;     // shm::BellLayout
+  std::size_t lives;     // [rank]
+  std::size_t group;
+  std::size_t pools;  // [rank]
+  std::size_t bytes;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,90 @@
+// How a rank waits, without a world.
+#include "comm/waiter.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+namespace unisono::comm {
+namespace {
+
+class Alone final : public Surroundings {
+ public:
+  const WaitPolicy& wait_policy() const noexcept override { return policy; }
+  bool aborted() const noexcept override { return ended; }
+  void look_for_deaths() noexcept override { ++looks_for_deaths; }
+  void ask_whether_to_go_on() noexcept override {}
+  void raise(const std::exception&) noexcept override { ended = true; }
+  int longest_sleep_us() const noexcept override { return 100; }
+  bool sleep(const std::function<bool()>& look, int timeout_us) override {
+    ++sleeps;
+    longest_us = std::max(longest_us, timeout_us);
+    if (look()) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(timeout_us));
+    return false;
+  }
+
+  WaitPolicy policy = {.spin = 3, .yield_us = 0};
+  bool ended = false;
+  int looks_for_deaths = 0;
+  int sleeps = 0;
+  int longest_us = 0;
+};
+
+TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
+  Alone alone;
+  EXPECT_EQ(Waiter(alone, 0).wait([] { return Polled::finished; }, [] {}),
+            Waiter::Verdict::finished);
+  EXPECT_EQ(alone.sleeps, 0);
+}
+
+TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {
+  Alone alone;
+  int polls = 0;
+  const auto poll = [&] {
+    ++polls;
+    return polls == 3 ? Polled::advanced : polls >= 10 ? Polled::finished : Polled::idle;
+  };
+  EXPECT_EQ(Waiter(alone, 0).wait(poll, [] {}), Waiter::Verdict::finished);
+  // After polls 1 and 2 it spins, 3 advances, after 4 to 6 it spins again. After 7 and 9 it sleeps,
+  // and polls once more before it does: the 10th is finished, and the 11th says so.
+  EXPECT_EQ(polls, 11);
+  EXPECT_EQ(alone.sleeps, 2);
+}
+
+TEST(Waiter, TimesOutAfterNoProgressAtAll) {
+  Alone alone;
+  Waiter waiter(alone, 20);
+  int checks = 0;
+  EXPECT_EQ(waiter.wait([] { return Polled::idle; }, [&] { ++checks; }),
+            Waiter::Verdict::timed_out);
+  EXPECT_GE(waiter.waited_s(), 0.02);
+  EXPECT_GE(checks, 1);
+  EXPECT_EQ(checks, alone.looks_for_deaths);
+  EXPECT_LE(alone.longest_us, 100);
+}
+
+TEST(Waiter, EndsWithTheWorld) {
+  Alone alone;
+  int checks = 0;
+  const auto end_the_world = [&] {
+    ++checks;
+    alone.raise(std::runtime_error("a peer died"));
+  };
+  EXPECT_EQ(Waiter(alone, 0).wait([] { return Polled::idle; }, end_the_world),
+            Waiter::Verdict::aborted);
+  EXPECT_EQ(checks, 1);
+}
+
+TEST(Waiter, LetsWhatIsThrownOut) {
+  Alone alone;
+  EXPECT_THROW(Waiter(alone, 0).wait([]() -> Polled { throw std::runtime_error("broken"); }, [] {}),
+               std::runtime_error);
+}
+
+}  // namespace
+}  // namespace unisono::comm
