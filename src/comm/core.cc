@@ -56,8 +56,8 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
       planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
                world_->options().algorithm, collective_lanes_.get().limits().multicast,
                comm::AcrossHosts(world_->hosts(), members_)) {
-  if (comm::Recorder* const recorder = world_->recorder()) {
-    executor_.record(recorder->tape(id_, members_));
+  if (trace::Recorder* const recorder = world_->recorder()) {
+    executor_.record(recorder->writer(id_, members_));
   }
   std::vector<int> here;
   std::copy_if(members_.begin(), members_.end(), std::back_inserter(here),
@@ -73,9 +73,9 @@ Core::Transfers::Transfers(const Core& core)
     : lanes(core.world_->roads(), core.memory_, core.members_, core.rank_, core.id_,
             Lanes::Use::transfers),
       queue(lanes.get(), core.id_, [&core](int rank) { return core.name(rank); }),
-      tape(core.world_->recorder() == nullptr
-               ? engine::Tape()
-               : core.world_->recorder()->tape(core.id_, core.members_)) {}
+      writer(core.world_->recorder() == nullptr
+                 ? trace::TraceWriter()
+                 : core.world_->recorder()->writer(core.id_, core.members_)) {}
 
 Core::~Core() {
   if (!world_->same_process()) {  // the child of a fork has no progress thread, and maybe its locks
@@ -194,7 +194,7 @@ void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt)
     scratch_.resize(prepared.workspace_bytes);  // first: it may throw, and nothing has begun
   }
   ++sequence_;
-  if (executor_.tape().on()) {
+  if (executor_.writer().on()) {
     record_begin(prepared);
   }
   signature_ = mix(prepared.signature ^ sequence_ ^ salt);
@@ -213,8 +213,8 @@ void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt)
     } else {
       std::memcpy(staged, call.in, prepared.staged_bytes);
     }
-    if (executor_.tape().on()) {
-      executor_.tape().stamp();
+    if (executor_.writer().on()) {
+      executor_.writer().stamp();
     }
     in = staged;
   }
@@ -229,12 +229,12 @@ void Core::finish(const Prepared& prepared, const Call& call) {
   end_wait();
   if (prepared.divide != nullptr && prepared.extent.output != 0) {
     prepared.divide(call.out, call.out, prepared.extent.output / size_of(call.dtype), size());
-    if (executor_.tape().on()) {
-      executor_.tape().stamp();
+    if (executor_.writer().on()) {
+      executor_.writer().stamp();
     }
   }
-  if (executor_.tape().on()) {
-    executor_.tape().end();
+  if (executor_.writer().on()) {
+    executor_.writer().end();
   }
 }
 
@@ -242,11 +242,11 @@ void Core::record_begin(const Prepared& prepared) {
   if (prepared.recorded < 0) {
     prepared.recorded = world_->recorder()->name(prepared.collective, prepared.algorithm);
   }
-  executor_.tape().begin(
+  executor_.writer().begin(
       prepared.recorded, sequence_, std::max(prepared.extent.input, prepared.extent.output),
       is_rooted(prepared.collective) ? prepared.root : -1,
-      engine::recording::pack_terms(static_cast<int>(prepared.dtype), static_cast<int>(prepared.op),
-                                    prepared.runs_in_place));
+      trace::recording::pack_terms(static_cast<int>(prepared.dtype), static_cast<int>(prepared.op),
+                                   prepared.runs_in_place));
 }
 
 void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {

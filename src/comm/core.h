@@ -260,7 +260,7 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
     Transfers(const Core& core);
     comm::Lanes lanes;
     comm::PointToPoint queue;
-    engine::Tape tape;
+    trace::TraceWriter writer;
   };
   comm::PointToPoint& transfers() {
     if (transfers_ == nullptr) {

@@ -84,17 +84,17 @@ void Core::execute(std::span<Transfer> transfers, int timeout_ms) {
 }
 
 void Core::record_begin(Transfer& transfer) {
-  engine::Tape& tape = transfers_->tape;
-  if (tape.on()) {
+  trace::TraceWriter& writer = transfers_->writer;
+  if (writer.on()) {
     transfer.recorded =
-        tape.begin_transfer(transfer.send, transfer.peer, transfer.tag, transfer.bytes);
+        writer.begin_transfer(transfer.send, transfer.peer, transfer.tag, transfer.bytes);
   }
 }
 
 void Core::record_end(const Transfer& transfer) {
-  engine::Tape& tape = transfers_->tape;
-  if (tape.on()) {
-    tape.end_transfer(transfer.recorded, transfer.peer);
+  trace::TraceWriter& writer = transfers_->writer;
+  if (writer.on()) {
+    writer.end_transfer(transfer.recorded, transfer.peer);
   }
 }
 

@@ -65,7 +65,7 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options, Origin orig
   ConnectOptions complete = resolve(options);
   // What may be refused comes before anyone waits.
   Given given{.profile = std::make_shared<const Profile>(Profile::find(complete.profile)),
-              .recorder = Recorder::open(),
+              .recorder = trace::Recorder::open(),
               .origin = std::move(origin)};
   static_cast<void>(parse_wait_policy(complete.wait, {}));
   static_cast<void>(read_flag("UNISONO_QUIET"));

@@ -24,7 +24,6 @@
 #include "bootstrap/net.h"
 #include "comm/lanes.h"
 #include "comm/progress.h"
-#include "comm/recorder.h"
 #include "comm/waiter.h"
 #include "diagnose/remote_records.h"
 #include "membership/agreement.h"
@@ -32,6 +31,7 @@
 #include "membership/meet_again.h"
 #include "plan/profile.h"
 #include "plan/programs.h"
+#include "trace/recorder.h"
 #include "transport/shm/bells.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/regions.h"
@@ -55,7 +55,7 @@ class World final : public Surroundings {
   // What a rank has before it meets the others.
   struct Given {
     std::shared_ptr<const Profile> profile;
-    std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
+    std::unique_ptr<trace::Recorder> recorder;  // nullptr: nothing is recorded
     Origin origin = {};
     // While they meet, in place of that of the options.
     std::function<bool()> interrupted = nullptr;
@@ -121,7 +121,7 @@ class World final : public Surroundings {
                                              std::uint64_t id);
   ProgressThread& progress() noexcept { return *progress_; }
   // nullptr: nothing is recorded.
-  Recorder* recorder() noexcept { return recorder_.get(); }
+  trace::Recorder* recorder() noexcept { return recorder_.get(); }
 
   bool aborted() const noexcept override {
     return record_->state.load(std::memory_order_acquire) != 0;
@@ -209,7 +209,7 @@ class World final : public Surroundings {
 
   ConnectOptions options_;
   std::shared_ptr<const Profile> profile_;
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<trace::Recorder> recorder_;
   int rank_;
   Hosts hosts_;
   std::unique_ptr<LocalWorld> local_;

@@ -42,7 +42,7 @@ void Executor::start_general() {
                                         operation_.output_bytes);
   const auto& passes = operation_.program->passes;
   states_.assign(passes.size(), {});  // allocates only when a larger program comes
-  if (tape_.on()) {
+  if (writer_.on()) {
     busy_.assign(passes.size(), {});
   }
   active_.clear();
@@ -141,7 +141,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   }
   const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
   std::size_t bytes = limit - state.done;
-  const std::uint64_t begin = tape_.on() ? tape_.recent() : 0;
+  const std::uint64_t begin = writer_.on() ? writer_.recent() : 0;
   if (bytes <= inline_bytes_) {
     if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
       return Progress::idle;
@@ -174,8 +174,8 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   if (state.done == pass.bytes) {
     ++turn;
   }
-  if (tape_.on()) {
-    tape_.stamp();
+  if (writer_.on()) {
+    writer_.stamp();
     record_piece(pass, state, begin, bytes);
   }
   return Progress::advanced;
@@ -340,7 +340,7 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
   if (!open_sources(pass, state, bytes)) {
     return fault_.from < 0 ? Progress::idle : Progress::failed;
   }
-  const std::uint64_t begin = tape_.on() ? tape_.stamp() : 0;
+  const std::uint64_t begin = writer_.on() ? writer_.stamp() : 0;
   const bool is_offer = sources_[0] == nullptr;
   if (!is_offer) {
     bytes = std::min(bytes, slot_bytes_);
@@ -380,8 +380,8 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
   }
   state.done += bytes;
   close_sources(pass, state, bytes);
-  if (tape_.on()) {
-    tape_.stamp();
+  if (writer_.on()) {
+    writer_.stamp();
     record_piece(pass, state, begin, bytes);
     record_forwards(taken, begin, bytes);
   }

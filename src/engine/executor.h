@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/bound_program.h"
-#include "engine/tape.h"
+#include "trace/trace_writer.h"
 #include "transport/transport.h"
 
 namespace unisono::engine {
@@ -51,25 +51,25 @@ class Executor {
   void start(const Operation& operation) {
     operation_ = operation;
     next_ = 0;
-    if (tape_.on()) {
-      tape_.start();
+    if (writer_.on()) {
+      writer_.start();
     }
     if (!operation.program->small || operation.reducer.user != nullptr) {
       start_general();
     }
   }
   Progress poll() noexcept {
-    if (tape_.on()) {
-      tape_.poll();
+    if (writer_.on()) {
+      writer_.poll();
     }
     return operation_.program->small ? poll_small() : poll_general();
   }
   // For who plays a recording again: one pass goes on, and nothing else but the sends that ride
   // along with it. Finished: the pass is. REQUIRES: the program is not small.
   Progress poll_pass(std::uint32_t pass) noexcept;
-  // Its passes go to this tape. REQUIRES: no operation runs.
-  void record(const Tape& tape) { tape_ = tape; }
-  Tape& tape() noexcept { return tape_; }
+  // Its passes go to this writer. REQUIRES: no operation runs.
+  void record(const trace::TraceWriter& writer) { writer_ = writer; }
+  trace::TraceWriter& writer() noexcept { return writer_; }
   const Fault& fault() const noexcept { return fault_; }
 
   // For messages: whom the operation waits for, at which step. It needs all of them: those first
@@ -169,7 +169,7 @@ class Executor {
   void* targets_[kernels::kMaxSources + 1] = {};
   std::uint32_t took_[kernels::kMaxSources] = {};  // the sends that go with the targets
   Fault fault_;
-  Tape tape_;
+  trace::TraceWriter writer_;
 };
 
 }  // namespace unisono::engine

@@ -1,12 +1,13 @@
-// What an executor writes to its tape: each pass when it is done, a message for a message.
+// What an executor records: each pass when it is done, a message for a message.
 #include "engine/executor.h"
 
 namespace unisono::engine {
 
+namespace recording = trace::recording;
 using recording::Kind;
 
 void Executor::record_whole(const BoundPass& pass, std::uint64_t begin) noexcept {
-  emit(pass, {.begin = begin, .ticks = tape_.stamp() - begin});
+  emit(pass, {.begin = begin, .ticks = writer_.stamp() - begin});
 }
 
 // `bytes` have just been added to what is done. What rides along is busy at no time of its own.
@@ -16,7 +17,7 @@ void Executor::record_piece(const BoundPass& pass, const State& state, std::uint
   if (state.done == bytes) {
     busy = {.begin = begin};
   }
-  busy.ticks += riding ? 0 : tape_.recent() - begin;
+  busy.ticks += riding ? 0 : writer_.recent() - begin;
   if (state.done == pass.bytes) {
     emit(pass, busy);
   }
@@ -34,22 +35,22 @@ void Executor::emit(const BoundPass& pass, const Busy& busy) noexcept {
   if (pass.send) {
     const BoundOperand& lane = operands[pass.targets];
     const bool to_all = lane.lane >= ranks_;
-    tape_.pass(Kind::send, to_all, to_all ? recording::kEveryPeer : lane.lane, lane.turn, pass.step,
-               bytes, busy.begin, busy.ticks);
+    writer_.pass(Kind::send, to_all, to_all ? recording::kEveryPeer : lane.lane, lane.turn,
+                 pass.step, bytes, busy.begin, busy.ticks);
     return;
   }
   const Kind kind = pass.sources_end - pass.sources == 1 ? Kind::receive : Kind::reduce;
   bool came = false;
   for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
     if (operands[i].place == Place::lane) {
-      tape_.pass(kind, operands[i].lane >= ranks_, rank_of(operands[i].lane), operands[i].turn,
-                 pass.step, bytes, busy.begin, came ? 0 : busy.ticks);
+      writer_.pass(kind, operands[i].lane >= ranks_, rank_of(operands[i].lane), operands[i].turn,
+                   pass.step, bytes, busy.begin, came ? 0 : busy.ticks);
       came = true;
     }
   }
   if (!came) {
-    tape_.pass(kind == Kind::reduce ? kind : Kind::copy, false, recording::kEveryPeer, 0, pass.step,
-               bytes, busy.begin, busy.ticks);
+    writer_.pass(kind == Kind::reduce ? kind : Kind::copy, false, recording::kEveryPeer, 0,
+                 pass.step, bytes, busy.begin, busy.ticks);
   }
 }
 

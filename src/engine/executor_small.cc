@@ -28,12 +28,12 @@ Progress Executor::poll_small() noexcept {
 
 bool Executor::send_small(const BoundPass& pass) noexcept {
   const BoundOperand* const operands = operation_.program->operands.data();
-  const std::uint64_t begin = tape_.on() ? tape_.recent() : 0;
+  const std::uint64_t begin = writer_.on() ? writer_.recent() : 0;
   if (!transport_.send(operands[pass.targets].lane, own(operands[pass.sources]), pass.bytes,
                        signature_of(pass))) {
     return false;
   }
-  if (tape_.on()) {
+  if (writer_.on()) {
     record_whole(pass, begin);
   }
   return true;
@@ -70,7 +70,7 @@ bool Executor::receive_small(const BoundPass& pass) noexcept {
     sources_[sources++] = message.data;
   }
   // Not before it has come: by such times the clocks of two hosts are compared.
-  const std::uint64_t begin = tape_.on() ? tape_.stamp() : 0;
+  const std::uint64_t begin = writer_.on() ? writer_.stamp() : 0;
   int targets = 0;
   for (std::uint32_t i = pass.targets; i < pass.targets_end; ++i) {
     targets_[targets++] = own(operands[i]);
@@ -81,7 +81,7 @@ bool Executor::receive_small(const BoundPass& pass) noexcept {
       transport_.release(operands[i].lane);
     }
   }
-  if (tape_.on()) {
+  if (writer_.on()) {
     record_whole(pass, begin);
   }
   return true;

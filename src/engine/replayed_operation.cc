@@ -7,7 +7,7 @@
 namespace unisono::engine {
 namespace {
 
-using recording::Kind;
+using trace::recording::Kind;
 
 constexpr std::size_t kSlot = std::size_t{64} << 10;
 constexpr int kPlenty = 1 << 30;

@@ -15,7 +15,7 @@
 
 #include "engine/executor.h"
 #include "engine/layout.h"
-#include "engine/recording.h"
+#include "trace/recording.h"
 #include "transport/sim/network.h"
 
 namespace unisono::engine {
@@ -33,7 +33,7 @@ struct ReplayedCall {
 
 // As an event says it; `peer`: of the group, -1: all, or none.
 struct ReplayedPass {
-  recording::Kind kind = recording::Kind::none;
+  trace::recording::Kind kind = trace::recording::Kind::none;
   int peer = -1;
   std::uint32_t step = 0;
   std::uint64_t bytes = 0;

@@ -1,4 +1,4 @@
-// From the events of a tape to one document of all ranks.
+// From recorded events to one document of all ranks.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -13,16 +13,16 @@
 #include <span>
 
 #include "bootstrap/end_reason.h"
-#include "comm/recorder.h"
 #include "record/merge.h"
 #include "record/numbers.h"
 #include "record/segments.h"
 #include "record/worlds.h"
+#include "trace/recorder.h"
 
 namespace unisono::cli {
 namespace {
 
-using engine::recording::Kind;
+using trace::recording::Kind;
 
 class Merge : public testing::Test {
  protected:
@@ -38,20 +38,20 @@ class Merge : public testing::Test {
   // Two ranks exchange once in each operation; rank 1 does not finish the last one.
   void record(int operations, std::uint64_t events = 4096) {
     for (int rank = 0; rank < 2; ++rank) {
-      const auto recorder = comm::Recorder::open(path(rank), events);
+      const auto recorder = trace::Recorder::open(path(rank), events);
       recorder->introduce(rank, 2, "job");
       const int members[] = {0, 1};
-      engine::Tape tape = recorder->tape(0, members);
+      trace::TraceWriter writer = recorder->writer(0, members);
       const int name = recorder->name(Collective::all_reduce, "ring");
       for (int i = 1; i <= operations; ++i) {
-        tape.begin(name, static_cast<std::uint64_t>(i), 64);
-        const std::uint64_t begin = tape.stamp();
-        const std::uint64_t ticks = tape.stamp() - begin;
-        tape.pass(Kind::send, false, 1 - rank, 0, 3, 64, begin, ticks);
-        const std::uint64_t came = tape.stamp();
-        tape.pass(Kind::reduce, false, 1 - rank, 0, 3, 64, came, tape.stamp() - came);
+        writer.begin(name, static_cast<std::uint64_t>(i), 64);
+        const std::uint64_t begin = writer.stamp();
+        const std::uint64_t ticks = writer.stamp() - begin;
+        writer.pass(Kind::send, false, 1 - rank, 0, 3, 64, begin, ticks);
+        const std::uint64_t came = writer.stamp();
+        writer.pass(Kind::reduce, false, 1 - rank, 0, 3, 64, came, writer.stamp() - came);
         if (rank == 0 || i != operations) {
-          tape.end();
+          writer.end();
         }
       }
     }
@@ -89,29 +89,29 @@ TEST_F(Merge, OperationsAndMessagesOfAllRanks) {
 TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
   const int first_ranks[] = {0, 2, 3};
   for (int rank = 0; rank < 4; ++rank) {
-    const auto recorder = comm::Recorder::open(path(rank), 64);
+    const auto recorder = trace::Recorder::open(path(rank), 64);
     recorder->introduce(rank, 4, "job");
     const int members[] = {0, 1, 2, 3};
-    engine::Tape tape = recorder->tape(0, members);
-    tape.begin(recorder->name(Collective::barrier, "flat"), 1, 0);
-    tape.end();
+    trace::TraceWriter writer = recorder->writer(0, members);
+    writer.begin(recorder->name(Collective::barrier, "flat"), 1, 0);
+    writer.end();
   }
   for (int rank = 0; rank < 3; ++rank) {
-    const auto recorder = comm::Recorder::open(path(first_ranks[rank]), 64);
+    const auto recorder = trace::Recorder::open(path(first_ranks[rank]), 64);
     recorder->introduce(rank, 3, "job's survivors", first_ranks, 1);
     const int members[] = {0, 1, 2};
-    engine::Tape tape = recorder->tape(0, members);
-    tape.begin(recorder->name(Collective::broadcast, "flat"), 1, 64, 1);
-    const std::uint64_t begin = tape.stamp();
+    trace::TraceWriter writer = recorder->writer(0, members);
+    writer.begin(recorder->name(Collective::broadcast, "flat"), 1, 64, 1);
+    const std::uint64_t begin = writer.stamp();
     if (rank == 1) {
-      tape.pass(Kind::send, false, 2, 0, 0, 64, begin, 1);
+      writer.pass(Kind::send, false, 2, 0, 0, 64, begin, 1);
     } else if (rank == 2) {
-      tape.pass(Kind::copy, false, 1, 0, 0, 64, begin, 1);
+      writer.pass(Kind::copy, false, 1, 0, 0, 64, begin, 1);
     }
-    tape.end();
+    writer.end();
     const int pair[] = {1, 2};
     if (rank > 0) {
-      engine::Tape sub = recorder->tape(7, pair);
+      trace::TraceWriter sub = recorder->writer(7, pair);
       sub.begin(recorder->name(Collective::barrier, "flat"), 1, 0);
       sub.end();
     }
@@ -143,19 +143,19 @@ TEST_F(Merge, AGrownWorldIsNoneOfThoseBefore) {
   constexpr int kNew = 4;  // the file of the one that came
   const auto run = [this](int file, int rank, int size, int world,
                           std::span<const int> first = {}) {
-    const auto recorder = comm::Recorder::open(path(file), 64);
+    const auto recorder = trace::Recorder::open(path(file), 64);
     recorder->introduce(rank, size, "job", first, world);
     std::vector<int> members(static_cast<std::size_t>(size));
     std::iota(members.begin(), members.end(), 0);
-    engine::Tape tape = recorder->tape(0, members);
-    tape.begin(recorder->name(Collective::broadcast, "flat"), 1, 64);
-    const std::uint64_t begin = tape.stamp();
+    trace::TraceWriter writer = recorder->writer(0, members);
+    writer.begin(recorder->name(Collective::broadcast, "flat"), 1, 64);
+    const std::uint64_t begin = writer.stamp();
     if (rank == 0) {
-      tape.pass(Kind::send, false, 1, 0, 0, 64, begin, 1);
+      writer.pass(Kind::send, false, 1, 0, 0, 64, begin, 1);
     } else if (rank == 1) {
-      tape.pass(Kind::receive, false, 0, 0, 0, 64, begin, 1);
+      writer.pass(Kind::receive, false, 0, 0, 0, 64, begin, 1);
     }
-    tape.end();
+    writer.end();
   };
   const int first_ranks[] = {0, 2, 3};
   for (int rank = 0; rank < 4; ++rank) {
@@ -191,7 +191,7 @@ TEST_F(Merge, TheWorldsOfASecondProgramAreBehindThoseOfTheFirst) {
   for (int program = 0; program < 2; ++program) {
     for (int world = 0; world < 2; ++world) {
       for (int rank = 0; rank < 2 - world; ++rank) {
-        const auto recorder = comm::Recorder::open(path(rank), 64);
+        const auto recorder = trace::Recorder::open(path(rank), 64);
         const int first_ranks[] = {0, 1};
         recorder->introduce(rank, 2 - world, "job",
                             std::span(first_ranks).first(static_cast<std::size_t>(2 - world)),
@@ -241,12 +241,12 @@ TEST_F(Merge, ADocumentHasAtMostSoManyRows) {
 }
 
 TEST_F(Merge, ADocumentHasAtMostSoManyTransfers) {
-  const auto recorder = comm::Recorder::open(path(0), 4096);
+  const auto recorder = trace::Recorder::open(path(0), 4096);
   recorder->introduce(0, 2, "job");
   const int members[] = {0, 1};
-  engine::Tape tape = recorder->tape(0, members);
+  trace::TraceWriter writer = recorder->writer(0, members);
   for (int i = 0; i < 100; ++i) {
-    tape.end_transfer(tape.begin_transfer(true, 1, i, 64), 1);
+    writer.end_transfer(writer.begin_transfer(true, 1, i, 64), 1);
   }
   const auto document = merge_records(read({0}), {}, 60);
   EXPECT_LE(document["transfers"]["rank"].size(), 60U);
@@ -311,8 +311,8 @@ TEST_F(Merge, WholeNumbersAreWrittenAsSuch) {
 
 TEST(Span, AnOperationOfAnHourIsOne) {
   constexpr std::uint64_t kHour = std::uint64_t{3600} * 4'000'000'000;  // ticks of 4 GHz
-  const engine::recording::Event event = {
-      .span = engine::recording::Event::pack_span(kHour, kHour / 4)};
+  const trace::recording::Event event = {.span =
+                                             trace::recording::Event::pack_span(kHour, kHour / 4)};
   EXPECT_EQ(event.duration(), kHour);
   EXPECT_TRUE(event.ended());
   EXPECT_NEAR(event.busy(), 0.25, 1e-4);
@@ -346,8 +346,8 @@ TEST_F(Merge, WhateverIsInAFileItIsReadOrRefused) {
     auto damaged = whole;
     for (int i = 0; i < 20; ++i) {
       // To the first bytes of the header, to how it ended, and to the ring.
-      using engine::recording::kRing;
-      const std::size_t ended = offsetof(engine::recording::Header, abort);
+      using trace::recording::kRing;
+      const std::size_t ended = offsetof(trace::recording::Header, abort);
       const std::size_t places[] = {random() % 600, ended + random() % 64,
                                     kRing + random() % (damaged.size() - kRing)};
       damaged[places[i % 3]] = static_cast<std::byte>(random());

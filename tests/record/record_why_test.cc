@@ -8,17 +8,17 @@
 #include <iterator>
 
 #include "cli/failure.h"
-#include "comm/recorder.h"
 #include "record/abort.h"
 #include "record/merge.h"
 #include "record/one_operation.h"
 #include "record/segments.h"
 #include "record/why.h"
+#include "trace/recorder.h"
 
 namespace unisono::cli {
 namespace {
 
-using engine::recording::Kind;
+using trace::recording::Kind;
 
 constexpr const char* kSaid = "all_reduce #2 on rank 2: no data from rank 1\nlook at rank 1";
 
@@ -28,16 +28,16 @@ class Why : public testing::Test {
   Why() { std::filesystem::create_directories(folder_); }
   ~Why() override { std::filesystem::remove_all(folder_); }
 
-  static void operation(comm::Recorder& recorder, engine::Tape& tape, int number, bool ends,
-                        int root = -1) {
+  static void operation(trace::Recorder& recorder, trace::TraceWriter& writer, int number,
+                        bool ends, int root = -1) {
     const int name =
         recorder.name(root < 0 ? Collective::all_reduce : Collective::broadcast, "ring");
-    tape.begin(name, static_cast<std::uint64_t>(number), 64, root);
-    const std::uint64_t begin = tape.stamp();
-    const std::uint64_t ticks = tape.stamp() - begin;
-    tape.pass(Kind::send, false, 0, 0, 3, 64, begin, ticks);
+    writer.begin(name, static_cast<std::uint64_t>(number), 64, root);
+    const std::uint64_t begin = writer.stamp();
+    const std::uint64_t ticks = writer.stamp() - begin;
+    writer.pass(Kind::send, false, 0, 0, 3, 64, begin, ticks);
     if (ends) {
-      tape.end();
+      writer.end();
     }
   }
   template <typename Body>
@@ -46,7 +46,7 @@ class Why : public testing::Test {
     for (int rank = 0; rank < 3; ++rank) {
       const std::string path = folder_ + "/rank" + std::to_string(rank);
       {
-        const auto recorder = comm::Recorder::open(path, 128);
+        const auto recorder = trace::Recorder::open(path, 128);
         recorder->introduce(rank, 3, "job");
         body(rank, *recorder);
       }
@@ -59,12 +59,12 @@ class Why : public testing::Test {
     return records;
   }
   std::vector<RankRecord> hang(ErrorCode code, bool is_said = true) const {
-    return record([&](int rank, comm::Recorder& recorder) {
+    return record([&](int rank, trace::Recorder& recorder) {
       const int members[] = {0, 1, 2};
-      engine::Tape tape = recorder.tape(0, members);
-      operation(recorder, tape, 1, true);
+      trace::TraceWriter writer = recorder.writer(0, members);
+      operation(recorder, writer, 1, true);
       if (rank != 1) {
-        operation(recorder, tape, 2, false);
+        operation(recorder, writer, 2, false);
       }
       if (is_said && rank != 1) {
         recorder.note_abort(code, 1, 2, kSaid);
@@ -193,15 +193,15 @@ TEST_F(Why, OfARecordingThatIsNotWholeItIsSaid) {
 
 // The group of ranks 2 and 0, in this order; its root is rank 0 of the world.
 TEST_F(Why, AGroupHasItsOrderAndItsRoot) {
-  const auto records = record([](int rank, comm::Recorder& recorder) {
+  const auto records = record([](int rank, trace::Recorder& recorder) {
     const int world[] = {0, 1, 2};
-    engine::Tape all = recorder.tape(0, world);
+    trace::TraceWriter all = recorder.writer(0, world);
     operation(recorder, all, 1, true);
     if (rank != 1) {
       const int members[] = {2, 0};
-      engine::Tape tape = recorder.tape(7, members);
-      operation(recorder, tape, 1, true, 1);
-      operation(recorder, tape, 2, true, 1);
+      trace::TraceWriter writer = recorder.writer(7, members);
+      operation(recorder, writer, 1, true, 1);
+      operation(recorder, writer, 2, true, 1);
     }
   });
   const auto document = merge_records(records, {.ranks = 3});

@@ -16,8 +16,8 @@
 namespace unisono::cli {
 namespace {
 
-using engine::recording::Kind;
 using nlohmann::ordered_json;
+using trace::recording::Kind;
 
 // An end that did not come.
 ordered_json end_us(double ns) {
@@ -58,8 +58,8 @@ ordered_json operations_of(const Timeline& timeline) {
     ops["algorithm"].push_back(what.algorithm);
     ops["root"].push_back(what.root < 0 ? ordered_json() : ordered_json(what.root));
     ops["bytes"].push_back(what.bytes);
-    const int dtype = engine::recording::dtype_of(what.terms);
-    const int op = engine::recording::op_of(what.terms);
+    const int dtype = trace::recording::dtype_of(what.terms);
+    const int op = trace::recording::op_of(what.terms);
     const bool known = dtype >= 0 && dtype < kDtypeCount && op < kReduceOpCount;
     const auto collective = parse_collective(what.collective);
     const bool combines = known && collective && reduces(*collective);
@@ -67,7 +67,7 @@ ordered_json operations_of(const Timeline& timeline) {
                                  : ordered_json());
     ops["op"].push_back(combines ? ordered_json(to_string(static_cast<ReduceOp>(op)))
                                  : ordered_json());
-    ops["in_place"].push_back(known && engine::recording::is_in_place(what.terms));
+    ops["in_place"].push_back(known && trace::recording::is_in_place(what.terms));
     ops["start_us"].push_back(us_of_ns(operation.begin_ns));
     ops["end_us"].push_back(end_us(operation.end_ns));
     ops["waiting_us"].push_back(us_of_ns(std::max(0.0, waiting)));

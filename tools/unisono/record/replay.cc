@@ -18,8 +18,8 @@ namespace {
 
 using engine::ReplayedOperation;
 using engine::ReplayedPass;
-using engine::recording::Kind;
 using nlohmann::ordered_json;
+using trace::recording::Kind;
 using Outcome = ReplayedOperation::Outcome;
 
 std::uint64_t scramble(std::uint64_t value) {

@@ -13,7 +13,7 @@
 namespace unisono::cli {
 namespace {
 
-namespace recording = engine::recording;
+namespace recording = trace::recording;
 using recording::Event;
 using recording::Kind;
 

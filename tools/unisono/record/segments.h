@@ -1,4 +1,4 @@
-// What one rank recorded (engine/recording.h), read back: times in nanoseconds of its host's clock,
+// What one rank recorded (trace/recording.h), read back: times in nanoseconds of its host's clock,
 // ranks and peers as they were in the job's first world, before any were lost. Nothing in such a
 // file is trusted: its writer may have been killed.
 #pragma once
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/recording.h"
+#include "trace/recording.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -30,7 +30,7 @@ struct RecordedOperation {
   double begin_ns = 0;
   double end_ns = -1;  // negative: it has not ended
   int root = -1;       // of the world; -1: it has none
-  unsigned terms = 0;  // engine/recording.h
+  unsigned terms = 0;  // trace/recording.h
 };
 
 // Why the rank's world ended.
@@ -44,7 +44,7 @@ struct RecordedAbort {
 
 struct RecordedPass {
   std::size_t operation = 0;  // in RankRecord::operations
-  engine::recording::Kind kind = engine::recording::Kind::none;
+  trace::recording::Kind kind = trace::recording::Kind::none;
   bool to_all = false;
   int peer = -1;  // of the world; -1: all, or nobody
   unsigned turn = 0;

@@ -126,7 +126,7 @@ class Builder {
             .source = i, .begin_ns = begin + source.shift_ns, .end_ns = end + source.shift_ns};
       };
       for (const RecordedPass& pass : record.passes) {
-        using recording = engine::recording::Kind;
+        using recording = trace::recording::Kind;
         const bool is_send = pass.kind == recording::send;
         if (pass.kind == recording::copy || (pass.peer < 0 && !(is_send && pass.to_all))) {
           continue;

@@ -13,10 +13,10 @@
 #include <fstream>
 
 #include "cli/failure.h"
-#include "comm/recorder.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "show/show.h"
+#include "trace/recorder.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -38,7 +38,7 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
       end.by_chaos.push_back(static_cast<int>(rank));
     }
   }
-  end.processes.clock = comm::recording_clock();
+  end.processes.clock = trace::recording_clock();
   end.findings = findings_json(result.findings);
   if (result.timed_out) {
     end.ended = fmt::format("stopped after {:g} s, as --timeout says", options.timeout_s);

@@ -1,8 +1,8 @@
-#include "engine/tape.h"
+#include "trace/trace_writer.h"
 
 #include <ctime>
 
-namespace unisono::engine {
+namespace unisono::trace {
 
 std::uint64_t recording::monotonic_ns() noexcept {
   timespec now{};
@@ -31,7 +31,7 @@ void recording::note_clock(ClockPair& pair, bool counter) noexcept {
                       std::memory_order_relaxed);
 }
 
-void Tape::take_block() noexcept {
+void TraceWriter::take_block() noexcept {
   recording::Header& header = *view_.header;
   const std::uint64_t block = header.taken.fetch_add(1, std::memory_order_relaxed);
   next_ = block * recording::kBlockEvents;
@@ -43,4 +43,4 @@ void Tape::take_block() noexcept {
   }
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::trace

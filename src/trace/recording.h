@@ -12,7 +12,7 @@
 
 #include "unisono/types.hpp"
 
-namespace unisono::engine::recording {
+namespace unisono::trace::recording {
 
 inline constexpr std::uint64_t kMagic = 0x34306365526f6e55;  // "UnoRec04"
 inline constexpr int kNames = 512;
@@ -167,4 +167,4 @@ inline std::uint64_t ticks(bool counter) noexcept {
   return monotonic_ns();
 }
 
-}  // namespace unisono::engine::recording
+}  // namespace unisono::trace::recording

@@ -1,4 +1,4 @@
-// Writes the events of one group into a recording. Used by one thread at a time. A tape without a
+// Writes the events of one group into a recording. Used by one thread at a time. A writer without a
 // recording writes nothing; ask on() first.
 #pragma once
 
@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/recording.h"
+#include "trace/recording.h"
 
-namespace unisono::engine {
+namespace unisono::trace {
 
 // What the tapes of a rank share.
 struct RecordingView {
@@ -18,11 +18,11 @@ struct RecordingView {
   bool counter = false;  // of the processor; false: the system's clock
 };
 
-class Tape {
+class TraceWriter {
  public:
-  Tape() = default;
+  TraceWriter() = default;
   // `group`: its number in the header.
-  Tape(const RecordingView& view, int group)
+  TraceWriter(const RecordingView& view, int group)
       : view_(view), group_(static_cast<std::uint16_t>(group)) {}
 
   bool on() const noexcept { return view_.header != nullptr; }
@@ -153,4 +153,4 @@ class Tape {
   std::uint64_t free_ = 0;
 };
 
-}  // namespace unisono::engine
+}  // namespace unisono::trace

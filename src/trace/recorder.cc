@@ -1,4 +1,4 @@
-#include "comm/recorder.h"
+#include "trace/recorder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -19,10 +19,8 @@
 #include "base/unique_fd.h"
 #include "unisono/error.hpp"
 
-namespace unisono::comm {
+namespace unisono::trace {
 namespace {
-
-namespace recording = engine::recording;
 
 constexpr std::uint64_t kUsualEvents = 32768;
 constexpr std::uint64_t kMostEvents = std::uint64_t{1} << 24;
@@ -193,7 +191,7 @@ void Recorder::note_abort(ErrorCode code, int culprit, int reporter,
   abort.state.store(2, std::memory_order_release);
 }
 
-engine::Tape Recorder::tape(std::uint64_t group, std::span<const int> members) {
+TraceWriter Recorder::writer(std::uint64_t group, std::span<const int> members) {
   const int number = group_number(group, members);
   if (number < 0) {
     header().unnamed.fetch_add(1, std::memory_order_relaxed);
@@ -207,7 +205,7 @@ int Recorder::group_number(std::uint64_t id, std::span<const int> members) {
   const int size = static_cast<int>(members.size());
   const bool is_world = id == 0 && size == world_size_;
   const int number = header().groups.load(std::memory_order_relaxed);
-  for (int i = 0; i < number; ++i) {  // a group has a tape for its transfers, too
+  for (int i = 0; i < number; ++i) {  // a group has a writer for its transfers, too
     if (header().group[i].id == id && header().group[i].size == size) {
       return i;
     }
@@ -257,4 +255,4 @@ int Recorder::name(Collective collective, std::string_view algorithm) {
   return count;
 }
 
-}  // namespace unisono::comm
+}  // namespace unisono::trace

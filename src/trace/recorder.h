@@ -1,6 +1,6 @@
 // The recording of one rank: asked for by UNISONO_RECORD, made when the rank connects, read by
 // whoever started the job (tools/unisono/record). Memory and names are set up here, so that what
-// runs between two messages only writes (engine/tape.h).
+// runs between two messages only writes (trace/trace_writer.h).
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include "engine/tape.h"
+#include "trace/trace_writer.h"
 #include "unisono/error.hpp"
 #include "unisono/types.hpp"
 
-namespace unisono::comm {
+namespace unisono::trace {
 
 // The same for everybody who has the same CLOCK_MONOTONIC.
 std::uint64_t recording_clock();
@@ -40,22 +40,22 @@ class Recorder {
   void note_abort(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept;
   // For the events of a group; of one for which there is no room it records nothing.
   // `members`: ranks of the world.
-  engine::Tape tape(std::uint64_t group, std::span<const int> members);
+  TraceWriter writer(std::uint64_t group, std::span<const int> members);
   // The number by which events know what is run.
   int name(Collective collective, std::string_view algorithm);
 
  private:
   Recorder(std::byte* memory, std::size_t bytes, bool counter);
-  engine::recording::Header& header() noexcept { return *view_.header; }
+  recording::Header& header() noexcept { return *view_.header; }
   int group_number(std::uint64_t id, std::span<const int> members);
   // Where in the list of members they are now; -1: there was no room.
   int add_members(std::span<const int> members);
 
   std::byte* memory_;
   std::size_t bytes_;
-  engine::RecordingView view_;
+  RecordingView view_;
   std::mutex tables_;
   int world_size_ = 0;
 };
 
-}  // namespace unisono::comm
+}  // namespace unisono::trace
