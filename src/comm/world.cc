@@ -65,7 +65,7 @@ std::shared_ptr<World> World::connect(const ConnectOptions& options, Origin orig
   ConnectOptions complete = resolve(options);
   // What may be refused comes before anyone waits.
   Given given{.profile = std::make_shared<const Profile>(Profile::find(complete.profile)),
-              .recorder = trace::Recorder::open(),
+              .recording = trace::recording_settings(),
               .origin = std::move(origin)};
   static_cast<void>(parse_wait_policy(complete.wait, {}));
   static_cast<void>(read_flag("UNISONO_QUIET"));
@@ -124,7 +124,6 @@ std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const D
 World::World(const ConnectOptions& options, Given given, Parts parts)
     : options_(options),
       profile_(std::move(given.profile)),
-      recorder_(std::move(given.recorder)),
       rank_(parts.hosts.here()[static_cast<std::size_t>(parts.local->rank())]),
       hosts_(std::move(parts.hosts)),
       local_(std::move(parts.local)),
@@ -141,6 +140,10 @@ World::World(const ConnectOptions& options, Given given, Parts parts)
   } catch (const Error& error) {
     tell_of_no_world(error);
     throw;
+  }
+  recorder_ = trace::Recorder::open_for(rank_, given.recording);
+  if (recorder_ != nullptr) {
+    recorder_->introduce(rank_, size(), options_.job, origin_.first_ranks, origin_.world);
   }
 }
 
@@ -189,9 +192,6 @@ void World::set_up() {
     exchange_bells();
   }
   agree_on_number();  // and nobody sends before everybody can be woken
-  if (recorder_ != nullptr) {
-    recorder_->introduce(rank_, size(), options_.job, origin_.first_ranks, origin_.world);
-  }
 }
 
 World::~World() {

@@ -55,7 +55,7 @@ class World final : public Surroundings {
   // What a rank has before it meets the others.
   struct Given {
     std::shared_ptr<const Profile> profile;
-    std::unique_ptr<trace::Recorder> recorder;  // nullptr: nothing is recorded
+    trace::RecordingSettings recording;
     Origin origin = {};
     // While they meet, in place of that of the options.
     std::function<bool()> interrupted = nullptr;

@@ -126,7 +126,7 @@ World::Given World::given_for(const std::shared_ptr<Reunion>& reunion) {
     }
   }
   return {.profile = profile_,
-          .recorder = trace::Recorder::open(),
+          .recording = trace::recording_settings(),
           .origin = {.world = origin_.world + 1,
                      .epoch = origin_.epoch + 1,
                      .previous_ranks = reunion->ranks,

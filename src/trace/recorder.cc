@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,9 +11,13 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <new>
+#include <stdexcept>
+#include <utility>
 
 #include "base/env.h"
 #include "base/hash.h"
@@ -28,8 +33,7 @@ constexpr std::uint64_t kMostEvents = std::uint64_t{1} << 24;
 constexpr off_t kMostBytes = off_t{64} << 20;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw Error(ErrorCode::config, "cannot record to '" + path + "': " + why +
-                                     "\nset UNISONO_RECORD to a folder, or leave it away");
+  throw std::runtime_error("cannot write to '" + path + "': " + why);
 }
 
 std::uint64_t events_from_env() {
@@ -69,23 +73,66 @@ void copy_text(char (&to)[kSize], std::string_view text) {
   to[size] = '\0';
 }
 
-UniqueFd open_file(const std::string& path) {
+// A file that grows by a recording, and is as it was before where that fails.
+struct GrowingFile {
+  UniqueFd fd = UniqueFd();
+  std::string path = {};
+  bool is_in_folder = false;  // it has the name that a process gives its own
+  off_t size = 0;             // before
+
+  void allocate(off_t offset, off_t bytes);
+  void restore() const {
+    [[maybe_unused]] const int done = ::ftruncate(fd.get(), size);
+    if (is_in_folder && size == 0) {
+      ::unlink(path.c_str());
+    }
+  }
+  [[noreturn]] void refuse_and_restore(const std::string& why) const {
+    restore();
+    refuse(path, why);
+  }
+};
+
+// Now, and not when the memory is touched and there is none.
+void GrowingFile::allocate(off_t offset, off_t bytes) {
+  const std::string room = "a recording takes " + std::to_string(bytes >> 10) + " KiB";
+  rlimit limit = {};
+  // Beyond this limit the kernel would end the program by SIGXFSZ.
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      static_cast<rlim_t>(offset + bytes) > limit.rlim_cur) {
+    refuse_and_restore("files may have " + std::to_string(limit.rlim_cur >> 10) +
+                       " KiB (ulimit -f), and " + room);
+  }
+  if (const int error = ::posix_fallocate(fd.get(), offset, bytes); error != 0) {
+    refuse_and_restore(std::string(std::strerror(error)) + " (" + room + ")");
+  }
+}
+
+GrowingFile open_file(const std::string& path) {
   struct stat status = {};
   const bool names_folder = path.ends_with('/');
   if (names_folder && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     refuse(path, std::strerror(errno));
   }
   std::string file = path;
-  if (names_folder || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))) {
+  const bool is_folder =
+      names_folder || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+  if (is_folder) {
     std::array<char, 256> host = {};
     ::gethostname(host.data(), host.size() - 1);
-    file += "/" + std::string(host.data()) + "-" + std::to_string(::getpid()) + ".events";
+    std::error_code ignored;  // the program may change its folder meanwhile
+    file = std::filesystem::absolute(path, ignored).string() + "/" + std::string(host.data()) +
+           "-" + std::to_string(::getpid()) + ".events";
   }
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) {
     refuse(file, std::strerror(errno));
   }
-  return fd;
+  // Ranks that are threads, or programs that a rank starts one after the other, share the file.
+  if (::flock(fd.get(), LOCK_EX) != 0 || ::fstat(fd.get(), &status) != 0) {
+    refuse(file, std::strerror(errno));
+  }
+  return {.fd = std::move(fd), .path = file, .is_in_folder = is_folder, .size = status.st_size};
 }
 
 }  // namespace
@@ -100,9 +147,22 @@ std::uint64_t recording_clock() {
       .value();
 }
 
-std::unique_ptr<Recorder> Recorder::open() {
-  const std::string path = read_env("UNISONO_RECORD").value_or("");
-  return path.empty() ? nullptr : open(path, events_from_env());
+RecordingSettings recording_settings() {
+  std::string path = read_env("UNISONO_RECORD").value_or("");
+  const std::uint64_t events = path.empty() ? 0 : events_from_env();
+  return {.path = std::move(path), .events = events};
+}
+
+std::unique_ptr<Recorder> Recorder::open_for(int rank, const RecordingSettings& settings) {
+  if (settings.path.empty()) {
+    return nullptr;
+  }
+  try {
+    return open(settings.path, settings.events);
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "unisono: nothing of rank %d is recorded: %s\n", rank, error.what());
+    return nullptr;
+  }
 }
 
 std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t events) {
@@ -111,27 +171,19 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   const std::size_t ring = events * sizeof(recording::Event);
   const std::size_t bytes =
       recording::kRing + (ring + recording::kPage - 1) / recording::kPage * recording::kPage;
-  const UniqueFd file = open_file(path);
-  // Ranks that are threads, or programs that a rank starts one after the other, share the file.
-  struct stat status = {};
-  if (::flock(file.get(), LOCK_EX) != 0 || ::fstat(file.get(), &status) != 0) {
-    refuse(path, std::strerror(errno));
-  }
+  GrowingFile file = open_file(path);
   const auto page = static_cast<off_t>(recording::kPage);
-  const off_t offset = (status.st_size + page - 1) / page * page;
+  const off_t offset = (file.size + page - 1) / page * page;
   if (offset > kMostBytes) {
     return nullptr;
   }
-  // Now, and not when the memory is touched and there is none.
-  if (::posix_fallocate(file.get(), offset, static_cast<off_t>(bytes)) != 0) {
-    refuse(path, "there is no room for " + std::to_string(bytes >> 10) + " KiB");
-  }
-  ::flock(file.get(), LOCK_UN);  // the mapping would keep it
-  void* memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), offset);
+  file.allocate(offset, static_cast<off_t>(bytes));
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                        file.fd.get(), offset);
   if (memory == MAP_FAILED) {
-    refuse(path, std::strerror(errno));
+    file.refuse_and_restore(std::strerror(errno));
   }
+  ::flock(file.fd.get(), LOCK_UN);  // the mapping would keep it
   auto* const base = static_cast<std::byte*>(memory);
   auto& header = *new (base) recording::Header();
   header.bytes = bytes;
@@ -143,11 +195,13 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   copy_text(header.host, host.data());
   const bool counter = counter_is_clock();
   recording::note_clock(header.first, counter);
-  return std::unique_ptr<Recorder>(new Recorder(base, bytes, counter));
+  return std::unique_ptr<Recorder>(
+      new Recorder(base, bytes, counter, file.is_in_folder ? std::move(file.path) : ""));
 }
 
-Recorder::Recorder(std::byte* memory, std::size_t bytes, bool counter)
-    : memory_(memory),
+Recorder::Recorder(std::byte* memory, std::size_t bytes, bool counter, std::string file)
+    : file_(std::move(file)),
+      memory_(memory),
       bytes_(bytes),
       view_{.header = reinterpret_cast<recording::Header*>(memory),
             .ring = reinterpret_cast<recording::Event*>(memory + recording::kRing),
@@ -157,8 +211,16 @@ Recorder::~Recorder() {
   if (::getpid() == header().pid) {  // not in the child of a fork
     recording::note_clock(header().latest, view_.counter);
     header().left = 1;
+    say_if_removed();
   }
   ::munmap(memory_, bytes_);
+}
+
+void Recorder::say_if_removed() const {
+  if (!file_.empty() && ::access(file_.c_str(), F_OK) != 0) {
+    std::fprintf(stderr, "unisono: the recording of rank %d is lost: '%s' was removed\n",
+                 view_.header->rank, file_.c_str());
+  }
 }
 
 void Recorder::introduce(int rank, int size, std::string_view job, std::span<const int> first_ranks,

@@ -1,6 +1,9 @@
-// The recording of one rank: asked for by UNISONO_RECORD, made when the rank connects, read by
+// The recording of one rank: asked for by UNISONO_RECORD, made when the rank is connected, read by
 // whoever started the job (tools/unisono/record). Memory and names are set up here, so that what
 // runs between two messages only writes (trace/trace_writer.h).
+//
+// A recording never ends a job: where it cannot be made, the job goes on without it, and one line
+// on stderr says what is lost.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +23,20 @@ namespace unisono::trace {
 // The same for everybody who has the same CLOCK_MONOTONIC.
 std::uint64_t recording_clock();
 
+struct RecordingSettings {
+  std::string path = {};     // empty: nothing is to be recorded
+  std::uint64_t events = 0;  // how many are kept, the newest
+};
+// What the environment says. Throws Error where UNISONO_RECORD_EVENTS is not a number of events.
+RecordingSettings recording_settings();
+
 class Recorder {
  public:
-  // As the environment says; nullptr: nothing is to be recorded. A folder gets a file for each
-  // process, a file gets another recording behind those that it has. Throws Error where that
-  // cannot be written.
-  static std::unique_ptr<Recorder> open();
-  // `events`: how many are kept, the newest.
+  // nullptr: nothing is to be recorded, or it cannot be, and stderr says why. A folder gets a file
+  // for each process, a file gets another recording behind those that it has. `rank`: for the
+  // message.
+  static std::unique_ptr<Recorder> open_for(int rank, const RecordingSettings& settings);
+  // The same, but throws std::runtime_error, of one line, where that cannot be written.
   static std::unique_ptr<Recorder> open(const std::string& path, std::uint64_t events);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -45,12 +55,16 @@ class Recorder {
   int name(Collective collective, std::string_view algorithm);
 
  private:
-  Recorder(std::byte* memory, std::size_t bytes, bool counter);
+  Recorder(std::byte* memory, std::size_t bytes, bool counter, std::string file);
   recording::Header& header() noexcept { return *view_.header; }
   int group_number(std::uint64_t id, std::span<const int> members);
   // Where in the list of members they are now; -1: there was no room.
   int add_members(std::span<const int> members);
 
+  // Says so where somebody removed the file while the job ran.
+  void say_if_removed() const;
+
+  std::string file_;  // in the folder that was asked for; empty: it has no name of its own
   std::byte* memory_;
   std::size_t bytes_;
   RecordingView view_;

@@ -10,6 +10,8 @@ import json
 import os
 import pathlib
 import re
+import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -215,9 +217,75 @@ class OneHost(Case):
     def test_nothing_can_be_written_there(self):
         done = call(PROGRAM, "run", "--record", "/no/such/folder/x.json", "--", "true")
         self.assertEqual(done.returncode, 2)
-        done = call(PROGRAM, "bench", "barrier", env={**os.environ, "UNISONO_RECORD": "/no/such/folder/x"})
+
+    def bench(self, place, limit="true", ranks=2):
+        """The lines on stderr about recordings, of a job that must be right wherever it records to."""
+        job = f"{limit}; exec {PROGRAM} bench all_reduce -b 4K -e 4K -n 3"
+        done = call(PROGRAM, "run", "-n", str(ranks), "--", "sh", "-c", job,
+                    env={**os.environ, "UNISONO_RECORD": place})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("all_reduce", done.stdout)
+        lines = [line for line in done.stderr.splitlines() if "record" in line]
+        self.assertEqual(len(lines), ranks, done.stderr)
+        return "\n".join(sorted(lines))
+
+    def test_no_such_folder(self):
+        said = self.bench("/no/such/folder/x")
+        for rank in (0, 1):
+            self.assertIn(f"nothing of rank {rank} is recorded: cannot write to '/no/such/folder/x': "
+                          "No such file or directory", said)
+
+    def test_a_limit_of_files(self):
+        # 100 MiB: room for the memory that ranks share, and none for 128 MiB of events
+        said = self.bench(self.folder.name,
+                          limit="ulimit -f 204800; export UNISONO_RECORD_EVENTS=4194304")
+        self.assertIn("(ulimit -f), and a recording takes", said)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_a_device(self):
+        said = self.bench("/dev/full")
+        self.assertIn("nothing of rank 0 is recorded: cannot write to '/dev/full'", said)
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
+
+    def mount(self, options):
+        if call("mount", "-t", "tmpfs", "-o", options, "none", self.folder.name).returncode != 0:
+            self.skipTest("tmpfs cannot be mounted here")
+        self.addCleanup(call, "umount", self.folder.name)
+
+    def test_a_full_disk(self):
+        self.mount("size=64k")
+        said = self.bench(self.folder.name)
+        self.assertIn("No space left on device (a recording takes", said)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_a_disk_that_is_read_only(self):
+        self.mount("ro")
+        self.assertIn("Read-only file system", self.bench(self.folder.name))
+
+    def test_a_folder_that_is_removed_meanwhile(self):
+        folder = self.path("events")
+        os.mkdir(folder)
+        job = {**os.environ, "UNISONO_RECORD": folder, "UNISONO_SIZE": "2",
+               "UNISONO_JOB": f"removed-{os.getpid()}"}
+        ranks = [subprocess.Popen([PROGRAM, "bench", "barrier", "-n", "200000"], text=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  env={**job, "UNISONO_RANK": str(rank)}) for rank in (0, 1)]
+        for _ in range(1000):
+            if len(os.listdir(folder)) == 2:
+                break
+            time.sleep(0.01)
+        shutil.rmtree(folder)
+        for rank, process in enumerate(ranks):
+            said = process.communicate(timeout=60)[1]
+            self.assertEqual(process.returncode, 0, said)
+            self.assertIn(f"the recording of rank {rank} is lost: '{folder}/", said)
+
+    def test_a_refused_connection_leaves_nothing(self):
+        job = {"UNISONO_RECORD": self.folder.name, "UNISONO_SIZE": "2", "UNISONO_RANK": "0",
+               "UNISONO_CONNECT_TIMEOUT_MS": "200", "UNISONO_JOB": f"refused-{os.getpid()}"}
+        done = call(PROGRAM, "bench", "barrier", env={**os.environ, **job})
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("cannot record to '/no/such/folder/x'", done.stderr)
+        self.assertEqual(os.listdir(self.folder.name), [])
 
 
 class Chrome(Case):
