@@ -1,10 +1,10 @@
-#include "record/align.h"
+#include "trace/align.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace unisono::cli {
+namespace unisono::trace {
 namespace {
 
 // Messages to and fro, between clocks of which the second is `offset` ahead and `drift` faster; one
@@ -65,4 +65,4 @@ TEST(Align, MessagesThatArriveBeforeTheyAreSentAreRefused) {
 }
 
 }  // namespace
-}  // namespace unisono::cli
+}  // namespace unisono::trace

@@ -15,9 +15,9 @@
 #include "bootstrap/end_reason.h"
 #include "record/merge.h"
 #include "record/numbers.h"
-#include "record/segments.h"
-#include "record/worlds.h"
+#include "trace/rank_record.h"
 #include "trace/recorder.h"
+#include "trace/worlds.h"
 
 namespace unisono::cli {
 namespace {
@@ -56,10 +56,10 @@ class Merge : public testing::Test {
       }
     }
   }
-  std::vector<RankRecord> read(std::initializer_list<int> ranks) const {
-    std::vector<RankRecord> records;
+  std::vector<trace::RankRecord> read(std::initializer_list<int> ranks) const {
+    std::vector<trace::RankRecord> records;
     for (const int rank : ranks) {
-      for (RankRecord& record : read_records(bytes(rank))) {
+      for (trace::RankRecord& record : trace::read_records(bytes(rank))) {
         records.push_back(std::move(record));
       }
     }
@@ -200,7 +200,7 @@ TEST_F(Merge, TheWorldsOfASecondProgramAreBehindThoseOfTheFirst) {
     }
   }
   const auto records = read({0, 1});
-  EXPECT_EQ(worlds_of(records), (std::vector<int>{0, 1, 2, 3, 0, 2}));
+  EXPECT_EQ(trace::worlds_of(records), (std::vector<int>{0, 1, 2, 3, 0, 2}));
 }
 
 TEST_F(Merge, OfMoreThanTheRingHoldsTheNewestAreKept) {
@@ -210,7 +210,7 @@ TEST_F(Merge, OfMoreThanTheRingHoldsTheNewestAreKept) {
   EXPECT_GE(records[0].dropped, 3000U - 128U - 64U);
   EXPECT_EQ(records[0].operations.back().number, 1000U);
   EXPECT_LE(records[0].passes.size() + records[0].operations.size(), 128U);
-  for (const RecordedPass& pass : records[0].passes) {
+  for (const trace::RecordedPass& pass : records[0].passes) {
     EXPECT_LT(pass.operation, records[0].operations.size());
   }
 }
@@ -222,7 +222,7 @@ TEST_F(Merge, TheRestOfABlockIsNotRead) {
     const auto records = read({0});
     ASSERT_EQ(records.size(), 1U);
     std::uint64_t number = records[0].operations.front().number;
-    for (const RecordedOperation& operation : records[0].operations) {
+    for (const trace::RecordedOperation& operation : records[0].operations) {
       EXPECT_EQ(operation.number, number++);
     }
     EXPECT_EQ(records[0].operations.back().number, static_cast<std::uint64_t>(operations));
@@ -332,10 +332,10 @@ TEST_F(Merge, AFileThatIsCutIsReadAsFarAsItGoes) {
   auto whole = bytes(0);
   const auto once = whole;
   whole.insert(whole.end(), once.begin(), once.end());
-  EXPECT_EQ(read_records(whole).size(), 2U);
+  EXPECT_EQ(trace::read_records(whole).size(), 2U);
   whole.pop_back();
-  EXPECT_EQ(read_records(whole).size(), 1U);
-  EXPECT_TRUE(read_records({}).empty());
+  EXPECT_EQ(trace::read_records(whole).size(), 1U);
+  EXPECT_TRUE(trace::read_records({}).empty());
 }
 
 TEST_F(Merge, WhateverIsInAFileItIsReadOrRefused) {
@@ -352,7 +352,7 @@ TEST_F(Merge, WhateverIsInAFileItIsReadOrRefused) {
                                     kRing + random() % (damaged.size() - kRing)};
       damaged[places[i % 3]] = static_cast<std::byte>(random());
     }
-    const auto document = merge_records(read_records(damaged), {.ranks = 2});
+    const auto document = merge_records(trace::read_records(damaged), {.ranks = 2});
     EXPECT_EQ(document["ranks"], 2);
   }
 }

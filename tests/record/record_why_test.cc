@@ -8,12 +8,11 @@
 #include <iterator>
 
 #include "cli/failure.h"
-#include "record/abort.h"
 #include "record/merge.h"
-#include "record/one_operation.h"
-#include "record/segments.h"
-#include "record/why.h"
+#include "record/views.h"
+#include "trace/rank_record.h"
 #include "trace/recorder.h"
+#include "trace/worlds.h"
 
 namespace unisono::cli {
 namespace {
@@ -41,8 +40,8 @@ class Why : public testing::Test {
     }
   }
   template <typename Body>
-  std::vector<RankRecord> record(const Body& body) const {
-    std::vector<RankRecord> records;
+  std::vector<trace::RankRecord> record(const Body& body) const {
+    std::vector<trace::RankRecord> records;
     for (int rank = 0; rank < 3; ++rank) {
       const std::string path = folder_ + "/rank" + std::to_string(rank);
       {
@@ -52,13 +51,13 @@ class Why : public testing::Test {
       }
       std::ifstream file(path, std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(file)), {});
-      auto more = read_records(std::as_bytes(std::span(text)));
+      auto more = trace::read_records(std::as_bytes(std::span(text)));
       std::move(more.begin(), more.end(), std::back_inserter(records));
       std::filesystem::remove(path);
     }
     return records;
   }
-  std::vector<RankRecord> hang(ErrorCode code, bool is_said = true) const {
+  std::vector<trace::RankRecord> hang(ErrorCode code, bool is_said = true) const {
     return record([&](int rank, trace::Recorder& recorder) {
       const int members[] = {0, 1, 2};
       trace::TraceWriter writer = recorder.writer(0, members);
@@ -126,16 +125,16 @@ TEST_F(Why, WhoStoppedTheJobKnowsMore) {
 }
 
 TEST(FirstAbort, WhoSaidItHimselfThenWhoKnewItFirst) {
-  const RecordedAbort by_two{.reporter = 2};
-  const RecordedAbort by_five{.reporter = 5};
+  const trace::RecordedAbort by_two{.reporter = 2};
+  const trace::RecordedAbort by_five{.reporter = 5};
   const double unknown = std::nan("");
-  EXPECT_EQ(first_of({{.rank = 0, .what = &by_two, .at_ns = 1},
-                      {.rank = 2, .what = &by_two, .at_ns = 9},
-                      {.rank = 5, .what = &by_five, .at_ns = 12}})
+  EXPECT_EQ(trace::first_of({{.rank = 0, .what = &by_two, .at_ns = 1},
+                             {.rank = 2, .what = &by_two, .at_ns = 9},
+                             {.rank = 5, .what = &by_five, .at_ns = 12}})
                 .at_ns,
             9);
-  EXPECT_EQ(first_of({{.rank = 2, .what = &by_two, .at_ns = unknown},
-                      {.rank = 5, .what = &by_five, .at_ns = 12}})
+  EXPECT_EQ(trace::first_of({{.rank = 2, .what = &by_two, .at_ns = unknown},
+                             {.rank = 5, .what = &by_five, .at_ns = 12}})
                 .rank,
             5);
 }

@@ -172,9 +172,9 @@ class ReplayTest : public ::testing::Test {
     for (const std::string& wrong : said) {
       EXPECT_EQ(wrong, "");
     }
-    std::vector<RankRecord> records;
+    std::vector<trace::RankRecord> records;
     for (const auto& file : read_recordings(folder_)) {
-      for (RankRecord& one : read_records(file)) {
+      for (trace::RankRecord& one : trace::read_records(file)) {
         records.push_back(std::move(one));
       }
     }

@@ -11,12 +11,10 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
-#include "record/chrome.h"
 #include "record/files.h"
-#include "record/kinds.h"
 #include "record/merge.h"
 #include "record/replay.h"
-#include "record/why.h"
+#include "record/views.h"
 #include "show/show.h"
 #include "top/why.h"
 
@@ -145,11 +143,11 @@ int run_export(const std::string& path, const Arguments& arguments, const Consol
 }
 
 int run_merge(const std::string& path, const Arguments& arguments, const Console& console) {
-  std::vector<RankRecord> records;
+  std::vector<trace::RankRecord> records;
   bool is_of_others = false;
   for (const auto& file : read_recordings(path)) {
-    auto more = read_records(file);
-    is_of_others |= more.empty() && is_of_other_version(file);
+    auto more = trace::read_records(file);
+    is_of_others |= more.empty() && trace::is_of_other_version(file);
     std::move(more.begin(), more.end(), std::back_inserter(records));
   }
   if (records.empty() && is_of_others) {

@@ -13,7 +13,6 @@
 
 #include "base/unique_fd.h"
 #include "cli/failure.h"
-#include "record/kinds.h"
 
 namespace unisono::cli {
 namespace {

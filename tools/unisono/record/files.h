@@ -1,4 +1,4 @@
-// Files that hold recordings.
+// Files that hold recordings, and what a file is that was given as one and is not, in words.
 #pragma once
 
 #include <cstddef>
@@ -24,5 +24,23 @@ void check_writable(const std::string& path, std::string_view option);
 // Throws UsageError.
 void write_text(const std::string& path, const std::string& text);
 std::string dump(const nlohmann::ordered_json& document);
+
+// Of bytes that are no JSON: "empty", "compressed by gzip", "an HTML page", ...; "": they begin as
+// a JSON document does, or nearly.
+std::string what_is(std::string_view text);
+// Throws UsageError that says what it is; `expected`: "a recording (unisono.trace/1)". Returns
+// where it may be meant to be JSON.
+void refuse_other_files(const std::string& path, std::string_view text, std::string_view expected);
+// Throws UsageError for a unisono.trace/ of another version than the one that is read.
+void refuse_other_version(const std::string& path, const nlohmann::ordered_json& document);
+// Throws UsageError for a trace of chrome://tracing and Perfetto, whoever made it.
+void refuse_traces(const std::string& path, const nlohmann::ordered_json& document);
+
+// Whether document[key] is a text that begins so.
+bool begins(const nlohmann::ordered_json& document, const char* key, std::string_view with);
+// "unisono.plan/1", of what unisono wrote; else "".
+std::string format_of(const nlohmann::ordered_json& document);
+// Whether unisono sim --trace wrote it.
+bool is_simulated(const nlohmann::ordered_json& document);
 
 }  // namespace unisono::cli

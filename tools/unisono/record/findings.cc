@@ -1,4 +1,4 @@
-#include "record/findings.h"
+#include "record/merge.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <set>
 
 #include "record/numbers.h"
-#include "record/timeline.h"
 #include "show/show.h"
+#include "trace/timeline.h"
 
 namespace unisono::cli {
 namespace {
@@ -29,20 +29,20 @@ ordered_json finding(std::string_view kind, std::string_view text, std::vector<i
           {"ops", ordered_json::array()}};
 }
 
-std::string label_of(const Timeline::Operation& operation) {
+std::string label_of(const trace::Timeline::Operation& operation) {
   return fmt::format("{} #{}", operation.group, operation.what->number);
 }
 
 // Ranks whose latest operation had not ended, one line for each that they were in, and for how long
 // the longest of them had been, at `until_ns` (NaN: until its process ended). `world`: only of this
 // one; negative: of all.
-void add_unfinished(const Timeline& timeline, const std::vector<int>& culprits, int world,
+void add_unfinished(const trace::Timeline& timeline, const std::vector<int>& culprits, int world,
                     double until_ns, ordered_json& result) {
   std::map<std::string, std::vector<int>> in;
   std::set<std::string> labels;
   std::set<int> waiting;
   double longest_ns = 0;
-  for (const Timeline::Operation& operation : timeline.operations) {
+  for (const trace::Timeline::Operation& operation : timeline.operations) {
     if (operation.end_ns >= 0 || (world >= 0 && operation.world != world)) {
       continue;
     }
@@ -65,20 +65,20 @@ void add_unfinished(const Timeline& timeline, const std::vector<int>& culprits, 
   result["waited_s"] = plain_number(longest_ns / 1e9);
 }
 
-std::string text_of(const RecordedAbort& abort) {
+std::string text_of(const trace::RecordedAbort& abort) {
   return fmt::format("{}: {}", to_string(abort.code), abort.text);
 }
 
 // A rank that was stopped with all the others: that one of them saw it go is no cause of anything.
-bool is_after_the_stop(const Timeline::Abort& abort, const JobEnd& end) {
+bool is_after_the_stop(const trace::Timeline::Abort& abort, const JobEnd& end) {
   return abort.what.code == ErrorCode::peer_lost &&
          std::find(end.stopped.begin(), end.stopped.end(), abort.what.culprit) != end.stopped.end();
 }
 
 // What the ranks said, in their words: the first line, and what to do.
-ordered_json aborts_text(const Timeline& timeline, const JobEnd& end) {
+ordered_json aborts_text(const trace::Timeline& timeline, const JobEnd& end) {
   ordered_json findings = ordered_json::array();
-  for (const Timeline::Abort& abort : timeline.aborts) {
+  for (const trace::Timeline::Abort& abort : timeline.aborts) {
     if (is_after_the_stop(abort, end)) {
       continue;
     }
@@ -113,7 +113,7 @@ ordered_json* loss_of(int rank, ordered_json& findings) {
 }
 
 // Of ranks that ended by a signal, and of those that left nothing.
-void add_lost(const Timeline& timeline, const JobEnd& end, ordered_json& findings) {
+void add_lost(const trace::Timeline& timeline, const JobEnd& end, ordered_json& findings) {
   const bool is_said = !findings.empty();  // who was in what
   for (const auto& [rank, hint] : end.gone) {
     const bool by_chaos =
@@ -126,7 +126,7 @@ void add_lost(const Timeline& timeline, const JobEnd& end, ordered_json& finding
         "gone", fmt::format("rank {} is gone{}", rank, end_of(end, rank)), {rank},
         by_chaos ? "it was meant to be: do the others do what they should when a rank is gone?"
                  : hint);
-    add_unfinished(timeline, {rank}, -1, kUnknownNs, gone);
+    add_unfinished(timeline, {rank}, -1, trace::kUnknownNs, gone);
     if (is_said) {
       gone["details"] = ordered_json::array();
     }
@@ -167,12 +167,12 @@ Missing missing_of(const std::vector<std::uint64_t>& by_rank) {
 }
 
 // The beginning of the recording is not here: because ranks have no room for it, or the document.
-void add_dropped(const std::vector<RankRecord>& records, const Timeline& timeline,
+void add_dropped(const std::vector<trace::RankRecord>& records, const trace::Timeline& timeline,
                  std::size_t most_rows, ordered_json& findings) {
   if (const Missing dropped = missing_of(timeline.dropped); dropped.events != 0) {
     std::uint64_t kept = 0;
     std::uint64_t wanted = 0;
-    for (const RankRecord& record : records) {
+    for (const trace::RankRecord& record : records) {
       kept = std::max(kept, record.events);
       wanted = std::max(wanted, record.dropped == 0 ? 0 : record.events + record.dropped);
     }
@@ -198,8 +198,8 @@ void add_dropped(const std::vector<RankRecord>& records, const Timeline& timelin
 }
 
 // A rank has room for the names of so many groups.
-void add_unrecorded(const std::vector<RankRecord>& records, ordered_json& findings) {
-  for (const RankRecord& record : records) {
+void add_unrecorded(const std::vector<trace::RankRecord>& records, ordered_json& findings) {
+  for (const trace::RankRecord& record : records) {
     if (record.unrecorded_groups > 0) {
       findings.push_back(finding(
           "dropped",
@@ -215,13 +215,13 @@ ordered_json rank_or_none(int rank) {
 }
 
 // What those that a finding names were in when the job was stopped.
-ordered_json operations_of(const Timeline& timeline, const ordered_json& finding) {
+ordered_json operations_of(const trace::Timeline& timeline, const ordered_json& finding) {
   std::set<int> ranks;
   for (const char* key : {"ranks", "waiting"}) {
     ranks.insert(finding.at(key).begin(), finding.at(key).end());
   }
   std::set<std::string> labels;
-  for (const Timeline::Operation& operation : timeline.operations) {
+  for (const trace::Timeline::Operation& operation : timeline.operations) {
     if (operation.end_ns < 0 && ranks.contains(operation.rank)) {
       labels.insert(label_of(operation));
     }
@@ -235,8 +235,9 @@ void append(ordered_json& findings, const ordered_json& more) {
 
 }  // namespace
 
-ordered_json findings_of(const std::vector<RankRecord>& records, const Timeline& timeline,
-                         const JobEnd& end, std::size_t most_rows) {
+ordered_json findings_of(const std::vector<trace::RankRecord>& records,
+                         const trace::Timeline& timeline, const JobEnd& end,
+                         std::size_t most_rows) {
   // Who stopped the job looked at it while it still ran, and so knows more than its ranks.
   ordered_json findings = end.findings;
   for (ordered_json& each : findings) {
@@ -249,9 +250,9 @@ ordered_json findings_of(const std::vector<RankRecord>& records, const Timeline&
   return findings;
 }
 
-ordered_json aborts_of(const Timeline& timeline) {
+ordered_json aborts_of(const trace::Timeline& timeline) {
   ordered_json aborts = ordered_json::array();
-  for (const Timeline::Abort& abort : timeline.aborts) {
+  for (const trace::Timeline::Abort& abort : timeline.aborts) {
     aborts.push_back({{"world", abort.name},
                       {"code", to_string(abort.what.code)},
                       {"rank", rank_or_none(abort.what.culprit)},

@@ -1,4 +1,4 @@
-#include "record/kinds.h"
+#include "record/files.h"
 
 #include <fmt/format.h>
 

@@ -7,10 +7,9 @@
 #include <map>
 #include <set>
 
-#include "record/findings.h"
 #include "record/numbers.h"
-#include "record/timeline.h"
 #include "schedule/schedule.h"
+#include "trace/timeline.h"
 #include "unisono/types.hpp"
 
 namespace unisono::cli {
@@ -45,11 +44,11 @@ ordered_json columns(std::initializer_list<const char*> names) {
   return group;
 }
 
-ordered_json operations_of(const Timeline& timeline) {
+ordered_json operations_of(const trace::Timeline& timeline) {
   ordered_json ops = columns({"rank", "number", "group", "collective", "algorithm", "root", "bytes",
                               "dtype", "op", "in_place", "start_us", "end_us", "waiting_us"});
-  for (const Timeline::Operation& operation : timeline.operations) {
-    const RecordedOperation& what = *operation.what;
+  for (const trace::Timeline::Operation& operation : timeline.operations) {
+    const trace::RecordedOperation& what = *operation.what;
     const double waiting = timeline.end_or_now(operation) - operation.begin_ns - operation.busy_ns;
     ops["rank"].push_back(operation.rank);
     ops["number"].push_back(what.number);
@@ -75,9 +74,9 @@ ordered_json operations_of(const Timeline& timeline) {
   return ops;
 }
 
-ordered_json messages_of(const Timeline& timeline) {
+ordered_json messages_of(const trace::Timeline& timeline) {
   ordered_json messages = columns({"from", "to", "step", "bytes", "start_us", "end_us", "op"});
-  for (const Timeline::Message& message : timeline.messages) {
+  for (const trace::Timeline::Message& message : timeline.messages) {
     messages["from"].push_back(message.from);
     messages["to"].push_back(message.to);
     messages["step"].push_back(message.step);
@@ -90,19 +89,19 @@ ordered_json messages_of(const Timeline& timeline) {
 }
 
 // Before a pass begins its rank had nothing to do since the one before it ended.
-ordered_json events_of(const Timeline& timeline) {
+ordered_json events_of(const trace::Timeline& timeline) {
   ordered_json events =
       columns({"op", "kind", "step", "peer", "bytes", "start_us", "end_us", "waited_us"});
-  std::map<std::size_t, std::vector<const Timeline::Pass*>> by_operation;
-  for (const Timeline::Pass& pass : timeline.passes) {
+  std::map<std::size_t, std::vector<const trace::Timeline::Pass*>> by_operation;
+  for (const trace::Timeline::Pass& pass : timeline.passes) {
     by_operation[pass.operation].push_back(&pass);
   }
   for (auto& [operation, passes] : by_operation) {
     std::stable_sort(passes.begin(), passes.end(),
                      [](const auto* a, const auto* b) { return a->begin_ns < b->begin_ns; });
     double idle_since = timeline.operations[operation].begin_ns;
-    for (const Timeline::Pass* pass : passes) {
-      const RecordedPass& what = *pass->what;
+    for (const trace::Timeline::Pass* pass : passes) {
+      const trace::RecordedPass& what = *pass->what;
       events["op"].push_back(operation);
       events["kind"].push_back(kind_name(what.kind));
       events["step"].push_back(what.step);
@@ -117,11 +116,11 @@ ordered_json events_of(const Timeline& timeline) {
   return events;
 }
 
-ordered_json transfers_of(const Timeline& timeline) {
+ordered_json transfers_of(const trace::Timeline& timeline) {
   ordered_json transfers =
       columns({"rank", "group", "kind", "peer", "tag", "bytes", "start_us", "end_us"});
-  for (const Timeline::Transfer& transfer : timeline.transfers) {
-    const RecordedTransfer& what = *transfer.what;
+  for (const trace::Timeline::Transfer& transfer : timeline.transfers) {
+    const trace::RecordedTransfer& what = *transfer.what;
     transfers["rank"].push_back(transfer.rank);
     transfers["group"].push_back(transfer.group);
     transfers["kind"].push_back(what.send ? "send" : "receive");
@@ -135,9 +134,9 @@ ordered_json transfers_of(const Timeline& timeline) {
 }
 
 // "all_reduce/ring", if all operations are of one kind.
-std::string name_of(const Timeline& timeline) {
+std::string name_of(const trace::Timeline& timeline) {
   std::set<std::string> names;
-  for (const Timeline::Operation& operation : timeline.operations) {
+  for (const trace::Timeline::Operation& operation : timeline.operations) {
     names.insert(fmt::format("{}/{}", operation.what->collective, operation.what->algorithm));
   }
   return names.size() == 1 ? *names.begin() : "";
@@ -145,13 +144,14 @@ std::string name_of(const Timeline& timeline) {
 
 }  // namespace
 
-ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd& end,
+ordered_json merge_records(const std::vector<trace::RankRecord>& records, const JobEnd& end,
                            std::size_t most_rows) {
   int ranks = end.ranks;
-  for (const RankRecord& record : records) {
+  for (const trace::RankRecord& record : records) {
     ranks = end.ranks == 0 ? std::max(ranks, record.size) : ranks;
   }
-  const Timeline timeline = make_timeline(records, std::max(1, ranks), most_rows, end.processes);
+  const trace::Timeline timeline =
+      trace::make_timeline(records, std::max(1, ranks), most_rows, end.processes);
   ordered_json document = {{"format", "unisono.trace/1"},
                            {"name", name_of(timeline)},
                            {"ranks", timeline.ranks},
@@ -168,7 +168,7 @@ ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd&
         std::isfinite(uncertainty) ? us_of_ns(std::ceil(uncertainty)) : ordered_json());
   }
   document["groups"] = columns({"name", "ranks"});
-  for (const Timeline::Group& group : timeline.groups) {
+  for (const trace::Timeline::Group& group : timeline.groups) {
     document["groups"]["name"].push_back(group.name);
     document["groups"]["ranks"].push_back(group.members);
   }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "record/segments.h"
-#include "record/timeline.h"
+#include "trace/rank_record.h"
+#include "trace/timeline.h"
 
 namespace unisono::cli {
 
@@ -21,14 +21,23 @@ struct JobEnd {
   std::map<int, std::string> gone = {};
   std::vector<int> by_chaos = {};  // of these, those that --chaos killed
   std::vector<int> stopped = {};   // ranks that whoever ran the job stopped
-  ProcessEnds processes = {};
+  trace::ProcessEnds processes = {};
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
 };
 
 // A page reads no more rows of one kind: of more events the newest are taken.
 inline constexpr std::size_t kMostRecordedRows = 300'000;
 
-nlohmann::ordered_json merge_records(const std::vector<RankRecord>& records, const JobEnd& end,
-                                     std::size_t most_rows = kMostRecordedRows);
+nlohmann::ordered_json merge_records(const std::vector<trace::RankRecord>& records,
+                                     const JobEnd& end, std::size_t most_rows = kMostRecordedRows);
+
+// What is wrong with the run, and with the recording, in words: first what the ranks said
+// themselves, or where the job was stopped, why it did not go on; last what is only about the
+// recording. As docs/formats/trace.md says.
+nlohmann::ordered_json findings_of(const std::vector<trace::RankRecord>& records,
+                                   const trace::Timeline& timeline, const JobEnd& end,
+                                   std::size_t most_rows);
+// Why each world ended that did not in good order.
+nlohmann::ordered_json aborts_of(const trace::Timeline& timeline);
 
 }  // namespace unisono::cli

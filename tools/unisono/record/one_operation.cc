@@ -1,4 +1,4 @@
-#include "record/one_operation.h"
+#include "record/views.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 
 #include "cli/failure.h"
 #include "record/numbers.h"
-#include "record/whole.h"
 
 namespace unisono::cli {
 namespace {

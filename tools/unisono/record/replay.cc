@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "record/numbers.h"
 #include "record/replay_calls.h"
 #include "record/replay_transfers.h"
-#include "record/whole.h"
 
 namespace unisono::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-#include "record/whole.h"
+#include "record/numbers.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "record/whole.h"
+#include "record/numbers.h"
 
 namespace unisono::cli {
 

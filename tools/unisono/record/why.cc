@@ -1,4 +1,4 @@
-#include "record/why.h"
+#include "record/views.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/failure.h"
-#include "record/whole.h"
+#include "record/numbers.h"
 #include "show/show.h"
 
 namespace unisono::cli {

@@ -93,16 +93,16 @@ void JobRecorder::prepare(LaunchOptions& options) {
 
 void JobRecorder::write(const JobResult& result, const LaunchOptions& options,
                         const Console& console) {
-  std::vector<RankRecord> records;
-  const auto add = [&records](std::vector<RankRecord> more) {
+  std::vector<trace::RankRecord> records;
+  const auto add = [&records](std::vector<trace::RankRecord> more) {
     std::move(more.begin(), more.end(), std::back_inserter(records));
   };
   for (const UniqueFd& memory : memory_) {
-    add(read_records(read_bytes(memory.get())));
+    add(trace::read_records(read_bytes(memory.get())));
   }
   if (folders_) {
     for (const std::vector<std::byte>& file : folders_->collect(console)) {
-      add(read_records(file));
+      add(trace::read_records(file));
     }
   }
   const nlohmann::ordered_json document = merge_records(records, job_end(result, options));

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/rank_list.h"
 #include "cli/console.h"
 #include "schedule/schedule.h"
 
@@ -17,10 +18,6 @@ struct ShowOptions {
 std::string head_of(const Schedule& schedule);
 // "reduce-scatter", or empty.
 std::string phase_of(const Schedule& schedule, int step);
-// "0-2,5".
-std::string rank_list(std::vector<int> ranks);
-// "rank 2", "ranks 0-2,5".
-std::string ranks_text(const std::vector<int>& ranks);
 
 // Provenance strips: what every rank holds of every chunk, before each step and at the end. Empty
 // if they are wider than asked for.

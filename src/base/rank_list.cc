@@ -1,10 +1,9 @@
-#include <fmt/format.h>
+#include "base/rank_list.h"
 
 #include <algorithm>
+#include <cstddef>
 
-#include "show/show.h"
-
-namespace unisono::cli {
+namespace unisono {
 
 std::string rank_list(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
@@ -16,16 +15,17 @@ std::string rank_list(std::vector<int> ranks) {
       ++end;
     }
     text += text.empty() ? "" : ",";
-    text += end == i       ? fmt::format("{}", ranks[i])
-            : end == i + 1 ? fmt::format("{},{}", ranks[i], ranks[end])
-                           : fmt::format("{}-{}", ranks[i], ranks[end]);
+    text += std::to_string(ranks[i]);
+    if (end != i) {
+      text += (end == i + 1 ? "," : "-") + std::to_string(ranks[end]);
+    }
     i = end + 1;
   }
   return text;
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + rank_list(ranks);
 }
 
-}  // namespace unisono::cli
+}  // namespace unisono

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "record/segments.h"
+#include "trace/rank_record.h"
 
-namespace unisono::cli {
+namespace unisono::trace {
 
 // When the processes of a job ended, as whoever started them saw it.
 struct ProcessEnds {
@@ -85,4 +85,4 @@ struct Timeline {
 Timeline make_timeline(const std::vector<RankRecord>& records, int ranks, std::size_t most_rows,
                        const ProcessEnds& ends);
 
-}  // namespace unisono::cli
+}  // namespace unisono::trace

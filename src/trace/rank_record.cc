@@ -1,4 +1,4 @@
-#include "record/segments.h"
+#include "trace/rank_record.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,10 +10,9 @@
 #include <optional>
 #include <string_view>
 
-namespace unisono::cli {
+namespace unisono::trace {
 namespace {
 
-namespace recording = trace::recording;
 using recording::Event;
 using recording::Kind;
 
@@ -296,4 +295,4 @@ std::vector<RankRecord> read_records(std::span<const std::byte> file) {
   return records;
 }
 
-}  // namespace unisono::cli
+}  // namespace unisono::trace

@@ -1,12 +1,14 @@
-#include "record/worlds.h"
+#include "trace/worlds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
-namespace unisono::cli {
+namespace unisono::trace {
 
 std::vector<int> worlds_of(const std::vector<RankRecord>& records) {
   std::map<std::pair<int, int>, std::size_t> seen;  // rank, world
@@ -26,4 +28,13 @@ std::vector<int> worlds_of(const std::vector<RankRecord>& records) {
   return worlds;
 }
 
-}  // namespace unisono::cli
+const HeardAbort& first_of(const std::vector<HeardAbort>& heard) {
+  const auto weight = [](const HeardAbort& abort) {
+    const bool timed = !std::isnan(abort.at_ns);
+    return std::tuple(abort.what->reporter != abort.rank, !timed, timed ? abort.at_ns : 0.0);
+  };
+  return *std::min_element(heard.begin(), heard.end(),
+                           [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
+}
+
+}  // namespace unisono::trace

@@ -1,10 +1,10 @@
-#include "record/align.h"
+#include "trace/align.h"
 
 #include <algorithm>
 #include <functional>
 #include <limits>
 
-namespace unisono::cli {
+namespace unisono::trace {
 namespace {
 
 constexpr double kMostDrift = 500e-6;
@@ -96,4 +96,4 @@ std::optional<ClockLine> align_clocks(const std::vector<ClockBound>& at_most,
   return line;
 }
 
-}  // namespace unisono::cli
+}  // namespace unisono::trace

@@ -1,4 +1,4 @@
-#include "record/timeline.h"
+#include "trace/timeline.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,11 @@
 #include <set>
 #include <tuple>
 
-#include "record/abort.h"
-#include "record/align.h"
-#include "record/worlds.h"
-#include "show/show.h"
+#include "base/rank_list.h"
+#include "trace/align.h"
+#include "trace/worlds.h"
 
-namespace unisono::cli {
+namespace unisono::trace {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -126,9 +125,8 @@ class Builder {
             .source = i, .begin_ns = begin + source.shift_ns, .end_ns = end + source.shift_ns};
       };
       for (const RecordedPass& pass : record.passes) {
-        using recording = trace::recording::Kind;
-        const bool is_send = pass.kind == recording::send;
-        if (pass.kind == recording::copy || (pass.peer < 0 && !(is_send && pass.to_all))) {
+        const bool is_send = pass.kind == recording::Kind::send;
+        if (pass.kind == recording::Kind::copy || (pass.peer < 0 && !(is_send && pass.to_all))) {
           continue;
         }
         const RecordedOperation& operation = record.operations[pass.operation];
@@ -397,4 +395,4 @@ Timeline make_timeline(const std::vector<RankRecord>& records, int ranks, std::s
   return Builder(records, ranks).build(most_rows, ends);
 }
 
-}  // namespace unisono::cli
+}  // namespace unisono::trace

@@ -13,7 +13,7 @@
 #include "trace/recording.h"
 #include "unisono/error.hpp"
 
-namespace unisono::cli {
+namespace unisono::trace {
 
 struct RecordedGroup {
   std::uint64_t id = 0;
@@ -44,7 +44,7 @@ struct RecordedAbort {
 
 struct RecordedPass {
   std::size_t operation = 0;  // in RankRecord::operations
-  trace::recording::Kind kind = trace::recording::Kind::none;
+  recording::Kind kind = recording::Kind::none;
   bool to_all = false;
   int peer = -1;  // of the world; -1: all, or nobody
   unsigned turn = 0;
@@ -92,4 +92,4 @@ bool is_of_other_version(std::span<const std::byte> file);
 // A rank has one for each time that it connected.
 std::vector<RankRecord> read_records(std::span<const std::byte> file);
 
-}  // namespace unisono::cli
+}  // namespace unisono::trace

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace unisono::cli {
+namespace unisono::trace {
 
 // At `time` of clock A, B - A is at most, or at least, `bound`. All in nanoseconds.
 struct ClockBound {
@@ -32,4 +32,4 @@ struct ClockLine {
 std::optional<ClockLine> align_clocks(const std::vector<ClockBound>& at_most,
                                       const std::vector<ClockBound>& at_least);
 
-}  // namespace unisono::cli
+}  // namespace unisono::trace

@@ -1,4 +1,4 @@
-#include "record/whole.h"
+#include "record/numbers.h"
 
 #include <fmt/format.h>
 
