@@ -73,14 +73,20 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
     }
     const Algorithm* algorithm = find_algorithm(*collective, name);
     if (algorithm == nullptr) {
-      throw Error(ErrorCode::config, "there is no algorithm \"" + std::string(name) + "\" for " +
-                                         std::string(to_string(*collective)) +
+      throw Error(ErrorCode::config, std::string(item) + ": " + unfit_algorithm(*collective, name) +
                                          "\nthere are: " + list_algorithms(*collective));
     }
     parse_parameters(*algorithm, name);  // refused here, not at the first call
     forced[plain_form(*collective)] = name;
   }
   return forced;
+}
+
+std::string unfit_algorithm(Collective collective, std::string_view name) {
+  if (find_algorithm(plain_form(collective), name) != nullptr) {
+    return "\"" + std::string(name) + "\" cannot serve the v-form";
+  }
+  return "there is no algorithm \"" + std::string(name) + "\"";
 }
 
 std::string list_algorithms(Collective collective) {

@@ -22,6 +22,9 @@ std::optional<double> vector_bytes(const Call& call, int ranks);
 // "all_reduce=ring,broadcast=binomial". Throws config.
 std::map<Collective, std::string> parse_forced(std::string_view text);
 
+// Why find_algorithm() has none of that name for the collective, for messages.
+std::string unfit_algorithm(Collective collective, std::string_view name);
+
 // "flat, ring, ...", for messages.
 std::string list_algorithms(Collective collective);
 

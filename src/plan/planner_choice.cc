@@ -42,11 +42,14 @@ std::string_view Planner::if_it_serves(const Call& call, const std::string& name
   if (name.empty()) {
     return {};
   }
-  const Algorithm& algorithm = *find_algorithm(call.collective, name);
+  const Algorithm* algorithm = find_algorithm(call.collective, name);
+  if (algorithm == nullptr) {
+    return {};
+  }
   const Shape shape{.ranks = ranks_,
                     .root = is_rooted(call.collective) ? call.root : 0,
-                    .parameters = parse_parameters(algorithm, name)};
-  return inability(call, algorithm, shape).empty() ? std::string_view(name) : std::string_view();
+                    .parameters = parse_parameters(*algorithm, name)};
+  return inability(call, *algorithm, shape).empty() ? std::string_view(name) : std::string_view();
 }
 
 std::string Planner::inability(const Call& call, const Algorithm& algorithm,
@@ -82,7 +85,7 @@ Planner::Choice Planner::choose(const Call& call) {
   }
   const Algorithm* algorithm = find_algorithm(call.collective, name);
   if (algorithm == nullptr) {
-    refuse(call, "there is no algorithm \"" + std::string(name) + "\"",
+    refuse(call, unfit_algorithm(call.collective, name),
            "there are: " + list_algorithms(call.collective));
   }
   const Shape shape{.ranks = ranks_,

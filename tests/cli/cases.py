@@ -83,6 +83,7 @@ def approval_cases():
         "too_many_words": text("env", "x"),
         "unknown_collective": text("show", "all_redcue/ring"),
         "unknown_algorithm": text("show", "all_reduce/rign"),
+        "algorithm_without_v": text("show", "all_to_all_v/bruck"),
         "no_algorithm": text("verify", "all_to_all"),
         "unknown_variable": text("list", "broadcast", "--names",
                                  environment={"UNISONO_TIMEOUT_SM": "1"}),

@@ -203,6 +203,10 @@ std::vector<Mistake> operations() {
        .ranks = 1,
        .make = [](Communicator&) {},
        .algorithm = "all_reduce=rign"},
+      {.name = "forced_without_v",
+       .ranks = 1,
+       .make = [](Communicator&) {},
+       .algorithm = "all_to_all_v=bruck"},
   };
 }
 

@@ -46,6 +46,11 @@ const Algorithm& algorithm_of(std::string_view target) {
   if (detail.empty()) {
     detail = fmt::format("one of: {}", fmt::join(names, ", "));
   }
+  if (find_algorithm(plain_form(collective), name) != nullptr) {
+    throw UsageError(
+        fmt::format("{}/{} cannot serve the v-form", to_string(plain_form(collective)), name),
+        detail, fmt::format("unisono list {}", to_string(collective)));
+  }
   throw UsageError(name.empty()
                        ? fmt::format("which algorithm of {}?", to_string(collective))
                        : fmt::format("{} has no algorithm '{}'", to_string(collective), name),
