@@ -1,5 +1,6 @@
 """All checks of what cannot be compared with a file: name, suite, function."""
 import bench_checks
+import output_checks
 import run_checks
 import text_checks
 
@@ -8,7 +9,9 @@ def all_checks():
     suites = {
         "text": [text_checks.tables_agree, text_checks.scripts_parse, text_checks.json_everywhere,
                  text_checks.shown_file_verifies, text_checks.topologies_read_back,
-                 text_checks.simulation_trace, text_checks.view_pages],
+                 text_checks.simulation_trace, text_checks.view_pages,
+                 output_checks.outputs_into_devices, output_checks.outputs_through_links,
+                 output_checks.outputs_refused, output_checks.outputs_on_full_disks],
         "run": [run_checks.nothing_left, run_checks.launcher_signals, run_checks.log_files,
                 run_checks.binding, run_checks.job_variables,
                 run_checks.who_was_ended],

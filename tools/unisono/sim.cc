@@ -1,16 +1,13 @@
 // `unisono sim`: how long a schedule or a workload takes on a topology, and where the time goes.
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "cli/target.h"
 #include "model/simulator/report.h"
 #include "plan/plan.h"
@@ -98,14 +96,7 @@ model::Workload workload_of(const Arguments& arguments, int most_ranks, bool wri
 
 void write_trace(const std::string& path, const model::SimulationResult& result,
                  const model::Workload& workload, const Console& console) {
-  std::ofstream file(path, std::ios::binary);
-  file << model::chrome_trace(result, workload);
-  file.flush();
-  if (!file) {
-    throw Error(ErrorCode::resource,
-                fmt::format("cannot write {}: {}\nname another file with --trace", path,
-                            std::generic_category().message(errno)));
-  }
+  write_output(path, model::chrome_trace(result, workload));
   console.note(
       fmt::format("{} messages and {} compute steps in {}, for chrome://tracing or ui.perfetto.dev",
                   result.records.size(), result.computes.size(), path));

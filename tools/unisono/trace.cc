@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "record/replay.h"
@@ -130,7 +131,7 @@ void write(const Arguments& arguments, const std::string& text, const std::strin
     std::fwrite(text.data(), 1, text.size(), stdout);
     return;
   }
-  write_text(path, text);
+  write_output(path, text);
   console.note(fmt::format("{}  {} KiB", path, text.size() / 1024));
 }
 

@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "model/repeats.h"
 #include "plan/choice.h"
 #include "plan/profile.h"
@@ -50,33 +51,14 @@ std::string profile_path(const Arguments& arguments) {
   return path;
 }
 
-// Whole or not at all: programs may be starting.
-void write_whole(const std::string& text, const std::string& path) {
+// Said before anything is measured. The folder of a profile may not be there yet.
+void prepare_output(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;
   if (!folder.empty()) {
     std::filesystem::create_directories(folder, ignored);
   }
-  const std::string fresh = path + ".new";
-  std::ofstream file(fresh, std::ios::binary);
-  file << text;
-  file.close();
-  std::error_code failure;
-  if (file && !text.empty()) {
-    std::filesystem::rename(fresh, path, failure);
-  }
-  const bool failed = !file || failure;
-  if (failed || text.empty()) {
-    std::filesystem::remove(fresh, ignored);
-  }
-  if (failed) {
-    cannot_write(path);
-  }
-}
-
-// Said before anything is measured.
-void check_writable(const std::string& path) {
-  write_whole("", path);
+  check_output(path);
 }
 
 int most_ranks(const std::vector<model::Point>& points) {
@@ -88,13 +70,17 @@ int most_ranks(const std::vector<model::Point>& points) {
 }
 
 // Programs read the usual profile unasked: a quick look at few ranks shall not take its place.
+// Whatever the user names is replaced, and not even read: it may be a device.
 void check_replaces_nothing_larger(const Arguments& arguments, const std::string& path,
                                    int most_now) {
+  if (arguments.has("output")) {
+    return;
+  }
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const auto old = model::parse_machine_json(text);
   const int most_before = old.value ? most_ranks(old.value->machine.points()) : 0;
-  if (most_before > most_now && !arguments.has("output")) {
+  if (most_before > most_now) {
     throw UsageError(fmt::format("the profile would no longer know jobs of {} ranks", most_before),
                      fmt::format("{} has been measured with them", path),
                      fmt::format("unisono tune -n {} again, or -o FILE for another profile; -o {} "
@@ -138,9 +124,9 @@ int run_tune(const Arguments& arguments, const Console& console) {
   check_table_alone(arguments);
   TuneReport report;
   report.path = profile_path(arguments);
-  check_writable(report.path);
+  prepare_output(report.path);
   if (arguments.has("times")) {
-    check_writable(arguments.text("times"));
+    prepare_output(arguments.text("times"));
   }
   Measurements measured;
   if (arguments.has("table")) {
@@ -157,14 +143,14 @@ int run_tune(const Arguments& arguments, const Console& console) {
     }
     measured = campaign.measured();
     if (arguments.has("times")) {
-      write_whole(measured.table, arguments.text("times"));
+      write_output(arguments.text("times"), measured.table);
     }
     report.seconds = campaign.seconds();
     report.machine.name = host_name();
     report.machine.host = this_host();
   }
   finish(report, measured, console);
-  write_whole(model::to_json(report.machine), report.path);
+  write_output(report.path, model::to_json(report.machine));
   print_report(report, console);
   return kDone;
 }

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "cli/target.h"
 #include "record/files.h"
 #include "record/views.h"
@@ -243,7 +244,7 @@ int run_view(const Arguments& arguments, const Console& console) {
     std::fwrite(page.data(), 1, page.size(), stdout);
     return kDone;
   }
-  write_text(path, page);
+  write_output(path, page);
   const bool opened = !arguments.has("no-open") && has_desktop() && open_on_desktop(path);
   if (console.json()) {
     const nlohmann::ordered_json result = {

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include "base/bytes_text.h"
 #include "bench/read_options.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 
 namespace unisono::cli {
 namespace {
@@ -23,11 +23,6 @@ std::string case_text(const Case& row) {
 
 int online_cpus() {
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
-[[noreturn]] void cannot_write_plot(const std::string& path) {
-  throw Error(ErrorCode::resource,
-              fmt::format("cannot write {}\nis the folder there, and the disk not full?", path));
 }
 
 bool several(const std::vector<Case>& cases) {
@@ -114,8 +109,8 @@ void Session::print_from(std::size_t i, const std::vector<Case>& cases) const {
 
 // Said before anything is measured.
 void Session::check_plot() const {
-  if (speaks_ && arguments_.has("plot") && !std::ofstream(arguments_.text("plot"), std::ios::app)) {
-    cannot_write_plot(arguments_.text("plot"));
+  if (speaks_ && arguments_.has("plot")) {
+    check_output(arguments_.text("plot"));
   }
 }
 
@@ -124,12 +119,7 @@ void Session::write_plot() const {
     return;
   }
   const std::string path = arguments_.text("plot");
-  std::ofstream file(path);
-  file << plot_svg(rows_);
-  file.close();
-  if (!file) {
-    cannot_write_plot(path);
-  }
+  write_output(path, plot_svg(rows_));
   console_.note(fmt::format("# plot: {}", path));
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "model/holdout.h"
 #include "model/table.h"
 #include "plan/plan.h"
@@ -167,14 +167,7 @@ void save(const std::vector<Report>& reports, const std::string& path) {
     throw UsageError("--save takes one machine, and the table has several",
                      fmt::format("one of: {}", fmt::join(names, ", ")), "name one with --only");
   }
-  std::ofstream file(path, std::ios::binary);
-  file << model::to_json(reports.front().machine);
-  file.close();
-  if (!file) {
-    throw Error(ErrorCode::resource, fmt::format("cannot write {}\n"
-                                                 "is the folder there, and the disk not full?",
-                                                 path));
-  }
+  write_output(path, model::to_json(reports.front().machine));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "show/show.h"
@@ -69,7 +70,7 @@ JobRecorder::JobRecorder(std::string path, const std::string& job)
   if (named_folder || (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode))) {
     path_ += (named_folder ? "" : "/") + job + ".json";
   }
-  check_writable(path_, "--record");
+  check_output(path_);
 }
 
 void JobRecorder::prepare(LaunchOptions& options) {
@@ -106,7 +107,7 @@ void JobRecorder::write(const JobResult& result, const LaunchOptions& options,
     }
   }
   const nlohmann::ordered_json document = merge_records(records, job_end(result, options));
-  write_text(path_, dump(document));
+  write_output(path_, dump(document));
   console.note(fmt::format("recorded {} and {} in {}: unisono view {}",
                            plural(document["ops"]["rank"].size(), "operation"),
                            plural(document["messages"]["from"].size(), "message"), path_, path_));

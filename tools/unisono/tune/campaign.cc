@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <set>
 
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "run/job.h"
 #include "run/launcher.h"
 
@@ -24,7 +26,7 @@ class ScratchFile {
   ScratchFile() : path_((std::filesystem::temp_directory_path() / "unisono-tune-XXXXXX").string()) {
     const int fd = ::mkstemp(path_.data());
     if (fd < 0) {
-      cannot_write(path_);
+      refuse_output(path_, errno);
     }
     ::close(fd);
   }

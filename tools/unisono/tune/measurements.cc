@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string_view>
 
 #include "base/bytes_text.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "model/table.h"
 #include "topo/topo.h"
 #include "tune/measure_waits.h"
@@ -50,27 +50,23 @@ MeasureOptions measure_options(const Arguments& arguments) {
 void measure_into_table(const Arguments& arguments) {
   const std::string path = arguments.text("measure");
   Communicator comm = Communicator::connect();
-  std::ofstream file;
+  GrowingFile file;
   if (comm.rank() == 0) {
-    file.open(path, std::ios::binary);
-    file << kHeading;
+    file = GrowingFile(path);
+    file.add(kHeading);
   }
   MeasureOptions options = measure_options(arguments);
   if (comm.size() > 1) {
     measure_waits(comm, options.seconds * kWaitsShare, [&](const model::TimedWait& one) {
-      file << fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{}\n", one.wait.ranks, one.bytes,
-                          one.time_s * 1e6, to_text(one.wait.policy), one.wait.crowded ? 1 : 0);
+      file.add(fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{}\n", one.wait.ranks, one.bytes,
+                           one.time_s * 1e6, to_text(one.wait.policy), one.wait.crowded ? 1 : 0));
     });
   }
   options.seconds *= 1 - kWaitsShare;
   measure_algorithms(comm, options, [&](const model::Point& point) {
-    file << fmt::format("{},{},{},{:.0f},{:.4f},,\n", to_string(point.collective), point.algorithm,
-                        point.ranks, point.bytes, point.time_s * 1e6)
-         << std::flush;
+    file.add(fmt::format("{},{},{},{:.0f},{:.4f},,\n", to_string(point.collective), point.algorithm,
+                         point.ranks, point.bytes, point.time_s * 1e6));
   });
-  if (comm.rank() == 0 && !file) {
-    cannot_write(path);
-  }
 }
 
 void add_measurements(const std::string& path, Measurements& all) {
@@ -93,12 +89,6 @@ void add_measurements(const std::string& path, Measurements& all) {
                          .bytes = row.point.bytes,
                          .time_s = row.point.time_s});
   }
-}
-
-void cannot_write(const std::string& path) {
-  throw Error(ErrorCode::resource, fmt::format("cannot write {}\n"
-                                               "is the folder there, and the disk not full?",
-                                               path));
 }
 
 }  // namespace unisono::cli

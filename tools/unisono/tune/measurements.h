@@ -28,6 +28,4 @@ void measure_into_table(const Arguments& arguments);
 // Throws UsageError with the place in the table.
 void add_measurements(const std::string& path, Measurements& all);
 
-[[noreturn]] void cannot_write(const std::string& path);
-
 }  // namespace unisono::cli

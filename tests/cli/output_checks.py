@@ -1,0 +1,186 @@
+"""Checks of the files that a user names: one function a check; it returns what is wrong, or None.
+
+Each command writes into devices that the check made itself: one that breaks a device breaks no
+other program of the machine. Without the right to make devices and file systems less is checked.
+"""
+import contextlib
+import os
+import stat
+import subprocess
+
+from cases import LINK, MEASURED
+from check_tools import FILES, output
+
+WRITERS = {
+    "view": ["view", "all_reduce/ring", "-n", "2", "--no-open", "-o"],
+    "trace export": ["trace", "export", "recording.json", "-o"],
+    "sim": ["sim", "all_reduce/ring", "-n", "4", "--link", LINK, "--trace"],
+    "plan": ["plan", "--fit", MEASURED, "--only", "dgx-a100", "--save"],
+    "tune": ["tune", "--table", "times.csv", "-o"],
+    "tune --measure": ["tune", "-e", "16", "--time", "100ms", "--measure"],
+    "bench": ["bench", "all_reduce", "-e", "8", "-n", "1", "-w", "1", "--plot"],
+    "run": ["run", "-n", "1", "--record"],
+}
+
+
+def write(program, environment, name, path, **more):
+    words = WRITERS[name] + [str(path)] + (["--", "true"] if name == "run" else [])
+    return output(program, words, environment, cwd=FILES, **more)
+
+
+@contextlib.contextmanager
+def device(folder, name, minor):
+    """A device of memory (major number 1), or None where none can be made or used."""
+    path = folder / name
+    try:
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
+        os.close(os.open(path, os.O_WRONLY))
+    except OSError:
+        path.unlink(missing_ok=True)
+        path = None
+    try:
+        yield path
+    finally:
+        if path:
+            path.unlink()
+
+
+@contextlib.contextmanager
+def small_disk(folder, options):
+    """A file system of one page, or None where none can be mounted."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)],
+                             capture_output=True).returncode == 0
+    try:
+        yield folder if mounted else None
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True)
+        folder.rmdir()
+
+
+def outputs_into_devices(program, scratch, environment):
+    """A device stays one, also behind a link."""
+    with device(scratch, "null", 3) as null:
+        if null is None:
+            return None
+        link = scratch / "to_null"
+        link.symlink_to("null")
+        for name in WRITERS:
+            for path in (null, link):
+                result = write(program, environment, name, path)
+                if result.returncode != 0 or not stat.S_ISCHR(null.stat().st_mode):
+                    return f"{name}: {result.returncode} {result.stderr}"
+            if not link.is_symlink() or list(scratch.glob(".unisono-*")):
+                return f"{name}: {list(scratch.iterdir())}"
+    return None
+
+
+def outputs_through_links(program, scratch, environment):
+    """Links, the mode and the other names of a file stay; what was there is replaced."""
+    for name in WRITERS:
+        folder = scratch / name.replace(" ", "_")
+        (folder / "real").mkdir(parents=True)
+        (folder / "link").symlink_to("real/file")
+        result = write(program, environment, name, folder / "link")  # to a file that is not there
+        real = folder / "real" / "file"
+        if result.returncode != 0 or not (folder / "link").is_symlink() or real.is_symlink():
+            return f"{name}: a dangling link: {result.stderr}"
+        size = real.stat().st_size
+        real.write_text("x" * (size + 100))
+        real.chmod(0o640)
+        if os.geteuid() == 0:
+            os.chown(real, 12, 34)
+        before = real.stat()
+        result = write(program, environment, name, folder / "link")
+        after = real.stat()
+        kept = ("st_mode", "st_uid", "st_gid")
+        if (result.returncode != 0 or real.read_text().endswith("x") or
+                any(getattr(before, part) != getattr(after, part) for part in kept)):
+            return f"{name}: an old file: {before} {after} {result.stderr}"
+        os.link(real, folder / "other_name")
+        real.write_text("")
+        write(program, environment, name, real)
+        if (folder / "other_name").stat().st_size == 0:
+            return f"{name}: the second name has the old contents"
+        if [path.name for path in sorted(folder.rglob(".unisono-*"))]:
+            return f"{name}: left {list(folder.rglob('*'))}"
+    return None
+
+
+def refused(name, result, words):
+    if result.returncode == 0 or words not in result.stderr or len(result.stderr) > 400:
+        return f"{name}: {words}: {result.returncode} {result.stderr}"
+    return None
+
+
+def outputs_refused(program, scratch, environment):
+    """A folder, no folder, and a file that is only to be read are told in a sentence."""
+    closed = scratch / "closed"
+    closed.write_text("as it was")
+    closed.chmod(0o444)
+    for name in WRITERS:
+        problem = refused(name, write(program, environment, name, scratch / "closed" / "x"),
+                          "there is no folder")
+        if name != "run":  # it makes a file in a folder
+            problem = problem or refused(name, write(program, environment, name, scratch),
+                                         "it is a folder")
+        if os.geteuid() != 0:
+            problem = problem or refused(name, write(program, environment, name, closed),
+                                         "no permission")
+        if problem:
+            return problem
+    with small_disk(scratch / "readable", "ro") as disk:
+        for name in WRITERS if disk else ():
+            problem = refused(name, write(program, environment, name, disk / "x"), "only be read")
+            if problem:
+                return problem
+    return None if closed.read_text() == "as it was" or os.geteuid() == 0 else "overwritten"
+
+
+def outputs_on_full_disks(program, scratch, environment):
+    """A full disk is told, what was there stays, and no part of a file is left."""
+    with device(scratch, "full", 7) as full, small_disk(scratch / "disk", "size=4k") as disk:
+        if disk:
+            (disk / "old").write_text("as it was" * 100)
+        for name in WRITERS:
+            if name == "run":  # see job_on_a_full_disk
+                continue
+            if full:
+                problem = refused(name, write(program, environment, name, full), "disk is full")
+                if problem or not stat.S_ISCHR(full.stat().st_mode):
+                    return problem or f"{name}: the device is gone"
+            if disk and name != "tune --measure":  # it writes in place, line by line
+                for path in (disk / "old", disk / "new"):
+                    problem = refused(name, write(program, environment, name, path),
+                                      "its disk is full")
+                    if problem or [one.name for one in disk.iterdir()] != ["old"]:
+                        return problem or f"{name}: left {list(disk.iterdir())}"
+                if (disk / "old").read_text() != "as it was" * 100:
+                    return f"{name}: the old file is gone"
+    return None
+
+
+def job_on_a_full_disk(program, scratch, environment):
+    """A job that is right ends with 0 without its logs and its recording; one line says so."""
+    job = ["--", "sh", "-c", "head -c 20000 /dev/zero | tr '\\0' x; exit $CODE"]
+    with small_disk(scratch / "disk", "size=4k") as disk, device(scratch, "full", 7) as full:
+        for code in ("0", "7"):
+            words = {}
+            if disk:
+                words["are not in"] = ["--log-dir", str(disk)]
+            if full:
+                words["the recording is lost: cannot write"] = ["--record", str(full)]
+            for words_of, options in words.items():
+                result = output(program, ["run", "-n", "1", "--quiet"] + options + job,
+                                dict(environment, CODE=code))
+                lines = [line for line in result.stderr.splitlines() if words_of in line]
+                if result.returncode != int(code) or len(lines) != 1 or len(result.stdout) < 20000:
+                    return f"{options}: {result.returncode} {result.stderr}"
+    limited = subprocess.run(["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", str(program), "run",
+                              "-n", "1", "--log-dir", str(scratch / "logs")] + job,
+                             env=dict(environment, CODE="0"), capture_output=True, text=True,
+                             timeout=60)
+    if limited.returncode != 0 or "are not in" not in limited.stderr:
+        return f"under ulimit -f: {limited.returncode} {limited.stderr}"
+    return None

@@ -1,0 +1,228 @@
+#include "cli/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "cli/failure.h"
+#include "unisono/error.hpp"
+
+namespace unisono::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;
+constexpr int kMostNames = 100;
+constexpr mode_t kModeBits = 07777;
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// Nothing: there is none.
+std::optional<struct stat> status_of(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0) {
+    return status;
+  }
+  return std::nullopt;
+}
+
+// Where links lead, also to a file that is not there yet. Nothing: they lead to no name. The links
+// of /proc (so /dev/stdout) stand for open files, and what they read as is no name to rely on.
+std::optional<std::string> followed(std::string path) {
+  std::error_code error;
+  for (int links = 0; links < kMostLinks; ++links) {
+    if (!fs::is_symlink(fs::symlink_status(path, error))) {
+      return path;
+    }
+    if (fs::canonical(folder_of(path), error).string().starts_with("/proc")) {
+      return std::nullopt;
+    }
+    path = (fs::path(path).parent_path() / fs::read_symlink(path, error)).string();
+  }
+  return std::nullopt;
+}
+
+// The name that a whole file can be renamed to. Nothing: it is written in place.
+std::optional<std::string> replaceable(const std::string& path,
+                                       const std::optional<struct stat>& status) {
+  std::optional<std::string> target = followed(path);
+  if (!status || !target) {
+    return target;
+  }
+  const std::optional<struct stat> there = status_of(*target);
+  const bool same = there && there->st_dev == status->st_dev && there->st_ino == status->st_ino;
+  return S_ISREG(status->st_mode) && status->st_nlink == 1 && same ? target : std::nullopt;
+}
+
+// A new file beside the one that it is to replace, gone again unless it does.
+class FreshFile {
+ public:
+  explicit FreshFile(const std::string& target) {
+    for (int i = 0; !fd_ && i < kMostNames; ++i) {
+      path_ = fmt::format("{}/.unisono-{}-{}", folder_of(target), ::getpid(), i);
+      fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      if (!fd_ && errno != EEXIST) {
+        break;
+      }
+    }
+    error_ = fd_ ? 0 : errno;
+  }
+  ~FreshFile() {
+    if (fd_) {
+      ::unlink(path_.c_str());
+    }
+  }
+  FreshFile(const FreshFile&) = delete;
+  FreshFile& operator=(const FreshFile&) = delete;
+
+  int fd() const { return fd_.get(); }
+  int error() const { return error_; }
+  bool resembles(const struct stat& old) const {
+    struct stat own = {};
+    return ::fstat(fd_.get(), &own) == 0 &&
+           ((own.st_uid == old.st_uid && own.st_gid == old.st_gid) ||
+            ::fchown(fd_.get(), old.st_uid, old.st_gid) == 0) &&
+           ::fchmod(fd_.get(), old.st_mode & kModeBits) == 0;
+  }
+  // Some file systems say only here that they are full.
+  bool is_stored() const { return ::fsync(fd_.get()) == 0 || errno == EINVAL; }
+  bool becomes(const std::string& target) {
+    if (::rename(path_.c_str(), target.c_str()) != 0) {
+      return false;
+    }
+    fd_.reset();
+    return true;
+  }
+
+ private:
+  std::string path_;
+  UniqueFd fd_;
+  int error_ = 0;
+};
+
+// False: nothing was changed, and only the way in place is left.
+bool write_beside(const std::string& path, const std::string& target,
+                  const std::optional<struct stat>& old, std::string_view text) {
+  FreshFile fresh(target);
+  if (fresh.fd() < 0) {
+    if (old && (fresh.error() == EACCES || fresh.error() == EPERM)) {
+      return false;
+    }
+    refuse_output(path, fresh.error());
+  }
+  if (old && !fresh.resembles(*old)) {
+    return false;
+  }
+  if (write_all(fresh.fd(), text) != 0 || !fresh.is_stored()) {
+    refuse_output(path, errno);
+  }
+  if (fresh.becomes(target)) {
+    return true;
+  }
+  if (!old) {
+    refuse_output(path, errno);
+  }
+  return false;
+}
+
+}  // namespace
+
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written < 0 && errno != EINTR) {
+      return -1;
+    }
+  }
+  return 0;
+}
+
+void check_output(const std::string& path) {
+  const std::optional<struct stat> status = status_of(path);
+  if (status) {
+    if (S_ISDIR(status->st_mode) || ::access(path.c_str(), W_OK) != 0) {
+      refuse_output(path, S_ISDIR(status->st_mode) ? EISDIR : errno);
+    }
+    return;
+  }
+  const std::string target = followed(path).value_or(path);
+  const std::string folder = folder_of(target);
+  const std::optional<struct stat> above = status_of(folder);
+  if (target.empty() || target.ends_with('/') || !above || !S_ISDIR(above->st_mode)) {
+    refuse_output(path, ENOENT);
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    refuse_output(path, errno);
+  }
+}
+
+void write_output(const std::string& path, std::string_view text) {
+  check_output(path);
+  const std::optional<struct stat> status = status_of(path);
+  const std::optional<std::string> target = replaceable(path, status);
+  if (!target || !write_beside(path, *target, status, text)) {
+    GrowingFile(path).add(text);
+  }
+}
+
+GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
+  check_output(path_);
+  const int create = ::access(path_.c_str(), F_OK) == 0 ? 0 : O_CREAT;
+  fd_.reset(::open(path_.c_str(), O_WRONLY | create | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  if (!fd_) {
+    refuse_output(path_, errno);
+  }
+}
+
+void GrowingFile::add(std::string_view text) {
+  if (fd_ && write_all(fd_.get(), text) != 0) {
+    refuse_output(path_, errno);
+  }
+}
+
+void refuse_output(const std::string& path, int error) {
+  const std::string head = fmt::format("cannot write {}", path.empty() ? "''" : path);
+  const auto misnamed = [&](const std::string& why) {
+    throw UsageError(fmt::format("{}: {}", head, why), "a file in a folder that exists is needed");
+  };
+  switch (error) {
+    case EISDIR:
+      throw UsageError(fmt::format("{}: it is a folder", head), "a file is written",
+                       fmt::format("name {}{}NAME", path, path.ends_with('/') ? "" : "/"));
+    case ENOENT:
+    case ENOTDIR:
+      misnamed(path.empty() ? "the name is empty"
+                            : fmt::format("there is no folder {}", folder_of(path)));
+      break;
+    case EACCES:
+    case EPERM:
+      misnamed("there is no permission to");
+      break;
+    case EROFS:
+      misnamed("its file system can only be read");
+      break;
+    default:
+      break;
+  }
+  const std::string why = error == ENOSPC || error == EDQUOT ? "its disk is full"
+                          : error == EFBIG ? "it would be larger than ulimit -f allows"
+                                           : std::strerror(error);
+  throw Error(ErrorCode::resource, fmt::format("{}: {}\nname a file elsewhere", head, why));
+}
+
+}  // namespace unisono::cli
