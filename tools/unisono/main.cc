@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -136,6 +137,8 @@ int run_words(std::span<const std::string> words) {
 }  // namespace unisono::cli
 
 int main(int argc, char** argv) {
+  // A file beyond ulimit -f is refused in words, as one on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
   return unisono::cli::run_words(words);
 }

@@ -188,6 +188,22 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   fmt::print("{}\n", row.dump());
 }
 
+// The job is over, and right or wrong without its recording: its exit code stays.
+void write_recording(JobRecorder& recorder, const JobResult& result, const LaunchOptions& options,
+                     const Console& console) {
+  const auto lost = [](std::string_view why) {
+    std::fflush(stdout);
+    fmt::print(stderr, "warning: the recording is lost: {}\n", why.substr(0, why.find('\n')));
+  };
+  try {
+    recorder.write(result, options, console);
+  } catch (const UsageError& error) {
+    lost(error.what());
+  } catch (const Error& error) {
+    lost(std::string_view(error.what()).substr(to_string(error.code()).size() + 2));
+  }
+}
+
 int run_run(const Arguments& arguments, const Console& console) {
   std::optional<Chaos> chaos;
   std::optional<JobRecorder> recorder;
@@ -201,7 +217,7 @@ int run_run(const Arguments& arguments, const Console& console) {
   JobResult result = launcher.run();
   result.findings = std::move(findings);
   if (recorder) {
-    recorder->write(result, options, console);
+    write_recording(*recorder, result, options, console);
   }
   report_failure(result, options, launcher.output(), console);
   if (console.json()) {

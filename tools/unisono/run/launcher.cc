@@ -12,12 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "bootstrap/end_reason.h"
 #include "cli/failure.h"
 #include "run/spawn.h"
+#include "show/show.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -183,6 +185,7 @@ JobResult Launcher::run() {
   kill_orphans(options_.spared);
   guardian_.reset();
   drain();
+  tell_lost_logs();
   const auto ended_well = [](const RankEnd& end) { return end.ended && !end.failed(); };
   result_.went_on = options_.keep_going && result_.first_failure >= 0 &&
                     std::any_of(result_.ends.begin(), result_.ends.end(), ended_well);
@@ -220,12 +223,37 @@ void Launcher::read_lane(Lane& lane, Time now) {
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
     output_.add(lane.rank, lane.stream, bytes, now);
     if (lane.log >= 0) {
-      [[maybe_unused]] const ssize_t written = ::write(lane.log, bytes.data(), bytes.size());
+      write_log(lane, bytes);
     }
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     output_.finish(lane.rank, lane.stream, now);
     ::close(lane.fd);
     lane.fd = -1;
+  }
+}
+
+// The job goes on without its logs, and the logs where there is room again.
+void Launcher::write_log(const Lane& lane, std::string_view bytes) {
+  const ssize_t written = ::write(lane.log, bytes.data(), bytes.size());
+  if (written == static_cast<ssize_t>(bytes.size())) {
+    return;
+  }
+  // What is written of a part says why only when the rest is tried.
+  const std::string_view rest = bytes.substr(written < 0 ? 0 : static_cast<std::size_t>(written));
+  const ssize_t more = written < 0 ? -1 : ::write(lane.log, rest.data(), rest.size());
+  if (more != static_cast<ssize_t>(rest.size())) {
+    lost_logs_.error = more < 0 ? errno : ENOSPC;
+    lost_logs_.ranks.insert(lane.rank);
+    lost_logs_.bytes += rest.size() - static_cast<std::size_t>(std::max<ssize_t>(more, 0));
+  }
+}
+
+void Launcher::tell_lost_logs() const {
+  if (lost_logs_.bytes != 0) {
+    const std::vector<int> ranks(lost_logs_.ranks.begin(), lost_logs_.ranks.end());
+    std::fflush(stdout);
+    fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", lost_logs_.bytes,
+               ranks_text(ranks), options_.log_dir, std::strerror(lost_logs_.error));
   }
 }
 

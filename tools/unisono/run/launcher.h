@@ -4,9 +4,12 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -88,12 +91,20 @@ class Launcher {
     int fd = -1;  // -1: ended
     int log = -1;
   };
+  // What did not go into the log files.
+  struct LostLogs {
+    std::set<int> ranks;
+    std::uint64_t bytes = 0;
+    int error = 0;
+  };
 
   UniqueFd open_input(const std::string& script);
   void start_ranks();
   void open_logs();
   int poll_timeout_ms(Time now) const;
   void read_lane(Lane& lane, Time now);
+  void write_log(const Lane& lane, std::string_view bytes);
+  void tell_lost_logs() const;
   void read_signals(Time now);
   void reap(Time now);
   void choose_first_failure(const std::vector<int>& batch);
@@ -112,6 +123,7 @@ class Launcher {
   OutputMerger output_;
   JobResult result_;
   std::vector<Lane> lanes_;
+  LostLogs lost_logs_;
   std::vector<bool> own_group_;
   std::vector<UniqueFd> inputs_;  // of remote ranks: their end tells them of ours
   int signal_fd_ = -1;

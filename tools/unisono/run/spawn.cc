@@ -95,6 +95,7 @@ struct Ends {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGXFSZ, SIG_DFL);  // main() ignores it
   if (options.input >= 0) {
     ::dup2(options.input, STDIN_FILENO);
   } else if (!options.keeps_stdin) {
