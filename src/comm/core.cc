@@ -227,8 +227,8 @@ void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt)
 
 void Core::finish(const Prepared& prepared, const Call& call) {
   end_wait();
-  if (prepared.divide != nullptr && prepared.extent.output != 0) {
-    prepared.divide(call.out, call.out, prepared.extent.output / size_of(call.dtype), size());
+  if (prepared.finish != nullptr && prepared.extent.output != 0) {
+    prepared.finish(call.out, call.out, prepared.extent.output / size_of(call.dtype), size());
     if (executor_.writer().on()) {
       executor_.writer().stamp();
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/finish.h"
 #include "schedule/schedule.h"
 
 namespace unisono::engine {
@@ -41,7 +42,7 @@ struct ReplayedOperation::Rank {
   // Of a pass that was played: its other sources, each of which has an event.
   std::vector<ReplayedPass> covered = {};
   std::unique_ptr<Executor> executor = {};
-  kernels::ScaleFunction divide = nullptr;  // of avg, which is a sum until it ends
+  kernels::ScaleFunction finish = nullptr;  // of the output, such as the division of avg
   bool begun = false;
 };
 
@@ -82,8 +83,8 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
          .reducer = {.kernel = kernels::find_reduce(barrier ? Dtype::u8 : call.dtype,
                                                     barrier ? ReduceOp::bor : call.op)},
          .signature = 1});
-    if (reduces(call.collective) && call.op == ReduceOp::avg) {
-      rank->divide = kernels::find_divide(call.dtype);
+    if (reduces(call.collective)) {
+      rank->finish = find_finish(call.dtype, call.op, schedule.ranks);
     }
     if (barrier) {
       rank->extent = {};  // its byte is nobody's
@@ -299,9 +300,9 @@ bool ReplayedOperation::finish(int which) {
   if (rank.executor->poll() != Progress::finished) {
     return false;
   }
-  if (rank.divide != nullptr && rank.extent.output != 0) {
+  if (rank.finish != nullptr && rank.extent.output != 0) {
     std::byte* const output = rank.memory.data() + rank.out;
-    rank.divide(output, output, rank.extent.output / rank.program.element,
+    rank.finish(output, output, rank.extent.output / rank.program.element,
                 static_cast<double>(ranks_.size()));
   }
   return true;

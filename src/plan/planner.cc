@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "engine/finish.h"
 #include "plan/choice.h"
 
 namespace unisono::comm {
@@ -216,8 +217,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
     prepared.multiply = kernels::find_multiply(call.dtype);
     prepared.factor = call.reduction.factor;
   }
-  if (reducing && call.reduction.op == ReduceOp::avg) {
-    prepared.divide = kernels::find_divide(call.dtype);
+  if (reducing) {
+    prepared.finish = engine::find_finish(call.dtype, call.reduction.op, ranks_);
   }
   prepared.stage_input = prepared.multiply != nullptr || (in_place && compiled.in_place == nullptr);
   prepared.runs_in_place = in_place && !prepared.stage_input;

@@ -41,7 +41,7 @@ struct Prepared {
   bool runs_in_place = false;  // the program reads its input where it writes its output
   kernels::ScaleFunction multiply = nullptr;
   double factor = 1.0;
-  kernels::ScaleFunction divide = nullptr;
+  kernels::ScaleFunction finish = nullptr;  // of the output, such as the division of avg
   std::size_t staged_bytes = 0;
   std::size_t workspace_bytes = 0;  // scratch of the program, then the staged input
   std::size_t staged_offset = 0;

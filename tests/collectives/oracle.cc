@@ -143,6 +143,10 @@ std::uint64_t reduce_integers(const Case& one, std::size_t index) {
   for (int rank = 1; rank < one.ranks; ++rank) {
     result = combine_integers(one.dtype, one.op, result, input(rank));
   }
+  if (one.ranks == 1 &&
+      (one.op == ReduceOp::land || one.op == ReduceOp::lor || one.op == ReduceOp::lxor)) {
+    result = result != 0 ? 1 : 0;
+  }
   if (one.op == ReduceOp::avg) {
     const auto n = static_cast<std::uint64_t>(one.ranks);
     result = is_signed(one.dtype) ? static_cast<std::uint64_t>(as_signed(one.dtype, result) /
@@ -255,9 +259,6 @@ std::uint64_t input_bits(const Case& one, int rank, std::size_t index) {
   if (!is_float(one.dtype)) {
     const bool logical =
         one.op == ReduceOp::land || one.op == ReduceOp::lor || one.op == ReduceOp::lxor;
-    if (logical && one.ranks == 1) {
-      return h & 1;  // one input is copied
-    }
     return logical && h % 3 == 0 ? 0 : (h >> 3) & mask_of(one.dtype);
   }
   // Magnitudes in [0.5, 2): no sum or product of nine overflows in any format.

@@ -205,7 +205,7 @@ Expected reduced(const DataRule& rule, std::size_t index) {
   double magnitude = std::abs(value);
   if (rule.ranks == 1 &&
       (rule.op == ReduceOp::land || rule.op == ReduceOp::lor || rule.op == ReduceOp::lxor)) {
-    return {.value = value, .bound = 0};
+    return {.value = value != 0 ? 1.0 : 0.0, .bound = 0};
   }
   for (int rank = 1; rank < rule.ranks; ++rank) {
     const double next = element(rank);

@@ -1,0 +1,42 @@
+#include "engine/finish.h"
+
+namespace unisono::engine {
+namespace {
+
+// target[i] = source[i] is true.
+template <Dtype D>
+void make_logical(void* target, const void* source, std::size_t count, double /*factor*/) {
+  const void* const twice[] = {source, source};
+  kernels::find_reduce(D, ReduceOp::land)(&target, 1, twice, 2, count, kernels::Store::cached);
+}
+
+kernels::ScaleFunction find_make_logical(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i8:
+      return make_logical<Dtype::i8>;
+    case Dtype::u8:
+      return make_logical<Dtype::u8>;
+    case Dtype::i32:
+      return make_logical<Dtype::i32>;
+    case Dtype::u32:
+      return make_logical<Dtype::u32>;
+    case Dtype::i64:
+      return make_logical<Dtype::i64>;
+    case Dtype::u64:
+      return make_logical<Dtype::u64>;
+    default:
+      return nullptr;  // of floats there are none, and bool is 0 or 1 already
+  }
+}
+
+}  // namespace
+
+kernels::ScaleFunction find_finish(Dtype dtype, ReduceOp op, int ranks) {
+  const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
+  if (op == ReduceOp::avg) {
+    return kernels::find_divide(dtype);
+  }
+  return logical && ranks == 1 ? find_make_logical(dtype) : nullptr;
+}
+
+}  // namespace unisono::engine
