@@ -108,16 +108,23 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
     }
     const Address from = peer_address(socket.get());
     apply(socket.get(), options_, from.is_loopback());
-    if (pending_.size() >= kMostPending) {
-      turn_away(pending_.front(), "made room for others before it had said who it is");
-      pending_.pop_front();
-    }
+    make_room();
     pending_.push_back(
         {.greeter = Greeter(std::move(socket), Handshake::listen(self_), now_ms + kHandshakeMs),
          .host = from.host_text()});
     if (!attend(pending_.back(), now_ms)) {
       pending_.pop_back();
     }
+  }
+}
+
+void Gate::make_room() {
+  const auto is_stranger = [](const Visitor& visitor) { return !visitor.inside; };
+  const auto strangers = std::count_if(pending_.begin(), pending_.end(), is_stranger);
+  if (strangers >= static_cast<std::ptrdiff_t>(kMostPending)) {
+    const auto oldest = std::find_if(pending_.begin(), pending_.end(), is_stranger);
+    turn_away(*oldest, "made room for others before it had said who it is");
+    pending_.erase(oldest);
   }
 }
 
@@ -132,6 +139,7 @@ bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
   if (shake.state() == Handshake::State::admitting) {
     visitor.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
     shake.admit(visitor.inside ? Refusal::none : Refusal::duplicate);
+    visitor.greeter.wait_until(now_ms + kHandshakeMs);  // for TLS, while others are heard as well
     there = visitor.greeter.step();
   }
   if (shake.state() == Handshake::State::refused) {

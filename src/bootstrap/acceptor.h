@@ -2,7 +2,8 @@
 //
 // Strangers cost little: at most kMostPending of them are heard at once (the oldest makes room),
 // each for two seconds and 256 bytes. Nothing of what they say changes anything but a line of
-// refusals().
+// refusals(). A rank that has proved who it is never makes room for one that has not: it may
+// already believe that it is let in.
 #pragma once
 
 #include <poll.h>
@@ -42,6 +43,7 @@ class Greeter {
   int descriptor() const { return socket_.get(); }
   short events() const;
   std::int64_t deadline_ms() const { return deadline_ms_; }
+  void wait_until(std::int64_t deadline_ms) { deadline_ms_ = deadline_ms; }
   Channel take() { return {std::move(socket_), std::move(tls_), shake_.protection().checksum}; }
 
  private:
@@ -94,6 +96,7 @@ class Gate {
     std::string host;
     bool inside = false;  // it counts as one of inside_
   };
+  void make_room();
   void accept_all(const UniqueFd& listener, std::int64_t now_ms);
   bool attend(Visitor& visitor, std::int64_t now_ms);  // false: nothing is left to be done
   void turn_away(const Visitor& visitor, const std::string& why);

@@ -99,6 +99,39 @@ TEST_F(TcpGate, HearsTheNewestWhenManyDawdle) {
   expect_join();
 }
 
+// With TLS a rank is through on its side before the gate has heard so.
+TEST_F(TcpGate, KeepsARankThatHasProvedItselfWhenManyCome) {
+  Identity root = identity(0, 2);
+  Identity one = identity(1, 2);
+  root.protection = one.protection = {.tls = true};
+  Gate gate(listen_at(*Address::parse("127.0.0.1").value), root);
+  const auto connect = [&] {
+    UniqueFd socket = begin_connect(gate.address(), nullptr, {});
+    pollfd entry{socket.get(), POLLOUT, 0};
+    ::poll(&entry, 1, 1000);
+    return socket;
+  };
+  const std::int64_t end_ms = clock_ms() + 5000;
+  Greeter rank(connect(), Handshake::dial(one, {.peer = 0}), end_ms);
+  while (rank.shake().state() != Handshake::State::done && clock_ms() < end_ms) {
+    rank.step();
+    gate.step(clock_ms());
+  }
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 300; ++i) {
+    strangers.push_back(connect());
+    gate.step(clock_ms());
+  }
+  EXPECT_LE(gate.pending(), kMostPending + 1);
+  std::vector<Admitted> in;
+  while (in.empty() && rank.step() && clock_ms() < end_ms) {
+    gate.step(clock_ms());
+    in = gate.take_admitted();
+  }
+  ASSERT_EQ(in.size(), 1U);
+  EXPECT_EQ(in[0].peer.peer, 1);
+}
+
 TEST_F(TcpGate, LetsARankInOnlyOnce) {
   expect_join();
   Gate second(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
