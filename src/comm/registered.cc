@@ -68,7 +68,7 @@ std::unique_ptr<RegionState> Core::allocate(std::size_t bytes) {
     errno = ENOMEM;
     fail("an allocation", bytes);
   }
-  const shm::Descriptor memory = shm::create_memory("unisono-region", size);
+  const UniqueFd memory = shm::create_memory("unisono-region", size);
   void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (base == MAP_FAILED) {
     fail("an allocation", bytes);
@@ -108,7 +108,7 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
                     "\npass ordinary memory (malloc, std::vector), or use allocate()",
                 {.rank = world_->rank()});
   }
-  const shm::Descriptor shared = shm::create_memory("unisono-region", size);
+  const UniqueFd shared = shm::create_memory("unisono-region", size);
   // write() and not a mapping: a bad address is an error here, not a crash.
   for (std::size_t done = 0; done < size;) {
     const ssize_t wrote = pwrite(shared.get(), base + done, size - done, static_cast<off_t>(done));

@@ -298,11 +298,11 @@ void World::guard_against_fork() {
 
 void World::exchange_memory() {
   const std::size_t bytes = WorldLayout(local_->size()).bytes;
-  shm::Descriptor created;
+  UniqueFd created;
   if (host_.rank == 0) {
     created = shm::create_memory("unisono-world", bytes);
   }
-  const shm::Descriptor memory(local_->broadcast_fd(created.get()));
+  const UniqueFd memory(local_->broadcast_fd(created.get()));
   int first = 0;
   while (!local_->peer(first).same_process) {
     ++first;

@@ -44,7 +44,7 @@ bool World::announce(std::uint32_t number, std::size_t bytes, int fd) noexcept {
 void World::drain_announcements() {
   const std::lock_guard lock(local_use_);
   while (auto received = local_->receive_fd()) {
-    const shm::Descriptor memory(received->fd);
+    const UniqueFd memory(received->fd);
     Note note;
     if (received->note.size() != sizeof(note)) {
       continue;
@@ -65,7 +65,7 @@ void World::drain_announcements() {
 
 World::SegmentOffer World::offer_segment(std::span<const int> members, std::size_t bytes,
                                          std::shared_ptr<shm::Mapping>& mapping) {
-  const shm::Descriptor memory = shm::create_memory("unisono-group", bytes);
+  const UniqueFd memory = shm::create_memory("unisono-group", bytes);
   mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
   const std::lock_guard lock(local_use_);
   const Note note{.kind = Note::Kind::group, .number = next_segment_++, .bytes = bytes};
@@ -101,7 +101,7 @@ std::shared_ptr<shm::Mapping> World::meet_segment(std::span<const int> members, 
   const std::vector<int> here = hosts_.local_of(members);
   const int first = here.front();
   if (first == host_.rank) {
-    const shm::Descriptor memory = shm::create_memory("unisono-group", bytes);
+    const UniqueFd memory = shm::create_memory("unisono-group", bytes);
     auto mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
     const Note note{.kind = Note::Kind::subgroup, .bytes = bytes, .id = id};
     for (const int member : std::span(here).subspan(1)) {

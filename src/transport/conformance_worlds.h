@@ -93,7 +93,7 @@ class ShmWorld final : public World {
   static constexpr int kMost = 3;
   static constexpr shm::TestLayout layout_{kMost};
   bool can_fetch_;
-  shm::Descriptor file_ = shm::create_memory("conformance", layout_.bytes);
+  UniqueFd file_ = shm::create_memory("conformance", layout_.bytes);
   shm::Mapping memory_{file_.get(), layout_.bytes};
   shm::Bells bells_{memory_.data(), kMost};
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -27,9 +27,9 @@ enum class End { killed, exits, gives_up };
 // The memory of two ranks, which a fork shares.
 struct World {
   TestLayout layout{2};
-  Descriptor file = create_memory("offers", layout.bytes);
+  UniqueFd file = create_memory("offers", layout.bytes);
   Mapping memory{file.get(), layout.bytes};
-  Descriptor signs_file = create_memory("signs", sizeof(std::atomic<int>));
+  UniqueFd signs_file = create_memory("signs", sizeof(std::atomic<int>));
   Mapping signs{signs_file.get(), sizeof(std::atomic<int>)};
 
   std::atomic<int>& sign() const { return *reinterpret_cast<std::atomic<int>*>(signs.data()); }

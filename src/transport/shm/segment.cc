@@ -31,14 +31,8 @@ bool may_have(std::size_t bytes) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) {
-    close(fd_);
-  }
-}
-
-Descriptor create_memory(const char* name, std::size_t bytes) {
-  Descriptor memory(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+UniqueFd create_memory(const char* name, std::size_t bytes) {
+  UniqueFd memory(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory.get() < 0 || !may_have(bytes) ||
       ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {
     fail("shared memory", bytes);

@@ -2,29 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <utility>
+#include <cstdint>
+
+#include "base/unique_fd.h"
 
 namespace unisono::shm {
 
-// Owns a descriptor. Closed when destroyed.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // A new sealed-size memfd of zeros; pages cost nothing until touched. Throws resource.
-Descriptor create_memory(const char* name, std::size_t bytes);
+UniqueFd create_memory(const char* name, std::size_t bytes);
 
 class Mapping {
  public:
