@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/words.h"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -41,28 +42,6 @@ constexpr std::array<EnvVariable, 24> kVariables = {{
     {"UNISONO_QUIET", "0", "1: who waits long for other ranks to start says nothing on stderr"},
     {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},
 }};
-
-// Edit distance in which swapping two neighbours counts once.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  const std::size_t columns = b.size() + 1;
-  std::vector<std::size_t> cost((a.size() + 1) * columns);
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      std::size_t& cell = cost[i * columns + j];
-      if (i == 0 || j == 0) {
-        cell = i + j;
-        continue;
-      }
-      const std::size_t changed = a[i - 1] == b[j - 1] ? 0 : 1;
-      cell = std::min({cost[(i - 1) * columns + j] + 1, cost[i * columns + j - 1] + 1,
-                       cost[(i - 1) * columns + j - 1] + changed});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        cell = std::min(cell, cost[(i - 2) * columns + j - 2] + 1);
-      }
-    }
-  }
-  return cost.back();
-}
 
 // Also TIMEOUT_MS for TIMEOUT: a variable whose unit is left out.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
@@ -121,19 +100,6 @@ std::vector<std::string> unknown_env_warnings() {
   }
   std::sort(warnings.begin(), warnings.end());
   return warnings;
-}
-
-std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
-  // One slip in three letters is a typing error; more is another word.
-  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
-  std::string_view nearest;
-  for (const std::string_view candidate : candidates) {
-    if (const std::size_t distance = edit_distance(word, candidate); distance < best) {
-      best = distance;
-      nearest = candidate;
-    }
-  }
-  return nearest;
 }
 
 }  // namespace unisono

@@ -27,7 +27,4 @@ bool read_flag(std::string_view name);
 // nearest name.
 std::vector<std::string> unknown_env_warnings();
 
-// The candidate closest to `word` by edit distance, empty if none is near. For "did you mean".
-std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
-
 }  // namespace unisono

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <set>
 
@@ -50,15 +49,6 @@ TEST(Env, KnowsANameWithoutItsUnit) {
   EXPECT_EQ(warnings[0],
             "UNISONO_TIMEOUT is set, but unisono knows no such variable; did you mean "
             "UNISONO_TIMEOUT_MS?");
-}
-
-TEST(NearestWord, TakesTheNearestOrNone) {
-  constexpr std::array<std::string_view, 3> kWords = {"ring", "flat", "binomial"};
-  EXPECT_EQ(nearest_word("rign", kWords), "ring");
-  EXPECT_EQ(nearest_word("binominal", kWords), "binomial");
-  EXPECT_EQ(nearest_word("bruck", kWords), "");
-  EXPECT_EQ(nearest_word("", kWords), "");
-  EXPECT_EQ(nearest_word("ring", {}), "");
 }
 
 TEST(FormatBytes, PicksTheUnit) {

@@ -4,17 +4,16 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "base/json_text.h"
+#include "model/json_values.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
 namespace {
 
-using json_place::Json;
-using json_place::Place;
-
 // An algorithm, with parameters or without, for so many ranks.
-std::string read_choice(const Place& place, Collective collective, int ranks) {
-  const std::string name = place.word();
+std::string read_choice(const JsonNode& place, Collective collective, int ranks) {
+  const std::string name = place.text();
   if (name.empty()) {
     return name;
   }
@@ -26,7 +25,7 @@ std::string read_choice(const Place& place, Collective collective, int ranks) {
   try {
     shape.parameters = parse_parameters(*algorithm, name);
   } catch (const Error& error) {
-    place.fail(error);
+    refuse(place, error);
   }
   if (!can_serve(*algorithm, shape)) {
     place.fail("'" + name + "' cannot serve " + std::to_string(ranks) + " ranks");
@@ -34,89 +33,89 @@ std::string read_choice(const Place& place, Collective collective, int ranks) {
   return name;
 }
 
-std::vector<Choice> read_rows(const Place& place) {
-  if (!place.has("choices")) {
+std::vector<Choice> read_rows(const JsonNode& place) {
+  if (!place.find("choices")) {
     return {};
   }
-  const Place columns = place["choices"];
-  const Place collectives = columns["collective"];
+  const JsonNode columns = place.at("choices");
+  const JsonNode collectives = columns.at("collective");
   const std::size_t size = collectives.size();
-  const Place ranks = columns.column("ranks", size);
-  const Place bytes = columns.column("from_bytes", size);
-  const Place algorithms = columns.column("algorithm", size);
+  const JsonNode ranks = columns.column("ranks", size);
+  const JsonNode bytes = columns.column("from_bytes", size);
+  const JsonNode algorithms = columns.column("algorithm", size);
   std::vector<Choice> rows;
   for (std::size_t i = 0; i < size; ++i) {
-    const Collective collective = collectives[i].collective();
+    const Collective collective = read_collective(collectives.item(i));
     if (is_v_form(collective)) {
-      collectives[i].fail("the plain form is needed, it serves the v-form as well");
+      collectives.item(i).fail("the plain form is needed, it serves the v-form as well");
     }
-    const int row_ranks = ranks[i].ranks();
+    const int row_ranks = read_ranks(ranks.item(i));
     rows.push_back({.collective = collective,
                     .ranks = row_ranks,
-                    .from_bytes = bytes[i].not_negative(),
-                    .algorithm = read_choice(algorithms[i], collective, row_ranks)});
+                    .from_bytes = read_bytes(bytes.item(i)),
+                    .algorithm = read_choice(algorithms.item(i), collective, row_ranks)});
   }
   return rows;
 }
 
-WaitPolicy read_policy(const Place& place) {
+WaitPolicy read_policy(const JsonNode& place) {
   try {
-    return parse_wait_policy(place.word(), {});
+    return parse_wait_policy(place.text(), {});
   } catch (const Error&) {
     place.fail("no way of waiting, such as spin=3000,yield_us=500");
   }
 }
 
-std::vector<WaitChoice> read_waits(const Place& place) {
-  if (!place.has("waits")) {
+std::vector<WaitChoice> read_waits(const JsonNode& place) {
+  if (!place.find("waits")) {
     return {};
   }
-  const Place columns = place["waits"];
-  const Place ranks = columns["ranks"];
+  const JsonNode columns = place.at("waits");
+  const JsonNode ranks = columns.at("ranks");
   const std::size_t size = ranks.size();
-  const Place crowded = columns.column("crowded", size);
-  const Place policies = columns.column("policy", size);
+  const JsonNode crowded = columns.column("crowded", size);
+  const JsonNode policies = columns.column("policy", size);
   std::vector<WaitChoice> rows;
   for (std::size_t i = 0; i < size; ++i) {
-    rows.push_back({.ranks = ranks[i].ranks(),
-                    .crowded = crowded[i].truth(),
-                    .policy = read_policy(policies[i])});
+    rows.push_back({.ranks = read_ranks(ranks.item(i)),
+                    .crowded = crowded.item(i).truth(),
+                    .policy = read_policy(policies.item(i))});
   }
   return rows;
 }
 
-Json columns_of(std::initializer_list<const char*> names) {
-  Json json;
-  for (const char* name : names) {
-    json[name] = Json::array();
-  }
-  return json;
-}
-
 }  // namespace
 
-void write_choices(const Choices& choices, Json& document) {
-  if (!choices.rows().empty()) {
-    Json& json = document["choices"] =
-        columns_of({"collective", "ranks", "from_bytes", "algorithm"});
-    for (const Choice& row : choices.rows()) {
-      json["collective"].push_back(to_string(row.collective));
-      json["ranks"].push_back(row.ranks);
-      json["from_bytes"].push_back(row.from_bytes);
-      json["algorithm"].push_back(row.algorithm);
-    }
+std::string choices_text(const Choices& choices) {
+  std::string text;
+  if (const auto& rows = choices.rows(); !rows.empty()) {
+    const auto column = [&rows](const char* name, const auto& value) {
+      return json_column(name, rows, value);
+    };
+    text +=
+        ",\n \"choices\": {" +
+        column("collective",
+               [](const Choice& row) { return json_string(to_string(row.collective)); }) +
+        ", " + column("ranks", [](const Choice& row) { return std::to_string(row.ranks); }) + ", " +
+        column("from_bytes", [](const Choice& row) { return json_number(row.from_bytes); }) + ", " +
+        column("algorithm", [](const Choice& row) { return json_string(row.algorithm); }) + "}";
   }
-  if (!choices.waits().empty()) {
-    Json& json = document["waits"] = columns_of({"ranks", "crowded", "policy"});
-    for (const WaitChoice& row : choices.waits()) {
-      json["ranks"].push_back(row.ranks);
-      json["crowded"].push_back(row.crowded);
-      json["policy"].push_back(to_text(row.policy));
-    }
+  if (const auto& rows = choices.waits(); !rows.empty()) {
+    const auto column = [&rows](const char* name, const auto& value) {
+      return json_column(name, rows, value);
+    };
+    text +=
+        ",\n \"waits\": {" +
+        column("ranks", [](const WaitChoice& row) { return std::to_string(row.ranks); }) + ", " +
+        column("crowded", [](const WaitChoice& row) { return row.crowded ? "true" : "false"; }) +
+        ", " +
+        column("policy", [](const WaitChoice& row) { return json_string(to_text(row.policy)); }) +
+        "}";
   }
+  return text;
 }
 
-Choices read_choices(const Place& document) {
+Choices read_choices(const JsonNode& document) {
   return Choices(read_rows(document), read_waits(document));
 }
 

@@ -1,14 +1,16 @@
 // The part of `unisono.machine/1` that chooses (machine_json.h).
 #pragma once
 
+#include <string>
+
+#include "base/json.h"
 #include "model/choices.h"
-#include "model/json_place.h"
 
 namespace unisono::model {
 
-// Nothing where there is nothing to write.
-void write_choices(const Choices& choices, json_place::Json& document);
-// Throws Fault.
-Choices read_choices(const json_place::Place& document);
+// What follows other keys of the document; nothing where there is nothing to write.
+std::string choices_text(const Choices& choices);
+// Throws JsonProblem.
+Choices read_choices(const JsonNode& document);
 
 }  // namespace unisono::model

@@ -174,20 +174,23 @@ TEST(Choices, SaysWhatIsWrongAndWhere) {
   };
   const Mistake mistakes[] = {
       {"machine/1", "machine/2", "unknown version, this reads unisono.machine/1", "/format"},
-      {"\"unisono.machine/1\"", "1", "a name is needed", "/format"},
+      {"\"unisono.machine/1\"", "1", "a number where a string belongs", "/format"},
       {"all_gather", "all_gather_v", "the plain form is needed, it serves the v-form as well",
        "/choices/collective/0"},
-      {"[\"all_gather\"]", "7", "a list is needed", "/choices/collective"},
-      {"[3]", "[]", "a column of 1 values is needed", "/choices/ranks"},
-      {"[3]", "[0]", "no number of ranks", "/choices/ranks/0"},
-      {"[0]", "[\"0\"]", "a number is needed", "/choices/from_bytes/0"},
-      {"[0]", "[-1]", "less than nothing", "/choices/from_bytes/0"},
-      {"[\"ring\"]", "[3]", "a name is needed", "/choices/algorithm/0"},
+      {"[\"all_gather\"]", "7", "a number where an array belongs", "/choices/collective"},
+      {"[3]", "[]", "0 values where 1 belong", "/choices/ranks"},
+      {"[3]", "[0]", "0 is not in 1..1000000000", "/choices/ranks/0"},
+      {"[0]", "[\"0\"]", "a string where a number belongs", "/choices/from_bytes/0"},
+      {"[0]", "[-1]", "-1 is not in 0..1e+18", "/choices/from_bytes/0"},
+      {"[\"ring\"]", "[3]", "a number where a string belongs", "/choices/algorithm/0"},
       {"\"ring\"", "\"binomial\"", "unknown algorithm 'binomial'", "/choices/algorithm/0"},
       {"\"ring\"", "\"neighbour_exchange\"", "'neighbour_exchange' cannot serve 3 ranks",
        "/choices/algorithm/0"},
-      {", \"algorithm\": [\"ring\"]", "", "'algorithm' is missing", "/choices"},
-      {"]}}", "]}", "this is no JSON", "byte 130"},
+      {", \"algorithm\": [\"ring\"]", "", "key \"algorithm\" is missing", "/choices"},
+      {"]}}", "]}",
+       "not valid JSON: parse error at line 1, column 130: syntax error while parsing object - "
+       "unexpected end of input; expected '}'",
+       "byte 130"},
   };
   for (const Mistake& mistake : mistakes) {
     std::string wrong = right;

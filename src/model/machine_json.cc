@@ -8,16 +8,18 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "base/json.h"
+#include "base/json_text.h"
 #include "model/choices_json.h"
-#include "model/json_place.h"
+#include "model/json_values.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
 namespace {
 
-using json_place::Fault;
-using json_place::Json;
-using json_place::Place;
+// What a number that is above zero may be.
+constexpr double kLeast = 1e-100;
+constexpr double kMost = 1e100;
 
 // The numbers of a trend, how they are called, and in which unit.
 struct TrendField {
@@ -39,42 +41,62 @@ constexpr std::array kTrendFields = {
     TrendField{"switch_gb_per_s", &Trend::switch_beta_s_per_byte, 1e-9, true},
 };
 
-Json factors_json(const std::map<int, double>& factors) {
-  Json json = Json::object();
+std::string factors_text(const std::map<int, double>& factors) {
+  std::string text;
   for (const auto& [ranks, factor] : factors) {
-    json[std::to_string(ranks)] = factor;
+    text += (text.empty() ? "\"" : ", \"") + std::to_string(ranks) + "\": " + json_number(factor);
   }
-  return json;
+  return "{" + text + "}";
 }
 
-Json trend_json(const Trend& trend) {
-  Json json;
+std::string trend_text(const Trend& trend) {
+  std::string text = "{";
   for (const TrendField& field : kTrendFields) {
     const double value = trend.*field.member;
-    json[field.name] = field.is_rate ? field.unit / value : value / field.unit;
+    text += std::string("\"") + field.name +
+            "\": " + json_number(field.is_rate ? field.unit / value : value / field.unit) + ", ";
   }
-  json["has_switch"] = trend.has_switch;
-  json["byte_factors"] = factors_json(trend.byte_factors);
-  json["latency_factors"] = factors_json(trend.latency_factors);
-  return json;
+  return text + "\"has_switch\": " + (trend.has_switch ? "true" : "false") +
+         ", \"byte_factors\": " + factors_text(trend.byte_factors) +
+         ", \"latency_factors\": " + factors_text(trend.latency_factors) + "}";
 }
 
-Json residuals_json(const Residuals::State& state) {
-  Json json;
-  json["scale"] = state.scale;
-  for (const char* name : {"collective", "ranks", "bytes", "weight"}) {
-    json[name] = Json::array();
-  }
-  for (std::size_t i = 0; i < state.known.size(); ++i) {
-    json["collective"].push_back(to_string(state.known[i].collective));
-    json["ranks"].push_back(state.known[i].ranks);
-    json["bytes"].push_back(state.known[i].bytes);
-    json["weight"].push_back(state.weights[i]);
-  }
-  return json;
+// Of points or of what residuals know: the collective, ranks and bytes of each.
+template <typename Row>
+std::string cases_text(const std::vector<Row>& rows) {
+  return json_column("collective", rows,
+                     [](const Row& row) { return json_string(to_string(row.collective)); }) +
+         ", " +
+         json_column("ranks", rows, [](const Row& row) { return std::to_string(row.ranks); }) +
+         ", " + json_column("bytes", rows, [](const Row& row) { return json_number(row.bytes); });
 }
 
-void check_algorithm(const Place& place, Collective collective, const std::string& name) {
+std::string residuals_text(const Residuals::State& state) {
+  return "{\"scale\": " + json_number(state.scale) + ", " + cases_text(state.known) + ", " +
+         json_column("weight", state.weights, json_number) + "}";
+}
+
+std::string points_text(const std::vector<Point>& points) {
+  return "{" + cases_text(points) + ", " +
+         json_column("algorithm", points,
+                     [](const Point& point) { return json_string(point.algorithm); }) +
+         ", " +
+         json_column("time_us", points,
+                     [](const Point& point) { return json_number(point.time_s * 1e6); }) +
+         "}";
+}
+
+std::string groups_text(const Machine& machine) {
+  std::string text;
+  for (const auto& [name, group] : machine.groups()) {
+    text += (text.empty() ? "\n    {\"group\": " : ",\n    {\"group\": ") + json_string(name) +
+            ",\n     \"trend\": " + trend_text(group.trend) +
+            ",\n     \"residuals\": " + residuals_text(group.residuals.state()) + "}";
+  }
+  return "[" + text + "]";
+}
+
+void check_algorithm(const JsonNode& place, Collective collective, const std::string& name) {
   const Algorithm* algorithm = find_algorithm(collective, name);
   if (algorithm == nullptr) {
     place.fail("unknown algorithm");
@@ -82,13 +104,13 @@ void check_algorithm(const Place& place, Collective collective, const std::strin
   try {
     parse_parameters(*algorithm, name);
   } catch (const Error& error) {
-    place.fail(error);
+    refuse(place, error);
   }
 }
 
 // "" or "all_reduce/ring": those who ask a machine look the algorithm up.
-std::string read_group_name(const Place& place) {
-  std::string name = place.word();
+std::string read_group_name(const JsonNode& place) {
+  std::string name = place.text();
   if (name.empty()) {
     return name;
   }
@@ -101,176 +123,142 @@ std::string read_group_name(const Place& place) {
   return name;
 }
 
-std::vector<Point> read_points(const Place& place) {
-  const Place collectives = place["collective"];
+std::vector<Point> read_points(const JsonNode& place) {
+  const JsonNode collectives = place.at("collective");
   const std::size_t size = collectives.size();
   if (size == 0) {
     collectives.fail("there are no measurements");
   }
-  const Place algorithms = place.column("algorithm", size);
-  const Place ranks = place.column("ranks", size);
-  const Place bytes = place.column("bytes", size);
-  const Place times = place.column("time_us", size);
+  const JsonNode algorithms = place.column("algorithm", size);
+  const JsonNode ranks = place.column("ranks", size);
+  const JsonNode bytes = place.column("bytes", size);
+  const JsonNode times = place.column("time_us", size);
   std::vector<Point> points;
   for (std::size_t i = 0; i < size; ++i) {
-    Point point{.collective = collectives[i].collective(),
-                .algorithm = algorithms[i].word(),
-                .ranks = ranks[i].ranks(),
-                .bytes = bytes[i].not_negative(kMostPointBytes),
-                .time_s = times[i].positive(kLeastPointUs, kMostPointUs) * 1e-6};
+    Point point{.collective = read_collective(collectives.item(i)),
+                .algorithm = algorithms.item(i).text(),
+                .ranks = read_ranks(ranks.item(i)),
+                .bytes = read_bytes(bytes.item(i), kMostPointBytes),
+                .time_s = times.item(i).number(kLeastPointUs, kMostPointUs) * 1e-6};
     if (!point.algorithm.empty()) {
-      check_algorithm(algorithms[i], point.collective, point.algorithm);
+      check_algorithm(algorithms.item(i), point.collective, point.algorithm);
     }
     points.push_back(std::move(point));
   }
   return points;
 }
 
-std::map<int, double> read_factors(const Place& factors) {
+std::map<int, double> read_factors(const JsonNode& factors) {
   std::map<int, double> result;
-  if (!factors.json().is_object()) {
-    factors.fail("an object is needed");
-  }
-  for (const auto& [name, factor] : factors.json().items()) {
+  for (const std::string& name : factors.keys()) {
     int ranks = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ranks);
     if (error != std::errc{} || end != name.data() + name.size() || ranks < 1) {
       factors.fail("the name of a factor is no number of ranks");
     }
-    result[ranks] = factors[name].positive();
+    result[ranks] = factors.at(name).number(kLeast, kMost);
   }
   return result;
 }
 
-Trend read_trend(const Place& place) {
+Trend read_trend(const JsonNode& place) {
   Trend trend;
   for (const TrendField& field : kTrendFields) {
-    const double value = place[field.name].positive();
+    const double value = place.at(field.name).number(kLeast, kMost);
     trend.*field.member = field.is_rate ? field.unit / value : value * field.unit;
   }
-  trend.has_switch = place["has_switch"].truth();
-  trend.byte_factors = read_factors(place["byte_factors"]);
-  trend.latency_factors = read_factors(place["latency_factors"]);
+  trend.has_switch = place.at("has_switch").truth();
+  trend.byte_factors = read_factors(place.at("byte_factors"));
+  trend.latency_factors = read_factors(place.at("latency_factors"));
   return trend;
 }
 
-Residuals::State read_residuals(const Place& place) {
-  const Place collectives = place["collective"];
+Residuals::State read_residuals(const JsonNode& place) {
+  const JsonNode collectives = place.at("collective");
   const std::size_t size = collectives.size();
-  const Place ranks = place.column("ranks", size);
-  const Place bytes = place.column("bytes", size);
-  const Place weights = place.column("weight", size);
+  const JsonNode ranks = place.column("ranks", size);
+  const JsonNode bytes = place.column("bytes", size);
+  const JsonNode weights = place.column("weight", size);
   Residuals::State state;
-  state.scale = place["scale"].positive();
+  state.scale = place.at("scale").number(kLeast, kMost);
   for (std::size_t i = 0; i < size; ++i) {
-    state.known.push_back({.collective = collectives[i].collective(),
-                           .ranks = ranks[i].ranks(),
-                           .bytes = bytes[i].not_negative()});
-    state.weights.push_back(weights[i].number());
+    state.known.push_back({.collective = read_collective(collectives.item(i)),
+                           .ranks = read_ranks(ranks.item(i)),
+                           .bytes = read_bytes(bytes.item(i))});
+    state.weights.push_back(weights.item(i).number(-kMost, kMost));
   }
   return state;
 }
 
-void check_format(const Place& place) {
-  const Place format = place["format"];
-  if (format.word() != kMachineFormat) {
+void check_format(const JsonNode& place) {
+  const JsonNode format = place.at("format");
+  if (format.text() != kMachineFormat) {
     format.fail("unknown version, this reads " + std::string(kMachineFormat));
   }
 }
 
-HostInfo read_host(const Place& place) {
-  if (!place.has("host")) {
+HostInfo read_host(const JsonNode& place) {
+  if (!place.find("host")) {
     return {};
   }
-  const Place host = place["host"];
-  return {.cpu = host["cpu"].word(), .cpus = host["cpus"].ranks()};
+  const JsonNode host = place.at("host");
+  return {.cpu = host.at("cpu").text(), .cpus = read_ranks(host.at("cpus"))};
 }
 
-Machine read_machine(const Place& place) {
-  std::vector<Point> points = read_points(place["points"]);
-  if (!place.has("groups")) {
-    return Machine::fit(std::move(points));
+Machine read_machine(const JsonNode& place) {
+  const JsonNode measured = place.at("points");
+  std::vector<Point> points = read_points(measured);
+  const auto list = place.find("groups");
+  try {
+    if (!list) {
+      return Machine::fit(std::move(points));
+    }
+    std::map<std::string, Machine::Group> groups;
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const JsonNode group = list->item(i);
+      groups[read_group_name(group.at("group"))] = {
+          .trend = read_trend(group.at("trend")),
+          .residuals = Residuals(read_residuals(group.at("residuals")))};
+    }
+    return Machine::restore(std::move(points), std::move(groups));
+  } catch (const Error& error) {
+    refuse(measured, error);
   }
-  const Place list = place["groups"];
-  std::map<std::string, Machine::Group> groups;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Place group = list[i];
-    groups[read_group_name(group["group"])] = {
-        .trend = read_trend(group["trend"]),
-        .residuals = Residuals(read_residuals(group["residuals"]))};
-  }
-  return Machine::restore(std::move(points), std::move(groups));
 }
 
-NamedMachine read(const Place& place) {
+NamedMachine read(const JsonNode& place) {
   check_format(place);
-  return {.name = place["name"].word(),
+  return {.name = place.at("name").text(),
           .machine = read_machine(place),
           .host = read_host(place),
           .choices = read_choices(place)};
 }
 
-// Of a parser: what the text says, or what is wrong with it.
-template <typename T, typename Read>
-Parsed<T> parsed(std::string_view text, const Json::parser_callback_t& passes, Read&& read) {
-  try {
-    const Json json = Json::parse(text, passes);
-    return Parsed<T>::success(read(Place(json, "")));
-  } catch (const Json::parse_error& error) {
-    return Parsed<T>::failure("this is no JSON", "byte " + std::to_string(error.byte));
-  } catch (const Json::exception&) {
-    return Parsed<T>::failure("a number is out of range", "/");
-  } catch (const Fault& fault) {
-    return Parsed<T>::failure(fault.message, fault.position);
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    return Parsed<T>::failure(what.substr(0, what.find('\n')), "/points");
-  }
-}
-
 }  // namespace
 
 std::string to_json(const NamedMachine& named) {
-  Json json;
-  json["format"] = kMachineFormat;
-  json["name"] = named.name;
+  std::string text =
+      "{\"format\": " + json_string(kMachineFormat) + ",\n \"name\": " + json_string(named.name);
   if (named.host.cpus > 0) {
-    json["host"] = {{"cpu", named.host.cpu}, {"cpus", named.host.cpus}};
+    text += ",\n \"host\": {\"cpu\": " + json_string(named.host.cpu) +
+            ", \"cpus\": " + std::to_string(named.host.cpus) + "}";
   }
-  write_choices(named.choices, json);
-  Json& points = json["points"];
-  for (const char* name : {"collective", "algorithm", "ranks", "bytes", "time_us"}) {
-    points[name] = Json::array();
-  }
-  for (const Point& point : named.machine.points()) {
-    points["collective"].push_back(to_string(point.collective));
-    points["algorithm"].push_back(point.algorithm);
-    points["ranks"].push_back(point.ranks);
-    points["bytes"].push_back(point.bytes);
-    points["time_us"].push_back(point.time_s * 1e6);
-  }
-  json["groups"] = Json::array();
-  for (const auto& [name, group] : named.machine.groups()) {
-    json["groups"].push_back({{"group", name},
-                              {"trend", trend_json(group.trend)},
-                              {"residuals", residuals_json(group.residuals.state())}});
-  }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text + choices_text(named.choices) +
+         ",\n \"points\": " + points_text(named.machine.points()) +
+         ",\n \"groups\": " + groups_text(named.machine) + "}\n";
 }
 
 Parsed<NamedMachine> parse_machine_json(std::string_view text) {
-  return parsed<NamedMachine>(text, nullptr, read);
+  return parse_json_as<NamedMachine>(text, read);
 }
 
 Parsed<Choices> parse_choices_json(std::string_view text) {
-  const auto passes = [](int depth, Json::parse_event_t event, const Json& value) {
-    return depth != 1 || event != Json::parse_event_t::key ||
-           (value != "points" && value != "groups");
+  constexpr std::array<std::string_view, 2> kMeasured = {"points", "groups"};
+  const auto read_it = [](const JsonNode& document) {
+    check_format(document);
+    return read_choices(document);
   };
-  return parsed<Choices>(text, passes, [](const Place& place) {
-    check_format(place);
-    return read_choices(place);
-  });
+  return parse_json_as<Choices>(text, read_it, kMeasured);
 }
 
 }  // namespace unisono::model

@@ -48,20 +48,23 @@ TEST(MachineJson, SaysWhatIsWrongAndWhere) {
   ASSERT_TRUE(parse_machine_json(right));
   const Mistake mistakes[] = {
       {"machine/1", "machine/9", "unknown version, this reads unisono.machine/1", "/format"},
-      {"\"name\": \"m\"", "\"name\": 3", "a name is needed", "/name"},
-      {"\"name\": \"m\", ", "", "'name' is missing", "/"},
+      {"\"name\": \"m\"", "\"name\": 3", "a number where a string belongs", "/name"},
+      {"\"name\": \"m\", ", "", "key \"name\" is missing", "/"},
       {"[\"barrier\"]", "[]", "there are no measurements", "/points/collective"},
-      {"[\"barrier\"]", "[\"barier\"]", "unknown collective", "/points/collective/0"},
+      {"[\"barrier\"]", "[\"barier\"]", "\"barier\" is no collective", "/points/collective/0"},
       {"[\"\"]", "[\"x\"]", "unknown algorithm", "/points/algorithm/0"},
-      {"[2]", "[2, 3]", "a column of 1 values is needed", "/points/ranks"},
-      {"[2]", "[2.5]", "no number of ranks", "/points/ranks/0"},
-      {"[0]", "[-1]", "less than nothing", "/points/bytes/0"},
-      {"[1.5]", "[0]", "a number above 0 is needed", "/points/time_us/0"},
-      {"[1.5]", "[1e-300]", "too small a number", "/points/time_us/0"},
-      {"[0]", "[1e300]", "too large a number", "/points/bytes/0"},
-      {"[1.5]", "[\"1\"]", "a number is needed", "/points/time_us/0"},
-      {"[1.5]", "[1e999]", "a number is out of range", "/"},
-      {"[1.5]}}", "[1.5]}", "this is no JSON", "byte 148"},
+      {"[2]", "[2, 3]", "2 values where 1 belong", "/points/ranks"},
+      {"[2]", "[2.5]", "2.5 is no whole number", "/points/ranks/0"},
+      {"[0]", "[-1]", "-1 is not in 0..1e+18", "/points/bytes/0"},
+      {"[1.5]", "[0]", "0 is not in 1e-06..1000000000000000", "/points/time_us/0"},
+      {"[1.5]", "[1e-300]", "1e-300 is not in 1e-06..1000000000000000", "/points/time_us/0"},
+      {"[0]", "[1e300]", "1e+300 is not in 0..1e+18", "/points/bytes/0"},
+      {"[1.5]", "[\"1\"]", "a string where a number belongs", "/points/time_us/0"},
+      {"[1.5]", "[1e999]", "a number is out of range", "byte 147"},
+      {"[1.5]}}", "[1.5]}",
+       "not valid JSON: parse error at line 1, column 148: syntax error while parsing object - "
+       "unexpected end of input; expected '}'",
+       "byte 148"},
   };
   for (const Mistake& mistake : mistakes) {
     std::string text = right;
@@ -71,7 +74,7 @@ TEST(MachineJson, SaysWhatIsWrongAndWhere) {
     EXPECT_EQ(parsed.message, mistake.message);
     EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
   }
-  EXPECT_EQ(parse_machine_json("[]").message, "an object is needed");
+  EXPECT_EQ(parse_machine_json("[]").message, "an array where an object belongs");
 }
 
 TEST(MachineJson, RefusesGroupsThatNobodyCanLookUp) {
@@ -84,7 +87,7 @@ TEST(MachineJson, RefusesGroupsThatNobodyCanLookUp) {
        "/groups/1/group"},
       {"all_reduce/ring", "all_gather_v/ring", "a group is \"\" or COLLECTIVE/ALGORITHM",
        "/groups/1/group"},
-      {"\"scale\":", "\"scale\": 1e101, \"was\":", "too large a number",
+      {"\"scale\":", "\"scale\": 1e101, \"was\":", "1e+101 is not in 1e-100..1e+100",
        "/groups/0/residuals/scale"},
   };
   for (const Mistake& mistake : mistakes) {

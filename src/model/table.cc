@@ -11,12 +11,12 @@
 
 #include "algorithms/catalog.h"
 #include "base/wait_policy.h"
+#include "base/words.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
 namespace {
 
-constexpr std::size_t kMostShown = 40;
 constexpr std::size_t kMostRows = 1'000'000;
 constexpr std::size_t kMostMachines = 1000;  // each is fitted
 
@@ -34,13 +34,6 @@ enum Column : std::size_t {
 constexpr std::array<std::string_view, kColumns> kNames = {
     "machine", "collective", "algorithm", "ranks", "bytes", "time_us", "wait", "crowded"};
 constexpr std::array kNeeded = {kCollective, kRanks, kBytes, kTime};
-
-std::string in_quotes(std::string_view text) {
-  std::string shown(text.substr(0, kMostShown));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
-  return "'" + shown + (text.size() > kMostShown ? "...'" : "'");
-}
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";

@@ -4,11 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/json_reader.h"
+#include "base/words.h"
 #include "schedule/json_fields.h"
 
 namespace unisono {
@@ -26,165 +27,117 @@ bool has_control_characters(std::string_view text) {
   });
 }
 
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kMostShown = 40;
-  std::string result = "\"";
-  for (const char c : text.substr(0, kMostShown)) {
-    result += has_control_characters({&c, 1}) ? '?' : c;
-  }
-  return result + (text.size() > kMostShown ? "...\"" : "\"");
-}
-
 // Takes the document as a stream of values, so that memory is only spent on values that have a
 // place, and nesting on none.
-class Reader : public nlohmann::json_sax<nlohmann::json> {
+class Reader : public JsonReader {
  public:
-  bool null() override { return wrong_type("null"); }
-  bool boolean(bool) override { return wrong_type("a truth value"); }
-  bool number_float(number_float_t, const string_t&) override {
-    return wrong_type("no whole number in range");
-  }
-  bool binary(binary_t&) override { return wrong_type("binary data"); }
-  bool number_integer(number_integer_t value) override { return number(value); }
-  bool number_unsigned(number_unsigned_t value) override {
-    return number(static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX)));
+  bool has_phases() const { return phases_seen_; }
+  Values& of(FieldIndex field) { return values_[field]; }
+
+ private:
+  void null() override { wrong_type("null"); }
+  void truth(bool) override { wrong_type("a truth value"); }
+  void number(double) override { wrong_type("no whole number in range"); }
+
+  void whole(std::int64_t value) override {
+    const Field* field = expected();
+    if (field == nullptr || field->type != Type::number) {
+      wrong_type("a number");
+    }
+    if (value < field->least || value > field->most) {
+      fail(std::to_string(value) + " is not in " + std::to_string(field->least) + ".." +
+           std::to_string(field->most));
+    }
+    add(static_cast<std::int32_t>(value));
   }
 
-  bool string(string_t& value) override {
+  void text(std::string value) override {
     const Field* field = expected();
     if (field == nullptr || field->type == Type::number) {
-      return wrong_type("a string");
+      wrong_type("a string");
     }
     if (field->type == Type::word) {
       const auto found = std::find(field->words.begin(), field->words.end(), value);
       if (found == field->words.end()) {
-        return fail(in_quotes(value) + " is none of " + words_of(*field));
+        fail(in_quotes(value) + " is none of " + words_of(*field));
       }
       return add(static_cast<std::int32_t>(found - field->words.begin()));
     }
     if (value.size() > kMostName || has_control_characters(value)) {
-      return fail("a name of more than 1024 bytes or with control characters");
+      fail("a name of more than 1024 bytes or with control characters");
     }
     if (field_ == kFormatField && value != kScheduleFormat) {
-      return fail("unknown version " + in_quotes(value) + ", this reads " +
-                  std::string(kScheduleFormat));
+      fail("unknown version " + in_quotes(value) + ", this reads " + std::string(kScheduleFormat));
     }
-    if (room()) {
-      values_[field_].names.push_back(std::move(value));
-    }
-    return !failed();
+    check_room();
+    values_[field_].names.push_back(std::move(value));
   }
 
-  bool start_object(std::size_t) override {
-    if (!started_) {
-      started_ = true;
-      return true;
+  void begin_object() override {
+    if (depth() > 0 && (depth() > 1 || field_ != kFieldCount)) {
+      wrong_type("an object");
     }
-    if (group_.empty() && !in_column_ && (path_ == "/phases" || path_ == "/moves")) {
-      group_ = path_;
-      return true;
-    }
-    return wrong_type("an object");
+    group_ = path();
   }
 
-  bool key(string_t& name) override {
-    path_ = group_ + "/" + name;
-    if (name.find('/') != std::string::npos) {
-      path_ = group_;
-      return fail("unknown key " + in_quotes(name));
-    }
+  void key(const std::string& name) override {
+    const std::string place = group_ + "/" + name;
     const auto found = std::find_if(kFields.begin(), kFields.end(),
-                                    [this](const Field& field) { return field.path == path_; });
+                                    [&place](const Field& field) { return field.path == place; });
     field_ = static_cast<std::size_t>(found - kFields.begin());
-    const bool is_group = path_ == "/phases" || path_ == "/moves";
-    if (found == kFields.end() && !is_group) {
-      path_ = group_;
-      return fail("unknown key " + in_quotes(name));
+    const bool is_group = place == "/phases" || place == "/moves";
+    if (name.find('/') != std::string::npos || (found == kFields.end() && !is_group)) {
+      fail("unknown key " + in_quotes(name));
     }
-    bool& seen = is_group ? (path_ == "/moves" ? moves_seen_ : phases_seen_) : values_[field_].seen;
-    return std::exchange(seen, true) ? fail("key comes twice") : true;
+    if (!is_group) {
+      values_[field_].seen = true;
+    }
+    phases_seen_ = phases_seen_ || place == "/phases";
   }
 
-  bool end_object() override {
-    group_.clear();
-    return true;
-  }
+  void end_object() override { group_.clear(); }
 
-  bool start_array(std::size_t) override {
-    if (field_ >= kFieldCount || !kFields[field_].column || in_column_) {
-      return wrong_type("an array");
+  void begin_array() override {
+    if (depth() == 0 || field_ >= kFieldCount || !kFields[field_].column || in_column_) {
+      wrong_type("an array");
     }
     in_column_ = true;
-    return true;
   }
 
-  bool end_array() override {
-    in_column_ = false;
-    return true;
-  }
+  void end_array() override { in_column_ = false; }
 
-  bool parse_error(std::size_t byte, const std::string&,
-                   const nlohmann::json::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    std::string_view what = error.what();
-    what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
-    constexpr std::size_t kMostShown = 160;
-    message_ = "not valid JSON: " + std::string(what.substr(0, kMostShown));
-    position_ = "byte " + std::to_string(byte);
-    return false;
-  }
-
-  bool failed() const { return !message_.empty(); }
-  const std::string& message() const { return message_; }
-  const std::string& position() const { return position_; }
-  bool has_phases() const { return phases_seen_; }
-
-  Values& of(FieldIndex field) { return values_[field]; }
-
- private:
   // The field that a value here belongs to, nullptr if none may be here.
   const Field* expected() const {
-    if (!started_ || field_ >= kFieldCount || kFields[field_].column != in_column_) {
+    if (depth() == 0 || field_ >= kFieldCount || kFields[field_].column != in_column_) {
       return nullptr;
     }
     return &kFields[field_];
   }
 
-  bool number(std::int64_t value) {
-    const Field* field = expected();
-    if (field == nullptr || field->type != Type::number) {
-      return wrong_type("a number");
-    }
-    if (value < field->least || value > field->most) {
-      return fail(std::to_string(value) + " is not in " + std::to_string(field->least) + ".." +
-                  std::to_string(field->most));
-    }
-    return add(static_cast<std::int32_t>(value));
+  void add(std::int32_t value) {
+    check_room();
+    values_[field_].numbers.push_back(value);
   }
 
-  bool add(std::int32_t value) {
-    if (room()) {
-      values_[field_].numbers.push_back(value);
+  void check_room() const {
+    if (values_[field_].size() >= kMostMoves) {
+      fail("more than 50000000 moves");
     }
-    return !failed();
   }
 
-  bool room() { return values_[field_].size() < kMostMoves || fail("more than 50000000 moves"); }
-
-  bool wrong_type(std::string_view found) {
+  [[noreturn]] void wrong_type(std::string_view found) const {
     const Field* field = expected();
-    if (!started_) {
-      return fail("the document is " + std::string(found) + ", not an object");
+    if (depth() == 0) {
+      fail("the document is " + std::string(found) + ", not an object");
     }
     if (field == nullptr) {
       const bool column = field_ < kFieldCount && !in_column_;
-      return fail(std::string(found) + " where " + (column ? "an array" : "an object") +
-                  " belongs");
+      fail(std::string(found) + " where " + (column ? "an array" : "an object") + " belongs");
     }
     const std::string wanted = field->type == Type::number ? "a number"
                                : field->type == Type::word ? "one of " + words_of(*field)
                                                            : "a string";
-    return fail(std::string(found) + " where " + wanted + " belongs");
+    fail(std::string(found) + " where " + wanted + " belongs");
   }
 
   static std::string words_of(const Field& field) {
@@ -195,52 +148,30 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return words;
   }
 
-  bool fail(std::string message) {
-    message_ = std::move(message);
-    position_ = path_;
-    if (in_column_) {
-      position_ += "/" + std::to_string(values_[field_].size());
-    }
-    if (position_.empty()) {
-      position_ = "/";
-    }
-    return false;
-  }
-
   std::array<Values, kFieldCount> values_;
   std::string group_;  // "", "/phases" or "/moves"
-  std::string path_;
   std::size_t field_ = kFieldCount;
-  bool started_ = false;
   bool in_column_ = false;
-  bool moves_seen_ = false;
   bool phases_seen_ = false;
-  std::string message_;
-  std::string position_;
 };
 
-struct Problem {
-  std::string message;
-  std::string position;
-};
-
-std::optional<Problem> check_presence(Reader& reader) {
+std::optional<JsonProblem> check_presence(Reader& reader) {
   for (std::size_t i = 0; i < kFieldCount; ++i) {
     const Field& field = kFields[i];
     const bool of_phases = reader.has_phases() && (i == kPhaseName || i == kPhaseFirstStep);
     if ((field.required || of_phases) && !reader.of(static_cast<FieldIndex>(i)).seen) {
-      return Problem{"missing", std::string(field.path)};
+      return JsonProblem{"missing", std::string(field.path)};
     }
   }
-  const auto differs = [&reader](FieldIndex column, FieldIndex like) -> std::optional<Problem> {
+  const auto differs = [&reader](FieldIndex column, FieldIndex like) -> std::optional<JsonProblem> {
     const std::size_t found = reader.of(column).size();
     const std::size_t wanted = reader.of(like).size();
     if (found == wanted || !reader.of(column).seen) {
       return std::nullopt;
     }
-    return Problem{std::to_string(found) + " values, but " + std::string(kFields[like].path) +
-                       " has " + std::to_string(wanted),
-                   std::string(kFields[column].path)};
+    return JsonProblem{std::to_string(found) + " values, but " + std::string(kFields[like].path) +
+                           " has " + std::to_string(wanted),
+                       std::string(kFields[column].path)};
   };
   if (auto problem = differs(kPhaseFirstStep, kPhaseName)) {
     return problem;
@@ -253,16 +184,16 @@ std::optional<Problem> check_presence(Reader& reader) {
   return std::nullopt;
 }
 
-Problem at(FieldIndex field, std::size_t index, std::string message) {
+JsonProblem at(FieldIndex field, std::size_t index, std::string message) {
   return {std::move(message), std::string(kFields[field].path) + "/" + std::to_string(index)};
 }
 
-std::optional<Problem> check_ranges(const Schedule& schedule) {
+std::optional<JsonProblem> check_ranges(const Schedule& schedule) {
   const auto of = [](int value, const char* what, int count) {
     return std::to_string(value) + ", but there are " + std::to_string(count) + what;
   };
   if (schedule.root >= schedule.ranks) {
-    return Problem{of(schedule.root, " ranks", schedule.ranks), "/root"};
+    return JsonProblem{of(schedule.root, " ranks", schedule.ranks), "/root"};
   }
   for (std::size_t i = 0; i < schedule.phases.size(); ++i) {
     if (schedule.phases[i].first_step >= schedule.steps) {
@@ -333,8 +264,10 @@ void fill(Reader& reader, Schedule& schedule) {
 
 Parsed<Schedule> parse_schedule_json(std::string_view text) {
   Reader reader;
-  if (!nlohmann::json::sax_parse(text, &reader)) {
-    return Parsed<Schedule>::failure(reader.message(), reader.position());
+  try {
+    reader.read(text);
+  } catch (const JsonProblem& problem) {
+    return Parsed<Schedule>::failure(problem.message, problem.position);
   }
   if (auto problem = check_presence(reader)) {
     return Parsed<Schedule>::failure(problem->message, problem->position);

@@ -8,6 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/json.h"
+#include "base/json_text.h"
+#include "base/words.h"
 #include "topology/presets.h"
 
 namespace unisono {
@@ -330,15 +333,7 @@ std::string to_json(const Topology& topology) {
 }
 
 Parsed<Topology> parse_topology_json(std::string_view text) {
-  const Parsed<JsonValue> document = parse_json(text);
-  if (!document) {
-    return Parsed<Topology>::failure(document.message, document.position);
-  }
-  try {
-    return Parsed<Topology>::success(read_document(JsonNode(*document.value, "")));
-  } catch (const JsonProblem& problem) {
-    return Parsed<Topology>::failure(problem.message, problem.position);
-  }
+  return parse_json_as<Topology>(text, read_document);
 }
 
 }  // namespace unisono

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <vector>
 
-#include "base/env.h"
+#include "base/words.h"
 #include "topology/preset_list.h"
 
 namespace unisono {
@@ -50,11 +50,8 @@ Parsed<Topology> make_preset(std::string_view name, std::span<const PresetValue>
     for (const Preset* known : kPresets) {
       names.push_back(known->name);
     }
-    const std::string_view near = nearest_word(name, names);
     return Parsed<Topology>::failure(
-        "there is no preset " + in_quotes(name) +
-            (near.empty() ? std::string() : ", did you mean " + in_quotes(near) + "?"),
-        "preset");
+        "there is no preset " + in_quotes(name) + suggestion(name, names), "preset");
   }
   std::vector<std::int64_t> chosen;
   for (const PresetParameter& parameter : preset->parameters) {

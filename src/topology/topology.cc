@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/words.h"
+
 namespace unisono {
 namespace {
 

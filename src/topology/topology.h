@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/json_value.h"
+#include "base/json_reader.h"
 
 namespace unisono {
 

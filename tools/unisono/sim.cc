@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -22,7 +23,6 @@
 #include "plan/plan.h"
 #include "sim/sim.h"
 #include "topo/topo.h"
-#include "topology/json_value.h"
 
 namespace unisono::cli {
 namespace {

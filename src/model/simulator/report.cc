@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "topology/json_value.h"
+#include "base/json_text.h"
 
 namespace unisono::model {
 namespace {

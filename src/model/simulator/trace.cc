@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/json_text.h"
 #include "model/simulator/report.h"
-#include "topology/json_value.h"
 
 namespace unisono::model {
 namespace {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/env.h"
+#include "base/json.h"
+#include "base/words.h"
 #include "model/simulator/rank_set.h"
 #include "model/simulator/workload.h"
-#include "topology/json_value.h"
 #include "topology/topology.h"
 #include "unisono/error.hpp"
 
@@ -241,16 +241,9 @@ class Reader {
 
 Parsed<Workload> parse_workload_json(std::string_view text, bool written_out,
                                      const ScheduleLoader& load) {
-  const Parsed<JsonValue> document = parse_json(text);
-  if (!document) {
-    return Parsed<Workload>::failure(document.message, document.position);
-  }
-  try {
-    const JsonNode root(*document.value, "");
-    return Parsed<Workload>::success(Reader(root, written_out, load).read());
-  } catch (const JsonProblem& problem) {
-    return Parsed<Workload>::failure(problem.message, problem.position);
-  }
+  return parse_json_as<Workload>(text, [written_out, &load](const JsonNode& document) {
+    return Reader(document, written_out, load).read();
+  });
 }
 
 }  // namespace unisono::model

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "base/json.h"
 #include "model/simulator/report.h"
-#include "topology/json_value.h"
 #include "topology/presets.h"
 #include "unisono/error.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "base/env.h"
+#include "base/words.h"
 #include "cli/console.h"
 
 namespace unisono::cli {

@@ -1,18 +1,20 @@
-// JSON as a tree, for the small documents that people write: topologies, workloads.
+// JSON as a tree, for documents that people write or keep: topologies, workloads, machines.
 //
-// Reading is bounded in depth and in the number of values, and every mistake has a place: "byte N"
-// where the text is no JSON, else a JSON pointer. JsonNode is a value together with its pointer;
-// its getters throw JsonProblem, which the parser of a document turns into a Parsed failure.
+// Reading is bounded in depth, bytes and the number of values, and every mistake has a place
+// (json_reader.h). JsonNode is a value together with its JSON pointer; its getters throw
+// JsonProblem, which parse_json_as() turns into a Parsed failure.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/json_reader.h"
 #include "base/parsed.h"
 
 namespace unisono {
@@ -25,11 +27,6 @@ struct JsonValue {
   std::string text = {};
   std::vector<std::string> keys = {};   // of an object
   std::vector<JsonValue> members = {};  // of an object, one per key; or the items of an array
-};
-
-struct JsonProblem {
-  std::string message;
-  std::string position;
 };
 
 class JsonNode {
@@ -50,6 +47,7 @@ class JsonNode {
   // Of an array.
   std::size_t size() const;
   JsonNode item(std::size_t index) const;
+  JsonNode column(std::string_view key, std::size_t size) const;  // an array of `size` values
 
   // Of a plain value.
   double number(double least, double most) const;
@@ -62,13 +60,23 @@ class JsonNode {
   std::string path_;
 };
 
-// `text` in quotes, short and without control characters, for messages.
-std::string in_quotes(std::string_view text);
-// `text` as a JSON string.
-std::string json_string(std::string_view text);
-// The shortest form that reads back as the same number.
-std::string json_number(double value);
+// Values of the keys `left_out` of the document itself are not kept.
+Parsed<JsonValue> parse_json(std::string_view text,
+                             std::span<const std::string_view> left_out = {});
 
-Parsed<JsonValue> parse_json(std::string_view text);
+// What `read` makes of the document, a JsonNode.
+template <typename T, typename Read>
+Parsed<T> parse_json_as(std::string_view text, const Read& read,
+                        std::span<const std::string_view> left_out = {}) {
+  const Parsed<JsonValue> document = parse_json(text, left_out);
+  if (!document) {
+    return Parsed<T>::failure(document.message, document.position);
+  }
+  try {
+    return Parsed<T>::success(read(JsonNode(*document.value, "")));
+  } catch (const JsonProblem& problem) {
+    return Parsed<T>::failure(problem.message, problem.position);
+  }
+}
 
 }  // namespace unisono

@@ -1,0 +1,19 @@
+// Words of the user in messages: how they are shown, and which known word may have been meant.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace unisono {
+
+// `text` in quotes, short and without control characters.
+std::string in_quotes(std::string_view text);
+
+// The candidate closest to `word` by edit distance, empty if none is near.
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
+
+// `, did you mean "ring"?`, or nothing if no candidate is near.
+std::string suggestion(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace unisono
