@@ -1,9 +1,12 @@
 // The names of the enumerations, and conversions of the narrow float formats.
 #include "unisono/types.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+
+#include "base/collectives.h"
 
 namespace unisono {
 namespace {
@@ -14,11 +17,6 @@ constexpr std::array<std::string_view, kDtypeCount> kDtypeNames = {
 constexpr std::array<std::string_view, kReduceOpCount> kReduceOpNames = {
     "sum",  "prod", "min", "max",  "avg",        "band", "bor",
     "bxor", "land", "lor", "lxor", "premul_sum", "user"};
-constexpr std::array<std::string_view, kCollectiveCount> kCollectiveNames = {
-    "broadcast",  "scatter",        "gather",           "reduce",      "all_reduce",
-    "all_gather", "reduce_scatter", "all_to_all",       "barrier",     "scatter_v",
-    "gather_v",   "all_gather_v",   "reduce_scatter_v", "all_to_all_v"};
-
 template <typename Enum, std::size_t N>
 std::optional<Enum> parse(const std::array<std::string_view, N>& names, std::string_view text) {
   for (std::size_t i = 0; i < N; ++i) {
@@ -102,7 +100,7 @@ std::string_view to_string(ReduceOp op) {
   return kReduceOpNames.at(static_cast<std::size_t>(op));
 }
 std::string_view to_string(Collective collective) {
-  return kCollectiveNames.at(static_cast<std::size_t>(collective));
+  return traits_of(collective).name;
 }
 std::optional<Dtype> parse_dtype(std::string_view text) {
   return parse<Dtype>(kDtypeNames, text);
@@ -111,7 +109,10 @@ std::optional<ReduceOp> parse_reduce_op(std::string_view text) {
   return parse<ReduceOp>(kReduceOpNames, text);
 }
 std::optional<Collective> parse_collective(std::string_view text) {
-  return parse<Collective>(kCollectiveNames, text);
+  const auto found =
+      std::find_if(kCollectives.begin(), kCollectives.end(),
+                   [text](const CollectiveTraits& traits) { return traits.name == text; });
+  return found == kCollectives.end() ? std::nullopt : std::optional(found->collective);
 }
 
 float to_float(f16 value) {

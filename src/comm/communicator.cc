@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/collectives.h"
 #include "comm/core.h"
 #include "unisono/allocator.hpp"
 
@@ -62,27 +63,18 @@ void detail::expect_parts(const Call& call, std::size_t in, std::size_t out, int
   };
   const std::size_t mine = call.counts[static_cast<std::size_t>(rank)];
   const std::size_t whole = total(call.counts);
-  const bool root = rank == call.root;
-  switch (call.collective) {
-    case Collective::scatter_v:
-    case Collective::reduce_scatter_v:
-      if (root || call.collective == Collective::reduce_scatter_v) {
-        expect(call.collective, "in", in, whole);
-      }
-      expect(call.collective, "out", out, mine);
-      break;
-    case Collective::gather_v:
-    case Collective::all_gather_v:
-      expect(call.collective, "in", in, mine);
-      if (root || call.collective == Collective::all_gather_v) {
-        expect(call.collective, "out", out, whole);
-      }
-      break;
-    default:
-      expect(call.collective, "in", in, whole);
-      expect(call.collective, "out", out, total(call.recv_counts));
-      break;
-  }
+  const CollectiveTraits& traits = traits_of(call.collective);
+  const auto check = [&](const char* what, std::size_t have, Holding holding, std::size_t pairs) {
+    if (holding == Holding::whole_at_root && rank != call.root) {
+      return;
+    }
+    expect(call.collective, what, have,
+           holding == Holding::part    ? mine
+           : holding == Holding::pairs ? pairs
+                                       : whole);
+  };
+  check("in", in, traits.input, whole);
+  check("out", out, traits.output, total(call.recv_counts));
 }
 
 Request::Request() = default;

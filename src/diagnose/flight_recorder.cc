@@ -4,6 +4,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/collectives.h"
 #include "base/hash.h"
 
 namespace unisono::comm {
@@ -36,25 +37,6 @@ std::optional<OperationRecord> read_entry(const FlightEntry& entry) noexcept {
   return sane ? std::optional(record) : std::nullopt;
 }
 
-bool has_root(Collective collective) {
-  switch (collective) {
-    case Collective::broadcast:
-    case Collective::scatter:
-    case Collective::gather:
-    case Collective::reduce:
-    case Collective::scatter_v:
-    case Collective::gather_v:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool has_op(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::all_reduce ||
-         collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_v;
-}
-
 constexpr std::string_view kSameCalls = "all ranks must make the same calls in the same order";
 constexpr std::string_view kSameAlgorithm =
     "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the "
@@ -84,11 +66,11 @@ std::string describe_call(const OperationRecord& record) {
     return text;
   }
   text += " " + std::string(to_string(record.dtype));
-  if (has_op(record.collective)) {
+  if (reduces(record.collective)) {
     text += " " + std::string(to_string(record.op));
   }
   text += ", count " + std::to_string(record.count);
-  if (has_root(record.collective)) {
+  if (is_rooted(record.collective)) {
     text += ", root " + std::to_string(record.root);
   }
   return text;

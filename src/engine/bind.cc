@@ -69,7 +69,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
                   Extent extent, bool private_sizes) {
   BoundProgram bound{.element = element};
   // The token of a barrier is combined with others as well.
-  bound.copies_only = !reduces(program.collective) && program.collective != Collective::barrier;
+  bound.copies_only = !reduces(program.collective) && moves_data(program.collective);
 
   std::vector<std::size_t> scratch(program.scratch.size());
   bool previous = false;

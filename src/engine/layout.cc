@@ -31,22 +31,6 @@ Parts parts_of(int ranks, std::size_t count, std::span<const std::size_t> counts
   return parts;
 }
 
-enum class Shape { vector, parts, pairs };
-
-Shape shape_of(Collective collective) {
-  switch (plain_form(collective)) {
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::all_reduce:
-    case Collective::barrier:
-      return Shape::vector;
-    case Collective::all_to_all:
-      return Shape::pairs;
-    default:
-      return Shape::parts;
-  }
-}
-
 void lay_out_parts(const Schedule& schedule, int rank, const Sizes& sizes,
                    std::vector<ChunkPlace>& places) {
   const Parts parts = parts_of(schedule.ranks, sizes.count, sizes.counts, sizes.displs);
@@ -59,8 +43,7 @@ void lay_out_parts(const Schedule& schedule, int rank, const Sizes& sizes,
     const std::size_t in_whole = (parts.offset[owner] + begin) * sizes.element;
     const std::size_t in_part = begin * sizes.element;
     // One side holds the whole vector, the other its rank's part alone.
-    const Collective plain = plain_form(schedule.collective);
-    const bool input_whole = plain == Collective::scatter || plain == Collective::reduce_scatter;
+    const bool input_whole = traits_of(schedule.collective).output == Holding::part;
     ChunkPlace& place = places[static_cast<std::size_t>(chunk)];
     place.bytes = (end - begin) * sizes.element;
     place.input = input_whole ? in_whole : in_part;
@@ -77,8 +60,8 @@ void lay_out_parts(const Schedule& schedule, int rank, const Sizes& sizes,
 void lay_out_pairs(const Schedule& schedule, int rank, const Sizes& sizes,
                    std::vector<ChunkPlace>& places) {
   const int n = schedule.ranks;
-  const bool explicit_sizes = schedule.collective == Collective::all_to_all_v ||
-                              !sizes.counts.empty() || !sizes.recv_counts.empty();
+  const bool explicit_sizes =
+      is_v_form(schedule.collective) || !sizes.counts.empty() || !sizes.recv_counts.empty();
   const Parts sent = parts_of(n, sizes.count, sizes.counts, sizes.displs);
   const Parts got = parts_of(n, sizes.count, sizes.recv_counts, sizes.recv_displs);
   const int pieces = schedule.chunks / (n * n);
@@ -106,8 +89,8 @@ void lay_out_pairs(const Schedule& schedule, int rank, const Sizes& sizes,
 
 std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes& sizes) {
   std::vector<ChunkPlace> places(static_cast<std::size_t>(schedule.chunks));
-  switch (shape_of(schedule.collective)) {
-    case Shape::vector:
+  switch (cut_of(schedule.collective)) {
+    case Cut::none:
       for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
         const std::size_t begin = cut(sizes.count, chunk, schedule.chunks);
         const std::size_t end = cut(sizes.count, chunk + 1, schedule.chunks);
@@ -116,10 +99,10 @@ std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes&
                                                    .bytes = (end - begin) * sizes.element};
       }
       break;
-    case Shape::parts:
+    case Cut::parts:
       lay_out_parts(schedule, rank, sizes, places);
       break;
-    case Shape::pairs:
+    case Cut::pairs:
       lay_out_pairs(schedule, rank, sizes, places);
       break;
   }

@@ -48,9 +48,10 @@ struct ReplayedOperation::Rank {
 
 ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCall& call)
     : network_(network_of(schedule, call.multicast)) {
-  const bool barrier = call.collective == Collective::barrier;
+  const CollectiveTraits& traits = traits_of(call.collective);
+  const bool barrier = !moves_data(call.collective);
   const std::size_t element = barrier ? 1 : size_of(call.dtype);
-  const bool pairs = call.collective == Collective::all_to_all;
+  const bool pairs = cut_of(call.collective) == Cut::pairs;
   for (int r = 0; r < schedule.ranks; ++r) {
     auto rank = std::make_unique<Rank>();
     const bool in_place = call.in_place[static_cast<std::size_t>(r)];
@@ -67,10 +68,9 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
     const auto mine = static_cast<std::size_t>(r);
     if (!in_place) {
       rank->out = rank->extent.input;
-    } else if (call.collective == Collective::gather || call.collective == Collective::all_gather) {
+    } else if (traits.input == Holding::part) {
       rank->in = mine * rank->extent.input;
-    } else if (call.collective == Collective::scatter ||
-               call.collective == Collective::reduce_scatter) {
+    } else if (traits.output == Holding::part) {
       rank->out = mine * rank->extent.output;
     }
     rank->memory.resize(std::max(rank->in + rank->extent.input, rank->out + rank->extent.output));

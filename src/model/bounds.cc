@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/schedule.h"
+#include "base/collectives.h"
 
 namespace unisono::model {
 
@@ -21,20 +21,7 @@ Bound lower_bound(Collective collective, int ranks, double vector_bytes) {
     bound.messages += 1;  // the ranks that know of a rank can at most double
   }
   const double others = vector_bytes * (ranks - 1) / ranks;
-  switch (plain_form(collective)) {
-    case Collective::barrier:
-      break;
-    case Collective::broadcast:
-    case Collective::reduce:
-      bound.bytes = vector_bytes;
-      break;
-    case Collective::all_reduce:
-      bound.bytes = 2 * others;
-      break;
-    default:
-      bound.bytes = others;
-      break;
-  }
+  bound.bytes = moves_data(collective) ? vector_bytes * bus_factor(collective, ranks) : 0;
   bound.reduced_bytes = reduces(collective) ? others : 0;
   return bound;
 }

@@ -167,14 +167,11 @@ void for_each_step(const Schedule& schedule, const Visit& visit) {
 }  // namespace
 
 double chunk_bytes(const Schedule& schedule, double vector_bytes) {
-  switch (plain_form(schedule.collective)) {
-    case Collective::barrier:
-      return 0;
-    case Collective::all_to_all:
-      return vector_bytes * schedule.ranks / schedule.chunks;
-    default:
-      return vector_bytes / schedule.chunks;
+  if (!moves_data(schedule.collective)) {
+    return 0;
   }
+  const bool pairs = cut_of(schedule.collective) == Cut::pairs;
+  return vector_bytes * (pairs ? schedule.ranks : 1) / schedule.chunks;
 }
 
 Cost critical_path(const Schedule& schedule, double vector_bytes, const Parameters& parameters) {

@@ -201,19 +201,6 @@ Plan make_plan(const Call& call, const Parameters& parameters, const Asked* aske
   return plan;
 }
 
-double bus_factor(Collective collective, int ranks) {
-  switch (plain_form(collective)) {
-    case Collective::all_reduce:
-      return 2.0 * (ranks - 1) / ranks;
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::barrier:
-      return 1;
-    default:
-      return 1.0 * (ranks - 1) / ranks;
-  }
-}
-
 std::string reason(const Candidate& first, const Candidate& second) {
   const std::string& name = second.name;
   std::string text;

@@ -59,10 +59,6 @@ inline constexpr double kMostRangeBytes = 17179869184.0;
 // Cost: up to kMostBuiltRanks it builds every schedule of the collective once.
 Plan make_plan(const Call& call, const Parameters& parameters, const Asked* asked = nullptr);
 
-// What bus bandwidth is to algorithm bandwidth, S/t, as nccl-tests counts: the share of the vector
-// that a port has to carry where nothing is sent twice.
-double bus_factor(Collective collective, int ranks);
-
 // Why the first is before the second, in numbers: "same bytes as ring, 6 messages in a row instead
 // of 14". Both are of one plan.
 std::string reason(const Candidate& first, const Candidate& second);

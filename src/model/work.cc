@@ -14,20 +14,13 @@ constexpr int kLeastSwitchRanks = 4;
 Work ring_work(Collective collective, int ranks) {
   const double others = ranks - 1;
   const double part = others / ranks;
-  switch (collective) {
-    case Collective::all_reduce:
-      return {.messages = 2 * others, .share = 2 * part, .reduced = part};
-    case Collective::broadcast:
-      return {.messages = others, .share = 1};
-    case Collective::reduce:
-      return {.messages = others, .share = 1, .reduced = 1};
-    case Collective::reduce_scatter:
-      return {.messages = others, .share = part, .reduced = part};
-    case Collective::barrier:
-      return {.messages = 2 * others};
-    default:
-      return {.messages = others, .share = part};
-  }
+  const double ways = goes_both_ways(collective) ? 2 : 1;
+  const bool one_chain = is_rooted(collective) && cut_of(collective) == Cut::none;
+  return {.messages = ways * others,
+          .share = moves_data(collective) ? bus_factor(collective, ranks) : 0,
+          .reduced = !reduces(collective) ? 0
+                     : one_chain          ? 1
+                                          : part};
 }
 
 Work algorithm_work(const Algorithm& algorithm, const Shape& shape) {
@@ -58,10 +51,9 @@ Work work_of(Collective collective, std::string_view algorithm, int ranks) {
     work = algorithm_work(*found, complete(*found, shape));
   }
   if (ranks >= kLeastSwitchRanks) {
-    const bool both_ways = plain == Collective::all_reduce || plain == Collective::barrier;
     const Bound bound = lower_bound(plain, ranks, 1);
-    work.switch_messages = both_ways ? 2 : 1;
-    work.switch_share = plain == Collective::all_reduce ? 1 : bound.bytes;
+    work.switch_messages = goes_both_ways(plain) ? 2 : 1;
+    work.switch_share = goes_both_ways(plain) && moves_data(plain) ? 1 : bound.bytes;
   }
   return work;
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "algorithms/catalog.h"
+#include "base/collectives.h"
 #include "plan/user_schedule.h"
 #include "unisono/error.hpp"
 
@@ -18,38 +19,30 @@ constexpr std::size_t kOneShotBytes = 16384;
 // In shared memory everybody reaches everybody at the same cost, so the direct algorithms are best:
 // the fewest passes over memory, and sums in rank order.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes) {
-  switch (plain_form(collective)) {
-    case Collective::all_reduce:
-      return bytes * static_cast<std::size_t>(ranks) <= 2 * kOneShotBytes ? "one_shot" : "flat";
-    case Collective::barrier:
-      return "dissemination";
-    default:
-      return "flat";
+  if (!moves_data(collective)) {
+    return "dissemination";
   }
+  const bool one_shot = plain_form(collective) == Collective::all_reduce &&
+                        bytes * static_cast<std::size_t>(ranks) <= 2 * kOneShotBytes;
+  return one_shot ? "one_shot" : "flat";
 }
 
 std::optional<double> vector_bytes(const Call& call, int ranks) {
+  if (!moves_data(call.collective)) {
+    return 0;
+  }
+  const Cut cut = cut_of(call.collective);
   double elements = static_cast<double>(call.count);
-  switch (call.collective) {
-    case Collective::all_to_all_v:
+  if (is_v_form(call.collective)) {
+    if (cut == Cut::pairs) {
       return std::nullopt;
-    case Collective::barrier:
-      return 0;
-    case Collective::scatter:
-    case Collective::gather:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      elements *= ranks;
-      break;
-    default:
-      if (is_v_form(call.collective)) {
-        elements = 0;
-        for (const std::size_t count : call.counts) {
-          elements += static_cast<double>(count);
-        }
-      }
-      break;
+    }
+    elements = 0;
+    for (const std::size_t count : call.counts) {
+      elements += static_cast<double>(count);
+    }
+  } else if (cut != Cut::none) {
+    elements *= ranks;
   }
   return elements * static_cast<double>(size_of(call.dtype));
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/collectives.h"
 #include "base/hash.h"
 #include "engine/finish.h"
 #include "plan/choice.h"
@@ -94,25 +95,16 @@ bool Planner::is_in_place(const Call& call) const {
   if (call.in == nullptr || call.out == nullptr) {
     return false;
   }
-  const std::size_t element = size_of(call.dtype);
-  switch (plain_form(call.collective)) {
-    case Collective::all_reduce:
-    case Collective::all_to_all:
-      return call.in == call.out;
-    case Collective::broadcast:
-    case Collective::reduce:
-      return rank_ == call.root && call.in == call.out;
-    case Collective::all_gather:
-      return call.in == at(call.out, part_offset(call, rank_) * element);
-    case Collective::gather:
-      return rank_ == call.root && call.in == at(call.out, part_offset(call, rank_) * element);
-    case Collective::reduce_scatter:
-      return call.out == at(call.in, part_offset(call, rank_) * element);
-    case Collective::scatter:
-      return rank_ == call.root && call.out == at(call.in, part_offset(call, rank_) * element);
-    default:
-      return false;
+  const CollectiveTraits& traits = traits_of(call.collective);
+  if (is_rooted(call.collective) && rank_ != call.root) {
+    return false;
   }
+  const std::size_t part = part_offset(call, rank_) * size_of(call.dtype);
+  if (cut_of(call.collective) != Cut::parts) {
+    return call.in == call.out && moves_data(call.collective);
+  }
+  return traits.input == Holding::part ? call.in == at(call.out, part)
+                                       : call.out == at(call.in, part);
 }
 
 void Planner::check_shape(const Call& call) const {
@@ -126,7 +118,7 @@ void Planner::check_shape(const Call& call) const {
            "ranks are 0 to " + std::to_string(ranks_ - 1));
   }
   if (is_v(call)) {
-    const bool pairs = call.collective == Collective::all_to_all_v;
+    const bool pairs = cut_of(call.collective) == Cut::pairs;
     const auto wrong = [&](std::span<const std::size_t> list, bool required) {
       return list.size() != n && (required || !list.empty());
     };

@@ -9,7 +9,7 @@ namespace {
 
 Compiled compile(Schedule schedule, Collective collective, int rank, bool multicast) {
   Compiled compiled{.schedule = std::move(schedule)};
-  const bool pairs = plain_form(collective) == Collective::all_to_all;
+  const bool pairs = cut_of(collective) == Cut::pairs;
   engine::LowerOptions options{.multicast = multicast,
                                .contiguous = !is_v_form(collective) && !pairs};
   compiled.out_of_place = engine::lower(compiled.schedule, rank, options);

@@ -38,73 +38,34 @@ int pair_size(const Schedule& schedule) {
 
 }  // namespace
 
-bool is_rooted(Collective collective) {
-  switch (plain_form(collective)) {
-    case Collective::broadcast:
-    case Collective::scatter:
-    case Collective::gather:
-    case Collective::reduce:
-      return true;
-    default:
-      return false;
-  }
-}
-
-Collective plain_form(Collective collective) {
-  switch (collective) {
-    case Collective::scatter_v:
-      return Collective::scatter;
-    case Collective::gather_v:
-      return Collective::gather;
-    case Collective::all_gather_v:
-      return Collective::all_gather;
-    case Collective::reduce_scatter_v:
-      return Collective::reduce_scatter;
-    case Collective::all_to_all_v:
-      return Collective::all_to_all;
-    default:
-      return collective;
-  }
-}
-
-bool is_v_form(Collective collective) {
-  return plain_form(collective) != collective;
-}
-
-bool reduces(Collective collective) {
-  const Collective plain = plain_form(collective);
-  return plain == Collective::reduce || plain == Collective::all_reduce ||
-         plain == Collective::reduce_scatter;
-}
-
 bool has_input(const Schedule& schedule, int rank, int chunk) {
-  switch (plain_form(schedule.collective)) {
-    case Collective::broadcast:
-    case Collective::scatter:
+  switch (traits_of(schedule.collective).input) {
+    case Holding::whole_at_root:
       return rank == schedule.root;
-    case Collective::gather:
-    case Collective::all_gather:
+    case Holding::part:
       return chunk / group_size(schedule) == rank;
-    case Collective::all_to_all:
+    case Holding::pairs:
       return chunk / pair_size(schedule) / schedule.ranks == rank;
-    default:
-      return true;
+    case Holding::whole:
+    case Holding::nothing:
+      break;
   }
+  return true;
 }
 
 bool needs_output(const Schedule& schedule, int rank, int chunk) {
-  switch (plain_form(schedule.collective)) {
-    case Collective::reduce:
-    case Collective::gather:
+  switch (traits_of(schedule.collective).output) {
+    case Holding::whole_at_root:
       return rank == schedule.root;
-    case Collective::scatter:
-    case Collective::reduce_scatter:
+    case Holding::part:
       return chunk / group_size(schedule) == rank;
-    case Collective::all_to_all:
+    case Holding::pairs:
       return chunk / pair_size(schedule) % schedule.ranks == rank;
-    default:
-      return true;
+    case Holding::whole:
+    case Holding::nothing:
+      break;
   }
+  return true;
 }
 
 ScheduleBuilder::ScheduleBuilder(Collective collective, Shape shape, std::source_location where) {
@@ -151,17 +112,8 @@ bool ScheduleBuilder::is_output_whole(int rank, MoveSpec::Place place) const {
   if (place != MoveSpec::Place::automatic) {
     return place != MoveSpec::Place::scratch;
   }
-  switch (plain_form(schedule_.collective)) {
-    case Collective::broadcast:
-    case Collective::all_reduce:
-    case Collective::all_gather:
-      return true;
-    case Collective::reduce:
-    case Collective::gather:
-      return rank == schedule_.root;
-    default:
-      return false;
-  }
+  const Holding output = traits_of(schedule_.collective).output;
+  return output == Holding::whole || (output == Holding::whole_at_root && rank == schedule_.root);
 }
 
 void ScheduleBuilder::move_of_line(const MoveSpec& spec, std::uint32_t line) {

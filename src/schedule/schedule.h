@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-#include "unisono/types.hpp"
+#include "base/collectives.h"
 
 namespace unisono {
 
@@ -78,12 +78,6 @@ struct Schedule {
   std::vector<Phase> phases;
   std::vector<Move> moves;  // sorted by step; within a step in the order they were added
 };
-
-bool is_rooted(Collective collective);
-// The plain form of a v-form; itself otherwise.
-Collective plain_form(Collective collective);
-bool is_v_form(Collective collective);
-bool reduces(Collective collective);
 
 bool has_input(const Schedule& schedule, int rank, int chunk);
 bool needs_output(const Schedule& schedule, int rank, int chunk);

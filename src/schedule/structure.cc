@@ -45,20 +45,8 @@ void check_shape(const Schedule& schedule, Findings& findings) {
                         std::to_string(schedule.ranks) + " ranks");
   }
   const std::int64_t ranks = schedule.ranks;
-  std::int64_t unit = 1;
-  switch (plain_form(schedule.collective)) {
-    case Collective::scatter:
-    case Collective::gather:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-      unit = ranks;
-      break;
-    case Collective::all_to_all:
-      unit = ranks * ranks;
-      break;
-    default:
-      break;
-  }
+  const Cut cut = cut_of(schedule.collective);
+  const std::int64_t unit = cut == Cut::none ? 1 : cut == Cut::parts ? ranks : ranks * ranks;
   if (schedule.chunks % unit != 0) {
     wrong(findings, "shape: " + std::to_string(schedule.chunks) + " chunks are no multiple of " +
                         std::to_string(unit));

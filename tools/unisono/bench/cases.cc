@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "schedule/schedule.h"
+#include "base/collectives.h"
 
 namespace unisono::cli {
 namespace {
@@ -24,41 +24,25 @@ struct Parts {
 };
 
 void place_parts(const Case& row, int rank, const Parts& parts, Layout& layout) {
-  const bool is_root = rank == row.root;
-  switch (plain_form(row.workload.collective)) {
-    case Collective::scatter:
-      layout.in_count = is_root ? parts.total : 0;
-      layout.out_count = parts.own;
-      layout.out_offset = is_root ? parts.offset : 0;
-      break;
-    case Collective::gather:
-      layout.in_count = parts.own;
-      layout.in_offset = is_root ? parts.offset : 0;
-      layout.out_count = is_root ? parts.total : 0;
-      break;
-    case Collective::all_gather:
-      layout.in_count = parts.own;
-      layout.in_offset = parts.offset;
-      layout.out_count = parts.total;
-      break;
-    case Collective::reduce_scatter:
-      layout.in_count = parts.total;
-      layout.out_count = parts.own;
-      layout.out_offset = parts.offset;
-      break;
-    default:  // all_to_all
-      layout.in_count = parts.total;
-      layout.out_count = parts.total;
-      break;
-  }
+  const CollectiveTraits& traits = traits_of(row.workload.collective);
+  const auto count_of = [&](Holding holding) {
+    return holding == Holding::part                                ? parts.own
+           : holding == Holding::whole_at_root && rank != row.root ? 0
+                                                                   : parts.total;
+  };
+  layout.in_count = count_of(traits.input);
+  layout.out_count = count_of(traits.output);
+  // A part is at its place in the whole vector where this rank has that as well.
+  layout.in_offset = traits.input == Holding::part && layout.out_count != 0 ? parts.offset : 0;
+  layout.out_offset = traits.output == Holding::part && layout.in_count != 0 ? parts.offset : 0;
 }
 
 void place_vector(const Case& row, int rank, std::size_t count, Layout& layout) {
   const bool is_root = rank == row.root;
-  const Collective collective = row.workload.collective;
+  const CollectiveTraits& traits = traits_of(row.workload.collective);
   layout.count = count;
-  layout.in_count = collective == Collective::broadcast && !is_root ? 0 : count;
-  layout.out_count = collective == Collective::reduce && !is_root ? 0 : count;
+  layout.in_count = traits.input == Holding::whole_at_root && !is_root ? 0 : count;
+  layout.out_count = traits.output == Holding::whole_at_root && !is_root ? 0 : count;
 }
 
 }  // namespace
@@ -77,13 +61,12 @@ Layout layout_of(const Case& row, int rank, int ranks) {
   Layout layout;
   const std::size_t element = size_of(row.dtype);
   const Collective collective = row.workload.collective;
-  if (!row.workload.send_recv && collective == Collective::barrier) {
+  if (!row.workload.send_recv && !moves_data(collective)) {
     return layout;
   }
   const std::size_t wanted = static_cast<std::size_t>(row.bytes / element);
   const std::size_t total = row.bytes == 0 ? 0 : std::max<std::size_t>(1, wanted);
-  if (row.workload.send_recv || collective == Collective::broadcast ||
-      collective == Collective::reduce || collective == Collective::all_reduce) {
+  if (row.workload.send_recv || cut_of(collective) == Cut::none) {
     place_vector(row, rank, total, layout);
     if (row.workload.send_recv) {
       layout.in_count = total;
@@ -96,10 +79,10 @@ Layout layout_of(const Case& row, int rank, int ranks) {
   if (is_v_form(collective)) {
     for (int part = 0; part < ranks; ++part) {
       // all_to_all_v: the part from s to d has the size of part (s + d) mod n, both ways.
-      const bool pairs = collective == Collective::all_to_all_v;
+      const bool pairs = cut_of(collective) == Cut::pairs;
       layout.counts.push_back(uneven_share(total, ranks, pairs ? (rank + part) % ranks : part));
     }
-    if (collective == Collective::all_to_all_v) {
+    if (cut_of(collective) == Cut::pairs) {
       layout.recv_counts = layout.counts;
     }
     parts = {
@@ -116,26 +99,11 @@ Layout layout_of(const Case& row, int rank, int ranks) {
 }
 
 double bus_factor(const Workload& workload, int ranks) {
-  const double n = ranks;
-  if (workload.send_recv) {
-    return 1;
-  }
-  switch (plain_form(workload.collective)) {
-    case Collective::all_reduce:
-      return 2 * (n - 1) / n;
-    case Collective::reduce_scatter:
-    case Collective::all_gather:
-    case Collective::all_to_all:
-    case Collective::gather:
-    case Collective::scatter:
-      return (n - 1) / n;
-    default:
-      return 1;
-  }
+  return workload.send_recv ? 1 : unisono::bus_factor(workload.collective, ranks);
 }
 
 bool has_in_place(const Workload& workload) {
-  return !workload.send_recv && workload.collective != Collective::barrier;
+  return !workload.send_recv && moves_data(workload.collective);
 }
 
 }  // namespace unisono::cli

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/collectives.h"
 #include "bench/timing.h"
 #include "run/spawn.h"
-#include "schedule/schedule.h"
 
 namespace unisono::cli {
 namespace {
@@ -143,15 +143,15 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
 }
 
 double Limit::time_us(const Case& row, const Layout& layout) {
-  const bool barrier = !row.workload.send_recv && row.workload.collective == Collective::barrier;
+  const bool barrier = !row.workload.send_recv && !moves_data(row.workload.collective);
   if (comm_.size() == 1 || comm_.hosts() != 1 || (layout.size_bytes == 0 && !barrier)) {
     return 0;  // nothing travels, or not through memory
   }
-  const Collective plain = plain_form(row.workload.collective);
-  const bool alone =
-      !row.workload.send_recv && (plain == Collective::gather || plain == Collective::reduce);
+  const CollectiveTraits& traits = traits_of(row.workload.collective);
+  const bool alone = !row.workload.send_recv && traits.output == Holding::whole_at_root;
   // Of a scatter each rank receives its part only.
-  const bool parts = !row.workload.send_recv && plain == Collective::scatter;
+  const bool parts = !row.workload.send_recv && traits.input == Holding::whole_at_root &&
+                     traits.output == Holding::part;
   const auto ranks = static_cast<std::uint64_t>(comm_.size());
   return std::max(hop_us_, copy_us(parts ? layout.size_bytes / ranks : layout.size_bytes, alone));
 }

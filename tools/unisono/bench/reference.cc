@@ -8,7 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "schedule/schedule.h"
+#include "base/collectives.h"
 
 namespace unisono::cli {
 namespace {
@@ -263,7 +263,7 @@ std::uint64_t check_reduced(const DataRule& rule, std::size_t first, std::size_t
 template <typename T>
 std::uint64_t check_parts(const Case& row, const DataRule& rule, int rank, const T* data) {
   std::uint64_t wrong = 0;
-  const bool pairs = plain_form(row.workload.collective) == Collective::all_to_all;
+  const bool pairs = cut_of(row.workload.collective) == Cut::pairs;
   for (int source = 0; source < rule.ranks; ++source) {
     const Layout theirs = layout_of(row, source, rule.ranks);
     std::size_t first = 0;
@@ -303,21 +303,15 @@ std::uint64_t check_type(const Case& row, const Layout& layout, const DataRule& 
       offset += layout.counts[static_cast<std::size_t>(r)];
     }
   }
-  switch (plain_form(row.workload.collective)) {
-    case Collective::broadcast:
-      return check_moved(rule, row.root, 0, layout.out_count, data);
-    case Collective::scatter:
-      return check_moved(rule, row.root, offset, layout.out_count, data);
-    case Collective::reduce:
-    case Collective::all_reduce:
-      return check_reduced(rule, 0, layout.out_count, data);
-    case Collective::reduce_scatter:
-      return check_reduced(rule, offset, layout.out_count, data);
-    case Collective::barrier:
-      return 0;
-    default:
-      return check_parts(row, rule, rank, data);
+  const CollectiveTraits& traits = traits_of(row.workload.collective);
+  const std::size_t first = traits.output == Holding::part ? offset : 0;
+  if (traits.reduces) {
+    return check_reduced(rule, first, layout.out_count, data);
   }
+  if (traits.input == Holding::whole_at_root) {
+    return check_moved(rule, row.root, first, layout.out_count, data);
+  }
+  return check_parts(row, rule, rank, data);
 }
 
 }  // namespace

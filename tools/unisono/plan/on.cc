@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/collectives.h"
 #include "cli/failure.h"
 #include "model/plan_on.h"
 #include "plan/plan.h"
@@ -24,7 +25,7 @@ struct Result {
 
 double busbw(const Result& result, const Row& row) {
   return row.time_s > 0
-             ? result.call.bytes * model::bus_factor(result.call.collective, result.call.ranks) /
+             ? result.call.bytes * unisono::bus_factor(result.call.collective, result.call.ranks) /
                    row.time_s
              : 0;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/collectives.h"
 #include "cli/failure.h"
 #include "plan/choice.h"
 #include "plan/plan.h"
@@ -260,7 +261,7 @@ void print_text(const Prediction& prediction, const model::NamedMachine& named,
 void print_prediction(const model::NamedMachine& machine, const model::Call& call,
                       const Console& console) {
   const Prediction prediction(machine, call);
-  const double bus_bytes = call.bytes * model::bus_factor(call.collective, call.ranks);
+  const double bus_bytes = call.bytes * unisono::bus_factor(call.collective, call.ranks);
   if (console.json()) {
     print_json(prediction, machine, call, bus_bytes);
   } else {

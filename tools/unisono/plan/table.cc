@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/collectives.h"
 #include "plan/plan.h"
 
 namespace unisono::cli {
@@ -17,7 +18,7 @@ using model::Plan;
 
 double busbw(const Plan& plan, const Candidate& candidate) {
   return candidate.time_s > 0
-             ? plan.call.bytes * model::bus_factor(plan.call.collective, plan.call.ranks) /
+             ? plan.call.bytes * unisono::bus_factor(plan.call.collective, plan.call.ranks) /
                    candidate.time_s
              : 0;
 }

@@ -18,21 +18,14 @@ std::uint8_t add(std::uint8_t a, std::uint8_t b) {
 }  // namespace
 
 int contributors(const Schedule& schedule) {
-  const Collective plain = plain_form(schedule.collective);
-  return reduces(plain) || plain == Collective::barrier ? schedule.ranks : 1;
+  return reduces(schedule.collective) || !moves_data(schedule.collective) ? schedule.ranks : 1;
 }
 
 int origin_of(const Schedule& schedule, int chunk) {
-  const int groups = std::max(1, schedule.ranks);
-  switch (plain_form(schedule.collective)) {
-    case Collective::gather:
-    case Collective::all_gather:
-      return chunk / std::max(1, schedule.chunks / groups);
-    case Collective::all_to_all:
-      return chunk / std::max(1, schedule.chunks / groups);
-    default:
-      return schedule.root;
-  }
+  const Holding input = traits_of(schedule.collective).input;
+  const bool by_rank = input == Holding::part || input == Holding::pairs;
+  return by_rank ? chunk / std::max(1, schedule.chunks / std::max(1, schedule.ranks))
+                 : schedule.root;
 }
 
 std::uint64_t Provenance::cost_bytes(const Schedule& schedule) {

@@ -27,7 +27,7 @@ class Drawing {
  public:
   Drawing(const Schedule& schedule, const Console& console)
       : schedule_(schedule), console_(console), state_(schedule) {
-    by_source_ = plain_form(schedule.collective) == Collective::all_to_all;
+    by_source_ = cut_of(schedule.collective) == Cut::pairs;
   }
 
   int rows() const { return by_source_ ? schedule_.ranks : schedule_.chunks; }
@@ -203,7 +203,7 @@ std::string Drawing::after_line(int step) {
 }
 
 int widest(const Schedule& schedule) {
-  const bool by_source = plain_form(schedule.collective) == Collective::all_to_all;
+  const bool by_source = cut_of(schedule.collective) == Cut::pairs;
   const int strip = by_source ? schedule.ranks : contributors(schedule);
   const int digits = display_width(fmt::format("{}", schedule.ranks - 1));
   return 8 + schedule.ranks * std::max(strip + 2 + 1 + digits + 2, 5 + digits + 2);
@@ -213,7 +213,7 @@ int widest(const Schedule& schedule) {
 
 std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
                         const Console& console) {
-  const bool by_source = plain_form(schedule.collective) == Collective::all_to_all;
+  const bool by_source = cut_of(schedule.collective) == Cut::pairs;
   const int rows = by_source ? schedule.ranks : schedule.chunks;
   if (schedule.ranks > static_cast<int>(kRankLetters.size()) || rows > kMostRows ||
       widest(schedule) > options.width) {
@@ -238,7 +238,7 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
     text += console.paint(
         Paint::dim,
         by_source ? "strip: destinations whose data from this source the rank holds; >r: goes to r"
-        : reduces(plain_form(schedule.collective)) || contributors(schedule) > 1
+        : reduces(schedule.collective) || contributors(schedule) > 1
             ? "strip: ranks whose contribution is in; >r: goes to rank r in this step; !: twice"
             : "strip: the rank whose data it is, · nothing yet; >r: goes to rank r in this step");
     text += "\n";
