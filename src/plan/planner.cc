@@ -16,6 +16,14 @@ constexpr std::size_t kMostEntries = 256;
 // Beyond this, bytes cannot be counted safely (and no machine has them).
 constexpr std::size_t kMostBytes = std::size_t{1} << 56;
 
+// What follows asks tables about both.
+void check_words(const Call& call) {
+  if (static_cast<int>(call.collective) >= kCollectiveCount ||
+      static_cast<int>(call.dtype) >= kDtypeCount) {
+    throw Error(ErrorCode::usage, "not a collective or dtype of unisono\nuse the enumerations");
+  }
+}
+
 bool is_v(const Call& call) {
   return is_v_form(call.collective);
 }
@@ -108,11 +116,8 @@ bool Planner::is_in_place(const Call& call) const {
 }
 
 void Planner::check_shape(const Call& call) const {
+  check_words(call);
   const auto n = static_cast<std::size_t>(ranks_);
-  if (static_cast<int>(call.collective) >= kCollectiveCount ||
-      static_cast<int>(call.dtype) >= kDtypeCount) {
-    throw Error(ErrorCode::usage, "not a collective or dtype of unisono\nuse the enumerations");
-  }
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks_)) {
     refuse(call, "root " + std::to_string(call.root) + " is not a rank",
            "ranks are 0 to " + std::to_string(ranks_ - 1));
@@ -276,6 +281,7 @@ const std::shared_ptr<const Prepared>& Planner::remember(const Call& call, const
 }
 
 const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
+  check_words(call);
   if (is_v(call)) {
     check_shape(call);  // first: what follows reads the lists
     const bool in_place = is_in_place(call);
