@@ -1,4 +1,19 @@
-# Compiles every header alone, so that none leans on what its users included before it.
+# Every header compiles alone, so that none leans on what its users included before it. For x.h whose
+# x.cc includes it first, the compilation of x.cc shows that, if `#pragma once` makes it harmless twice;
+# all others are compiled here.
+function(unisono_header_is_shown result header spelled)
+  set(${result} OFF PARENT_SCOPE)
+  string(REGEX REPLACE "\\.h$" ".cc" source ${PROJECT_SOURCE_DIR}/${header})
+  if(NOT EXISTS ${source})
+    return()
+  endif()
+  file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/${header} once REGEX "^#pragma once$")
+  if(once AND first STREQUAL "#include \"${spelled}\"")
+    set(${result} ON PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(unisono_check_headers)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
        ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/*.hpp
@@ -8,6 +23,10 @@ function(unisono_check_headers)
   set(sources)
   foreach(header IN LISTS headers)
     string(REGEX REPLACE "^(include|src)/" "" spelled ${header})
+    unisono_header_is_shown(shown ${header} ${spelled})
+    if(shown)
+      continue()
+    endif()
     string(MAKE_C_IDENTIFIER ${header} name)
     # C headers must also be C; all must be C++.
     set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.cc)
