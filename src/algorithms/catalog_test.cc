@@ -41,7 +41,7 @@ void for_each_shape(const Algorithm& algorithm, int least, int most,
 std::string texts(const std::vector<Finding>& findings) {
   std::string result;
   for (const Finding& finding : findings) {
-    result += "\n  " + finding.text;
+    result += "\n  " + to_text(finding, 0);
   }
   return result;
 }
@@ -328,11 +328,11 @@ TEST(Claims, NameWhatDiffers) {
   schedule.steps = 7;
   const std::vector<Finding> findings = verify_claims(ring, schedule);
   ASSERT_EQ(findings.size(), 3U) << texts(findings);
-  EXPECT_EQ(findings[0].text, "claim: 7 steps, not 6");
-  EXPECT_EQ(findings[1].text, "step 0: edge 1->0 is no edge of ring");
+  EXPECT_EQ(to_text(findings[0], 0), "claim: 7 steps, not 6");
+  EXPECT_EQ(to_text(findings[1], 0), "step 0: edge 1->0 is no edge of ring");
   EXPECT_EQ(findings[1].kind, Finding::Kind::claim);
   EXPECT_EQ(findings[1].line, move.line);
-  EXPECT_EQ(findings[2].text, "claim: 7 chunks sent by one rank, not 6");
+  EXPECT_EQ(to_text(findings[2], 0), "claim: 7 chunks sent by one rank, not 6");
 }
 
 TEST(Claims, RejectAnotherCollective) {
@@ -341,7 +341,7 @@ TEST(Claims, RejectAnotherCollective) {
       build_schedule(*find_algorithm(Collective::reduce_scatter, "ring"), {.ranks = 4});
   const std::vector<Finding> findings = verify_claims(ring, other);
   ASSERT_EQ(findings.size(), 1U) << texts(findings);
-  EXPECT_EQ(findings[0].text, "claim: collective is reduce_scatter, not all_gather");
+  EXPECT_EQ(to_text(findings[0], 0), "claim: collective is reduce_scatter, not all_gather");
 }
 
 }  // namespace

@@ -12,26 +12,10 @@
 namespace unisono {
 namespace {
 
-Finding claim(std::string text) {
-  Finding finding;
-  finding.kind = Finding::Kind::claim;
-  finding.text = std::move(text);
-  return finding;
-}
+using Mistake = Finding::Mistake;
 
-std::string edge_text(const Algorithm& algorithm, const Move& move) {
-  return "step " + std::to_string(move.step) + ": edge " + std::to_string(move.from) + "->" +
-         std::to_string(move.to) + " is no edge of " + std::string(algorithm.name);
-}
-
-std::string route_text(const Algorithm& algorithm, const Move& move) {
-  return "step " + std::to_string(move.step) + ": chunk " + std::to_string(move.chunk) +
-         " does not go " + std::to_string(move.from) + "->" + std::to_string(move.to) + " in " +
-         std::string(algorithm.name);
-}
-
-std::string number_text(const char* what, int found, int claimed) {
-  return "claim: " + std::to_string(found) + " " + what + ", not " + std::to_string(claimed);
+Finding claim(Mistake mistake, std::vector<Finding::Argument> arguments) {
+  return {.kind = Finding::Kind::claim, .mistake = mistake, .arguments = std::move(arguments)};
 }
 
 bool is_rank(const Schedule& schedule, int rank) {
@@ -142,7 +126,8 @@ void check_sends(const Algorithm& algorithm, const Shape& shape, const Schedule&
     sent[static_cast<std::size_t>(move.from)] += move.chunks;
     const bool edge = algorithm.edge(shape, move.from, move.to);
     if (!edge || (algorithm.route != nullptr && !algorithm.route(shape, move))) {
-      Finding finding = claim(edge ? route_text(algorithm, move) : edge_text(algorithm, move));
+      Finding finding = claim(edge ? Mistake::route : Mistake::edge,
+                              {move.from, move.to, std::string(algorithm.name)});
       finding.step = move.step;
       finding.rank = move.from;
       finding.chunk = move.chunk;
@@ -154,13 +139,12 @@ void check_sends(const Algorithm& algorithm, const Shape& shape, const Schedule&
   if (algorithm.total_sent != nullptr) {
     const int total = std::accumulate(sent.begin(), sent.end(), 0);
     if (total != algorithm.total_sent(shape)) {
-      findings.push_back(
-          claim(number_text("chunks sent by all ranks", total, algorithm.total_sent(shape))));
+      findings.push_back(claim(Mistake::sent_by_all, {total, algorithm.total_sent(shape)}));
     }
   }
   const int claimed = algorithm.chunks_sent(shape);
   if (most != claimed) {
-    findings.push_back(claim(number_text("chunks sent by one rank", most, claimed)));
+    findings.push_back(claim(Mistake::sent_by_one, {most, claimed}));
   }
 }
 
@@ -169,27 +153,26 @@ void check_sends(const Algorithm& algorithm, const Shape& shape, const Schedule&
 std::vector<Finding> verify_claims(const Algorithm& algorithm, const Schedule& schedule) {
   std::vector<Finding> findings;
   if (plain_form(schedule.collective) != algorithm.collective) {
-    findings.push_back(claim("claim: collective is " + std::string(to_string(schedule.collective)) +
-                             ", not " + std::string(to_string(algorithm.collective))));
+    findings.push_back(claim(Mistake::collective, {std::string(to_string(schedule.collective)),
+                                                   std::string(to_string(algorithm.collective))}));
   }
   Shape shape;
   try {
     shape = shape_of(algorithm, schedule);
   } catch (const Error&) {
-    findings.push_back(
-        claim("claim: " + schedule.algorithm + " is no name of " + std::string(algorithm.name)));
+    findings.push_back(claim(Mistake::name, {schedule.algorithm, std::string(algorithm.name)}));
     return findings;
   }
   const int steps = algorithm.steps(shape);
   if (schedule.steps != steps) {
-    findings.push_back(claim(number_text("steps", schedule.steps, steps)));
+    findings.push_back(claim(Mistake::steps, {schedule.steps, steps}));
   }
   check_sends(algorithm, shape, schedule, findings);
   if (algorithm.scratch_chunks != nullptr && is_in_range(schedule)) {
     const int most = ScratchUse(schedule).most();
     const int claimed = algorithm.scratch_chunks(shape);
     if (most != claimed) {
-      findings.push_back(claim(number_text("chunks in scratch of one rank", most, claimed)));
+      findings.push_back(claim(Mistake::scratch, {most, claimed}));
     }
   }
   return findings;

@@ -17,7 +17,7 @@ namespace {
 std::string texts(const std::vector<Finding>& findings) {
   std::string result;
   for (const Finding& finding : findings) {
-    result += "\n  " + finding.text;
+    result += "\n  " + to_text(finding, 0);
   }
   return result;
 }

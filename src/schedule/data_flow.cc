@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "schedule/cells.h"
@@ -121,9 +122,8 @@ class ChunkFlow {
       const Move& each = move(index);
       const std::size_t target = slot(each.to, each.target);
       if (written_in_[target] == each.step) {
-        blame(each, Finding::Kind::hazard, each.to,
-              "two moves write the " + std::string(to_string(each.target)) + " of rank " +
-                  std::to_string(each.to) + " chunk " + std::to_string(chunk_));
+        blame(each, Finding::Kind::hazard, each.to, Finding::Mistake::two_writes,
+              std::string(to_string(each.target)));
         continue;
       }
       written_in_[target] = each.step;
@@ -152,9 +152,8 @@ class ChunkFlow {
       const int count = std::min(sum[i] + target[i], kMostCount);
       sum[i] = static_cast<Count>(count);
       if (count > 1 && before <= 1 && schedule_.collective != Collective::barrier) {
-        blame(each, Finding::Kind::data_flow, each.to,
-              "rank " + std::to_string(i) + " counted twice at rank " + std::to_string(each.to) +
-                  " chunk " + std::to_string(chunk_));
+        blame(each, Finding::Kind::data_flow, each.to, Finding::Mistake::counted_twice,
+              static_cast<int>(i));
       }
     }
   }
@@ -168,9 +167,8 @@ class ChunkFlow {
       return own(rank);
     }
     blame(reader, Finding::Kind::hazard, rank,
-          "rank " + std::to_string(rank) + " reads chunk " + std::to_string(chunk_) + " of its " +
-              std::string(to_string(buffer)) +
-              (buffer == Buffer::input ? ", which it has not" : ", which nobody wrote"));
+          buffer == Buffer::input ? Finding::Mistake::no_input : Finding::Mistake::reads_unwritten,
+          std::string(to_string(buffer)));
     return nothing_;
   }
 
@@ -206,22 +204,20 @@ class ChunkFlow {
   }
 
   void check_contents(int rank, Contents found) {
-    std::string missing;
+    std::vector<Finding::Argument> missing;
     for (std::size_t i = 0; i < width_; ++i) {
       if (found[i] == 0) {
-        missing += " " + std::to_string(counts_everyone_ ? static_cast<int>(i) : owner());
+        missing.emplace_back(counts_everyone_ ? static_cast<int>(i) : owner());
       }
     }
     if (missing.empty()) {
       return;
     }
-    Finding finding;
-    finding.kind = Finding::Kind::data_flow;
-    finding.rank = rank;
-    finding.chunk = chunk_;
-    finding.text = "end: chunk " + std::to_string(chunk_) + " lacks ranks" + missing + " on rank " +
-                   std::to_string(rank);
-    findings_.add(std::move(finding));
+    findings_.add({.kind = Finding::Kind::data_flow,
+                   .mistake = Finding::Mistake::lacks,
+                   .rank = rank,
+                   .chunk = chunk_,
+                   .arguments = std::move(missing)});
   }
 
   int owner() const {
@@ -232,15 +228,15 @@ class ChunkFlow {
     return rank;
   }
 
-  void blame(const Move& each, Finding::Kind kind, int rank, const std::string& what) {
-    Finding finding;
-    finding.kind = kind;
-    finding.step = each.step;
-    finding.rank = rank;
-    finding.chunk = chunk_;
-    finding.line = each.line;
-    finding.text = "step " + std::to_string(each.step) + ": " + what;
-    findings_.add(std::move(finding));
+  void blame(const Move& each, Finding::Kind kind, int rank, Finding::Mistake mistake,
+             Finding::Argument argument) {
+    findings_.add({.kind = kind,
+                   .mistake = mistake,
+                   .step = each.step,
+                   .rank = rank,
+                   .chunk = chunk_,
+                   .line = each.line,
+                   .arguments = {std::move(argument)}});
   }
 
   const Schedule& schedule_;

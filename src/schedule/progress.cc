@@ -8,7 +8,6 @@
 //   local     waits for its data and its target at once: it has no lane to hold a copy
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -103,23 +102,17 @@ class Waits {
 };
 
 Finding stuck(const Move& move, bool sending, Aliasing aliasing) {
-  const std::string chunk = "chunk " + std::to_string(move.chunk);
-  std::string what = " cannot copy " + chunk;
-  if (move.from != move.to && sending) {
-    what = " cannot send " + chunk + " to rank " + std::to_string(move.to);
-  } else if (move.from != move.to) {
-    what = " cannot receive " + chunk + " from rank " + std::to_string(move.from);
+  Finding finding{
+      .kind = aliasing == Aliasing::none ? Finding::Kind::progress : Finding::Kind::in_place,
+      .mistake = Finding::Mistake::cannot_copy,
+      .step = move.step,
+      .rank = sending ? move.from : move.to,
+      .chunk = move.chunk,
+      .line = move.line};
+  if (move.from != move.to) {
+    finding.mistake = sending ? Finding::Mistake::cannot_send : Finding::Mistake::cannot_receive;
+    finding.arguments = {sending ? move.to : move.from};
   }
-  const int rank = sending ? move.from : move.to;
-  Finding finding;
-  finding.kind = aliasing == Aliasing::none ? Finding::Kind::progress : Finding::Kind::in_place;
-  finding.step = move.step;
-  finding.rank = rank;
-  finding.chunk = move.chunk;
-  finding.line = move.line;
-  finding.text = "step " + std::to_string(move.step) + ": rank " + std::to_string(rank) + what +
-                 ": waits for ever with one message a lane" +
-                 (aliasing == Aliasing::none ? "" : ", in place");
   return finding;
 }
 

@@ -1,8 +1,6 @@
 // In place, an output lies on the input of its rank, and writing the one destroys the other.
 // Contributions can then differ from those of the same schedule out of place only where a move
 // reads an input whose place was taken in an earlier step.
-#include <string>
-
 #include "schedule/cells.h"
 #include "schedule/proofs.h"
 
@@ -37,17 +35,13 @@ class StaleInput {
     if (taken_in < 0 || taken_in >= move.step) {
       return;
     }
-    Finding finding;
-    finding.kind = Finding::Kind::in_place;
-    finding.step = move.step;
-    finding.rank = cell.rank;
-    finding.chunk = cell.chunk;
-    finding.line = move.line;
-    finding.text = "step " + std::to_string(move.step) + ": rank " + std::to_string(cell.rank) +
-                   " reads its input chunk " + std::to_string(cell.chunk) +
-                   ", whose place output chunk " + std::to_string(taken_by) + " took in step " +
-                   std::to_string(taken_in);
-    findings_.add(std::move(finding));
+    findings_.add({.kind = Finding::Kind::in_place,
+                   .mistake = Finding::Mistake::stale_input,
+                   .step = move.step,
+                   .rank = cell.rank,
+                   .chunk = cell.chunk,
+                   .line = move.line,
+                   .arguments = {taken_by, taken_in}});
   }
 
   const Schedule& schedule_;

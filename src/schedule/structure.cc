@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "schedule/cells.h"
 #include "schedule/proofs.h"
@@ -12,47 +14,44 @@ namespace {
 // Above this the proofs would take minutes and gigabytes.
 constexpr std::int64_t kMostCells = std::int64_t{1} << 28;
 
-void wrong(Findings& findings, std::string text) {
+using Mistake = Finding::Mistake;
+using Arguments = std::vector<Finding::Argument>;
+
+void wrong(Findings& findings, Mistake mistake, Arguments arguments = {}) {
   Finding finding;
-  finding.text = std::move(text);
+  finding.mistake = mistake;
+  finding.arguments = std::move(arguments);
   findings.add(std::move(finding));
 }
 
-void wrong_move(Findings& findings, const Move& move, int rank, const std::string& what) {
-  Finding finding;
-  finding.step = move.step;
-  finding.rank = rank;
-  finding.chunk = move.chunk;
-  finding.line = move.line;
-  finding.text = "step " + std::to_string(move.step) + ": " + what;
-  findings.add(std::move(finding));
-}
-
-std::string move_text(const Move& move) {
-  return "move " + std::to_string(move.from) + "->" + std::to_string(move.to);
+void wrong_move(Findings& findings, const Move& move, int rank, Mistake mistake,
+                Arguments arguments) {
+  findings.add({.kind = Finding::Kind::structure,
+                .mistake = mistake,
+                .step = move.step,
+                .rank = rank,
+                .chunk = move.chunk,
+                .line = move.line,
+                .arguments = std::move(arguments)});
 }
 
 void check_shape(const Schedule& schedule, Findings& findings) {
   if (schedule.ranks < 1 || schedule.chunks < 1 || schedule.steps < 0) {
-    wrong(findings, "shape: " + std::to_string(schedule.ranks) + " ranks, " +
-                        std::to_string(schedule.chunks) + " chunks, " +
-                        std::to_string(schedule.steps) + " steps");
+    wrong(findings, Mistake::shape, {schedule.ranks, schedule.chunks, schedule.steps});
     return;
   }
   if (schedule.root < 0 || schedule.root >= schedule.ranks ||
       (!is_rooted(schedule.collective) && schedule.root != 0)) {
-    wrong(findings, "shape: root " + std::to_string(schedule.root) + " of " +
-                        std::to_string(schedule.ranks) + " ranks");
+    wrong(findings, Mistake::root, {schedule.root, schedule.ranks});
   }
   const std::int64_t ranks = schedule.ranks;
   const Cut cut = cut_of(schedule.collective);
   const std::int64_t unit = cut == Cut::none ? 1 : cut == Cut::parts ? ranks : ranks * ranks;
   if (schedule.chunks % unit != 0) {
-    wrong(findings, "shape: " + std::to_string(schedule.chunks) + " chunks are no multiple of " +
-                        std::to_string(unit));
+    wrong(findings, Mistake::chunk_unit, {schedule.chunks, unit});
   }
   if (schedule.collective == Collective::barrier && schedule.chunks != 1) {
-    wrong(findings, "shape: a barrier has 1 chunk, not " + std::to_string(schedule.chunks));
+    wrong(findings, Mistake::barrier_chunks, {schedule.chunks});
   }
 }
 
@@ -60,9 +59,7 @@ void check_phases(const Schedule& schedule, Findings& findings) {
   int after = 0;
   for (const Phase& phase : schedule.phases) {
     if (phase.first_step < after || phase.first_step >= schedule.steps) {
-      wrong(findings, "phase " + phase.name + ": first step " + std::to_string(phase.first_step) +
-                          " is out of order or beyond the " + std::to_string(schedule.steps) +
-                          " steps");
+      wrong(findings, Mistake::phase_order, {phase.name, phase.first_step, schedule.steps});
     }
     after = phase.first_step;
   }
@@ -71,20 +68,16 @@ void check_phases(const Schedule& schedule, Findings& findings) {
 bool check_numbers(const Schedule& schedule, const Move& move, int least_step, Findings& findings) {
   const auto is_rank = [&schedule](int rank) { return rank >= 0 && rank < schedule.ranks; };
   if (!is_rank(move.from) || !is_rank(move.to)) {
-    wrong_move(findings, move, -1,
-               move_text(move) + ": there are " + std::to_string(schedule.ranks) + " ranks");
+    wrong_move(findings, move, -1, Mistake::move_ranks, {move.from, move.to, schedule.ranks});
     return false;
   }
   if (move.chunk < 0 || move.chunks < 1 || move.chunks > schedule.chunks - move.chunk) {
-    wrong_move(findings, move, move.from,
-               move_text(move) + ": chunks " + std::to_string(move.chunk) + "+" +
-                   std::to_string(move.chunks) + " of " + std::to_string(schedule.chunks));
+    wrong_move(findings, move, move.from, Mistake::move_chunks,
+               {move.from, move.to, move.chunk, move.chunks, schedule.chunks});
     return false;
   }
   if (move.step < least_step || move.step >= schedule.steps) {
-    wrong_move(findings, move, move.from,
-               move_text(move) + ": step is out of order or beyond the " +
-                   std::to_string(schedule.steps) + " steps");
+    wrong_move(findings, move, move.from, Mistake::move_step, {move.from, move.to, schedule.steps});
     return false;
   }
   return true;
@@ -92,22 +85,20 @@ bool check_numbers(const Schedule& schedule, const Move& move, int least_step, F
 
 void check_buffers(const Schedule& schedule, const Move& move, Findings& findings) {
   if (move.target == Buffer::input) {
-    wrong_move(findings, move, move.to, move_text(move) + " writes the input");
+    wrong_move(findings, move, move.to, Mistake::writes_input, {move.from, move.to});
     return;
   }
   if (move.combine == Combine::reduce && !reduces(schedule.collective) &&
       schedule.collective != Collective::barrier) {
-    wrong_move(findings, move, move.to,
-               move_text(move) + " reduces, but " + std::string(to_string(schedule.collective)) +
-                   " does not");
+    wrong_move(findings, move, move.to, Mistake::cannot_reduce,
+               {move.from, move.to, std::string(to_string(schedule.collective))});
   }
   if (move.from == move.to && move.source == move.target) {
-    wrong_move(findings, move, move.to, move_text(move) + " moves cells onto themselves");
+    wrong_move(findings, move, move.to, Mistake::onto_itself, {move.from, move.to});
   }
   const auto check_output = [&](Buffer buffer, int rank, int chunk) {
     if (buffer == Buffer::output && !needs_output(schedule, rank, chunk)) {
-      wrong_move(findings, move, rank,
-                 "rank " + std::to_string(rank) + " has no output chunk " + std::to_string(chunk));
+      wrong_move(findings, move, rank, Mistake::no_output, {chunk});
       return false;
     }
     return true;
@@ -132,7 +123,7 @@ void check_structure(const Schedule& schedule, Findings& findings) {
     cells += std::max(0, std::min(move.chunks, schedule.chunks));
   }
   if (cells > kMostCells) {
-    wrong(findings, "shape: more than 2^28 chunks are moved: too large to verify");
+    wrong(findings, Mistake::too_large);
     return;
   }
   check_phases(schedule, findings);

@@ -26,11 +26,4 @@ std::vector<Finding> verify_in_place(const Schedule& schedule) {
   return std::move(findings).take();
 }
 
-std::string shown_text(const Finding& finding) {
-  const std::string step = "step " + std::to_string(finding.step) + ":";
-  return finding.step >= 0 && finding.text.starts_with(step)
-             ? "step " + std::to_string(finding.step + 1) + finding.text.substr(step.size() - 1)
-             : finding.text;
-}
-
 }  // namespace unisono

@@ -19,7 +19,7 @@ using Kind = Finding::Kind;
 std::string texts(const std::vector<Finding>& findings) {
   std::string result;
   for (const Finding& finding : findings) {
-    result += finding.text + "\n";
+    result += to_text(finding, 0) + "\n";
   }
   return result;
 }
@@ -62,7 +62,7 @@ TEST(Verify, TellsTheKindAndTheLine) {
   schedule.steps = 2;
   const std::vector<Finding> findings = verify(schedule);
   ASSERT_EQ(findings.size(), 1U) << texts(findings);
-  EXPECT_EQ(findings[0].text, "step 1: rank 0 counted twice at rank 0 chunk 0");
+  EXPECT_EQ(to_text(findings[0], 0), "step 1: rank 0 counted twice at rank 0 chunk 0");
   EXPECT_EQ(findings[0].kind, Kind::data_flow);
   EXPECT_EQ(findings[0].step, 1);
   EXPECT_EQ(findings[0].rank, 0);
@@ -83,7 +83,7 @@ TEST_P(WrongStructure, IsFoundFirst) {
   GetParam().spoil(schedule);
   for (const auto& findings : {verify(schedule), verify_in_place(schedule)}) {
     ASSERT_FALSE(findings.empty());
-    EXPECT_EQ(findings[0].text, GetParam().text);
+    EXPECT_EQ(to_text(findings[0], 0), GetParam().text);
     EXPECT_EQ(findings[0].kind, Kind::structure);
   }
 }
@@ -167,7 +167,7 @@ TEST(Verify, RefusesWhatIsTooLargeToFollow) {
   }
   const std::vector<Finding> findings = verify(schedule);
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].text, "shape: more than 2^28 chunks are moved: too large to verify");
+  EXPECT_EQ(to_text(findings[0], 0), "shape: more than 2^28 chunks are moved: too large to verify");
 }
 
 TEST(DataFlow, FindsWhatIsMissingAtTheEnd) {
@@ -220,7 +220,8 @@ TEST(Hazards, FindsAReadOfWhatNobodyWrote) {
   schedule.moves[1].step = 0;  // reads come before writes
   const std::vector<Finding> findings = verify(schedule);
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].text, "step 0: rank 1 reads chunk 0 of its output, which nobody wrote");
+  EXPECT_EQ(to_text(findings[0], 0),
+            "step 0: rank 1 reads chunk 0 of its output, which nobody wrote");
   EXPECT_EQ(findings[0].kind, Kind::hazard);
 }
 
@@ -229,7 +230,7 @@ TEST(Hazards, FindsAReadOfAnInputThatIsNotThere) {
   schedule.moves[1].source = Buffer::input;
   const std::vector<Finding> findings = verify(schedule);
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].text, "step 1: rank 1 reads chunk 0 of its input, which it has not");
+  EXPECT_EQ(to_text(findings[0], 0), "step 1: rank 1 reads chunk 0 of its input, which it has not");
 }
 
 TEST(Hazards, FindsTwoWritesThatMeet) {
@@ -238,7 +239,7 @@ TEST(Hazards, FindsTwoWritesThatMeet) {
   builder.move({.from = 2, .to = 0, .combine = Combine::reduce});
   const std::vector<Finding> findings = verify(std::move(builder).build());
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].text, "step 0: two moves write the output of rank 0 chunk 0");
+  EXPECT_EQ(to_text(findings[0], 0), "step 0: two moves write the output of rank 0 chunk 0");
   EXPECT_EQ(findings[0].kind, Kind::hazard);
 }
 
@@ -278,10 +279,10 @@ Schedule crossed_swap() {
 TEST(Progress, FindsRanksThatWaitForEachOther) {
   const std::vector<Finding> findings = verify(crossed_swap());
   ASSERT_EQ(findings.size(), 2U) << texts(findings);
-  EXPECT_EQ(findings[0].text,
+  EXPECT_EQ(to_text(findings[0], 0),
             "step 1: rank 1 cannot receive chunk 0 from rank 0: waits for ever with one message a "
             "lane");
-  EXPECT_EQ(findings[1].text,
+  EXPECT_EQ(to_text(findings[1], 0),
             "step 1: rank 0 cannot send chunk 1 to rank 1: waits for ever with one message a lane");
   EXPECT_EQ(findings[0].kind, Kind::progress);
 }
@@ -315,7 +316,7 @@ TEST(InPlace, FindsAnInputWhosePlaceIsTaken) {
   EXPECT_EQ(texts(verify(schedule)), "");
   const std::vector<Finding> findings = verify_in_place(schedule);
   ASSERT_EQ(findings.size(), 1U) << texts(findings);
-  EXPECT_EQ(findings[0].text,
+  EXPECT_EQ(to_text(findings[0], 0),
             "step 1: rank 0 reads its input chunk 1, whose place output chunk 2 took in step 0");
   EXPECT_EQ(findings[0].kind, Kind::in_place);
   schedule.moves[1].step = 0;
@@ -347,7 +348,7 @@ TEST(InPlace, FindsRanksThatWaitForEachOther) {
   const std::vector<Finding> findings = verify_in_place(schedule);
   ASSERT_EQ(findings.size(), 2U) << texts(findings);
   EXPECT_EQ(
-      findings[0].text,
+      to_text(findings[0], 0),
       "step 0: rank 1 cannot receive chunk 2 from rank 0: waits for ever with one message a lane, "
       "in place");
   std::swap(schedule.moves[2], schedule.moves[3]);

@@ -14,6 +14,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "algorithms/catalog.h"
 #include "schedule/final_state.h"
@@ -26,14 +27,30 @@ using nlohmann::ordered_json;
 using unisono::Finding;
 using unisono::Schedule;
 
+// As the page's checker has them, and the English sentence that both make of them.
+ordered_json fields(const Finding& finding) {
+  ordered_json arguments = ordered_json::array();
+  for (const Finding::Argument& argument : finding.arguments) {
+    std::visit([&arguments](const auto& value) { arguments.push_back(value); }, argument);
+  }
+  return {{"kind", unisono::to_string(finding.kind)},
+          {"mistake", unisono::to_string(finding.mistake)},
+          {"step", finding.step},
+          {"rank", finding.rank},
+          {"chunk", finding.chunk},
+          {"line", finding.line},
+          {"arguments", arguments},
+          {"text", unisono::to_text(finding)}};
+}
+
 ordered_json verdict(const Schedule& schedule) {
-  ordered_json texts = ordered_json::array();
+  ordered_json list = ordered_json::array();
   bool structure = true;
   for (const Finding& finding : unisono::verify(schedule)) {
     structure = structure && finding.kind != Finding::Kind::structure;
-    texts.push_back(unisono::shown_text(finding));
+    list.push_back(fields(finding));
   }
-  ordered_json result = {{"findings", texts}};
+  ordered_json result = {{"findings", list}};
   if (structure) {
     result["state"] = unisono::final_state_text(schedule);
   }

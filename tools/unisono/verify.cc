@@ -19,24 +19,6 @@ namespace {
 constexpr int kMostRanks = 1024;
 constexpr std::size_t kMostFindings = 20;
 
-std::string_view kind_name(Finding::Kind kind) {
-  switch (kind) {
-    case Finding::Kind::structure:
-      return "structure";
-    case Finding::Kind::data_flow:
-      return "data_flow";
-    case Finding::Kind::hazard:
-      return "hazard";
-    case Finding::Kind::claim:
-      return "claim";
-    case Finding::Kind::progress:
-      return "progress";
-    case Finding::Kind::in_place:
-      return "in_place";
-  }
-  return "?";
-}
-
 struct Checked {
   Schedule schedule;
   std::vector<Finding> findings;
@@ -54,16 +36,6 @@ Checked check(Schedule schedule, const Algorithm* algorithm) {
   return result;
 }
 
-// "step 2: rank 1 counted twice" and step 2 -> "rank 1 counted twice".
-std::string_view without_step(const Finding& finding) {
-  std::string_view text = finding.text;
-  const std::string prefix = finding.step >= 0 ? fmt::format("step {}: ", finding.step) : "end: ";
-  if (text.starts_with(prefix)) {
-    text.remove_prefix(prefix.size());
-  }
-  return text;
-}
-
 std::string place_of(const Finding& finding, const Schedule& schedule) {
   if (finding.line == 0) {
     return {};
@@ -78,14 +50,14 @@ void print_findings(const Checked& checked, const Console& console) {
   std::size_t width = 0;
   const std::size_t shown = std::min(checked.findings.size(), kMostFindings);
   for (std::size_t i = 0; i < shown; ++i) {
-    width = std::max(width, without_step(checked.findings[i]).size());
+    width = std::max(width, sentence(checked.findings[i]).size());
   }
   for (std::size_t i = 0; i < shown; ++i) {
     const Finding& finding = checked.findings[i];
     // Steps are counted from 1, as `show` does.
     const std::string step = finding.step < 0 ? "end" : fmt::format("step {}", finding.step + 1);
     const std::string place = place_of(finding, checked.schedule);
-    fmt::print("  {:<7}  {:<{}}{}\n", step, without_step(finding), place.empty() ? 0 : width,
+    fmt::print("  {:<7}  {:<{}}{}\n", step, sentence(finding), place.empty() ? 0 : width,
                console.paint(Paint::dim, place));
   }
   if (checked.findings.size() > shown) {
@@ -132,12 +104,12 @@ nlohmann::ordered_json json_of(const Checked& checked) {
   }
   row["findings"] = nlohmann::json::array();
   for (const Finding& finding : checked.findings) {
-    row["findings"].push_back({{"kind", kind_name(finding.kind)},
+    row["findings"].push_back({{"kind", to_string(finding.kind)},
                                {"step", finding.step},
                                {"rank", finding.rank},
                                {"chunk", finding.chunk},
                                {"line", finding.line},
-                               {"text", finding.text}});
+                               {"text", to_text(finding, 0)}});
   }
   return row;
 }

@@ -126,7 +126,7 @@ model::Workload workload_of(const py::object& target, double bytes, std::optiona
   if (py::isinstance<Schedule>(target)) {
     const auto schedule = target.cast<std::shared_ptr<Schedule>>();
     if (const auto findings = unisono::verify(*schedule); !findings.empty()) {
-      refuse("the schedule is not right: " + shown_text(findings.front()));
+      refuse("the schedule is not right: " + to_text(findings.front()));
     }
     model::Workload workload{.ranks = schedule->ranks};
     workload.items.push_back({.name = std::string(to_string(schedule->collective)),

@@ -42,12 +42,6 @@ std::string title_of(const Schedule& schedule) {
   return schedule.algorithm.empty() ? collective : collective + "/" + schedule.algorithm;
 }
 
-const char* kind_name(Finding::Kind kind) {
-  constexpr const char* kNames[] = {"structure", "data_flow", "hazard",
-                                    "claim",     "progress",  "in_place"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 const char* buffer_name(Buffer buffer) {
   constexpr const char* kNames[] = {"input", "output", "scratch"};
   return kNames[static_cast<std::size_t>(buffer)];
@@ -162,13 +156,13 @@ void define_parts(py::module_& module) {
                              [](const Move& self) { return self.combine == Combine::reduce; })
       .def("__repr__", [](const Move& self) { return "<Move " + to_text(self) + ">"; });
   py::class_<Finding>(module, "Finding", "What is wrong with a schedule, and where.")
-      .def_property_readonly("kind", [](const Finding& self) { return kind_name(self.kind); })
+      .def_property_readonly("kind", [](const Finding& self) { return to_string(self.kind); })
       .def_readonly("step", &Finding::step, "Counted from 0; -1: at the end, or no step.")
       .def_readonly("rank", &Finding::rank)
       .def_readonly("chunk", &Finding::chunk)
       .def_readonly("line", &Finding::line, "Of the program that made the move to blame.")
-      .def_property_readonly("text", [](const Finding& self) { return shown_text(self); })
-      .def("__repr__", [](const Finding& self) { return "<Finding " + shown_text(self) + ">"; });
+      .def_property_readonly("text", [](const Finding& self) { return to_text(self); })
+      .def("__repr__", [](const Finding& self) { return "<Finding " + to_text(self) + ">"; });
   py::class_<Algorithm, std::unique_ptr<Algorithm, py::nodelete>>(module, "Algorithm",
                                                                   "An entry of the catalogue.")
       .def_property_readonly("name", [](const Algorithm& self) { return self.name; })

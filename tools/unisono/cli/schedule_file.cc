@@ -52,7 +52,7 @@ Schedule load_schedule(const std::string& path) {
 Schedule load_verified_schedule(const std::string& path) {
   Schedule schedule = load_schedule(path);
   if (const std::vector<Finding> findings = verify(schedule); !findings.empty()) {
-    throw UsageError(fmt::format("{} is no right schedule", path), shown_text(findings.front()),
+    throw UsageError(fmt::format("{} is no right schedule", path), to_text(findings.front()),
                      fmt::format("unisono verify {}", path));
   }
   return schedule;

@@ -1,12 +1,39 @@
-// What the checker says, in the words of the C++ verifier.
+// What the checker finds, as data with the names of the C++ verifier (src/schedule/verify.h); the
+// sentences are in text/finding.ts.
+
+// Those of the C++ verifier that the page's checker can find.
+export type Mistake =
+  | 'shape'
+  | 'root'
+  | 'chunk_unit'
+  | 'barrier_chunks'
+  | 'phase_order'
+  | 'move_ranks'
+  | 'move_chunks'
+  | 'move_step'
+  | 'writes_input'
+  | 'cannot_reduce'
+  | 'onto_itself'
+  | 'no_output'
+  | 'two_writes'
+  | 'no_input'
+  | 'reads_unwritten'
+  | 'counted_twice'
+  | 'lacks'
+  | 'cannot_copy'
+  | 'cannot_send'
+  | 'cannot_receive';
+
+export type Argument = number | string;
 
 export interface Finding {
   kind: 'structure' | 'data_flow' | 'hazard' | 'progress';
+  mistake: Mistake;
   step: number; // counted from 0; -1: at the end, or no step
   rank: number;
   chunk: number;
   line: number;
-  text: string; // without the step
+  arguments: Argument[]; // what else the sentence of this mistake names, in order
 }
 
 const MOST = 100;
@@ -29,9 +56,4 @@ export class Findings {
     const key = (finding: Finding) => (finding.step < 0 ? Infinity : finding.step);
     return [...this.list].sort((a, b) => (key(a) === key(b) ? 0 : key(a) < key(b) ? -1 : 1));
   }
-}
-
-// As `unisono verify` shows it: steps counted from 1.
-export function shownText(finding: Finding): string {
-  return finding.step < 0 ? finding.text : `step ${finding.step + 1}: ${finding.text}`;
 }

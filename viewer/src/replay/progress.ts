@@ -155,19 +155,15 @@ export function checkProgress(schedule: Schedule, findings: Findings): void {
     if (told.has(rank)) continue;
     told.add(rank);
     const chunk = moves.chunk[i]!;
-    let what = `cannot copy chunk ${chunk}`;
-    if (moves.from[i] !== moves.to[i]) {
-      what = sending
-        ? `cannot send chunk ${chunk} to rank ${moves.to[i]}`
-        : `cannot receive chunk ${chunk} from rank ${moves.from[i]}`;
-    }
+    const isLocal = moves.from[i] === moves.to[i];
     findings.add({
       kind: 'progress',
+      mistake: isLocal ? 'cannot_copy' : sending ? 'cannot_send' : 'cannot_receive',
       step: moves.step[i]!,
       rank,
       chunk,
       line: moves.line[i]!,
-      text: `rank ${rank} ${what}: waits for ever with one message a lane`,
+      arguments: isLocal ? [] : [sending ? moves.to[i]! : moves.from[i]!],
     });
   }
 }

@@ -6,7 +6,7 @@
 // 255. Findings and the final state are those of the C++ verifier.
 import { countsEveryone, hasInput, needsOutput } from '../schedule/collective';
 import { BUFFERS, INPUT, OUTPUT, REDUCE, SCRATCH, type Schedule } from '../schedule/types';
-import type { Findings } from './finding';
+import type { Argument, Findings, Mistake } from './finding';
 
 const MOST_COUNT = 255;
 const NOTHING = -2; // in place of a version: a cell that cannot be read
@@ -83,8 +83,7 @@ export class Replay {
     const target = moves.target[index]!;
     const cell = this.cell(to, target, chunk);
     if (this.wroteIn[cell] === step) {
-      const text = `two moves write the ${BUFFERS[target]} of rank ${to} chunk ${chunk}`;
-      this.blame(findings, 'hazard', index, chunk, to, text);
+      this.blame(findings, 'hazard', 'two_writes', index, chunk, to, BUFFERS[target]!);
       return;
     }
     this.wroteIn[cell] = step;
@@ -101,8 +100,7 @@ export class Replay {
     const other = this.read(to, target, chunk, index, findings);
     if (other === NOTHING) return;
     for (const rank of this.addTo(version, other, to)) {
-      const text = `rank ${rank} counted twice at rank ${to} chunk ${chunk}`;
-      this.blame(findings, 'data_flow', index, chunk, to, text);
+      this.blame(findings, 'data_flow', 'counted_twice', index, chunk, to, rank);
     }
   }
 
@@ -116,22 +114,23 @@ export class Replay {
   ): number {
     const written = buffer === INPUT ? -1 : this.last[this.cell(rank, buffer, chunk)]!;
     if (written >= 0 || hasInput(this.schedule, rank, chunk)) return written;
-    const why = buffer === INPUT ? 'which it has not' : 'which nobody wrote';
-    const text = `rank ${rank} reads chunk ${chunk} of its ${BUFFERS[buffer]}, ${why}`;
-    this.blame(findings, 'hazard', reader, chunk, rank, text);
+    const mistake = buffer === INPUT ? 'no_input' : 'reads_unwritten';
+    this.blame(findings, 'hazard', mistake, reader, chunk, rank, BUFFERS[buffer]!);
     return NOTHING;
   }
 
   private blame(
     findings: Findings,
     kind: 'hazard' | 'data_flow',
+    mistake: Mistake,
     index: number,
     chunk: number,
     rank: number,
-    text: string,
+    argument: Argument,
   ): void {
-    const { step, line } = this.schedule.moves;
-    findings.add({ kind, step: step[index]!, rank, chunk, line: line[index]!, text });
+    const { moves } = this.schedule;
+    const [step, line] = [moves.step[index]!, moves.line[index]!];
+    findings.add({ kind, mistake, step, rank, chunk, line, arguments: [argument] });
   }
 
   // A version below 0 is the input of `rank`.
@@ -202,15 +201,15 @@ export class Replay {
       const version = this.last[this.cell(rank, OUTPUT, chunk)]!;
       if (this.isFull(version)) continue; // most are; bit by bit takes long among many ranks
       const empty = version < 0 && !hasInput(this.schedule, rank, chunk);
-      let missing = '';
+      const missing: number[] = [];
       for (let i = 0; i < this.width; i++) {
         if (empty || ((this.word(version, rank, i >> 5) >>> (i & 31)) & 1) === 0) {
-          missing += ` ${this.width === 1 ? this.owner(chunk) : i}`;
+          missing.push(this.width === 1 ? this.owner(chunk) : i);
         }
       }
-      if (missing === '') continue;
-      const text = `end: chunk ${chunk} lacks ranks${missing} on rank ${rank}`;
-      findings.add({ kind: 'data_flow', step: -1, rank, chunk, line: 0, text });
+      if (missing.length === 0) continue;
+      const at = { step: -1, rank, chunk, line: 0 };
+      findings.add({ kind: 'data_flow', mistake: 'lacks', ...at, arguments: missing });
     }
   }
 

@@ -216,7 +216,7 @@ const PAGE_TEXTS = {
   findings: ['What the checker says', '检查器的结论'],
   findings_words: [
     'In the words of `unisono verify`, which says the same of the same schedule.',
-    '与 `unisono verify` 对同一 schedule 的说法相同（英文）。',
+    '与 `unisono verify` 对同一 schedule 的说法相同。',
   ],
   findings_more: ['… and {count} more', '……以及另外 {count} 处'],
 

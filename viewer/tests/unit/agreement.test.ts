@@ -1,21 +1,22 @@
 // The page's checker against the C++ verifier: every catalogue schedule with 1..16 ranks, every
-// root, and mutants of each: same findings, same final state.
+// root, and mutants of each: same findings, as fields and in English, and the same final state.
 import { describe, expect, it } from 'vitest';
 import { check } from '../../src/replay/check';
-import { shownText } from '../../src/replay/finding';
+import type { Finding } from '../../src/replay/finding';
 import { apply, type Edit } from '../../src/schedule/edit';
 import { unpack } from '../../src/schedule/pack';
+import { toText } from '../../src/text/finding';
 import { run } from '../program';
 import { BUFFERS, COMBINES, type Schedule } from '../../src/schedule/types';
 
 interface Verdict {
-  findings: string[];
+  findings: (Finding & { text: string })[];
   state?: string;
 }
 
 function verdictOf(schedule: Schedule): Verdict {
   const { findings, replay } = check(schedule);
-  const verdict: Verdict = { findings: findings.map(shownText) };
+  const verdict: Verdict = { findings: findings.map((each) => ({ ...each, text: toText(each) })) };
   if (replay) verdict.state = replay.finalState();
   return verdict;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { check } from '../../src/replay/check';
-import { shownText } from '../../src/replay/finding';
+import { toText } from '../../src/text/finding';
 import { apply } from '../../src/schedule/edit';
 import {
   emptyMoves,
@@ -119,15 +119,15 @@ describe('replay', () => {
 describe('checker', () => {
   it('says what is wrong in the words of unisono verify', () => {
     const ring = schedule('all_reduce/ring', 4);
-    const lost = check(apply(ring, { move: 0, drop: true })).findings.map(shownText);
+    const lost = check(apply(ring, { move: 0, drop: true })).findings.map(toText);
     expect(lost[0]).toBe('end: chunk 3 lacks ranks 0 on rank 0');
-    const twice = check(apply(ring, { move: 4, to: 0 })).findings.map(shownText);
+    const twice = check(apply(ring, { move: 4, to: 0 })).findings.map(toText);
     expect(twice[0]).toMatch(/^step \d: /);
   });
 
   it('refuses what has no structure', () => {
     const bad = { ...schedule('all_reduce/ring', 4), root: 3 };
-    expect(check(bad).findings[0]!.text).toBe('shape: root 3 of 4 ranks');
+    expect(toText(check(bad).findings[0]!)).toBe('shape: root 3 of 4 ranks');
     expect(check(bad).replay).toBeUndefined();
   });
 
@@ -161,7 +161,7 @@ describe('checker', () => {
       'progress 1',
       'progress 0',
     ]);
-    expect(findings.map(shownText)).toEqual([
+    expect(findings.map(toText)).toEqual([
       'step 2: rank 1 cannot receive chunk 0 from rank 0: waits for ever with one message a lane',
       'step 2: rank 0 cannot send chunk 1 to rank 1: waits for ever with one message a lane',
     ]);
