@@ -1,0 +1,66 @@
+// The pipeline schedules by name. A new one is a file here, and one line in catalog.cc.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pipeline/pipeline.h"
+
+namespace unisono::pipeline {
+
+struct Shape {
+  int ranks = 1;
+  int chunks = 1;  // stages on a rank (v)
+  int microbatches = 1;
+};
+
+// What one microbatch takes on one rank, over all its stages.
+struct Times {
+  double forward = 1;
+  double input = 1;
+  double weight = 1;
+};
+
+struct Entry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;  // paper, year
+  int chunks = 1;           // 0: any number
+  // Why there is none of that shape, or empty.
+  std::string (*refuse)(Shape shape) = [](Shape) { return std::string{}; };
+  // Stages, chains and computations; sends and receives follow from them.
+  Pipeline (*build)(Shape shape) = nullptr;
+  // Time without work on the rank that has the most of it, with free transfers; absent: no formula.
+  std::optional<double> (*bubble)(Shape shape, Times times) = nullptr;
+  // The bubble is counted from a rank's own first action to its last, as optimizer steps overlap.
+  bool is_bubble_of_rank = false;
+  // Microbatches of a stage that a rank holds between F and W at most; a bound if `is_peak_bound`.
+  int (*peak)(Shape shape, int rank) = nullptr;
+  bool is_peak_bound = false;
+};
+
+std::span<const Entry* const> catalog();
+const Entry* find_entry(std::string_view name);
+
+// Why the entry has no schedule of that shape, or empty.
+std::string refusal(const Entry& entry, Shape shape);
+
+// With sends and receives; F, I and W of each stage take 1 / chunks.
+// REQUIRES: refusal() is empty.
+Pipeline build(const Entry& entry, Shape shape);
+
+extern const Entry naive;
+extern const Entry gpipe;
+extern const Entry one_forward_one_backward;
+extern const Entry interleaved;
+extern const Entry zb_h1;
+extern const Entry zb_h2;
+extern const Entry zbv;
+extern const Entry v_half;
+extern const Entry v_min;
+extern const Entry dual_pipe;
+extern const Entry dual_pipe_v;
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,62 @@
+// The eight steps that DualPipe and DualPipeV share. A rank has two stages, which it computes in
+// turn: the forward pass of one together with the backward pass of the other.
+#pragma once
+
+#include "pipeline/order.h"
+
+namespace unisono::pipeline {
+
+struct DualSteps {
+  int first = 0;  // the stage whose microbatches come first
+  int second = 0;
+  int place = 0;  // from the end of the pipe (0) to where it turns (places - 1)
+  int places = 1;
+  int main = 0;  // how often step 4 is done
+};
+
+inline void append_dual_steps(Order& order, const DualSteps& steps) {
+  const int to_turn = steps.places - steps.place - 1;
+  for (int i = 0; i < 2 * to_turn; ++i) {
+    order.forward(steps.first);
+  }
+  for (int i = 0; i < steps.place + 1; ++i) {
+    order.forward(steps.first);
+    order.forward(steps.second);
+  }
+  for (int i = 0; i < to_turn; ++i) {
+    order.input(steps.second);
+    order.weight();
+    order.forward(steps.second);
+  }
+  for (int i = 0; i < steps.main; ++i) {
+    if (i == 0 && to_turn == 0) {  // apart, because the rank would wait for the gradient
+      order.forward(steps.first);
+      order.backward(steps.second);
+    } else {
+      order.overlapped(steps.first, steps.second);
+    }
+    order.overlapped(steps.second, steps.first);
+  }
+  for (int i = 0; i < to_turn; ++i) {
+    order.backward(steps.second);
+    order.overlapped(steps.second, steps.first);
+  }
+  // From the middle of this step on, W are put off to fill the end.
+  bool is_split = false;
+  for (int i = 0; i < steps.place + 1; ++i) {
+    const bool is_middle = i == (steps.place + 1) / 2;
+    is_split = is_split || (is_middle && steps.place % 2 == 1);
+    order.backward(steps.second, is_split);
+    is_split = is_split || (is_middle && steps.place % 2 == 0);
+    order.backward(steps.first, is_split);
+  }
+  for (int i = 0; i < to_turn; ++i) {
+    order.weight();
+    order.backward(steps.first, is_split);
+  }
+  for (int i = 0; i < steps.place + 1; ++i) {
+    order.weight();
+  }
+}
+
+}  // namespace unisono::pipeline

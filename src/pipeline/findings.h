@@ -1,0 +1,44 @@
+// What is wrong with a pipeline, as data, and as a sentence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/pipeline.h"
+
+namespace unisono::pipeline {
+
+struct Finding {
+  enum class Kind : std::uint8_t {
+    missing,     // nobody does `action`
+    twice,       // `rank` does it again
+    misplaced,   // `rank` does it, and the stage is on `other_rank`
+    too_early,   // at `index`, `other` has to come before it
+    unpaired,    // `rank` sends or receives what `other_rank` does not
+    lane_order,  // `rank` sends `action` where `other_rank` receives `other`
+    deadlock,    // ranks wait for each other, or for one that is through: `waits`
+  };
+  // One rank of a deadlock: it stands at `action`, and its transfers with `peer` at `head`.
+  struct Wait {
+    int rank = 0;
+    Action action = {};
+    int peer = -1;
+    Action head = {};
+    bool is_through = false;  // all its actions are done but `head`
+    bool has_head = false;    // false: it has no transfer with `peer` to do before `action`
+  };
+  Kind kind = Kind::missing;
+  int rank = -1;
+  int index = -1;  // among the actions of the rank
+  Action action = {};
+  int other_rank = -1;
+  Action other = {};
+  std::vector<Wait> waits = {};  // a circle, or a way to a rank that is waited for in vain
+};
+
+std::string_view to_string(Finding::Kind kind);
+std::string sentence(const Finding& finding);
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,171 @@
+#include "pipeline/json.h"
+
+#include "pipeline/text.h"
+#include "topology/json_value.h"
+
+namespace unisono::pipeline {
+namespace {
+
+constexpr double kMostAmount = 1e18;
+
+std::vector<int> whole_numbers(const JsonNode& list, int most) {
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    numbers.push_back(static_cast<int>(list.item(i).whole(0, most)));
+  }
+  return numbers;
+}
+
+// One number for all stages, or a list of one each.
+void read_amounts(const JsonNode& parent, std::string_view key, std::size_t stages,
+                  std::vector<double>& amounts) {
+  const auto node = parent.find(key);
+  if (!node) {
+    return;
+  }
+  if (node->is(JsonValue::Kind::number)) {
+    amounts.assign(stages, node->number(0, kMostAmount));
+    return;
+  }
+  if (node->size() != stages) {
+    node->fail("wants one number for each of " + std::to_string(stages) + " stages");
+  }
+  for (std::size_t i = 0; i < stages; ++i) {
+    amounts.push_back(node->item(i).number(0, kMostAmount));
+  }
+}
+
+void read_chains(const JsonNode& root, Pipeline& pipeline) {
+  const auto chains = root.find("chains");
+  if (!chains) {
+    Chain chain{.stages = {}, .first = 0, .count = pipeline.microbatches};
+    for (int stage = 0; stage < pipeline.stages(); ++stage) {
+      chain.stages.push_back(stage);
+    }
+    pipeline.chains = {std::move(chain)};
+    return;
+  }
+  for (std::size_t i = 0; i < chains->size(); ++i) {
+    const JsonNode node = chains->item(i);
+    node.allow_only({"stages", "first", "count"});
+    pipeline.chains.push_back(
+        {.stages = whole_numbers(node.at("stages"), kMostStages),
+         .first = static_cast<int>(node.at("first").whole(0, kMostMicrobatches)),
+         .count = static_cast<int>(node.at("count").whole(1, kMostMicrobatches))});
+  }
+}
+
+void read_costs(const JsonNode& root, Pipeline& pipeline) {
+  const std::size_t stages = pipeline.stage_rank.size();
+  if (const auto costs = root.find("costs")) {
+    costs->allow_only({"forward", "input", "weight", "transfer"});
+    read_amounts(*costs, "forward", stages, pipeline.costs.forward);
+    read_amounts(*costs, "input", stages, pipeline.costs.input);
+    read_amounts(*costs, "weight", stages, pipeline.costs.weight);
+    read_amounts(*costs, "transfer", stages, pipeline.costs.transfer);
+  }
+  if (const auto memory = root.find("memory")) {
+    memory->allow_only({"activation_bytes", "kept_bytes"});
+    read_amounts(*memory, "activation_bytes", stages, pipeline.memory.activation_bytes);
+    read_amounts(*memory, "kept_bytes", stages, pipeline.memory.kept_bytes);
+  }
+  set_unit_costs(pipeline);
+}
+
+Pipeline read(const JsonNode& root) {
+  root.allow_only({"format", "name", "microbatches", "stages", "chains", "costs", "memory", "lanes",
+                   "capacity", "actions"});
+  if (root.at("format").text() != kPipelineFormat) {
+    root.at("format").fail("is not \"unisono.pipeline/1\"");
+  }
+  Pipeline pipeline;
+  if (const auto name = root.find("name")) {
+    pipeline.name = name->text();
+  }
+  const JsonNode actions = root.at("actions");
+  if (actions.size() > static_cast<std::size_t>(kMostRanks)) {
+    actions.fail("has more than 4096 ranks");
+  }
+  pipeline.ranks = static_cast<int>(actions.size());
+  pipeline.microbatches = static_cast<int>(root.at("microbatches").whole(1, kMostMicrobatches));
+  if (root.at("stages").size() > static_cast<std::size_t>(kMostStages)) {
+    root.at("stages").fail("has more than 16384 stages");
+  }
+  pipeline.stage_rank = whole_numbers(root.at("stages"), kMostRanks - 1);
+  read_chains(root, pipeline);
+  read_costs(root, pipeline);
+  if (const auto lanes = root.find("lanes")) {
+    pipeline.lanes = static_cast<int>(lanes->whole(1, 2));
+  }
+  if (const auto capacity = root.find("capacity")) {
+    pipeline.capacity = static_cast<int>(capacity->whole(0, kMostActions));
+  }
+  for (std::size_t rank = 0; rank < actions.size(); ++rank) {
+    Parsed<std::vector<Action>> row = parse_actions(actions.item(rank).text());
+    if (!row) {
+      actions.item(rank).fail(row.position + ": " + row.message);
+    }
+    pipeline.actions.push_back(std::move(*row.value));
+  }
+  if (const auto problem = check(pipeline)) {
+    root.fail(*problem);
+  }
+  return pipeline;
+}
+
+template <typename Values, typename Write>
+std::string list(const Values& values, const Write& write) {
+  std::string text = "[";
+  for (const auto& value : values) {
+    text += (text.size() == 1 ? "" : ", ") + write(value);
+  }
+  return text + "]";
+}
+
+std::string numbers(const std::vector<double>& values) {
+  return list(values, json_number);
+}
+
+std::string numbers(const std::vector<int>& values) {
+  return list(values, [](int value) { return std::to_string(value); });
+}
+
+}  // namespace
+
+std::string to_json(const Pipeline& pipeline) {
+  const auto chain_text = [](const Chain& chain) {
+    return "{\"stages\": " + numbers(chain.stages) + ", \"first\": " + std::to_string(chain.first) +
+           ", \"count\": " + std::to_string(chain.count) + "}";
+  };
+  std::string text = "{\"format\": \"" + std::string(kPipelineFormat) + "\",\n";
+  text += " \"name\": " + json_string(pipeline.name) + ",\n";
+  text += " \"microbatches\": " + std::to_string(pipeline.microbatches) + ",\n";
+  text += " \"stages\": " + numbers(pipeline.stage_rank) + ",\n";
+  text += " \"chains\": " + list(pipeline.chains, chain_text) + ",\n";
+  text += " \"costs\": {\"forward\": " + numbers(pipeline.costs.forward) +
+          ",\n           \"input\": " + numbers(pipeline.costs.input) +
+          ",\n           \"weight\": " + numbers(pipeline.costs.weight) +
+          ",\n           \"transfer\": " + numbers(pipeline.costs.transfer) + "},\n";
+  text += " \"memory\": {\"activation_bytes\": " + numbers(pipeline.memory.activation_bytes) +
+          ",\n            \"kept_bytes\": " + numbers(pipeline.memory.kept_bytes) + "},\n";
+  text += " \"lanes\": " + std::to_string(pipeline.lanes) +
+          ",\n \"capacity\": " + std::to_string(pipeline.capacity) + ",\n \"actions\": [";
+  for (std::size_t rank = 0; rank < pipeline.actions.size(); ++rank) {
+    text += (rank == 0 ? "\n  " : ",\n  ") + json_string(actions_text(pipeline.actions[rank]));
+  }
+  return text + "]}\n";
+}
+
+Parsed<Pipeline> parse_pipeline_json(std::string_view text) {
+  const Parsed<JsonValue> tree = parse_json(text);
+  if (!tree) {
+    return Parsed<Pipeline>::failure(tree.message, tree.position);
+  }
+  try {
+    return Parsed<Pipeline>::success(read(JsonNode(*tree.value, "")));
+  } catch (const JsonProblem& problem) {
+    return Parsed<Pipeline>::failure(problem.message, problem.position);
+  }
+}
+
+}  // namespace unisono::pipeline

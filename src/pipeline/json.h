@@ -1,0 +1,19 @@
+// Pipelines as JSON, `unisono.pipeline/1`: see docs/formats/pipeline.md.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/parsed.h"
+#include "pipeline/pipeline.h"
+
+namespace unisono::pipeline {
+
+inline constexpr std::string_view kPipelineFormat = "unisono.pipeline/1";
+
+std::string to_json(const Pipeline& pipeline);
+
+// What is returned has passed check(). A failure's position is a JSON pointer or "byte N".
+Parsed<Pipeline> parse_pipeline_json(std::string_view text);
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,15 @@
+// The part of verify() that looks at the actions without playing them.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/findings.h"
+
+namespace unisono::pipeline {
+
+inline constexpr std::size_t kMostFindings = 100;
+
+// REQUIRES: check() passes, and the transfers are in.
+std::vector<Finding> check_order(const Pipeline& pipeline);
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,122 @@
+// A pipeline schedule as data: which rank computes which stage of which microbatch, in which order,
+// and what it sends and receives in between.
+//
+// A model is cut into stages, and each stage lies on a rank. A chain is a sequence of stages that
+// its microbatches pass forward and then backward; DualPipe has two chains, which run against each
+// other over the same ranks and hold a copy of the model each, every other schedule has one.
+// Actions are spelt as torch.distributed.pipelining spells them: "2F0", "3SEND_F1",
+// "(1F4;2B0)OVERLAP_F_B".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace unisono::pipeline {
+
+enum class ActionKind : std::uint8_t {
+  forward,           // F
+  backward,          // B: input and weight gradient in one
+  backward_input,    // I
+  backward_weight,   // W
+  send_forward,      // SEND_F: the output of F of this stage, to the next stage
+  receive_forward,   // RECV_F: the input of this stage, from the stage before
+  send_backward,     // SEND_B: the input gradient of this stage, to the stage before
+  receive_backward,  // RECV_B: the output gradient of this stage, from the next stage
+  reduce_grad,       // REDUCE_GRAD: over the data-parallel axis
+  unshard,           // UNSHARD: the parameters of the stage are gathered
+  reshard,           // RESHARD: and freed again
+  overlap,           // OVERLAP_F_B: the `parts` actions that follow are computed together
+};
+
+struct Action {
+  ActionKind kind = ActionKind::forward;
+  int stage = -1;       // -1: an overlap
+  int microbatch = -1;  // -1: an action on a whole stage
+  int parts = 0;        // of an overlap: how many of the following actions are inside
+
+  bool operator==(const Action&) const = default;
+};
+
+// Microbatches first, ..., first + count - 1 pass these stages in order.
+struct Chain {
+  std::vector<int> stages = {};
+  int first = 0;
+  int count = 0;
+
+  bool operator==(const Chain&) const = default;
+};
+
+// Times in one unit, one per stage. B takes input + weight.
+struct Costs {
+  std::vector<double> forward = {};
+  std::vector<double> input = {};
+  std::vector<double> weight = {};
+  std::vector<double> transfer = {};  // between this stage and the next one of its chain
+
+  bool operator==(const Costs&) const = default;
+};
+
+// What one microbatch of a stage holds: `activation` from its F on, and `kept` of it between I
+// and W.
+struct Memory {
+  std::vector<double> activation_bytes = {};
+  std::vector<double> kept_bytes = {};
+
+  bool operator==(const Memory&) const = default;
+};
+
+struct Pipeline {
+  std::string name = {};
+  int ranks = 1;
+  int microbatches = 1;
+  std::vector<int> stage_rank = {};  // one per stage
+  std::vector<Chain> chains = {};
+  Costs costs = {};
+  Memory memory = {};
+  // Messages between two ranks keep their order: in one FIFO (1), or in one for forward and one
+  // for backward (2).
+  int lanes = 2;
+  // How many messages a lane holds in each direction that no receive waits for yet; 0: a send ends
+  // when its receive has begun.
+  int capacity = 1;
+  std::vector<std::vector<Action>> actions = {};  // of each rank, in order
+
+  int stages() const { return static_cast<int>(stage_rank.size()); }
+  bool operator==(const Pipeline&) const = default;
+};
+
+inline constexpr int kMostRanks = 4096;
+inline constexpr int kMostStages = 16384;
+inline constexpr int kMostMicrobatches = 65536;
+inline constexpr std::size_t kMostActions = 4U << 20U;  // also of stages times microbatches
+
+// The neighbours of each stage; -1: none. `chain` is the index of its chain.
+struct Neighbours {
+  std::vector<int> before;
+  std::vector<int> next;
+  std::vector<int> chain;
+};
+Neighbours neighbours(const Pipeline& pipeline);
+
+bool is_compute(ActionKind kind);  // F, B, I or W
+bool is_send(ActionKind kind);
+bool is_receive(ActionKind kind);
+bool is_forward_lane(ActionKind kind);  // SEND_F or RECV_F
+bool has_microbatch(ActionKind kind);
+std::string_view to_string(ActionKind kind);  // "SEND_F"
+std::string to_string(const Action& action);  // "3SEND_F1"
+
+// The index behind the action at `index`: behind its parts if it is an overlap.
+std::size_t after(const std::vector<Action>& actions, std::size_t index);
+
+// Costs and memory of 1 for each stage (transfers 0), where they are not given.
+void set_unit_costs(Pipeline& pipeline);
+
+// What makes the data itself unusable (sizes, ranks out of range, ...), or nothing. Whether the
+// order of the actions is right is for verify().
+std::optional<std::string> check(const Pipeline& pipeline);
+
+}  // namespace unisono::pipeline

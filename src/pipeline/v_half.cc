@@ -1,0 +1,23 @@
+// V-Half: blocks in a V that hold half of what 1F1B and ZBV hold. A pass waits two slots on the way
+// back to rank 0, forward and backward.
+//
+//   peak    p+4 microbatches of a stage (of 2p on rank 0 of 1F1B) on each rank, or fewer
+//   bubble  no formula
+//   source  Qi et al., Pipeline Parallelism with Controllable Memory, 2024
+#include <algorithm>
+
+#include "pipeline/v_blocks.h"
+
+namespace unisono::pipeline {
+
+const Entry v_half{
+    .name = "v-half",
+    .summary = "a V with half of the memory of 1F1B",
+    .source = "Qi et al., 2024",
+    .chunks = 2,
+    .build = [](Shape shape) { return build_v_blocks(shape, {.up = 2, .up_gradient = 2}); },
+    .bubble = [](Shape, Times) -> std::optional<double> { return std::nullopt; },
+    .peak = [](Shape shape, int) { return std::min(2 * shape.microbatches, shape.ranks + 4); },
+    .is_peak_bound = true};
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,24 @@
+// V-Min: blocks in a V that hold about a third of what 1F1B holds. Every pass begins as soon as the
+// one before it has ended, so activations live as shortly as they can.
+//
+//   peak    2p/3 + 3 microbatches of a stage (of 2p on rank 0 of 1F1B) on each rank, or fewer
+//   bubble  no formula
+//   source  Qi et al., Pipeline Parallelism with Controllable Memory, 2024
+#include <algorithm>
+
+#include "pipeline/v_blocks.h"
+
+namespace unisono::pipeline {
+
+const Entry v_min{
+    .name = "v-min",
+    .summary = "a V with a third of the memory of 1F1B",
+    .source = "Qi et al., 2024",
+    .chunks = 2,
+    .build = [](Shape shape) { return build_v_blocks(shape, {}); },
+    .bubble = [](Shape, Times) -> std::optional<double> { return std::nullopt; },
+    .peak = [](Shape shape,
+               int) { return std::min(2 * shape.microbatches, 2 * shape.ranks / 3 + 3); },
+    .is_peak_bound = true};
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,36 @@
+// ZB-H1: 1F1B with B cut into I (input gradient) and W (weight gradient); rank r puts off r W,
+// which then fill the end. Every rank holds as much as rank 0 of 1F1B.
+//
+//   bubble  (p-1) (F+I-W), which is (p-1) (F+B-2W), for m >= p and W at most F and I
+//   peak    min(m, p) microbatches on each rank
+//   source  Qi et al., Zero Bubble Pipeline Parallelism, 2023
+#include "pipeline/zero_bubble.h"
+
+namespace unisono::pipeline {
+namespace {
+
+Pipeline build_zb_h1(Shape shape) {
+  Pipeline pipeline = looped(shape);
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    append_zero_bubble(pipeline.actions[static_cast<std::size_t>(rank)], rank, shape.microbatches,
+                       {.ahead = shape.ranks - rank, .pending = rank});
+  }
+  return pipeline;
+}
+
+}  // namespace
+
+const Entry zb_h1{
+    .name = "zb-h1",
+    .summary = "1F1B whose weight gradients fill the end",
+    .source = "Qi et al., 2023",
+    .build = build_zb_h1,
+    .bubble = [](Shape shape, Times times) -> std::optional<double> {
+      if (shape.microbatches < shape.ranks || times.weight > std::min(times.forward, times.input)) {
+        return std::nullopt;
+      }
+      return (shape.ranks - 1) * (times.forward + times.input - times.weight);
+    },
+    .peak = [](Shape shape, int) { return std::min(shape.microbatches, shape.ranks); }};
+
+}  // namespace unisono::pipeline

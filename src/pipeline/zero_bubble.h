@@ -1,0 +1,40 @@
+// What ZB-H1 and ZB-H2 have in common: 1F1B with B cut into I and W, where a rank puts off a number
+// of W to fill the end.
+#pragma once
+
+#include <algorithm>
+
+#include "pipeline/order.h"
+
+namespace unisono::pipeline {
+
+struct Delays {
+  int ahead = 0;    // forward passes before the first I
+  int pending = 0;  // how many W are put off
+};
+
+inline void append_zero_bubble(std::vector<Action>& actions, int stage, int microbatches,
+                               Delays delays) {
+  Order order(actions);
+  const int ahead = std::min(microbatches, delays.ahead);
+  for (int i = 0; i < ahead; ++i) {
+    order.forward(stage);
+  }
+  int pending = 0;
+  for (int i = 0; i < microbatches; ++i) {
+    order.input(stage);
+    // W goes before the next F: so the rank never holds more than ahead + pending.
+    if (++pending > delays.pending) {
+      order.weight();
+      --pending;
+    }
+    if (i + ahead < microbatches) {
+      order.forward(stage);
+    }
+  }
+  for (; pending > 0; --pending) {
+    order.weight();
+  }
+}
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,122 @@
+// The bubble diagram: time from left to right, a row for each rank.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/failure.h"
+#include "pipeline/json.h"
+#include "pipeline/run.h"
+#include "pipeline/text.h"
+#include "pipeline/verify.h"
+#include "pipelines/pipelines.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::size_t kMostColumns = 80;
+constexpr std::size_t kLabel = 6;
+
+struct Cell {
+  char sign = '.';
+  Paint paint = Paint::dim;
+};
+
+Paint paint_of(pipeline::ActionKind kind) {
+  switch (kind) {
+    case pipeline::ActionKind::forward:
+      return Paint::accent;
+    case pipeline::ActionKind::backward:
+    case pipeline::ActionKind::backward_input:
+      return Paint::good;
+    default:
+      return Paint::warn;
+  }
+}
+
+std::string row_of(const std::vector<Cell>& cells, const Console& console) {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size();) {
+    std::size_t end = i;
+    std::string same;
+    for (; end < cells.size() && cells[end].paint == cells[i].paint; ++end) {
+      same += cells[end].sign;
+    }
+    text += console.paint(cells[i].paint, same);
+    i = end;
+  }
+  return text;
+}
+
+// A computation is its letter, its microbatch as far as there is room, and dashes.
+void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
+          std::vector<Cell>& cells) {
+  const std::string label = std::string(to_string(action.kind)) + std::to_string(action.microbatch);
+  for (std::size_t column = first; column < end; ++column) {
+    const std::size_t i = column - first;
+    const bool has_room = end - first >= label.size();
+    const char sign = i == 0 ? label[0] : has_room && i < label.size() ? label[i] : '-';
+    cells[column] = {.sign = sign, .paint = paint_of(action.kind)};
+  }
+}
+
+nlohmann::ordered_json json_of(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
+    nlohmann::ordered_json actions = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
+      const pipeline::Span& span = run.spans[rank][i];
+      actions.push_back({{"action", to_string(pipeline.actions[rank][i])},
+                         {"start", span.start},
+                         {"end", span.end}});
+    }
+    ranks.push_back(std::move(actions));
+  }
+  return {{"schema", "unisono.pipeline_show/1"},
+          {"name", pipeline.name},
+          {"makespan", run.makespan},
+          {"ranks", std::move(ranks)}};
+}
+
+}  // namespace
+
+int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,
+                  const Console& console) {
+  const std::string format = arguments.text("format");
+  if (format == "csv" && pipeline.chains.size() > 1) {
+    throw UsageError(fmt::format("the CSV cannot say that {} has two chains", pipeline.name), {},
+                     "--format pipeline");
+  }
+  if (format != "text") {
+    fmt::print("{}", format == "csv" ? to_csv(pipeline) : to_json(pipeline));
+    return kDone;
+  }
+  if (!verify(pipeline).right()) {
+    throw UsageError(fmt::format("{} is not right", pipeline.name), {}, "unisono pipeline verify");
+  }
+  const pipeline::Run run = pipeline::run(pipeline);
+  if (console.json()) {
+    fmt::print("{}\n", json_of(pipeline, run).dump(2));
+    return kDone;
+  }
+  const std::size_t columns = kMostColumns - kLabel;
+  const double scale = run.makespan > 0 ? static_cast<double>(columns) / run.makespan : 0;
+  const auto column = [&](double time) {
+    return std::min(columns, static_cast<std::size_t>(time * scale + 1e-6));
+  };
+  fmt::print("{}  takes {:.6g}\n", console.paint(Paint::strong, pipeline.name), run.makespan);
+  for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
+    std::vector<Cell> cells(columns);
+    for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
+      const pipeline::Span& span = run.spans[rank][i];
+      if (is_compute(pipeline.actions[rank][i].kind)) {
+        draw(pipeline.actions[rank][i], column(span.start), column(span.end), cells);
+      }
+    }
+    fmt::print("{:>4}  {}\n", rank, row_of(cells, console));
+  }
+  return kDone;
+}
+
+}  // namespace unisono::cli
