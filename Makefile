@@ -8,7 +8,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 UNISONO := build/release/tools/unisono/unisono
 # Every collective between processes, each result compared with an independent reference.
-MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job
+MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job --table build/bench.txt
 
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
@@ -30,7 +30,7 @@ run:
 	@$(SETUP) build
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target unisono
-	$(MAIN_JOB)
+	@$(MAIN_JOB)
 
 release:
 	@$(SETUP) build

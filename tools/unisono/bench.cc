@@ -79,8 +79,13 @@ constexpr Option kOptions[] = {
     {.name = "min-busbw", .value = "GB/S", .help = "Exit with 5 if a row is below."},
     {.name = "max-time", .value = "TIME", .help = "Exit with 5 if a row takes longer."},
     {.name = "main-job",
-     .help = "Every collective and each of its algorithms on f32 and bf16 from 8 B to 64 MiB; "
-             "ends with the number of wrong elements."}};
+     .help = "Every collective and each of its algorithms on f32 and bf16 from 8 B to 16 MiB, on "
+             "one screen."},
+    {.name = "table",
+     .value = "FILE",
+     .help = "Where --main-job writes all rows.",
+     .fallback = "unisono-bench.txt"},
+    {.name = "all", .help = "With --main-job: all rows on the screen, too, and no file."}};
 
 }  // namespace
 
@@ -102,8 +107,9 @@ const Command kBenchCommand = {
         "where each rank holds a part, 1 otherwise. GB are decimal, sizes binary.\n\n"
         "Calls are timed in batches after a barrier. The time of a batch is the slowest rank's; "
         "time is the median over batches, p99 their 99th percentile. limit is what this machine "
-        "allows, measured in the same run: one cache line between two cores, or all receivers "
-        "copying as many bytes at once.\n\n"
+        "allows, measured in the same run: one cache line between two cores, or all ranks copying "
+        "as "
+        "many bytes at once as the collective must move; a call that was quicker lowers it.\n\n"
         "Every result is compared with a reference that is computed from (rank, index) alone; "
         "wrong "
         "counts elements on all ranks (exit code 1).",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "bench/this_machine.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
@@ -27,16 +28,7 @@ namespace unisono::cli {
 namespace {
 
 model::HostInfo this_host() {
-  model::HostInfo host{.cpu = {}, .cpus = std::max(1, static_cast<int>(allowed_cpus().size()))};
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) {
-      host.cpu = line.substr(colon + 2);
-      break;
-    }
-  }
-  return host;
+  return {.cpu = cpu_model(), .cpus = std::max(1, static_cast<int>(allowed_cpus().size()))};
 }
 
 std::string profile_path(const Arguments& arguments) {

@@ -49,7 +49,7 @@ std::string text_heading(const Heading& heading, const Console& console) {
                       heading.fresh ? ", fresh data before each call" : "");
   if (heading.hop_us > 0) {
     text += fmt::format(
-        "# limit: a cache line between two cores takes {:.2f} us; all receivers copy at once\n",
+        "# limit: a cache line between two cores takes {:.2f} us; all ranks copy at once\n",
         heading.hop_us);
   }
   text += console.paint(

@@ -19,9 +19,11 @@ struct Row {
   std::size_t count = 0;
   std::uint64_t bytes = 0;
   Timing timing;
-  double limit_us = 0;  // 0: none
-  std::uint64_t wrong = 0;
-  std::string bound;  // "exact", ...
+  double limit_us = 0;       // 0: none
+  std::uint64_t wrong = 0;   // elements, on all ranks
+  std::uint64_t checks = 0;  // results that a rank compared with the reference
+  std::uint64_t failed = 0;  // of them, those with a wrong element
+  std::string bound;         // "exact", ...
 
   double algbw() const;  // GB/s, decimal
   double busbw() const;

@@ -97,6 +97,30 @@ double ping_pong(int first, int last) {
   return best;
 }
 
+// The bytes whose copy moves as much through memory as the busiest rank must, at the least.
+std::uint64_t copied_bytes(const Case& row, std::uint64_t whole, int ranks) {
+  const std::uint64_t part = whole / static_cast<std::uint64_t>(ranks);
+  const std::uint64_t others = row.in_place ? whole - part : whole;  // its own part lies there
+  if (row.workload.send_recv) {
+    return whole;
+  }
+  switch (plain_form(row.workload.collective)) {
+    case Collective::scatter:
+      return part;
+    case Collective::gather:
+    case Collective::all_to_all:
+      return others;
+    case Collective::broadcast:  // all ranks read the same
+      return (part + whole) / 2;
+    case Collective::all_gather:
+      return (part + others) / 2;
+    case Collective::reduce_scatter:  // of every input its part
+      return (whole + part) / 2;
+    default:
+      return whole;
+  }
+}
+
 }  // namespace
 
 double measure_hop_us() {
@@ -135,11 +159,12 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
     }
     times.push_back((now_us() - start) / calls);
   }
-  double slowest = 0;
+  std::vector<double> slowest(times.size());
   for (const auto& theirs : gather_numbers(comm_, times)) {
-    slowest = std::max(slowest, quantile(theirs, 0.5));
+    std::transform(slowest.begin(), slowest.end(), theirs.begin(), slowest.begin(),
+                   [](double a, double b) { return std::max(a, b); });
   }
-  return copies_[{bytes, alone}] = slowest;
+  return copies_[{bytes, alone}] = *std::min_element(slowest.begin(), slowest.end());
 }
 
 double Limit::time_us(const Case& row, const Layout& layout) {
@@ -147,13 +172,9 @@ double Limit::time_us(const Case& row, const Layout& layout) {
   if (comm_.size() == 1 || comm_.hosts() != 1 || (layout.size_bytes == 0 && !barrier)) {
     return 0;  // nothing travels, or not through memory
   }
-  const CollectiveTraits& traits = traits_of(row.workload.collective);
-  const bool alone = !row.workload.send_recv && traits.output == Holding::whole_at_root;
-  // Of a scatter each rank receives its part only.
-  const bool parts = !row.workload.send_recv && traits.input == Holding::whole_at_root &&
-                     traits.output == Holding::part;
-  const auto ranks = static_cast<std::uint64_t>(comm_.size());
-  return std::max(hop_us_, copy_us(parts ? layout.size_bytes / ranks : layout.size_bytes, alone));
+  const bool alone = !row.workload.send_recv &&
+                     traits_of(row.workload.collective).output == Holding::whole_at_root;
+  return std::max(hop_us_, copy_us(copied_bytes(row, layout.size_bytes, comm_.size()), alone));
 }
 
 }  // namespace unisono::cli

@@ -1,8 +1,10 @@
 // What this machine allows, measured in the same run: the neighbour that says whether a time is
 // good.
 //
-// limit(size) = the larger of (a) one cache line's way between two cores and (b) the time in which
-// every rank that receives data copies as many bytes as it must receive, all at once.
+// limit(row) = the larger of (a) one cache line's way between two cores and (b) the time in which
+// the ranks copy as many bytes, all at once, as the collective must move through memory. A copy
+// reads a byte and writes one: a rank that must read R bytes and write W moves as much as a copy of
+// (R + W) / 2. What all ranks read, such as the vector of a broadcast, comes from memory once.
 #pragma once
 
 #include <cstdint>

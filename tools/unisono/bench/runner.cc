@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "schedule/schedule.h"
@@ -93,19 +94,31 @@ std::function<void()> Runner::operation(const Case& row, const Layout& layout, B
   return [this, call] { comm_.run(call); };
 }
 
-std::uint64_t Runner::total_wrong(std::uint64_t mine) {
+void Runner::check(const Case& row, const Layout& layout, const DataRule& rule, const void* out,
+                   Checked& checked) const {
+  const std::uint64_t wrong = check_case(row, layout, rule, comm_.rank(), out);
+  checked.checks += layout.out_count > 0 ? 1 : 0;
+  checked.failed += wrong > 0 ? 1 : 0;
+  checked.wrong += wrong;
+}
+
+Runner::Checked Runner::on_all_ranks(const Checked& mine) {
   // The seed proves that what was gathered is of this case.
-  std::uint64_t total = 0;
+  Checked total;
   const auto seed = static_cast<double>(seed_);
-  const auto all = gather_numbers(comm_, {static_cast<double>(mine), seed + comm_.rank()});
+  const auto all =
+      gather_numbers(comm_, {seed + comm_.rank(), static_cast<double>(mine.checks),
+                             static_cast<double>(mine.failed), static_cast<double>(mine.wrong)});
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank][1] != seed + static_cast<double>(rank)) {
+    if (all[rank][0] != seed + static_cast<double>(rank)) {
       throw Error(ErrorCode::corrupt,
                   fmt::format("the gathered results of rank {} are not its own\n"
                               "all_gather gives wrong data: try --algorithm with another one",
                               rank));
     }
-    total += static_cast<std::uint64_t>(all[rank][0]);
+    total.checks += static_cast<std::uint64_t>(all[rank][1]);
+    total.failed += static_cast<std::uint64_t>(all[rank][2]);
+    total.wrong += static_cast<std::uint64_t>(all[rank][3]);
   }
   return total;
 }
@@ -134,7 +147,8 @@ Row Runner::run(const Case& row) {
   const std::function<void()> operate = operation(row, layout, buffers, call);
   fill_case(row, layout, rule, rank, buffers.in, buffers.out);
   operate();
-  std::uint64_t wrong = check_case(row, layout, rule, rank, buffers.out);
+  Checked checked;
+  check(row, layout, rule, buffers.out, checked);
   const std::size_t element = size_of(row.dtype);
   volatile std::uint64_t sink = 0;
   result.timing = measure(comm_, options_.timing, operate, [&] {
@@ -145,10 +159,14 @@ Row Runner::run(const Case& row) {
   });
   // The inputs are as they were: the last result must be right as well.
   if (!row.in_place && layout.size_bytes <= kCheckedTwice) {
-    wrong += check_case(row, layout, rule, rank, buffers.out);
+    check(row, layout, rule, buffers.out, checked);
   }
-  result.wrong = total_wrong(wrong);
-  result.limit_us = limit_.time_us(row, layout);
+  checked = on_all_ranks(checked);
+  result.wrong = checked.wrong;
+  result.checks = checked.checks;
+  result.failed = checked.failed;
+  // Whatever a call has done is possible, even where the copy was disturbed.
+  result.limit_us = std::min(limit_.time_us(row, layout), result.timing.time_us);
   return result;
 }
 

@@ -39,7 +39,15 @@ class Runner {
   Call call_of(const Case& row, const Layout& layout, Buffers buffers) const;
   std::function<void()> operation(const Case& row, const Layout& layout, Buffers buffers,
                                   const Call& call);
-  std::uint64_t total_wrong(std::uint64_t mine);
+  struct Checked {
+    std::uint64_t checks = 0;
+    std::uint64_t failed = 0;
+    std::uint64_t wrong = 0;  // elements
+  };
+  // Compares this rank's result with the reference.
+  void check(const Case& row, const Layout& layout, const DataRule& rule, const void* out,
+             Checked& checked) const;
+  Checked on_all_ranks(const Checked& mine);
 
   Communicator& comm_;
   RunnerOptions options_;

@@ -1,28 +1,23 @@
 #include "bench/session.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include "base/bytes_text.h"
+#include "bench/page.h"
+#include "bench/progress_line.h"
 #include "bench/read_options.h"
+#include "bench/this_machine.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
 
 namespace unisono::cli {
 namespace {
 
-constexpr std::uint64_t kMainJobMost = std::uint64_t{64} << 20U;
-
 std::string case_text(const Case& row) {
   return fmt::format("{} {} {} {}{}", row.workload.name(), row.algorithm, to_string(row.dtype),
                      format_bytes(row.bytes), row.in_place ? " in place" : "");
-}
-
-int online_cpus() {
-  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 bool several(const std::vector<Case>& cases) {
@@ -37,6 +32,7 @@ Session::Session(Communicator& comm, const Arguments& arguments, const Console& 
     : comm_(comm), arguments_(arguments), console_(console) {
   main_job_ = arguments.has("main-job");
   format_ = read_format(arguments, console);
+  paged_ = main_job_ && format_ == Format::text;
   speaks_ = comm.rank() == 0;
 }
 
@@ -48,6 +44,9 @@ int Session::run() {
       main_job_ ? main_job_cases(comm_.size())
                 : sweep_cases(read_sweep(arguments_, comm_.size()), comm_.size());
   check_plot();
+  open_table();
+  // Rows on the screen are progress enough.
+  ProgressLine progress(table_.has_value() && !console_.quiet());
   Runner runner(comm_, runner_options(cases));
   heading_ = {.ranks = comm_.size(),
               .cpus = online_cpus(),
@@ -57,15 +56,15 @@ int Session::run() {
               .persistent = arguments_.has("persistent"),
               .fresh = arguments_.has("fresh"),
               .several = several(cases)};
-  say(heading_text(format_, heading_, console_));
+  add_to_table(heading_text(format_, heading_, console_));
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (speaks_) {
-      console_.progress(fmt::format("{}/{}  {}", i + 1, cases.size(), case_text(cases[i])));
-    }
+    progress.show(fmt::format("{}/{}  {}", i + 1, cases.size(), case_text(cases[i])));
     rows_.push_back(runner.run(cases[i]));
     print_from(i, cases);
   }
-  say(footer_text(format_, rows_, console_));
+  progress.clear();
+  add_to_table(footer_text(format_, rows_, console_));
+  close_table();
   write_plot();
   return verdict();
 }
@@ -74,13 +73,13 @@ RunnerOptions Session::runner_options(const std::vector<Case>& cases) const {
   RunnerOptions options{
       .timing = {.iterations = static_cast<int>(arguments_.number("iters", 0, 100'000'000)),
                  .warmup = static_cast<int>(arguments_.number("warmup", 0, 100'000'000)),
-                 .target_s = main_job_ ? 0.02 : arguments_.seconds("time-per-row"),
+                 .target_s = main_job_ ? 0.01 : arguments_.seconds("time-per-row"),
                  .least_iterations = main_job_ ? 2 : 3,
                  .fresh = arguments_.has("fresh")},
       .registered = arguments_.has("registered"),
       .persistent = arguments_.has("persistent"),
       .random = arguments_.text("data") == "random",
-      .most_bytes = main_job_ ? kMainJobMost : 0};
+      .most_bytes = 0};
   for (const Case& row : cases) {
     options.most_bytes = std::max(options.most_bytes, row.bytes);
   }
@@ -89,22 +88,42 @@ RunnerOptions Session::runner_options(const std::vector<Case>& cases) const {
 
 void Session::say(const std::string& text) const {
   if (speaks_ && !text.empty()) {
-    console_.end_progress();
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   }
 }
 
+void Session::add_to_table(const std::string& text) {
+  if (table_.has_value()) {
+    *table_ += text;
+  } else {
+    say(text);
+  }
+}
+
+void Session::open_table() {
+  if (speaks_ && paged_ && !arguments_.has("all")) {
+    check_output(arguments_.text("table"));
+    table_.emplace();
+  }
+}
+
+void Session::close_table() {
+  if (table_.has_value()) {
+    write_output(arguments_.text("table"), *table_);
+  }
+}
+
 // nccl-tests has one line for both places: the out-of-place row waits for the in-place one.
-void Session::print_from(std::size_t i, const std::vector<Case>& cases) const {
+void Session::print_from(std::size_t i, const std::vector<Case>& cases) {
   const bool pairs = format_ == Format::nccl_tests;
   const bool follows = i + 1 < cases.size() && cases[i + 1].in_place && !cases[i].in_place;
   if (pairs && follows) {
     return;
   }
   const bool second = pairs && i > 0 && cases[i].in_place && !cases[i - 1].in_place;
-  say(second ? row_text(format_, rows_[i - 1], &rows_[i], heading_, console_)
-             : row_text(format_, rows_[i], nullptr, heading_, console_));
+  add_to_table(second ? row_text(format_, rows_[i - 1], &rows_[i], heading_, console_)
+                      : row_text(format_, rows_[i], nullptr, heading_, console_));
 }
 
 // Said before anything is measured.
@@ -128,21 +147,44 @@ int Session::verdict() const {
   for (const Row& row : rows_) {
     wrong += row.wrong;
   }
-  if (main_job_ && format_ == Format::text) {
-    say(fmt::format("{} wrong\n", wrong));
-  } else if (main_job_ && format_ == Format::jsonl) {
-    say(fmt::format("{{\"schema\":\"unisono.bench_end/1\",\"rows\":{},\"wrong\":{}}}\n",
-                    rows_.size(), wrong));
-  }
   if (!speaks_) {
     return kDone;
   }
+  if (main_job_) {
+    say(main_job_end());
+  }
   if (wrong != 0) {
-    print_error(console_, "wrong", fmt::format("{} elements differ from the reference", wrong), {},
+    const Row& first = *first_wrong(rows_);
+    Case what = first.what;
+    what.algorithm = first.algorithm;
+    print_error(console_, "wrong", fmt::format("{} elements differ from the reference", wrong),
+                fmt::format("the first: {}, {} elements", case_text(what), first.wrong),
                 "--algorithm NAME says whether one algorithm is to blame");
     return kAnswerIsNo;
   }
   return too_slow() ? kTooSlow : kDone;
+}
+
+std::string Session::main_job_end() const {
+  if (format_ == Format::jsonl) {
+    std::uint64_t wrong = 0;
+    for (const Row& row : rows_) {
+      wrong += row.wrong;
+    }
+    return fmt::format("{{\"schema\":\"unisono.bench_end/1\",\"rows\":{},\"wrong\":{}}}\n",
+                       rows_.size(), wrong);
+  }
+  return paged_ ? page_text(rows_,
+                            {.ranks = comm_.size(),
+                             .hosts = comm_.hosts(),
+                             .cpus = online_cpus(),
+                             .cpu = cpu_model(),
+                             .cache_bytes = last_cache_bytes(),
+                             .table = arguments_.has("all") ? "" : arguments_.text("table"),
+                             .program = own_path(),
+                             .unicode = terminal_has_unicode()},
+                            console_)
+                : "";
 }
 
 bool Session::too_slow() const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string>
 #include <vector>
 
@@ -24,16 +26,23 @@ class Session {
  private:
   RunnerOptions runner_options(const std::vector<Case>& cases) const;
   void say(const std::string& text) const;
-  void print_from(std::size_t i, const std::vector<Case>& cases) const;
+  // A row, a heading or what follows the rows: on the screen, or in the main job's table.
+  void add_to_table(const std::string& text);
+  void open_table();
+  void close_table();
+  void print_from(std::size_t i, const std::vector<Case>& cases);
   void check_plot() const;
   void write_plot() const;
   int verdict() const;
+  std::string main_job_end() const;
   bool too_slow() const;
 
   Communicator& comm_;
   const Arguments& arguments_;
   const Console& console_;
   bool main_job_ = false;
+  bool paged_ = false;  // ends with a page; its rows go to table_, if that is open
+  std::optional<std::string> table_;
   bool speaks_ = false;
   Format format_ = Format::text;
   Heading heading_;

@@ -86,15 +86,14 @@ std::vector<Case> sweep_cases(const SweepOptions& options, int ranks) {
 }
 
 std::vector<Case> main_job_cases(int ranks) {
-  SweepOptions options{
-      .workloads = all_workloads(ranks),
-      .dtypes = {Dtype::f32, Dtype::bf16},
-      .ops = {ReduceOp::sum},
-      .roots = {0},
-      .sizes = {8, 64, 512, 4 * kKiB, 32 * kKiB, 256 * kKiB, 2 * kMiB, 16 * kMiB, 64 * kMiB},
-      .algorithm = {},
-      .out_of_place = true,
-      .in_place = true};
+  SweepOptions options{.workloads = all_workloads(ranks),
+                       .dtypes = {Dtype::f32, Dtype::bf16},
+                       .ops = {ReduceOp::sum},
+                       .roots = {0},
+                       .sizes = {8, kKiB, 64 * kKiB, kMiB, 16 * kMiB},
+                       .algorithm = {},
+                       .out_of_place = true,
+                       .in_place = true};
   std::vector<Case> cases = sweep_cases(options, ranks);
   options.sizes = {64, 4 * kKiB, kMiB};
   options.roots = {ranks - 1};

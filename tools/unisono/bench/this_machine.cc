@@ -1,0 +1,57 @@
+#include "bench/this_machine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/env.h"
+
+namespace unisono::cli {
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return {};
+}
+
+std::uint64_t last_cache_bytes() {
+  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+    const long bytes = ::sysconf(level);
+    if (bytes > 0) {
+      return static_cast<std::uint64_t>(bytes);
+    }
+  }
+  return 0;
+}
+
+// In the words of the locale: UTF-8 or not.
+bool terminal_has_unicode() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string value = read_env(name).value_or("");
+    if (!value.empty()) {
+      return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos;
+    }
+  }
+  return false;
+}
+
+// How this program is called from the current folder.
+std::string own_path() {
+  std::error_code failed;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const auto near = std::filesystem::proximate(path, failed);
+  return failed ? "unisono" : near.string().starts_with("..") ? path.string() : near.string();
+}
+
+int online_cpus() {
+  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+}  // namespace unisono::cli

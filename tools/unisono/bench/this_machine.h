@@ -1,0 +1,19 @@
+// What a reader of times must know about this machine, and what the page must know about where it
+// is shown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace unisono::cli {
+
+std::string cpu_model();           // "": the system does not say
+std::uint64_t last_cache_bytes();  // the largest level of cache that it names; 0: it names none
+int online_cpus();
+
+// Whether the locale's characters are UTF-8.
+bool terminal_has_unicode();
+// How this program is called from the current folder.
+std::string own_path();
+
+}  // namespace unisono::cli
