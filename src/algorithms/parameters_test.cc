@@ -33,7 +33,7 @@ TEST(Parameters, AreReadFromTheName) {
 }
 
 TEST(Parameters, AreWrittenAsTheyAreRead) {
-  EXPECT_EQ(to_text({}), "");
+  EXPECT_EQ(to_text(AlgorithmParameters{}), "");
   for (const char* text : {":radix=2", ":segments=1", ":radix=3:segments=12:aggregate=1:local=8x4",
                            ":local=1x2x3x4"}) {
     EXPECT_EQ(to_text(parse_parameters("x" + std::string(text), kAll)), text);

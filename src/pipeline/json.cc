@@ -1,7 +1,8 @@
 #include "pipeline/json.h"
 
+#include "base/json.h"
+#include "base/json_text.h"
 #include "pipeline/text.h"
-#include "topology/json_value.h"
 
 namespace unisono::pipeline {
 namespace {
@@ -157,15 +158,7 @@ std::string to_json(const Pipeline& pipeline) {
 }
 
 Parsed<Pipeline> parse_pipeline_json(std::string_view text) {
-  const Parsed<JsonValue> tree = parse_json(text);
-  if (!tree) {
-    return Parsed<Pipeline>::failure(tree.message, tree.position);
-  }
-  try {
-    return Parsed<Pipeline>::success(read(JsonNode(*tree.value, "")));
-  } catch (const JsonProblem& problem) {
-    return Parsed<Pipeline>::failure(problem.message, problem.position);
-  }
+  return parse_json_as<Pipeline>(text, read);
 }
 
 }  // namespace unisono::pipeline

@@ -1,8 +1,7 @@
 // ZBV: two stages on each rank, laid out as a V, so that the first stage and the last one are on
 // rank 0 and a microbatch's gradient starts where it is needed first.
 //
-//   bubble  (p-1) (F+I-W) / 2 for m >= 2p-1 and W at most F and I. With chunks of 1/2 and a V, what
-//           remains is the time that the first microbatch takes to the last rank
+//   bubble  (p-1) (F+I-W) / 2 for m >= 2p-1 where F, I and W take equal times; no formula else
 //   peak    min(2 m, 2 p) microbatches of a stage on each rank
 //   source  Qi et al., Zero Bubble Pipeline Parallelism, 2023 (section 6)
 #include <algorithm>
