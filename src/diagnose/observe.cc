@@ -91,7 +91,9 @@ std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
       return std::nullopt;
     }
     world.pids[rank] = copy.at<std::int32_t>(layout.pids + here * sizeof(std::int32_t));
-    world.left[rank] = copy.at<shm::Bell>(layout.bells + here * sizeof(shm::Bell)).left != 0;
+    world.left[rank] =
+        copy.at<shm::Bell>(layout.bells + shm::BellLayout(ranks).bells + here * sizeof(shm::Bell))
+            .left != 0;
   }
   return world;
 }

@@ -32,7 +32,7 @@ class Mistakes(unittest.TestCase):
     def test_engine_includes_algorithms(self):
         self.expect({"src/engine/run.cc": '#include "base/env.h"\n#include "algorithms/catalog.h"\n'},
                     "src/engine/run.cc:2: layers: engine must not include algorithms "
-                    "(it may: transport, kernels, schedule, base)")
+                    "(it may: trace, transport, kernels, schedule, base)")
 
     def test_base_includes_a_higher_layer(self):
         self.expect({"src/base/error.h": '#include "schedule/schedule.h"\n'},

@@ -171,6 +171,6 @@ def view_pages(program, scratch, environment):
         return "takes any preset"
     full = output(program, ["view", "-o", "/dev/full"], environment)
     printed = output(program, ["view", "-o", "-"], environment)
-    if full.returncode != 2 or not printed.stdout.startswith("<!doctype html>"):
+    if full.returncode != 3 or not printed.stdout.startswith("<!doctype html>"):
         return f"/dev/full: {full.returncode} {full.stderr}"
     return None

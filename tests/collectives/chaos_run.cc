@@ -4,6 +4,7 @@
 #include "algorithms/catalog.h"
 #include "chaos.h"
 #include "engine/bound_program.h"
+#include "engine/finish.h"
 #include "engine/layout.h"
 #include "oracle.h"
 #include "run_case.h"
@@ -68,6 +69,16 @@ Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& sched
   return part;
 }
 
+// What a communicator does when the engine has come to its end.
+void finish_reduction(const Case& one, const engine::Operation& operation) {
+  const kernels::ScaleFunction finish =
+      reduces(one.collective) ? engine::find_finish(one.dtype, one.op, one.ranks) : nullptr;
+  if (finish != nullptr && operation.output_bytes != 0) {
+    std::byte* const output = operation.buffers[1];
+    finish(output, output, operation.output_bytes / size_of(one.dtype), one.ranks);
+  }
+}
+
 class Chaos {
  public:
   explicit Chaos(const ChaosTrial& trial) : trial_(trial), network_(trial.network) {
@@ -128,6 +139,7 @@ class Chaos {
   bool finish(std::size_t which) {
     Rank& rank = ranks_[which];
     Part& part = rank.parts[rank.at];
+    finish_reduction(trial_.cases[rank.at], part.operation);
     const std::string wrong = part.run->check();
     if (!wrong.empty() && wrong_.empty()) {
       wrong_ = "operation " + std::to_string(rank.at + 1) + ", rank " + std::to_string(which) +

@@ -102,36 +102,6 @@ nlohmann::ordered_json read_trace(const std::string& path) {
   return document;
 }
 
-void check_writable(const std::string& path, std::string_view option) {
-  if (path.empty()) {
-    throw UsageError(fmt::format("{} names no file", option), "a file, or a folder that exists");
-  }
-  const bool is_new = ::access(path.c_str(), F_OK) != 0;
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (!fd) {
-    throw UsageError(fmt::format("{} '{}': {}", option, path, ::strerror(errno)),
-                     "a file in a folder that exists");
-  }
-  if (is_new) {
-    ::unlink(path.c_str());
-  }
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw UsageError(fmt::format("cannot write {}: it is a folder", path), "a file is written",
-                     fmt::format("-o {}{}NAME", path, path.ends_with('/') ? "" : "/"));
-  }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) {
-    throw UsageError(fmt::format("cannot write {}", path),
-                     "no such folder, no permission, or no room");
-  }
-}
-
 std::string dump(const nlohmann::ordered_json& document) {
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

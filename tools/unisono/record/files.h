@@ -18,11 +18,6 @@ std::vector<std::vector<std::byte>> read_recordings(const std::string& path);
 // A unisono.trace/1. Throws UsageError, and corrupt.
 nlohmann::ordered_json read_trace(const std::string& path);
 
-// So that it is known before a long run that the file can be written. Throws UsageError
-// that names `option`.
-void check_writable(const std::string& path, std::string_view option);
-// Throws UsageError.
-void write_text(const std::string& path, const std::string& text);
 std::string dump(const nlohmann::ordered_json& document);
 
 // Of bytes that are no JSON: "empty", "compressed by gzip", "an HTML page", ...; "": they begin as
