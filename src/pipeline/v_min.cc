@@ -1,7 +1,12 @@
 // V-Min: blocks in a V that hold about a third of what 1F1B holds. Every pass begins as soon as the
 // one before it has ended, so activations live as shortly as they can.
 //
-//   peak    2p/3 + 3 microbatches of a stage (of 2p on rank 0 of 1F1B) on each rank, or fewer
+//   order   blocks in a V, one after the other at the shortest distance at which they fit, as in
+//   the
+//           source
+//   peak    at most 2p/3 + 3 microbatches of a stage (1F1B: 2p on rank 0) on each rank, as tested;
+//   the
+//           source proves its own bounds for its own blocks
 //   bubble  no formula
 //   source  Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 #include <algorithm>
