@@ -187,7 +187,12 @@ void Gate::add_events(std::vector<pollfd>& entries) const {
 }
 
 std::int64_t Gate::next_deadline_ms() const {
-  const std::int64_t first_ms = pending_.empty() ? -1 : pending_.front().greeter.deadline_ms();
+  // Not that of the first one: a rank that has proved who it is gets more time where it stands.
+  std::int64_t first_ms = -1;
+  for (const auto& visitor : pending_) {
+    const std::int64_t ms = visitor.greeter.deadline_ms();
+    first_ms = first_ms < 0 ? ms : std::min(first_ms, ms);
+  }
   return deaf_ && (first_ms < 0 || deaf_until_ms_ < first_ms) ? deaf_until_ms_ : first_ms;
 }
 

@@ -270,7 +270,14 @@ void World::exchange_bells() {
 
 bool World::sleep(const std::function<bool()>& look, int timeout_us) {
   const std::uint32_t seen = bells_->prepare(host_.rank);
-  if (look() || aborted()) {
+  bool seen_more = true;
+  try {
+    seen_more = look() || aborted();
+  } catch (...) {
+    bells_->cancel(host_.rank);
+    throw;
+  }
+  if (seen_more) {
     bells_->cancel(host_.rank);
     return true;
   }

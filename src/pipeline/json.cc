@@ -1,5 +1,7 @@
 #include "pipeline/json.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/json_text.h"
 #include "pipeline/text.h"
@@ -15,6 +17,15 @@ std::vector<int> whole_numbers(const JsonNode& list, int most) {
     numbers.push_back(static_cast<int>(list.item(i).whole(0, most)));
   }
   return numbers;
+}
+
+// The texts of a list, as one line of the CSV.
+std::string joined(const JsonNode& list) {
+  std::string text;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    text += (i == 0 ? "" : ",") + list.item(i).text();
+  }
+  return text;
 }
 
 // One number for all stages, or a list of one each.
@@ -102,7 +113,7 @@ Pipeline read(const JsonNode& root) {
     pipeline.capacity = static_cast<int>(capacity->whole(0, kMostActions));
   }
   for (std::size_t rank = 0; rank < actions.size(); ++rank) {
-    Parsed<std::vector<Action>> row = parse_actions(actions.item(rank).text());
+    Parsed<std::vector<Action>> row = parse_actions(joined(actions.item(rank)));
     if (!row) {
       actions.item(rank).fail(row.position + ": " + row.message);
     }
@@ -119,6 +130,18 @@ std::string list(const Values& values, const Write& write) {
   std::string text = "[";
   for (const auto& value : values) {
     text += (text.size() == 1 ? "" : ", ") + write(value);
+  }
+  return text + "]";
+}
+
+// Of a line of the CSV: a string for each action, as one string would soon be longer than readers
+// allow.
+std::string action_list(std::string_view line) {
+  std::string text = "[";
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find(','), line.size());
+    text += (text.size() == 1 ? "" : ", ") + json_string(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
   }
   return text + "]";
 }
@@ -152,7 +175,7 @@ std::string to_json(const Pipeline& pipeline) {
   text += " \"lanes\": " + std::to_string(pipeline.lanes) +
           ",\n \"capacity\": " + std::to_string(pipeline.capacity) + ",\n \"actions\": [";
   for (std::size_t rank = 0; rank < pipeline.actions.size(); ++rank) {
-    text += (rank == 0 ? "\n  " : ",\n  ") + json_string(actions_text(pipeline.actions[rank]));
+    text += (rank == 0 ? "\n  " : ",\n  ") + action_list(actions_text(pipeline.actions[rank]));
   }
   return text + "]}\n";
 }

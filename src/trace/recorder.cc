@@ -175,7 +175,7 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   const auto page = static_cast<off_t>(recording::kPage);
   const off_t offset = (file.size + page - 1) / page * page;
   if (offset > kMostBytes) {
-    return nullptr;
+    return nullptr;  // a program that connects again and again has recorded enough
   }
   file.allocate(offset, static_cast<off_t>(bytes));
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,

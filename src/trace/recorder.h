@@ -3,7 +3,7 @@
 // runs between two messages only writes (trace/trace_writer.h).
 //
 // A recording never ends a job: where it cannot be made, the job goes on without it, and one line
-// on stderr says what is lost.
+// on stderr says what is lost. A file of 64 MiB gets no more recordings, silently.
 #pragma once
 
 #include <cstddef>

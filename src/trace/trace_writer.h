@@ -11,7 +11,7 @@
 
 namespace unisono::trace {
 
-// What the tapes of a rank share.
+// What the trace writers of a rank share.
 struct RecordingView {
   recording::Header* header = nullptr;  // nullptr: nothing is recorded
   recording::Event* ring = nullptr;

@@ -47,7 +47,7 @@ std::optional<std::string> followed(std::string path) {
     if (!fs::is_symlink(fs::symlink_status(path, error))) {
       return path;
     }
-    if (fs::canonical(folder_of(path), error).string().starts_with("/proc")) {
+    if (fs::canonical(folder_of(path), error).string().starts_with("/proc/")) {
       return std::nullopt;
     }
     path = (fs::path(path).parent_path() / fs::read_symlink(path, error)).string();
@@ -118,7 +118,7 @@ bool write_beside(const std::string& path, const std::string& target,
                   const std::optional<struct stat>& old, std::string_view text) {
   FreshFile fresh(target);
   if (fresh.fd() < 0) {
-    if (old && (fresh.error() == EACCES || fresh.error() == EPERM)) {
+    if (old && (fresh.error() == EACCES || fresh.error() == EPERM || fresh.error() == EROFS)) {
       return false;
     }
     refuse_output(path, fresh.error());

@@ -54,9 +54,20 @@ pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
   if (!file || std::filesystem::is_directory(path)) {
     throw UsageError(fmt::format("cannot read {}", path));
   }
+  for (const char* option : {"ranks", "microbatches", "chunks"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} does not go with a file: {} says it", option, path));
+    }
+  }
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string::npos &&
                        text[text.find_first_not_of(" \t\r\n")] == '{';
+  for (const char* option : {"forward", "input", "weight", "transfer", "lanes", "capacity"}) {
+    if (is_json && arguments.has(option)) {
+      throw UsageError(
+          fmt::format("--{} goes with a name or a CSV: {} says it itself", option, path));
+    }
+  }
   Parsed<pipeline::Pipeline> parsed =
       is_json ? pipeline::parse_pipeline_json(text) : pipeline::parse_csv(text);
   if (!parsed) {
