@@ -127,7 +127,7 @@ unisono_result_t unisono_plan(const unisono_call_t* call, unisono_comm_t comm,
     auto handle = std::make_unique<unisono_plan_handle>();
     handle->state =
         core.plan(call_of(call, core.size()));  // which keeps nothing of the call's lists
-    handle->algorithm = handle->state->prepared->algorithm;
+    handle->algorithm = handle->state->algorithm();
     *plan = handle.release();
   });
 }

@@ -9,6 +9,10 @@
 #include <cstring>
 #include <span>
 
+#include "comm/call_queue.h"
+#include "comm/connect.h"
+#include "comm/region.h"
+
 namespace unisono::c_api {
 namespace {
 
@@ -159,7 +163,7 @@ unisono_result_t unisono_connect(const unisono_connect_options_t* options,
     expect_place(comm, "comm");
     *comm = nullptr;
     *comm = new unisono_comm_handle{
-        unisono::detail::Core::of_world(unisono::comm::World::connect(options_of(options)))};
+        unisono::detail::Core::of_world(unisono::comm::connect(options_of(options)))};
   });
 }
 
@@ -226,7 +230,7 @@ unisono_result_t unisono_wait(unisono_request_t* request, int timeout_ms) noexce
     expect_place(request, "request");
     const std::unique_ptr<unisono_request_handle> handle(std::exchange(*request, nullptr));
     unisono::detail::RequestState& state = state_of(handle.get());
-    state.core->wait(state, timeout_ms);
+    state.queue->wait(state, timeout_ms);
   });
 }
 
@@ -234,7 +238,7 @@ unisono_result_t unisono_test(unisono_request_t request, int* done) noexcept {
   return guard([&] {
     expect_place(done, "done");
     unisono::detail::RequestState& state = state_of(request);
-    *done = state.core->test(state) ? 1 : 0;
+    *done = state.queue->test(state) ? 1 : 0;
   });
 }
 
@@ -243,7 +247,8 @@ unisono_result_t unisono_allocate(std::size_t bytes, unisono_comm_t comm,
   return guard([&] {
     expect_place(region, "region");
     *region = nullptr;
-    *region = new unisono_region_handle{unisono::Region(core_of(comm).allocate(bytes))};
+    *region = new unisono_region_handle{
+        unisono::Region(unisono::detail::allocate(core_of(comm).world(), bytes))};
   });
 }
 
@@ -253,7 +258,8 @@ unisono_result_t unisono_register_buffer(void* data, std::size_t bytes, unisono_
     expect_place(region, "region");
     *region = nullptr;
     const std::span memory(static_cast<std::byte*>(data), bytes);
-    *region = new unisono_region_handle{unisono::Region(core_of(comm).adopt(memory))};
+    *region = new unisono_region_handle{
+        unisono::Region(unisono::detail::adopt(core_of(comm).world(), memory))};
   });
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "comm/core.h"
+#include "comm/request.h"
 #include "unisono/communicator.hpp"
 #include "unisono/unisono.h"
 

@@ -12,7 +12,11 @@
 #include <utility>
 
 #include "base/collectives.h"
+#include "comm/call_queue.h"
+#include "comm/connect.h"
 #include "comm/core.h"
+#include "comm/region.h"
+#include "comm/world.h"
 #include "unisono/allocator.hpp"
 
 namespace unisono {
@@ -96,19 +100,19 @@ void Request::wait(int timeout_ms) {
   if (state_ == nullptr) {
     throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
   }
-  state_->core->wait(*state_, timeout_ms);
+  state_->queue->wait(*state_, timeout_ms);
 }
 bool Request::test() {
-  return state_ == nullptr || state_->core->test(*state_);
+  return state_ == nullptr || state_->queue->test(*state_);
 }
 void Request::on_done(std::function<void(const Error*)> tell) {
   if (state_ == nullptr) {
     throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
   }
-  state_->core->on_done(*state_, std::move(tell));
+  state_->queue->on_done(*state_, std::move(tell));
 }
 int Request::source() const {
-  return state_ == nullptr ? kAnySource : state_->core->source(*state_);
+  return state_ == nullptr ? kAnySource : state_->queue->source(*state_);
 }
 
 Plan::Plan(std::unique_ptr<detail::PlanState> state) : state_(std::move(state)) {}
@@ -124,7 +128,7 @@ Request Plan::start_async() {
   return Request(state.core->start_async(state));
 }
 std::string_view Plan::algorithm() const {
-  return state_of(state_).prepared->algorithm;
+  return state_of(state_).algorithm();
 }
 
 Region::Region() = default;
@@ -143,7 +147,7 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 Communicator Communicator::connect(const ConnectOptions& options) {
-  return Communicator(detail::Core::of_world(comm::World::connect(options)));
+  return Communicator(detail::Core::of_world(comm::connect(options)));
 }
 int Communicator::rank() const {
   return core_of(core_).rank();
@@ -203,7 +207,7 @@ Communicator Communicator::grow(int size, const std::string& address) {
   return Communicator(core_of(core_).grow(size, address));
 }
 std::vector<int> Communicator::previous_ranks() const {
-  return core_of(core_).previous_ranks();
+  return core_of(core_).world()->setup().ancestry.previous_ranks;
 }
 void Communicator::abort(std::string_view reason) {
   core_of(core_).abort(reason);
@@ -212,7 +216,7 @@ std::optional<Error> Communicator::failure() const {
   return core_of(core_).failure();
 }
 Region Communicator::allocate(std::size_t bytes) {
-  return Region(core_of(core_).allocate(bytes));
+  return Region(detail::allocate(core_of(core_).world(), bytes));
 }
 struct detail::Heap::State {
   std::shared_ptr<Core> core;
@@ -224,7 +228,7 @@ detail::Heap::Heap(const Communicator& communicator)
 detail::Heap::~Heap() = default;
 void* detail::Heap::allocate(std::size_t bytes) {
   // A container may ask for nothing, and its address must be its own.
-  Region region(core_of(state_->core).allocate(std::max<std::size_t>(bytes, 1)));
+  Region region(detail::allocate(core_of(state_->core).world(), std::max<std::size_t>(bytes, 1)));
   void* memory = region.bytes().data();
   const std::lock_guard lock(state_->changing);
   state_->regions.emplace(memory, std::move(region));
@@ -235,7 +239,7 @@ void detail::Heap::deallocate(void* memory) noexcept {
   state_->regions.erase(memory);
 }
 Region Communicator::register_buffer(std::span<std::byte> memory) {
-  return Region(core_of(core_).adopt(memory));
+  return Region(detail::adopt(core_of(core_).world(), memory));
 }
 void Communicator::group(const std::function<void()>& body) {
   core_of(core_).group(body);

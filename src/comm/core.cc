@@ -1,174 +1,125 @@
-// The calls: collectives blocking, persistent and asynchronous.
 #include "comm/core.h"
 
 #include <algorithm>
-#include <cstring>
-#include <iterator>
-#include <set>
+#include <numeric>
 #include <utility>
 
-#include "base/hash.h"
+#include "comm/call_queue.h"
+#include "comm/group.h"
+#include "comm/operations.h"
+#include "diagnose/remote_records.h"
+#include "plan/planner.h"
 
 namespace unisono::detail {
 
-using comm::Lanes;
-using comm::Polled;
-using comm::Prepared;
-using comm::Waiter;
-using engine::Progress;
+using comm::Fabric;
 
 namespace {
 
-std::vector<comm::FlightRecorder*> boards_of(const comm::Hosts& hosts, std::span<const int> members,
-                                             std::byte* memory) {
-  const auto here = static_cast<int>(hosts.local_of(members).size());
-  auto* next = reinterpret_cast<comm::FlightRecorder*>(memory + comm::GroupLayout(here).recorders);
-  std::vector<comm::FlightRecorder*> recorders;
-  for (const int member : members) {
-    recorders.push_back(hosts.is_here(member) ? next++ : nullptr);
+// The lists of a v-form belong to the caller of run_async(), whose spans may be gone before the
+// operation begins.
+void own_lists(RequestState& request) {
+  Call& call = request.call;
+  const std::span<const std::size_t>* spans[] = {&call.counts, &call.displs, &call.recv_counts,
+                                                 &call.recv_displs};
+  std::size_t size = 0;
+  for (const auto* span : spans) {
+    size += span->size();
   }
-  return recorders;
+  request.lists.reserve(size);
+  for (auto* span : {&call.counts, &call.displs, &call.recv_counts, &call.recv_displs}) {
+    const std::size_t begin = request.lists.size();
+    request.lists.insert(request.lists.end(), span->begin(), span->end());
+    *span = {request.lists.data() + begin, span->size()};
+  }
+  call.algorithm = {};  // already in the plan
 }
 
 }  // namespace
 
+std::string_view PlanState::algorithm() const {
+  return prepared->algorithm;
+}
+
 std::shared_ptr<Core> Core::of_world(std::shared_ptr<comm::World> world) {
-  std::vector<int> members;
-  for (int rank = 0; rank < world->size(); ++rank) {
-    members.push_back(rank);
-  }
-  std::byte* memory = world->first_group();
+  std::vector<int> members(static_cast<std::size_t>(world->size()));
+  std::iota(members.begin(), members.end(), 0);
   const int rank = world->rank();
-  return std::make_shared<Core>(std::move(world), nullptr, memory, std::move(members), rank, 0);
+  return std::make_shared<Core>(std::move(world), nullptr, std::move(members), rank, 0);
 }
 
 Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment,
-           std::byte* memory, std::vector<int> members, int rank, std::uint64_t id)
-    : world_(std::move(world)),
-      segment_(std::move(segment)),
-      memory_(memory),
-      members_(std::move(members)),
-      rank_(rank),
-      id_(id),
-      flight_recorders_(boards_of(world_->hosts(), members_, memory)),
-      collective_lanes_(world_->roads(), memory, members_, rank, id, Lanes::Use::collectives),
-      executor_(collective_lanes_.get(), !world_->crowded()),
-      planner_(world_->programs(), world_->profile(), rank, static_cast<int>(members_.size()), id,
-               world_->options().algorithm, collective_lanes_.get().limits().multicast,
-               comm::AcrossHosts(world_->hosts(), members_)) {
-  if (trace::Recorder* const recorder = world_->recorder()) {
-    executor_.record(recorder->writer(id_, members_));
-  }
-  std::vector<int> here;
-  std::copy_if(members_.begin(), members_.end(), std::back_inserter(here),
-               [this](int member) { return world_->hosts().is_here(member); });
-  comm::introduce_group(memory, here,
-                        {.id = id,
-                         .world = comm::world_mark(world_->options().job),
-                         .size = static_cast<int>(members_.size()),
-                         .first = members_.front()});
-}
-
-Core::Transfers::Transfers(const Core& core)
-    : lanes(core.world_->roads(), core.memory_, core.members_, core.rank_, core.id_,
-            Lanes::Use::transfers),
-      queue(lanes.get(), core.id_, [&core](int rank) { return core.name(rank); }),
-      writer(core.world_->recorder() == nullptr
-                 ? trace::TraceWriter()
-                 : core.world_->recorder()->writer(core.id_, core.members_)) {}
+           std::vector<int> members, int rank, std::uint64_t id)
+    : group_(std::make_unique<comm::Group>(std::move(world), std::move(segment), std::move(members),
+                                           rank, id)),
+      operations_(std::make_unique<comm::Operations>(*group_)),
+      planner_(std::make_unique<comm::Planner>(
+          group_->world().programs(), *group_->world().setup().profile, rank, group_->size(), id,
+          group_->world().options().algorithm, operations_->multicasts(),
+          comm::AcrossHosts(group_->world().hosts(), group_->members()))),
+      queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {}
 
 Core::~Core() {
-  if (!world_->same_process()) {  // the child of a fork has no progress thread, and maybe its locks
-    collective_lanes_.leave_behind();
-    if (transfers_ != nullptr) {
-      transfers_->lanes.leave_behind();
-    }
-    return;
-  }
-  if (listed_) {
-    world_->progress().remove(*this);
-  }
-  if (comm::RemoteRecords* const remote = world_->remote_records()) {
-    remote->forget(id_);
-  }
-  // What peers have not read yet stays in our slots, which other groups would use again.
-  const auto reclaim = [this] {
-    const bool taken_back = collective_lanes_.reclaim();
-    const bool all = taken_back && (transfers_ == nullptr || transfers_->lanes.reclaim());
-    return all ? Polled::finished : Polled::idle;
-  };
-  Waiter(*world_, 1000).wait(reclaim, [] {});
-}
-
-void Core::check_process() const {
-  if (!world_->same_process()) {
-    throw Error(ErrorCode::usage,
-                "this process is a fork of the one that joined the world\n"
-                "a communicator cannot be used in the child: exec a program there, or fork before "
-                "connecting",
-                {.rank = world_->rank()});
+  comm::RemoteRecords* const remote = group_->world().remote_records();
+  if (remote != nullptr && group_->world().same_process()) {
+    remote->forget(group_->id());
   }
 }
 
-void Core::check_usable() const {
-  check_process();
-  if (world_->aborted()) {
-    world_->throw_abort({.rank = world_->rank()});
+int Core::rank() const noexcept {
+  return group_->rank();
+}
+
+int Core::size() const noexcept {
+  return group_->size();
+}
+
+int Core::hosts() const {
+  return group_->hosts();
+}
+
+const std::shared_ptr<comm::World>& Core::world() const noexcept {
+  return group_->shared_world();
+}
+
+void Core::check_blocking() const {
+  const comm::World& world = group_->world();
+  if (!world.same_process() || world.aborted() || grouping_) {
+    refuse_blocking();
   }
 }
 
 void Core::refuse_blocking() const {
-  check_usable();
+  group_->world().check_usable();
   throw Error(ErrorCode::usage,
               "a blocking call inside group()\nuse the async form there: group() waits for all",
-              {.rank = world_->rank()});
-}
-
-void Core::refuse_second_thread() const {
-  throw Error(ErrorCode::usage,
-              "another thread is in a call on this communicator\none thread at a time uses a "
-              "communicator: make one for each with split(), or take turns",
-              {.rank = world_->rank()});
-}
-
-int Core::hosts() const {
-  std::set<int> hosts;
-  for (const int member : members_) {
-    hosts.insert(world_->hosts().host(member));
-  }
-  return static_cast<int>(hosts.size());
-}
-
-int Core::effective_timeout(int timeout_ms) const {
-  return timeout_ms >= 0 ? timeout_ms : world_->options().timeout_ms;
+              {.rank = group_->world().rank()});
 }
 
 void Core::run(const Call& call) {
   check_blocking();
-  if (const Alone alone(*this, collecting_); alone) {
-    execute(*planner_.find(call), call);
+  if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::collectives); alone) {
+    operations_->run(*planner_->find(call), call, queue_->effective_timeout(call.timeout_ms));
     return;
   }
-  const auto request = run_async(call);
-  wait(*request, call.timeout_ms);
+  queue_->wait(*run_async(call), call.timeout_ms);
 }
 
 void Core::start(const PlanState& plan) {
   check_blocking();
-  if (const Alone alone(*this, collecting_); alone) {
-    execute(*plan.prepared, plan.call);
+  if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::collectives); alone) {
+    operations_->run(*plan.prepared, plan.call, queue_->effective_timeout(plan.call.timeout_ms));
     return;
   }
-  const auto request = start_async(plan);
-  wait(*request, plan.call.timeout_ms);
+  queue_->wait(*start_async(plan), plan.call.timeout_ms);
 }
 
 std::unique_ptr<PlanState> Core::plan(const Call& call) {
-  check_usable();
-  const Planning planning(*this);
+  group_->world().check_usable();
+  const comm::CallQueue::Planning planning(*queue_);
   auto plan = std::make_unique<PlanState>();
   plan->core = shared_from_this();
-  plan->prepared = planner_.find(call);
+  plan->prepared = planner_->find(call);
   plan->call = call;
   // The plan has taken what it needs of the lists, which belong to the caller.
   plan->call.counts = plan->call.displs = {};
@@ -178,126 +129,109 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
 }
 
 Explanation Core::explain(const Call& call) {
-  check_usable();
-  const Planning planning(*this);
-  return planner_.explain(call);
+  group_->world().check_usable();
+  const comm::CallQueue::Planning planning(*queue_);
+  return planner_->explain(call);
 }
 
-void Core::execute(const Prepared& prepared, const Call& call) {
-  begin(prepared, call);
-  wait_blocking(prepared, call.timeout_ms);
-  finish(prepared, call);
+std::shared_ptr<RequestState> Core::run_async(const Call& call, std::uint64_t salt) {
+  group_->world().check_usable();
+  auto request = std::make_shared<RequestState>();
+  {
+    const comm::CallQueue::Planning planning(*queue_);
+    request->prepared = planner_->find(call);
+  }
+  request->call = call;
+  request->salt = salt;
+  own_lists(*request);
+  return post(request);
 }
 
-void Core::begin(const Prepared& prepared, const Call& call, std::uint64_t salt) {
-  if (scratch_.size() < prepared.workspace_bytes) {
-    scratch_.resize(prepared.workspace_bytes);  // first: it may throw, and nothing has begun
-  }
-  ++sequence_;
-  if (executor_.writer().on()) {
-    record_begin(prepared);
-  }
-  signature_ = mix(prepared.signature ^ sequence_ ^ salt);
-  comm::write_record(my_flight_recorder(), sequence_, signature_, prepared.record);
-  std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
-  std::byte* out = static_cast<std::byte*>(call.out);
-  if (prepared.collective == Collective::barrier) {
-    in = &barrier_token_[0];
-    out = &barrier_token_[1];
-  }
-  if (prepared.stage_input && prepared.staged_bytes != 0) {
-    std::byte* staged = scratch_.data() + prepared.staged_offset;
-    if (prepared.multiply != nullptr) {
-      prepared.multiply(staged, call.in, prepared.staged_bytes / size_of(call.dtype),
-                        prepared.factor);
-    } else {
-      std::memcpy(staged, call.in, prepared.staged_bytes);
-    }
-    if (executor_.writer().on()) {
-      executor_.writer().stamp();
-    }
-    in = staged;
-  }
-  executor_.start({.program = &prepared.program,
-                   .buffers = {in, out, scratch_.data()},
-                   .output_bytes = prepared.extent.output,
-                   .reducer = prepared.reducer,
-                   .signature = signature_});
+std::shared_ptr<RequestState> Core::start_async(const PlanState& plan) {
+  group_->world().check_usable();
+  auto request = std::make_shared<RequestState>();
+  request->prepared = plan.prepared;
+  request->call = plan.call;
+  own_lists(*request);
+  return post(request);
 }
 
-void Core::finish(const Prepared& prepared, const Call& call) {
-  end_wait();
-  if (prepared.finish != nullptr && prepared.extent.output != 0) {
-    prepared.finish(call.out, call.out, prepared.extent.output / size_of(call.dtype), size());
-    if (executor_.writer().on()) {
-      executor_.writer().stamp();
-    }
+std::shared_ptr<RequestState> Core::transfer_async(const comm::Transfer& transfer, int timeout_ms) {
+  group_->world().check_usable();
+  check_transfer(transfer);
+  auto request = std::make_shared<RequestState>();
+  request->transfer = transfer;
+  request->call.timeout_ms = timeout_ms;
+  return post(request);
+}
+
+void Core::transfer(std::span<comm::Transfer> transfers, int timeout_ms) {
+  check_blocking();
+  for (const comm::Transfer& transfer : transfers) {
+    check_transfer(transfer);
   }
-  if (executor_.writer().on()) {
-    executor_.writer().end();
+  if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::transfers); alone) {
+    operations_->run(transfers, queue_->effective_timeout(timeout_ms));
+    return;
+  }
+  std::vector<std::shared_ptr<RequestState>> requests;
+  for (const comm::Transfer& transfer : transfers) {
+    requests.push_back(transfer_async(transfer, timeout_ms));
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    queue_->wait(*requests[i], timeout_ms);
+    transfers[i].peer = requests[i]->transfer.peer;  // who it was, of a receive from any
   }
 }
 
-void Core::record_begin(const Prepared& prepared) {
-  if (prepared.recorded < 0) {
-    prepared.recorded = world_->recorder()->name(prepared.collective, prepared.algorithm);
-  }
-  executor_.writer().begin(
-      prepared.recorded, sequence_, std::max(prepared.extent.input, prepared.extent.output),
-      is_rooted(prepared.collective) ? prepared.root : -1,
-      trace::recording::pack_terms(static_cast<int>(prepared.dtype), static_cast<int>(prepared.op),
-                                   prepared.runs_in_place));
-}
-
-void Core::wait_blocking(const Prepared& prepared, int timeout_ms) {
-  if (executor_.poll() != Progress::finished) {
-    wait_until_finished(prepared, timeout_ms);
-  }
-  // A peer that was told of an abort may have changed what this rank read from its memory.
-  if (world_->aborted_meanwhile()) {
-    throw_abort(&prepared);
-  }
-}
-
-void Core::wait_until_finished(const Prepared& prepared, int timeout_ms) {
-  Waiter waiter(*world_, effective_timeout(timeout_ms));
-  const auto poll = [&] {
-    switch (executor_.poll()) {
-      case Progress::finished:
-        return Polled::finished;
-      case Progress::advanced:
-        if (world_->aborted()) {  // long work on what has come already
-          throw_abort(&prepared);
-        }
-        return Polled::advanced;
-      case Progress::failed:
-        raise_fault();
-        throw_abort(&prepared);
-      case Progress::idle:
-        break;
-    }
-    return Polled::idle;
+// The user's handle keeps the core alive; the queue's does not, so that the core never ends in its
+// own thread.
+std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& request) {
+  struct Handle {
+    std::shared_ptr<RequestState> request;
+    std::shared_ptr<Core> core;
   };
-  const auto verdict = waiter.wait(poll, [this] { look_around(); });
-  if (verdict == Waiter::Verdict::timed_out) {
-    raise_timeout(waiter.waited_s());
+  if (grouping_) {
+    request->queue = queue_.get();
+    request->waited = true;  // group() waits for it
+    grouped_.push_back(request);
+  } else {
+    queue_->post(request);
   }
-  if (verdict != Waiter::Verdict::finished) {
-    throw_abort(&prepared);
+  auto both = std::make_shared<Handle>(Handle{request, shared_from_this()});
+  return {std::move(both), request.get()};
+}
+
+void Core::check_transfer(const comm::Transfer& transfer) const {
+  const char* verb = transfer.send ? "send" : "recv";
+  const bool any = !transfer.send && transfer.peer == kAnySource;
+  if (!any && (transfer.peer < 0 || transfer.peer >= size())) {
+    throw Error(ErrorCode::usage,
+                std::string(verb) + " on " + group_->name(rank()) + ": " +
+                    std::to_string(transfer.peer) + " is not a rank\nranks are 0 to " +
+                    std::to_string(size() - 1),
+                {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
+  }
+  if (transfer.bytes != 0 && transfer.data == nullptr) {
+    throw Error(ErrorCode::usage,
+                std::string(verb) + " on " + group_->name(rank()) + ": the buffer is null, but " +
+                    std::to_string(transfer.bytes) + " bytes are named\npass the buffer",
+                {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
   }
 }
 
 void Core::abort(std::string_view reason) {
-  std::string text = "rank " + std::to_string(world_->rank()) + " called abort()";
+  comm::World& world = group_->world();
+  std::string text = "rank " + std::to_string(world.rank()) + " called abort()";
   if (!reason.empty()) {
     text += ": " + std::string(reason);
   }
-  world_->raise(ErrorCode::aborted, world_->rank(), text);
+  world.abort().raise(ErrorCode::aborted, world.rank(), text);
 }
 
 std::optional<Error> Core::failure() {
-  check_process();
-  return world_->failure();
+  group_->world().check_process();
+  return group_->world().failure();
 }
 
 }  // namespace unisono::detail

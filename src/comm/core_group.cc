@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "comm/call_queue.h"
 #include "comm/core.h"
+#include "comm/group.h"
+#include "plan/planner.h"
 
 namespace unisono::detail {
 namespace {
@@ -73,7 +76,7 @@ struct Fused {
 }  // namespace
 
 void Core::group(const std::function<void()>& body) {
-  check_usable();
+  group_->world().check_usable();
   if (grouping_) {
     body();  // a group in a group is part of it
     return;
@@ -97,7 +100,8 @@ void Core::group(const std::function<void()>& body) {
       ++end;
     }
     if (end - i == 1) {
-      started.push_back(enqueue(requests[i++]));
+      queue_->post(requests[i]);
+      started.push_back(requests[i++]);
       continue;
     }
     auto& pack = fused.emplace_back(std::make_unique<Fused>());
@@ -110,7 +114,7 @@ void Core::group(const std::function<void()>& body) {
   for (const auto& request : started) {
     try {
       request->waited = false;
-      wait(*request, request->call.timeout_ms);
+      queue_->wait(*request, request->call.timeout_ms);
     } catch (const Error& error) {
       if (failure == nullptr) {
         failure = std::make_unique<Error>(error);

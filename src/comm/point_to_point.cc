@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "unisono/communicator.hpp"
 
 namespace unisono::comm {
 namespace {

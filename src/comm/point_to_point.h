@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "transport/transport.h"
-#include "unisono/communicator.hpp"
 
 namespace unisono::comm {
 

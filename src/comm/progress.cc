@@ -8,6 +8,12 @@
 
 namespace unisono::comm {
 
+void tell(const Finished& finished) {
+  for (const auto& done : finished) {
+    done();
+  }
+}
+
 ProgressThread::~ProgressThread() {
   {
     const std::lock_guard lock(sleeping_);
@@ -63,9 +69,7 @@ bool ProgressThread::drive_all(bool& wanted) {
       }
     }
   }
-  for (const auto& tell : finished) {
-    tell();
-  }
+  tell(finished);
   return advanced;
 }
 

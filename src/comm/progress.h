@@ -15,6 +15,7 @@ namespace unisono::comm {
 
 // To be called, outside of all locks, for operations that have ended.
 using Finished = std::vector<std::function<void()>>;
+void tell(const Finished& finished);
 
 // A group, as the progress thread sees it.
 class Driven {

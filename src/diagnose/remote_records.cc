@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "transport/network.h"
+#include "transport/transport.h"
 
 namespace unisono::comm {
 namespace {
@@ -29,36 +31,37 @@ constexpr std::uint64_t kGroup = Hash().add("records").value();
 
 }  // namespace
 
-RemoteRecords::RemoteRecords(tcp::Connections& connections, std::uint32_t epoch)
-    : lanes_(connections, {.group = kGroup, .epoch = epoch}, all_ranks(connections.ranks()),
-             connections.rank()) {}
+RemoteRecords::RemoteRecords(transport::Network& network, int rank, int ranks)
+    : lanes_(network.lanes(kGroup, all_ranks(ranks), rank)) {}
+
+RemoteRecords::~RemoteRecords() = default;
 
 void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
-                         const News& news) noexcept {
+                         const Report& report) noexcept {
   const Note note{.group = group,
-                  .sequence = news.record.sequence,
-                  .signature = news.record.signature,
-                  .record = pack(news.record),
-                  .place = news.waiting.place,
-                  .waits_for = news.waiting.peer,
-                  .asks = news.asks ? 1 : 0};
+                  .sequence = report.record.sequence,
+                  .signature = report.record.signature,
+                  .record = pack(report.record),
+                  .place = report.waiting.place,
+                  .waits_for = report.waiting.peer,
+                  .asks = report.asks ? 1 : 0};
   const std::lock_guard lock(mutex_);
   for (const int member : members) {
-    lanes_.send(member, &note, sizeof(note), 0);  // false: it does not listen, or is here
+    lanes_->send(member, &note, sizeof(note), 0);  // false: it does not listen, or is here
   }
-  lanes_.flush(transport::kEveryLane);
+  lanes_->flush(transport::kEveryLane);
 }
 
 void RemoteRecords::listen() noexcept {
   const std::lock_guard lock(mutex_);
-  for (int from = 0; from < lanes_.ranks(); ++from) {
+  for (int from = 0; from < lanes_->ranks(); ++from) {
     transport::Incoming message;
-    while (lanes_.peek(from, message)) {
+    while (lanes_->peek(from, message)) {
       Note note;
       if (message.bytes == sizeof(note)) {
         std::memcpy(&note, message.data, sizeof(note));
       }
-      lanes_.release(from);
+      lanes_->release(from);
       const bool known = flight_recorders_.contains({note.group, from});
       if (note.sequence == 0 || (!known && flight_recorders_.size() >= kMostFlightRecorders)) {
         continue;

@@ -12,22 +12,30 @@
 #include <utility>
 
 #include "diagnose/flight_recorder.h"
-#include "transport/tcp/tcp_transport.h"
+
+namespace unisono::transport {
+
+class Network;
+class Transport;
+
+}  // namespace unisono::transport
 
 namespace unisono::comm {
 
 class RemoteRecords {
  public:
   // Throws resource.
-  RemoteRecords(tcp::Connections& connections, std::uint32_t epoch);
+  // `rank` of `ranks` of the world.
+  RemoteRecords(transport::Network& network, int rank, int ranks);
+  ~RemoteRecords();
 
-  struct News {
+  struct Report {
     OperationRecord record = {};
     Waiting waiting = {};  // peer -1: it does not wait in this one
     bool asks = false;     // whoever waits as well is to tell now
   };
   // `members`: ranks of the world; those of this host are passed over. Any thread.
-  void tell(std::span<const int> members, std::uint64_t group, const News& news) noexcept;
+  void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
   // Takes in what has come. The recorders tell for whom a rank waits, and since_ns is when that
   // came.
   void listen() noexcept;
@@ -43,7 +51,7 @@ class RemoteRecords {
   static constexpr std::size_t kMostFlightRecorders = 16384;
 
   std::mutex mutex_;  // guards all
-  tcp::TcpTransport lanes_;
+  std::unique_ptr<transport::Transport> lanes_;
   std::map<std::pair<std::uint64_t, int>, std::unique_ptr<FlightRecorder>> flight_recorders_;
   std::set<std::uint64_t> asked_;  // groups
 };

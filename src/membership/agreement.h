@@ -5,7 +5,7 @@
 // Rounds: who was in an answer and could not meet the others (one died meanwhile) calls again.
 // Nobody goes on before all who live have met, so that one who calls again finds the others there:
 // but one that says neither for five seconds after the time to meet, as it is stopped, is waited
-// for no longer (await_others() in world_shrink.cc). If it could not meet them, it is evicted then.
+// for no longer (await_others() in comm/shrink.cc). If it could not meet them, it is evicted then.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bootstrap/launcher_env.h"
-#include "comm/world.h"
+#include "comm/connect.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {
@@ -205,7 +205,7 @@ WaitPolicy policy_with(const std::string& profile, const std::string& wait) {
   options.size = 1;
   options.profile = profile;
   options.wait = wait;
-  return World::connect(options)->wait_policy();
+  return connect(options)->wait_policy();
 }
 
 TEST_F(ProfileTest, SaysHowToWaitUnlessTheOptionDoes) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "transport/transport.h"
@@ -18,8 +19,9 @@ class MixedTransport final : public Transport {
     Transport* transport = nullptr;
     int rank = 0;
   };
-  // `places`: by rank of the group, of which this one is `rank`. The transports outlive this.
-  MixedTransport(std::vector<Place> places, int rank);
+  // `places`: by rank of the group, of which this one is `rank`: in these transports.
+  MixedTransport(std::vector<std::unique_ptr<Transport>> transports, std::vector<Place> places,
+                 int rank);
 
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return static_cast<int>(places_.size()); }
@@ -89,6 +91,9 @@ class MixedTransport final : public Transport {
     return to == nullptr || to->transport->drained(to->rank, mark);
   }
   bool flush(int lane) noexcept override;
+  bool reclaim() noexcept override;
+  void close() noexcept override;
+  void abandon() noexcept override;
   int slowest_reader(int lane) noexcept override { return lane; }
 
  private:
@@ -98,8 +103,8 @@ class MixedTransport final : public Transport {
     return index < places_.size() && lane != rank_ ? &places_[index] : nullptr;
   }
 
+  std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<Place> places_;
-  std::vector<Transport*> transports_;  // each once
   int rank_;
   Limits limits_;
 };

@@ -92,6 +92,15 @@ class Transport {
   // Moves on what was sent over a lane, or over every lane, and has not left this process. True:
   // nothing is left. Who stops calling before keeps its peers waiting.
   virtual bool flush(int /*lane*/) noexcept { return true; }
+  // Takes back the memory of messages that all readers are done with. True: nothing that was sent
+  // is left here.
+  virtual bool reclaim() noexcept { return flush(kEveryLane); }
+  // Nothing is sent or received any more, and nothing of what was shared is looked at: after an
+  // abort, when that memory is its owner's again.
+  virtual void close() noexcept {}
+  // In the child of a fork, where threads that are no more may have held locks: after it, nothing
+  // but the destructor may be called, which then takes no lock.
+  virtual void abandon() noexcept {}
   // For messages: the rank that has released least of an outgoing lane, as far as the writer knows.
   virtual int slowest_reader(int lane) noexcept = 0;
 };

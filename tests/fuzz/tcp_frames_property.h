@@ -77,9 +77,9 @@ inline std::string tcp_frames_property(std::string_view text) {
   const UniqueFd other(ends[1]);
   std::vector<tcp::Channel> streams;
   streams.emplace_back(UniqueFd(ends[0]), nullptr, (text.front() & 4) != 0);
-  tcp::Signs signs;
+  tcp::LinkEvents events;
   constexpr std::uint32_t kSlots = 3;
-  tcp::Link link(1, std::move(streams), kSlots, &signs);
+  tcp::Link link(1, std::move(streams), kSlots, &events);
   tcp::Lane* lane = link.open({.group = 1, .epoch = 0});
   link.send(*lane, "x", 1, 0);
   std::size_t done = 0;

@@ -93,8 +93,7 @@ class ShmTransport final : public transport::Transport {
     return out(lane).writer.drained(mark);
   }
   int slowest_reader(int lane) noexcept override;
-  // Takes back the slots that all readers are done with. True: none is lent any more.
-  bool reclaim() noexcept;
+  bool reclaim() noexcept override;
   void reclaim_from_outside() noexcept;
 
  private:

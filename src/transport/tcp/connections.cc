@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 
@@ -63,7 +64,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
   };
   add(wake_.get(), kWake);
   std::vector<int> sockets;
-  signs_.bell = wake_.get();
+  events_.bell = wake_.get();
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
     const std::size_t streams = channels[peer].size();
     if (streams == 0) {
@@ -80,7 +81,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
     links_[peer].watched.assign(streams, true);
     links_[peer].link =
         std::make_unique<Link>(static_cast<int>(peer), std::move(channels[peer]),
-                               static_cast<std::uint32_t>(std::max(options.slots, 1)), &signs_);
+                               static_cast<std::uint32_t>(std::max(options.slots, 1)), &events_);
   }
   fork_guard_.emplace(std::move(sockets));
 }
@@ -157,9 +158,9 @@ bool Connections::arm() noexcept {
     const std::uint64_t name = events[static_cast<std::size_t>(i)].data.u64;
     if (name == kWake) {
       // For all who sleep: the last of them empties it.
-      signs_.news.fetch_add(1);
+      events_.arrivals.fetch_add(1);
       std::uint64_t rings = 0;
-      came |= signs_.sleepers.load() != 0 || ::read(wake_.get(), &rings, sizeof(rings)) > 0;
+      came |= events_.sleepers.load() != 0 || ::read(wake_.get(), &rings, sizeof(rings)) > 0;
       continue;
     }
     Entry& entry = links_[static_cast<std::size_t>(name / kMostStreams)];
@@ -167,11 +168,11 @@ bool Connections::arm() noexcept {
     const std::lock_guard lock(entry.link->mutex);
     watch(entry);
   }
-  if (signs_.backlogs.load(std::memory_order_relaxed) != 0 ||
-      signs_.unread.load(std::memory_order_relaxed) != 0) {
+  if (events_.backlogs.load(std::memory_order_relaxed) != 0 ||
+      events_.unread.load(std::memory_order_relaxed) != 0) {
     for (Entry& entry : links_) {
       if (entry.link != nullptr) {
-        came |= signs_.unread.load(std::memory_order_relaxed) != 0 && attend(entry);
+        came |= events_.unread.load(std::memory_order_relaxed) != 0 && attend(entry);
         const std::lock_guard lock(entry.link->mutex);
         watch(entry);
       }
@@ -186,9 +187,9 @@ bool Connections::wait(int timeout_us) noexcept {
   const std::optional<std::uint32_t> seen = seen_by_this_thread();
   bool came = arm();
   if (!came) {
-    signs_.sleepers.fetch_add(1);
-    came = signs_.news.load() != seen || wait_for(epoll_.get(), timeout_us);
-    signs_.sleepers.fetch_sub(1);
+    events_.sleepers.fetch_add(1);
+    came = events_.arrivals.load() != seen || wait_for(epoll_.get(), timeout_us);
+    events_.sleepers.fetch_sub(1);
   }
   note_seen();
   return came;
@@ -212,11 +213,11 @@ void Connections::note_seen() noexcept {
     found = waiters_.begin() + static_cast<std::ptrdiff_t>(next_waiter_++ % kWaiters);
     found->thread = me;
   }
-  found->seen = signs_.news.load();
+  found->seen = events_.arrivals.load();
 }
 
 Failure Connections::failure() noexcept {
-  const int first = signs_.first_failed.load();
+  const int first = events_.first_failed.load();
   return first < 0 ? Failure{} : failure_of(first);
 }
 
@@ -238,9 +239,9 @@ bool Connections::has_left(int rank) noexcept {
   return to->has_left();
 }
 
-std::optional<Connections::Abort> Connections::aborted() noexcept {
+std::optional<transport::Network::Abort> Connections::aborted() noexcept {
   for (Entry& entry : links_) {
-    if (entry.link == nullptr || troubles() == 0) {
+    if (entry.link == nullptr || events() == 0) {
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);
@@ -290,13 +291,19 @@ bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms
   return all;
 }
 
-void Connections::retire_before(std::uint32_t epoch) noexcept {
+void Connections::begin_epoch(std::uint32_t epoch) noexcept {
+  epoch_ = epoch;
   for (Entry& entry : links_) {
     if (entry.link != nullptr) {
       const std::lock_guard lock(entry.link->mutex);
       entry.link->retire_before(epoch);
     }
   }
+}
+
+void Connections::look_for_losses() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  look_at_streams(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
 }
 
 void Connections::look_at_streams(std::int64_t now_us) noexcept {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "transport/network.h"
 #include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
 #include "transport/tcp/fork_guard.h"
@@ -28,64 +29,58 @@ struct ConnectionsOptions {
   int slots = 8;          // long messages of a lane that may be under way, and its memory
 };
 
-class Connections {
+class Connections final : public transport::Network {
  public:
   // `channels` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
   // rank itself, and to those that are reached in another way. Throws resource.
   Connections(int rank, Channels channels, const ConnectionsOptions& options = {});
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
-  ~Connections();
+  ~Connections() override;
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(links_.size()); }
   // nullptr: there is no connection.
   Link* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].link.get(); }
 
-  // Reads what has come and writes what waits, on all links. True: something came.
-  bool progress() noexcept;
+  std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,
+                                              int rank) override;
+  void begin_epoch(std::uint32_t epoch) noexcept override;
+
+  bool progress() noexcept override;
   // Bytes that have come and gone, on all links. For tests and statistics.
   struct Traffic {
     std::uint64_t heard = 0;
     std::uint64_t told = 0;
   };
   Traffic traffic() noexcept;
-  // Writes what waits. Cheap where nothing does. True: nothing waits any more.
-  bool flush() noexcept { return signs_.backlogs.load(std::memory_order_relaxed) == 0 || push(); }
-  // Sleeps until something comes, may be written, or wake(). False: nothing in that time. True also
-  // if something happened since this thread's last call returned: another thread may have read it.
-  // Whoever sleeps so that others must wake looks at its lanes after each call.
-  bool wait(int timeout_us) noexcept;
-  void wake() noexcept { signs_.ring(); }
-  // Readable when wait() would not sleep, for who must wait for other things as well. After a call
-  // of arm(), which also says so if something has come meanwhile (true: do not sleep).
+  bool flush() noexcept override {
+    return events_.backlogs.load(std::memory_order_relaxed) == 0 || push();
+  }
+  bool wait(int timeout_us) noexcept override;
+  void wake() noexcept override { events_.ring(); }
+  // Readable when wait() would not sleep, for a thread that waits for other things as well. After a
+  // call of arm(), which also says so if something has come meanwhile (true: do not sleep).
   int descriptor() const noexcept { return epoll_.get(); }
-  // Who writes 8 bytes to it, wakes.
-  int waker() const noexcept { return wake_.get(); }
+  int waker() const noexcept override { return wake_.get(); }
   bool arm() noexcept;
 
-  // Changes when one of the following may have.
-  int troubles() const noexcept { return signs_.troubles.load(std::memory_order_acquire); }
-  // Of the rank that failed first: others may fail because of it. Its reason is none if none has.
+  int events() const noexcept override { return events_.failures.load(std::memory_order_acquire); }
+  transport::Loss first_loss() override { return tcp::loss_of(failure()); }
+  transport::Loss loss_of(int rank) override { return tcp::loss_of(failure_of(rank)); }
+  // The same as the links know it. Its reason is none if none has failed.
   Failure failure() noexcept;
   Failure failure_of(int rank) noexcept;
-  bool has_left(int rank) noexcept;
-  struct Abort {
-    int peer = -1;
-    std::string reason;
-  };
-  std::optional<Abort> aborted() noexcept;
+  bool has_left(int rank) noexcept override;
+  std::optional<Abort> aborted() noexcept override;
 
-  void abort(std::string_view reason) noexcept;  // tells all
-  void leave() noexcept;                         // the last word to all, in good order
-  // The systems of the peers have all that was to be sent, but of those that are `lost` or silent
-  // for so long; those that are gone want nothing.
-  bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept;
-  // Frames of groups of earlier epochs are dropped from now on.
-  void retire_before(std::uint32_t epoch) noexcept;
+  void abort(std::string_view reason) noexcept override;
+  void leave() noexcept override;
+  bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
 
-  // Call it now and then, with the time. A link has failed where the peer's system is silent, or
-  // where one of several streams alone has been dead for a second.
+  void look_for_losses() noexcept override;
+  // The same, with the time. A link has failed where the peer's system is silent, or where one of
+  // several streams alone has been dead for a second.
   void look_at_streams(std::int64_t now_us) noexcept;
 
  private:
@@ -96,7 +91,7 @@ class Connections {
     std::int64_t half_us =
         0;  // since when only some of its streams live; 0: all do; guarded by the link
   };
-  // A thread that waits, and the news that it knew when wait() returned.
+  // A thread that waits, and how many arrivals it knew of when wait() returned.
   struct Waiter {
     std::thread::id thread;
     std::uint32_t seen = 0;
@@ -110,8 +105,9 @@ class Connections {
   void watch(Entry& entry) noexcept;
 
   int rank_;
+  std::uint32_t epoch_ = 0;
   ConnectionsOptions options_;
-  Signs signs_;
+  LinkEvents events_;
   std::vector<Entry> links_;
   UniqueFd epoll_;
   UniqueFd wake_;

@@ -243,7 +243,7 @@ TEST_F(TcpPair, AFailureWakesAllWhoSleep) {
   for (int i = 0; i < 3; ++i) {
     sleepers.emplace_back([&] {
       const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-      while (b_->troubles() == 0 && std::chrono::steady_clock::now() < end) {
+      while (b_->events() == 0 && std::chrono::steady_clock::now() < end) {
         b_->wait(10'000'000);
       }
       awake += std::chrono::steady_clock::now() < end ? 1 : 0;

@@ -5,6 +5,36 @@
 
 namespace unisono::tcp {
 
+namespace {
+
+transport::Loss::Kind kind_of(const Failure& failure) {
+  using Kind = transport::Loss::Kind;
+  switch (failure.reason) {
+    case Reason::none:
+      return Kind::none;
+    case Reason::closed:
+      return Kind::closed;
+    case Reason::reset:
+      return failure.error == ECONNRESET || failure.error == EPIPE ? Kind::reset
+             : failure.error == ETIMEDOUT                          ? Kind::silent
+                                                                   : Kind::broken;
+    case Reason::bad_frame:
+    case Reason::protocol:
+    case Reason::damaged:
+    case Reason::tls:
+      return Kind::damaged;
+    case Reason::memory:
+      return Kind::given_up;
+  }
+  return Kind::broken;
+}
+
+}  // namespace
+
+transport::Loss loss_of(const Failure& failure) {
+  return {.peer = failure.peer, .kind = kind_of(failure), .how = describe(failure)};
+}
+
 std::string describe(const Failure& failure) {
   const std::string connection = "the connection to rank " + std::to_string(failure.peer);
   switch (failure.reason) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "transport/network.h"
 #include "transport/tcp/wire.h"
 
 namespace unisono::tcp {
@@ -27,6 +28,9 @@ struct Failure {
 
   explicit operator bool() const { return reason != Reason::none; }
 };
+
+// What it means to those who wait for that rank.
+transport::Loss loss_of(const Failure& failure);
 
 // "the connection to rank 3 was closed by the other side without a word: ...".
 std::string describe(const Failure& failure);

@@ -6,8 +6,8 @@
 
 namespace unisono::tcp {
 
-Link::Link(int peer, std::vector<Channel> streams, std::uint32_t slots, Signs* signs)
-    : peer_(peer), slots_per_lane_(slots), streams_(streams.size()), signs_(signs) {
+Link::Link(int peer, std::vector<Channel> streams, std::uint32_t slots, LinkEvents* events)
+    : peer_(peer), slots_per_lane_(slots), streams_(streams.size()), events_(events) {
   for (std::size_t i = 0; i < streams.size(); ++i) {
     encrypted_ = encrypted_ || streams[i].encrypted();
     checksum_ = checksum_ || streams[i].checksum();
@@ -17,10 +17,10 @@ Link::Link(int peer, std::vector<Channel> streams, std::uint32_t slots, Signs* s
 
 Link::~Link() {
   if (waits_) {
-    signs_->backlogs.fetch_sub(1, std::memory_order_relaxed);
+    events_->backlogs.fetch_sub(1, std::memory_order_relaxed);
   }
   if (unread_) {
-    signs_->unread.fetch_sub(1, std::memory_order_relaxed);
+    events_->unread.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
@@ -28,8 +28,8 @@ void Link::fail(Reason reason, int error, const char* detail) noexcept {
   if (!gone()) {
     failure_ = {.peer = peer_, .reason = reason, .error = error, .detail = detail};
     int nobody = -1;
-    signs_->first_failed.compare_exchange_strong(nobody, peer_);
-    signs_->trouble();
+    events_->first_failed.compare_exchange_strong(nobody, peer_);
+    events_->failed();
     note_waiting();
     note_unread();
   }

@@ -24,8 +24,8 @@
 #include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
 #include "transport/tcp/lane.h"
+#include "transport/tcp/link_events.h"
 #include "transport/tcp/memory.h"
-#include "transport/tcp/signs.h"
 #include "transport/transport.h"
 
 namespace unisono::tcp {
@@ -39,7 +39,7 @@ inline constexpr std::size_t kClosedLanes = 1024;  // late frames of so many clo
 class Link {
  public:
   // `streams`: connected, non-blocking. `slots`: long messages of a lane at once.
-  Link(int peer, std::vector<Channel> streams, std::uint32_t slots, Signs* signs);
+  Link(int peer, std::vector<Channel> streams, std::uint32_t slots, LinkEvents* events);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
@@ -65,7 +65,7 @@ class Link {
 
   // Reads what has come, on each stream. True: something. A long message of `patient` whose payload
   // has not begun to be read stays in its stream, to be fetched; one of `eager` is read at once.
-  // The caller looks at these lanes next; for all others there are news.
+  // The caller looks at these lanes next; all others are told.
   bool receive(const Lane* patient = nullptr, const Lane* eager = nullptr) noexcept;
   // Writes what waits. True: nothing waits any more.
   bool flush() noexcept;
@@ -204,7 +204,7 @@ class Link {
   bool encrypted_ = false;
   bool checksum_ = false;
   bool unread_ = false;
-  Signs* signs_;
+  LinkEvents* events_;
   std::uint64_t heard_ = 0;
   std::uint64_t told_ = 0;
   std::size_t stale_frames_ = 0;

@@ -56,7 +56,7 @@ void Link::note_unread() noexcept {
       });
   if (unread != unread_) {
     unread_ = unread;
-    signs_->unread.fetch_add(unread ? 1 : -1, std::memory_order_relaxed);
+    events_->unread.fetch_add(unread ? 1 : -1, std::memory_order_relaxed);
   }
 }
 
@@ -348,7 +348,7 @@ void Link::end_frame(Stream& from) noexcept {
         Lane::In& message = from.lane->incoming(from.header.number);
         message.complete = is_as_sent(from.header, message.data);
         if (from.lane != own_) {
-          signs_->tell();
+          events_->arrived();
         }
       }
       break;
@@ -358,14 +358,14 @@ void Link::end_frame(Stream& from) noexcept {
       if (!left_ && std::all_of(streams_.begin(), streams_.end(),
                                 [](const Stream& one) { return one.ended; })) {
         left_ = true;
-        signs_->trouble();
+        events_->failed();
         note_waiting();
       }
       break;
     case Kind::abort:
       if (!aborted_ && is_as_sent(from.header, reason_bytes_.data())) {
         aborted_ = true;
-        signs_->trouble();
+        events_->failed();
         try {
           abort_reason_.assign(reinterpret_cast<const char*>(reason_bytes_.data()),
                                from.header.bytes);
@@ -391,7 +391,7 @@ bool Link::take_credit(Lane& lane, std::uint32_t released) noexcept {
     lane.unreleased.remove(lane.outgoing(lane.released).bytes);
   }
   if (&lane != own_) {
-    signs_->tell();
+    events_->arrived();
   }
   return true;
 }

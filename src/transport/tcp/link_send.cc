@@ -348,7 +348,7 @@ bool Link::flush() noexcept {
     all = all && done;
   }
   if (told_ != told) {
-    signs_->tell();  // others may wait for their memory, or for room
+    events_->arrived();  // others may wait for their memory, or for room
   }
   note_waiting();
   return all;
@@ -368,7 +368,7 @@ void Link::note_waiting() noexcept {
   waits = waits && !gone();
   if (waits != waits_) {
     waits_ = waits;
-    signs_->backlogs.fetch_add(waits ? 1 : -1, std::memory_order_relaxed);
+    events_->backlogs.fetch_add(waits ? 1 : -1, std::memory_order_relaxed);
   }
 }
 

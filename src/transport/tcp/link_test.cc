@@ -26,7 +26,7 @@ class TcpLink : public ::testing::Test {
     other_ = std::move(pair.b);
     std::vector<Channel> streams;
     streams.push_back(std::move(pair.a));
-    link_ = std::make_unique<Link>(3, std::move(streams), 4, &signs_);
+    link_ = std::make_unique<Link>(3, std::move(streams), 4, &events_);
   }
   void write(const void* data, std::size_t bytes) {
     for (std::size_t done = 0; done < bytes;) {
@@ -66,7 +66,7 @@ class TcpLink : public ::testing::Test {
     return link_->failure().reason;
   }
 
-  Signs signs_;
+  LinkEvents events_;
   UniqueFd other_;
   std::unique_ptr<Link> link_;
 };
@@ -178,7 +178,7 @@ TEST_F(TcpLink, NamesADeadPeer) {
   message(0, 10);
   other_.reset();
   EXPECT_EQ(reason(), Reason::closed);
-  EXPECT_EQ(signs_.troubles, 1);
+  EXPECT_EQ(events_.failures, 1);
   EXPECT_EQ(
       describe(link_->failure()),
       "the connection to rank 3 was closed by the other side without a word: most likely that "

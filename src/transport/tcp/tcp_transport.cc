@@ -161,4 +161,11 @@ bool TcpTransport::drained(int lane, transport::Mark mark) noexcept {
   return static_cast<std::int32_t>(to->lane->drained - mark) >= 0;
 }
 
+// Here, because lanes know their connections, which need not know lanes.
+std::unique_ptr<transport::Transport> Connections::lanes(std::uint64_t group,
+                                                         std::span<const int> members, int rank) {
+  return std::make_unique<TcpTransport>(*this, LaneKey{.group = group, .epoch = epoch_},
+                                        std::vector<int>(members.begin(), members.end()), rank);
+}
+
 }  // namespace unisono::tcp

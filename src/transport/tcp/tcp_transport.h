@@ -40,8 +40,8 @@ class TcpTransport final : public transport::Transport {
   bool flush(int lane) noexcept override;
   int slowest_reader(int lane) noexcept override { return lane; }
 
-  // Nothing is sent or received any more, and nothing of what was shared is looked at.
-  void close() noexcept;
+  void close() noexcept override;
+  void abandon() noexcept override { lanes_.clear(); }
 
  private:
   struct Peer {

@@ -1,5 +1,5 @@
 /* A rank that closes its world in good order while others wait for it (Core::look_around and
-   look_for_leaver in comm/core_errors.cc, World::~World and has_left in comm/world.cc).
+   look_for_leaver in diagnose/diagnosis.cc, World::~World and has_left in comm/world.cc).
 
    Claims: who waits for a rank that left without sending says so; nobody says so of a rank that sent
    all it owed before it left.

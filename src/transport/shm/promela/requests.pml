@@ -1,5 +1,5 @@
 /* Two threads of a rank wait, each for a request of its own, in one communicator (Core::wait in
-   comm/core_async.cc, Waiter::pause in comm/waiter.cc). Whoever drives completes what there is,
+   comm/call_queue.cc, Waiter::pause in comm/waiter.cc). Whoever drives completes what there is,
    also the other's request, and nobody rings for that.
 
    Claim: a thread does not sleep when its request is done, although no sleep here has a limit.

@@ -1,5 +1,5 @@
 /* Who goes on after a failure (RollCall in membership/agreement.cc, World::shrink_here in
-   comm/world_shrink.cc). One rank may die at any step.
+   comm/shrink.cc). One rank may die at any step.
 
    Claims: all who get the answer of a round get the same, whole one; all who go on do so with the
    answer of the same round; and every rank that lives goes on. With LATE, it may be evicted.

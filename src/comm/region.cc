@@ -1,13 +1,16 @@
-// Registered memory: allocated on a memfd, or adopted, which moves ordinary pages onto one at the
-// same address.
+#include "comm/region.h"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <utility>
 
-#include "comm/core.h"
+#include "bootstrap/local_host.h"
 #include "comm/mappings.h"
+#include "comm/world.h"
 
 namespace unisono::detail {
 namespace {
@@ -46,7 +49,7 @@ RegionState::~RegionState() {
     return;  // of a forked child: it is the parent's, and peers must not hear of this
   }
   if (number != 0) {
-    world->regions().remove(number);
+    world->host().regions().remove(number);
   }
   if (adopted) {
     give_back(base, bytes);
@@ -55,10 +58,11 @@ RegionState::~RegionState() {
   }
 }
 
-std::unique_ptr<RegionState> Core::allocate(std::size_t bytes) {
-  check_usable();
+std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world,
+                                      std::size_t bytes) {
+  world->check_usable();
   auto region = std::make_unique<RegionState>();
-  region->world = world_;
+  region->world = world;
   region->usable = bytes;
   if (bytes == 0) {
     return region;
@@ -75,14 +79,15 @@ std::unique_ptr<RegionState> Core::allocate(std::size_t bytes) {
   }
   region->base = static_cast<std::byte*>(base);
   region->bytes = size;
-  region->number = world_->regions().add(region->base, size, memory.get());
+  region->number = world->host().regions().add(region->base, size, memory.get());
   return region;
 }
 
-std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
-  check_usable();
+std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
+                                   std::span<std::byte> memory) {
+  world->check_usable();
   auto region = std::make_unique<RegionState>();
-  region->world = world_;
+  region->world = world;
   region->adopted = true;
   const std::size_t page = page_bytes();
   const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -90,23 +95,23 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
   const std::uintptr_t end = (first + memory.size()) / page * page;
   if (memory.data() == nullptr && !memory.empty()) {
     throw Error(ErrorCode::usage, "register_buffer: the buffer is null\npass memory that is mapped",
-                {.rank = world_->rank()});
+                {.rank = world->rank()});
   }
   if (end <= begin) {
     return region;  // not one whole page: its bytes go through slots
   }
   auto* base = reinterpret_cast<std::byte*>(begin);
   const std::size_t size = end - begin;
-  if (world_->regions().overlaps(base, size)) {
+  if (world->host().regions().overlaps(base, size)) {
     throw Error(ErrorCode::usage,
                 "register_buffer: the memory is registered already\nkeep the first registration",
-                {.rank = world_->rank()});
+                {.rank = world->rank()});
   }
   if (const std::string why = comm::why_not_adoptable(begin, end); !why.empty()) {
     throw Error(ErrorCode::usage,
                 "register_buffer: the memory cannot be adopted: " + why +
                     "\npass ordinary memory (malloc, std::vector), or use allocate()",
-                {.rank = world_->rank()});
+                {.rank = world->rank()});
   }
   const UniqueFd shared = shm::create_memory("unisono-region", size);
   // write() and not a mapping: a bad address is an error here, not a crash.
@@ -116,7 +121,7 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
       throw Error(ErrorCode::usage,
                   std::string("register_buffer: the memory cannot be read: ") +
                       std::strerror(errno) + "\npass memory that is mapped",
-                  {.rank = world_->rank()});
+                  {.rank = world->rank()});
     }
     done += static_cast<std::size_t>(wrote);
   }
@@ -126,7 +131,7 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
   }
   region->base = base;
   region->bytes = size;
-  region->number = world_->regions().add(base, size, shared.get());
+  region->number = world->host().regions().add(base, size, shared.get());
   return region;
 }
 

@@ -2,8 +2,8 @@
 // sleep.
 //
 // A thread that reads a link reads for all of its lanes, and so may take what another thread waits
-// for out of the socket that this one sleeps on. So whoever finds something for others says that
-// there are news; and whoever goes to sleep first looks whether there have been any.
+// for out of the socket that this one sleeps on. So a thread that finds something for others counts
+// an arrival; and a thread that goes to sleep first looks whether there has been one.
 #pragma once
 
 #include <unistd.h>
@@ -13,17 +13,17 @@
 
 namespace unisono::tcp {
 
-struct Signs {
+struct LinkEvents {
   std::atomic<int> backlogs = 0;       // links whose output waits
-  std::atomic<int> troubles = 0;       // links that failed, whose peer left, or told of an abort
+  std::atomic<int> failures = 0;       // links that failed, whose peer left, or told of an abort
   std::atomic<int> unread = 0;         // links that hold bytes which no descriptor shows any more
   std::atomic<int> first_failed = -1;  // the rank whose link failed first
-  std::atomic<std::uint32_t> news = 0;
+  std::atomic<std::uint32_t> arrivals = 0;  // for other threads than the one that reads
   std::atomic<int> sleepers = 0;
   int bell = -1;  // an eventfd that sleepers hear
 
-  void tell() noexcept {
-    news.fetch_add(1);
+  void arrived() noexcept {
+    arrivals.fetch_add(1);
     if (sleepers.load() != 0) {
       ring();
     }
@@ -32,9 +32,9 @@ struct Signs {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t done = ::write(bell, &one, sizeof(one));
   }
-  void trouble() noexcept {
-    troubles.fetch_add(1, std::memory_order_release);
-    tell();
+  void failed() noexcept {
+    failures.fetch_add(1, std::memory_order_release);
+    arrived();
   }
 };
 

@@ -1,0 +1,344 @@
+#include "comm/call_queue.h"
+
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include "comm/group.h"
+#include "comm/operations.h"
+#include "engine/executor.h"
+
+namespace unisono::comm {
+
+using engine::Progress;
+
+CallQueue::Alone::Alone(CallQueue& queue, Fabric::Use use) : used_(queue.used_by(use)) {
+  if (used_.exchange(true)) {
+    queue.refuse_second_thread();
+  }
+  alone_ = queue.pending_.load() == 0;
+  if (!alone_) {
+    used_.store(false, std::memory_order_release);
+  }
+}
+
+CallQueue::Planning::Planning(CallQueue& queue) : queue_(queue), lock_(queue.driving_) {
+  queue.announce(queue.collecting_);
+}
+
+CallQueue::~CallQueue() {
+  if (listed_ && group_.world().same_process()) {  // the child of a fork has no progress thread
+    group_.world().progress().remove(*this);
+  }
+}
+
+void CallQueue::announce(const std::atomic<bool>& used) {
+  pending_.fetch_add(1);
+  if (used.load()) {
+    pending_.fetch_sub(1);
+    refuse_second_thread();
+  }
+}
+
+void CallQueue::refuse_second_thread() const {
+  throw Error(ErrorCode::usage,
+              "another thread is in a call on this communicator\none thread at a time uses a "
+              "communicator: make one for each with split(), or take turns",
+              {.rank = group_.world().rank()});
+}
+
+int CallQueue::effective_timeout(int timeout_ms) const {
+  return timeout_ms >= 0 ? timeout_ms : group_.world().options().timeout_ms;
+}
+
+void CallQueue::start(const std::shared_ptr<RequestState>& request) {
+  try {
+    if (request->prepared != nullptr) {
+      queue_.push_back(request);
+    } else {
+      moving_.reserve(moving_.size() + 1);  // nothing fails once it has begun
+      operations_.begin(request->transfer);
+      moving_.push_back(request);
+    }
+  } catch (...) {
+    pending_.fetch_sub(1, std::memory_order_release);
+    throw;
+  }
+  drive();  // what can start at once, starts
+}
+
+void CallQueue::post(const std::shared_ptr<RequestState>& request) {
+  request->queue = this;
+  Finished finished;
+  bool unlisted = false;
+  bool left_over = false;
+  {
+    const std::lock_guard lock(driving_);
+    announce(request->prepared != nullptr ? collecting_ : transferring_);
+    progressed_at_ = std::chrono::steady_clock::now();
+    start(request);
+    finished.swap(finished_);
+    left_over = pending_.load(std::memory_order_relaxed) != 0;
+    unlisted = left_over && !listed_;
+    listed_ |= unlisted;
+  }
+  tell(finished);
+  if (unlisted) {
+    try {
+      group_.world().progress().add(*this);
+    } catch (const std::exception& error) {
+      group_.world().raise(error);  // it has begun, and the peers wait for this rank
+      drive_and_tell();
+    }
+  }
+  if (left_over) {
+    group_.world().progress().wake();
+  }
+}
+
+void CallQueue::complete(RequestState& request, std::unique_ptr<Error> error) {
+  operations_.diagnosis().end_wait();
+  request.error = std::move(error);
+  if (request.on_done != nullptr) {
+    finished_.push_back(
+        [done = std::exchange(request.on_done, nullptr),
+         failure = request.error == nullptr ? nullptr : std::make_shared<Error>(*request.error)] {
+          done(failure.get());
+        });
+  }
+  pending_.fetch_sub(1, std::memory_order_release);
+  request.done.store(true, std::memory_order_release);
+}
+
+void CallQueue::fail_all() {
+  const auto fail = [this](RequestState& request) {
+    try {
+      operations_.throw_abort(request.prepared.get());
+    } catch (const Error& error) {
+      complete(request, std::make_unique<Error>(error));
+    }
+  };
+  while (!queue_.empty()) {
+    const auto request = std::move(queue_.front());
+    queue_.pop_front();
+    fail(*request);
+  }
+  for (const auto& request : std::exchange(moving_, {})) {
+    fail(*request);
+  }
+  running_ = false;
+}
+
+// What it throws (a lack of memory) may have nobody to go to, and the peers wait for this rank.
+bool CallQueue::drive() {
+  try {
+    return drive_all();
+  } catch (const std::exception& error) {
+    group_.world().raise(error);
+    fail_all();
+    return true;
+  }
+}
+
+bool CallQueue::drive_all() {
+  if (group_.world().aborted()) {
+    fail_all();
+    return true;
+  }
+  const bool advanced = !queue_.empty() && drive_collectives();
+  return (!moving_.empty() && drive_transfers()) || advanced;
+}
+
+bool CallQueue::drive_collectives() {
+  RequestState& first = *queue_.front();
+  if (!running_) {
+    operations_.begin(*first.prepared, first.call, first.salt);
+    running_ = true;
+  }
+  const Progress progress = operations_.poll();
+  if (progress == Progress::failed) {
+    operations_.diagnosis().raise_fault(operations_.latest());
+    fail_all();
+  } else if (progress == Progress::finished) {
+    if (group_.world().abort().is_set_meanwhile()) {
+      fail_all();  // as in Operations::run()
+      return true;
+    }
+    const auto request = std::move(queue_.front());
+    queue_.pop_front();
+    running_ = false;
+    operations_.finish(*request->prepared, request->call);
+    complete(*request, nullptr);
+  }
+  return progress != Progress::idle;
+}
+
+bool CallQueue::drive_transfers() {
+  const auto progress = operations_.poll_transfers();
+  if (progress == PointToPoint::Progress::failed) {
+    operations_.raise_transfer_fault();
+    fail_all();
+    return true;
+  }
+  if (group_.world().abort().is_set_meanwhile()) {
+    fail_all();
+    return true;
+  }
+  std::erase_if(moving_, [this](const std::shared_ptr<RequestState>& request) {
+    if (!PointToPoint::finished(request->transfer)) {
+      return false;
+    }
+    operations_.end(request->transfer);
+    complete(*request, nullptr);
+    return true;
+  });
+  return progress == PointToPoint::Progress::advanced;
+}
+
+void CallQueue::wait(RequestState& request, int timeout_ms) {
+  World& world = group_.world();
+  if (request.waited) {
+    throw Error(ErrorCode::usage, "this request has been waited for already\nwait once",
+                {.rank = world.rank()});
+  }
+  request.waited = true;
+  if (!world.same_process()) {
+    world.check_usable();
+  }
+  waiters_.fetch_add(1, std::memory_order_relaxed);
+  Waiter waiter(world, effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
+  const auto poll = [&] {
+    if (request.done.load(std::memory_order_acquire)) {
+      return Polled::finished;
+    }
+    if (drive_and_tell()) {
+      return Polled::advanced;
+    }
+    // Another thread may have completed the request, and rings for nobody.
+    return request.done.load(std::memory_order_acquire) ? Polled::finished : Polled::idle;
+  };
+  Diagnosis& diagnosis = operations_.diagnosis();
+  int leaver = -1;
+  const auto check = [&] {
+    const std::lock_guard lock(driving_);
+    if (request.prepared == nullptr) {
+      diagnosis.look_for_leaver(request.transfer.peer, leaver);
+      diagnosis.note_wait(state_of(request.transfer));
+    } else if (running_) {
+      diagnosis.look_around(operations_.latest());
+    }
+  };
+  for (;;) {
+    const auto verdict = waiter.wait(poll, check);
+    if (verdict == Waiter::Verdict::finished) {
+      break;
+    }
+    if (verdict == Waiter::Verdict::timed_out) {
+      const std::lock_guard lock(driving_);
+      if (request.prepared != nullptr) {
+        diagnosis.raise_timeout(operations_.latest(), waiter.waited_s());
+      } else {
+        diagnosis.raise_transfer_timeout(state_of(request.transfer), waiter.waited_s());
+      }
+    }
+    // The world has ended now, and the next poll completes the request with the reason.
+  }
+  bool last = false;
+  {
+    const std::lock_guard lock(driving_);  // so that the progress thread cannot miss it
+    last = waiters_.fetch_sub(1, std::memory_order_relaxed) == 1 &&
+           pending_.load(std::memory_order_relaxed) != 0;
+    if (last) {
+      progressed_at_ = std::chrono::steady_clock::now();
+    }
+  }
+  if (last) {
+    world.progress().wake();
+  }
+  if (request.error != nullptr) {
+    throw Error(*request.error);
+  }
+}
+
+bool CallQueue::test(RequestState& request) {
+  if (!group_.world().same_process()) {
+    group_.world().check_usable();
+  }
+  if (!request.done.load(std::memory_order_acquire)) {
+    drive_and_tell();
+  }
+  return request.done.load(std::memory_order_acquire);
+}
+
+void CallQueue::on_done(RequestState& request, std::function<void(const Error*)> tell) {
+  {
+    const std::lock_guard lock(driving_);
+    if (!request.done.load(std::memory_order_acquire)) {
+      request.on_done = std::move(tell);
+      return;
+    }
+  }
+  tell(request.error.get());
+}
+
+int CallQueue::source(const RequestState& request) const {
+  if (request.prepared != nullptr || request.transfer.send) {
+    throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()",
+                {.rank = group_.world().rank()});
+  }
+  return request.done.load(std::memory_order_acquire) ? request.transfer.peer : kAnySource;
+}
+
+bool CallQueue::drive_and_tell() {
+  Finished finished;
+  bool advanced = false;
+  {
+    const std::lock_guard lock(driving_);
+    advanced = drive();
+    finished.swap(finished_);
+  }
+  tell(finished);
+  return advanced;
+}
+
+bool CallQueue::drive_pending(Finished& finished) {
+  const std::lock_guard lock(driving_);
+  const bool advanced = drive();
+  if (advanced) {
+    progressed_at_ = std::chrono::steady_clock::now();
+  }
+  std::move(finished_.begin(), finished_.end(), std::back_inserter(finished));
+  finished_.clear();
+  return advanced;
+}
+
+void CallQueue::look_around_pending() {
+  const std::lock_guard lock(driving_);
+  if (running_) {
+    operations_.diagnosis().look_around(operations_.latest());
+  }
+  check_deadlines();
+}
+
+// Of operations that nobody waits for; a thread that waits has the time in its Waiter.
+void CallQueue::check_deadlines() {
+  const auto waited = std::chrono::steady_clock::now() - progressed_at_;
+  const double seconds = std::chrono::duration<double>(waited).count();
+  const auto overdue = [&](const RequestState& request) {
+    const int limit = effective_timeout(request.call.timeout_ms);
+    return limit > 0 && waited > std::chrono::milliseconds(limit);
+  };
+  Diagnosis& diagnosis = operations_.diagnosis();
+  if (running_ && overdue(*queue_.front())) {
+    diagnosis.raise_timeout(operations_.latest(), seconds);
+    return;
+  }
+  for (const auto& request : moving_) {
+    if (overdue(*request)) {
+      diagnosis.raise_transfer_timeout(state_of(request->transfer), seconds);
+      return;
+    }
+  }
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,111 @@
+#include "comm/connect.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/env.h"
+#include "bootstrap/connect_network.h"
+#include "bootstrap/net.h"
+#include "membership/meet_again.h"
+#include "plan/profile.h"
+
+namespace unisono::comm {
+namespace {
+
+constexpr int kLeastConnectMs = 1000;
+
+// What is nearly done may be finished.
+int left_ms(const Deadline& deadline) {
+  const int ms = deadline.left_ms();
+  return ms < 0 ? 0 : std::max(ms, kLeastConnectMs);
+}
+
+std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry) {
+  Setup setup{.options = resolve(options), .ancestry = std::move(ancestry)};
+  ConnectOptions& complete = setup.options;
+  // What may be refused comes before anyone waits.
+  setup.profile = std::make_shared<const Profile>(Profile::find(complete.profile));
+  setup.recording = trace::recording_settings();
+  static_cast<void>(parse_wait_policy(complete.wait, {}));
+  static_cast<void>(read_flag("UNISONO_QUIET"));
+  const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
+  if (!meets_over_network(complete)) {
+    return meet_here(std::move(setup), deadline);
+  }
+  NetMeeting meeting = meet_over_network(complete, setup.ancestry.world);
+  setup.ancestry.world = std::max(setup.ancestry.world, meeting.worlds);
+  if (complete.exchange != nullptr) {  // what it refers to need not outlive the meeting
+    complete.exchange = nullptr;
+    complete.address.clear();  // each rank had its own
+  }
+  return meet_across(std::move(setup), deadline, std::move(meeting));
+}
+
+}  // namespace
+
+std::shared_ptr<World> connect(const ConnectOptions& options) {
+  return connect(options, Ancestry());
+}
+
+std::shared_ptr<World> meet_here(Setup setup, const Deadline& deadline, Interrupted interrupted) {
+  ConnectOptions here = setup.options;
+  here.connect_timeout_ms = left_ms(deadline);
+  if (interrupted != nullptr) {
+    here.interrupted = std::move(interrupted);
+  }
+  auto local = LocalWorld::join(here);
+  Hosts hosts(local->rank(), local->size());
+  return std::make_shared<World>(
+      std::move(setup),
+      Peers{.hosts = std::move(hosts), .local = std::move(local), .network = nullptr});
+}
+
+std::shared_ptr<World> meet_across(Setup setup, const Deadline& deadline, NetMeeting meeting,
+                                   Interrupted interrupted) {
+  const ConnectOptions& options = setup.options;
+  const Hosts& hosts = meeting.hosts;
+  ConnectOptions here = options;
+  here.rank = hosts.local(options.rank);
+  here.size = static_cast<int>(hosts.here().size());
+  here.job += "/" + options.address + "/" + std::to_string(hosts.host(options.rank));
+  here.file.clear();
+  here.connect_timeout_ms = left_ms(deadline);
+  if (interrupted != nullptr) {
+    here.interrupted = std::move(interrupted);
+  }
+  auto local = LocalWorld::join(here, hosts.single() ? RankNames() : RankNames(hosts.here()));
+  std::unique_ptr<transport::Network> network;
+  try {
+    network = connect_network(meeting, options.rank, left_ms(deadline), here.interrupted);
+  } catch (const Error& error) {
+    local->tell(error);
+    throw;
+  }
+  return std::make_shared<World>(std::move(setup), Peers{.hosts = std::move(meeting.hosts),
+                                                         .local = std::move(local),
+                                                         .network = std::move(network),
+                                                         .door = std::move(meeting.door),
+                                                         .oversubscribed = meeting.crowded});
+}
+
+std::shared_ptr<World> grow(const World& world, int size, const std::string& address) {
+  ConnectOptions options = world.options();
+  if (size < world.size()) {
+    throw Error(ErrorCode::usage, "grow(" + std::to_string(size) + "): the world has " +
+                                      std::to_string(world.size()) +
+                                      " ranks already\nshrink() makes it smaller");
+  }
+  if (!world.hosts().single() && options.address.empty() && address.empty()) {
+    throw Error(ErrorCode::usage,
+                "grow(): where rank 0 listens is not set, as this world did not meet there\npass "
+                "an address of its host, \"10.0.0.1:29600\", the same on all ranks");
+  }
+  options.file.clear();
+  options.job = first_name(options.job);
+  options.rank = world.rank();
+  options.size = size;
+  options.address = address.empty() ? options.address : address;
+  return connect(options, {.world = world.setup().ancestry.world + 1});
+}
+
+}  // namespace unisono::comm

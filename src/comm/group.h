@@ -1,0 +1,45 @@
+// One group of a world, as this rank has it: who its members are, the memory and the lanes that
+// they share, and what each of them is doing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/fabric.h"
+#include "comm/world.h"
+#include "diagnose/group_records.h"
+#include "transport/shm/segment.h"
+
+namespace unisono::comm {
+
+class Group {
+ public:
+  // `members`: ranks of the world, of which this rank is number `rank`. `segment`: of those of them
+  // that are on this host; nullptr: the first group, whose segment is the world's.
+  Group(std::shared_ptr<World> world, std::shared_ptr<shm::Mapping> segment,
+        std::vector<int> members, int rank, std::uint64_t id);
+
+  World& world() const noexcept { return *world_; }
+  const std::shared_ptr<World>& shared_world() const noexcept { return world_; }
+  GroupRecords& records() noexcept { return records_; }
+  int rank() const noexcept { return records_.rank(); }
+  int size() const noexcept { return records_.size(); }
+  std::uint64_t id() const noexcept { return records_.id(); }
+  const std::vector<int>& members() const noexcept { return records_.members(); }
+  int world_rank(int rank) const noexcept { return records_.world_rank(rank); }
+  std::string name(int rank) const { return records_.name(rank); }
+  int hosts() const;
+
+  std::unique_ptr<transport::Transport> make_lanes(Fabric::Use use) const;
+  // For the events of one use; off where nothing is recorded.
+  trace::TraceWriter make_writer() const;
+
+ private:
+  std::shared_ptr<World> world_;
+  std::shared_ptr<shm::Mapping> segment_;
+  std::byte* memory_;
+  GroupRecords records_;
+};
+
+}  // namespace unisono::comm

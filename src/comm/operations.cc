@@ -1,0 +1,281 @@
+#include "comm/operations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "base/collectives.h"
+#include "base/hash.h"
+#include "bootstrap/local_host.h"
+#include "comm/group.h"
+#include "comm/waiter.h"
+#include "engine/executor.h"
+#include "plan/planner.h"
+
+namespace unisono::comm {
+namespace {
+
+using engine::Progress;
+
+constexpr int kReclaimMs = 1000;
+
+}  // namespace
+
+struct Operations::Transfers {
+  explicit Transfers(const Group& group)
+      : lanes(group.make_lanes(Fabric::Use::transfers)),
+        queue(*lanes, group.id(), [&group](int rank) { return group.name(rank); }),
+        writer(group.make_writer()) {}
+  std::unique_ptr<transport::Transport> lanes;
+  PointToPoint queue;
+  trace::TraceWriter writer;
+};
+
+Operations::Operations(Group& group)
+    : group_(group),
+      lanes_(group.make_lanes(Fabric::Use::collectives)),
+      executor_(
+          std::make_unique<engine::Executor>(*lanes_, !group.world().host().oversubscribed())),
+      diagnosis_(std::make_unique<Diagnosis>(group.records(), *executor_, group.world().watch(),
+                                             group.world().abort())) {
+  executor_->record(group.make_writer());
+}
+
+Operations::~Operations() {
+  if (!group_.world().same_process()) {  // the child of a fork has maybe its locks
+    lanes_->abandon();
+    if (transfers_ != nullptr) {
+      transfers_->lanes->abandon();
+    }
+    return;
+  }
+  // What peers have not read yet stays in our slots, which other groups would use again.
+  const auto reclaim = [this] {
+    const bool taken_back = lanes_->reclaim();
+    const bool all = taken_back && (transfers_ == nullptr || transfers_->lanes->reclaim());
+    return all ? Polled::finished : Polled::idle;
+  };
+  Waiter(group_.world(), kReclaimMs).wait(reclaim, [] {});
+}
+
+void Operations::begin(const Prepared& prepared, const Call& call, std::uint64_t salt) {
+  if (scratch_.size() < prepared.workspace_bytes) {
+    scratch_.resize(prepared.workspace_bytes);  // first: it may throw, and nothing has begun
+  }
+  ++latest_.sequence;
+  if (executor_->writer().on()) {
+    record_begin(prepared);
+  }
+  latest_.signature = mix(prepared.signature ^ latest_.sequence ^ salt);
+  write_record(group_.records().mine(), latest_.sequence, latest_.signature, prepared.record);
+  std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
+  std::byte* out = static_cast<std::byte*>(call.out);
+  if (prepared.collective == Collective::barrier) {
+    in = &barrier_token_[0];
+    out = &barrier_token_[1];
+  }
+  if (prepared.stage_input && prepared.staged_bytes != 0) {
+    std::byte* staged = scratch_.data() + prepared.staged_offset;
+    if (prepared.multiply != nullptr) {
+      prepared.multiply(staged, call.in, prepared.staged_bytes / size_of(call.dtype),
+                        prepared.factor);
+    } else {
+      std::memcpy(staged, call.in, prepared.staged_bytes);
+    }
+    if (executor_->writer().on()) {
+      executor_->writer().stamp();
+    }
+    in = staged;
+  }
+  executor_->start({.program = &prepared.program,
+                    .buffers = {in, out, scratch_.data()},
+                    .output_bytes = prepared.extent.output,
+                    .reducer = prepared.reducer,
+                    .signature = latest_.signature});
+}
+
+void Operations::finish(const Prepared& prepared, const Call& call) {
+  diagnosis_->end_wait();
+  if (prepared.finish != nullptr && prepared.extent.output != 0) {
+    prepared.finish(call.out, call.out, prepared.extent.output / size_of(call.dtype),
+                    group_.size());
+    if (executor_->writer().on()) {
+      executor_->writer().stamp();
+    }
+  }
+  if (executor_->writer().on()) {
+    executor_->writer().end();
+  }
+}
+
+void Operations::record_begin(const Prepared& prepared) {
+  if (prepared.recorded < 0) {
+    prepared.recorded = group_.world().recorder()->name(prepared.collective, prepared.algorithm);
+  }
+  executor_->writer().begin(
+      prepared.recorded, latest_.sequence, std::max(prepared.extent.input, prepared.extent.output),
+      is_rooted(prepared.collective) ? prepared.root : -1,
+      trace::recording::pack_terms(static_cast<int>(prepared.dtype), static_cast<int>(prepared.op),
+                                   prepared.runs_in_place));
+}
+
+void Operations::run(const Prepared& prepared, const Call& call, int timeout_ms) {
+  begin(prepared, call);
+  if (executor_->poll() != Progress::finished) {
+    wait(prepared, timeout_ms);
+  }
+  // A peer that was told of an abort may have changed what this rank read from its memory.
+  if (group_.world().abort().is_set_meanwhile()) {
+    throw_abort(&prepared);
+  }
+  finish(prepared, call);
+}
+
+void Operations::wait(const Prepared& prepared, int timeout_ms) {
+  World& world = group_.world();
+  Waiter waiter(world, timeout_ms);
+  const auto poll = [&] {
+    switch (executor_->poll()) {
+      case Progress::finished:
+        return Polled::finished;
+      case Progress::advanced:
+        if (world.aborted()) {  // long work on what has come already
+          throw_abort(&prepared);
+        }
+        return Polled::advanced;
+      case Progress::failed:
+        diagnosis_->raise_fault(latest_);
+        throw_abort(&prepared);
+      case Progress::idle:
+        break;
+    }
+    return Polled::idle;
+  };
+  const auto verdict = waiter.wait(poll, [this] { diagnosis_->look_around(latest_); });
+  if (verdict == Waiter::Verdict::timed_out) {
+    diagnosis_->raise_timeout(latest_, waiter.waited_s());
+  }
+  if (verdict != Waiter::Verdict::finished) {
+    throw_abort(&prepared);
+  }
+}
+
+Progress Operations::poll() noexcept {
+  return executor_->poll();
+}
+
+Operations::Transfers& Operations::transfers() {
+  if (transfers_ == nullptr) {
+    transfers_ = std::make_unique<Transfers>(group_);
+  }
+  return *transfers_;
+}
+
+PointToPoint::Progress Operations::poll_transfers() {
+  return transfers().queue.poll();
+}
+
+void Operations::begin(Transfer& transfer) {
+  Transfers& all = transfers();
+  if (all.writer.on()) {
+    transfer.recorded =
+        all.writer.begin_transfer(transfer.send, transfer.peer, transfer.tag, transfer.bytes);
+  }
+  all.queue.post(transfer);
+}
+
+void Operations::end(const Transfer& transfer) {
+  trace::TraceWriter& writer = transfers().writer;
+  if (writer.on()) {
+    writer.end_transfer(transfer.recorded, transfer.peer);
+  }
+}
+
+void Operations::raise_transfer_fault() {
+  const PointToPoint& queue = transfers().queue;
+  diagnosis_->raise_transfer_fault(queue.fault_peer(), queue.fault());
+}
+
+void Operations::run(std::span<Transfer> transfers, int timeout_ms) {
+  World& world = group_.world();
+  for (Transfer& transfer : transfers) {
+    begin(transfer);
+  }
+  const auto unfinished = [&] {
+    return std::find_if_not(transfers.begin(), transfers.end(), PointToPoint::finished);
+  };
+  const auto poll = [&] {
+    if (unfinished() == transfers.end()) {
+      return Polled::finished;
+    }
+    auto progress = PointToPoint::Progress::idle;
+    try {
+      progress = poll_transfers();
+    } catch (const std::exception& error) {
+      world.raise(error);  // the peers wait for this rank
+      throw_abort(nullptr);
+    }
+    if (progress == PointToPoint::Progress::failed) {
+      raise_transfer_fault();
+      throw_abort(nullptr);
+    }
+    if (progress != PointToPoint::Progress::advanced) {
+      return Polled::idle;
+    }
+    if (world.aborted()) {  // long work on what has come already
+      throw_abort(nullptr);
+    }
+    return Polled::advanced;
+  };
+  int leaver = -1;
+  const auto check = [&] {
+    const auto first = unfinished();
+    const bool done = first == transfers.end();
+    diagnosis_->look_for_leaver(done ? -1 : first->peer, leaver);
+    if (!done) {
+      diagnosis_->note_wait(state_of(*first));
+    }
+  };
+  Waiter waiter(world, timeout_ms);
+  const auto verdict = waiter.wait(poll, check);
+  if (verdict == Waiter::Verdict::timed_out) {
+    diagnosis_->raise_transfer_timeout(state_of(*unfinished()), waiter.waited_s());
+  }
+  if (verdict != Waiter::Verdict::finished) {
+    throw_abort(nullptr);
+  }
+  diagnosis_->end_wait();
+  if (world.abort().is_set_meanwhile()) {
+    throw_abort(nullptr);
+  }
+  for (const Transfer& transfer : transfers) {
+    end(transfer);
+  }
+}
+
+void Operations::throw_abort(const Prepared* prepared) {
+  diagnosis_->end_wait();
+  lanes_->close();
+  if (transfers_ != nullptr) {
+    transfers_->lanes->close();
+  }
+  ErrorContext context{.rank = group_.world().rank()};
+  if (prepared != nullptr) {
+    context.collective = std::string(to_string(prepared->collective));
+    context.op_seq = static_cast<std::int64_t>(latest_.sequence);
+    context.step = static_cast<int>(executor_->waiting().step) + 1;
+  }
+  group_.world().abort().throw_reason(std::move(context));
+}
+
+TransferState state_of(const Transfer& transfer) {
+  return {.send = transfer.send,
+          .peer = transfer.peer,
+          .tag = transfer.tag,
+          .bytes = transfer.bytes,
+          .done = transfer.done};
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,81 @@
+// What runs in a group: one collective at a time, and its sends and receives. Not thread-safe: a
+// blocking call uses the one or the other alone, or the queue uses both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/point_to_point.h"
+#include "diagnose/diagnosis.h"
+
+namespace unisono {
+
+struct Call;
+
+}  // namespace unisono
+
+namespace unisono::engine {
+
+enum class Progress : std::uint8_t;
+class Executor;
+
+}  // namespace unisono::engine
+
+namespace unisono::comm {
+
+class Group;
+struct Prepared;
+
+class Operations {
+ public:
+  explicit Operations(Group& group);
+  Operations(const Operations&) = delete;
+  Operations& operator=(const Operations&) = delete;
+  // Waits a little until the peers have read what was sent.
+  ~Operations();
+
+  bool multicasts() const noexcept { return lanes_->limits().multicast; }
+  Diagnosis& diagnosis() noexcept { return *diagnosis_; }
+
+  // A collective: begin(), poll() until it is finished, finish(). `salt`: of its signature.
+  void begin(const Prepared& prepared, const Call& call, std::uint64_t salt = 0);
+  engine::Progress poll() noexcept;
+  void finish(const Prepared& prepared, const Call& call);
+  // All three, waiting. timeout_ms 0: no limit.
+  void run(const Prepared& prepared, const Call& call, int timeout_ms);
+  const Diagnosis::Operation& latest() const noexcept { return latest_; }
+
+  // A send or receive: begin(), poll_transfers() until it is finished, end().
+  void begin(Transfer& transfer);
+  PointToPoint::Progress poll_transfers();
+  void end(const Transfer& transfer);
+  void run(std::span<Transfer> transfers, int timeout_ms);
+  // After poll_transfers() has failed.
+  void raise_transfer_fault();
+
+  // Throws why the world has ended. `prepared`: the collective that this ends.
+  [[noreturn]] void throw_abort(const Prepared* prepared);
+
+ private:
+  // Made at the first send or receive, as most groups have none.
+  struct Transfers;
+  Transfers& transfers();
+  void record_begin(const Prepared& prepared);
+  void wait(const Prepared& prepared, int timeout_ms);
+
+  Group& group_;
+  std::unique_ptr<transport::Transport> lanes_;
+  std::unique_ptr<engine::Executor> executor_;
+  std::unique_ptr<Transfers> transfers_;
+  std::unique_ptr<Diagnosis> diagnosis_;
+  Diagnosis::Operation latest_;
+  std::vector<std::byte> scratch_;
+  std::byte barrier_token_[2] = {};
+};
+
+TransferState state_of(const Transfer& transfer);
+
+}  // namespace unisono::comm

@@ -1,0 +1,33 @@
+// Registered memory: allocated on a memfd, or adopted, which moves ordinary pages onto one at the
+// same address.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace unisono::comm {
+
+class World;
+
+}  // namespace unisono::comm
+
+namespace unisono::detail {
+
+struct RegionState {
+  ~RegionState();
+  std::shared_ptr<comm::World> world;  // in which it is registered, as long as it is
+  std::uint32_t number = 0;
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  std::size_t usable = 0;  // of an allocation: what was asked for
+  bool adopted = false;
+};
+
+// As Communicator::allocate() and register_buffer().
+std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world, std::size_t bytes);
+std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
+                                   std::span<std::byte> memory);
+
+}  // namespace unisono::detail

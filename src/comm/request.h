@@ -1,0 +1,46 @@
+// The states behind the public handles: an operation under way, a plan, a region.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "comm/point_to_point.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::comm {
+
+class CallQueue;
+struct Prepared;
+
+}  // namespace unisono::comm
+
+namespace unisono::detail {
+
+// Guarded by the queue's driving mutex, but for `done`.
+struct RequestState {
+  comm::CallQueue* queue = nullptr;                // kept alive by the user's handle
+  std::shared_ptr<const comm::Prepared> prepared;  // a collective
+  comm::Transfer transfer;                         // or a send or recv, where prepared is null
+  Call call = {};
+  std::vector<std::size_t> lists = {};  // owns what the spans of a v-form's call view
+  std::uint64_t salt = 0;               // of its signature: what went into a fused operation
+  bool waited = false;
+  std::atomic<bool> done = false;
+  std::unique_ptr<Error> error;
+  std::function<void(const Error*)> on_done;
+};
+
+struct PlanState {
+  std::string_view algorithm() const;  // with its parameters
+
+  std::shared_ptr<Core> core;
+  std::shared_ptr<const comm::Prepared> prepared;
+  Call call;
+};
+
+}  // namespace unisono::detail

@@ -1,0 +1,306 @@
+#include "comm/shrink.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/hash.h"
+#include "comm/connect.h"
+#include "diagnose/remote_records.h"
+#include "membership/agreement.h"
+#include "membership/meet_again.h"
+#include "membership/watch.h"
+#include "plan/profile.h"
+
+namespace unisono::comm {
+namespace {
+
+// A rank that dies while the others meet is missed after so long; then they agree again.
+constexpr int kMeetMs = 5000;
+// How long a rank may take to come whose connection was closed; that was lost in another way.
+constexpr int kEndedMs = 100;
+constexpr int kPartedMs = 1000;
+
+constexpr unsigned kLookUs = 200;
+// By what ranks of other hosts tell each other that they have met all.
+constexpr std::uint64_t kMeeting = Hash().add("meeting").value();
+
+// Not aborted: then a rank was interrupted, and will not come to another meeting.
+bool may_try_again(const Error& error) {
+  return error.code() == ErrorCode::connection || error.code() == ErrorCode::peer_lost ||
+         error.code() == ErrorCode::timeout;
+}
+
+// Whether the peer's system closed the connection, as far as that shows: of a process that lives,
+// nobody does.
+bool is_closed(const transport::Loss& loss) {
+  using Kind = transport::Loss::Kind;
+  return loss.kind == Kind::closed || loss.kind == Kind::reset || loss.kind == Kind::broken;
+}
+
+// One agreement of the ranks that go on, and their meeting.
+class ShrinkAttempt {
+ public:
+  ShrinkAttempt(World& world, const Deadline& deadline, bool quorum);
+  std::shared_ptr<World> run();
+
+ private:
+  std::shared_ptr<World> run_here();
+  std::shared_ptr<World> run_across();
+  Rules rules();
+  bool has_ended(int rank) const;
+  int patience_with(int rank) const;
+  bool is_interrupted();
+  Setup setup() const;
+  bool has_given_up(int place, World& fresh, bool& is_settled) const;
+  void await_others(World& fresh, const Deadline& deadline) const;
+  // Asked while they meet; the new world may ask later, when this is no more.
+  Interrupted interrupted();
+
+  World& world_;
+  const Deadline deadline_;
+  const bool quorum_;
+  Survivors survivors_;          // of the last meeting over the network
+  std::vector<int> ranks_ = {};  // that go on
+  std::uint64_t mark_ = 0;       // of the answer
+  // Ranks of other hosts whose connection says nothing of their life: they may come by another one.
+  std::set<int> unsettled_ = {};
+  const std::shared_ptr<ShrinkAttempt*> alive_ = std::make_shared<ShrinkAttempt*>(this);
+};
+
+ShrinkAttempt::ShrinkAttempt(World& world, const Deadline& deadline, bool quorum)
+    : world_(world), deadline_(deadline), quorum_(quorum) {
+  world_.watch().listen();
+  for (int one = 0; one < world_.size(); ++one) {
+    if (!world_.hosts().is_here(one) && has_ended(one)) {
+      unsettled_.insert(one);
+    }
+  }
+}
+
+std::shared_ptr<World> ShrinkAttempt::run() {
+  RollCall& roll_call = world_.roll_call();
+  for (;;) {
+    try {
+      auto fresh = world_.network() == nullptr ? run_here() : run_across();
+      roll_call.go_on();
+      return fresh;
+    } catch (const Error& error) {
+      roll_call.give_up_meeting();
+      if (!may_try_again(error) || deadline_.passed()) {
+        throw;
+      }
+    }
+  }
+}
+
+std::shared_ptr<World> ShrinkAttempt::run_here() {
+  Watch& watch = world_.watch();
+  const auto is_gone = [&watch](int one) {
+    return watch.is_dead_here(one) || watch.has_left_here(one);
+  };
+  RollCall::Answer answer = world_.roll_call().call(is_gone, deadline_, quorum_);
+  world_.roll_call().begin_meeting(answer.mark);
+  ranks_ = std::move(answer.ranks);
+  mark_ = answer.mark;
+  Setup fresh = setup();
+  fresh.options.job = name_of_survivors(fresh.options.job, std::to_string(mark_));
+  fresh.options.size = static_cast<int>(ranks_.size());
+  fresh.options.rank =
+      static_cast<int>(std::find(ranks_.begin(), ranks_.end(), world_.rank()) - ranks_.begin());
+  fresh.options.file.clear();
+  const Deadline end = Deadline::earlier(deadline_, Deadline::after_ms(kMeetMs));
+  auto world = meet_here(std::move(fresh), end, interrupted());
+  await_others(*world, end.later_by_ms(kMeetMs));
+  return world;
+}
+
+std::shared_ptr<World> ShrinkAttempt::run_across() {
+  RollCall& roll_call = world_.roll_call();
+  if (roll_call.has_anyone_gone_on()) {
+    throw_evicted();
+  }
+  ConnectOptions options = world_.options();
+  options.rank = world_.rank();
+  NetMeeting meeting = meet_again_over_network(options, world_.door(), rules(), survivors_);
+  roll_call.hear_answer();
+  ranks_ = survivors_.ranks;
+  mark_ = Hash().add(survivors_.mark).value();
+  roll_call.begin_meeting(mark_);
+  Setup fresh = setup();
+  fresh.options = std::move(options);
+  const Deadline end = Deadline::earlier(deadline_, Deadline::after_ms(kMeetMs));
+  auto world = meet_across(std::move(fresh), end, std::move(meeting), interrupted());
+  await_others(*world, end.later_by_ms(kMeetMs));
+  return world;
+}
+
+Rules ShrinkAttempt::rules() {
+  const int left = deadline_.left_ms();
+  // A rank that died after it had heard an answer may have gone on before, and others with it; but
+  // not from a meeting that this rank has given up.
+  const auto is_gone = [this, mark = mark_](int one) {
+    const RollCall& roll_call = world_.roll_call();
+    const auto meeting = [&] { return roll_call.meeting_of(world_.hosts().local(one), mark); };
+    return world_.watch().is_dead_here(one) &&
+           (!roll_call.has_heard_answer(world_.hosts().local(one)) ||
+            (mark != 0 && meeting() != RollCall::Meeting::given_up));
+  };
+  return {.is_gone = is_gone,
+          .patience_ms = [this](int one) { return patience_with(one); },
+          .timeout_ms = left < 0 ? 0 : std::max(left, 1),
+          .quorum = quorum_};
+}
+
+// Whether a rank's process has ended, as far as the world that ends could tell when it last
+// listened to the others.
+bool ShrinkAttempt::has_ended(int rank) const {
+  if (world_.hosts().is_here(rank)) {
+    return world_.watch().is_dead_here(rank);
+  }
+  return is_closed(world_.network()->loss_of(rank)) && !world_.watch().has_left(rank) &&
+         !unsettled_.contains(rank);
+}
+
+int ShrinkAttempt::patience_with(int rank) const {
+  Watch& watch = world_.watch();
+  if (world_.hosts().is_here(rank)) {
+    return watch.has_left_here(rank) ? 0 : watch.is_dead_here(rank) ? kEndedMs : -1;
+  }
+  watch.listen();
+  const auto lost = world_.network()->loss_of(rank).kind;
+  if (watch.has_left(rank)) {
+    return 0;
+  }
+  return lost == transport::Loss::Kind::none     ? -1
+         : lost == transport::Loss::Kind::closed ? kEndedMs
+                                                 : kPartedMs;
+}
+
+Interrupted ShrinkAttempt::interrupted() {
+  return [weak = std::weak_ptr<ShrinkAttempt*>(alive_)] {
+    const auto attempt = weak.lock();
+    return attempt != nullptr && (*attempt)->is_interrupted();
+  };
+}
+
+// Throws where the meeting is in vain: one has died, and the others would wait for it until the
+// time is over. That is no interruption, which ends shrink() for all.
+bool ShrinkAttempt::is_interrupted() {
+  const ConnectOptions& options = world_.options();
+  if (options.interrupted != nullptr && options.interrupted()) {
+    return true;
+  }
+  world_.watch().listen();
+  for (const int one : ranks_) {
+    if (one != world_.rank() && has_ended(one)) {
+      if (!world_.hosts().is_here(one)) {
+        unsettled_.insert(one);  // if it comes to the next one, then it lives
+      }
+      throw Error(ErrorCode::connection,
+                  "rank " + std::to_string(one) +
+                      " went away while those that go on met, and the time of shrink() is "
+                      "over\ncall it again, with more time",
+                  {.rank = world_.rank(), .peer = one});
+    }
+  }
+  return false;
+}
+
+Setup ShrinkAttempt::setup() const {
+  const Ancestry& ancestry = world_.setup().ancestry;
+  std::vector<int> first_ranks = ranks_;
+  if (!ancestry.first_ranks.empty()) {
+    for (int& rank : first_ranks) {
+      rank = ancestry.first_ranks[static_cast<std::size_t>(rank)];
+    }
+  }
+  return {.options = world_.options(),
+          .profile = world_.setup().profile,
+          .recording = trace::recording_settings(),
+          .ancestry = {.world = ancestry.world + 1,
+                       .epoch = ancestry.epoch + 1,
+                       .previous_ranks = ranks_,
+                       .first_ranks = std::move(first_ranks)}};
+}
+
+// About one of the new world, number `place` there. True: it lives, and could not meet the others.
+bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) const {
+  const int one = ranks_[static_cast<std::size_t>(place)];
+  const bool ended = has_ended(one);  // first, as in await_others()
+  if (world_.hosts().is_here(one)) {
+    const auto meeting = world_.roll_call().meeting_of(world_.hosts().local(one), mark_);
+    is_settled = meeting == RollCall::Meeting::done || ended || world_.watch().has_left_here(one);
+    return meeting == RollCall::Meeting::given_up;
+  }
+  const bool has_met = fresh.remote_records()->find(kMeeting, place) != nullptr;
+  is_settled = has_met || ended;
+  return !is_settled && (fresh.network()->loss_of(place) || fresh.network()->has_left(place));
+}
+
+// The new world is there for this rank, and for all if they say so. Then none of them goes back; so
+// one that dies now, before all have heard from it, is no reason to go back either. One that cannot
+// come so far lives on and says so: then nobody has gone on.
+void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
+  world_.roll_call().end_meeting(mark_);
+  RemoteRecords* const records = fresh.remote_records();
+  if (records != nullptr) {
+    std::vector<int> all(ranks_.size());
+    std::iota(all.begin(), all.end(), 0);
+    records->tell(all, kMeeting, {.record = {.sequence = 1}});
+  }
+  Deadline noticed =
+      Deadline::never();  // a process that ends closes one connection after the other
+  for (bool all_settled = false; !all_settled && !deadline.passed();) {
+    world_.watch().listen();  // first: what a rank says that ends, it has said before
+    if (records != nullptr) {
+      fresh.network()->progress();
+      records->listen();
+    }
+    all_settled = true;
+    for (int place = 0; place < fresh.size(); ++place) {
+      bool is_settled = place == fresh.rank();
+      if (!is_settled && has_given_up(place, fresh, is_settled)) {
+        const int one = ranks_[static_cast<std::size_t>(place)];
+        noticed = noticed.left_ms() < 0 ? Deadline::after_ms(kEndedMs) : noticed;
+        if (world_.hosts().is_here(one) || noticed.passed()) {
+          throw Error(ErrorCode::connection, "rank " + std::to_string(one) +
+                                                 " could not meet all ranks that go on\nshrink() "
+                                                 "again");
+        }
+      }
+      all_settled &= is_settled;
+    }
+    if (!all_settled) {
+      ::usleep(kLookUs);
+    }
+  }
+  if (records != nullptr) {
+    records->forget(kMeeting);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<World> shrink(World& world, int timeout_ms, bool quorum) {
+  if (world.shrunk()) {
+    throw Error(ErrorCode::usage,
+                "shrink() has already made a communicator of the ranks that were left\ngo on with "
+                "that one",
+                {.rank = world.rank()});
+  }
+  world.abort().raise(ErrorCode::aborted, world.rank(),
+                      "rank " + std::to_string(world.rank()) +
+                          " shrinks the world: it has ended for all\nall ranks that go on call "
+                          "shrink()");
+  const Deadline deadline =
+      Deadline::of_timeout(timeout_ms < 0 ? world.options().connect_timeout_ms : timeout_ms);
+  auto fresh = ShrinkAttempt(world, deadline, quorum).run();
+  world.shrunk() = true;
+  return fresh;
+}
+
+}  // namespace unisono::comm

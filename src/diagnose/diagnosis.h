@@ -1,0 +1,101 @@
+// What goes wrong while an operation of a group waits, in words: each finding ends the world with
+// its reason, which ends every wait of every rank. Ranks are those of the group.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "diagnose/group_records.h"
+#include "unisono/error.hpp"
+
+namespace unisono::engine {
+
+class Executor;
+
+}  // namespace unisono::engine
+
+namespace unisono::comm {
+
+class AbortWord;
+class Watch;
+
+// A send or receive, for messages.
+struct TransferState {
+  bool send = false;
+  int peer = 0;  // -1: any
+  int tag = 0;
+  std::size_t bytes = 0;
+  std::size_t done = 0;
+};
+
+class Diagnosis {
+ public:
+  // All of these outlive it. `executor`: what runs the group's collectives.
+  Diagnosis(GroupRecords& records, const engine::Executor& executor, Watch& watch, AbortWord& abort)
+      : records_(records), executor_(executor), watch_(watch), abort_(abort) {}
+
+  // The latest collective: its number and its signature.
+  struct Operation {
+    std::uint64_t sequence = 0;
+    std::uint64_t signature = 0;
+  };
+  // Called now and then while the operation waits: ranks that wait for each other in different
+  // operations would wait for ever, so it compares what they do, and looks for ranks that left.
+  void look_around(const Operation& operation);
+  // A message that is not of this operation came from a peer: says what the peer is doing.
+  void raise_fault(const Operation& operation);
+  // Says who is waited for, and who holds up everybody.
+  void raise_timeout(const Operation& operation, double seconds);
+  void raise_transfer_fault(int peer, const std::string& fault);
+  void raise_transfer_timeout(const TransferState& transfer, double seconds);
+  // The same as look_around() of a send or receive. `leaver`: the peer that this wait has seen to
+  // have left, -1 at first.
+  void look_for_leaver(int peer, int& leaver);
+
+  // For those who look from outside. end_wait() costs nothing where nothing was noted.
+  void note_wait(Waiting waiting) noexcept;
+  void note_wait(const TransferState& transfer) noexcept;
+  void end_wait() noexcept {
+    if (notes_wait_.load(std::memory_order_relaxed)) {
+      notes_wait_.store(false, std::memory_order_relaxed);
+      comm::end_wait(records_.mine());
+    }
+  }
+
+ private:
+  struct Culprit {
+    int rank = -1;
+    pid_t stopped = 0;  // its process, if it is stopped
+  };
+  Waiting waiting() const;
+  const FlightRecorder* await_record(int rank, const Operation& operation,
+                                     const std::function<bool(const FlightRecorder&)>& enough);
+  void hear_others(const Operation& operation) noexcept;
+  std::vector<int> unheard(std::int64_t since_ns) const;
+  std::vector<int> await_unheard(const Operation& operation, std::int64_t since_ns);
+  int waits_for(int rank, std::int64_t since_ns) const;
+  Culprit look_at(int rank) const;
+  Culprit find_culprit(int waited_for, std::int64_t since_ns) const;
+  bool find_disagreement(const Operation& operation);
+  void raise_disagreement(int peer, const OperationRecord& theirs);
+  void raise_left(int peer);
+  void raise(ErrorCode code, int culprit, const std::string& text);
+
+  GroupRecords& records_;
+  const engine::Executor& executor_;
+  Watch& watch_;
+  AbortWord& abort_;
+  std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be of two threads
+  std::set<int> leavers_;  // ranks of other hosts that had left when they were waited for
+  int looks_ = 0;          // around, in the operation `looked_in_`
+  std::uint64_t looked_in_ = 0;
+};
+
+}  // namespace unisono::comm

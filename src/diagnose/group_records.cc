@@ -1,0 +1,63 @@
+#include "diagnose/group_records.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bootstrap/hosts.h"
+#include "diagnose/remote_records.h"
+
+namespace unisono::comm {
+namespace {
+
+// Of so many operations, the latest ones: a message may be left over from an earlier one.
+constexpr std::uint64_t kTold = 4;
+
+}  // namespace
+
+GroupRecords::GroupRecords(const Hosts& hosts, std::vector<int> members, int rank, std::uint64_t id,
+                           std::byte* segment, RemoteRecords* remote)
+    : members_(std::move(members)), rank_(rank), id_(id), remote_(remote) {
+  const GroupLayout layout(static_cast<int>(hosts.local_of(members_).size()));
+  auto* next = reinterpret_cast<FlightRecorder*>(segment + layout.recorders);
+  for (const int member : members_) {
+    here_.push_back(hosts.is_here(member) ? next++ : nullptr);
+  }
+}
+
+int GroupRecords::group_rank(int world_rank) const noexcept {
+  const auto found = std::find(members_.begin(), members_.end(), world_rank);
+  return found == members_.end() ? -1 : static_cast<int>(found - members_.begin());
+}
+
+std::string GroupRecords::name(int rank) const {
+  const int world = world_rank(rank);
+  std::string text = "rank " + std::to_string(world);
+  return world == rank ? text : text + " (" + std::to_string(rank) + " of its group)";
+}
+
+const FlightRecorder* GroupRecords::find(int rank) const noexcept {
+  const FlightRecorder* const recorder = here(rank);
+  return recorder != nullptr || remote_ == nullptr ? recorder
+                                                   : remote_->find(id_, world_rank(rank));
+}
+
+void GroupRecords::tell_others(std::uint64_t newest, const Waiting& waiting, bool ask) noexcept {
+  const std::uint64_t first = newest - std::min(newest, kTold) + 1;
+  for (std::uint64_t one = first; remote_ != nullptr && one <= newest; ++one) {
+    if (const auto record = read_record(mine(), one)) {
+      RemoteRecords::Report report{.record = *record};
+      if (one == newest && waiting.peer >= 0) {
+        report.waiting = {.peer = world_rank(waiting.peer), .place = waiting.place};
+        report.asks = ask;
+      }
+      remote_->tell(members_, id_, report);
+    }
+  }
+}
+
+bool GroupRecords::hear_others() noexcept {
+  remote_->listen();
+  return remote_->was_asked(id_);
+}
+
+}  // namespace unisono::comm

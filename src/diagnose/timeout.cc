@@ -1,0 +1,169 @@
+// The words of a timeout: who is waited for, and who holds up everybody.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/bytes_text.h"
+#include "diagnose/diagnosis.h"
+#include "engine/executor.h"
+#include "membership/abort_word.h"
+#include "membership/watch.h"
+
+namespace unisono::comm {
+
+namespace {
+
+// How long ranks of other hosts that wait as well have to say so.
+constexpr auto kTellingTime = std::chrono::milliseconds(500);
+constexpr int kNobody = -1;   // for whom a rank waits
+constexpr int kAnybody = -2;  // or somebody of another group
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", seconds);
+  return text;
+}
+
+}  // namespace
+
+// Ranks of other hosts that have not said since then that they wait.
+std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
+  std::vector<int> ranks;
+  for (int peer = 0; peer < records_.size(); ++peer) {
+    if (records_.here(peer) == nullptr && waits_for(peer, since_ns) == kNobody) {
+      ranks.push_back(peer);
+    }
+  }
+  return ranks;
+}
+
+// A rank that waits as well says so soon; so that only those are left that do not.
+std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64_t since_ns) {
+  records_.tell_others(operation.sequence, waiting(), true);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<int> ranks = unheard(since_ns);
+  while (!ranks.empty() && !abort_.is_set() &&
+         std::chrono::steady_clock::now() - start < kTellingTime) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    watch_.look();
+    hear_others(operation);
+    ranks = unheard(since_ns);
+  }
+  return ranks;
+}
+
+// For whom a rank waits in this group. `since_ns`: what one of another host told before may be true
+// no more.
+int Diagnosis::waits_for(int rank, std::int64_t since_ns) const {
+  const FlightRecorder* const theirs = records_.find(rank);
+  const auto wait = theirs == nullptr ? std::nullopt : read_wait(*theirs);
+  if (!wait || (records_.here(rank) == nullptr && wait->since_ns < since_ns)) {
+    return kNobody;
+  }
+  const int found = records_.group_rank(wait->peer);
+  return found < 0 ? kAnybody : found;
+}
+
+Diagnosis::Culprit Diagnosis::look_at(int rank) const {
+  return {rank, watch_.stopped_process(records_.world_rank(rank))};
+}
+
+// Who holds up this rank: the last of those that wait for one another, or one of them that is
+// stopped. Where they wait in a circle, as far as is seen, it is any that is stopped. rank -1:
+// nobody is found.
+Diagnosis::Culprit Diagnosis::find_culprit(int waited_for, std::int64_t since_ns) const {
+  int rank = waited_for;
+  for (int hops = 0; rank >= 0 && hops < records_.size(); ++hops) {
+    const Culprit found = look_at(rank);
+    const int next = waits_for(rank, since_ns);
+    if (found.stopped != 0 || next == kNobody) {
+      return found;
+    }
+    rank = next;
+  }
+  for (rank = 0; rank < records_.size(); ++rank) {
+    if (const Culprit found = look_at(rank); found.stopped != 0) {
+      return found;
+    }
+  }
+  return {};
+}
+
+void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
+  const std::uint64_t sequence = operation.sequence;
+  const auto mine = read_record(records_.mine(), sequence);
+  const engine::Executor::Wait wait = executor_.waiting();
+  std::string text = (mine.has_value() ? std::string(to_string(mine->collective)) : "operation") +
+                     " #" + std::to_string(sequence) + " on " + records_.name(records_.rank()) +
+                     ": no data";
+  if (wait.rank >= 0) {
+    text += " from " + records_.name(wait.rank);
+  }
+  text += " for " + seconds_text(seconds) + " at step " + std::to_string(wait.step + 1);
+  if (mine.has_value()) {
+    text += " (" + describe(*mine) + ")";
+  }
+  const std::int64_t asked_ns = flight_clock_ns();
+  std::vector<int> silent;
+  if (records_.has_remote()) {
+    silent = await_unheard(operation, asked_ns);
+  }
+  std::string others;
+  for (const int peer : silent) {
+    others += "\n" + records_.name(peer) + ", of another host, has not said that it waits";
+  }
+  int missing = kNobody;
+  Culprit late;  // one that is stopped, of those that have not entered it
+  for (int peer = 0; peer < records_.size(); ++peer) {
+    const FlightRecorder* const theirs = records_.find(peer);
+    const bool told = theirs != nullptr && !std::count(silent.begin(), silent.end(), peer);
+    const auto newest = told ? newest_record(*theirs) : OperationRecord{};
+    if (told && newest.sequence < sequence) {
+      missing = missing == kNobody ? peer : missing;
+      if (late.stopped == 0) {
+        late = look_at(peer);
+      }
+      others += "\n" + records_.name(peer) + " has not entered it: ";
+      others += newest.sequence == 0
+                    ? std::string("it has called nothing yet")
+                    : "its latest is #" + std::to_string(newest.sequence) + ", " + describe(newest);
+    }
+  }
+  Culprit culprit = find_culprit(wait.rank, asked_ns);
+  if (culprit.stopped == 0 && late.stopped != 0) {
+    culprit = late;  // whoever waits for it in another group is not seen to wait
+  }
+  // First, because the text may be cut at its end.
+  if (culprit.stopped != 0) {
+    text += "\n" + records_.name(culprit.rank) +
+            " is stopped, by a debugger or by SIGSTOP: then kill -CONT " +
+            std::to_string(culprit.stopped) + " lets it go on";
+  } else if (culprit.rank >= 0 && wait.rank >= 0 && culprit.rank != wait.rank) {
+    text += "\n" + records_.name(wait.rank) + " waits too: " + records_.name(culprit.rank) +
+            " holds it up";
+  } else if (missing == kNobody && silent.empty()) {
+    text +=
+        "\nall ranks have entered it: look for one that gets no processor, or is in another group";
+  }
+  if (culprit.rank < 0) {
+    culprit.rank = missing != kNobody ? missing : wait.rank;
+  }
+  raise(ErrorCode::timeout, culprit.rank, text + others);
+}
+
+void Diagnosis::raise_transfer_timeout(const TransferState& transfer, double seconds) {
+  const bool any = transfer.peer < 0;
+  raise(ErrorCode::timeout, transfer.peer,
+        std::string(transfer.send ? "send to " : "recv from ") +
+            (any ? "any rank" : records_.name(transfer.peer)) + " on " +
+            records_.name(records_.rank()) + ", tag " + std::to_string(transfer.tag) + ", " +
+            format_bytes(transfer.bytes) + ": " + std::to_string(transfer.done) +
+            " bytes done after " + seconds_text(seconds) +
+            "\nthe other side must call the matching " + (transfer.send ? "recv" : "send") +
+            " with the same tag");
+}
+
+}  // namespace unisono::comm
