@@ -37,11 +37,17 @@ struct ErrorContext {
   int step = -1;
 };
 
-// what() is "<code>: <what failed, where, since when>\n<what to try next>".
+// What it says has two parts: what failed, where and since when, on one line; and a hint, what to
+// try next, on the lines behind it. what() is "<code>: <what failed>\n<hint>".
 class UNISONO_EXPORT Error : public std::runtime_error {
  public:
+  // `message`: "<what failed>\n<hint>", of which the hint may be missing.
   Error(ErrorCode code, const std::string& message, ErrorContext context = {});
   ErrorCode code() const noexcept { return code_; }
+  // The whole message, without the code; its first line; and the rest. Good as long as the error.
+  std::string_view message() const noexcept;
+  std::string_view summary() const noexcept;
+  std::string_view hint() const noexcept;  // empty: there is none
   const ErrorContext& context() const noexcept { return context_; }
 
  private:

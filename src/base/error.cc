@@ -1,5 +1,6 @@
 #include "unisono/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -16,5 +17,18 @@ Error::Error(ErrorCode code, const std::string& message, ErrorContext context)
     : std::runtime_error(std::string(to_string(code)) + ": " + message),
       code_(code),
       context_(std::move(context)) {}
+
+std::string_view Error::message() const noexcept {
+  return std::string_view(what()).substr(to_string(code_).size() + 2);
+}
+
+std::string_view Error::summary() const noexcept {
+  return message().substr(0, message().find('\n'));
+}
+
+std::string_view Error::hint() const noexcept {
+  const std::string_view all = message();
+  return all.substr(std::min(summary().size() + 1, all.size()));
+}
 
 }  // namespace unisono

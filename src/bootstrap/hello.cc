@@ -64,10 +64,6 @@ std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message, int
   return bytes;
 }
 
-std::string text_of(const Error& error) {
-  return std::string(error.what()).substr(to_string(error.code()).size() + 2);
-}
-
 Error error_from(const Frame& frame) {
   const auto last = static_cast<std::uint8_t>(kLastErrorCode);
   if (frame.bytes.size() < kBeforeText || std::to_integer<std::uint8_t>(frame.bytes[0]) > last) {

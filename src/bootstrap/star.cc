@@ -215,7 +215,7 @@ void Star::fail_with(const Frame& reason) {
   if (rank_ == 0) {
     tell(error);
   }
-  throw Error(error.code(), text_of(error),
+  throw Error(error.code(), std::string(error.message()),
               {.rank = names_.number(rank_), .peer = error.context().peer});
 }
 
@@ -229,7 +229,7 @@ void Star::fail(ErrorCode code, const std::string& message, int peer) {
 
 void Star::tell(const Error& error) noexcept {
   try {
-    const auto bytes = error_bytes(error.code(), text_of(error), error.context().peer);
+    const auto bytes = error_bytes(error.code(), error.message(), error.context().peer);
     for (const UniqueFd& to : links_) {
       if (to) {
         send_packet(to.get(), FrameType::error, false, bytes, {});

@@ -93,8 +93,6 @@ Io receive_hello(int socket, Hello& hello);
 // `peer`: the rank that is at fault, as the context of an Error has it.
 std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message, int peer = -1);
 Error error_from(const Frame& frame);
-// What it says, without its code.
-std::string text_of(const Error& error);
 
 // Waits until `socket` reports one of `events` or the deadline passes (false). Throws aborted
 // if it is interrupted.

@@ -113,7 +113,7 @@ void World::tell_of_no_world(const Error& error) noexcept {
   }
   const int culprit = error.context().peer >= 0 ? error.context().peer : rank_;
   const std::string who = culprit == rank_ ? "rank " + std::to_string(rank_) + ": " : "";
-  tell_hosts_of_abort(*network(), error.code(), culprit, who + text_of(error));
+  tell_hosts_of_abort(*network(), error.code(), culprit, who + std::string(error.message()));
   take_leave(culprit);
 }
 

@@ -102,7 +102,7 @@ void AbortWord::raise(const std::exception& error) noexcept {
   try {
     const std::string who = "rank " + std::to_string(rank_) + ": ";
     if (const auto* ours = dynamic_cast<const Error*>(&error)) {
-      raise(ours->code(), rank_, who + text_of(*ours));
+      raise(ours->code(), rank_, who + std::string(ours->message()));
     } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
       raise(ErrorCode::resource, rank_,
             who + "out of memory\ncheck the limits on memory (ulimit -v, cgroup)");

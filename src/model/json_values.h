@@ -10,11 +10,9 @@
 
 namespace unisono::model {
 
-// For what somebody else has refused: its first line, without the code before it.
+// For what somebody else has refused, in those words.
 [[noreturn]] inline void refuse(const JsonNode& node, const Error& error) {
-  const std::string what = error.what();
-  const std::size_t begin = what.find(": ") + 2;
-  node.fail(what.substr(begin, what.find('\n') - begin));
+  node.fail(std::string(error.summary()));
 }
 
 inline int read_ranks(const JsonNode& node) {

@@ -36,16 +36,9 @@ std::string place_of(const ErrorContext& context) {
                      context.collective, context.op_seq);
 }
 
-// what() is "<code>: <what failed>\n<what to try next>".
 int fail(const Console& console, const Error& error) {
-  std::string_view text = error.what();
-  const std::string_view code = to_string(error.code());
-  if (text.starts_with(code) && text.substr(code.size()).starts_with(": ")) {
-    text.remove_prefix(code.size() + 2);
-  }
-  const std::size_t end = text.find('\n');
-  print_error(console, code, text.substr(0, end), place_of(error.context()),
-              end == std::string_view::npos ? std::string_view{} : text.substr(end + 1));
+  print_error(console, to_string(error.code()), error.summary(), place_of(error.context()),
+              error.hint());
   return exit_code(error.code());
 }
 

@@ -193,14 +193,14 @@ void write_recording(JobRecorder& recorder, const JobResult& result, const Launc
                      const Console& console) {
   const auto lost = [](std::string_view why) {
     std::fflush(stdout);
-    fmt::print(stderr, "warning: the recording is lost: {}\n", why.substr(0, why.find('\n')));
+    fmt::print(stderr, "warning: the recording is lost: {}\n", why);
   };
   try {
     recorder.write(result, options, console);
   } catch (const UsageError& error) {
     lost(error.what());
   } catch (const Error& error) {
-    lost(std::string_view(error.what()).substr(to_string(error.code()).size() + 2));
+    lost(error.summary());
   }
 }
 

@@ -241,12 +241,9 @@ class Watch {
   }
 
   [[noreturn]] static void throw_failure(const unisono::Error& failure) {
-    const std::string_view text = failure.what();  // "<code>: <what has failed>\n<what to do>"
-    const std::size_t begin = unisono::to_string(failure.code()).size() + 2;
-    const std::string_view what = text.substr(begin, text.find('\n') - begin);
     throw unisono::Error(
         failure.code(),
-        std::string(what) +
+        std::string(failure.summary()) +
             "; that is in a process group made earlier, and a rank that has not "
             "come to this new one is waited for no longer\nlook at the last output "
             "of that rank; destroy the earlier group before you go on without it",

@@ -212,10 +212,7 @@ class Reader {
                           .parameters = parse_parameters(*algorithm, name.text())};
         known = known_.emplace(key, operation(*algorithm, shape, bytes, written_out_)).first;
       } catch (const Error& error) {
-        std::string_view what = error.what();
-        what = what.substr(0, what.find('\n'));
-        what.remove_prefix(std::min(what.size(), what.find(": ") + 2));
-        name.fail(std::string(what));
+        name.fail(std::string(error.summary()));
       }
       count_moves(known->second, name);
     }

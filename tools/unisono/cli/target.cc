@@ -61,11 +61,7 @@ AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view t
   try {
     return parse_parameters(algorithm, target);
   } catch (const Error& error) {
-    const std::string_view text = error.what();
-    const std::size_t line = text.find('\n');
-    const std::size_t start = text.find(": ") + 2;  // behind the code
-    throw UsageError(std::string(text.substr(start, line - start)),
-                     std::string(text.substr(line + 1)),
+    throw UsageError(std::string(error.summary()), std::string(error.hint()),
                      fmt::format("unisono list {}", to_string(algorithm.collective)));
   }
 }

@@ -65,10 +65,6 @@ void add_unfinished(const trace::Timeline& timeline, const std::vector<int>& cul
   result["waited_s"] = plain_number(longest_ns / 1e9);
 }
 
-std::string text_of(const trace::RecordedAbort& abort) {
-  return fmt::format("{}: {}", to_string(abort.code), abort.text);
-}
-
 // A rank that was stopped with all the others: that one of them saw it go is no cause of anything.
 bool is_after_the_stop(const trace::Timeline::Abort& abort, const JobEnd& end) {
   return abort.what.code == ErrorCode::peer_lost &&
@@ -82,14 +78,14 @@ ordered_json aborts_text(const trace::Timeline& timeline, const JobEnd& end) {
     if (is_after_the_stop(abort, end)) {
       continue;
     }
-    const std::string text = text_of(abort.what);
-    const std::size_t line = std::min(text.find('\n'), text.size());
+    const Error error(abort.what.code, abort.what.text);
     std::vector<int> culprits;
     if (abort.what.culprit >= 0) {
       culprits.push_back(abort.what.culprit);
     }
-    auto said = finding(to_string(abort.what.code), text.substr(0, line), culprits,
-                        line < text.size() ? text.substr(line + 1) : "");
+    auto said = finding(to_string(error.code()),
+                        fmt::format("{}: {}", to_string(error.code()), error.summary()), culprits,
+                        error.hint());
     add_unfinished(timeline, culprits, abort.world, abort.at_ns, said);
     said["abort"] = true;
     findings.push_back(std::move(said));
@@ -258,7 +254,7 @@ ordered_json aborts_of(const trace::Timeline& timeline) {
                       {"rank", rank_or_none(abort.what.culprit)},
                       {"raised_by", rank_or_none(abort.what.reporter)},
                       {"at_us", std::isnan(abort.at_ns) ? ordered_json() : us_of_ns(abort.at_ns)},
-                      {"text", text_of(abort.what)}});
+                      {"text", Error(abort.what.code, abort.what.text).what()}});
   }
   return aborts;
 }
