@@ -7,6 +7,7 @@
   includes     no "../"; project headers in quotes, all others in angle brackets
   environment  only src/base/env.cc reads it
   words        one spelling for one thing (WORDS)
+  prose        no comment begins with "Of": it has a subject
   circles      no circle of files through includes (a .cc and its .h are one)
   docs         docs/architecture.md has a row for each layer
   types        a type has one definition: two of one name in one namespace link, and corrupt memory
@@ -26,9 +27,18 @@ WORDS = {
     r"[Aa]llgather|ALLGATHER": "all_gather",
     r"[Aa]ll[Tt]oall|ALLTOALL|all2all": "all_to_all",
     r"[Rr]educescatter|REDUCESCATTER": "reduce_scatter",
+    # Names that a better one has taken the place of.
+    r"\bBells?\b|\bring_all\b": "EventCount",
+    r"\bLifeline\b": "LivenessToken",
+    r"\bLenders\b": "TransportRegistry",
+    r"\bBoardEntry\b|\bFlightBoard\b": "FlightRecorder",
+    r"\bRoads\b": "Fabric",
+    r"\b[Uu]ntold\b": "unreported",
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
                  "scripts/check_sources.py", "tests/check/", "viewer/src/text/calls.ts")
+BEGINS_WITH_OF = re.compile(r"^\s*// Of ")
+COMMENT = re.compile(r"^\s*//")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 CODE = {".h", ".hpp", ".cc", ".cpp", ".c"}
@@ -177,7 +187,11 @@ def check_file(root, name, layers):
     if path.suffix not in TEXT and path.name != "CMakeLists.txt":
         return
     text = path.read_text(encoding="utf-8", errors="replace")
+    before = ""
     for number, line in enumerate(text.splitlines(), 1):
+        if path.suffix in CODE and BEGINS_WITH_OF.match(line) and not COMMENT.match(before):
+            yield f"{name}:{number}: prose: begin the comment with its subject"
+        before = line
         include = INCLUDE.match(line) if path.suffix in CODE else None
         finding = check_include(name, *include.groups(), layers) if include else None
         if finding:

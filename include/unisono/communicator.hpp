@@ -56,7 +56,7 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   // thread that moved it last (the progress thread, or one that waits on this communicator), or at
   // once if it is done. It must not block on operations of this world, nor throw.
   void on_done(std::function<void(const Error*)> tell);
-  // Of a receive that is done: the rank that its message came from.
+  // Only for a receive that is done: the rank that its message came from.
   int source() const;
 
  private:

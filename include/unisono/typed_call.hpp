@@ -31,7 +31,7 @@ concept OutBuffer =
     AsyncInBuffer<B> &&
     !std::is_const_v<typename decltype(std::span(std::declval<B&>()))::element_type>;
 
-// Of the same elements as another one.
+// Whether it has the same elements as another one.
 template <typename B, typename Other>
 concept InBufferLike = InBuffer<B> && std::is_same_v<ElementOf<B>, ElementOf<Other>>;
 template <typename B, typename Other>

@@ -41,7 +41,8 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-// Of 0, 1, ..., n-1, the digit of a weight is zero in the first `weight` of every weight*k numbers.
+// Among 0, 1, ..., n-1, the digit of a weight is zero in the first `weight` of every weight*k
+// numbers.
 int chunks_sent(Shape shape) {
   const int n = shape.ranks;
   int sent = 0;

@@ -68,7 +68,7 @@ void exchange_parts(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int l
   }
 }
 
-// Of one level.
+// Adds the phases of one level.
 void add_phases(CompactSchedule& schedule, const Hierarchy& hierarchy, int level,
                 const std::string& name, bool reduces, Send send) {
   const int size = hierarchy.size(level);

@@ -39,7 +39,7 @@ class TwoTrees {
 
 int two_tree_segments(int ranks);  // the default
 
-// Of a broadcast, or a reduction: s + 2*ceil(log2(n)) - 2, or one less, for s segments.
+// A broadcast or a reduction takes s + 2*ceil(log2(n)) - 2 steps, or one less, for s segments.
 int two_tree_steps(Shape shape);
 // On a one-port network each step takes as long as a message. With three ranks, one less: the last
 // segment is passed on without waiting for the step of its colour, in which no other is due.

@@ -20,7 +20,7 @@ std::span<const EnvVariable> env_variables();
 // The value of any variable (also RANK, OMPI_...), empty optional if unset.
 std::optional<std::string> read_env(std::string_view name);
 
-// Of a variable that is 0 or 1; unset and empty are 0. Throws Error, config.
+// The value of a variable that is 0 or 1; unset and empty are 0. Throws Error, config.
 bool read_flag(std::string_view name);
 
 // One warning a line for each UNISONO_* in the environment that is not in the table, with the

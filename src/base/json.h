@@ -37,19 +37,19 @@ class JsonNode {
   const std::string& path() const { return path_; }
   bool is(JsonValue::Kind kind) const { return value_->kind == kind; }
 
-  // Of an object.
+  // For an object.
   void allow_only(std::initializer_list<std::string_view> keys) const;
   const std::vector<std::string>& keys() const;
   std::optional<JsonNode> find(std::string_view key) const;
   JsonNode at(std::string_view key) const;
   JsonNode member(std::size_t index) const;  // the value of keys()[index]
 
-  // Of an array.
+  // For an array.
   std::size_t size() const;
   JsonNode item(std::size_t index) const;
   JsonNode column(std::string_view key, std::size_t size) const;  // an array of `size` values
 
-  // Of a plain value.
+  // For a plain value.
   double number(double least, double most) const;
   std::int64_t whole(std::int64_t least, std::int64_t most) const;
   bool truth() const;

@@ -10,7 +10,7 @@
 namespace unisono::comm {
 namespace {
 
-// Of use on one cable only, and with another name at each end of it.
+// Such an address is of use on one cable only, and with another name at each end of it.
 bool is_link_local(const tcp::Address& address) {
   return address.same_network(*tcp::Address::parse("fe80::").value, 10) ||
          address.same_network(*tcp::Address::parse("169.254.0.0").value, 16);

@@ -48,7 +48,7 @@ class TextReader {
   std::string head_;
   std::string text_;
 };
-// Of one that has nothing more to say.
+// Whether a peer that has nothing more to say has hung up.
 bool has_hung_up(tcp::Channel& peer);
 // Says one text and hears one. Throws the error that is the answer. None: `obstacle` says why.
 std::optional<std::string> ask_text(tcp::Channel& peer, std::string_view text,

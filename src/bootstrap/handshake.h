@@ -53,7 +53,7 @@ enum class Refusal : std::uint8_t {
   out_of_turn,  // another frame was due
 };
 inline constexpr int kRefusals = 13;
-// Of `who` ("rank 3", "the other side"): "rank 3 has another job token".
+// In words about `who` ("rank 3", "the other side"): "rank 3 has another job token".
 std::string describe(Refusal refusal, const std::string& who);
 
 // One connection of a pair of ranks: each of its streams is one.
@@ -74,7 +74,7 @@ class Handshake {
   std::span<const std::byte> output() const { return std::span(out_).subspan(sent_); }
   void sent(std::size_t bytes) { sent_ += bytes; }
   void feed(std::span<const std::byte, kHandshakeBytes> frame);
-  // Of a listener in state `admitting`: the proof was right; now the rank is let in, or is not.
+  // For a listener in state `admitting`: the proof was right; now the rank is let in, or is not.
   void admit(Refusal refusal = Refusal::none);
 
   // The peer as it says; proved in the states `admitting` and `done`.
@@ -101,7 +101,7 @@ class Handshake {
   void hear_proof(const Greeting& proof);
   void hear_verdict(const Greeting& verdict);
   Digest proof_of(bool listener) const { return keyed(listener ? 'L' : 'D'); }
-  // Of both greetings, by the token.
+  // A digest of both greetings, by the token.
   Digest keyed(char purpose) const;
 
   Identity self_;

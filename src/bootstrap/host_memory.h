@@ -34,7 +34,7 @@ struct FlightRecorder {
 };
 
 // Marked by the kernel as soon as the rank's process begins to end (membership/liveness.h).
-struct alignas(shm::kLine) Life {
+struct alignas(shm::kLine) LivenessWord {
   static constexpr std::uint32_t kMark = 0x4000'0000;
   void* next;  // of the list that the kernel walks, in that process
   std::atomic<std::uint32_t> holder;
@@ -92,8 +92,8 @@ struct GroupLayout {
   std::size_t bytes;
 };
 
-// Offsets in the segment of the world: the abort word, who is who, the roll, the bells, the lives,
-// the first group, the pools.
+// Offsets in the segment of the world: the abort word, who is who, the roll, the event counts, who
+// lives, the first group, the pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
       : header(sizeof(AbortRecord)),
@@ -103,19 +103,21 @@ struct WorldLayout {
         meetings(roll + sizeof(RollRecord)),
         calls(meetings + static_cast<std::size_t>(n) * sizeof(std::uint64_t)),
         verdicts(calls + static_cast<std::size_t>(n) * sizeof(std::uint32_t)),
-        bells((verdicts + 2 * static_cast<std::size_t>(n) + shm::kLine - 1) & ~(shm::kLine - 1)),
-        lives(bells + shm::BellLayout(n).bytes),
-        group((lives + static_cast<std::size_t>(n) * sizeof(Life) + 4095) & ~std::size_t{4095}),
+        event_counts((verdicts + 2 * static_cast<std::size_t>(n) + shm::kLine - 1) &
+                     ~(shm::kLine - 1)),
+        liveness(event_counts + shm::EventCountLayout(n).bytes),
+        group((liveness + static_cast<std::size_t>(n) * sizeof(LivenessWord) + 4095) &
+              ~std::size_t{4095}),
         pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(n) * shm::kPoolBytes) {}
   std::size_t header;
-  std::size_t pids;      // [rank]: as the rank knows itself
-  std::size_t roll;      // the RollRecord
-  std::size_t meetings;  // [rank]
-  std::size_t calls;     // [rank]
-  std::size_t verdicts;  // [round & 1][rank]: bytes
-  std::size_t bells;     // shm::BellLayout
-  std::size_t lives;     // [rank]
+  std::size_t pids;          // [rank]: as the rank knows itself
+  std::size_t roll;          // the RollRecord
+  std::size_t meetings;      // [rank]
+  std::size_t calls;         // [rank]
+  std::size_t verdicts;      // [round & 1][rank]: bytes
+  std::size_t event_counts;  // shm::EventCountLayout
+  std::size_t liveness;      // [rank]
   std::size_t group;
   std::size_t pools;  // [rank]
   std::size_t bytes;

@@ -27,7 +27,7 @@ class Hosts {
   int local(int rank) const noexcept { return local_[at(rank)]; }
   // The ranks of this host, by that number.
   const std::vector<int>& here() const noexcept { return ranks_here_; }
-  // Of these ranks, those of this host, as their numbers on it.
+  // Those of these ranks that are on this host, as their numbers on it.
   std::vector<int> local_of(std::span<const int> ranks) const;
 
  private:

@@ -54,7 +54,7 @@ LocalHost::LocalHost(LocalWorld& ranks, std::string_view job, bool oversubscribe
                      std::function<void(const std::exception&)> on_error)
     : ranks_(ranks),
       memory_(share_memory()),
-      bells_(memory() + layout().bells, size()),
+      event_counts_(memory() + layout().event_counts, size()),
       pool_(memory() + layout().pools + static_cast<std::size_t>(ranks_.rank()) * shm::kPoolBytes),
       regions_(
           ranks_.rank(),
@@ -77,7 +77,7 @@ LocalHost::LocalHost(LocalWorld& ranks, std::string_view job, bool oversubscribe
 shm::ShmContext LocalHost::make_context() {
   shm::ShmContext context{.rank = ranks_.rank(),
                           .world = memory(),
-                          .bells = &bells_,
+                          .event_counts = &event_counts_,
                           .pool = &pool_,
                           .regions = &regions_,
                           .registry = &registry_,
@@ -199,17 +199,17 @@ void LocalHost::wake_through(const transport::Network& network) {
     }
     descriptors.push_back(waker.get());
   }
-  bells_.wake_through(std::move(descriptors));
+  event_counts_.wake_through(std::move(descriptors));
 }
 
 void LocalHost::leave() noexcept {
-  bells_.bell(rank()).left.store(1, std::memory_order_release);
-  bells_.ring_all();
+  event_counts_.of(rank()).left.store(1, std::memory_order_release);
+  event_counts_.notify_all();
 }
 
 // Its process has begun to end. It closes its connections later, when its memory is gone.
 bool LocalHost::is_ending(int rank) noexcept {
-  return life(rank).has_ended() && !has_left(rank);
+  return liveness(rank).has_ended() && !has_left(rank);
 }
 
 std::optional<Death> LocalHost::find_ending() {

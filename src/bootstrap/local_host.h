@@ -1,5 +1,5 @@
-// What the ranks of one host share while a world lives: one segment of memory (why the world has
-// ended, who goes on after a failure, who lives, who sleeps, the first group, the pools),
+// What the ranks of one host share while a world liveness: one segment of memory (why the world has
+// ended, who goes on after a failure, who liveness, who sleeps, the first group, the pools),
 // registered memory, and the sockets by which descriptors pass between processes.
 //
 // All ranks here are numbers on this host. Any thread may call, once it is made.
@@ -45,10 +45,10 @@ class LocalHost {
   std::byte* memory() const noexcept { return memory_->data(); }  // as WorldLayout
   std::byte* first_group() const noexcept { return memory() + layout().group; }
   AbortRecord& abort_record() const noexcept { return *reinterpret_cast<AbortRecord*>(memory()); }
-  Life& life(int rank) const noexcept {
-    return reinterpret_cast<Life*>(memory() + layout().lives)[rank];
+  LivenessWord& liveness(int rank) const noexcept {
+    return reinterpret_cast<LivenessWord*>(memory() + layout().liveness)[rank];
   }
-  shm::Bells& bells() noexcept { return bells_; }
+  shm::EventCounts& event_counts() noexcept { return event_counts_; }
   shm::Regions& regions() noexcept { return regions_; }
   // What lanes are made from. It outlives them.
   const shm::ShmContext& context() const noexcept { return context_; }
@@ -57,13 +57,13 @@ class LocalHost {
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) {
     return ranks_.all_gather(mine);
   }
-  // Set-up: a rank that waits for several hosts at once sleeps in the network, where the bells do
-  // not wake it; from now on they write to its descriptor.
+  // Set-up: a rank that waits for several hosts at once sleeps in the network, where event counts
+  // do not wake it; from now on its peers write to its descriptor.
   void wake_through(const transport::Network& network);
 
   // Whether a rank has destroyed its world in good order: it sends nothing any more.
   bool has_left(int rank) noexcept {
-    return bells_.bell(rank).left.load(std::memory_order_acquire) != 0;
+    return event_counts_.of(rank).left.load(std::memory_order_acquire) != 0;
   }
   void leave() noexcept;
   // A rank of another process that has died or begins to. False: another thread is looking.
@@ -95,7 +95,7 @@ class LocalHost {
 
   LocalWorld& ranks_;
   std::shared_ptr<shm::Mapping> memory_;  // one mapping for all ranks of a process
-  shm::Bells bells_;
+  shm::EventCounts event_counts_;
   shm::Pool pool_;
   shm::Regions regions_;
   shm::TransportRegistry registry_;

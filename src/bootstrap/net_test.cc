@@ -145,7 +145,7 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
   EXPECT_EQ(said[0], "connection: rank 2 went away while the ranks met\nlook at its last output");
 }
 
-// Of another version, or somebody else.
+// Another version may send it, or somebody else.
 TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
   const std::string job = unique_name("net");
   const auto said = as_threads(2, [&](int rank) -> std::string {

@@ -26,7 +26,7 @@ class Star {
 
   // Ends the exchange. Rank 0 tells the reason to all others.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int peer = -1);
-  // Of what ends the set-up elsewhere: rank 0 hears it, or all others.
+  // Tells the others what ends the set-up here: rank 0 hears it, or all others.
   void tell(const Error& error) noexcept;
 
  private:

@@ -320,7 +320,7 @@ void CallQueue::look_around_pending() {
   check_deadlines();
 }
 
-// Of operations that nobody waits for; a thread that waits has the time in its Waiter.
+// Looks at operations that nobody waits for; a thread that waits has the time in its Waiter.
 void CallQueue::check_deadlines() {
   const auto waited = std::chrono::steady_clock::now() - progressed_at_;
   const double seconds = std::chrono::duration<double>(waited).count();

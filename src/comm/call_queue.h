@@ -72,7 +72,7 @@ class CallQueue final : private Driven {
   void on_done(RequestState& request, std::function<void(const Error*)> tell);
   // The rank that the message of a receive came from; kAnySource: none has come.
   int source(const RequestState& request) const;
-  // Of a call with this limit, where a negative one is the world's.
+  // The limit of a call that has this one; a negative one means the world's.
   int effective_timeout(int timeout_ms) const;
 
  private:

@@ -118,25 +118,25 @@ void World::tell_of_no_world(const Error& error) noexcept {
 }
 
 bool World::sleep(const std::function<bool()>& look, int timeout_us) {
-  shm::Bells& bells = host_->bells();
-  const std::uint32_t seen = bells.prepare(host_->rank());
+  shm::EventCounts& event_counts = host_->event_counts();
+  const std::uint32_t seen = event_counts.prepare_wait(host_->rank());
   bool seen_more = true;
   try {
     seen_more = look() || aborted();
   } catch (...) {
-    bells.cancel(host_->rank());
+    event_counts.cancel_wait(host_->rank());
     throw;
   }
   if (seen_more) {
-    bells.cancel(host_->rank());
+    event_counts.cancel_wait(host_->rank());
     return true;
   }
   if (network() == nullptr) {
-    bells.sleep(host_->rank(), seen, timeout_us);
+    event_counts.wait(host_->rank(), seen, timeout_us);
     return false;
   }
   network()->wait(timeout_us);
-  bells.cancel(host_->rank());
+  event_counts.cancel_wait(host_->rank());
   if (watch_->network_has_more()) {
     look_for_deaths();
   }
@@ -175,7 +175,7 @@ void World::look_for_deaths() noexcept {
 }
 
 int World::longest_sleep_us() const noexcept {
-  return host_->bells().longest_sleep_us();
+  return host_->event_counts().longest_sleep_us();
 }
 
 void World::check_process() const {

@@ -88,7 +88,7 @@ class World final : public Surroundings {
   void check_usable() const;
   // Looks for deaths; then why the world has ended, if it has, without waiting. Any thread.
   std::optional<Error> failure();
-  // Of the ranks that are left, once: shrink() says no more.
+  // Whether shrink() has made a world of the ranks that were left; it does so once.
   bool& shrunk() noexcept { return shrunk_; }
 
   const WaitPolicy& wait_policy() const noexcept override { return wait_policy_; }

@@ -9,7 +9,7 @@
 namespace unisono::comm {
 namespace {
 
-// Of so many operations, the latest ones: a message may be left over from an earlier one.
+// So many operations are told, the latest ones: a message may be left over from an earlier one.
 constexpr std::uint64_t kTold = 4;
 
 }  // namespace

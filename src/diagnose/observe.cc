@@ -92,7 +92,8 @@ std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
     }
     world.pids[rank] = copy.at<std::int32_t>(layout.pids + here * sizeof(std::int32_t));
     world.left[rank] =
-        copy.at<shm::Bell>(layout.bells + shm::BellLayout(ranks).bells + here * sizeof(shm::Bell))
+        copy.at<shm::EventCount>(layout.event_counts + shm::EventCountLayout(ranks).event_counts +
+                                 here * sizeof(shm::EventCount))
             .left != 0;
   }
   return world;

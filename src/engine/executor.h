@@ -113,7 +113,7 @@ class Executor {
   std::uint64_t signature_of(const BoundPass& pass) const noexcept {
     return operation_.signature ^ pass.salt;
   }
-  // Of a piece of it: which one. So a piece that lost or gained bytes is noticed.
+  // The signature of a piece says which one it is. So a piece that lost or gained bytes is noticed.
   std::uint64_t signature_of(const BoundPass& pass, std::size_t done,
                              std::size_t bytes) const noexcept {
     const std::uint64_t piece = bytes == pass.bytes ? 0 : done + bytes * 0x9e3779b97f4a7c15U;

@@ -39,7 +39,7 @@ struct ReplayedOperation::Rank {
   std::size_t in = 0, out = 0;         // where they begin
   std::vector<std::byte> scratch = {};
   std::vector<bool> played = {};
-  // Of a pass that was played: its other sources, each of which has an event.
+  // The other sources of a pass that was played; each of them has an event.
   std::vector<ReplayedPass> covered = {};
   std::unique_ptr<Executor> executor = {};
   kernels::ScaleFunction finish = nullptr;  // of the output, such as the division of avg

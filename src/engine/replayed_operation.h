@@ -67,7 +67,7 @@ class ReplayedOperation {
   std::size_t send_unrecorded(int from, int to, const std::function<bool(int)>& is_dead);
   // Whether all its passes are done. REQUIRES: it has not been so before.
   bool finish(int rank);
-  // Of a rank that has begun and has not finished.
+  // For whom a rank waits that has begun and has not finished.
   std::vector<Executor::Wait> waits(int rank) const;
 
  private:

@@ -198,7 +198,7 @@ struct F8e4m3 {
   static HWY_INLINE FloatVec scale(FloatVec value, float by) {
     return Op::kLinear ? value : hn::Mul(value, hn::Set(FloatTag(), by));
   }
-  // Of what overflows, NaN and infinity: the bits that become the code of NaN.
+  // For what overflows, NaN and infinity: the bits that become the code of NaN.
   static HWY_INLINE HalfVec magnitude(HalfVec half) {
     const HalfTag d;
     return hn::Min(hn::And(half, hn::Set(d, std::uint16_t{0x7fff})),

@@ -76,7 +76,7 @@ struct ProdOp {
   }
 };
 
-// Of floats, for avg.
+// Divides floats, for avg.
 struct DivideOp {
   static constexpr bool kExact = false;
   static constexpr bool kLinear = false;

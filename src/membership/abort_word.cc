@@ -74,7 +74,7 @@ bool AbortWord::record(ErrorCode code, int culprit, int reporter, std::string_vi
   record_.text[length] = '\0';
   record_.state.store(2, std::memory_order_release);
   tell_observer();
-  host_.bells().ring_all();
+  host_.event_counts().notify_all();
   if (network_ != nullptr) {
     network_->wake();
   }

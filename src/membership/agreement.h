@@ -35,7 +35,7 @@ class RollCall {
   Answer call(const std::function<bool(int)>& is_gone, const Deadline& deadline, bool quorum);
   // This rank has met the others of the last answer. Who could not is evicted.
   void go_on() noexcept;
-  // Of an answer that several hosts have got (net_agreement.h): this rank has heard it. Who dies
+  // This rank has heard an answer that several hosts have got (net_agreement.h). A rank that dies
   // after that may have gone on before.
   void hear_answer() noexcept { calls_[rank_].store(1, std::memory_order_release); }
   bool has_heard_answer(int rank) const noexcept {
@@ -49,7 +49,7 @@ class RollCall {
   void begin_meeting(std::uint64_t mark) noexcept { note_meeting(mark & ~kDone); }
   void end_meeting(std::uint64_t mark) noexcept { note_meeting(mark | kDone); }
   void give_up_meeting() noexcept { note_meeting(0); }
-  // Of one that has begun it.
+  // How far a rank is that has begun it.
   Meeting meeting_of(int rank, std::uint64_t mark) const noexcept {
     const std::uint64_t noted = meetings_[rank].load(std::memory_order_acquire);
     return noted == (mark | kDone)    ? Meeting::done

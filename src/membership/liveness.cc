@@ -15,7 +15,7 @@
 namespace unisono::comm {
 namespace {
 
-static_assert(Life::kMark == FUTEX_OWNER_DIED);
+static_assert(LivenessWord::kMark == FUTEX_OWNER_DIED);
 
 // No signal is handled by a thread that the program does not know.
 class SignalsBlocked {
@@ -35,7 +35,7 @@ class SignalsBlocked {
 
 }  // namespace
 
-Lifeline::Lifeline(Life& life) : life_(life) {
+LivenessToken::LivenessToken(LivenessWord& word) : word_(word) {
   const SignalsBlocked blocked;
   try {
     holder_ = std::thread([this] { hold(); });
@@ -47,28 +47,29 @@ Lifeline::Lifeline(Life& life) : life_(life) {
   }
 }
 
-Lifeline::~Lifeline() {
+LivenessToken::~LivenessToken() {
   stopping_.store(true, std::memory_order_release);
   stopping_.notify_one();
   holder_.join();
 }
 
-void Lifeline::hold() noexcept {
+void LivenessToken::hold() noexcept {
   pthread_setname_np(pthread_self(), "unisono-life");
   robust_list_head* usual = nullptr;
   std::size_t bytes = 0;
   robust_list_head held = {};
-  held.futex_offset = static_cast<long>(offsetof(Life, holder) - offsetof(Life, next));
-  life_.next = &held.list;
-  held.list.next = reinterpret_cast<robust_list*>(&life_.next);
+  held.futex_offset =
+      static_cast<long>(offsetof(LivenessWord, holder) - offsetof(LivenessWord, next));
+  word_.next = &held.list;
+  held.list.next = reinterpret_cast<robust_list*>(&word_.next);
   if (syscall(SYS_get_robust_list, 0, &usual, &bytes) != 0 ||
       syscall(SYS_set_robust_list, &held, sizeof(held)) != 0) {
     return;
   }
-  life_.holder.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_release);
+  word_.holder.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_release);
   stopping_.wait(false, std::memory_order_acquire);
   syscall(SYS_set_robust_list, usual, sizeof(*usual));
-  life_.holder.store(0, std::memory_order_release);
+  word_.holder.store(0, std::memory_order_release);
 }
 
 }  // namespace unisono::comm

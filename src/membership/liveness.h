@@ -13,19 +13,19 @@
 
 namespace unisono::comm {
 
-class Lifeline {
+class LivenessToken {
  public:
   // Where the kernel knows no robust futexes, nothing is marked. Throws resource.
-  explicit Lifeline(Life& life);
-  Lifeline(const Lifeline&) = delete;
-  Lifeline& operator=(const Lifeline&) = delete;
+  explicit LivenessToken(LivenessWord& word);
+  LivenessToken(const LivenessToken&) = delete;
+  LivenessToken& operator=(const LivenessToken&) = delete;
   // Lets go without a mark.
-  ~Lifeline();
+  ~LivenessToken();
 
  private:
   void hold() noexcept;
 
-  Life& life_;
+  LivenessWord& word_;
   std::atomic<bool> stopping_ = false;
   std::thread holder_;
 };

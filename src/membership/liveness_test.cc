@@ -18,22 +18,22 @@
 namespace unisono::comm {
 namespace {
 
-// Of two processes, as the rank's line in the segment of its world.
-class SharedLife {
+// A rank's line in the segment of its world, shared by two processes.
+class SharedWord {
  public:
-  SharedLife()
-      : memory_(
-            mmap(nullptr, sizeof(Life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
-        life_(new(memory_) Life{}) {}
-  SharedLife(const SharedLife&) = delete;
-  SharedLife& operator=(const SharedLife&) = delete;
-  ~SharedLife() { munmap(memory_, sizeof(Life)); }
-  Life& operator*() const { return *life_; }
-  Life* operator->() const { return life_; }
+  SharedWord()
+      : memory_(mmap(nullptr, sizeof(LivenessWord), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        word_(new(memory_) LivenessWord{}) {}
+  SharedWord(const SharedWord&) = delete;
+  SharedWord& operator=(const SharedWord&) = delete;
+  ~SharedWord() { munmap(memory_, sizeof(LivenessWord)); }
+  LivenessWord& operator*() const { return *word_; }
+  LivenessWord* operator->() const { return word_; }
 
  private:
   void* memory_;
-  Life* life_;
+  LivenessWord* word_;
 };
 
 bool comes_true(const std::function<bool()>& condition) {
@@ -43,8 +43,8 @@ bool comes_true(const std::function<bool()>& condition) {
   return condition();
 }
 
-bool is_held(const Life& life) {
-  return life.holder.load() != 0 && !life.has_ended();
+bool is_held(const LivenessWord& word) {
+  return word.holder.load() != 0 && !word.has_ended();
 }
 
 pid_t start(const std::function<void()>& body) {
@@ -56,56 +56,56 @@ pid_t start(const std::function<void()>& body) {
   return pid;
 }
 
-TEST(Lifeline, IsMarkedWhenItsProcessIsKilled) {
-  const SharedLife life;
+TEST(LivenessToken, IsMarkedWhenItsProcessIsKilled) {
+  const SharedWord word;
   const pid_t pid = start([&] {
-    const Lifeline line(*life);
+    const LivenessToken token(*word);
     ::alarm(60);
     ::pause();
   });
-  ASSERT_TRUE(comes_true([&] { return is_held(*life); }));
+  ASSERT_TRUE(comes_true([&] { return is_held(*word); }));
   ::usleep(50'000);
-  EXPECT_FALSE(life->has_ended());
+  EXPECT_FALSE(word->has_ended());
   ::kill(pid, SIGKILL);
-  EXPECT_TRUE(comes_true([&] { return life->has_ended(); }));
+  EXPECT_TRUE(comes_true([&] { return word->has_ended(); }));
   EXPECT_TRUE(comes_true([&] { return how_it_is_ending(pid) == "killed by SIGKILL"; }));
   ::waitpid(pid, nullptr, 0);
 }
 
-TEST(Lifeline, IsMarkedWhenItsProcessExits) {
-  const SharedLife life;
+TEST(LivenessToken, IsMarkedWhenItsProcessExits) {
+  const SharedWord word;
   const pid_t pid = start([&] {
-    const auto* line = new Lifeline(*life);  // NOLINT(cppcoreguidelines-owning-memory)
-    comes_true([&] { return line != nullptr && is_held(*life); });
+    const auto* line = new LivenessToken(*word);  // NOLINT(cppcoreguidelines-owning-memory)
+    comes_true([&] { return line != nullptr && is_held(*word); });
   });
-  EXPECT_TRUE(comes_true([&] { return life->has_ended(); }));
+  EXPECT_TRUE(comes_true([&] { return word->has_ended(); }));
   EXPECT_TRUE(comes_true([&] { return how_it_is_ending(pid) == "exited with code 7"; }));
   ::waitpid(pid, nullptr, 0);
 }
 
-TEST(Lifeline, LetsGoWithoutAMark) {
-  const SharedLife life;
-  auto line = std::make_unique<Lifeline>(*life);
-  ASSERT_TRUE(comes_true([&] { return is_held(*life); }));
+TEST(LivenessToken, LetsGoWithoutAMark) {
+  const SharedWord word;
+  auto line = std::make_unique<LivenessToken>(*word);
+  ASSERT_TRUE(comes_true([&] { return is_held(*word); }));
   line.reset();
-  EXPECT_EQ(life->holder.load(), 0U);
+  EXPECT_EQ(word->holder.load(), 0U);
 }
 
-TEST(Lifeline, OutlivesTheThreadThatMadeIt) {
-  const SharedLife life;
-  std::unique_ptr<Lifeline> line;
-  std::thread([&] { line = std::make_unique<Lifeline>(*life); }).join();
-  ASSERT_TRUE(comes_true([&] { return is_held(*life); }));
+TEST(LivenessToken, OutlivesTheThreadThatMadeIt) {
+  const SharedWord word;
+  std::unique_ptr<LivenessToken> line;
+  std::thread([&] { line = std::make_unique<LivenessToken>(*word); }).join();
+  ASSERT_TRUE(comes_true([&] { return is_held(*word); }));
   ::usleep(50'000);
-  EXPECT_FALSE(life->has_ended());
+  EXPECT_FALSE(word->has_ended());
 }
 
-TEST(Lifeline, IsNotThatOfAChildOfItsProcess) {
-  const SharedLife life;
-  const Lifeline line(*life);
-  ASSERT_TRUE(comes_true([&] { return is_held(*life); }));
+TEST(LivenessToken, IsNotThatOfAChildOfItsProcess) {
+  const SharedWord word;
+  const LivenessToken token(*word);
+  ASSERT_TRUE(comes_true([&] { return is_held(*word); }));
   ::waitpid(start([] {}), nullptr, 0);
-  EXPECT_TRUE(is_held(*life));
+  EXPECT_TRUE(is_held(*word));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace unisono::comm {
 
 struct Rules {
   std::function<bool(int)> is_gone;  // proved
-  // Of one whose connection has failed, or that has left: how long it may still take to come, in
+  // How long a rank may still take to come whose connection has failed, or that has left, in
   // ms. -1: it can be reached, and is waited for.
   std::function<int(int)> patience_ms;
   int timeout_ms = 0;  // 0: for ever

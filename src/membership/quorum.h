@@ -16,7 +16,7 @@ enum class Standing : std::uint8_t {
   gone,     // it is proved to be no more
 };
 
-// Of all groups of ranks that know nothing of each other, at most one has it: more than half of
+// Among all groups of ranks that know nothing of each other, at most one has it: more than half of
 // those that are not proved to be gone, or just half with the lowest of them.
 bool has_quorum(std::span<const Standing> ranks);
 std::vector<int> with_standing(std::span<const Standing> ranks, Standing standing);

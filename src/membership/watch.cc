@@ -34,7 +34,7 @@ Watch::Watch(const Hosts& hosts, LocalHost& host, transport::Network* network, A
       abort_(abort),
       first_ranks_(std::move(first_ranks)) {
   if (!host_.is_one_process()) {
-    lifeline_ = std::make_unique<Lifeline>(host_.life(host_.rank()));
+    token_ = std::make_unique<LivenessToken>(host_.liveness(host_.rank()));
   }
 }
 

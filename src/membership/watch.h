@@ -20,7 +20,7 @@ namespace unisono::comm {
 
 class AbortWord;
 class Hosts;
-class Lifeline;
+class LivenessToken;
 class LocalHost;
 
 // Any thread may call.
@@ -46,7 +46,7 @@ class Watch {
   // Proved, of a rank of this host and another process.
   bool is_dead_here(int rank);
   bool same_process_as(int rank) const noexcept;
-  // Of a rank of this host: 0 if its process runs, else what to continue (SIGCONT).
+  // For a rank of this host: 0 if its process runs, else what to continue (SIGCONT).
   pid_t stopped_process(int rank) const;
 
  private:
@@ -59,7 +59,7 @@ class Watch {
   AbortWord& abort_;
   std::vector<int> first_ranks_;
   const LauncherWords launcher_words_;
-  std::unique_ptr<Lifeline> lifeline_;  // nullptr: all ranks of this host are of this process
+  std::unique_ptr<LivenessToken> token_;  // nullptr: all ranks of this host are of this process
   std::atomic<int> events_seen_ = 0;
 };
 

@@ -110,7 +110,7 @@ class Chooser {
     if (stays(usual)) {
       return usual;
     }
-    // Of a size that none was measured around, nobody knows better than the size below.
+    // For a size that none was measured around, nobody knows better than the size below.
     return stays(current) || best.empty() ? current : best;
   }
 

@@ -46,7 +46,8 @@ class Choices {
   const Choice* find(Collective collective, int ranks, double bytes) const;
 
   const std::vector<WaitChoice>& waits() const { return waits_; }
-  // Of the nearest rank count, with as little or as much room on the CPUs; nullptr: not known.
+  // The choice for the nearest rank count, with as little or as much room on the CPUs; nullptr: not
+  // known.
   const WaitChoice* find_wait(int ranks, bool crowded) const;
 
  private:

@@ -18,14 +18,14 @@ struct Errors {
 
   void add(const Errors& more);
   std::size_t count() const { return values.size(); }
-  // Of the absolute values, between the nearest two; 0 without values. `part` is 0.5 for the
-  // median.
+  // A quantile of the absolute values, between the nearest two; 0 without values. `part` is 0.5 for
+  // the median.
   double quantile(double part) const;
   // The point that is farthest off. REQUIRES: count() > 0.
   std::size_t worst() const;
 };
 
-// Of the points whose algorithm the machine knows.
+// The errors at those points whose algorithm the machine knows.
 Errors errors_of(const Machine& machine, std::span<const Point> points);
 
 // Each half of the sizes of every series (collective, algorithm, ranks) in turn is predicted from

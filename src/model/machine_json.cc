@@ -61,7 +61,7 @@ std::string trend_text(const Trend& trend) {
          ", \"latency_factors\": " + factors_text(trend.latency_factors) + "}";
 }
 
-// Of points or of what residuals know: the collective, ranks and bytes of each.
+// Points, or what residuals know: the collective, ranks and bytes of each.
 template <typename Row>
 std::string cases_text(const std::vector<Row>& rows) {
   return json_column("collective", rows,

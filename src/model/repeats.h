@@ -13,7 +13,7 @@
 
 namespace unisono::model {
 
-// Of the points of each collective, algorithm, rank count and size the quickest one, with its
+// The quickest point of each collective, algorithm, rank count and size, with its
 // noise, in the order of these.
 std::vector<Point> quickest(std::span<const Point> points);
 

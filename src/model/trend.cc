@@ -70,7 +70,7 @@ Trend trend_of(std::span<const double> x, const Form& form) {
   return trend;
 }
 
-// Of the soft minimum.
+// The power by which the soft minimum is taken.
 double eighth_power(double x) {
   const double fourth = x * x * x * x;
   return fourth * fourth;

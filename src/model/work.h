@@ -17,10 +17,10 @@ struct Work {
   double switch_share = 0;
 };
 
-// Of a catalogue algorithm, its closed formula. Of no algorithm ("", the library chose itself), a
-// ring: parts go around in all_reduce, all_gather and reduce_scatter, the vector is pipelined along
-// a chain in broadcast and reduce, every rank sends to every other in the rest.
-// Throws Error(usage) if there is no such algorithm, or it cannot serve `ranks`.
+// The closed formula of a catalogue algorithm. Without an algorithm ("", the library chose itself),
+// a ring: parts go around in all_reduce, all_gather and reduce_scatter, the vector is pipelined
+// along a chain in broadcast and reduce, every rank sends to every other in the rest. Throws
+// Error(usage) if there is no such algorithm, or it cannot serve `ranks`.
 Work work_of(Collective collective, std::string_view algorithm, int ranks);
 
 }  // namespace unisono::model

@@ -134,7 +134,7 @@ std::string list(const Values& values, const Write& write) {
   return text + "]";
 }
 
-// Of a line of the CSV: a string for each action, as one string would soon be longer than readers
+// A line of the CSV has a string for each action, as one string would soon be longer than readers
 // allow.
 std::string action_list(std::string_view line) {
   std::string text = "[";

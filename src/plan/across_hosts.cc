@@ -16,7 +16,7 @@ constexpr double kInsideBytesPerUs = 8000;
 constexpr double kBetweenUs = 8;
 constexpr double kBetweenBytesPerUs = 3000;
 constexpr double kReducedBytesPerUs = 25'000;
-// Of a longer vector nothing stays in the cache: to pass over it once counts for more than to
+// A longer vector does not stay in the cache: to pass over it once counts for more than to
 // reduce only a part of it. Measured between two ranks on the loopback device.
 constexpr double kCachedBytes = 8 << 20;
 // Algorithms with more messages are passed over where they would have to be played one by one.

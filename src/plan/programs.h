@@ -28,7 +28,7 @@ class Programs {
   std::shared_ptr<const Compiled> find(const Algorithm& algorithm, const Shape& shape,
                                        std::string_view name, Collective collective, int rank,
                                        bool multicast);
-  // Of a schedule that is there already. `name`: unique among schedules.
+  // For a schedule that is there already. `name`: unique among schedules.
   std::shared_ptr<const Compiled> find(const Schedule& schedule, std::string_view name, int rank,
                                        bool multicast);
 

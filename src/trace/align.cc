@@ -14,7 +14,7 @@ class Bounds {
  public:
   Bounds(const std::vector<ClockBound>& at_most, const std::vector<ClockBound>& at_least)
       : at_most_(at_most), at_least_(at_least) {}
-  // Of the offset, if the drift is this.
+  // The highest offset, if the drift is this.
   double highest(double drift) const {
     double least = std::numeric_limits<double>::infinity();
     for (const ClockBound& bound : at_most_) {

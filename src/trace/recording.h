@@ -28,11 +28,11 @@ inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 // `none`: the rest of the block was not used.
 enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
 
-// Of an operation: `order` is its number in its group, `peer` its group, `turn` its name, `step`
-// its root in the group and 1, or 0 where it has none; in place of busy() it has terms(). Of a
-// transfer (send and recv of a user): `order` is the tag, `turn` the group, and it is busy where it
-// sends. Of all others: `order` is the place of their operation, and they are one pass of a
-// program, or one source of it: `turn` is the number of the message in its lane.
+// In the event of an operation, `order` is its number in its group, `peer` its group, `turn` its
+// name, `step` its root in the group and 1, or 0 where it has none; in place of busy() it has
+// terms(). Of a transfer (send and recv of a user): `order` is the tag, `turn` the group, and it is
+// busy where it sends. Of all others: `order` is the place of their operation, and they are one
+// pass of a program, or one source of it: `turn` is the number of the message in its lane.
 struct Event {
   std::uint64_t begin = 0;        // ticks
   std::uint64_t span = kUnended;  // what pack_span() makes
@@ -46,7 +46,7 @@ struct Event {
   bool ended() const { return duration() != kUnended; }
   // The part of it in which bytes moved, in no other event's.
   double busy() const { return static_cast<double>(span >> kSpanBits) / kWhole; }
-  // Of an operation: what pack_terms() makes.
+  // For an operation: what pack_terms() makes.
   unsigned terms() const { return static_cast<unsigned>(span >> kSpanBits); }
   static std::uint64_t pack_span(std::uint64_t duration, std::uint64_t busy) {
     if (duration >= kUnended) {

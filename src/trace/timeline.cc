@@ -23,8 +23,8 @@ struct Source {
   double shift_ns = 0;
 };
 
-// Of what: world, group, number of the operation, from, to (-1: all), number in the lane. Transfers
-// have a tag in the place of the operation.
+// The key of a message: world, group, number of the operation, from, to (-1: all), number in the
+// lane. Transfers have a tag in the place of the operation.
 using MessageKey = std::tuple<int, std::uint64_t, std::int64_t, int, int, unsigned>;
 
 struct End {
@@ -91,7 +91,7 @@ class Builder {
     double at(double ns) const { return (ns - line.offset) / (1 + line.drift); }
   };
 
-  // Of a group that is not the world by its members, the same on all ranks.
+  // A group that is not the world is named by its members, the same on all ranks.
   void name_groups() {
     std::map<std::string, std::set<std::pair<int, std::uint64_t>>> same;
     for (const Source& source : sources_) {
@@ -158,7 +158,7 @@ class Builder {
     for (auto& [key, by_rank] : received) {
       const auto from = sent.find(key);
       for (auto& [rank, ends] : by_rank) {
-        // Of transfers whose beginnings were dropped it is not known which belong together.
+        // Where the beginnings of transfers were dropped it is not known which belong together.
         if (from == sent.end() || from->second.size() != ends.size()) {
           continue;
         }

@@ -147,7 +147,7 @@ class TraceWriter {
   std::uint64_t last_ = 0;
   std::uint64_t operation_ = 0;        // the place of its event
   recording::Event* begun_ = nullptr;  // this event
-  // Of the block that is being filled: the next place, its event, and how many are left.
+  // In the block that is being filled: the next place, its event, and how many are left.
   std::uint64_t next_ = 0;
   recording::Event* at_ = nullptr;
   std::uint64_t free_ = 0;

@@ -61,7 +61,7 @@ class ShmWorld final : public World {
       Rank& mine = *ranks_.back();
       mine.host = {.rank = static_cast<int>(rank),
                    .world = memory_.data(),
-                   .bells = &bells_,
+                   .event_counts = &event_counts_,
                    .pool = &mine.pool,
                    .regions = &mine.regions,
                    .registry = &mine.registry,
@@ -95,7 +95,7 @@ class ShmWorld final : public World {
   bool can_fetch_;
   UniqueFd file_ = shm::create_memory("conformance", layout_.bytes);
   shm::Mapping memory_{file_.get(), layout_.bytes};
-  shm::Bells bells_{memory_.data(), kMost};
+  shm::EventCounts event_counts_{memory_.data(), kMost};
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
@@ -164,7 +164,7 @@ inline constexpr Kind kWorlds[] = {
      [] {
        return std::unique_ptr<World>(
            std::make_unique<SimWorld>(sim::NetworkOptions{.ranks = kRanks,
-                                                          .untold_bytes = 300,
+                                                          .unreported_bytes = 300,
                                                           .sharing = 7,
                                                           .offering = 7,
                                                           .delay = 10,
@@ -189,7 +189,7 @@ inline constexpr Kind kWorlds[] = {
                                                   {.tls = true, .checksum = true}));
      },
      false},
-    // Of hardly any frame the kernel takes the whole.
+    // The kernel takes hardly any frame as a whole.
     {"tcp_tiny",
      [] {
        return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {.send_buffer = 2048}));

@@ -62,7 +62,7 @@ class Network {
 
   // Changes when one of the following may have.
   virtual int events() const noexcept = 0;
-  // Of the rank that was lost first: others may be lost because of it.
+  // The loss of the rank that was lost first: others may be lost because of it.
   virtual Loss first_loss() = 0;
   virtual Loss loss_of(int rank) = 0;
   // Whether a rank has left in good order.

@@ -120,7 +120,7 @@ void draw_fair(Random& random, sim::NetworkOptions& network) {
   network.slot_bytes = one_of<std::size_t>(random, {512, 1024, 4096, 65536});
   network.lane_bytes = one_of<std::size_t>(random, {1536, 2048, 5000});
   network.lane_slots = up_to(random, 4);
-  network.untold_bytes = one_of<std::size_t>(random, {0, 100, 448});
+  network.unreported_bytes = one_of<std::size_t>(random, {0, 100, 448});
 }
 
 // As little as the engine can do with.
@@ -130,7 +130,7 @@ void draw_poor(Random& random, sim::NetworkOptions& network) {
   network.inline_bytes = std::min(network.inline_bytes, network.slot_bytes);
   network.lane_bytes = one_of<std::size_t>(random, {1, 64, 200, 600});
   network.lane_slots = up_to(random, 2);
-  network.untold_bytes = one_of<std::size_t>(random, {0, 0, 100});
+  network.unreported_bytes = one_of<std::size_t>(random, {0, 0, 100});
 }
 
 sim::Fault draw_fault(Random& random, int ranks) {
@@ -177,7 +177,7 @@ std::string to_text(const ChaosTrial& trial) {
   text += "    inline " + std::to_string(network.inline_bytes) + ", slots " +
           std::to_string(network.lane_slots) + " x " + std::to_string(network.slot_bytes) +
           ", lane " + std::to_string(network.lane_bytes) + " + " +
-          std::to_string(network.untold_bytes) + ", delay " + std::to_string(network.delay) +
+          std::to_string(network.unreported_bytes) + ", delay " + std::to_string(network.delay) +
           ", told late " + std::to_string(network.told_late) + ", taken late " +
           std::to_string(network.taken_late) + (network.multicast ? ", multicast" : "") +
           (network.sharing != 0 ? ", shared" : "") + (network.offering != 0 ? ", offered" : "") +

@@ -86,7 +86,7 @@ void go_on(Communicator& comm, const Case& dying) {
   std::iota(ranks.begin(), ranks.end(), 0);
   for (int times = 1;; ++times) {
     Communicator old = std::move(comm);
-    // Of several hosts, those that are left may be no quorum: that is not what this is about.
+    // Those that are left of several hosts may be no quorum: that is not what this is about.
     comm = old.shrink({.timeout_ms = 20'000, .quorum = false});
     std::vector<int> left;
     for (const int rank : comm.previous_ranks()) {
@@ -164,7 +164,7 @@ class Trial {
   std::int64_t killed_ns_ = 0;
 };
 
-// Of several cases in turn, the steps in random order, as many as there is time for.
+// Several cases in turn, their steps in random order, as many as there is time for.
 TEST(ShrinkSteps, ADeathAtAnyStepIsSurvivedByTheOthers) {
   if (const std::string why = why_not_traced(); !why.empty()) {
     GTEST_SKIP() << why;

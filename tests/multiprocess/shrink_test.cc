@@ -77,7 +77,7 @@ void check(Communicator& comm, const std::vector<int>& ranks) {
   }
 }
 
-// Of one world only one comes.
+// Only one rank of the world comes.
 void expect_refused(Communicator& old) {
   try {
     static_cast<void>(old.shrink());
@@ -198,7 +198,7 @@ TEST(Shrink, ManyDieAtOnceOrOneAfterTheOther) {
   }
 }
 
-// Of several hosts, nobody proves that the others are dead.
+// Where there are several hosts, nobody proves that the others are dead.
 TEST(Shrink, OneAloneGoesOnWhereNoQuorumIsAskedFor) {
   Job job(kRanks,
           [](Communicator& comm) { go_on_for_ever(comm, {.timeout_ms = 0, .quorum = false}); });

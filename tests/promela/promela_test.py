@@ -77,7 +77,7 @@ RUNS = {
         "GIVEN_TAKEN_IN_TWO_STEPS": ("wrong", ""),
         "LINKED_AFTER_THE_EXCHANGE": ("wrong", ""),
     }),
-    "bells": (SAFETY, ["", "CAP=2", "LANES=2"], {
+    "event_counts": (SAFETY, ["", "CAP=2", "LANES=2"], {
         "BARRIER_BEFORE_ANNOUNCEMENT": ("stuck", ""),
         "BELL_READ_LATE": ("stuck", ""),
         "NO_MEMBARRIER": ("stuck", ""),
@@ -88,7 +88,7 @@ RUNS = {
         "WAKE_ONE": ("stuck", "LANES=2"),
         "WOKEN_WITHOUT_A_RING": ("stuck", ""),
     }),
-    "bells without membarrier": (PROGRESS, ["NO_MEMBARRIER LIMIT"], {}),
+    "event_counts without membarrier": (PROGRESS, ["NO_MEMBARRIER LIMIT"], {}),
     "requests": (SAFETY, [""], {"DONE_NOT_LOOKED_AT": ("stuck", "")}),
     "abort": (CLAIM, ["DEATHS=0", "DEATHS=1 RANKS=2", "DEATHS=1 OPERATIONS=1",
                       "DEATHS=2 OPERATIONS=1"], {

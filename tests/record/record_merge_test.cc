@@ -297,7 +297,7 @@ TEST_F(Merge, AWaitThatNeverEndsLastsUntilItsProcessEnded) {
   EXPECT_NEAR(document["until_us"][1].get<double>(), 5e6, 1e6);
   EXPECT_NEAR(document["ops"]["waiting_us"].back().get<double>(), 5e6, 1e6);
   EXPECT_NEAR(document["findings"][0]["waited_s"].get<double>(), 5, 1);
-  // Of a process whose clock is not known, its end is not, either.
+  // Where the clock of a process is not known, its end is not, either.
   end.processes.clock += 1;
   EXPECT_FALSE(merge_records(records, end).contains("until_us"));
 }

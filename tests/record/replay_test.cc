@@ -213,7 +213,7 @@ class ReplayTest : public ::testing::Test {
     ADD_FAILURE() << "no such transfer";
     return 0;
   }
-  // Of the only call.
+  // Expects it of the only call.
   void expect_left_out(const std::string& why) {
     const Replay again = replay(trace_);
     EXPECT_EQ(again.wrong, "");
@@ -423,7 +423,7 @@ TEST_F(ReplayTest, TakesNoNumberThatDoesNotFit) {
   EXPECT_THROW(replay(trace_), UsageError);
 }
 
-// Of rank 0, whose first message rank 1 receives last, and of a rank that receives from any.
+// Rank 1 receives the first message of rank 0 last, and one rank receives from any.
 TEST_F(ReplayTest, PlaysWhatWasSentInOrder) {
   record_transfers();
   const Replay again = replay(trace_);

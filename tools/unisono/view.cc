@@ -124,7 +124,7 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
   const std::string text = read_file(path);
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
-  // Of what people write by hand, the loader of schedules says where it is wrong.
+  // Where people wrote it by hand, the loader of schedules says where it is wrong.
   if (document.is_discarded() && text.substr(0, 256).find("unisono.trace/") != std::string::npos) {
     refuse_cut(path);
   }

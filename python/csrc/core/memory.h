@@ -35,7 +35,7 @@ class Memory {
   // memory or has another type, ValueError for what is not contiguous, or read-only.
   static Memory of(py::handle object, Use use, const char* name,
                    const std::optional<Elements>& dtype);
-  // Of elements of any type, unknown ones as well, as bytes.
+  // Takes elements of any type, unknown ones as well, as bytes.
   static Memory bytes_of(py::handle object, Use use, const char* name);
 
   std::byte* data() const { return data_; }

@@ -191,9 +191,9 @@ std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
   return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(tcp->getPort());
 }
 
-// Of the worlds that were open when a group began to be made: who has died there, and is a member
-// of this one, will hardly come. Not of those whose end an operation has told already: whoever goes
-// on after that knows who is left.
+// Looks at the worlds that were open when a group began to be made: who has died there, and is a
+// member of this one, will hardly come. Not of those whose end an operation has told already:
+// whoever goes on after that knows who is left.
 class Watch {
  public:
   explicit Watch(const std::vector<int>& members) : members_(members) {

@@ -19,7 +19,8 @@ class FixedRates {
   SimulationResult run() &&;
 
  private:
-  // Of an actor. Ports are kept sorted by when they are free; `began` is when the last message did.
+  // One side of an actor. Ports are kept sorted by when they are free; `began` is when the last
+  // message did.
   struct Side {
     std::vector<Moment> free = {};  // `ports` for each actor
     std::vector<double> began = {};

@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, OnePort, testing::ValuesIn(catalog().begin()
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, CompactForm, testing::ValuesIn(with_compact_form()), name_of);
 
-// Of which most steps can be skipped.
+// Whether most steps can be skipped.
 bool has_long_phases(const Algorithm& algorithm, const Shape& shape) {
   const CompactSchedule compact = algorithm.compact(shape);
   return std::all_of(compact.phases.begin(), compact.phases.end(),

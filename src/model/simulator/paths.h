@@ -43,7 +43,7 @@ class PathTable {
   std::span<const int> links(const Path& path) const {
     return std::span(links_).subspan(path.first, path.count);
   }
-  // Of the topology, with faults; empty without a topology.
+  // What the links of the topology carry, with faults; empty without a topology.
   const std::vector<double>& bytes_per_us() const { return bytes_per_us_; }
 
  private:

@@ -49,7 +49,7 @@ void check(const Workload& workload, const SimulationOptions& options) {
   }
 }
 
-// Of all operations; local moves are none. Of steps that are played until steady, the first ones.
+// Counts all operations; local moves are none. Where steps are played until steady, the first ones.
 double least_played(const Play& play, bool until_steady) {
   constexpr std::int64_t kFirst = 3;
   std::map<const void*, double> known;

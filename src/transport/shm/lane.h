@@ -203,11 +203,11 @@ class LaneReader {
   // next: each time costs both ends a cache line. True: the writer was told.
   bool release(std::uint32_t cells, bool at_once) noexcept {
     next_ += cells;
-    untold_ += cells;
-    if (!at_once && untold_ <= kUntoldCells) {
+    unreported_ += cells;
+    if (!at_once && unreported_ <= kUnreportedCells) {
       return false;
     }
-    untold_ = 0;
+    unreported_ = 0;
     head_->cells.store(next_ - 1, std::memory_order_release);
     return true;
   }
@@ -216,7 +216,7 @@ class LaneReader {
   const Cell* cells_;
   Head* head_;
   std::uint32_t next_;
-  std::uint32_t untold_ = 0;
+  std::uint32_t unreported_ = 0;
 };
 
 }  // namespace unisono::shm

@@ -1,4 +1,5 @@
-// What lanes, slots and bells are in shared memory, byte by byte. All is zero when a group begins.
+// What lanes, slots and event counts are in shared memory, byte by byte. All is zero when a group
+// begins.
 //
 // A lane is a ring of cells of one cache line. A message is one or more consecutive cells; each
 // cell carries its own sequence flag, written last, so that a short message costs one cache-line
@@ -27,11 +28,12 @@ inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint32_t kCells = 32;
 // How many released cells a reader may keep to itself: a writer always finds room for two
 // operations of a small program (bound_program.h), and for one message of any kind.
-inline constexpr std::uint32_t kUntoldCells = 7;
+inline constexpr std::uint32_t kUnreportedCells = 7;
 inline constexpr std::size_t kFirstPayload = 48;
 inline constexpr std::size_t kNextPayload = 56;
 inline constexpr std::size_t kInlineCells = 5;
-static_assert(kUntoldCells + kInlineCells <= kCells, "a writer would wait for what is only untold");
+static_assert(kUnreportedCells + kInlineCells <= kCells,
+              "a writer would wait for what is only unreported");
 inline constexpr std::size_t kInlineBytes = kFirstPayload + (kInlineCells - 1) * kNextPayload;
 inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kSlotsPerRank = 512;
@@ -90,9 +92,9 @@ constexpr std::uint32_t header_cells(std::uint64_t header) {
   return static_cast<std::uint32_t>(header >> 56);
 }
 
-// A rank's bell: `sleeping` counts its threads that may be in a futex wait on `rings`.
-struct alignas(kLine) Bell {
-  std::atomic<std::uint32_t> rings;
+// What a rank sleeps on: `sleeping` counts its threads that may be in a futex wait on `count`.
+struct alignas(kLine) EventCount {
+  std::atomic<std::uint32_t> count;  // of the events that it was woken for
   std::atomic<std::uint32_t> sleeping;
   std::atomic<std::uint32_t> left;  // 1: the rank closed its world in good order
 };
@@ -115,11 +117,13 @@ struct LaneLayout {
 };
 
 // The same of what n ranks sleep on.
-struct BellLayout {
-  explicit constexpr BellLayout(int n)
-      : sleepers(0), bells(kLine), bytes(bells + static_cast<std::size_t>(n) * sizeof(Bell)) {}
-  std::size_t sleepers;  // how many ranks may sleep: one word that every sender reads
-  std::size_t bells;     // [rank]
+struct EventCountLayout {
+  explicit constexpr EventCountLayout(int n)
+      : sleepers(0),
+        event_counts(kLine),
+        bytes(event_counts + static_cast<std::size_t>(n) * sizeof(EventCount)) {}
+  std::size_t sleepers;      // how many ranks may sleep: one word that every sender reads
+  std::size_t event_counts;  // [rank]
   std::size_t bytes;
 };
 

@@ -38,14 +38,14 @@ struct World {
 // One of them in its own process.
 struct Rank {
   Rank(const World& world, int rank, const std::vector<int>& pids)
-      : bells(world.memory.data(), 2),
+      : event_counts(world.memory.data(), 2),
         pool(world.memory.data() + world.layout.pools +
              static_cast<std::size_t>(rank) * kPoolBytes),
         regions(
             rank, [](std::uint32_t, std::size_t, int) { return true; }, [] {}),
         host{.rank = rank,
              .world = world.memory.data(),
-             .bells = &bells,
+             .event_counts = &event_counts,
              .pool = &pool,
              .regions = &regions,
              .registry = &registry,
@@ -56,7 +56,7 @@ struct Rank {
              .can_fetch = {true, true}},
         transport(host, world.memory.data() + world.layout.lanes, {0, 1}, rank, 0) {}
 
-  Bells bells;
+  EventCounts event_counts;
   Pool pool;
   Regions regions;
   TransportRegistry registry;

@@ -30,7 +30,7 @@ class Pool {
     }
   }
 
-  // Of the round. kNone: they are in use, or another thread begins a round just now.
+  // Takes a slot of the round. kNone: they are in use, or another thread begins a round just now.
   std::uint32_t take() noexcept {
     const std::uint32_t slot = pop(free_);
     return slot == kNone ? begin_round() : slot;

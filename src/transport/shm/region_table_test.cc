@@ -12,7 +12,7 @@ namespace {
 
 std::byte memory[1 << 12];
 
-// Of which every field follows from the number.
+// Every field of it follows from the number.
 Region region(std::uint32_t number) {
   return {.base = memory + number % 4096,
           .bytes = number,

@@ -143,8 +143,8 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
 
 void ShmTransport::release(int lane) noexcept {
   In& in = in_[static_cast<std::size_t>(lane)];
-  if (in.reader.release(in.cells, in.refers) && context_.bells->anybody_sleeps()) {
-    context_.bells->ring(in.from);
+  if (in.reader.release(in.cells, in.refers) && context_.event_counts->anybody_sleeps()) {
+    context_.event_counts->notify(in.from);
   }
 }
 
@@ -315,15 +315,15 @@ bool ShmTransport::reclaim() noexcept {
 }
 
 void ShmTransport::wake_readers(int lane) noexcept {
-  if (!context_.bells->anybody_sleeps()) {
+  if (!context_.event_counts->anybody_sleeps()) {
     return;
   }
   if (lane < ranks_) {
-    context_.bells->ring(members_[static_cast<std::size_t>(lane)]);
+    context_.event_counts->notify(members_[static_cast<std::size_t>(lane)]);
     return;
   }
   for (const int member : members_) {
-    context_.bells->ring(member);
+    context_.event_counts->notify(member);
   }
 }
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/shm/bells.h"
 #include "transport/shm/distance.h"
+#include "transport/shm/event_counts.h"
 #include "transport/shm/lane.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/regions.h"
@@ -45,7 +45,7 @@ class TransportRegistry {
 struct ShmContext {
   int rank = 0;  // in the world
   std::byte* world = nullptr;
-  Bells* bells = nullptr;
+  EventCounts* event_counts = nullptr;
   Pool* pool = nullptr;  // this rank's
   Regions* regions = nullptr;
   TransportRegistry* registry = nullptr;

@@ -9,10 +9,10 @@ namespace unisono::shm {
 
 struct TestLayout {
   explicit constexpr TestLayout(int ranks)
-      : lanes(BellLayout(ranks).bytes),
+      : lanes(EventCountLayout(ranks).bytes),
         pools((lanes + LaneLayout(ranks).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(ranks) * kPoolBytes) {}
-  std::size_t bells = 0;
+  std::size_t event_counts = 0;
   std::size_t lanes;
   std::size_t pools;  // [rank]
   std::size_t bytes;

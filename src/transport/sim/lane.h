@@ -27,7 +27,7 @@ struct Message {
 
 struct LaneLimits {
   std::size_t bytes = 0;
-  std::size_t untold_bytes = 0;
+  std::size_t unreported_bytes = 0;
   int slots = 0;
 };
 
@@ -37,7 +37,7 @@ class Lane {
     int rank = 0;
     std::uint32_t next = 0;                // position of the message that comes next
     std::vector<std::uint64_t> seen = {};  // [position]: when
-    std::size_t untold = 0;                // room of what is released and not yet told
+    std::size_t unreported = 0;            // room of what is released and not yet told
     struct Telling {
       std::uint64_t at;
       std::uint32_t released;
@@ -64,7 +64,7 @@ class Lane {
       room += message.room();
       slots += message.kind == Kind::slot ? 1 : 0;
     }
-    return room <= std::max(limits.bytes, next.room()) + limits.untold_bytes &&
+    return room <= std::max(limits.bytes, next.room()) + limits.unreported_bytes &&
            slots <= std::max(limits.slots, 1);
   }
   bool drained(std::uint32_t mark, std::uint64_t now) {

@@ -33,7 +33,7 @@ class Network::Port final : public transport::Transport {
                 .multicast = network.options_.multicast,
                 .through_kernel = network.options_.taken_late != 0},
         room_{.bytes = network.options_.lane_bytes,
-              .untold_bytes = network.options_.untold_bytes,
+              .unreported_bytes = network.options_.unreported_bytes,
               .slots = network.options_.lane_slots} {}
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return network_.options_.ranks; }
@@ -72,12 +72,12 @@ class Network::Port final : public transport::Transport {
     if (--message.unread == 0) {
       std::fill(message.copy.begin(), message.copy.end(), kPoison);
     }
-    // Of bytes a reader may say later that it has them. For all else the writer may wait.
-    reader.untold += message.room();
-    if (message.kind == Kind::bytes && reader.untold <= network_.options_.untold_bytes) {
+    // A reader may say later that it has bytes. For all else the writer may wait.
+    reader.unreported += message.room();
+    if (message.kind == Kind::bytes && reader.unreported <= network_.options_.unreported_bytes) {
       return;
     }
-    reader.untold = 0;
+    reader.unreported = 0;
     const std::uint64_t before = reader.telling.empty() ? 0 : reader.telling.back().at;
     reader.telling.push_back(
         {.at = network_.later(network_.options_.told_late, before), .released = reader.next});

@@ -46,7 +46,7 @@ struct NetworkOptions {
   std::size_t lane_bytes = 2048;
   int lane_slots = 4;  // messages of a lane that may be in slots at once
   // How much room readers may free before they tell the writer, on top of lane_bytes.
-  std::size_t untold_bytes = 0;
+  std::size_t unreported_bytes = 0;
   std::uint64_t sharing = 0;    // bit r: all memory of rank r can be shared
   std::uint64_t offering = 0;   // bit r: rank r offers what is longer than an inline message
   std::uint64_t delay = 0;      // ticks until a message is seen, up to this; now and then 16 times

@@ -47,7 +47,7 @@ class Channel {
   bool checksum_ = false;
 };
 
-// Of one rank to the others: by rank, then by stream.
+// The channels of one rank to the others: by rank, then by stream.
 using Channels = std::vector<std::vector<Channel>>;
 
 // Bare sockets.

@@ -80,7 +80,7 @@ void expect_right(int ranks, int streams, const SocketOptions& socket,
     connections.push_back(
         std::make_unique<Connections>(rank, std::move(mesh[static_cast<std::size_t>(rank)])));
   }
-  // Of each rank two threads, each with its own group.
+  // Each rank has two threads, each with its own group.
   std::vector<std::thread> threads;
   std::vector<std::string> wrong(2 * static_cast<std::size_t>(ranks));
   for (std::size_t i = 0; i < wrong.size(); ++i) {

@@ -64,7 +64,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
   };
   add(wake_.get(), kWake);
   std::vector<int> sockets;
-  events_.bell = wake_.get();
+  events_.waker = wake_.get();
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
     const std::size_t streams = channels[peer].size();
     if (streams == 0) {

@@ -149,7 +149,7 @@ struct Lane {
   std::array<In, kMessages> in = {};
   std::uint32_t next = 0;  // the message that peek() shows
   std::uint32_t come = 0;  // headers that have
-  Window untold = {};      // released, and the peer has not heard of it
+  Window unreported = {};  // released, and the peer has not heard of it
   Window held = {};        // come and not released
   bool credit_due = false;
 };

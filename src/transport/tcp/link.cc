@@ -141,10 +141,10 @@ void Link::release(Lane& lane) noexcept {
     in_slots_.give_back(message.data);
   }
   lane.held.remove(message.bytes);
-  lane.untold.add(message.bytes);
+  lane.unreported.add(message.bytes);
   message = {};
   ++lane.next;
-  if (lane.untold.is_a_quarter(slots_per_lane_)) {
+  if (lane.unreported.is_a_quarter(slots_per_lane_)) {
     tell(lane);
   }
 }

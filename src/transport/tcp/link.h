@@ -70,7 +70,7 @@ class Link {
   // Writes what waits. True: nothing waits any more.
   bool flush() noexcept;
   bool waits() const noexcept { return waits_; }
-  // Of what is written, nothing is left in this process.
+  // Whether some of what is written is still in this process.
   bool has_unsent() const noexcept;
   // The peer hears that this rank ends in good order, or why the world ends.
   void send_leave() noexcept;

@@ -20,7 +20,7 @@ struct LinkEvents {
   std::atomic<int> first_failed = -1;  // the rank whose link failed first
   std::atomic<std::uint32_t> arrivals = 0;  // for other threads than the one that reads
   std::atomic<int> sleepers = 0;
-  int bell = -1;  // an eventfd that sleepers hear
+  int waker = -1;  // an eventfd that sleepers wait for
 
   void arrived() noexcept {
     arrivals.fetch_add(1);
@@ -30,7 +30,7 @@ struct LinkEvents {
   }
   void ring() const noexcept {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t done = ::write(bell, &one, sizeof(one));
+    [[maybe_unused]] const ssize_t done = ::write(waker, &one, sizeof(one));
   }
   void failed() noexcept {
     failures.fetch_add(1, std::memory_order_release);

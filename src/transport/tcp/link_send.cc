@@ -119,7 +119,7 @@ Link::Frame Link::frame_of(Lane& lane, std::uint32_t number) noexcept {
     lane.credit_due = false;
     --credits_due_;
   }
-  lane.untold = {};
+  lane.unreported = {};
   Frame frame;
   frame.data = message.data;
   frame.bytes = message.bytes;
@@ -283,7 +283,7 @@ bool Link::flush_control() noexcept {
     }
     lane.credit_due = false;
     --credits_due_;
-    lane.untold = {};
+    lane.unreported = {};
     if (!whole) {
       return false;
     }

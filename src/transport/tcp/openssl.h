@@ -45,7 +45,7 @@ struct OpenSsl {
   decltype(&::SSL_SESSION_set_cipher) session_set_cipher = nullptr;
   decltype(&::SSL_SESSION_set_protocol_version) session_set_version = nullptr;
   decltype(&::SSL_CIPHER_find) cipher_find = nullptr;
-  // Of the libcrypto that this libssl uses, which need not be the one that unisono links.
+  // From the libcrypto that this libssl uses, which need not be the one that unisono links.
   decltype(&::BIO_meth_new) bio_meth_new = nullptr;
   decltype(&::BIO_meth_set_read_ex) bio_meth_set_read = nullptr;
   decltype(&::BIO_meth_set_write_ex) bio_meth_set_write = nullptr;

@@ -51,7 +51,7 @@ class TlsTest : public ::testing::Test {
   static std::size_t positive(ssize_t bytes) {
     return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
   }
-  // Of records that lie in the socket of b: the lengths of what is in them.
+  // The lengths of what is in the records that lie in the socket of b.
   std::vector<std::size_t> lengths_before_b() const {
     constexpr std::size_t kAround = 1 + 16;  // the kind, and what proves it
     Bytes raw(std::size_t{1} << 16);

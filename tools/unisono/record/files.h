@@ -20,8 +20,8 @@ nlohmann::ordered_json read_trace(const std::string& path);
 
 std::string dump(const nlohmann::ordered_json& document);
 
-// Of bytes that are no JSON: "empty", "compressed by gzip", "an HTML page", ...; "": they begin as
-// a JSON document does, or nearly.
+// What bytes are that are no JSON: "empty", "compressed by gzip", "an HTML page", ...; "": they
+// begin as a JSON document does, or nearly.
 std::string what_is(std::string_view text);
 // Throws UsageError that says what it is; `expected`: "a recording (unisono.trace/1)". Returns
 // where it may be meant to be JSON.

@@ -108,7 +108,7 @@ ordered_json* loss_of(int rank, ordered_json& findings) {
   return nullptr;
 }
 
-// Of ranks that ended by a signal, and of those that left nothing.
+// Adds ranks that ended by a signal, and those that left nothing.
 void add_lost(const trace::Timeline& timeline, const JobEnd& end, ordered_json& findings) {
   const bool is_said = !findings.empty();  // who was in what
   for (const auto& [rank, hint] : end.gone) {

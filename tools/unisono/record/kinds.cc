@@ -17,7 +17,7 @@ constexpr std::string_view kFormat = "unisono.trace/";
 constexpr int kVersion = 1;
 constexpr std::string_view kHowToMake = "unisono run --record FILE makes a recording";
 
-// Of bytes, what a text has none of.
+// Whether there are bytes that a text has none of.
 bool is_binary(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);

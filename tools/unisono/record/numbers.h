@@ -37,7 +37,7 @@ std::int64_t whole_of(const nlohmann::ordered_json& value, const std::string& pl
 // Numbers of ranks, which need not be right ones.
 std::vector<int> ranks_of(const nlohmann::ordered_json& list, const std::string& place);
 
-// Of a column of a group of columns. Throws what nlohmann::json does, where there is none.
+// A value in a column of a group of columns. Throws what nlohmann::json does, where there is none.
 std::int64_t whole_at(const nlohmann::ordered_json& trace, const char* table, const char* column,
                       std::size_t row, std::int64_t least = 0,
                       std::int64_t most = std::numeric_limits<std::int64_t>::max());

@@ -53,7 +53,7 @@ void count_from(double start, ordered_json& times) {
   }
 }
 
-// Of the format, these columns may be absent.
+// These columns of the format may be absent.
 std::string text_in(const ordered_json& ops, const char* column, std::size_t row,
                     const char* absent) {
   return ops.contains(column) ? ops.at(column).at(row).get<std::string>() : absent;

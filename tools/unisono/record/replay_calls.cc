@@ -36,8 +36,9 @@ std::size_t count_of(const RecordedCall& call, bool is_root, std::uint64_t bytes
   return bytes / size_of(call.call.dtype) / (has_all ? call.members.size() : 1);
 }
 
-// Of all its ranks together: at the most what they have as input and output, which is in messages
-// and in scratch once more, and for each pair of ranks lanes and what a schedule has for them.
+// What all ranks need together: at the most what they have as input and output, which is in
+// messages and in scratch once more, and for each pair of ranks lanes and what a schedule has for
+// them.
 double bytes_needed(const RecordedCall& call) {
   constexpr double kPair = 512;
   const double ranks = call.shape.ranks;
@@ -115,7 +116,7 @@ RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(tr
   }
 }
 
-// Of the events. All collectives of a group use the same lanes.
+// From the events. All collectives of a group use the same lanes.
 void RecordedCalls::read_peers() {
   const ordered_json& events = trace_.at("events");
   for (std::size_t i = 0; i < events.at("op").size(); ++i) {

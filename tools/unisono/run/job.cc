@@ -43,7 +43,7 @@ int free_port() {
   return found ? ::ntohs(address.sin_port) : 29500;
 }
 
-// Of another host nobody knows which ports are free; those below 32768 are given out by asking.
+// Nobody knows which ports of another host are free; those below 32768 are given out by asking.
 int port_by_chance() {
   std::uint16_t chance = 0;
   if (::getrandom(&chance, sizeof(chance), 0) != sizeof(chance)) {

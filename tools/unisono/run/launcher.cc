@@ -325,7 +325,7 @@ void Launcher::reap(Time now) {
   }
 }
 
-// Of ranks that were found dead at once, a signal comes before an exit code, and both before the
+// Among ranks that were found dead at once, a signal comes before an exit code, and both before the
 // code that says "could not run, a peer is gone".
 void Launcher::choose_first_failure(const std::vector<int>& batch) {
   const auto weight = [this](int rank) {

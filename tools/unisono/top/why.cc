@@ -214,7 +214,7 @@ class Hang {
   std::string who_text(int rank) const {
     return fmt::format("rank {} (pid {})", rank, pid_of(job_, static_cast<std::size_t>(rank)));
   }
-  // Of a wait that is for no rank in particular.
+  // About a wait that is for no rank in particular.
   std::string alone_text(const Edge& edge) const {
     const comm::Waiting& waiting = *edge.waiter->waiting;
     return waiting.what == comm::Waiting::What::recv

@@ -105,7 +105,7 @@ class Discovery {
     }
   }
 
-  // Of the slot, in GB/s, if hwloc has found it.
+  // The rate of the slot, in GB/s, if hwloc has found it.
   static double pcie_rate(hwloc_obj_t object) {
     if (object != nullptr && object->type == HWLOC_OBJ_PCI_DEVICE &&
         object->attr->pcidev.linkspeed > 0) {

@@ -16,7 +16,7 @@ namespace unisono::cli {
 namespace {
 
 constexpr std::string_view kHeading = "collective,algorithm,ranks,bytes,time_us,wait,crowded\n";
-// Of the time of a job: for ways of waiting.
+// The share of a job's time that goes to ways of waiting.
 constexpr double kWaitsShare = 0.05;
 
 }  // namespace

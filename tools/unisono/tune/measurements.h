@@ -12,7 +12,7 @@
 
 namespace unisono::cli {
 
-// Of the algorithms, and of ways of waiting.
+// What was measured of the algorithms, and of ways of waiting.
 struct Measurements {
   std::vector<model::Point> points;
   std::vector<model::TimedWait> waits;

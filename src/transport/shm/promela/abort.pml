@@ -14,7 +14,7 @@
      state                AbortRecord::state: NONE, CLAIMED, COMPLETE
      rank, text           AbortRecord::rank and the rest of the reason
      sent[r]              what rank r has sent to the next one: the lane between them
-     rung, asleep         as in bells.pml, which is about the ways that are left out here
+     rung, asleep         as in event_counts.pml, which is about the ways that are left out here
      dead[r], known[r]    the process has ended; its peers' find_death() can see that
 
    A sleep ends at its limit only if there is something to see then; otherwise the sleeper looks and
@@ -50,7 +50,7 @@ byte reported = NOBODY; /* the first report of a complete record */
 #define BEFORE(r) ((r + RANKS - 1) % RANKS)
 #define MESSAGE (sent[BEFORE(me)] > operation)
 
-/* Bells::ring(), which is one step here: whoever dies in the middle of it wakes nobody, as if it had
+/* EventCounts::notify(), which is one step here: whoever dies in the middle of it wakes nobody, as if it had
    died before. */
 inline ring(r) {
   atomic {
@@ -64,7 +64,7 @@ inline ring(r) {
 /* World::raise() */
 inline raise(culprit) {
 #ifdef RING_BEFORE_RAISE
-  ring_all();
+  notify_all();
 #endif
   if
 #ifdef LAST_REASON_WINS
@@ -82,7 +82,7 @@ inline raise(culprit) {
      state = COMPLETE;
 #endif
 #ifndef RING_BEFORE_RAISE
-     ring_all()
+     notify_all()
 #endif
 #ifndef LAST_REASON_WINS
   :: else
@@ -90,7 +90,7 @@ inline raise(culprit) {
   fi
 }
 
-inline ring_all() {
+inline notify_all() {
   i = 0;
   do
   :: i < RANKS -> ring(i); i++

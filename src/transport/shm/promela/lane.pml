@@ -11,11 +11,11 @@
      region            memory behind a Reference that the writer shares; changed once it is drained
      head[r]           Head::cells of reader r
      next, released    LaneWriter::next_, released_
-     untold            LaneReader::untold_
-     CELLS, UNTOLD     kCells, kUntoldCells; LONGEST is the longest message in cells (kInlineCells)
+     unreported            LaneReader::unreported_
+     CELLS, UNTOLD     kCells, kUnreportedCells; LONGEST is the longest message in cells (kInlineCells)
 
    A wait is a guard here: it looks again when something changes. Sleep and wake-up are in
-   bells.pml. A rank that dies is one that takes no further step: what is safe stays safe; that the
+   event_counts.pml. A rank that dies is one that takes no further step: what is safe stays safe; that the
    others stop waiting is in abort.pml.
 
    Steps are the accesses to shared memory in the order that release and acquire keep. Each of the
@@ -163,7 +163,7 @@ active proctype Writer() {
 #define TELL(position) head[me] = AFTER(position, SEQ - 1)
 
 proctype Reader(byte me) {
-  byte next = 1, untold = 0, cells;
+  byte next = 1, unreported = 0, cells;
   bool at_once;
   do
   :: sequence[CELL(next)] == FLAG(next) -> /* arrived() */
@@ -190,10 +190,10 @@ proctype Reader(byte me) {
 #endif
      d_step { /* release() */
        next = AFTER(next, cells);
-       untold = untold + cells;
+       unreported = unreported + cells;
        if
-       :: at_once || untold > UNTOLD ->
-          untold = 0;
+       :: at_once || unreported > UNTOLD ->
+          unreported = 0;
 #ifdef TOLD_ONE_TOO_MANY
           TELL(AFTER(next, 1))
 #else

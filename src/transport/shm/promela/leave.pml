@@ -7,7 +7,7 @@
      here        in the code
      entered[p]  the newest entry of the board of peer p is this operation's (collectives only)
      sent[p]     the message of peer p is in the lane
-     left[p]     Bell::left of peer p, which is written last
+     left[p]     EventCount::left of peer p, which is written last
      got[p]      this rank has taken the message
 
    Collectives ask the board: who has entered an operation sends all that it owes before it leaves.

@@ -23,7 +23,7 @@
    GIVES_UP: an offerer that has waited too long raises an abort itself, and takes its memory back.
 
    The kernel copies a piece after the other; that it copies from a process at all holds the memory of
-   that process until it is done, so a piece is read whole or not. Sleeping is in bells.pml, who is
+   that process until it is done, so a piece is read whole or not. Sleeping is in event_counts.pml, who is
    first to raise in abort.pml. */
 #ifndef READERS
 #define READERS 1

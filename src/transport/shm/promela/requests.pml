@@ -8,8 +8,8 @@
      message[r]   what completes request r has come
      done[r]      RequestState::done
      drive        Core::drive(), under Core::driving_
-     sleeping     Bell::sleeping of the rank
-     rung, asleep as in bells.pml, which is also about the store buffers that are left out here */
+     sleeping     EventCount::sleeping of the rank
+     rung, asleep as in event_counts.pml, which is also about the store buffers that are left out here */
 bool message[2];
 bool done[2];
 byte sleeping;

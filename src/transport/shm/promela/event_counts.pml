@@ -1,8 +1,8 @@
-/* Sleeping and waking (Bells in shm/bells.h; Waiter::pause in comm/waiter.cc; who rings:
+/* Sleeping and waking (EventCounts in shm/event_counts.h; Waiter::pause in comm/waiter.cc; who rings:
    ShmTransport::wake_readers and release).
 
    Rank 0 writes to rank 1 over LANES lanes. Rank 1 has one thread for each lane; all sleep on the
-   bell of their rank. The writer waits for room, the readers for messages, with the same code.
+   event count of their rank. The writer waits for room, the readers for messages, with the same code.
 
    Claims: nobody sleeps on when it has something to do, although a sender has no fence, and although
    no sleep here has a limit. Where the kernel has no membarrier (LIMIT) sleeps have a limit, and
@@ -12,8 +12,8 @@
      sent[l], taken[l]         the headers of a lane's cells, and its Head, in memory
      own_sent[l], own_taken[l] the same as their writer sees them: what is not in memory yet lies in
                                the store buffer of its core, and comes out when it likes (Buffers)
-     sleeping                  Bell::sleeping of a rank
-     rung[t]                   Bell::rings of its rank has changed since thread t read it: what
+     sleeping                  EventCount::sleeping of a rank
+     rung[t]                   EventCount::count of its rank has changed since thread t read it: what
                                FUTEX_WAIT asks. 32 bits do not come round in that time.
      sleepers                  the word of the world that every sender reads
      asleep[t]                 thread t is in FUTEX_WAIT

@@ -1,9 +1,9 @@
 // Sleeping and waking between ranks.
 //
-// A rank that has waited long enough says so in its bell, orders that against everybody's sends
-// with one membarrier, looks once more, and sleeps in a futex. Senders then need no fence: they
-// send, and read one word (`sleepers`) that is almost always zero and in their cache. Where the
-// kernel has no membarrier, sleeps are short. Every sleep is bounded, because the sleeper also
+// A rank that has waited long enough says so in its event count, orders that against everybody's
+// sends with one membarrier, looks once more, and sleeps in a futex. Senders then need no fence:
+// they send, and read one word (`sleepers`) that is almost always zero and in their cache. Where
+// the kernel has no membarrier, sleeps are short. Every sleep is bounded, because the sleeper also
 // watches for deaths and timeouts.
 #pragma once
 
@@ -16,10 +16,10 @@
 
 namespace unisono::shm {
 
-class Bells {
+class EventCounts {
  public:
-  // `memory`: laid out as BellLayout.
-  Bells(std::byte* memory, int ranks);
+  // `memory`: laid out as EventCountLayout.
+  EventCounts(std::byte* memory, int ranks);
 
   // Called after every send and release, for each rank that may wait for it.
   bool anybody_sleeps() const noexcept {
@@ -27,26 +27,26 @@ class Bells {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return sleepers_->load(std::memory_order_relaxed) != 0;
   }
-  void ring(int rank) noexcept;
-  void ring_all() noexcept;
+  void notify(int rank) noexcept;
+  void notify_all() noexcept;
 
-  // prepare(); look again; then sleep() or cancel().
-  std::uint32_t prepare(int rank) noexcept;
-  void sleep(int rank, std::uint32_t seen, int timeout_us) noexcept;
-  void cancel(int rank) noexcept;
+  // prepare_wait(); look again; then wait() or cancel_wait().
+  std::uint32_t prepare_wait(int rank) noexcept;
+  void wait(int rank, std::uint32_t seen, int timeout_us) noexcept;
+  void cancel_wait(int rank) noexcept;
   // From now on ranks are woken by a write to these descriptors, by rank: they sleep elsewhere.
   void wake_through(std::vector<int> descriptors) noexcept {
     descriptors_ = std::move(descriptors);
   }
   int longest_sleep_us() const noexcept { return fenced_ ? 1000 : 100; }
 
-  Bell& bell(int rank) noexcept { return bells_[rank]; }
+  EventCount& of(int rank) noexcept { return event_counts_[rank]; }
 
  private:
   void wake(int rank) noexcept;
 
   std::atomic<std::uint32_t>* sleepers_;
-  Bell* bells_;
+  EventCount* event_counts_;
   std::vector<int> descriptors_;
   int ranks_;
   bool fenced_;
