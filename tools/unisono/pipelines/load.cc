@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "cli/failure.h"
@@ -12,6 +10,7 @@
 #include "pipeline/text.h"
 #include "pipeline/transfers.h"
 #include "pipelines/pipelines.h"
+#include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
@@ -50,16 +49,12 @@ void set_lanes(pipeline::Pipeline& pipeline, const Arguments& arguments) {
 }
 
 pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
-    throw UsageError(fmt::format("cannot read {}", path));
-  }
   for (const char* option : {"ranks", "microbatches", "chunks"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("--{} does not go with a file: {} says it", option, path));
     }
   }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = read_document(path);
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string::npos &&
                        text[text.find_first_not_of(" \t\r\n")] == '{';
   for (const char* option : {"forward", "input", "weight", "transfer", "lanes", "capacity"}) {
