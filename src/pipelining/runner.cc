@@ -243,7 +243,13 @@ PipelinePass Runner::prepare(std::size_t index) {
   const int before = around_.before[static_cast<std::size_t>(action.stage)];
   const int next = around_.next[static_cast<std::size_t>(action.stage)];
   Slot& mine = slot(action.stage, action.microbatch);
-  PipelinePass pass{.stage = action.stage, .microbatch = action.microbatch};
+  const auto spec_of = [this](int stage) {
+    return stage < 0 ? nullptr : &*outputs_[static_cast<std::size_t>(stage)];
+  };
+  PipelinePass pass{.stage = action.stage,
+                    .microbatch = action.microbatch,
+                    .input_spec = spec_of(before),
+                    .output_spec = next < 0 ? nullptr : spec_of(action.stage)};
   if (action.kind == ActionKind::forward) {
     if (before >= 0) {
       mine.input = from_next_or_before(

@@ -90,6 +90,9 @@ struct PipelinePass {
   std::span<std::byte> output = {};                 // F writes it
   std::span<const std::byte> output_gradient = {};  // B, I and W read it
   std::span<std::byte> input_gradient = {};         // B and I write it
+  // Of the input and its gradient, and of the output and its; nullptr where there is none.
+  const TensorSpec* input_spec = nullptr;
+  const TensorSpec* output_spec = nullptr;
 };
 
 // What is called for the actions of the schedule, in its order, by the thread of run_step(). All
