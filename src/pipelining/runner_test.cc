@@ -74,7 +74,8 @@ TEST(PipelineRunner, EveryScheduleTrainsToTheWeightsOfOneProcess) {
   EXPECT_GT(tried, 90);
 }
 
-// More than a lane of shared memory holds; and both directions in one lane, with least capacity.
+// More than a lane of shared memory holds; and both directions in one lane, which then has to
+// hold more.
 TEST(PipelineRunner, LongMessagesAndOneLaneAreNoTrouble) {
   for (const char* name : {"1f1b", "zbv", "dualpipe"}) {
     SCOPED_TRACE(name);
@@ -82,8 +83,6 @@ TEST(PipelineRunner, LongMessagesAndOneLaneAreNoTrouble) {
     expect_same_weights(schedule, 1, 16);
     std::string text = schedule.text();
     text.replace(text.find("\"lanes\": 2"), 10, "\"lanes\": 1");
-    std::size_t at = text.find("\"capacity\": 1");
-    text.replace(at, 13, "\"capacity\": 8");
     expect_same_weights(PipelineSchedule::parse(text), 1);
   }
 }

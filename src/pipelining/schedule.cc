@@ -18,12 +18,14 @@ PipelineSchedule proved(pipeline::Pipeline pipeline) {
     add_transfers(pipeline);
   }
   const pipeline::Verdict verdict = verify(pipeline);
-  if (!verdict.right()) {
+  // Of what is right but for its capacity, the runner's lanes hold as much as it needs.
+  if (verdict.least_capacity < 0) {
     throw Error(ErrorCode::usage, "the pipeline schedule " + pipeline.name +
                                       " is not right: " + sentence(verdict.findings.front()) +
                                       "\n`unisono pipeline verify` says all that it finds");
   }
-  const int capacity = std::max({1, pipeline.capacity, verdict.least_capacity});
+  pipeline.capacity = std::max(pipeline.capacity, verdict.least_capacity);
+  const int capacity = std::max(1, pipeline.capacity);
   return PipelineSchedule(std::make_shared<detail::ScheduleState>(
       detail::ScheduleState{.pipeline = std::move(pipeline), .capacity = capacity}));
 }
