@@ -39,21 +39,27 @@ class Greedy {
 
   std::optional<Orders> run() {
     Orders orders(ranks_.size());
+    std::vector<Choice> choices;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      choices.push_back(choose(rank));
+    }
     for (; left_ > 0; --left_) {
-      Choice best;
-      std::size_t of = 0;
-      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-        const Choice choice = choose(rank);
-        if (choice.start < best.start) {
-          best = choice;
-          of = rank;
-        }
-      }
-      if (best.start == kNever) {
+      const auto best =
+          std::min_element(choices.begin(), choices.end(),
+                           [](const Choice& a, const Choice& b) { return a.start < b.start; });
+      if (best->start == kNever) {
         return std::nullopt;
       }
-      orders[of].push_back(best.task);
-      commit(ranks_[of], best);
+      const auto rank = static_cast<std::size_t>(best - choices.begin());
+      const Task task = best->task;
+      orders[rank].push_back(task);
+      commit(ranks_[rank], *best);
+      // Nobody else's choice depends on it.
+      choices[rank] = choose(rank);
+      if (const Task after = tasks_.follower(task); after.stage >= 0) {
+        const auto other = static_cast<std::size_t>(tasks_.rank_of(after.stage));
+        choices[other] = choose(other);
+      }
     }
     return orders;
   }

@@ -5,14 +5,22 @@
 #include <mutex>
 #include <thread>
 
+#include "model.h"
 #include "pipeline/catalog.h"
 #include "pipeline/run.h"
-#include "pipelining/model_for_tests.h"
 #include "pipelining/schedule_state.h"
+#include "ranks.h"
 #include "unisono/parallel/pipeline.hpp"
 
 namespace unisono::parallel {
 namespace {
+
+void on_ranks(int ranks, const testing::RankBody& body) {
+  const std::vector<std::string> said = testing::as_threads(ranks, body);
+  for (std::size_t rank = 0; rank < said.size(); ++rank) {
+    EXPECT_EQ(said[rank], "") << "rank " << rank;
+  }
+}
 
 using testing::Model;
 using testing::ModelOnRank;
@@ -36,7 +44,7 @@ void expect_same_weights(const PipelineSchedule& schedule, int steps, std::size_
     alone.step_alone(schedule.microbatches(), step);
   }
   std::mutex looking;
-  run_threads(schedule.ranks(), [&](Communicator& comm) {
+  on_ranks(schedule.ranks(), [&](Communicator& comm) {
     Model model(count, wide);
     ModelOnRank part(model, layers);
     Pipeline pipeline(comm, schedule, part.stages(schedule, comm.rank()), part.callbacks());
@@ -87,18 +95,17 @@ TEST(PipelineRunner, LongMessagesAndOneLaneAreNoTrouble) {
   }
 }
 
-// A megabyte at each boundary, which the callbacks only stamp.
-TEST(PipelineRunner, MegabytesArriveWhole) {
-  constexpr std::size_t kBytes = 1'000'003;
+// So many bytes at each boundary, which the callbacks only stamp.
+void expect_to_arrive_whole(std::size_t length) {
   const auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 3, .microbatches = 5});
-  run_threads(3, [&](Communicator& comm) {
-    const TensorSpec spec{.dtype = Dtype::u8, .shape = {kBytes}};
+  on_ranks(3, [&](Communicator& comm) {
+    const TensorSpec spec{.dtype = Dtype::u8, .shape = {length}};
     const auto stamp = [](int stage, int microbatch) {
       return static_cast<std::byte>(stage * 16 + microbatch);
     };
     const auto expect_all = [&](std::span<const std::byte> bytes, std::byte value) {
       EXPECT_TRUE(bytes.empty() ||
-                  (bytes.size() == kBytes &&
+                  (bytes.size() == length &&
                    std::all_of(bytes.begin(), bytes.end(), [&](auto b) { return b == value; })));
     };
     const PipelineCallbacks callbacks{
@@ -125,9 +132,16 @@ TEST(PipelineRunner, MegabytesArriveWhole) {
     Pipeline pipeline(comm, schedule, {stage}, callbacks);
     pipeline.run_step();
     pipeline.run_step();
-    EXPECT_GT(pipeline.most_bytes_held(), kBytes);
-    EXPECT_LT(pipeline.most_bytes_held(), 12 * kBytes);
+    EXPECT_GE(pipeline.most_bytes_held(), length);
+    EXPECT_LE(pipeline.most_bytes_held(), 12 * length);
   });
+}
+
+TEST(PipelineRunner, MessagesOfAnyLengthArriveWhole) {
+  for (const std::size_t length : {0, 1, 4097, 1'000'003}) {
+    SCOPED_TRACE(length);
+    expect_to_arrive_whole(length);
+  }
 }
 
 // Sleeping stages: the step takes what the player says.
@@ -140,7 +154,7 @@ TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
         pipeline::run(schedule.shared_state()->pipeline).makespan * 1000 * kStage.count();
     double best = 0;
     std::string json;
-    run_threads(4, [&](Communicator& comm) {
+    on_ranks(4, [&](Communicator& comm) {
       const auto sleep = [&](const PipelinePass&) { std::this_thread::sleep_for(kStage); };
       const PipelineCallbacks callbacks{
           .forward = sleep,
@@ -152,7 +166,9 @@ TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
         stage.output = TensorSpec{.dtype = Dtype::f32, .shape = {64, 64}};
       }
       Pipeline pipeline(comm, schedule, {stage}, callbacks, {.record = true});
-      for (int step = 0; step < 5; ++step) {
+      // A machine that does other things needs some tries; all ranks see the same times.
+      double quickest = 0;
+      for (int step = 0; step < 5 || (step < 20 && quickest > 1.03 * predicted_us); ++step) {
         pipeline.run_step();
         std::vector<double> last = {0};
         for (const ActionTime& time : pipeline.times()) {
@@ -163,17 +179,16 @@ TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
           }
         }
         comm.all_reduce(last, max);
-        if (comm.rank() == 0) {
-          best = best == 0 ? last[0] : std::min(best, last[0]);
-        }
+        quickest = quickest == 0 ? last[0] : std::min(quickest, last[0]);
       }
       const std::string text = pipeline.times_json();
       if (comm.rank() == 0) {
         json = text;
+        best = quickest;
       }
     });
     EXPECT_GE(best, predicted_us * 0.999) << name;
-    EXPECT_LE(best, predicted_us * 1.25) << name;  // 1.03 on a quiet machine
+    EXPECT_LE(best, predicted_us * 1.08) << name;  // 1.03 on a quiet machine
     ::testing::Test::RecordProperty(std::string(name) + "_percent_over_prediction",
                                     std::to_string(100 * (best / predicted_us - 1)));
     EXPECT_NE(json.find("\"predicted_makespan\""), std::string::npos);

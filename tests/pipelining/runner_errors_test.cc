@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "bootstrap/testing.h"
+#include "ranks.h"
 #include "unisono/parallel/pipeline.hpp"
 
 namespace unisono::parallel {
@@ -30,18 +30,6 @@ PipelineStage stage_of(int rank, int ranks) {
   return stage;
 }
 
-// What each rank's error says, on ranks that are processes.
-std::vector<std::string> said(int ranks, const std::function<void(Communicator&)>& body) {
-  const std::string job = comm::testing::unique_name("pipeline");
-  return comm::testing::as_processes(ranks, [&](int rank) -> std::string {
-    ConnectOptions options = comm::testing::options_for(rank, ranks, job);
-    options.timeout_ms = 60'000;
-    Communicator comm = Communicator::connect(options);
-    body(comm);
-    return "";
-  });
-}
-
 void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no: " << part;
 }
@@ -65,7 +53,7 @@ TEST(PipelineErrors, SchedulesThatAreNotRightAreRefused) {
 
 TEST(PipelineErrors, ShapesThatDifferAreNamedOnAllRanks) {
   const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 3, .microbatches = 4});
-  for (const std::string& text : said(3, [&](Communicator& comm) {
+  for (const std::string& text : testing::as_processes(3, [&](Communicator& comm) {
          PipelineStage stage = stage_of(comm.rank(), 3);
          if (comm.rank() == 2) {
            stage.input = TensorSpec{.dtype = Dtype::f32, .shape = {4, 6}};
@@ -80,7 +68,7 @@ TEST(PipelineErrors, ShapesThatDifferAreNamedOnAllRanks) {
 
 TEST(PipelineErrors, WhatOneRankGetsWrongAllRanksHearOf) {
   const auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 2, .microbatches = 4});
-  std::vector<std::string> texts = said(2, [&](Communicator& comm) {
+  std::vector<std::string> texts = testing::as_processes(2, [&](Communicator& comm) {
     PipelineCallbacks callbacks = idle();
     if (comm.rank() == 1) {
       callbacks.backward_weight = nullptr;
@@ -90,11 +78,11 @@ TEST(PipelineErrors, WhatOneRankGetsWrongAllRanksHearOf) {
   expect_part(texts[0], "mismatch: pipeline: rank 1 has refused its stages or callbacks");
   expect_part(texts[1],
               "usage: pipeline on rank 1: the schedule has 1W0, but there is no callback for W");
-  texts = said(2, [&](Communicator& comm) {
+  texts = testing::as_processes(2, [&](Communicator& comm) {
     Pipeline(comm, schedule, {stage_of(0, 2)}, idle()).run_step();
   });
   expect_part(texts[1], "usage: pipeline on rank 1: stage 0 is on rank 0");
-  texts = said(2, [&](Communicator& comm) {
+  texts = testing::as_processes(2, [&](Communicator& comm) {
     const auto mine = PipelineSchedule::by_name(comm.rank() == 0 ? "zb-h1" : "1f1b",
                                                 {.ranks = 2, .microbatches = 4});
     Pipeline(comm, mine, {stage_of(comm.rank(), 2)}, idle()).run_step();
@@ -102,7 +90,7 @@ TEST(PipelineErrors, WhatOneRankGetsWrongAllRanksHearOf) {
   for (const std::string& text : texts) {
     expect_part(text, "mismatch: pipeline: the schedules of rank 0 and rank 1 differ");
   }
-  texts = said(3, [&](Communicator& comm) {
+  texts = testing::as_processes(3, [&](Communicator& comm) {
     Pipeline(comm, schedule, {stage_of(comm.rank(), 3)}, idle()).run_step();
   });
   for (const std::string& text : texts) {
@@ -112,7 +100,7 @@ TEST(PipelineErrors, WhatOneRankGetsWrongAllRanksHearOf) {
 
 TEST(PipelineErrors, ACallbackThatThrowsEndsAllRanks) {
   const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 3, .microbatches = 6});
-  const std::vector<std::string> texts = said(3, [&](Communicator& comm) {
+  const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
     PipelineCallbacks callbacks = idle();
     callbacks.forward = [&](const PipelinePass& pass) {
       if (pass.stage == 1 && pass.microbatch == 2) {
@@ -131,7 +119,7 @@ TEST(PipelineErrors, ACallbackThatThrowsEndsAllRanks) {
 
 TEST(PipelineErrors, ARankThatIsKilledIsNamed) {
   const auto schedule = PipelineSchedule::by_name("gpipe", {.ranks = 3, .microbatches = 6});
-  const std::vector<std::string> texts = said(3, [&](Communicator& comm) {
+  const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
     PipelineCallbacks callbacks = idle();
     callbacks.backward = [&](const PipelinePass& pass) {
       if (pass.stage == 1 && pass.microbatch == 3) {
@@ -147,7 +135,7 @@ TEST(PipelineErrors, ARankThatIsKilledIsNamed) {
 
 TEST(PipelineErrors, ATimeLimitNamesTheActionAndWhoOwesIt) {
   const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 3, .microbatches = 4});
-  const std::vector<std::string> texts = said(3, [&](Communicator& comm) {
+  const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
     PipelineCallbacks callbacks = idle();
     callbacks.backward = [&](const PipelinePass& pass) {
       if (pass.stage == 2 && pass.microbatch == 1) {
