@@ -105,8 +105,8 @@ class Model {
       }
     }
   }
-  // One process, one microbatch after the other.
-  void step_alone(int microbatches, int step) {
+  // One process, one microbatch after the other: adds to the gradients.
+  void accumulate(int microbatches, int step) {
     for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
       std::vector<Words> values = {data(microbatch, step)};
       for (Layer& layer : layers_) {
@@ -123,7 +123,6 @@ class Model {
         gradient = std::move(before);
       }
     }
-    update();
   }
   Words all_gradients() const {
     Words all;

@@ -41,7 +41,8 @@ void expect_same_weights(const PipelineSchedule& schedule, int steps, std::size_
   const int count = 1 + *std::max_element(layers.begin(), layers.end());
   Model alone(count, wide);
   for (int step = 0; step < steps; ++step) {
-    alone.step_alone(schedule.microbatches(), step);
+    alone.accumulate(schedule.microbatches(), step);
+    alone.update();
   }
   std::mutex looking;
   on_ranks(schedule.ranks(), [&](Communicator& comm) {
@@ -93,6 +94,61 @@ TEST(PipelineRunner, LongMessagesAndOneLaneAreNoTrouble) {
     text.replace(text.find("\"lanes\": 2"), 10, "\"lanes\": 1");
     expect_same_weights(PipelineSchedule::parse(text), 1);
   }
+}
+
+// Two pipelines on groups of a world, each with data of its own, whose stages reduce their
+// gradients when the schedule says so.
+TEST(PipelineRunner, TwoPipelinesSideBySideReduceTheirGradients) {
+  const auto schedule = PipelineSchedule::parse(
+      "0F0,0F1,0B0,0F2,0B1,0B2,0REDUCE_GRAD\n1F0,1B0,1F1,1B1,1F2,1B2,1REDUCE_GRAD");
+  Model alone(2);
+  alone.accumulate(3, 0);
+  alone.accumulate(3, 1);
+  on_ranks(4, [&](Communicator& comm) {
+    Communicator pipe = comm.split(comm.rank() / 2, comm.rank());
+    Communicator data = comm.split(comm.rank() % 2, comm.rank());
+    Model model(2);
+    ModelOnRank part(model, {0, 1});
+    part.step = comm.rank() / 2;
+    PipelineCallbacks callbacks = part.callbacks();
+    int reduced = 0;
+    callbacks.reduce_grad = [&](int stage) {
+      EXPECT_EQ(stage, pipe.rank());
+      data.all_reduce(model.layer(stage).gradient, sum);
+      ++reduced;
+    };
+    Pipeline pipeline(pipe, schedule, part.stages(schedule, pipe.rank()), callbacks);
+    pipeline.run_step();
+    EXPECT_EQ(reduced, 1);
+    EXPECT_EQ(model.layer(pipe.rank()).gradient, alone.layer(pipe.rank()).gradient);
+  });
+}
+
+// The parts of an overlap may run at the same time.
+TEST(PipelineRunner, PartsOfAnOverlapAreGivenTogether) {
+  const auto schedule = PipelineSchedule::by_name("dualpipev", {.ranks = 2, .microbatches = 6});
+  const std::vector<int> layers = layers_of(schedule);
+  Model alone(4);
+  alone.accumulate(6, 0);
+  on_ranks(2, [&](Communicator& comm) {
+    Model model(4);
+    ModelOnRank part(model, layers);
+    PipelineCallbacks callbacks = part.callbacks();
+    int overlaps = 0;
+    callbacks.overlap = [&](std::span<const std::function<void()>> parts) {
+      EXPECT_EQ(parts.size(), 2U);
+      ++overlaps;
+      std::thread other(parts[1]);
+      other.join();
+      parts[0]();
+    };
+    Pipeline pipeline(comm, schedule, part.stages(schedule, comm.rank()), callbacks);
+    pipeline.run_step();
+    EXPECT_GT(overlaps, 2);
+    for (const int stage : schedule.stages_of(comm.rank())) {
+      EXPECT_EQ(model.layer(stage).gradient, alone.layer(stage).gradient) << stage;
+    }
+  });
 }
 
 // So many bytes at each boundary, which the callbacks only stamp.
