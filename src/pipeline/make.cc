@@ -14,6 +14,8 @@
 namespace unisono::pipeline {
 namespace {
 
+constexpr double kRounding = 1e-9;
+
 struct Candidate {
   Orders orders = {};
   std::string from = {};
@@ -47,15 +49,21 @@ class Making {
     // The best starts share the work; what comes of the first is often not what is best.
     const std::size_t starts = std::min<std::size_t>(candidates_.size(), 4);
     made.makespan = -1;
+    made.bound = bound();
     for (std::size_t i = 0; i < starts; ++i) {
+      if (i > 0 && made.makespan <= made.bound * (1 + kRounding)) {
+        break;
+      }
       consider(made, candidates_[i]);  // as it is: so nothing that follows can be worse
       Candidate bettered = candidates_[i];
-      better(tasks_, bettered.orders, options_.most_bytes, options_.seed + i,
-             options_.work / static_cast<double>(starts));
+      better(tasks_, bettered.orders,
+             {.most_bytes = options_.most_bytes,
+              .work = options_.work / static_cast<double>(starts),
+              .enough = made.bound * (1 + kRounding)},
+             options_.seed + i);
       consider(made, bettered);
     }
     set_capacity(made);
-    made.bound = bound();
     return Parsed<Made>::success(std::move(made));
   }
 

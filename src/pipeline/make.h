@@ -15,8 +15,8 @@ namespace unisono::pipeline {
 struct MakeOptions {
   double most_bytes = std::numeric_limits<double>::infinity();  // on each rank
   std::uint64_t seed = 0;
-  // How many computations may be timed in all; a thousand million take some seconds.
-  double work = 1e9;
+  // How many computations may be timed in all; a thousand million take some seconds of a CPU.
+  double work = 5e8;
 };
 
 struct Made {

@@ -7,8 +7,14 @@
 
 namespace unisono::pipeline {
 
-// Moves single tasks where the longest path goes through, and keeps what is not longer. `work`: how
-// many tasks may be timed. No rank comes to hold more than `most_bytes`, if none does before.
-void better(const Tasks& tasks, Orders& orders, double most_bytes, std::uint64_t seed, double work);
+struct Limits {
+  double most_bytes = 0;  // on each rank
+  double work = 0;        // how many tasks may be timed
+  double enough = 0;      // a makespan that is as good as any
+};
+
+// Moves single tasks where the longest path goes through, and keeps the best order: never longer
+// than the one given. No rank comes to hold more than `most_bytes`, if none does before.
+void better(const Tasks& tasks, Orders& orders, const Limits& limits, std::uint64_t seed);
 
 }  // namespace unisono::pipeline

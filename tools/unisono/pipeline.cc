@@ -112,7 +112,7 @@ constexpr Option kOptions[] = {
      .value = "MILLIONS",
      .help = "For make: how many computations may be timed while it searches; 1000 take some "
              "seconds.",
-     .fallback = "1000"},
+     .fallback = "500"},
     {.name = "format",
      .value = "WHICH",
      .help = "For show and make. text: the diagram, or what was found; csv: as "
