@@ -131,7 +131,7 @@ class Making {
     }
   }
 
-  // Of each rank: the time until a first F can come to it, and all its work.
+  // No rank is done before a first F can come to it, and all its work is done.
   double bound() const {
     std::vector<double> first(static_cast<std::size_t>(frame_.ranks), -1);
     std::vector<double> work(first.size(), 0);

@@ -20,7 +20,7 @@ class Lanes {
   struct Setting {
     int capacity = 1;
     int timeout_ms = -1;
-    // Of the message that this send or receive moves.
+    // How long the message is that this send or receive moves.
     std::function<std::size_t(const pipeline::Action&)> bytes;
     // Told when an action on a message has ended.
     std::function<void(std::size_t)> ended;

@@ -91,7 +91,7 @@ class Model {
     }
     return words;
   }
-  // Of half the squared distance to what was wanted.
+  // The gradient of half the squared distance to what was wanted.
   static Words loss_gradient(Words output, int microbatch) {
     for (std::uint64_t& value : output) {
       value -= static_cast<std::uint64_t>(microbatch) + 1;

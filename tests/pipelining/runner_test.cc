@@ -244,7 +244,7 @@ TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
       }
     });
     EXPECT_GE(best, predicted_us * 0.999) << name;
-    EXPECT_LE(best, predicted_us * 1.08) << name;  // 1.03 on a quiet machine
+    EXPECT_LE(best, predicted_us * 1.15) << name;  // 1.03 on a quiet machine
     ::testing::Test::RecordProperty(std::string(name) + "_percent_over_prediction",
                                     std::to_string(100 * (best / predicted_us - 1)));
     EXPECT_NE(json.find("\"predicted_makespan\""), std::string::npos);

@@ -90,7 +90,7 @@ struct PipelinePass {
   std::span<std::byte> output = {};                 // F writes it
   std::span<const std::byte> output_gradient = {};  // B, I and W read it
   std::span<std::byte> input_gradient = {};         // B and I write it
-  // Of the input and its gradient, and of the output and its; nullptr where there is none.
+  // What the input and its gradient are, and the output and its; nullptr where there is none.
   const TensorSpec* input_spec = nullptr;
   const TensorSpec* output_spec = nullptr;
 };
@@ -120,8 +120,8 @@ struct PipelineOptions {
   bool record = false;
 };
 
-// Of one action in the last step, in microseconds since the step began; of a send or receive: since
-// it was posted. Below 0: not done.
+// When one action of the last step began and ended, in microseconds since the step began; a send or
+// receive begins when it is posted. Below 0: not done.
 struct ActionTime {
   std::string action = {};
   double start_us = -1;
