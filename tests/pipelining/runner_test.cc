@@ -194,7 +194,7 @@ void expect_to_arrive_whole(std::size_t length) {
 }
 
 TEST(PipelineRunner, MessagesOfAnyLengthArriveWhole) {
-  for (const std::size_t length : {0, 1, 4097, 1'000'003}) {
+  for (const std::size_t length : std::vector<std::size_t>{0, 1, 4097, 1'000'003}) {
     SCOPED_TRACE(length);
     expect_to_arrive_whole(length);
   }
