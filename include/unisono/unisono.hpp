@@ -6,4 +6,5 @@
 #include "unisono/error.hpp"
 #include "unisono/explain.hpp"
 #include "unisono/options.hpp"
+#include "unisono/parallel/pipeline.hpp"
 #include "unisono/types.hpp"

@@ -9,37 +9,48 @@
 namespace unisono::pipeline {
 namespace {
 
-// The shortest circle of ranks that wait for each other, else the first way to a rank that is
-// waited for in vain.
-std::vector<Waiting> shortest_wait(const std::vector<Waiting>& waiting) {
-  const auto find = [&](int rank) {
-    return std::find_if(waiting.begin(), waiting.end(),
-                        [rank](const Waiting& wait) { return wait.rank == rank; });
+// The shortest circle of ranks that wait for each other, else a rank that is waited for in vain.
+// Each rank waits for one other, so a walk that marks where it has been finds every circle once.
+std::vector<Waiting> shortest_wait(const std::vector<Waiting>& waiting, int ranks) {
+  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> place(static_cast<std::size_t>(ranks), kNone);
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    place[static_cast<std::size_t>(waiting[i].rank)] = i;
+  }
+  const auto next = [&](std::size_t at) {
+    return waiting[at].peer < 0 ? kNone : place[static_cast<std::size_t>(waiting[at].peer)];
   };
   std::vector<Waiting> best;
-  bool has_circle = false;
-  for (const Waiting& start : waiting) {
-    std::vector<Waiting> way = {start};
-    while (way.size() <= waiting.size()) {
-      const auto next = find(way.back().peer);
-      if (next == waiting.end() || next->rank == start.rank) {
-        const bool is_circle = next != waiting.end();
-        if (best.empty() || (is_circle && !has_circle) ||
-            (is_circle == has_circle && way.size() < best.size())) {
-          best = way;
-          has_circle = is_circle;
-        }
-        break;
-      }
-      way.push_back(*next);
+  std::vector<std::size_t> walk_of(waiting.size(), kNone);
+  for (std::size_t start = 0; start < waiting.size(); ++start) {
+    std::size_t at = start;
+    while (at != kNone && walk_of[at] == kNone) {
+      walk_of[at] = start;
+      at = next(at);
     }
+    if (at == kNone || walk_of[at] != start) {
+      continue;  // it ends, or leads to where a walk before it has been
+    }
+    std::vector<Waiting> circle = {waiting[at]};
+    for (std::size_t i = next(at); i != at; i = next(i)) {
+      circle.push_back(waiting[i]);
+    }
+    if (best.empty() || circle.size() < best.size()) {
+      best = std::move(circle);
+    }
+  }
+  if (best.empty()) {
+    const auto in_vain = std::find_if(waiting.begin(), waiting.end(), [&](const Waiting& wait) {
+      return wait.peer < 0 || place[static_cast<std::size_t>(wait.peer)] == kNone;
+    });
+    best.assign(in_vain, in_vain == waiting.end() ? in_vain : in_vain + 1);
   }
   return best;
 }
 
 Finding deadlock(const Pipeline& pipeline, const Run& run) {
   Finding finding{.kind = Finding::Kind::deadlock};
-  for (const Waiting& wait : shortest_wait(run.waiting)) {
+  for (const Waiting& wait : shortest_wait(run.waiting, pipeline.ranks)) {
     const std::vector<Action>& actions = pipeline.actions[static_cast<std::size_t>(wait.rank)];
     Finding::Wait said{.rank = wait.rank, .peer = wait.peer, .has_head = wait.has_head};
     said.is_through = wait.action >= actions.size();
@@ -78,33 +89,61 @@ int least_capacity(const Pipeline& pipeline) {
   return works;
 }
 
+// What one rank holds while it does its actions.
+class Holding {
+ public:
+  explicit Holding(const Memory& memory) : memory_(memory) {}
+
+  // The actions from `first` to `end` are done together: what a forward pass makes is there before
+  // the others have freed anything, in whichever order they are written.
+  void add(const Action* first, const Action* end) {
+    for (const Action* action = first; action != end; ++action) {
+      if (action->kind == ActionKind::forward) {
+        bytes_ += memory_.activation_bytes[static_cast<std::size_t>(action->stage)];
+        ++held_;
+      }
+    }
+    peak_bytes_ = std::max(peak_bytes_, bytes_);
+    peak_ = std::max(peak_, held_);
+    for (const Action* action = first; action != end; ++action) {
+      free(*action);
+    }
+    peak_bytes_ = std::max(peak_bytes_, bytes_);  // what is kept may be more than the activation
+  }
+  double peak_bytes() const { return peak_bytes_; }
+  int peak() const { return peak_; }
+
+ private:
+  void free(const Action& action) {
+    if (!is_compute(action.kind) || action.kind == ActionKind::forward) {
+      return;
+    }
+    const auto stage = static_cast<std::size_t>(action.stage);
+    const double all = memory_.activation_bytes[stage];
+    const double kept = memory_.kept_bytes[stage];
+    if (action.kind == ActionKind::backward_input) {
+      bytes_ -= all - kept;
+      return;
+    }
+    bytes_ -= action.kind == ActionKind::backward ? all : kept;
+    --held_;
+  }
+
+  const Memory& memory_;
+  double bytes_ = 0;
+  double peak_bytes_ = 0;
+  int held_ = 0;
+  int peak_ = 0;
+};
+
 void measure_memory(const Pipeline& pipeline, Verdict& verdict) {
   for (const std::vector<Action>& actions : pipeline.actions) {
-    double bytes = 0;
-    double peak = 0;
-    int held = 0;
-    int most = 0;
-    for (const Action& action : actions) {
-      if (!is_compute(action.kind)) {
-        continue;
-      }
-      const auto stage = static_cast<std::size_t>(action.stage);
-      const double all = pipeline.memory.activation_bytes[stage];
-      const double kept = pipeline.memory.kept_bytes[stage];
-      if (action.kind == ActionKind::forward) {
-        bytes += all;
-        ++held;
-      } else if (action.kind == ActionKind::backward_input) {
-        bytes -= all - kept;
-      } else {
-        bytes -= action.kind == ActionKind::backward ? all : kept;
-        --held;
-      }
-      peak = std::max(peak, bytes);
-      most = std::max(most, held);
+    Holding holding(pipeline.memory);
+    for (std::size_t i = 0; i < actions.size(); i = after(actions, i)) {
+      holding.add(actions.data() + i, actions.data() + after(actions, i));
     }
-    verdict.peak_bytes.push_back(peak);
-    verdict.peak_activations.push_back(most);
+    verdict.peak_bytes.push_back(holding.peak_bytes());
+    verdict.peak_activations.push_back(holding.peak());
   }
 }
 

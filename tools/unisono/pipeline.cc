@@ -1,4 +1,4 @@
-// `unisono pipeline`: schedules of pipeline parallelism, listed, shown, verified and simulated.
+// `unisono pipeline`: schedules of pipeline parallelism, listed, shown, verified, simulated, made.
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
@@ -16,9 +16,9 @@ int run_pipeline(const Arguments& arguments, const Console& console) {
   if (what == "list") {
     return list_pipelines(console);
   }
-  if (what != "show" && what != "verify" && what != "sim") {
+  if (what != "show" && what != "verify" && what != "sim" && what != "make") {
     throw UsageError(fmt::format("pipeline knows no '{}'", what),
-                     "list, show, verify or sim, such as unisono pipeline show zbv",
+                     "list, show, verify, sim or make, such as unisono pipeline show zbv",
                      "unisono help pipeline");
   }
   if (operands.size() < 2) {
@@ -29,6 +29,9 @@ int run_pipeline(const Arguments& arguments, const Console& console) {
   const pipeline::Pipeline pipeline = pipeline_of(operands[1], arguments);
   if (what == "verify") {
     return verify_pipeline(pipeline, console);
+  }
+  if (what == "make") {
+    return make_pipeline(pipeline, arguments, console);
   }
   return what == "sim" ? simulate_pipeline(pipeline, arguments, console)
                        : show_pipeline(pipeline, arguments, console);
@@ -66,6 +69,17 @@ constexpr Option kOptions[] = {
      .value = "TIME",
      .help = "What a message between two ranks takes.",
      .fallback = "0"},
+    {.name = "factors",
+     .value = "LIST",
+     .help = "How long each stage takes against the others: 1,1.2,0.9 for three stages."},
+    {.name = "on",
+     .value = "TOPOLOGY",
+     .help = "Messages take what the links between two ranks of a topology take, each alone on its "
+             "links; all times are microseconds then. A preset or a file, as for unisono topo."},
+    {.name = "message",
+     .value = "BYTES",
+     .help = "With --on: how long a message is.",
+     .fallback = "32MiB"},
     {.name = "lanes",
      .value = "N",
      .help = "Messages between two ranks keep their order in one lane, or in two: forward and "
@@ -81,15 +95,29 @@ constexpr Option kOptions[] = {
      .value = "SHARE",
      .help = "For sim: each computation takes up to this share longer or shorter.",
      .fallback = "0"},
-    {.name = "seed", .value = "N", .help = "For sim: which jitter.", .fallback = "0"},
+    {.name = "seed",
+     .value = "N",
+     .help = "For sim: which jitter. For make: which moves are tried.",
+     .fallback = "0"},
     {.name = "slow",
      .value = "STAGE=FACTOR",
      .help = "For sim: a stage that takes FACTOR times as long, such as 2=1.5."},
+    {.name = "limit",
+     .value = "BYTES",
+     .help =
+         "For make: what a rank may hold at most, in the unit of the schedule's memory, where a "
+         "microbatch of a stage holds 1 unless a file says otherwise. Otherwise: what WHICH "
+         "holds."},
+    {.name = "work",
+     .value = "MILLIONS",
+     .help = "For make: how many computations may be timed while it searches; 1000 take some "
+             "seconds.",
+     .fallback = "500"},
     {.name = "format",
      .value = "WHICH",
-     .help =
-         "For show. text: the diagram; csv: as torch.distributed.pipelining reads it; pipeline: "
-         "unisono.pipeline/1.",
+     .help = "For show and make. text: the diagram, or what was found; csv: as "
+             "torch.distributed.pipelining reads it; pipeline: "
+             "unisono.pipeline/1.",
      .fallback = "text",
      .choices = "text|csv|pipeline"}};
 
@@ -97,14 +125,15 @@ constexpr Option kOptions[] = {
 
 const Command kPipelineCommand = {
     .name = "pipeline",
-    .summary = "list, show, verify and simulate schedules of pipeline parallelism",
-    .operands = "list | show WHICH | verify WHICH | sim WHICH",
+    .summary = "list, show, verify, simulate and make schedules of pipeline parallelism",
+    .operands = "list | show WHICH | verify WHICH | sim WHICH | make WHICH",
     .max_operands = 2,
     .runs_program = false,
     .examples = {{{"unisono pipeline show zbv -n 4 -m 8", "The bubble diagram of ZBV."},
                   {"unisono pipeline verify theirs.csv",
                    "A schedule of torch.distributed.pipelining."},
-                  {"unisono pipeline sim 1f1b --slow 2=1.5", "What one slow stage costs."}}},
+                  {"unisono pipeline make zb-h1 -n 4 --factors 1,1,1.2,1",
+                   "A better order for stages that differ."}}},
     .description =
         "WHICH is a schedule by name (see unisono pipeline list), the CSV that "
         "torch.distributed.pipelining writes, or a file of unisono.pipeline/1.\n\n"
@@ -114,6 +143,11 @@ const Command kPipelineCommand = {
         "other with the capacity that the lanes have. It says the least capacity that works, "
         "and the activations that each rank holds at most. Exit code 1: it is not right.\n\n"
         "A file without sends and receives gets those that follow from its order.\n\n"
+        "make searches for a quicker order of the same stages that needs no more memory than "
+        "WHICH, or than --limit: from the best schedule of the catalogue and from orders that are "
+        "made on the fly, by moving what the longest path of waiting goes through. What it gives "
+        "is "
+        "proved, and never slower than WHICH where that keeps the limit.\n\n"
         "show draws time from left to right, one row for each rank: the letter "
         "and the number are the action and its microbatch, and dots are waiting.",
     .options = kOptions,

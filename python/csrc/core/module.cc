@@ -4,6 +4,7 @@
 #include "common/signals.h"
 #include "communicator.h"
 #include "models.h"
+#include "pipelines.h"
 #include "schedules.h"
 
 namespace unisono_python {
@@ -44,10 +45,11 @@ py::object to_python(const unisono::Error& error) {
 PYBIND11_MODULE(_core, module) {
   using namespace unisono_python;  // NOLINT(google-build-using-namespace)
   module.doc() =
-      "The core of unisono; use it through the packages unisono, unisono.schedules and "
-      "unisono.model.";
+      "The core of unisono; use it through the packages unisono, unisono.schedules, "
+      "unisono.model and unisono.pipeline.";
   py::register_exception_translator(&translate);
   define_communicator(module);
   define_schedules(module);
   define_models(module);
+  define_pipelines(module);
 }

@@ -1,4 +1,5 @@
-"""The extension. Public names are in unisono, unisono.schedules and unisono.model.
+"""The extension. Public names are in unisono, unisono.schedules, unisono.model and
+unisono.pipeline.
 
 Buffer: an object with the buffer protocol (numpy, bytearray, array.array, memoryview) or with
 __dlpack__ in CPU memory, C-contiguous; read-only ones only where nothing is written. All buffers of
@@ -11,7 +12,7 @@ that cannot be, before anything is sent; PeerLost, Timeout, Mismatch and Aborted
 ranks, after which all communicators of the world are unusable.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -402,3 +403,49 @@ def plan(collective: str, ranks: int, bytes: float, link: Link) -> dict[str, Any
 def topology(text: str) -> Topology: ...
 def presets() -> dict[str, str]: ...
 def simulate(target: Schedule | str, on: Link | Topology, **options: Any) -> Simulation: ...
+
+class PipelineSchedule:
+    """Which rank computes which stage of which microbatch, in which order; proved."""
+
+    @staticmethod
+    def by_name(name: str, ranks: int, microbatches: int, chunks: int = 0) -> PipelineSchedule: ...
+    @staticmethod
+    def parse(text: str) -> PipelineSchedule: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def stages(self) -> int: ...
+    @property
+    def microbatches(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    def rank_of(self, stage: int) -> int: ...
+    def stages_of(self, rank: int) -> list[int]: ...
+    def actions_of(self, rank: int) -> list[str]: ...
+    def text(self) -> str: ...
+
+class PipelineRunner:
+    """Does a pipeline schedule on the ranks of a communicator; see unisono.pipeline.Pipeline."""
+
+    def __init__(
+        self,
+        comm: Communicator,
+        schedule: PipelineSchedule,
+        stages: dict[int, tuple[tuple[Any, Sequence[int]] | None, tuple[Any, Sequence[int]] | None]],
+        *,
+        forward: Callable[[int, int, memoryview | None, memoryview | None], object],
+        backward: Callable[..., object] | None = None,
+        backward_input: Callable[..., object] | None = None,
+        backward_weight: Callable[..., object] | None = None,
+        reduce_grad: Callable[[int], object] | None = None,
+        unshard: Callable[[int], object] | None = None,
+        reshard: Callable[[int], object] | None = None,
+        overlap: Callable[[list[Callable[[], None]]], object] | None = None,
+        timeout_ms: int = -1,
+        record: bool = False,
+    ) -> None: ...
+    def run_step(self) -> None: ...
+    def times_json(self) -> str: ...
+    def close(self) -> None: ...
+    @property
+    def most_bytes_held(self) -> int: ...

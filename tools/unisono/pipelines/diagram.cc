@@ -61,7 +61,9 @@ void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
   }
 }
 
-nlohmann::ordered_json json_of(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
+}  // namespace
+
+nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
     nlohmann::ordered_json actions = nlohmann::ordered_json::array();
@@ -73,13 +75,8 @@ nlohmann::ordered_json json_of(const pipeline::Pipeline& pipeline, const pipelin
     }
     ranks.push_back(std::move(actions));
   }
-  return {{"schema", "unisono.pipeline_show/1"},
-          {"name", pipeline.name},
-          {"makespan", run.makespan},
-          {"ranks", std::move(ranks)}};
+  return ranks;
 }
-
-}  // namespace
 
 int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,
                   const Console& console) {
@@ -97,7 +94,11 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
   }
   const pipeline::Run run = pipeline::run(pipeline);
   if (console.json()) {
-    fmt::print("{}\n", json_of(pipeline, run).dump(2));
+    const nlohmann::ordered_json json = {{"schema", "unisono.pipeline_show/1"},
+                                         {"name", pipeline.name},
+                                         {"makespan", run.makespan},
+                                         {"ranks", spans_json(pipeline, run)}};
+    fmt::print("{}\n", json.dump(2));
     return kDone;
   }
   const std::size_t columns = kMostColumns - kLabel;

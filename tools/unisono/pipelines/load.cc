@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "cli/failure.h"
@@ -12,54 +10,18 @@
 #include "pipeline/text.h"
 #include "pipeline/transfers.h"
 #include "pipelines/pipelines.h"
+#include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
 
-double time_of(const Arguments& arguments, std::string_view option) {
-  const double time = arguments.real(option);
-  constexpr double kMost = 1e12;
-  if (!(time >= 0 && time <= kMost)) {
-    throw UsageError(fmt::format("--{} is a time of 0 or more", option));
-  }
-  return time;
-}
-
-// A microbatch takes the same on each rank, however many stages that has.
-void set_costs(pipeline::Pipeline& pipeline, const Arguments& arguments) {
-  std::vector<double> stages_of_rank(static_cast<std::size_t>(pipeline.ranks), 0);
-  for (const int rank : pipeline.stage_rank) {
-    ++stages_of_rank[static_cast<std::size_t>(rank)];
-  }
-  // DualPipe's two stages are the same part of a model for different microbatches.
-  const auto copies = static_cast<double>(pipeline.chains.size());
-  for (std::size_t stage = 0; stage < pipeline.stage_rank.size(); ++stage) {
-    const double share =
-        copies / stages_of_rank[static_cast<std::size_t>(pipeline.stage_rank[stage])];
-    pipeline.costs.forward[stage] = time_of(arguments, "forward") * share;
-    pipeline.costs.input[stage] = time_of(arguments, "input") * share;
-    pipeline.costs.weight[stage] = time_of(arguments, "weight") * share;
-    pipeline.costs.transfer[stage] = time_of(arguments, "transfer");
-  }
-}
-
-void set_lanes(pipeline::Pipeline& pipeline, const Arguments& arguments) {
-  pipeline.lanes = static_cast<int>(arguments.number("lanes", 1, 2));
-  pipeline.capacity =
-      static_cast<int>(arguments.number("capacity", 0, std::int64_t{pipeline::kMostActions}));
-}
-
 pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
-    throw UsageError(fmt::format("cannot read {}", path));
-  }
   for (const char* option : {"ranks", "microbatches", "chunks"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("--{} does not go with a file: {} says it", option, path));
     }
   }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = read_document(path);
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string::npos &&
                        text[text.find_first_not_of(" \t\r\n")] == '{';
   for (const char* option : {"forward", "input", "weight", "transfer", "lanes", "capacity"}) {
@@ -76,8 +38,8 @@ pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
   }
   if (!is_json) {
     set_costs(*parsed.value, arguments);
-    set_lanes(*parsed.value, arguments);
   }
+  adjust_costs(*parsed.value, arguments);
   if (!has_transfers(*parsed.value)) {
     add_transfers(*parsed.value);
   }
@@ -113,7 +75,7 @@ pipeline::Pipeline pipeline_of(const std::string& which, const Arguments& argume
   }
   pipeline::Pipeline pipeline = build(*entry, shape);
   set_costs(pipeline, arguments);
-  set_lanes(pipeline, arguments);
+  adjust_costs(pipeline, arguments);
   return pipeline;
 }
 

@@ -1,21 +1,32 @@
 // The parts of `unisono pipeline`.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/arguments.h"
 #include "cli/console.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/run.h"
 
 namespace unisono::cli {
 
 // By name, or from a file (CSV or unisono.pipeline/1). Throws UsageError.
 pipeline::Pipeline pipeline_of(const std::string& which, const Arguments& arguments);
 
+// Times, lanes and capacity from the options; of a file that says nothing of them, or a name.
+void set_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
+// What --factors and --on say, also of a file with costs of its own. Throws UsageError.
+void adjust_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
+// Each action of each rank with its start and end.
+nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run);
+
 int list_pipelines(const Console& console);
 int verify_pipeline(const pipeline::Pipeline& pipeline, const Console& console);
 int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,
                       const Console& console);
+int make_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,
+                  const Console& console);
 int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,
                   const Console& console);
 

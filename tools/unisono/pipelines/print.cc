@@ -136,7 +136,8 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
     throw UsageError("--jitter is a share from 0 to 1");
   }
   set_slow(arguments, pipeline.stages(), options);
-  if (!verify(pipeline).right()) {
+  const pipeline::Verdict verdict = verify(pipeline);
+  if (!verdict.right()) {
     throw UsageError(fmt::format("{} is not right", pipeline.name), {}, "unisono pipeline verify");
   }
   const pipeline::Run run = pipeline::run(pipeline, options);
@@ -149,7 +150,15 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
            {"makespan", run.makespan},
            {"bubble", bubble},
            {"bubble_share", share},
-           {"busy", run.busy}});
+           {"busy", run.busy},
+           {"microbatches", pipeline.microbatches},
+           {"stages", pipeline.stage_rank},
+           {"transfer", pipeline.costs.transfer},
+           {"lanes", pipeline.lanes},
+           {"capacity", pipeline.capacity},
+           {"peak_activations", verdict.peak_activations},
+           {"peak_bytes", verdict.peak_bytes},
+           {"ranks", spans_json(pipeline, run)}});
     return kDone;
   }
   fmt::print(

@@ -1,0 +1,60 @@
+"""Pipeline parallelism: schedules that are proved, and a runner that does them.
+
+    schedule = unisono.pipeline.by_name("zb-h1", ranks=4, microbatches=8)
+    hidden = ("float32", (4, 8))
+    runner = unisono.pipeline.Pipeline(
+        comm, schedule, {comm.rank: (None, hidden)}, forward=forward,
+        backward_input=backward_input, backward_weight=backward_weight)
+    runner.run_step()
+
+The callbacks get views of memory that the runner owns, None where nothing comes in or goes out;
+numpy.asarray(view) and torch.frombuffer(view, ...) share it. They must not be kept.
+"""
+
+import atexit
+import weakref
+
+from unisono._core import PipelineRunner, PipelineSchedule
+
+__all__ = ["Pipeline", "PipelineSchedule", "by_name", "load", "parse"]
+
+by_name = PipelineSchedule.by_name
+parse = PipelineSchedule.parse
+
+_open = weakref.WeakSet()
+
+
+def load(path):
+    """The schedule of a file: unisono.pipeline/1, or torch's CSV."""
+    with open(path, encoding="utf-8") as file:
+        return parse(file.read())
+
+
+class Pipeline(PipelineRunner):
+    """Does a schedule on the ranks of a communicator, which all make it.
+
+    stages: for each stage of this rank, what comes in and what goes out, each (dtype, shape) or
+    None. What goes out must be given where there is a next stage; what comes in is compared with
+    what the stage before gives, or taken from there.
+
+    Callbacks, as far as the schedule needs them:
+      forward(stage, microbatch, input, output)
+      backward(stage, microbatch, input, output_gradient, input_gradient): both gradients
+      backward_input(...), as backward; backward_weight(stage, microbatch, input, output_gradient)
+      reduce_grad(stage), unshard(stage), reshard(stage)
+      overlap(parts): calls each of the parts once
+
+    What a callback raises ends the world on all ranks. timeout_ms is the longest that one message
+    may be waited for; the Timeout names the action and the rank that owes it.
+    """
+
+    def __init__(self, comm, schedule, stages, **callbacks_and_options):
+        super().__init__(comm, schedule, stages, **callbacks_and_options)
+        _open.add(self)
+
+
+# Before the communicators: a rank leaves its world when nothing refers to it any more.
+@atexit.register
+def _close_all():
+    for runner in list(_open):
+        runner.close()

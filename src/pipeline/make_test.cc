@@ -1,0 +1,106 @@
+#include "pipeline/make.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "pipeline/catalog.h"
+#include "pipeline/run.h"
+#include "pipeline/verify.h"
+
+namespace unisono::pipeline {
+namespace {
+
+double largest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+Pipeline entry_of(std::string_view name, int ranks, int microbatches) {
+  const Entry& entry = *find_entry(name);
+  return build(entry, {.ranks = ranks,
+                       .chunks = entry.chunks == 0 ? 2 : entry.chunks,
+                       .microbatches = microbatches});
+}
+
+// Times of stages that differ by up to a share.
+void make_uneven(Pipeline& pipeline, double share, unsigned seed) {
+  std::mt19937 random(seed);
+  for (std::size_t stage = 0; stage < pipeline.stage_rank.size(); ++stage) {
+    const double factor = 1 - share / 2 + share * static_cast<double>(random() % 1001) / 1000;
+    pipeline.costs.forward[stage] *= factor;
+    pipeline.costs.input[stage] *= factor;
+    pipeline.costs.weight[stage] *= factor;
+  }
+}
+
+// What make() gives within the memory of the schedule that it starts from.
+Made made_of(const Pipeline& frame, double work) {
+  const Verdict before = verify(frame);
+  const double most_bytes = largest(before.peak_bytes);
+  Parsed<Made> made = make(frame, {.most_bytes = most_bytes, .work = work});
+  EXPECT_TRUE(made) << made.message;
+  const Verdict verdict = verify(made.value->pipeline);
+  EXPECT_TRUE(verdict.right()) << sentence(verdict.findings.front());
+  EXPECT_LE(largest(verdict.peak_bytes), most_bytes);
+  EXPECT_NEAR(run(made.value->pipeline).makespan, made.value->makespan, 1e-9);
+  EXPECT_LE(made.value->makespan, run(frame, {.capacity = kUnlimited}).makespan + 1e-9);
+  return std::move(*made.value);
+}
+
+TEST(PipelineMake, IsNeverWorseThanWhatItStartsFrom) {
+  for (const char* name : {"1f1b", "zb-h1", "zb-h2", "zbv", "v-half", "v-min", "interleaved",
+                           "dualpipev", "dualpipe"}) {
+    for (const int ranks : {1, 2, 4}) {
+      SCOPED_TRACE(std::string(name) + " p=" + std::to_string(ranks));
+      const Entry& entry = *find_entry(name);
+      if (!refusal(
+               entry,
+               {.ranks = ranks, .chunks = entry.chunks == 0 ? 2 : entry.chunks, .microbatches = 8})
+               .empty()) {
+        continue;
+      }
+      for (unsigned seed = 0; seed < 3; ++seed) {
+        Pipeline frame = entry_of(name, ranks, 8);
+        if (seed > 0) {
+          make_uneven(frame, 0.4, seed);
+          frame.costs.transfer.assign(frame.stage_rank.size(), 0.1 * seed);
+        }
+        made_of(frame, 2e5);
+      }
+    }
+  }
+}
+
+// Where one rank is busy from the first F that can come to it until the end, nothing is better.
+TEST(PipelineMake, IsBetterThanZbH1WhereStagesDiffer) {
+  int bettered = 0;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    Pipeline frame = entry_of("zb-h1", 8, 32);
+    make_uneven(frame, 0.2, seed);
+    const double before = run(frame, {.capacity = kUnlimited}).makespan;
+    const Made made = made_of(frame, 1e7);
+    EXPECT_GE(made.makespan, made.bound - 1e-9);
+    EXPECT_TRUE(made.makespan < before || made.makespan <= made.bound + 1e-9);
+    bettered += made.makespan < before ? 1 : 0;
+    RecordProperty("percent_" + std::to_string(seed),
+                   std::to_string(100 * (1 - made.makespan / before)));
+  }
+  EXPECT_GT(bettered, 1);  // of the others ZB-H1 is the best that can be
+}
+
+TEST(PipelineMake, ALimitThatNothingKeepsIsAnError) {
+  const Parsed<Made> made = make(entry_of("1f1b", 4, 8), {.most_bytes = 0.5});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.message, "no order is known that needs at most 0.5 bytes on each rank");
+  EXPECT_TRUE(make(entry_of("1f1b", 4, 8), {.most_bytes = 1, .work = 1e5}));
+  EXPECT_TRUE(make(entry_of("zbv", 4, 8), {.most_bytes = 2, .work = 1e5}));
+}
+
+TEST(PipelineMake, TheSameArgumentsGiveTheSameOrder) {
+  Pipeline frame = entry_of("zb-h1", 4, 8);
+  make_uneven(frame, 0.3, 5);
+  EXPECT_EQ(make(frame, {.work = 1e6}).value->pipeline, make(frame, {.work = 1e6}).value->pipeline);
+}
+
+}  // namespace
+}  // namespace unisono::pipeline

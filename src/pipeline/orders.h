@@ -1,0 +1,79 @@
+// A pipeline as bare orders of F, I and W, for those who make new ones: quick to time, without
+// transfers, lanes or overlaps.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "pipeline/pipeline.h"
+
+namespace unisono::pipeline {
+
+// F, I or W (kind 0, 1, 2) of a microbatch of a stage.
+struct Task {
+  int stage = 0;
+  int microbatch = 0;
+  int kind = 0;
+
+  bool operator==(const Task&) const = default;
+};
+
+using Orders = std::vector<std::vector<Task>>;  // of each rank
+
+// When each task of an order begins, and why not earlier.
+struct Timing {
+  double makespan = std::numeric_limits<double>::infinity();  // infinite: ranks wait in a circle
+  std::vector<double> start = {};                             // by Tasks::id()
+  std::vector<double> end = {};
+};
+
+// What tasks need and take. Keeps a reference to the pipeline, whose actions do not matter.
+class Tasks {
+ public:
+  explicit Tasks(const Pipeline& pipeline);
+
+  std::size_t count() const { return 3 * stages_ * microbatches_; }
+  std::size_t id(const Task& task) const {
+    return (static_cast<std::size_t>(task.stage) * microbatches_ +
+            static_cast<std::size_t>(task.microbatch)) *
+               3 +
+           static_cast<std::size_t>(task.kind);
+  }
+  double duration(const Task& task) const {
+    return durations_[3 * static_cast<std::size_t>(task.stage) +
+                      static_cast<std::size_t>(task.kind)];
+  }
+  // What must be done before: on another stage, with the time that its result travels, and on this
+  // one. A stage of -1: nothing.
+  struct Needs {
+    Task far = {.stage = -1};
+    double travel = 0;
+    Task near = {.stage = -1};
+  };
+  Needs needs(const Task& task) const;
+  // The task on another stage that waits for this one; a stage of -1: none.
+  Task follower(const Task& task) const;
+  // When the needs of a task are there, by the ends of tasks; below 0: not known yet.
+  double ready(const Task& task, const std::vector<double>& end) const;
+
+  void time(const Orders& orders, Timing& timing) const;
+  double peak_bytes(const std::vector<Task>& order) const;
+  int rank_of(int stage) const { return pipeline_.stage_rank[static_cast<std::size_t>(stage)]; }
+  const Pipeline& pipeline() const { return pipeline_; }
+  const Neighbours& around() const { return around_; }
+
+ private:
+  const Pipeline& pipeline_;
+  Neighbours around_;
+  std::size_t stages_;
+  std::size_t microbatches_;
+  std::vector<double> durations_;
+};
+
+// B becomes I and W, overlaps become what is in them, and all else is left out.
+Orders orders_of(const Pipeline& pipeline);
+// With transfers; everything but the actions is that of `frame`.
+Pipeline with_orders(const Pipeline& frame, const Orders& orders);
+
+}  // namespace unisono::pipeline

@@ -1,0 +1,20 @@
+// What the ranks of a pipeline tell each other once, before the first step.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/pipeline.h"
+#include "unisono/parallel/pipeline.hpp"
+
+namespace unisono::parallel::detail {
+
+// What each stage gives to the next one; unset for the last of a chain. `problem`: what is wrong on
+// this rank, or empty. Collective. Errors: mismatch on all ranks, if schedules or shapes differ, or
+// another rank has a problem; usage on those that have one.
+std::vector<std::optional<TensorSpec>> agree(Communicator& comm, const pipeline::Pipeline& pipeline,
+                                             const std::vector<PipelineStage>& stages,
+                                             const std::string& problem);
+
+}  // namespace unisono::parallel::detail

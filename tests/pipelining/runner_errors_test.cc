@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <mutex>
+#include <thread>
+
+#include "ranks.h"
+#include "unisono/parallel/pipeline.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+using std::chrono::milliseconds;
+
+const TensorSpec kHidden{.dtype = Dtype::f32, .shape = {4, 8}};
+
+PipelineCallbacks idle() {
+  const auto nothing = [](const PipelinePass&) {};
+  return {.forward = nothing,
+          .backward = nothing,
+          .backward_input = nothing,
+          .backward_weight = nothing};
+}
+
+PipelineStage stage_of(int rank, int ranks) {
+  PipelineStage stage{.stage = rank};
+  if (rank + 1 < ranks) {
+    stage.output = kHidden;
+  }
+  return stage;
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no: " << part;
+}
+
+TEST(PipelineErrors, SchedulesThatAreNotRightAreRefused) {
+  const auto message = [](const std::function<void()>& body) -> std::string {
+    try {
+      body();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  expect_part(message([] { PipelineSchedule::by_name("zb-h3", {.ranks = 2}); }),
+              "usage: there is no pipeline schedule 'zb-h3'\nthere are naive, gpipe");
+  expect_part(message([] { PipelineSchedule::by_name("dualpipe", {.ranks = 3}); }), "usage: ");
+  expect_part(message([] { PipelineSchedule::parse("0F0,0B0\n1F0,1X0"); }),
+              "usage: this is no pipeline schedule: line 2: cell 2: '1X0'");
+  expect_part(message([] { PipelineSchedule::parse("0F0\n1F0,1B0"); }), "rank 0 never does 0B0");
+}
+
+TEST(PipelineErrors, ShapesThatDifferAreNamedOnAllRanks) {
+  const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 3, .microbatches = 4});
+  for (const std::string& text : testing::as_processes(3, [&](Communicator& comm) {
+         PipelineStage stage = stage_of(comm.rank(), 3);
+         if (comm.rank() == 2) {
+           stage.input = TensorSpec{.dtype = Dtype::f32, .shape = {4, 6}};
+         }
+         Pipeline(comm, schedule, {stage}, idle()).run_step();
+       })) {
+    EXPECT_EQ(text,
+              "mismatch: pipeline: stage 1 on rank 1 gives f32[4, 8], but stage 2 on rank 2 takes "
+              "f32[4, 6]\nboth must name the same type and shape");
+  }
+}
+
+TEST(PipelineErrors, WhatOneRankGetsWrongAllRanksHearOf) {
+  const auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 2, .microbatches = 4});
+  std::vector<std::string> texts = testing::as_processes(2, [&](Communicator& comm) {
+    PipelineCallbacks callbacks = idle();
+    if (comm.rank() == 1) {
+      callbacks.backward_weight = nullptr;
+    }
+    Pipeline(comm, schedule, {stage_of(comm.rank(), 2)}, callbacks).run_step();
+  });
+  expect_part(texts[0], "mismatch: pipeline: rank 1 has refused its stages or callbacks");
+  expect_part(texts[1],
+              "usage: pipeline on rank 1: the schedule has 1W0, but there is no callback for W");
+  texts = testing::as_processes(2, [&](Communicator& comm) {
+    Pipeline(comm, schedule, {stage_of(0, 2)}, idle()).run_step();
+  });
+  expect_part(texts[1], "usage: pipeline on rank 1: stage 0 is on rank 0");
+  texts = testing::as_processes(2, [&](Communicator& comm) {
+    const auto mine = PipelineSchedule::by_name(comm.rank() == 0 ? "zb-h1" : "1f1b",
+                                                {.ranks = 2, .microbatches = 4});
+    Pipeline(comm, mine, {stage_of(comm.rank(), 2)}, idle()).run_step();
+  });
+  for (const std::string& text : texts) {
+    expect_part(text, "mismatch: pipeline: the schedules of rank 0 and rank 1 differ");
+  }
+  texts = testing::as_processes(3, [&](Communicator& comm) {
+    Pipeline(comm, schedule, {stage_of(comm.rank(), 3)}, idle()).run_step();
+  });
+  for (const std::string& text : texts) {
+    expect_part(text, "the schedule has 2 ranks, the communicator 3");
+  }
+}
+
+TEST(PipelineErrors, ACallbackThatThrowsEndsAllRanks) {
+  const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 3, .microbatches = 6});
+  const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
+    PipelineCallbacks callbacks = idle();
+    callbacks.forward = [&](const PipelinePass& pass) {
+      if (pass.stage == 1 && pass.microbatch == 2) {
+        throw std::runtime_error("no memory for the attention");
+      }
+    };
+    Pipeline(comm, schedule, {stage_of(comm.rank(), 3)}, callbacks).run_step();
+  });
+  EXPECT_EQ(texts[1], "no memory for the attention");
+  for (const int other : {0, 2}) {
+    expect_part(texts[static_cast<std::size_t>(other)], "aborted: ");
+    expect_part(texts[static_cast<std::size_t>(other)],
+                "rank 1 of the pipeline failed in 1F2: no memory for the attention");
+  }
+}
+
+TEST(PipelineErrors, ARankThatIsKilledIsNamed) {
+  const auto schedule = PipelineSchedule::by_name("gpipe", {.ranks = 3, .microbatches = 6});
+  const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
+    PipelineCallbacks callbacks = idle();
+    callbacks.backward = [&](const PipelinePass& pass) {
+      if (pass.stage == 1 && pass.microbatch == 3) {
+        static_cast<void>(std::raise(SIGKILL));
+      }
+    };
+    Pipeline(comm, schedule, {stage_of(comm.rank(), 3)}, callbacks).run_step();
+  });
+  expect_part(texts[0], "peer_lost: pipeline: rank 0 waited for 0RECV_B");
+  expect_part(texts[0], "rank 1 owes 1SEND_B");
+  expect_part(texts[0], "rank 1");
+}
+
+TEST(PipelineErrors, ATimeLimitNamesTheActionAndWhoOwesIt) {
+  const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 3, .microbatches = 4});
+  const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
+    PipelineCallbacks callbacks = idle();
+    callbacks.backward = [&](const PipelinePass& pass) {
+      if (pass.stage == 2 && pass.microbatch == 1) {
+        std::this_thread::sleep_for(milliseconds(3000));
+      }
+    };
+    Pipeline pipeline(comm, schedule, {stage_of(comm.rank(), 3)}, callbacks, {.timeout_ms = 500});
+    pipeline.run_step();
+  });
+  expect_part(texts[0] + texts[1], "timeout: pipeline: rank ");
+  expect_part(texts[1],
+              "rank 1 waited for 1RECV_B1, which 1B1 (action 14) needs and rank 2 owes 2SEND_B1");
+}
+
+TEST(PipelineErrors, NoStepFollowsOneThatFailed) {
+  const auto schedule = PipelineSchedule::by_name("naive", {.ranks = 1, .microbatches = 1});
+  run_threads(1, [&](Communicator& comm) {
+    PipelineCallbacks callbacks = idle();
+    callbacks.forward = [](const PipelinePass&) { throw 7; };
+    Pipeline pipeline(comm, schedule, {stage_of(0, 1)}, callbacks);
+    EXPECT_THROW(pipeline.run_step(), int);
+    EXPECT_THROW(pipeline.run_step(), Error);
+    EXPECT_THROW(pipeline.times(), Error);
+  });
+}
+
+}  // namespace
+}  // namespace unisono::parallel

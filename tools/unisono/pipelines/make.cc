@@ -1,0 +1,99 @@
+// `unisono pipeline make`: a better order for the same stages.
+#include "pipeline/make.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/failure.h"
+#include "pipeline/json.h"
+#include "pipeline/text.h"
+#include "pipeline/verify.h"
+#include "pipelines/pipelines.h"
+
+namespace unisono::cli {
+namespace {
+
+double most_of(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+double limit_of(const pipeline::Pipeline& pipeline, const Arguments& arguments) {
+  if (!arguments.has("limit")) {
+    const pipeline::Verdict verdict = verify(pipeline);
+    if (verdict.least_capacity < 0) {
+      throw UsageError(fmt::format("{} is not right", pipeline.name), {},
+                       "unisono pipeline verify");
+    }
+    return most_of(verdict.peak_bytes);
+  }
+  const double limit = arguments.real("limit");
+  if (!(limit > 0)) {
+    throw UsageError("--limit is a number of bytes above 0");
+  }
+  return limit;
+}
+
+void print_json(const pipeline::Made& made, double limit) {
+  const pipeline::Verdict verdict = verify(made.pipeline);
+  const nlohmann::ordered_json json = {
+      {"schema", "unisono.pipeline_make/1"},
+      {"makespan", made.makespan},
+      {"bound", made.bound},
+      {"limit", limit},
+      {"from", made.from},
+      {"best_entry", made.best_entry},
+      {"best_entry_makespan", made.best_entry.empty()
+                                  ? nlohmann::ordered_json(nullptr)
+                                  : nlohmann::ordered_json(made.best_entry_makespan)},
+      {"peak_bytes", verdict.peak_bytes},
+      {"pipeline", nlohmann::ordered_json::parse(to_json(made.pipeline))}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_text(const pipeline::Made& made, double limit, const Console& console) {
+  fmt::print("{}  p={} stages={} m={}\n", console.paint(Paint::strong, made.pipeline.name),
+             made.pipeline.ranks, made.pipeline.stages(), made.pipeline.microbatches);
+  fmt::print("  takes {:.6g}; no order takes less than {:.6g}\n", made.makespan, made.bound);
+  if (!made.best_entry.empty()) {
+    fmt::print(
+        "  {}, the best of the catalogue within {:.6g} bytes, takes {:.6g} ({:.1f} % more)\n",
+        made.best_entry, limit, made.best_entry_makespan,
+        made.makespan > 0 ? 100 * (made.best_entry_makespan / made.makespan - 1) : 0);
+  }
+  fmt::print("  a rank holds at most {:.6g} bytes; lanes hold {} message{}\n",
+             most_of(verify(made.pipeline).peak_bytes), made.pipeline.capacity,
+             made.pipeline.capacity == 1 ? "" : "s");
+}
+
+}  // namespace
+
+int make_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,
+                  const Console& console) {
+  const double limit = limit_of(pipeline, arguments);
+  const Parsed<pipeline::Made> made =
+      make(pipeline,
+           {.most_bytes = limit,
+            .seed = static_cast<std::uint64_t>(arguments.number("seed", 0, std::int64_t{1} << 62)),
+            .work = static_cast<double>(arguments.number("work", 0, 1'000'000)) * 1e6});
+  if (!made) {
+    throw UsageError(made.message, "a larger --limit, or other stages");
+  }
+  const std::string format = arguments.text("format");
+  if (format == "csv" && pipeline.chains.size() > 1) {
+    throw UsageError(fmt::format("the CSV cannot say that {} has two chains", pipeline.name), {},
+                     "--format pipeline");
+  }
+  if (format != "text") {
+    fmt::print("{}",
+               format == "csv" ? to_csv(made.value->pipeline) : to_json(made.value->pipeline));
+  } else if (console.json()) {
+    print_json(*made.value, limit);
+  } else {
+    print_text(*made.value, limit, console);
+  }
+  return kDone;
+}
+
+}  // namespace unisono::cli
