@@ -1,6 +1,13 @@
 // The texts of the two stories.
 
 export const STORY_TEXTS = {
+  stories: ['Stories of parallelism', '并行方式'],
+  tab_parallel: ['Parallelism', '并行'],
+  story_tensor: ['Tensor', '张量'],
+  story_data: ['Data and ZeRO', '数据与 ZeRO'],
+  story_context: ['Context', '上下文'],
+  story_ulysses: ['Ulysses', 'Ulysses'],
+  story_experts: ['Experts', '专家'],
   moe_intro: [
     'A mixture of experts: a router sends every token to its best k experts, which are spread over the ranks. That takes two all_to_alls: dispatch carries token copies to the experts, combine carries the results back into their own rows, where they are added up with the router’s weights.',
     '专家混合：路由器把每个 token 发给最合适的 k 个专家，专家分布在不同 rank 上。这需要两次 all_to_all：dispatch 把 token 副本送到专家处，combine 把结果送回原来的行，再按路由权重加权求和。',

@@ -1,5 +1,7 @@
 // Every text of the page, in both languages. {name} stands for a value.
 import { LEARN_TEXTS } from './learn';
+import { PARALLEL_TEXTS } from './parallel';
+import { PIPELINE_TEXTS } from './pipelines';
 import { STORY_TEXTS } from './stories';
 import { TOOL_TEXTS } from './tools';
 
@@ -15,7 +17,7 @@ const PAGE_TEXTS = {
   tab_traffic: ['Traffic', '流量'],
   tab_run: ['Run', '运行'],
   tab_moe: ['MoE', 'MoE'],
-  tab_layer: ['Layer', '一层'],
+  tab_layer: ['Layer', 'Transformer 层'],
   theme: ['Theme', '主题'],
   theme_auto: ['as the system', '跟随系统'],
   theme_light: ['light', '浅色'],
@@ -233,7 +235,14 @@ const PAGE_TEXTS = {
   key_help: ['these keys', '显示按键'],
 } as const satisfies Record<string, readonly [string, string]>;
 
-export const TEXTS = { ...PAGE_TEXTS, ...LEARN_TEXTS, ...STORY_TEXTS, ...TOOL_TEXTS };
+export const TEXTS = {
+  ...PAGE_TEXTS,
+  ...LEARN_TEXTS,
+  ...STORY_TEXTS,
+  ...TOOL_TEXTS,
+  ...PIPELINE_TEXTS,
+  ...PARALLEL_TEXTS,
+};
 export type TextKey = keyof typeof TEXTS;
 
 export function text(
