@@ -225,6 +225,9 @@ int run_view(const Arguments& arguments, const Console& console) {
   nlohmann::ordered_json data;
   data["format"] = "unisono.view/1";
   data["version"] = UNISONO_VERSION;
+  if (arguments.has("lang")) {
+    data["lang"] = arguments.text("lang");
+  }
   if (arguments.has("op") && (arguments.text("op").empty() || arguments.operands().empty())) {
     throw UsageError("--op: which operation, and of which recording?",
                      "unisono view FILE --op 'world #17'", "unisono view FILE lists them");
@@ -281,6 +284,10 @@ constexpr Option kOptions[] = {
      .value = "TOPOLOGY",
      .help = "The machine for the loads of links: a preset or a file, as `unisono topo` takes "
              "them."},
+    {.name = "lang",
+     .value = "LANGUAGE",
+     .help = "The language that the page opens in. Without it: that of the browser.",
+     .choices = "en|zh"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",

@@ -1,13 +1,14 @@
 // What ranks hold and what flies between them at a moment of a collective: the real schedule and its
 // replay, at a step and a fraction of it. Pure.
 import type { Replay } from '../replay/replay';
-import { originOf } from '../schedule/collective';
+import { needsOutput, originOf } from '../schedule/collective';
 import type { Schedule } from '../schedule/types';
 
 export interface Cell {
   rank: number;
   chunk: number;
   parts: number[]; // the ranks whose data are in it
+  isSpent: boolean; // sent, and of no use here any more
 }
 
 export interface Flight {
@@ -34,10 +35,23 @@ export function exchangeAt(schedule: Schedule, replay: Replay, at: number): Exch
   const step = Math.max(0, Math.min(schedule.steps, Math.floor(at + 1e-9)));
   const way = Math.min(1, Math.max(0, at - step));
   const cells: Cell[] = [];
+  const sent = new Set<number>(); // chunk * ranks + rank
+  for (
+    let i = 0;
+    i < schedule.moves.count && schedule.moves.step[i]! < step + (way > 0 ? 1 : 0);
+    i++
+  ) {
+    const { chunk, chunks, from } = schedule.moves;
+    for (let c = chunk[i]!; c < chunk[i]! + chunks[i]!; c++)
+      sent.add(c * schedule.ranks + from[i]!);
+  }
   for (let rank = 0; rank < schedule.ranks; rank++) {
     for (let chunk = 0; chunk < schedule.chunks; chunk++) {
       const parts = partsOf(schedule, chunk, replay.countsAt(rank, chunk, step));
-      if (parts.length > 0) cells.push({ rank, chunk, parts });
+      if (parts.length === 0) continue;
+      const isSpent =
+        sent.has(chunk * schedule.ranks + rank) && !needsOutput(schedule, rank, chunk);
+      cells.push({ rank, chunk, parts, isSpent });
     }
   }
   const flights: Flight[] = [];

@@ -26,6 +26,7 @@ export interface PipelineEntry {
 export interface PageData {
   version: string;
   catalogue: Algorithm[];
+  lang?: 'en' | 'zh'; // asked for
   pipelines: PipelineEntry[];
   pipeline?: Pipeline; // from a file
   schedule?: Schedule; // asked for by name, or from a file
@@ -49,6 +50,7 @@ export function readPageData(text: string | null | undefined): PageData {
       pipelines: (data.pipelines ?? []) as PipelineEntry[],
       recording: data.recording,
     };
+    if (data.lang === 'en' || data.lang === 'zh') page.lang = data.lang;
     if (data.pipeline !== undefined) page.pipeline = parsePipeline(data.pipeline);
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {

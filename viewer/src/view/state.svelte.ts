@@ -194,6 +194,9 @@ class Page {
 
   // A page that was written for one schedule opens there; beside a recording it is the one that ran.
   defaults(): ViewState {
+    return { ...this.ownDefaults(), lang: this.data.lang ?? browserLanguage() };
+  }
+  private ownDefaults(): ViewState {
     const given = this.data.schedule;
     const shape = given ? shapeOf(given) : {};
     if (this.data.recording !== undefined) {
@@ -261,6 +264,11 @@ class Page {
       });
     }
   }
+}
+
+// Of the texts that there are, what the reader's browser asks for.
+function browserLanguage(): ViewState['lang'] {
+  return /^zh\b/i.test(navigator.language) ? 'zh' : 'en';
 }
 
 function isRecording(document: Record<string, unknown>): boolean {
