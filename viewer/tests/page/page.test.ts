@@ -202,7 +202,6 @@ describe('steps', () => {
       .locator('.strip[data-rank="1"][data-row="0"] .filled')
       .first()
       .click({ force: true });
-    await page.keyboard.press('t');
     const row = page.locator('tr.chosen');
     expect(await row.count()).toBe(1);
     expect(await row.innerText()).toMatch(/all_reduce_ring\.cc:\d+/);
@@ -214,7 +213,6 @@ describe('steps', () => {
   it('names blocks of all_to_all in the table as in the picture', async () => {
     const hash = '#steps?collective=all_to_all&algorithm=pairwise&ranks=4&step=1';
     const { page, close } = await open(browser, file, hash);
-    await page.keyboard.press('t');
     const rows = page.locator('details').first().locator('table.cards tbody tr');
     const chunks = await rows.locator('td:nth-child(3)').allInnerTexts();
     const parts = await rows.locator('td:nth-child(5)').allInnerTexts();
