@@ -5,7 +5,7 @@
 namespace unisono::bench {
 namespace {
 
-// Of a longer output one element of each cache line or so is checked: a prime stride meets all
+// In a longer output one element of each cache line or so is checked: a prime stride meets all
 // places in a line.
 constexpr std::size_t kCheckAll = std::size_t{1} << 18;
 constexpr std::size_t kLargeStride = 13;

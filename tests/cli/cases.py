@@ -88,6 +88,7 @@ def approval_cases():
         "view_html": text("view", "page.json", "-o", "-"),
         "view_into_folder": text("view", "recording.json", "-o", "."),
         "view_machine": text("view", "machine.json", "-o", "-"),
+        "view_pipeline_wrong": text("view", "wrong.csv", "-o", "-"),
         "trace_export_newer": text("trace", "export", "newer_recording.json", "-o", "-"),
         "trace_export_older": text("trace", "export", "older_recording.json", "-o", "-"),
         "trace_export_empty_file": text("trace", "export", "nothing.json", "-o", "-"),

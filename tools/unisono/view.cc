@@ -21,6 +21,7 @@
 #include "view/desktop.h"
 #include "view/pack.h"
 #include "view/page.h"
+#include "view/pipelines.h"
 
 namespace unisono::cli {
 namespace {
@@ -124,12 +125,21 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
   const std::string text = read_file(path);
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (path.ends_with(".csv") || begins(document, "format", "unisono.pipeline/")) {
+    if (!op.empty()) {
+      throw UsageError(fmt::format("{} is no recording", path), "--op goes with one",
+                       "unisono run --record FILE makes one");
+    }
+    data["pipeline"] = pipeline_file_data(path, text);
+    return;
+  }
   // Where people wrote it by hand, the loader of schedules says where it is wrong.
   if (document.is_discarded() && text.substr(0, 256).find("unisono.trace/") != std::string::npos) {
     refuse_cut(path);
   }
   if (document.is_discarded()) {
-    refuse_other_files(path, text, "a recording, a schedule, a topology or a simulation");
+    refuse_other_files(path, text,
+                       "a recording, a schedule, a pipeline, a topology or a simulation");
   }
   if (is_recording(document)) {
     refuse_other_version(path, document);
@@ -158,7 +168,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   if (const std::string format = format_of(document);
       !format.empty() && !format.starts_with("unisono.schedule/")) {
     throw UsageError(fmt::format("{} is {}", path, format),
-                     "a recording, a schedule, a topology or a simulation is expected",
+                     "a recording, a schedule, a pipeline, a topology or a simulation is expected",
                      "unisono help view");
   }
   data["schedule"] = schedule_data(load_schedule(path));
@@ -215,6 +225,9 @@ int run_view(const Arguments& arguments, const Console& console) {
   nlohmann::ordered_json data;
   data["format"] = "unisono.view/1";
   data["version"] = UNISONO_VERSION;
+  if (arguments.has("lang")) {
+    data["lang"] = arguments.text("lang");
+  }
   if (arguments.has("op") && (arguments.text("op").empty() || arguments.operands().empty())) {
     throw UsageError("--op: which operation, and of which recording?",
                      "unisono view FILE --op 'world #17'", "unisono view FILE lists them");
@@ -237,6 +250,7 @@ int run_view(const Arguments& arguments, const Console& console) {
     data["topology"] = topology_data(arguments.text("on"));
   }
   data["catalogue"] = catalogue_data();
+  data["pipelines"] = pipelines_data();
   const std::string page = page_with(data);
   const std::string path =
       arguments.has("output") ? arguments.text("output") : default_name(arguments);
@@ -270,6 +284,10 @@ constexpr Option kOptions[] = {
      .value = "TOPOLOGY",
      .help = "The machine for the loads of links: a preset or a file, as `unisono topo` takes "
              "them."},
+    {.name = "lang",
+     .value = "LANGUAGE",
+     .help = "The language that the page opens in. Without it: that of the browser.",
+     .choices = "en|zh"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
@@ -282,7 +300,7 @@ constexpr Option kOptions[] = {
 const Command kViewCommand = {
     .name = "view",
     .summary = "write a page that shows schedules and recorded runs",
-    .operands = "[COLLECTIVE/ALGORITHM | FILE.json]",
+    .operands = "[COLLECTIVE/ALGORITHM | FILE]",
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono view", "The whole catalogue for 2 to 16 ranks."},
@@ -295,7 +313,8 @@ const Command kViewCommand = {
         "compares algorithms, and explains what each collective is for. A v-form is drawn as its "
         "plain "
         "form, with the same count for every rank.\n\n"
-        "FILE.json is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a topology "
+        "FILE is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a pipeline "
+        "(unisono.pipeline/1, or FILE.csv of torch.distributed.pipelining), a topology "
         "(unisono.topology/1), what unisono sim --trace wrote, or what unisono trace why --json "
         "printed. Files can also be dropped on the page. Where there is a "
         "desktop, the page is opened with xdg-open.",

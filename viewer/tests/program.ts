@@ -6,18 +6,17 @@ import { join, resolve } from 'node:path';
 
 const build = resolve(process.env.UNISONO_BUILD ?? '../build/dev');
 
-export function program(name: 'unisono' | 'viewer_cases'): string {
-  const path = join(
-    build,
-    name === 'unisono' ? 'tools/unisono/unisono' : 'tests/viewer/viewer_cases',
-  );
+export type Program = 'unisono' | 'viewer_cases' | 'pipeline_cases';
+
+export function program(name: Program): string {
+  const path = join(build, name === 'unisono' ? 'tools/unisono/unisono' : `tests/viewer/${name}`);
   if (!existsSync(path)) {
     throw new Error(`${path} is not there: cmake --build --preset dev --target ${name}`);
   }
   return path;
 }
 
-export function run(words: string[], name: 'unisono' | 'viewer_cases' = 'unisono'): string {
+export function run(words: string[], name: Program = 'unisono'): string {
   return execFileSync(program(name), words, { encoding: 'utf8', maxBuffer: 1 << 28 });
 }
 

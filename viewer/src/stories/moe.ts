@@ -140,3 +140,36 @@ export function imbalance(routing: Routing): number {
   const mean = routing.load.reduce((a, b) => a + b, 0) / routing.load.length;
   return mean === 0 ? 1 : Math.max(...routing.load) / mean;
 }
+
+// Copies leave one after the other, in the order of tokens, so that an eye can follow them: how far one
+// is, when `part` of the flight is over.
+export function wayOf(routing: Routing, copy: Copy, part: number): number {
+  const { tokens, k } = routing.shape;
+  const turn = (copy.token * k + copy.choice) / Math.max(1, tokens * k);
+  return Math.max(0, Math.min(1, 2 * part - turn));
+}
+
+// [home][rank of the expert]: copies that have arrived.
+export function landed(routing: Routing, part: number): number[][] {
+  const counts = routing.sends.map((row) => row.map(() => 0));
+  for (const copy of routing.copies) {
+    if (copy.place < 0 || wayOf(routing, copy, part) < 1) continue;
+    counts[copy.rank]![Math.trunc(copy.expert / routing.shape.perRank)]!++;
+  }
+  return counts;
+}
+
+// What the busiest rank sends to others or takes from them, in copies.
+export function busiest({ sends }: Routing): number {
+  const others = (list: number[], own: number) =>
+    list.reduce((sum, count, i) => sum + (i === own ? 0 : count), 0);
+  return Math.max(
+    ...sends.flatMap((row, rank) => [
+      others(row, rank),
+      others(
+        sends.map((each) => each[rank]!),
+        rank,
+      ),
+    ]),
+  );
+}

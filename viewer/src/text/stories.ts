@@ -1,6 +1,13 @@
 // The texts of the two stories.
 
 export const STORY_TEXTS = {
+  stories: ['Stories of parallelism', '并行方式'],
+  tab_parallel: ['Parallelism', '并行'],
+  story_tensor: ['Tensor', '张量'],
+  story_data: ['Data and ZeRO', '数据与 ZeRO'],
+  story_context: ['Context', '上下文'],
+  story_ulysses: ['Ulysses', 'Ulysses'],
+  story_experts: ['Experts', '专家'],
   moe_intro: [
     'A mixture of experts: a router sends every token to its best k experts, which are spread over the ranks. That takes two all_to_alls: dispatch carries token copies to the experts, combine carries the results back into their own rows, where they are added up with the router’s weights.',
     '专家混合：路由器把每个 token 发给最合适的 k 个专家，专家分布在不同 rank 上。这需要两次 all_to_all：dispatch 把 token 副本送到专家处，combine 把结果送回原来的行，再按路由权重加权求和。',
@@ -14,24 +21,37 @@ export const STORY_TEXTS = {
   moe_no_limit: ['no limit', '不限'],
   moe_load: ['Counts from a file', '从文件读取计数'],
   moe_reset: ['Toy router', '使用示例路由器'],
-  moe_stage_0: ['1 Router: every token chooses its experts.', '1 路由：每个 token 选择专家。'],
+  moe_stage_0: [
+    'Every token chooses its experts (the colour of its frame) and a weight for each (the dark bar).',
+    '每个 token 选择专家（边框颜色），并给每个专家一个权重（底部黑条）。',
+  ],
   moe_stage_1: [
-    '2 Dispatch: the first all_to_all. Copies fly to the ranks of their experts.',
-    '2 Dispatch：第一次 all_to_all，副本飞往专家所在的 rank。',
+    'The first all_to_all: copies fly to the ranks of their experts. A number is the token on its own rank.',
+    '第一次 all_to_all：副本飞往专家所在的 rank。数字是 token 在自己 rank 上的编号。',
   ],
   moe_stage_2: [
-    '3 Experts compute. The fullest one decides how long all of them wait.',
-    '3 专家计算。最满的专家决定所有人等多久。',
+    'Experts turn copies (squares) into results (circles). The fullest one decides how long all others wait (orange).',
+    '专家把副本（方块）变成结果（圆形）。最满的专家决定其他专家等多久（橙色）。',
   ],
   moe_stage_3: [
-    '4 Combine: the second all_to_all. Results fly back to their own rows.',
-    '4 Combine：第二次 all_to_all，结果飞回各自的行。',
+    'The second all_to_all: results fly back to the rows that their tokens came from.',
+    '第二次 all_to_all：结果飞回 token 原来的行。',
   ],
   moe_stage_4: [
-    '5 Weighted sum: each token adds up the outputs of its experts. No communication.',
-    '5 加权求和：每个 token 把各专家的输出按权重相加，没有通信。',
+    'Each token adds up the results of its experts, as much of each as its weight says. No communication.',
+    '每个 token 按权重把各专家的结果相加，没有通信。',
   ],
-  moe_stage: ['Stage', '阶段'],
+  moe_name_0: ['Router', '路由'],
+  moe_name_1: ['Dispatch', 'Dispatch'],
+  moe_name_2: ['Experts compute', '专家计算'],
+  moe_name_3: ['Combine', 'Combine'],
+  moe_name_4: ['Weighted sum', '加权求和'],
+  moe_about: ['What this is', '说明'],
+  moe_exchange: [
+    'The busiest rank exchanges {busy} copies with others: {bytes} at 14 KiB each, {time}. If all ranks had equal shares it would be {even}.',
+    '最忙的 rank 与其他 rank 交换 {busy} 个副本：每个 14 KiB，共 {bytes}，用时 {time}。若各 rank 均分，则为 {even}。',
+  ],
+  moe_matrix_back: ['Results from rank (row) to rank (column)', '结果：从 rank（行）到 rank（列）'],
   moe_label: [
     '{ranks} ranks with {tokens} tokens each, {experts} experts. {stage}',
     '{ranks} 个 rank，每个 {tokens} 个 token，共 {experts} 个专家。{stage}',
@@ -56,8 +76,8 @@ export const STORY_TEXTS = {
     '实际运行中各块大小不等，因此使用 all_to_all_v；schedule 相同。',
   ],
   moe_legend: [
-    'Colour: the rank whose token it is. Crossed out: dropped.',
-    '颜色：token 所属的 rank。划掉：被丢弃。',
+    'Fill: the rank whose token it is. Frame: the expert. Number: the token. Circle: a result. Crossed out: dropped.',
+    '填充：token 所属的 rank。边框：专家。数字：token 编号。圆形：结果。划掉：被丢弃。',
   ],
   moe_legend_sum: [
     'Full colour, from below: the weight of an expert’s output in the sum of its token. Crossed out: dropped, so the sum lacks it.',
@@ -101,11 +121,7 @@ export const STORY_TEXTS = {
   layer_chip: ['{collective} of {bytes}', '{collective}，{bytes}'],
   layer_times: ['{times} times', '{times} 次'],
   layer_open: ['Steps', '步骤'],
-  layer_as: ['{open}: as {what}', '{open}：同 {what}'],
-  layer_as_hint: [
-    'A send of its own has no schedule: this one makes the same moves.',
-    '单独的发送没有 schedule：此 schedule 的移动与之相同。',
-  ],
+  layer_watch: ['Watch', '观看'],
   layer_large: ['`unisono view {what}`', '`unisono view {what}`'],
   layer_axes: [
     'To the right: TP, then CP. Downwards: DP; ranks of an EP group are neighbours there. Blocks: stages of PP.',

@@ -1,5 +1,7 @@
 // Every text of the page, in both languages. {name} stands for a value.
 import { LEARN_TEXTS } from './learn';
+import { PARALLEL_TEXTS } from './parallel';
+import { PIPELINE_TEXTS } from './pipelines';
 import { STORY_TEXTS } from './stories';
 import { TOOL_TEXTS } from './tools';
 
@@ -15,13 +17,13 @@ const PAGE_TEXTS = {
   tab_traffic: ['Traffic', '流量'],
   tab_run: ['Run', '运行'],
   tab_moe: ['MoE', 'MoE'],
-  tab_layer: ['Layer', '一层'],
+  tab_layer: ['Layer', 'Transformer 层'],
   theme: ['Theme', '主题'],
   theme_auto: ['as the system', '跟随系统'],
   theme_light: ['light', '浅色'],
   theme_dark: ['dark', '深色'],
   language: ['中文', 'English'],
-  help: ['Keys', '按键'],
+  help: ['Shortcuts', '快捷键'],
   close: ['Close', '关闭'],
   open_file: ['Open a file', '打开文件'],
   drop_here: [
@@ -186,7 +188,7 @@ const PAGE_TEXTS = {
   peer_one: ['rank {list}', 'rank {list}'],
   peer_many: ['{count} ranks', '{count} 个 rank'],
 
-  predict: ['Ask me first', '先让我猜'],
+  predict: ['Quiz me', '先让我猜'],
   predict_question: ['Which chunk will rank {rank} send next?', 'rank {rank} 下一步会发送哪个块？'],
   predict_right: ['Right: {chunks} to {peers}.', '正确：{chunks} 发给 {peers}。'],
   predict_wrong: ['No: it sends {chunks} to {peers}.', '不对：它把 {chunks} 发给 {peers}。'],
@@ -196,15 +198,15 @@ const PAGE_TEXTS = {
   follow_hop: ['step {step}: {from} → {to}', '第 {step} 步：{from} → {to}'],
   follow_add: ['added', '累加'],
 
-  break_it: ['Break it', '弄坏它'],
+  break_it: ['Break it', '动手改错'],
   break_hint: [
-    'Choose a move of this step, take it away or send it elsewhere: the checker says at once what is wrong then.',
+    'Choose a move of this step, remove it or send it elsewhere: the checker says at once what is wrong then.',
     '选择本步的一个移动，删去它或改发到别处：检查器会立刻说明哪里出错。',
   ],
-  break_drop: ['Take away', '删去'],
+  break_drop: ['Remove', '删去'],
   break_to: ['Send to', '改发到'],
   break_undo: ['Undo', '撤销'],
-  break_reset: ['Mend all', '全部复原'],
+  break_reset: ['Undo all', '全部复原'],
   break_none: ['No move of this step is left.', '本步没有可选的移动。'],
   break_move: ['Move', '移动'],
   break_done: ['{count} changes', '{count} 处改动'],
@@ -220,7 +222,7 @@ const PAGE_TEXTS = {
   ],
   findings_more: ['… and {count} more', '……以及另外 {count} 处'],
 
-  keys_title: ['Keys', '按键'],
+  keys_title: ['Shortcuts', '快捷键'],
   key_steps: ['one step back, one step on', '后退一步，前进一步'],
   key_play: ['play or pause', '播放或暂停'],
   key_ends: ['to the beginning, to the end', '到开头，到末尾'],
@@ -233,7 +235,14 @@ const PAGE_TEXTS = {
   key_help: ['these keys', '显示按键'],
 } as const satisfies Record<string, readonly [string, string]>;
 
-export const TEXTS = { ...PAGE_TEXTS, ...LEARN_TEXTS, ...STORY_TEXTS, ...TOOL_TEXTS };
+export const TEXTS = {
+  ...PAGE_TEXTS,
+  ...LEARN_TEXTS,
+  ...STORY_TEXTS,
+  ...TOOL_TEXTS,
+  ...PIPELINE_TEXTS,
+  ...PARALLEL_TEXTS,
+};
 export type TextKey = keyof typeof TEXTS;
 
 export function text(

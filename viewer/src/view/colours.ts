@@ -10,7 +10,7 @@ const FIRST = [
   '#3b82c4',
   '#e0702d',
   '#cc79a7',
-  '#a9a9a9',
+  '#ad8355',
 ];
 const BRIGHT = [168, 142]; // of 255, by turns
 

@@ -1,5 +1,7 @@
 // What the page carries: the catalogue, and what `unisono view` was asked to show.
 import { parseTopology, type Topology } from '../model/topology';
+import { parsePipeline, type PackedPipeline } from '../pipeline/parse';
+import type { Pipeline } from '../pipeline/types';
 import { plainForm } from '../schedule/collective';
 import { unpack, type Packed } from '../schedule/pack';
 import { BadInput, isObject } from '../schedule/parse';
@@ -14,16 +16,26 @@ export interface Algorithm {
   schedules: Packed[];
 }
 
+export interface PipelineEntry {
+  name: string;
+  summary: string;
+  source: string;
+  schedules: PackedPipeline[];
+}
+
 export interface PageData {
   version: string;
   catalogue: Algorithm[];
+  lang?: 'en' | 'zh'; // asked for
+  pipelines: PipelineEntry[];
+  pipeline?: Pipeline; // from a file
   schedule?: Schedule; // asked for by name, or from a file
   recording?: unknown;
   topology?: Topology;
   problem?: string; // why there is nothing
 }
 
-export const NO_DATA: PageData = { version: '', catalogue: [] };
+export const NO_DATA: PageData = { version: '', catalogue: [], pipelines: [] };
 
 export function readPageData(text: string | null | undefined): PageData {
   if (!text) return { ...NO_DATA, problem: 'no data' };
@@ -35,8 +47,11 @@ export function readPageData(text: string | null | undefined): PageData {
     const page: PageData = {
       version: String(data.version),
       catalogue: data.catalogue as Algorithm[],
+      pipelines: (data.pipelines ?? []) as PipelineEntry[],
       recording: data.recording,
     };
+    if (data.lang === 'en' || data.lang === 'zh') page.lang = data.lang;
+    if (data.pipeline !== undefined) page.pipeline = parsePipeline(data.pipeline);
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {
       const given = data.schedule as unknown as Packed & {

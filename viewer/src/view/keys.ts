@@ -2,7 +2,8 @@
 import { gridOf } from './layout';
 import { player } from './player.svelte';
 import { page } from './state.svelte';
-import type { Tab } from './url';
+import { story } from './story.svelte';
+import { PARALLEL_TABS, type Tab } from './url';
 
 export interface Actions {
   tabs: readonly Tab[];
@@ -13,6 +14,11 @@ export interface Actions {
 // Fields use keys themselves.
 function isField(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && /^(input|select|textarea)$/i.test(target.tagName);
+}
+
+// What the keys move: a drawn story, or the steps of a schedule.
+function isStory(): boolean {
+  return PARALLEL_TABS.includes(page.view.tab);
 }
 
 function phase(direction: 1 | -1): void {
@@ -38,6 +44,7 @@ function tables(): void {
 
 export function onKey(event: KeyboardEvent, actions: Actions): void {
   if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+  const clock = isStory() ? story : player;
   const isButton = event.target instanceof HTMLButtonElement;
   if (event.key >= '1' && event.key <= '9') {
     const tab = actions.tabs[Number(event.key) - 1];
@@ -46,21 +53,21 @@ export function onKey(event: KeyboardEvent, actions: Actions): void {
   }
   switch (event.key) {
     case 'ArrowLeft':
-      player.back();
+      clock.back();
       break;
     case 'ArrowRight':
-      player.forward();
+      clock.forward();
       break;
     case ' ':
       if (isButton || (event.target instanceof HTMLElement && event.target.tagName === 'SUMMARY'))
         return;
-      player.toggle();
+      clock.toggle();
       break;
     case 'Home':
-      player.go(0);
+      clock.go(0);
       break;
     case 'End':
-      player.go(page.schedule?.steps ?? 0);
+      clock.go(isStory() ? story.length : (page.schedule?.steps ?? 0));
       break;
     case '[':
       phase(-1);

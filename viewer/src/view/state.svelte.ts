@@ -5,6 +5,8 @@ import { placesOf, stuckStep, type Place } from '../model/stuck';
 import { bytesOf, plannedSteps } from '../model/planned';
 import { parseRecording, type RecordedMessage, type Recording } from '../model/recording';
 import { isTopology, parseTopology, type Topology } from '../model/topology';
+import { isPipeline, parseCsv, parsePipeline } from '../pipeline/parse';
+import type { Pipeline } from '../pipeline/types';
 import { check, type Checked } from '../replay/check';
 import { apply, type Edit } from '../schedule/edit';
 import { BadInput, parseJson, parseSchedule, isObject } from '../schedule/parse';
@@ -16,6 +18,7 @@ import {
   findAlgorithm,
   isCarried,
   rootOf,
+  NO_DATA,
   readPageData,
   scheduleOf,
   type PageData,
@@ -26,12 +29,13 @@ const MOST_TIMED = 60_000; // moves
 const MOST_RANKS = 16; // of the catalogue in the page
 
 class Page {
-  data: PageData = $state.raw({ version: '', catalogue: [] });
+  data: PageData = $state.raw(NO_DATA);
   view: ViewState = $state({ ...DEFAULTS });
   dropped: Schedule | undefined = $state.raw();
   recording: unknown = $state.raw();
   routing: unknown = $state.raw(); // counts for the story of MoE; undefined: a toy router
   topology: Topology | undefined = $state.raw(); // of Traffic; undefined: plain nodes
+  pipeline: Pipeline | undefined = $state.raw(); // from a file
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
   message = $state(''); // about a file that could not be read
@@ -184,11 +188,15 @@ class Page {
     this.data = readPageData(text);
     this.recording = this.data.recording;
     this.topology = this.data.topology;
+    this.pipeline = this.data.pipeline;
     this.view = fromHash(hash, this.defaults());
   }
 
   // A page that was written for one schedule opens there; beside a recording it is the one that ran.
   defaults(): ViewState {
+    return { ...this.ownDefaults(), lang: this.data.lang ?? browserLanguage() };
+  }
+  private ownDefaults(): ViewState {
     const given = this.data.schedule;
     const shape = given ? shapeOf(given) : {};
     if (this.data.recording !== undefined) {
@@ -200,6 +208,7 @@ class Page {
       const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
       return { ...DEFAULTS, tab: 'traffic', ranks, ...shape };
     }
+    if (this.data.pipeline) return { ...DEFAULTS, tab: 'pipeline', pipes: ['own'] };
     return given ? { ...DEFAULTS, tab: 'steps', ...shape } : DEFAULTS;
   }
 
@@ -215,7 +224,8 @@ class Page {
   open(name: string, text: string): void {
     this.message = '';
     try {
-      this.showFile(parseJson(text));
+      if (/\.csv$/i.test(name)) this.showPipeline(parseCsv(text, name));
+      else this.showFile(parseJson(text));
       this.opened = [...this.opened, name];
       this.view.file = name;
     } catch (error) {
@@ -224,8 +234,15 @@ class Page {
     }
   }
 
+  private showPipeline(pipeline: Pipeline): void {
+    this.pipeline = pipeline;
+    Object.assign(this.view, { tab: 'pipeline', pipes: ['own'], cuts: '' });
+  }
+
   private showFile(document: unknown): void {
-    if (isObject(document) && isTopology(document)) {
+    if (isObject(document) && isPipeline(document)) {
+      this.showPipeline(parsePipeline(document));
+    } else if (isObject(document) && isTopology(document)) {
       this.topology = parseTopology(document);
       this.view.tab = 'traffic';
     } else if (isObject(document) && isRouting(document)) {
@@ -247,6 +264,11 @@ class Page {
       });
     }
   }
+}
+
+// Of the texts that there are, what the reader's browser asks for.
+function browserLanguage(): ViewState['lang'] {
+  return /^zh\b/i.test(navigator.language) ? 'zh' : 'en';
 }
 
 function isRecording(document: Record<string, unknown>): boolean {

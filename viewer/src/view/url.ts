@@ -2,15 +2,27 @@
 
 export const TABS = [
   'learn',
+  'parallel',
   'steps',
   'compare',
   'time',
   'traffic',
   'run',
+  'pipeline',
   'moe',
   'layer',
 ] as const;
 export type Tab = (typeof TABS)[number];
+
+// Those behind `parallel`: it leads to the others.
+export const PARALLEL_TABS: readonly Tab[] = ['parallel', 'pipeline', 'moe', 'layer'];
+export const NAV_TABS: readonly Tab[] = TABS.filter(
+  (tab) => tab === 'parallel' || !PARALLEL_TABS.includes(tab),
+);
+
+// The drawn stories of the view `parallel`.
+export const STORIES = ['tensor', 'data', 'context', 'ulysses'] as const;
+export type StoryName = (typeof STORIES)[number];
 
 // How long a step takes on the stage: all alike, as the model predicts, or as it was recorded.
 export const TIME_BASES = ['step', 'model', 'recorded'] as const;
@@ -45,6 +57,12 @@ export interface ViewState {
   stuck: number; // 1: only those that are not complete
   moe: string; // the settings of the stories, as numbers between dots
   layer: string;
+  story: StoryName;
+  set: string; // of the story
+  beat: number; // where its clock stands
+  pipes: string[]; // pipeline schedules; "own": from a file
+  pipe: string; // shape, costs in per cent, slow stage (0: none), capacity
+  cuts: string; // edits of the first pipeline: "2.5x,0.1s"
 }
 
 export const DEFAULTS: ViewState = {
@@ -76,6 +94,12 @@ export const DEFAULTS: ViewState = {
   stuck: 0,
   moe: '4.2.6.2.50.0.0',
   layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
+  story: 'tensor',
+  set: '',
+  beat: 0,
+  pipes: ['1f1b', 'zb-h1'],
+  pipe: '4.8.100.100.100.0.0.1',
+  cuts: '',
 };
 
 const LEAST: Partial<ViewState> = { follow: -1, ranks: 1, gbPerS: 0.001, perNode: 1, zoom: 1 };
@@ -139,7 +163,21 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'edits':
       if (/^(\d{1,7}(x|t\d{1,4})(\.|$))*$/.test(text)) state.edits = text;
       return;
+    case 'story':
+      if ((STORIES as readonly string[]).includes(text)) state.story = text as StoryName;
+      return;
+    case 'pipes':
+      if (/^[a-z0-9,-]{0,60}$/.test(text))
+        state.pipes = text.split(',').filter(Boolean).slice(0, 3);
+      return;
+    case 'cuts':
+      if (/^(\d{1,4}\.\d{1,6}[xs](,|$))*$/.test(text)) state.cuts = text;
+      return;
+    case 'set':
+      if (text === '') state.set = '';
+    // falls through
     case 'moe':
+    case 'pipe':
     case 'layer':
       if (/^\d{1,6}(\.\d{1,6}){0,14}$/.test(text)) state[key] = text;
       return;
@@ -161,6 +199,7 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'clock':
     case 'only':
     case 'stuck':
+    case 'beat':
     case 'perNode': {
       const value = Number(text);
       const whole = FRACTIONS.includes(key) || Number.isInteger(value);

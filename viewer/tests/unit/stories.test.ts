@@ -9,7 +9,7 @@ import {
   worldSize,
   type LayerShape,
 } from '../../src/stories/layer';
-import { imbalance, route, routeCounts } from '../../src/stories/moe';
+import { busiest, imbalance, landed, route, routeCounts, wayOf } from '../../src/stories/moe';
 
 describe('mixture of experts', () => {
   const shape = { ranks: 4, perRank: 2, tokens: 8, k: 2, skew: 0, capacity: 0 };
@@ -30,6 +30,33 @@ describe('mixture of experts', () => {
     expect(Math.max(...limited.load)).toBe(8);
     expect(limited.dropped).toBeGreaterThan(0);
     expect(limited.load.reduce((a, b) => a + b) + limited.dropped).toBe(limited.copies.length);
+  });
+
+  it('fills the matrix of ranks while copies fly, and ends with what is sent', () => {
+    const routing = route({ ...shape, skew: 1, capacity: 1 });
+    const sum = (rows: number[][]) => rows.flat().reduce((a, b) => a + b, 0);
+    let before = 0;
+    for (let part = 0; part <= 1; part += 0.05) {
+      const now = sum(landed(routing, part));
+      expect(now).toBeGreaterThanOrEqual(before);
+      before = now;
+    }
+    expect(sum(landed(routing, 0))).toBe(0);
+    expect(landed(routing, 1)).toEqual(routing.sends);
+    for (const copy of routing.copies) expect(wayOf(routing, copy, 1)).toBe(1);
+  });
+
+  it('knows the rank that sends or takes the most', () => {
+    const document = {
+      format: 'unisono.routing/1',
+      counts: [
+        [9, 2, 3],
+        [1, 0, 0],
+        [4, 0, 7],
+      ],
+    };
+    // Rank 0 keeps 9, sends 5 and takes 5.
+    expect(busiest(routeCounts(document, 0))).toBe(5);
   });
 
   it('takes counts from a file, or says what is wrong with them', () => {

@@ -1,0 +1,17 @@
+// Pipeline schedules as the viewer's page carries them (docs/formats/view.md).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace unisono::cli {
+
+// Every schedule of the catalogue in the shapes that the page offers, computations only: the page
+// adds sends and receives by the rule of src/pipeline/transfers.h.
+nlohmann::ordered_json pipelines_data();
+
+// A file of unisono.pipeline/1, or the CSV of torch.distributed.pipelining. Throws UsageError with
+// the place where it cannot be read.
+nlohmann::ordered_json pipeline_file_data(const std::string& path, const std::string& text);
+
+}  // namespace unisono::cli

@@ -1,0 +1,81 @@
+// Sends and receives follow from the order of the computations: by the rule of
+// src/pipeline/transfers.cc. A test compares the two.
+import {
+  after,
+  isReceive,
+  isSend,
+  neighbours,
+  type Action,
+  type Kind,
+  type Neighbours,
+  type Pipeline,
+} from './types';
+
+interface Lane {
+  messages: Action[]; // their receives
+  received: number;
+}
+
+export function hasTransfers({ actions }: Pipeline): boolean {
+  return actions.some((row) => row.some(({ kind }) => isSend(kind) || isReceive(kind)));
+}
+
+const isBackward = (kind: Kind) => kind === 'B' || kind === 'I';
+
+// The stage that needs the result of an action, or gives its input, if it is on another rank.
+function stageOf(pipeline: Pipeline, toward: number[], away: number[], action: Action): number {
+  let stage = -1;
+  if (action.kind === 'F') stage = toward[action.stage]!;
+  else if (isBackward(action.kind)) stage = away[action.stage]!;
+  return stage >= 0 && pipeline.stages[stage] === pipeline.stages[action.stage] ? -1 : stage;
+}
+
+// Adds a send behind each computation whose result another rank needs, and a receive before the
+// first use of what comes, with those that were sent before it.
+export function addTransfers(pipeline: Pipeline): void {
+  const around: Neighbours = neighbours(pipeline);
+  const target = (action: Action) => stageOf(pipeline, around.next, around.before, action);
+  const source = (action: Action) => stageOf(pipeline, around.before, around.next, action);
+  const lanes = new Map<string, Lane>();
+  const laneOf = (from: number, to: number): Lane => {
+    const key = `${from} ${to}`;
+    if (!lanes.has(key)) lanes.set(key, { messages: [], received: 0 });
+    return lanes.get(key)!;
+  };
+  pipeline.actions.forEach((row, rank) => {
+    for (const action of row) {
+      const stage = target(action);
+      if (stage < 0) continue;
+      const kind = action.kind === 'F' ? 'RECV_F' : 'RECV_B';
+      const receive: Action = { kind, stage, microbatch: action.microbatch, parts: 0 };
+      laneOf(rank, pipeline.stages[stage]!).messages.push(receive);
+    }
+  });
+  pipeline.actions = pipeline.actions.map((row, rank) => {
+    const placed: Action[] = [];
+    for (let i = 0; i < row.length; i = after(row, i)) {
+      const all = row.slice(i, after(row, i));
+      for (const action of all) {
+        const stage = source(action);
+        if (stage < 0) continue;
+        const lane = laneOf(pipeline.stages[stage]!, rank);
+        const kind = action.kind === 'F' ? 'RECV_F' : 'RECV_B';
+        const found = lane.messages.findIndex(
+          (each, at) =>
+            at >= lane.received &&
+            each.kind === kind &&
+            each.stage === action.stage &&
+            each.microbatch === action.microbatch,
+        );
+        if (found < 0) continue; // received already, or nobody computes it: verify tells
+        placed.push(...lane.messages.slice(lane.received, found + 1));
+        lane.received = found + 1;
+      }
+      placed.push(...all);
+      for (const { kind, stage, microbatch } of all.filter((each) => target(each) >= 0)) {
+        placed.push({ kind: kind === 'F' ? 'SEND_F' : 'SEND_B', stage, microbatch, parts: 0 });
+      }
+    }
+    return placed;
+  });
+}

@@ -1,0 +1,35 @@
+// The steps of a drawn story, and how far each of them is. Pure.
+
+export interface BeatComm {
+  collective: string; // of the catalogue, or send_recv
+  ranks: number;
+  bytes: number; // of one call, as the command line counts
+  times: number;
+}
+
+// A step before it has words.
+export interface Plan {
+  id: string;
+  length: number; // of the clock
+  comms?: BeatComm[];
+}
+
+export interface Beat extends Plan {
+  name: string;
+  words: string;
+}
+
+// How far the step `id` is at a time, 0 to 1; 0 as well if there is none.
+export function progressAt(plans: Plan[], time: number, id: string): number {
+  let begin = 0;
+  for (const plan of plans) {
+    if (plan.id === id) return Math.max(0, Math.min(1, (time - begin) / plan.length));
+    begin += plan.length;
+  }
+  return 0;
+}
+
+// Motion that begins and ends gently.
+export function ease(part: number): number {
+  return part * part * (3 - 2 * part);
+}

@@ -1,0 +1,68 @@
+// Tensor parallelism of one transformer layer: weights cut by columns and by rows, and what that takes
+// in communication. Pure; the bytes are those of src/stories/layer.ts.
+import { comms, type LayerShape } from './layer';
+import type { BeatComm, Plan } from './beat';
+
+export interface TensorShape {
+  ranks: number;
+  sequenceParallel: boolean;
+  hidden: number;
+  tokens: number; // of a microbatch
+  vocabulary: number;
+}
+
+export function layerShape({ ranks, sequenceParallel, hidden, tokens }: TensorShape): LayerShape {
+  return {
+    ...{ tp: ranks, cp: 1, dp: 1, pp: 1, ep: 1, hidden, sequence: tokens, batch: 1 },
+    ...{ sequenceParallel, context: 'ring', zero: 0, microBatches: 1, topK: 1 },
+  };
+}
+
+// What the forward pass of the layer does in its second half, the MLP, at one of its places.
+function at(shape: TensorShape, where: string): BeatComm[] {
+  return comms(layerShape(shape))
+    .filter((each) => each.pass === 'forward' && each.where === where)
+    .map(({ collective, size, bytes, times }) => ({ collective, ranks: size, bytes, times }));
+}
+
+// All calls of the layer, alike ones together.
+function all(shape: TensorShape): BeatComm[] {
+  const list: BeatComm[] = [];
+  for (const { collective, size: ranks, bytes, times } of comms(layerShape(shape))) {
+    const same = list.find((each) => each.collective === collective && each.bytes === bytes);
+    if (same) same.times += times;
+    else list.push({ collective, ranks, bytes, times });
+  }
+  return list;
+}
+
+export function tensorPlans(shape: TensorShape): Plan[] {
+  const { ranks, tokens, sequenceParallel } = shape;
+  // Of each token the largest logit, and then the sum of exponents, in four bytes.
+  const sums = { collective: 'all_reduce', ranks, bytes: 4 * tokens, times: 2 };
+  return [
+    { id: 'cut', length: 1 },
+    ...(sequenceParallel ? [{ id: 'gather', length: 1.5, comms: at(shape, 'mlp_in_sp') }] : []),
+    { id: 'columns', length: 1 },
+    { id: 'rows', length: 1 },
+    sequenceParallel
+      ? { id: 'scatter', length: 2, comms: at(shape, 'mlp_out_sp') }
+      : { id: 'sum', length: 3, comms: at(shape, 'mlp_out') },
+    { id: sequenceParallel ? 'block_sp' : 'block', length: 2.5, comms: all(shape) },
+    { id: 'vocabulary', length: 1.5, comms: [sums] },
+  ];
+}
+
+const FLOPS = 400e12; // a second, of one rank: what large matrix products reach on an H100
+
+// Microseconds that a rank computes in the forward pass of the layer: two operations for each weight
+// and token, and the products of attention.
+export function computeUs({ ranks, hidden, tokens }: TensorShape): number {
+  const operations = 24 * tokens * hidden * hidden + 4 * tokens * tokens * hidden;
+  return (operations / ranks / FLOPS) * 1e6;
+}
+
+// Bytes of the activations between the blocks that a rank keeps.
+export function activationBytes({ ranks, hidden, tokens, sequenceParallel }: TensorShape): number {
+  return (2 * tokens * hidden) / (sequenceParallel ? ranks : 1);
+}

@@ -1,0 +1,64 @@
+// The drawn stories in a browser: every step in both languages and themes, on a screen and a phone.
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writePage } from '../program';
+import { STORIES } from '../../src/view/url';
+import { address, axe, launch, open } from './browser';
+
+let browser: Browser;
+let file: string;
+beforeAll(async () => {
+  file = writePage();
+  browser = await launch();
+}, 60_000);
+afterAll(() => browser.close(), 60_000);
+
+describe.each(STORIES)('%s', (story) => {
+  it('goes through all its steps by keyboard, and back', async () => {
+    const { page, problems, close } = await open(browser, file, `#parallel?story=${story}`);
+    const title = () => page.locator('.words h2').innerText();
+    const steps = Number((await title()).split('/')[1]!.split(' ')[0]);
+    expect(steps).toBeGreaterThan(3);
+    const seen = new Set<string>();
+    for (let i = 1; i <= steps; i++) {
+      await page.keyboard.press('ArrowRight');
+      await page.locator('.count', { hasText: `${i}/${steps}` }).waitFor();
+      seen.add(await page.locator('svg.picture').innerHTML());
+    }
+    expect(seen.size).toBe(steps);
+    expect(await address(page)).toContain(`beat=${steps}`);
+    await page.keyboard.press('Home');
+    await page.locator('.count', { hasText: `1/${steps}` }).waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.each([
+    ['en', 'light', 1280],
+    ['zh', 'dark', 390],
+  ] as const)('is whole in %s, %s, %i pixels wide', async (lang, theme, width) => {
+    const hash = `#parallel?story=${story}&lang=${lang}&theme=${theme}&beat=2`;
+    const { page, problems, close } = await open(browser, file, hash, { width });
+    expect(await page.locator('main').innerText()).not.toMatch(/[{}]/);
+    expect(await axe(page)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
+      width,
+    );
+    // On a phone, too, the picture is on the first screen.
+    const top = await page.locator('svg.picture').evaluate((e) => e.getBoundingClientRect().top);
+    expect(top).toBeLessThan(width === 390 ? 500 : 300);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('plays by itself where motion is welcome', async () => {
+    const { page, close } = await open(browser, file, `#parallel?story=${story}`, { motion: true });
+    const before = await page.locator('svg.picture').innerHTML();
+    await page.waitForFunction(
+      (drawn) => document.querySelector('svg.picture')?.innerHTML !== drawn,
+      before,
+      { timeout: 3000 },
+    );
+    await close();
+  });
+});

@@ -1,0 +1,88 @@
+// Pipelines on the page: what is drawn, played, broken and read from a file.
+import { readFileSync, writeFileSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { run, writePage } from '../program';
+import { address, launch, open } from './browser';
+
+let browser: Browser;
+let file: string;
+beforeAll(async () => {
+  file = writePage();
+  browser = await launch();
+}, 60_000);
+afterAll(() => browser.close(), 60_000);
+
+describe('pipelines', () => {
+  it('show the figures of the golden data, side by side', async () => {
+    const { page, problems, close } = await open(browser, file, '#pipeline');
+    const figures = () => page.locator('.figures b').allInnerTexts();
+    expect(await figures()).toEqual(['33', '27']);
+    await page.getByLabel('Schedule').selectOption('zbv');
+    await page.getByLabel('Compare with').first().selectOption('dualpipe');
+    await page.getByLabel('Compare with').last().selectOption('dualpipev');
+    expect(await figures()).toEqual(['25.5', '26', '27']);
+    expect(await page.getByText('proved right').count()).toBe(3);
+    expect(await address(page)).toContain('pipes=zbv%2Cdualpipe%2Cdualpipev');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('go by keyboard, computation by computation', async () => {
+    const { page, close } = await open(browser, file, '#pipeline');
+    await page.keyboard.press('Home');
+    await page.getByText('time 0 of 33').waitFor();
+    expect(await page.locator('p.now').innerText()).toContain('rank 0: 0F0');
+    await page.keyboard.press('ArrowRight');
+    await page.getByText('time 1 of 33').waitFor();
+    expect(await page.locator('p.now').innerText()).toContain('rank 1: 1F0');
+    await page.keyboard.press('End');
+    await page.getByText('time 33 of 33').waitFor();
+    await close();
+  });
+
+  it('say in one sentence what a change breaks, and mend it', async () => {
+    const { page, close } = await open(browser, file, '#pipeline?pipes=1f1b');
+    const broken = page.locator('section[aria-label="Break it"]');
+    await broken.getByLabel('Rank').selectOption('1');
+    await broken.getByLabel('Action').selectOption({ label: '1F0' });
+    await broken.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('rank 1 never does 1F0').waitFor();
+    expect(await address(page)).toContain('cuts=1.1x');
+    await broken.getByRole('button', { name: 'Undo', exact: true }).click();
+    await page.locator('.figures b', { hasText: '33' }).waitFor();
+    await close();
+  });
+
+  it('stop where ranks wait for each other', async () => {
+    const { page, close } = await open(browser, file, '#pipeline?pipes=1f1b&cuts=0.6s');
+    expect(await page.locator('.finding').count()).toBeGreaterThan(0);
+    await close();
+  });
+
+  it('come from a file: CSV and JSON, dropped or asked for', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pipelines-'));
+    const csv = join(folder, 'theirs.csv');
+    writeFileSync(csv, run(['pipeline', 'show', 'zb-h1', '-n', '3', '-m', '6', '--format', 'csv']));
+    const own = await open(browser, writePage(csv), '');
+    expect(await own.page.locator('h2').first().innerText()).toBe('theirs.csv');
+    expect(own.problems).toEqual([]);
+    await own.close();
+    const { page, problems, close } = await open(browser, file, '#pipeline');
+    await page.locator('main input[type=file]').setInputFiles(csv);
+    await page.locator('h2', { hasText: 'theirs.csv' }).waitFor();
+    const json = join(folder, 'p.json');
+    writeFileSync(json, run(['pipeline', 'show', 'gpipe', '--format', 'pipeline']));
+    await page.locator('main input[type=file]').setInputFiles(json);
+    await page.locator('h2', { hasText: 'gpipe' }).waitFor();
+    expect(await page.locator('.figures b').first().innerText()).toBe('33');
+    writeFileSync(csv, '0F0,what\n');
+    await page.locator('main input[type=file]').setInputFiles(csv);
+    await page.getByText("cell 2: 'what' is no action").waitFor();
+    expect(problems).toEqual([]);
+    expect(readFileSync(csv, 'utf8')).toContain('what');
+    await close();
+  });
+});
