@@ -78,30 +78,60 @@ void round_to(float sum, f16& out) {
   out = to_f16(sum);
 }
 
+// So many elements are summed before the next ones: they stay in registers and the innermost cache,
+// and a loop of known length is vectorised.
+constexpr std::size_t kBlock = 64;
+
+struct Block {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
 template <typename Element>
-void sum_rows(const ExchangeState& exchange, const RoutingState& routing,
-              const Combine& arguments) {
+void add_row(float (&sum)[kBlock], const Element* row, std::size_t count, float weight) {
+  if (count == kBlock) {
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      sum[i] += weight * value_of(row[i]);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    sum[i] += weight * value_of(row[i]);
+  }
+}
+
+template <typename Element>
+void sum_block(const ExchangeState& exchange, const RoutingState& routing, const Combine& arguments,
+               std::size_t token, Block block) {
   const auto k = static_cast<std::size_t>(exchange.options.k);
   const std::size_t hidden = arguments.hidden;
   const auto* rows = reinterpret_cast<const Element*>(exchange.arrived.data());
-  const auto* add = static_cast<const Element*>(arguments.add);
-  auto* out = static_cast<Element*>(arguments.out);
-  std::vector<float> sum(hidden);
-  for (std::size_t token = 0; token < static_cast<std::size_t>(routing.tokens); ++token) {
-    std::fill(sum.begin(), sum.end(), 0.0F);
-    for (std::size_t slot = token * k; slot < (token + 1) * k; ++slot) {
-      if (routing.home[slot] < 0) {
-        continue;
-      }
-      const Element* row = rows + static_cast<std::size_t>(routing.home[slot]) * hidden;
-      const float weight = arguments.weights.empty() ? 1.0F : arguments.weights[slot];
-      for (std::size_t i = 0; i < hidden; ++i) {
-        sum[i] += weight * value_of(row[i]);
-      }
+  float sum[kBlock] = {};
+  for (std::size_t slot = token * k; slot < (token + 1) * k; ++slot) {
+    if (routing.home[slot] < 0) {
+      continue;
     }
-    for (std::size_t i = 0; i < hidden; ++i) {
-      const float more = add == nullptr ? 0.0F : value_of(add[token * hidden + i]);
-      round_to(sum[i] + more, out[token * hidden + i]);
+    const std::size_t row = static_cast<std::size_t>(routing.home[slot]) * hidden;
+    const float weight = arguments.weights.empty() ? 1.0F : arguments.weights[slot];
+    add_row(sum, rows + row + block.first, block.count, weight);
+  }
+  const std::size_t place = token * hidden + block.first;
+  if (arguments.add != nullptr) {
+    add_row(sum, static_cast<const Element*>(arguments.add) + place, block.count, 1.0F);
+  }
+  auto* out = static_cast<Element*>(arguments.out) + place;
+  for (std::size_t i = 0; i < block.count; ++i) {
+    round_to(sum[i], out[i]);
+  }
+}
+
+template <typename Element>
+void sum_rows(const ExchangeState& exchange, const RoutingState& routing,
+              const Combine& arguments) {
+  for (std::size_t token = 0; token < static_cast<std::size_t>(routing.tokens); ++token) {
+    for (std::size_t first = 0; first < arguments.hidden; first += kBlock) {
+      sum_block<Element>(exchange, routing, arguments, token,
+                         {.first = first, .count = std::min(kBlock, arguments.hidden - first)});
     }
   }
 }

@@ -37,7 +37,8 @@ Case draw_case(std::uint32_t seed, int ranks) {
                    .alignment = draw(random, 1, 4),
                    .capacity = draw(random, 0, 3) == 0 ? draw(random, 1, 4) : 0};
   drawn.options.k = draw(random, 1, drawn.options.experts);
-  drawn.hidden = static_cast<std::size_t>(draw(random, 0, 20));
+  drawn.hidden = static_cast<std::size_t>(draw(random, 0, 7) == 0 ? draw(random, 60, 140)
+                                                                  : draw(random, 0, 20));
   if (draw(random, 0, 1) == 0) {
     for (int expert = 0; expert < drawn.options.experts; ++expert) {
       drawn.options.places.push_back(draw(random, 0, ranks - 1));
