@@ -237,6 +237,13 @@ void detail::Heap::deallocate(void* memory) noexcept {
 Region Communicator::register_buffer(std::span<std::byte> memory) {
   return Region(core_of(core_).adopt(memory));
 }
+SharedPlace Communicator::place_of(const void* data, std::size_t bytes) const {
+  return core_of(core_).place_of(data, bytes);
+}
+const std::byte* Communicator::peer_memory(int peer, const SharedPlace& place,
+                                           std::size_t bytes) const {
+  return core_of(core_).peer_memory(peer, place, bytes);
+}
 void Communicator::group(const std::function<void()>& body) {
   core_of(core_).group(body);
 }

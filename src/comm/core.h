@@ -103,6 +103,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   }
   std::unique_ptr<RegionState> allocate(std::size_t bytes);
   std::unique_ptr<RegionState> adopt(std::span<std::byte> memory);
+  SharedPlace place_of(const void* data, std::size_t bytes) const;
+  const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
 
  private:
   void check_process() const;  // it is no fork of the one that joined

@@ -130,4 +130,35 @@ std::unique_ptr<RegionState> Core::adopt(std::span<std::byte> memory) {
   return region;
 }
 
+SharedPlace Core::place_of(const void* data, std::size_t bytes) const {
+  check_usable();
+  const std::optional<shm::Region> region = world_->regions().holding(data, bytes);
+  if (!region) {
+    return {};
+  }
+  const auto* first = static_cast<const std::byte*>(data);
+  return {.address = reinterpret_cast<std::uint64_t>(first),
+          .offset = static_cast<std::uint64_t>(first - region->base),
+          .region = region->number};
+}
+
+const std::byte* Core::peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const {
+  check_usable();
+  if (peer < 0 || peer >= size() || place.region == 0) {
+    return nullptr;
+  }
+  const int member = members_[static_cast<std::size_t>(peer)];
+  if (member == world_->rank() || world_->same_process_as(member)) {
+    return reinterpret_cast<const std::byte*>(place.address);
+  }
+  if (!world_->hosts().is_here(member)) {
+    return nullptr;
+  }
+  const std::optional<shm::Region> region =
+      world_->regions().of_peer(world_->hosts().local(member), place.region);
+  const bool holds =
+      region && place.offset <= region->bytes && bytes <= region->bytes - place.offset;
+  return holds ? region->base + place.offset : nullptr;
+}
+
 }  // namespace unisono::detail
