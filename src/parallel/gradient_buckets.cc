@@ -111,7 +111,9 @@ std::size_t GradientBuckets::add(std::string name, std::size_t count) {
 
 std::span<float> GradientBuckets::gradient(std::size_t index) {
   const Gradient& gradient = state_->at(index);
-  state_->check_begun("gradient()");
+  if (state_->buckets.empty()) {
+    state_->check_begun("gradient()");
+  }
   return std::span(state_->buckets[gradient.bucket].data).subspan(gradient.first, gradient.count);
 }
 

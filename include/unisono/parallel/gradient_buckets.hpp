@@ -38,8 +38,8 @@ class UNISONO_EXPORT GradientBuckets {
   // step. Returns the number of the gradient.
   std::size_t add(std::string name, std::size_t count);
 
-  // Where to write a gradient, or add to it: zeros at the beginning of a step. Valid until the
-  // next begin(). Errors: usage.
+  // Where to write a gradient, or add to it: zeros at the beginning of a step; after finish() the
+  // combined one. Valid until the next begin(). Errors: usage.
   std::span<float> gradient(std::size_t index);
   // The same from bf16: it is added in f32.
   void add_bf16(std::size_t index, std::span<const bf16> values);
