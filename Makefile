@@ -7,17 +7,19 @@ RANKS ?= 4
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 UNISONO := build/release/tools/unisono/unisono
+TRANSFORMER := build/release/examples/transformer/transformer
 # Every collective between processes, each result compared with an independent reference.
 MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job --table build/bench.txt
 
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test reliability bench viewer check release clean
+.PHONY: help run test parallel reliability bench viewer check release clean
 
 help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
 	@echo "make test     build and run every test, also under the sanitizers"
+	@echo "make parallel train a small GPT under every layout of a list, and compare with one process"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (up to an hour)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
 	@echo "make viewer   build the page of unisono view from viewer/ (needs Node; the rest does not)"
@@ -40,6 +42,15 @@ release:
 test:
 	@$(SETUP) build test python viewer
 	@scripts/test
+
+# A small GPT, trained under every layout of a list, compared with one process.
+parallel:
+	@$(SETUP) build parallel
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release --target unisono example_transformer
+	@$(TRANSFORMER) --save build/transformer
+	@for ranks in 1 2 4 8; do \
+	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --compare build/transformer || exit 1; done
 
 reliability:
 	@$(SETUP) build test

@@ -94,6 +94,15 @@ class UNISONO_EXPORT Region {
   std::shared_ptr<detail::RegionState> state_;
 };
 
+// Where registered memory is, for the ranks that share memory with its owner. Plain data: it may be
+// sent to them.
+struct SharedPlace {
+  std::uint64_t address = 0;  // in the owner's process
+  std::uint64_t offset = 0;   // in its region
+  std::uint32_t region = 0;   // 0: nobody else can read it
+  std::int32_t reserved = 0;
+};
+
 // For recv and recv_async: whichever rank sends first. Other receives with the same tag go first
 // where they name the sender.
 inline constexpr int kAnySource = -1;
@@ -326,6 +335,14 @@ class UNISONO_EXPORT Communicator {
   // the same.
   Region allocate(std::size_t bytes);
   Region register_buffer(std::span<std::byte> memory);
+
+  // For kernels that read peers' registered memory themselves. place_of(): how others find this
+  // memory; region 0 where it is not registered. peer_memory(): where `bytes` bytes of rank `peer`
+  // of this group can be read here; nullptr if they cannot. Both are local calls. Whoever reads
+  // says itself when the memory may change again, by a barrier() for example; it stays readable
+  // while its Region lives. Any thread.
+  SharedPlace place_of(const void* data, std::size_t bytes) const;
+  const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
 
   // Several operations started as one: `body` calls async operations on this communicator; group()
   // returns when all are done.

@@ -241,6 +241,14 @@ void detail::Heap::deallocate(void* memory) noexcept {
 Region Communicator::register_buffer(std::span<std::byte> memory) {
   return Region(detail::adopt(core_of(core_).world(), memory));
 }
+SharedPlace Communicator::place_of(const void* data, std::size_t bytes) const {
+  return detail::place_of(*core_of(core_).world(), data, bytes);
+}
+const std::byte* Communicator::peer_memory(int peer, const SharedPlace& place,
+                                           std::size_t bytes) const {
+  const detail::Core& core = core_of(core_);
+  return detail::peer_memory(*core.world(), core.world_rank(peer), place, bytes);
+}
 void Communicator::group(const std::function<void()>& body) {
   core_of(core_).group(body);
 }

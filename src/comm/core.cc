@@ -78,6 +78,10 @@ int Core::hosts() const {
   return group_->hosts();
 }
 
+int Core::world_rank(int rank) const noexcept {
+  return rank < 0 || rank >= size() ? -1 : group_->world_rank(rank);
+}
+
 const std::shared_ptr<comm::World>& Core::world() const noexcept {
   return group_->shared_world();
 }

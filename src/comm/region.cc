@@ -5,12 +5,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "bootstrap/local_host.h"
 #include "comm/mappings.h"
 #include "comm/world.h"
+#include "membership/watch.h"
 
 namespace unisono::detail {
 namespace {
@@ -133,6 +135,37 @@ std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
   region->bytes = size;
   region->number = world->host().regions().add(base, size, shared.get());
   return region;
+}
+
+SharedPlace place_of(comm::World& world, const void* data, std::size_t bytes) {
+  world.check_usable();
+  const std::optional<shm::Region> region = world.host().regions().holding(data, bytes);
+  if (!region) {
+    return {};
+  }
+  const auto* first = static_cast<const std::byte*>(data);
+  return {.address = reinterpret_cast<std::uint64_t>(first),
+          .offset = static_cast<std::uint64_t>(first - region->base),
+          .region = region->number};
+}
+
+const std::byte* peer_memory(comm::World& world, int rank, const SharedPlace& place,
+                             std::size_t bytes) {
+  world.check_usable();
+  if (rank < 0 || place.region == 0) {
+    return nullptr;
+  }
+  if (rank == world.rank() || world.watch().same_process_as(rank)) {
+    return reinterpret_cast<const std::byte*>(place.address);
+  }
+  if (!world.hosts().is_here(rank)) {
+    return nullptr;
+  }
+  const std::optional<shm::Region> region =
+      world.host().regions().of_peer(world.hosts().local(rank), place.region);
+  const bool holds =
+      region && place.offset <= region->bytes && bytes <= region->bytes - place.offset;
+  return holds ? region->base + place.offset : nullptr;
 }
 
 }  // namespace unisono::detail

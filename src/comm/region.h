@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 
+#include "unisono/communicator.hpp"
+
 namespace unisono::comm {
 
 class World;
@@ -29,5 +31,10 @@ struct RegionState {
 std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world, std::size_t bytes);
 std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
                                    std::span<std::byte> memory);
+
+// As Communicator::place_of() and peer_memory(). `rank`: of the world; -1: none.
+SharedPlace place_of(comm::World& world, const void* data, std::size_t bytes);
+const std::byte* peer_memory(comm::World& world, int rank, const SharedPlace& place,
+                             std::size_t bytes);
 
 }  // namespace unisono::detail

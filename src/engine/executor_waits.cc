@@ -4,6 +4,9 @@
 namespace unisono::engine {
 
 std::vector<Executor::Wait> Executor::waits() const {
+  if (operation_.program == nullptr) {
+    return {};  // the world ended before the first operation began
+  }
   const BoundProgram& program = *operation_.program;
   if (program.small) {
     return waits_small();

@@ -1,0 +1,247 @@
+// What the parallel layer costs: medians of runs that take turns, so that noise of the machine
+// meets all variants alike. Start it with mpirun.mpich -n 2, or with unisono run -n 2 where it was
+// built without MPICH.
+#ifdef UNISONO_MPI
+#include <mpi.h>
+#endif
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "unisono/parallel/overlap.hpp"
+#include "unisono/parallel/placement.hpp"
+#include "unisono/unisono.hpp"
+
+namespace {
+
+namespace up = unisono::parallel;
+using unisono::Communicator;
+
+constexpr int kTurns = 21;
+constexpr std::size_t kSide = 4096;
+
+struct Variant {
+  const char* name;
+  std::function<void()> run;
+  std::vector<double> ms = {};
+  double median() {
+    std::sort(ms.begin(), ms.end());
+    return ms[ms.size() / 2];
+  }
+};
+
+// The time of the slowest rank.
+double timed(Communicator& comm, const std::function<void()>& run) {
+  comm.barrier();
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  std::vector<double> took = {
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count()};
+  comm.all_reduce(took, unisono::max);
+  return took[0];
+}
+
+void measure(Communicator& comm, const char* title, std::vector<Variant> variants) {
+  for (int turn = 0; turn < kTurns + 2; ++turn) {
+    for (Variant& variant : variants) {
+      const double ms = timed(comm, variant.run);
+      if (turn >= 2) {
+        variant.ms.push_back(ms);
+      }
+    }
+  }
+  if (comm.rank() == 0) {
+    std::printf("%s\n", title);
+    const double first = variants.front().median();
+    for (Variant& variant : variants) {
+      std::printf("  %-44s %8.3f ms   %5.2f\n", variant.name, variant.median(),
+                  variant.median() / first);
+    }
+    std::fflush(stdout);
+  }
+}
+
+struct Memory {
+  Memory(Communicator& comm, std::size_t bytes) : region(comm.allocate(bytes)), plain(bytes) {
+    std::memset(region.bytes().data(), 1, bytes);
+  }
+  unisono::Region region;
+  std::vector<std::byte> plain;
+  up::Tensor tensor(bool registered, std::vector<std::size_t> shape) {
+    return up::Tensor::packed(registered ? region.bytes().data() : plain.data(),
+                              unisono::Dtype::bf16, std::move(shape));
+  }
+};
+
+// Shard(a) -> Shard(b) of a tensor whose dimensions the ranks divide.
+void transposes(Communicator& comm, const char* title, const std::vector<std::size_t>& whole,
+                std::size_t a, std::size_t b) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  std::vector<std::size_t> from = whole;
+  std::vector<std::size_t> to = whole;
+  from[a] /= n;
+  to[b] /= n;
+  std::size_t count = 1;
+  for (const std::size_t size : whole) {
+    count *= size;
+  }
+  const std::size_t bytes = count / n * sizeof(unisono::bf16);
+  Memory in(comm, bytes);
+  Memory out(comm, bytes);
+  Memory all(comm, bytes * n);
+  const auto range = up::shard_range(whole[b], comm.size(), comm.rank());
+  const up::Tensor strip = all.tensor(true, whole).slice(b, range.first, range.count);
+  std::vector<Variant> variants = {
+      {"one strided copy of as many bytes", [&] { up::copy(strip, out.tensor(true, to)); }},
+      {"redistribute, registered memory",
+       [&] {
+         up::redistribute(comm, in.tensor(true, from), up::Shard(a), out.tensor(true, to),
+                          up::Shard(b));
+       }},
+      {"redistribute, ordinary memory", [&] {
+         up::redistribute(comm, in.tensor(false, from), up::Shard(a), out.tensor(false, to),
+                          up::Shard(b));
+       }}};
+#ifdef UNISONO_MPI
+  std::vector<std::byte> packed(bytes);
+  std::vector<std::byte> received(bytes);
+  variants.push_back(
+      {"pack, MPI_Alltoall (MPICH), unpack", [&] {
+         const up::Tensor source = in.tensor(false, from);
+         const up::Tensor target = out.tensor(false, to);
+         for (std::size_t peer = 0; peer < n; ++peer) {
+           const up::Tensor part = source.slice(b, peer * to[b], to[b]);
+           up::copy(part,
+                    up::Tensor::packed(packed.data() + peer * bytes / n, part.dtype, part.shape));
+         }
+         MPI_Alltoall(packed.data(), static_cast<int>(bytes / n), MPI_BYTE, received.data(),
+                      static_cast<int>(bytes / n), MPI_BYTE, MPI_COMM_WORLD);
+         for (std::size_t peer = 0; peer < n; ++peer) {
+           const up::Tensor part = target.slice(a, peer * from[a], from[a]);
+           up::copy(up::Tensor::packed(received.data() + peer * bytes / n, part.dtype, part.shape),
+                    part);
+         }
+       }});
+#endif
+  measure(comm, title, std::move(variants));
+}
+
+void gathers(Communicator& comm) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  Memory in(comm, kSide * kSide / n * 2);
+  Memory out(comm, kSide * kSide * 2);
+  std::vector<Variant> variants;
+  for (const std::size_t dim : {0U, 1U}) {
+    std::vector<std::size_t> part = {kSide, kSide};
+    part[dim] /= n;
+    variants.push_back(
+        {dim == 0 ? "along the outer dimension" : "along the inner dimension", [&, part, dim] {
+           up::redistribute(comm, in.tensor(true, part), up::Shard(dim),
+                            out.tensor(true, {kSide, kSide}), up::Replicate());
+         }});
+  }
+  measure(comm, "Shard -> Replicate of [4096, 4096] bf16, registered memory", std::move(variants));
+}
+
+// Multiplies, in registers, for about as long as it is told.
+class Compute {
+ public:
+  Compute() {
+    for (int i = 0; i < 20; ++i) {  // the best: others may have had the core
+      const auto begin = std::chrono::steady_clock::now();
+      turn(kTurnsToMeasure);
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - begin;
+      per_ms_ = std::max(per_ms_, kTurnsToMeasure / took.count());
+    }
+  }
+  void run(double ms) { turn(static_cast<std::uint64_t>(ms * per_ms_)); }
+
+ private:
+  static constexpr std::uint64_t kTurnsToMeasure = 500'000;
+  void turn(std::uint64_t count) {
+    volatile double seed = 1.0000001;
+    double value = seed;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      value = value * 1.0000001 + 1e-9;
+    }
+    seed = value;
+  }
+  double per_ms_ = 1;
+};
+
+void overlaps(Communicator& comm) {
+  constexpr double kComputeMs = 4;
+  constexpr std::size_t kWidth = 1024;
+  const auto n = static_cast<std::size_t>(comm.size());
+  const std::size_t rows = 512 * n;
+  std::vector<float> whole(rows * kWidth);
+  std::vector<float> shard(rows / n * kWidth);
+  Compute compute;
+  const double block_ms = kComputeMs / comm.size();
+  measure(comm, "a product of 4 ms with 2 MiB a rank, TCP where UNISONO_TRANSPORT=tcp",
+          {{"compute alone", [&] { compute.run(kComputeMs); }},
+           {"all_gather, then compute",
+            [&] {
+              comm.all_gather(shard, whole);
+              compute.run(kComputeMs);
+            }},
+           {"all_gather_then",
+            [&] {
+              up::all_gather_then(comm, shard, whole, kWidth,
+                                  [&](up::Range) { compute.run(block_ms); });
+            }},
+           {"compute, then reduce_scatter",
+            [&] {
+              compute.run(kComputeMs);
+              comm.reduce_scatter(whole, shard, unisono::sum);
+            }},
+           {"then_reduce_scatter",
+            [&] {
+              up::then_reduce_scatter(comm, rows, shard, kWidth,
+                                      [&](up::Range, std::span<float>) { compute.run(block_ms); });
+            }},
+           {"compute, then all_reduce",
+            [&] {
+              compute.run(kComputeMs);
+              comm.all_reduce(whole, unisono::sum);
+            }},
+           {"then_all_reduce, 4 blocks", [&] {
+              up::then_all_reduce(comm, whole, kWidth, 4, [&](up::Range, std::span<float>) {
+                compute.run(kComputeMs / 4);
+              });
+            }}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+#ifdef UNISONO_MPI
+  MPI_Init(&argc, &argv);
+#else
+  static_cast<void>(argc);
+  static_cast<void>(argv);
+#endif
+  int status = 0;
+  try {
+    auto comm = Communicator::connect();
+    transposes(comm, "Shard(0) -> Shard(1) of [4096, 4096] bf16", {kSide, kSide}, 0, 1);
+    transposes(comm, "Ulysses: [4096, 32, 128] bf16, sequence -> heads", {4096, 32, 128}, 0, 1);
+    transposes(comm, "Ulysses: [4096, 32, 128] bf16, heads -> sequence", {4096, 32, 128}, 1, 0);
+    gathers(comm);
+    overlaps(comm);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    status = 1;
+  }
+#ifdef UNISONO_MPI
+  MPI_Finalize();
+#endif
+  return status;
+}

@@ -1,0 +1,154 @@
+// One layer: attention and a multi-layer perceptron, each added to the residual stream.
+#include <utility>
+
+#include "compute.h"
+#include "model.h"
+
+namespace transformer {
+namespace {
+
+namespace up = unisono::parallel;
+
+// The order of block_weights().
+enum : std::size_t { kNorm1, kQuery, kKey, kValue, kOut, kNorm2, kUp, kDown };
+
+void add(std::span<float> target, std::span<const float> more) {
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    target[i] += more[i];
+  }
+}
+
+}  // namespace
+
+Block::Block(const Groups& groups, const Local& local) : groups_(groups), local_(local) {
+  const Config& config = local.config;
+  share_ = up::head_share(config.heads, config.key_value_heads, groups.tp.size(), groups.tp.rank(),
+                          true);
+  shape_ = {.batch = local.batch,
+            .heads = share_.query.count,
+            .key_value_heads = share_.key_value.count,
+            .dim = config.head_dim()};
+}
+
+std::span<const float> Block::own_rows(std::span<const float> weight) const {
+  const std::size_t row = local_.config.head_dim() * local_.config.width;
+  const bool is_whole = weight.size() == local_.config.key_value_heads * row;
+  return is_whole ? weight.subspan(share_.key_value.first * row, share_.key_value.count * row)
+                  : weight;
+}
+
+std::span<float> Block::own_rows(std::span<float> weight) const {
+  const std::span<const float> own = own_rows(std::span<const float>(weight));
+  return weight.subspan(static_cast<std::size_t>(own.data() - weight.data()), own.size());
+}
+
+std::vector<float> Block::attention(const Unit& unit, Kept& kept) {
+  const std::size_t rows = local_.rows();
+  const auto region = local_.region(local_.config.width);
+  std::vector<float> normal(kept.x.size());
+  rms_norm(kept.x, unit.weight(kNorm1), normal);
+  kept.attention_in.resize(rows * region.width);
+  up::enter_region(groups_.tp, region, normal, kept.attention_in);
+  kept.q.resize(rows * shape_.heads * shape_.dim);
+  kept.k.resize(rows * shape_.key_value_heads * shape_.dim);
+  kept.v.resize(kept.k.size());
+  linear(kept.attention_in, unit.weight(kQuery), kept.q, rows);
+  linear(kept.attention_in, own_rows(unit.weight(kKey)), kept.k, rows);
+  linear(kept.attention_in, own_rows(unit.weight(kValue)), kept.v, rows);
+  kept.attended.resize(kept.q.size());
+  kept.log_sum.resize(rows * shape_.heads);
+  up::context_attention(groups_.context, shape_, local_.config.length, attention_kernel(), kept.q,
+                        kept.k, kept.v, kept.attended, kept.log_sum);
+  std::vector<float> part(rows * region.width);
+  linear(kept.attended, unit.weight(kOut), part, rows);
+  std::vector<float> out(kept.x.size());
+  up::leave_region(groups_.tp, region, part, out);
+  return out;
+}
+
+std::vector<float> Block::attention_backward(const Unit& unit, const Kept& kept,
+                                             std::span<const float> gradient) {
+  const std::size_t rows = local_.rows();
+  const auto region = local_.region(local_.config.width);
+  std::vector<float> dpart(rows * region.width);
+  up::leave_region_backward(groups_.tp, region, gradient, dpart);
+  std::vector<float> dattended(kept.attended.size());
+  linear_backward(kept.attended, unit.weight(kOut), dpart, dattended, unit.gradient(kOut), rows,
+                  false);
+  std::vector<float> dq(kept.q.size());
+  std::vector<float> dk(kept.k.size());
+  std::vector<float> dv(kept.v.size());
+  up::context_attention_backward(groups_.context, shape_, local_.config.length, attention_kernel(),
+                                 kept.q, kept.k, kept.v, kept.attended, kept.log_sum, dattended,
+                                 {.query = dq, .key = dk, .value = dv});
+  std::vector<float> din(kept.attention_in.size());
+  linear_backward(kept.attention_in, unit.weight(kQuery), dq, din, unit.gradient(kQuery), rows,
+                  false);
+  linear_backward(kept.attention_in, own_rows(unit.weight(kKey)), dk, din,
+                  own_rows(unit.gradient(kKey)), rows, true);
+  linear_backward(kept.attention_in, own_rows(unit.weight(kValue)), dv, din,
+                  own_rows(unit.gradient(kValue)), rows, true);
+  std::vector<float> dnormal(kept.x.size());
+  up::enter_region_backward(groups_.tp, region, din, dnormal);
+  std::vector<float> dx(kept.x.size());
+  rms_norm_backward(kept.x, unit.weight(kNorm1), dnormal, dx, unit.gradient(kNorm1));
+  return dx;
+}
+
+std::vector<float> Block::mlp(const Unit& unit, Kept& kept) {
+  const std::size_t rows = local_.rows();
+  const auto region = local_.region(local_.config.width);
+  std::vector<float> normal(kept.middle.size());
+  rms_norm(kept.middle, unit.weight(kNorm2), normal);
+  kept.mlp_in.resize(rows * region.width);
+  up::enter_region(groups_.tp, region, normal, kept.mlp_in);
+  kept.hidden.resize(rows * (unit.weight(kUp).size() / region.width));
+  linear(kept.mlp_in, unit.weight(kUp), kept.hidden, rows);
+  kept.active.resize(kept.hidden.size());
+  gelu(kept.hidden, kept.active);
+  std::vector<float> part(rows * region.width);
+  linear(kept.active, unit.weight(kDown), part, rows);
+  std::vector<float> out(kept.middle.size());
+  up::leave_region(groups_.tp, region, part, out);
+  return out;
+}
+
+std::vector<float> Block::mlp_backward(const Unit& unit, const Kept& kept,
+                                       std::span<const float> gradient) {
+  const std::size_t rows = local_.rows();
+  const auto region = local_.region(local_.config.width);
+  std::vector<float> dpart(rows * region.width);
+  up::leave_region_backward(groups_.tp, region, gradient, dpart);
+  std::vector<float> dactive(kept.active.size());
+  linear_backward(kept.active, unit.weight(kDown), dpart, dactive, unit.gradient(kDown), rows,
+                  false);
+  std::vector<float> dhidden(kept.hidden.size());
+  gelu_backward(kept.hidden, dactive, dhidden);
+  std::vector<float> din(kept.mlp_in.size());
+  linear_backward(kept.mlp_in, unit.weight(kUp), dhidden, din, unit.gradient(kUp), rows, false);
+  std::vector<float> dnormal(kept.middle.size());
+  up::enter_region_backward(groups_.tp, region, din, dnormal);
+  std::vector<float> dx(kept.middle.size());
+  rms_norm_backward(kept.middle, unit.weight(kNorm2), dnormal, dx, unit.gradient(kNorm2));
+  return dx;
+}
+
+std::vector<float> Block::forward(const Unit& unit, std::vector<float> x, int microbatch) {
+  Kept& kept = kept_[microbatch];
+  kept.x = std::move(x);
+  kept.middle = attention(unit, kept);
+  add(kept.middle, kept.x);
+  std::vector<float> out = mlp(unit, kept);
+  add(out, kept.middle);
+  return out;
+}
+
+std::vector<float> Block::backward(const Unit& unit, std::vector<float> gradient, int microbatch) {
+  const Kept kept = std::move(kept_.at(microbatch));
+  kept_.erase(microbatch);
+  add(gradient, mlp_backward(unit, kept, gradient));
+  add(gradient, attention_backward(unit, kept, gradient));
+  return gradient;
+}
+
+}  // namespace transformer

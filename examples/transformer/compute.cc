@@ -1,0 +1,288 @@
+#include "compute.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#ifdef TRANSFORMER_OPENBLAS
+#include <cblas.h>
+#endif
+
+namespace transformer {
+namespace {
+
+namespace up = unisono::parallel;
+
+constexpr float kNormEpsilon = 1e-5F;
+
+}  // namespace
+
+#ifdef TRANSFORMER_OPENBLAS
+
+void multiply(const Product& p) {
+  // One thread a rank: the ranks are what is parallel here.
+  static const bool once = (openblas_set_num_threads(1), true);
+  static_cast<void>(once);
+  if (p.m == 0 || p.n == 0) {
+    return;
+  }
+  const auto lead = [](std::size_t columns) {
+    return static_cast<blasint>(std::max<std::size_t>(columns, 1));
+  };
+  cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans,
+              p.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(p.m),
+              static_cast<blasint>(p.n), static_cast<blasint>(p.k), 1.0F, p.a,
+              lead(p.transpose_a ? p.m : p.k), p.b, lead(p.transpose_b ? p.k : p.n),
+              p.add ? 1.0F : 0.0F, p.c, lead(p.n));
+}
+
+const char* product_library() {
+  return "OpenBLAS";
+}
+
+#else
+
+void multiply(const Product& p) {
+  for (std::size_t i = 0; i < p.m; ++i) {
+    float* row = p.c + i * p.n;
+    if (!p.add) {
+      std::fill_n(row, p.n, 0.0F);
+    }
+    for (std::size_t k = 0; k < p.k; ++k) {
+      const float a = p.transpose_a ? p.a[k * p.m + i] : p.a[i * p.k + k];
+      for (std::size_t j = 0; j < p.n; ++j) {
+        row[j] += a * (p.transpose_b ? p.b[j * p.k + k] : p.b[k * p.n + j]);
+      }
+    }
+  }
+}
+
+const char* product_library() {
+  return "plain loops";
+}
+
+#endif
+
+void linear(std::span<const float> x, std::span<const float> w, std::span<float> y,
+            std::size_t rows) {
+  if (rows == 0) {
+    return;
+  }
+  const std::size_t inputs = x.size() / rows;
+  multiply({.m = rows,
+            .n = w.size() / inputs,
+            .k = inputs,
+            .a = x.data(),
+            .b = w.data(),
+            .c = y.data(),
+            .transpose_b = true});
+}
+
+void linear_backward(std::span<const float> x, std::span<const float> w, std::span<const float> dy,
+                     std::span<float> dx, std::span<float> dw, std::size_t rows, bool add_dx) {
+  if (rows == 0) {
+    return;
+  }
+  const std::size_t inputs = x.size() / rows;
+  const std::size_t outputs = dy.size() / rows;
+  multiply({.m = rows,
+            .n = inputs,
+            .k = outputs,
+            .a = dy.data(),
+            .b = w.data(),
+            .c = dx.data(),
+            .add = add_dx});
+  multiply({.m = outputs,
+            .n = inputs,
+            .k = rows,
+            .a = dy.data(),
+            .b = x.data(),
+            .c = dw.data(),
+            .transpose_a = true,
+            .add = true});
+}
+
+void rms_norm(std::span<const float> x, std::span<const float> gain, std::span<float> y) {
+  const std::size_t width = gain.size();
+  for (std::size_t at = 0; at < x.size(); at += width) {
+    float squares = 0;
+    for (std::size_t k = 0; k < width; ++k) {
+      squares += x[at + k] * x[at + k];
+    }
+    const float scale = 1 / std::sqrt(squares / static_cast<float>(width) + kNormEpsilon);
+    for (std::size_t k = 0; k < width; ++k) {
+      y[at + k] = x[at + k] * scale * gain[k];
+    }
+  }
+}
+
+void rms_norm_backward(std::span<const float> x, std::span<const float> gain,
+                       std::span<const float> dy, std::span<float> dx, std::span<float> dgain) {
+  const std::size_t width = gain.size();
+  for (std::size_t at = 0; at < x.size(); at += width) {
+    float squares = 0;
+    float product = 0;
+    for (std::size_t k = 0; k < width; ++k) {
+      squares += x[at + k] * x[at + k];
+      product += dy[at + k] * gain[k] * x[at + k];
+    }
+    const float scale = 1 / std::sqrt(squares / static_cast<float>(width) + kNormEpsilon);
+    const float shared = product * scale * scale * scale / static_cast<float>(width);
+    for (std::size_t k = 0; k < width; ++k) {
+      dgain[k] += dy[at + k] * x[at + k] * scale;
+      dx[at + k] = dy[at + k] * gain[k] * scale - x[at + k] * shared;
+    }
+  }
+}
+
+namespace {
+
+constexpr float kGeluScale = 0.7978845608F;  // sqrt(2 / pi)
+constexpr float kGeluCubic = 0.044715F;
+
+}  // namespace
+
+void gelu(std::span<const float> x, std::span<float> y) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float inner = kGeluScale * (x[i] + kGeluCubic * x[i] * x[i] * x[i]);
+    y[i] = 0.5F * x[i] * (1 + std::tanh(inner));
+  }
+}
+
+void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<float> dx) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float t = std::tanh(kGeluScale * (x[i] + kGeluCubic * x[i] * x[i] * x[i]));
+    const float slope = kGeluScale * (1 + 3 * kGeluCubic * x[i] * x[i]);
+    dx[i] = dy[i] * (0.5F * (1 + t) + 0.5F * x[i] * (1 - t * t) * slope);
+  }
+}
+
+void cross_entropy(std::span<float> logits, std::span<const std::int32_t> targets, float scale,
+                   std::span<float> losses) {
+  const std::size_t rows = targets.size();
+  const std::size_t words = rows == 0 ? 0 : logits.size() / rows;
+  for (std::size_t i = 0; i < rows; ++i) {
+    float* row = &logits[i * words];
+    const auto target = static_cast<std::size_t>(targets[i]);
+    const float largest = *std::max_element(row, row + words);
+    const float wanted = row[target] - largest;
+    double sum = 0;
+    for (std::size_t w = 0; w < words; ++w) {
+      row[w] = std::exp(row[w] - largest);
+      sum += row[w];
+    }
+    losses[i] = static_cast<float>(std::log(sum) - wanted);
+    for (std::size_t w = 0; w < words; ++w) {
+      row[w] *= static_cast<float>(scale / sum);
+    }
+    row[target] -= scale;
+  }
+}
+
+namespace {
+
+float dot(const float* a, const float* b, std::size_t count) {
+  float sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += a[i] * b[i];
+  }
+  return sum;
+}
+
+void add_scaled(float* target, const float* source, float factor, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    target[i] += source[i] * factor;
+  }
+}
+
+// Where a row of queries or keys begins.
+struct Rows {
+  const up::AttentionShape& shape;
+  std::size_t queries;
+  std::size_t keys;
+  std::size_t sums_at(std::size_t b, std::size_t row, std::size_t head) const {
+    return (b * queries + row) * shape.heads + head;
+  }
+  std::size_t key_at(std::size_t b, std::size_t row, std::size_t head) const {
+    const std::size_t group = shape.heads / shape.key_value_heads;
+    return ((b * keys + row) * shape.key_value_heads + head / group) * shape.dim;
+  }
+};
+
+// body(batch, row, head) for every row of every head.
+template <typename Body>
+void for_each_row(const up::AttentionBlock& block, const Body& body) {
+  for (std::size_t b = 0; b < block.shape.batch; ++b) {
+    for (std::size_t row = 0; row < block.query_positions.size(); ++row) {
+      for (std::size_t head = 0; head < block.shape.heads; ++head) {
+        body(b, row, head);
+      }
+    }
+  }
+}
+
+void attention_forward(const up::AttentionBlock& block, float* out, float* log_sum) {
+  const std::size_t dim = block.shape.dim;
+  const Rows rows{block.shape, block.query_positions.size(), block.key_positions.size()};
+  const float scale = 1 / std::sqrt(static_cast<float>(dim));
+  std::vector<float> scores(rows.keys);
+  for_each_row(block, [&](std::size_t b, std::size_t row, std::size_t head) {
+    const std::size_t at = rows.sums_at(b, row, head);
+    const float* query = block.query + at * dim;
+    float largest = -std::numeric_limits<float>::infinity();
+    for (std::size_t j = 0; j < rows.keys; ++j) {
+      const bool seen = !block.shape.causal || block.key_positions[j] <= block.query_positions[row];
+      scores[j] = seen ? scale * dot(query, block.key + rows.key_at(b, j, head), dim)
+                       : -std::numeric_limits<float>::infinity();
+      largest = std::max(largest, scores[j]);
+    }
+    std::fill_n(out + at * dim, dim, 0.0F);
+    log_sum[at] = largest;
+    if (largest == -std::numeric_limits<float>::infinity()) {
+      return;
+    }
+    float sum = 0;
+    for (std::size_t j = 0; j < rows.keys; ++j) {
+      const float weight = std::exp(scores[j] - largest);
+      if (weight != 0) {
+        sum += weight;
+        add_scaled(out + at * dim, block.value + rows.key_at(b, j, head), weight, dim);
+      }
+    }
+    for (std::size_t k = 0; k < dim; ++k) {
+      out[at * dim + k] /= sum;
+    }
+    log_sum[at] = largest + std::log(sum);
+  });
+}
+
+void attention_backward(const up::AttentionBlock& block, const up::AttentionBackward& back) {
+  const std::size_t dim = block.shape.dim;
+  const Rows rows{block.shape, block.query_positions.size(), block.key_positions.size()};
+  const float scale = 1 / std::sqrt(static_cast<float>(dim));
+  for_each_row(block, [&](std::size_t b, std::size_t row, std::size_t head) {
+    const std::size_t at = rows.sums_at(b, row, head);
+    const float* query = block.query + at * dim;
+    const float* gradient = back.gradient + at * dim;
+    for (std::size_t j = 0; j < rows.keys; ++j) {
+      if (block.shape.causal && block.key_positions[j] > block.query_positions[row]) {
+        continue;
+      }
+      const std::size_t key = rows.key_at(b, j, head);
+      const float weight = std::exp(scale * dot(query, block.key + key, dim) - back.log_sum[at]);
+      const float slope = scale * weight * (dot(gradient, block.value + key, dim) - back.delta[at]);
+      add_scaled(back.value_gradient + key, gradient, weight, dim);
+      add_scaled(back.query_gradient + at * dim, block.key + key, slope, dim);
+      add_scaled(back.key_gradient + key, query, slope, dim);
+    }
+  });
+}
+
+}  // namespace
+
+up::AttentionKernel attention_kernel() {
+  return {.forward = attention_forward, .backward = attention_backward};
+}
+
+}  // namespace transformer

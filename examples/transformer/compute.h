@@ -1,0 +1,48 @@
+// What the layers compute, on one rank. All matrices are row-major f32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unisono/parallel/context_parallel.hpp>
+
+namespace transformer {
+
+// c[m, n] (+)= a[m, k] * b[k, n], where a or b may be stored transposed.
+struct Product {
+  std::size_t m = 0;
+  std::size_t n = 0;
+  std::size_t k = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* c = nullptr;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool add = false;
+};
+void multiply(const Product& product);
+const char* product_library();  // "OpenBLAS 0.3.21", or "plain loops"
+
+// y = x W', with W [outputs, inputs]; and its gradients, which are added to those of W.
+void linear(std::span<const float> x, std::span<const float> w, std::span<float> y,
+            std::size_t rows);
+void linear_backward(std::span<const float> x, std::span<const float> w, std::span<const float> dy,
+                     std::span<float> dx, std::span<float> dw, std::size_t rows, bool add_dx);
+
+// Zhang and Sennrich, 2019.
+void rms_norm(std::span<const float> x, std::span<const float> gain, std::span<float> y);
+void rms_norm_backward(std::span<const float> x, std::span<const float> gain,
+                       std::span<const float> dy, std::span<float> dx, std::span<float> dgain);
+
+// Hendrycks and Gimpel, 2016, by the hyperbolic tangent.
+void gelu(std::span<const float> x, std::span<float> y);
+void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<float> dx);
+
+// Losses of rows of logits, which become their gradients times `scale`.
+void cross_entropy(std::span<float> logits, std::span<const std::int32_t> targets, float scale,
+                   std::span<float> losses);
+
+// Scaled dot products with softmax, block by block as context_attention() calls it.
+unisono::parallel::AttentionKernel attention_kernel();
+
+}  // namespace transformer

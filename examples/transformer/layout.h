@@ -1,0 +1,31 @@
+// How the model is laid over ranks, as one line of text:
+//
+//   dp=2,cp=2,tp=2 zero=3 sp vocab striped
+//
+// Axes that may be named, the slowest first: rep (replicas of sharded states, HSDP), dp, cp (ring,
+// or all_gather), uly (Ulysses), tp. Words: zero=0..3 (0 unless given), sp, vocab, all_gather,
+// contiguous, striped (zigzag unless given).
+#pragma once
+
+#include <string>
+#include <unisono/parallel/context_parallel.hpp>
+#include <vector>
+
+namespace transformer {
+
+struct Layout {
+  std::string text = {};
+  std::string mesh = {};  // with all axes
+  int ranks = 1;
+  int stage = 0;
+  bool sequence = false;
+  bool vocabulary = false;
+  unisono::parallel::ContextMethod method = unisono::parallel::ContextMethod::ring;
+  unisono::parallel::ContextOrder order = unisono::parallel::ContextOrder::zigzag;
+};
+
+Layout parse_layout(const std::string& text);
+// Those that `make parallel` compares with one process.
+std::vector<Layout> layouts_on(int ranks);
+
+}  // namespace transformer

@@ -1,0 +1,139 @@
+// Trains a small GPT under every layout of a list, and compares with one process.
+//
+//   transformer --save FOLDER              on one process: trains, and keeps what came out
+//   unisono run -n 4 -- transformer --compare FOLDER [--only "dp=2,tp=2 sp"]
+//
+// With --compare the layouts of as many ranks are trained from the same weights on the same data,
+// and a table says how far losses and weights are from those of one process. The sums of gradients
+// are formed in another order then, so that they are not the same bits; the bounds below hold for
+// 20 steps. The exit status is 1 if one is not met.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <unisono/parallel/checkpoint.hpp>
+#include <unisono/unisono.hpp>
+#include <vector>
+
+#include "compute.h"
+#include "train.h"
+
+namespace {
+
+namespace up = unisono::parallel;
+using transformer::Trained;
+
+constexpr int kSteps = 20;
+constexpr const char* kLosses = "training.losses";
+// Of the loss of a step, and of a weight after the last one; the rate is 0.001.
+constexpr double kLossBound = 1e-5;
+constexpr double kWeightBound = 1e-4;
+
+struct Options {
+  std::string save;
+  std::string compare;
+  std::string only;
+};
+
+void save(unisono::Communicator& world, const std::string& folder, Trained& trained) {
+  std::vector<up::Saved> tensors;
+  for (auto& [name, values] : trained.weights) {
+    tensors.push_back(
+        {.name = name, .shape = {values.size()}, .part = up::Tensor::of(values, {values.size()})});
+  }
+  tensors.push_back({.name = kLosses,
+                     .shape = {trained.losses.size()},
+                     .part = up::Tensor::of(trained.losses, {trained.losses.size()})});
+  up::save_checkpoint(world, folder, tensors);
+}
+
+Trained load(const std::string& folder) {
+  Trained trained;
+  for (const up::SavedTensor& saved : up::list_checkpoint(folder)) {
+    if (saved.name == kLosses) {
+      trained.losses.resize(saved.shape.at(0));
+      const up::Saved wanted{.name = saved.name,
+                             .shape = saved.shape,
+                             .part = up::Tensor::of(trained.losses, saved.shape)};
+      up::load_checkpoint(folder, {&wanted, 1});
+      continue;
+    }
+    std::vector<float>& values = trained.weights[saved.name];
+    values.resize(saved.shape.at(0));
+    const up::Saved wanted{
+        .name = saved.name, .shape = saved.shape, .part = up::Tensor::of(values, saved.shape)};
+    up::load_checkpoint(folder, {&wanted, 1});
+  }
+  return trained;
+}
+
+bool compare(unisono::Communicator& world, const Options& options) {
+  const transformer::Config config;
+  const Trained reference = load(options.compare);
+  std::vector<transformer::Layout> layouts = transformer::layouts_on(world.size());
+  if (!options.only.empty()) {
+    layouts = {transformer::parse_layout(options.only)};
+  }
+  bool right = true;
+  for (const transformer::Layout& layout : layouts) {
+    const Trained trained = transformer::train(world, layout, config, kSteps);
+    const transformer::Difference far = transformer::difference(trained, reference);
+    const bool is_right = far.loss <= kLossBound && far.weight <= kWeightBound;
+    right = right && is_right;
+    if (world.rank() == 0) {
+      std::printf("%2d  %-36s %8.4f %8.4f   %8.1e   %8.1e  %7.1f  %s\n", layout.ranks,
+                  layout.text.c_str(), trained.losses.front(), trained.losses.back(), far.loss,
+                  far.weight, trained.step_ms, is_right ? "right" : "WRONG");
+      std::fflush(stdout);
+    }
+  }
+  return right;
+}
+
+int run(const Options& options) {
+  auto world = unisono::Communicator::connect();
+  if (!options.compare.empty()) {
+    return compare(world, options) ? 0 : 1;
+  }
+  if (world.size() != 1) {
+    std::fprintf(stderr, "transformer: --save is for one process\n");
+    return 2;
+  }
+  Trained trained = transformer::train(world, transformer::parse_layout("tp=1"), {}, kSteps);
+  std::printf("# 4 layers, 256 wide, 8 heads, vocabulary 512; %d steps; products by %s\n", kSteps,
+              transformer::product_library());
+  std::printf("# one process: loss %.4f -> %.4f, %.1f ms a step\n", trained.losses.front(),
+              trained.losses.back(), trained.step_ms);
+  std::printf("# bounds: loss %.0e, weight %.0e from one process\n", kLossBound, kWeightBound);
+  std::printf("# n  %-36s %8s %8s   %8s   %8s  %7s\n", "layout", "first", "last", "loss+-",
+              "weight+-", "ms/step");
+  save(world, options.save, trained);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    std::string* value = std::strcmp(argv[i], "--save") == 0      ? &options.save
+                         : std::strcmp(argv[i], "--compare") == 0 ? &options.compare
+                         : std::strcmp(argv[i], "--only") == 0    ? &options.only
+                                                                  : nullptr;
+    if (value == nullptr) {
+      break;
+    }
+    *value = argv[i + 1];
+  }
+  if (argc % 2 == 0 || options.save.empty() == options.compare.empty()) {
+    std::fprintf(stderr, "usage: transformer --save FOLDER | --compare FOLDER [--only LAYOUT]\n");
+    return 2;
+  }
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,150 @@
+// A small GPT, laid over ranks. Its layers are called one by one, forward and backward, so that a
+// pipeline can give each rank some of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unisono/parallel/mesh.hpp>
+#include <unisono/parallel/sharded_state.hpp>
+#include <unisono/parallel/tensor_parallel.hpp>
+#include <vector>
+
+#include "layout.h"
+
+namespace transformer {
+
+struct Config {
+  std::size_t layers = 4;
+  std::size_t width = 256;
+  std::size_t heads = 8;
+  std::size_t key_value_heads = 4;
+  std::size_t hidden = 1024;
+  std::size_t vocabulary = 512;
+  std::size_t length = 32;  // tokens of a sequence
+  std::size_t batch = 8;    // sequences of a step, of all ranks
+  double rate = 1e-3;
+  double max_norm = 1.0;
+  std::uint64_t seed = 17;
+  std::size_t head_dim() const { return width / heads; }
+};
+
+// One matrix or vector of the model, whole and as the tensor-parallel ranks have it.
+struct Weight {
+  std::string name;
+  std::size_t rows = 0;
+  std::size_t columns = 0;  // of a vector 1
+  enum class Cut { none, rows, columns } cut = Cut::none;
+  bool is_summed = false;  // every tensor-parallel rank has a summand of its gradient
+  float deviation = 0;     // at first; 0: ones
+  bool is_vector() const { return columns == 1; }
+};
+
+// The groups of this rank.
+struct Groups {
+  unisono::Communicator& tp;
+  unisono::parallel::ContextAxes context;
+};
+
+// Sizes that follow from the layout, of one microbatch.
+struct Local {
+  const Config& config;
+  Layout layout;
+  std::size_t batch = 0;               // sequences
+  std::vector<std::size_t> positions;  // the tokens of each that this rank has
+  std::size_t rows() const { return batch * positions.size(); }
+  unisono::parallel::RegionShape region(std::size_t width) const {
+    return {.rows = rows(), .width = width, .sequence = layout.sequence};
+  }
+};
+
+// Weights of a unit, one after the other as in the list, and their gradients.
+class Unit {
+ public:
+  Unit(const std::vector<Weight>& list, int ranks, int rank, std::span<const float> weights,
+       std::span<float> gradients);
+  std::span<const float> weight(std::size_t index) const;
+  std::span<float> gradient(std::size_t index) const;
+
+ private:
+  std::vector<std::size_t> first_;
+  std::span<const float> weights_;
+  std::span<float> gradients_;
+};
+
+std::vector<Weight> embedding_weights(const Config& config, const Layout& layout);
+std::vector<Weight> block_weights(const Config& config, const Layout& layout, int tp,
+                                  std::size_t layer);
+std::vector<Weight> head_weights(const Config& config, const Layout& layout);
+// How many elements of it a rank has.
+std::size_t local_count(const Weight& weight, int ranks, int rank);
+// Its values at first, whole.
+std::vector<float> initial(const Weight& weight, std::uint64_t seed);
+// This rank's part of a whole weight, and back (on all ranks).
+std::vector<float> cut(const Weight& weight, std::span<const float> whole, int ranks, int rank);
+std::vector<float> join(const Weight& weight, std::span<const float> part,
+                        unisono::Communicator& tp);
+
+// Layers take and give the rows that a rank has outside of tensor-parallel regions. What backward()
+// needs of a microbatch is kept from forward() until then.
+class Embedding {
+ public:
+  Embedding(const Groups& groups, const Local& local) : groups_(groups), local_(local) {}
+  std::vector<float> forward(const Unit& unit, std::span<const std::int32_t> tokens) const;
+  void backward(const Unit& unit, std::span<const std::int32_t> tokens,
+                std::span<const float> gradient) const;
+
+ private:
+  const Groups& groups_;
+  const Local& local_;
+};
+
+class Block {
+ public:
+  Block(const Groups& groups, const Local& local);
+  std::vector<float> forward(const Unit& unit, std::vector<float> x, int microbatch);
+  std::vector<float> backward(const Unit& unit, std::vector<float> gradient, int microbatch);
+
+ private:
+  struct Kept {
+    std::vector<float> x, attention_in, q, k, v, attended, log_sum, middle, mlp_in, hidden, active;
+  };
+  std::vector<float> attention(const Unit& unit, Kept& kept);
+  std::vector<float> attention_backward(const Unit& unit, const Kept& kept,
+                                        std::span<const float> gradient);
+  std::vector<float> mlp(const Unit& unit, Kept& kept);
+  std::vector<float> mlp_backward(const Unit& unit, const Kept& kept,
+                                  std::span<const float> gradient);
+  // The rows of k and v that belong to this rank's heads, of weights that all ranks have whole.
+  std::span<const float> own_rows(std::span<const float> weight) const;
+  std::span<float> own_rows(std::span<float> weight) const;
+
+  const Groups& groups_;
+  const Local& local_;
+  unisono::parallel::HeadShare share_;
+  unisono::parallel::AttentionShape shape_;
+  std::map<int, Kept> kept_;
+};
+
+class Head {
+ public:
+  Head(const Groups& groups, const Local& local) : groups_(groups), local_(local) {}
+  // The sum of the losses of this rank's tokens, which all tensor-parallel ranks of them have, and
+  // the gradient of the mean over all tokens of the step.
+  struct Result {
+    double loss = 0;
+    std::vector<float> gradient;
+  };
+  Result run(const Unit& unit, std::span<const float> x,
+             std::span<const std::int32_t> targets) const;
+
+ private:
+  const Groups& groups_;
+  const Local& local_;
+};
+
+}  // namespace transformer

@@ -1,0 +1,220 @@
+#include "train.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <unisono/error.hpp>
+#include <unisono/parallel/mesh.hpp>
+#include <unisono/parallel/sharded_state.hpp>
+
+namespace transformer {
+namespace {
+
+namespace up = unisono::parallel;
+
+// A step's sequences, the same on all ranks: the next token follows from the last one, but for one
+// in four, which is drawn.
+std::vector<std::int32_t> draw_tokens(const Config& config, int step) {
+  std::mt19937_64 random(config.seed * 1000003U + static_cast<std::uint64_t>(step));
+  std::vector<std::int32_t> tokens;
+  for (std::size_t b = 0; b < config.batch; ++b) {
+    std::uint64_t token = random() % config.vocabulary;
+    for (std::size_t s = 0; s <= config.length; ++s) {
+      tokens.push_back(static_cast<std::int32_t>(token));
+      token =
+          random() % 4 == 0 ? random() % config.vocabulary : (token * 5 + 3) % config.vocabulary;
+    }
+  }
+  return tokens;
+}
+
+class Trainer {
+ public:
+  Trainer(unisono::Communicator& world, const Layout& layout, const Config& config)
+      : config_(config),
+        mesh_(up::Mesh::create(world, layout.mesh)),
+        groups_{.tp = mesh_.axis("tp"), .context = {}},
+        local_{.config = config_, .layout = layout, .positions = {}},
+        data_(mesh_.axes("rep,dp,cp,uly")),
+        embedding_(groups_, local_),
+        head_(groups_, local_) {
+    groups_.context = {.outer = &mesh_.axis("cp"),
+                       .heads = &mesh_.axis("uly"),
+                       .method = layout.method,
+                       .order = layout.order};
+    local_.positions = groups_.context.positions(config.length);
+    sequences_ = up::shard_range(config.batch, mesh_.size("rep,dp"), mesh_.coordinate("rep,dp"));
+    local_.batch = sequences_.count;
+    lists_.push_back(embedding_weights(config, layout));
+    for (std::size_t layer = 0; layer < config.layers; ++layer) {
+      lists_.push_back(block_weights(config, layout, groups_.tp.size(), layer));
+      blocks_.emplace_back(groups_, local_);
+    }
+    lists_.push_back(head_weights(config, layout));
+    make_state();
+  }
+
+  double step(int number) {
+    const std::vector<std::int32_t> all = draw_tokens(config_, number);
+    std::vector<std::int32_t> tokens;
+    std::vector<std::int32_t> targets;
+    for (std::size_t b = 0; b < sequences_.count; ++b) {
+      for (const std::size_t place : local_.positions) {
+        const std::size_t at = (sequences_.first + b) * (config_.length + 1) + place;
+        tokens.push_back(all[at]);
+        targets.push_back(all[at + 1]);
+      }
+    }
+    std::vector<float> x = embedding_.forward(enter(0, 1), tokens);
+    state_->release(0);
+    for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+      x = blocks_[layer].forward(enter(layer + 1, layer + 2), std::move(x), 0);
+      state_->release(layer + 1);
+    }
+    const std::size_t last = lists_.size() - 1;
+    Head::Result result = head_.run(enter(last, last - 1), x, targets);
+    leave(last);
+    for (std::size_t layer = blocks_.size(); layer-- > 0;) {
+      result.gradient =
+          blocks_[layer].backward(enter(layer + 1, layer), std::move(result.gradient), 0);
+      leave(layer + 1);
+    }
+    embedding_.backward(enter(0, 0), tokens, result.gradient);
+    leave(0);
+    state_->step();
+    std::array<double, 1> loss = {result.loss};
+    data_.all_reduce(loss, unisono::sum);
+    return loss[0] / static_cast<double>(config_.batch * config_.length);
+  }
+
+  std::map<std::string, std::vector<float>> weights() {
+    std::map<std::string, std::vector<float>> all;
+    for (std::size_t unit = 0; unit < lists_.size(); ++unit) {
+      const std::vector<float> flat = state_->whole(unit);
+      const Unit parts(lists_[unit], groups_.tp.size(), groups_.tp.rank(), flat, {});
+      for (std::size_t i = 0; i < lists_[unit].size(); ++i) {
+        all[lists_[unit][i].name] = join(lists_[unit][i], parts.weight(i), groups_.tp);
+      }
+    }
+    return all;
+  }
+
+ private:
+  void make_state() {
+    const int ranks = groups_.tp.size();
+    const int rank = groups_.tp.rank();
+    std::vector<std::vector<up::Parameter>> units;
+    for (const std::vector<Weight>& list : lists_) {
+      std::vector<up::Parameter> unit;
+      for (const Weight& weight : list) {
+        unit.push_back({.name = weight.name,
+                        .count = local_count(weight, ranks, rank),
+                        .decays = !weight.is_vector(),
+                        .counted = weight.cut != Weight::Cut::none || rank == 0});
+      }
+      units.push_back(std::move(unit));
+    }
+    const bool hybrid = mesh_.size("rep") > 1;
+    state_ = std::make_unique<up::ShardedState>(
+        mesh_.axes("dp,cp,uly"), std::move(units),
+        up::ShardedOptions{.stage = local_.layout.stage,
+                           .op = unisono::ReduceOp::sum,
+                           .optimizer = {.rate = config_.rate, .epsilon = 1e-5, .decay = 0.1},
+                           .max_norm = config_.max_norm,
+                           .replicas = hybrid ? &mesh_.axis("rep") : nullptr,
+                           .model = ranks > 1 ? &groups_.tp : nullptr});
+    for (std::size_t unit = 0; unit < lists_.size(); ++unit) {
+      std::vector<float> flat;
+      for (const Weight& weight : lists_[unit]) {
+        const std::vector<float> part = cut(weight, initial(weight, config_.seed), ranks, rank);
+        flat.insert(flat.end(), part.begin(), part.end());
+      }
+      state_->set(unit, flat);
+    }
+  }
+
+  // The weights of a unit; those of the one that comes after it are fetched meanwhile.
+  Unit enter(std::size_t unit, std::size_t after) {
+    const std::span<const float> weights = state_->parameters_f32(unit);
+    state_->prefetch(after);
+    return Unit(lists_[unit], groups_.tp.size(), groups_.tp.rank(), weights,
+                state_->gradients_f32(unit));
+  }
+
+  // After the backward pass of a unit.
+  void leave(std::size_t unit) {
+    const Unit parts(lists_[unit], groups_.tp.size(), groups_.tp.rank(), {},
+                     state_->gradients_f32(unit));
+    for (std::size_t i = 0; i < lists_[unit].size(); ++i) {
+      if (lists_[unit][i].is_summed && groups_.tp.size() > 1) {
+        groups_.tp.all_reduce(parts.gradient(i), unisono::sum);
+      }
+    }
+    state_->gradients_ready(unit);
+    state_->release(unit);
+  }
+
+  Config config_;
+  up::Mesh mesh_;
+  Groups groups_;
+  Local local_;
+  unisono::Communicator& data_;
+  Embedding embedding_;
+  Head head_;
+  std::vector<Block> blocks_;
+  std::vector<std::vector<Weight>> lists_;  // of each unit
+  up::Range sequences_;
+  std::unique_ptr<up::ShardedState> state_;
+};
+
+}  // namespace
+
+Trained train(unisono::Communicator& world, const Layout& layout, const Config& config, int steps) {
+  Trainer trainer(world, layout, config);
+  Trained result;
+  std::vector<double> times;
+  for (int step = 0; step < steps; ++step) {
+    const auto begin = std::chrono::steady_clock::now();
+    result.losses.push_back(trainer.step(step));
+    times.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+            .count());
+  }
+  std::sort(times.begin(), times.end());
+  result.step_ms = times.empty() ? 0 : times[times.size() / 2];
+  result.weights = trainer.weights();
+  return result;
+}
+
+Difference difference(const Trained& a, const Trained& b) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  Difference greatest;
+  const auto take = [](double& most, double x, double y) {
+    const double distance = std::abs(x - y);
+    most = std::isnan(distance) ? kInfinite : std::max(most, distance);
+  };
+  if (a.losses.size() != b.losses.size() || a.weights.size() != b.weights.size()) {
+    return {.loss = kInfinite, .weight = kInfinite};
+  }
+  for (std::size_t i = 0; i < a.losses.size(); ++i) {
+    take(greatest.loss, a.losses[i], b.losses[i]);
+  }
+  for (const auto& [name, values] : a.weights) {
+    const auto other = b.weights.find(name);
+    if (other == b.weights.end() || other->second.size() != values.size()) {
+      greatest.weight = kInfinite;
+      continue;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      take(greatest.weight, values[i], other->second[i]);
+    }
+  }
+  return greatest;
+}
+
+}  // namespace transformer

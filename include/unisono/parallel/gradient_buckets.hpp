@@ -1,0 +1,65 @@
+// GradientBuckets: gradients summed over the ranks of an axis while the backward pass goes on.
+//
+// Gradients lie in buckets, flat vectors of f32 that this class owns. As soon as all gradients of a
+// bucket are ready, and those of the buckets before, its all_reduce begins. The first bucket is
+// small, so that the network has work early (1 MiB, then 25 MiB: Li et al., VLDB 2020). After the
+// first step the buckets are filled anew in the order in which rank 0's gradients became ready.
+//
+// Thread rule: one thread at a time. ready() may be called while other operations of the
+// communicator are under way, in the same order on all ranks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "unisono/communicator.hpp"
+#include "unisono/export.hpp"
+
+namespace unisono::parallel {
+
+struct BucketOptions {
+  std::size_t first_bytes = std::size_t{1} << 20;
+  std::size_t bytes = std::size_t{25} << 20;
+  ReduceOp op = ReduceOp::avg;  // avg or sum
+  bool allow_unused = false;    // gradients that are never ready count as zero
+  bool learn_order = true;
+};
+
+class UNISONO_EXPORT GradientBuckets {
+ public:
+  explicit GradientBuckets(Communicator& axis, const BucketOptions& options = {});
+  GradientBuckets(GradientBuckets&&) noexcept;
+  GradientBuckets& operator=(GradientBuckets&&) noexcept;
+  ~GradientBuckets();
+
+  // In the order in which a backward pass makes them ready, the same on all ranks; before the first
+  // step. Returns the number of the gradient.
+  std::size_t add(std::string name, std::size_t count);
+
+  // Where to write a gradient, or add to it: zeros at the beginning of a step; after finish() the
+  // combined one. Valid until the next begin(). Errors: usage.
+  std::span<float> gradient(std::size_t index);
+  // The same from bf16: it is added in f32.
+  void add_bf16(std::size_t index, std::span<const bf16> values);
+
+  // Begins a step: gradients are zero, and none is ready. `reduce` false: a step that only
+  // accumulates; the gradients are kept for the next one, and nothing is sent until then.
+  void begin(bool reduce = true);
+  // The gradient is complete. Errors: usage, for one that is ready twice, named.
+  void ready(std::size_t index);
+  // Waits until all are combined. Errors: usage, with the names of those that never became ready;
+  // the other ranks are told by an abort, as they would wait for ever.
+  void finish();
+
+  std::size_t buckets() const;
+  // How long finish() has waited in this step: what the backward pass did not hide.
+  double exposed_us() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace unisono::parallel

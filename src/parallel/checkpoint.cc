@@ -1,0 +1,378 @@
+// Saving and loading: which bytes of which file a part of a tensor is.
+#include "unisono/parallel/checkpoint.hpp"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "parallel/safetensors.h"
+#include "unisono/parallel/placement.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+[[noreturn]] void fail(ErrorCode code, const std::string& what, const std::string& next) {
+  throw Error(code, "checkpoint: " + what + "\n" + next);
+}
+
+[[noreturn]] void fail_file(const std::string& what, const std::string& path) {
+  fail(ErrorCode::resource, "cannot " + what + " " + path + ": " + std::strerror(errno),
+       "check the folder, its permissions and the room on the disk");
+}
+
+std::string file_name(int number, int files) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "model-%05d-of-%05d.safetensors", number + 1, files);
+  return text;
+}
+
+UniqueFd open_file(const std::string& path, int flags) {
+  UniqueFd file(open(path.c_str(), flags | O_CLOEXEC, 0666));
+  if (file.get() < 0) {
+    fail_file(flags == O_RDONLY ? "open" : "write", path);
+  }
+  return file;
+}
+
+void write_all(int file, const void* data, std::size_t bytes, std::uint64_t at,
+               const std::string& path) {
+  const auto* from = static_cast<const std::byte*>(data);
+  while (bytes != 0) {
+    const ssize_t wrote = pwrite(file, from, bytes, static_cast<off_t>(at));
+    if (wrote <= 0) {
+      fail_file("write", path);
+    }
+    from += wrote;
+    at += static_cast<std::uint64_t>(wrote);
+    bytes -= static_cast<std::size_t>(wrote);
+  }
+}
+
+void read_all(int file, void* data, std::size_t bytes, std::uint64_t at, const std::string& path) {
+  auto* to = static_cast<std::byte*>(data);
+  while (bytes != 0) {
+    const ssize_t got = pread(file, to, bytes, static_cast<off_t>(at));
+    if (got < 0) {
+      fail_file("read", path);
+    }
+    if (got == 0) {
+      fail(ErrorCode::corrupt, path + " ends too early", "save it again");
+    }
+    to += got;
+    at += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+void sync(const std::string& path, int flags) {
+  const UniqueFd file = open_file(path, flags);
+  if (fsync(file.get()) != 0) {
+    fail_file("write", path);
+  }
+}
+
+void check_part(const Saved& saved) {
+  const Tensor& part = saved.part;
+  bool fits = part.dims() == saved.shape.size() &&
+              (saved.first.empty() || saved.first.size() == part.dims());
+  for (std::size_t dim = 0; fits && dim < part.dims(); ++dim) {
+    const std::size_t first = saved.first.empty() ? 0 : saved.first[dim];
+    fits = first <= saved.shape[dim] && part.shape[dim] <= saved.shape[dim] - first;
+  }
+  if (!fits) {
+    fail(ErrorCode::usage,
+         "\"" + saved.name + "\": " + part.text() + " is no part of " +
+             Tensor::packed(nullptr, part.dtype, saved.shape).text() +
+             (saved.first.empty() ? "" : " from where it begins"),
+         "give a part within the whole");
+  }
+}
+
+// Calls body(offset in the tensor, element in the part, elements) for each run of elements of the
+// part that lies in one piece in the tensor. The part is packed.
+void for_each_run(const Saved& saved,
+                  const std::function<void(std::size_t, std::size_t, std::size_t)>& body) {
+  const Tensor& part = saved.part;
+  // From here on the part has whole rows of the tensor.
+  std::size_t dim = part.dims();
+  std::size_t run = 1;
+  while (dim > 0) {
+    --dim;
+    run *= part.shape[dim];
+    if (part.shape[dim] != saved.shape[dim]) {
+      break;
+    }
+  }
+  std::vector<std::size_t> at(dim, 0);
+  for (std::size_t done = 0; done < part.count(); done += run) {
+    std::size_t offset = 0;
+    for (std::size_t k = 0; k < part.dims(); ++k) {
+      offset = offset * saved.shape[k] + (saved.first.empty() ? 0 : saved.first[k]) +
+               (k < dim ? at[k] : 0);
+    }
+    body(offset, done, run);
+    for (std::size_t k = dim; k-- > 0;) {
+      if (++at[k] < part.shape[k]) {
+        break;
+      }
+      at[k] = 0;
+    }
+  }
+}
+
+// Packed memory with the elements of a part, or room for them.
+std::vector<std::byte> packed_memory(const Tensor& part) {
+  return std::vector<std::byte>(part.count() * size_of(part.dtype));
+}
+
+void write_part(const Saved& saved, const FileTensor& where, int file, const std::string& path) {
+  const std::size_t bytes = size_of(saved.part.dtype);
+  std::vector<std::byte> memory;
+  const auto* data = static_cast<const std::byte*>(saved.part.data);
+  if (!saved.part.is_packed()) {
+    memory = packed_memory(saved.part);
+    copy(saved.part, Tensor::packed(memory.data(), saved.part.dtype, saved.part.shape));
+    data = memory.data();
+  }
+  for_each_run(saved, [&](std::size_t offset, std::size_t element, std::size_t count) {
+    write_all(file, data + element * bytes, count * bytes, where.begin + offset * bytes, path);
+  });
+}
+
+// What every rank does for itself; `wrong` says why it could not.
+template <typename Work>
+std::string try_to(const Work& work) {
+  try {
+    work();
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// All go on, or none. The rank that could not throws its own reason.
+void agree(Communicator& communicator, const std::string& wrong) {
+  std::vector<std::int32_t> first = {wrong.empty() ? communicator.size() : communicator.rank()};
+  communicator.all_reduce(first, min);
+  if (!wrong.empty()) {
+    const bool is_ours = wrong.starts_with("resource: ") || wrong.starts_with("usage: ");
+    const std::string text = is_ours ? wrong.substr(wrong.find(": ") + 2) : wrong;
+    throw Error(wrong.starts_with("usage") ? ErrorCode::usage : ErrorCode::resource, text,
+                {.rank = communicator.rank()});
+  }
+  if (first[0] != communicator.size()) {
+    throw Error(ErrorCode::resource,
+                "checkpoint: rank " + std::to_string(first[0]) +
+                    " could not save\nits own error says why; what was there is as it was",
+                {.rank = communicator.rank(), .peer = first[0]});
+  }
+}
+
+// Puts the new folder in the place of the old one in one step.
+void put_in_place(const std::string& saving, const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string parent =
+      fs::path(folder).has_parent_path() ? fs::path(folder).parent_path().string() : ".";
+  if (fs::exists(folder)) {
+    if (renameat2(AT_FDCWD, saving.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) != 0) {
+      fail_file("put in place", folder);
+    }
+    sync(parent, O_RDONLY | O_DIRECTORY);
+    fs::remove_all(saving);
+  } else {
+    if (rename(saving.c_str(), folder.c_str()) != 0) {
+      fail_file("put in place", folder);
+    }
+    sync(parent, O_RDONLY | O_DIRECTORY);
+  }
+}
+
+std::string read_text(const std::string& path) {
+  const UniqueFd file = open_file(path, O_RDONLY);
+  struct stat about = {};
+  if (fstat(file.get(), &about) != 0) {
+    fail_file("read", path);
+  }
+  std::string text(static_cast<std::size_t>(about.st_size), '\0');
+  read_all(file.get(), text.data(), text.size(), 0, path);
+  return text;
+}
+
+FileContents open_contents(const std::string& path, UniqueFd& file) {
+  file = open_file(path, O_RDONLY);
+  struct stat about = {};
+  if (fstat(file.get(), &about) != 0) {
+    fail_file("read", path);
+  }
+  const auto file_bytes = static_cast<std::uint64_t>(about.st_size);
+  std::uint64_t length = 0;
+  if (file_bytes >= sizeof(length)) {
+    read_all(file.get(), &length, sizeof(length), 0, path);
+  }
+  if (file_bytes < sizeof(length) || length > kMostHeaderBytes ||
+      length > file_bytes - sizeof(length)) {
+    fail(ErrorCode::corrupt, path + " is no safetensors file", "save it again");
+  }
+  std::string header(length, '\0');
+  read_all(file.get(), header.data(), header.size(), sizeof(length), path);
+  Parsed<FileContents> contents = read_header(header, file_bytes);
+  if (!contents) {
+    fail(ErrorCode::corrupt, path + ": " + contents.message + " (" + contents.position + ")",
+         "save it again");
+  }
+  return std::move(*contents.value);
+}
+
+std::map<std::string, std::string> index_of(const std::string& folder) {
+  const std::string path = folder + "/" + kIndex;
+  auto files = read_index(read_text(path));
+  if (!files) {
+    fail(ErrorCode::corrupt, path + ": " + files.message + " (" + files.position + ")",
+         "save it again");
+  }
+  return std::move(*files.value);
+}
+
+}  // namespace
+
+void save_checkpoint(Communicator& communicator, const std::string& folder,
+                     std::span<const Saved> tensors) {
+  const int files = communicator.size();
+  const std::string saving = folder + ".saving";
+  std::vector<FileContents> contents(static_cast<std::size_t>(files));
+  std::vector<std::vector<std::string>> orders(contents.size());
+  std::map<std::string, std::string> index;
+  std::uint64_t bytes = 0;
+  const auto file_of = [&](std::size_t tensor) { return tensor % contents.size(); };
+  std::vector<std::string> headers;
+  agree(communicator, try_to([&] {
+          for (std::size_t i = 0; i < tensors.size(); ++i) {
+            const Saved& saved = tensors[i];
+            if (saved.part.data != nullptr) {
+              check_part(saved);
+            }
+            const std::size_t file = file_of(i);
+            if (!index.emplace(saved.name, file_name(static_cast<int>(file), files)).second) {
+              fail(ErrorCode::usage, "\"" + saved.name + "\" is there twice",
+                   "give every tensor a name of its own");
+            }
+            contents[file][saved.name] = {.dtype = saved.part.dtype, .shape = saved.shape};
+            orders[file].push_back(saved.name);
+          }
+          for (std::size_t file = 0; file < contents.size(); ++file) {
+            headers.push_back(write_header(contents[file], orders[file]));
+            for (const auto& [_, tensor] : contents[file]) {
+              bytes += tensor.bytes;
+            }
+          }
+          if (communicator.rank() == 0) {
+            std::filesystem::remove_all(saving);
+            std::filesystem::create_directories(saving);
+          }
+        }));
+  agree(communicator, try_to([&] {
+          const auto mine = static_cast<std::size_t>(communicator.rank());
+          const std::string path = saving + "/" + file_name(communicator.rank(), files);
+          const UniqueFd file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+          write_all(file.get(), headers[mine].data(), headers[mine].size(), 0, path);
+        }));
+  agree(communicator, try_to([&] {
+          for (std::size_t number = 0; number < contents.size(); ++number) {
+            const std::string path = saving + "/" + file_name(static_cast<int>(number), files);
+            const UniqueFd file = open_file(path, O_WRONLY);
+            for (std::size_t i = number; i < tensors.size(); i += contents.size()) {
+              if (tensors[i].part.data != nullptr) {
+                write_part(tensors[i], contents[number].at(tensors[i].name), file.get(), path);
+              }
+            }
+            if (fsync(file.get()) != 0) {
+              fail_file("write", path);
+            }
+          }
+        }));
+  agree(communicator, try_to([&] {
+          if (communicator.rank() == 0) {
+            const std::string path = saving + "/" + kIndex;
+            const UniqueFd file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+            const std::string text = write_index(index, bytes);
+            write_all(file.get(), text.data(), text.size(), 0, path);
+            if (fsync(file.get()) != 0) {
+              fail_file("write", path);
+            }
+            sync(saving, O_RDONLY | O_DIRECTORY);
+            put_in_place(saving, folder);
+          }
+        }));
+}
+
+void load_checkpoint(const std::string& folder, std::span<const Saved> tensors) {
+  const auto files = index_of(folder);
+  std::map<std::string, std::pair<UniqueFd, FileContents>> opened;
+  for (const Saved& wanted : tensors) {
+    check_part(wanted);
+    const auto found = files.find(wanted.name);
+    if (found == files.end()) {
+      fail(ErrorCode::usage, "\"" + wanted.name + "\" is not in " + folder,
+           "list_checkpoint() says what is");
+    }
+    const std::string path = folder + "/" + found->second;
+    if (opened.find(path) == opened.end()) {
+      UniqueFd file;
+      FileContents contents = open_contents(path, file);
+      opened.emplace(path, std::pair(std::move(file), std::move(contents)));
+    }
+    const auto& [file, contents] = opened.at(path);
+    const auto where = contents.find(wanted.name);
+    if (where == contents.end()) {
+      fail(ErrorCode::corrupt, path + " has no \"" + wanted.name + "\", as the index says",
+           "save it again");
+    }
+    if (where->second.shape != wanted.shape || where->second.dtype != wanted.part.dtype) {
+      fail(ErrorCode::usage,
+           "\"" + wanted.name + "\" is " +
+               Tensor::packed(nullptr, where->second.dtype, where->second.shape).text() + ", not " +
+               Tensor::packed(nullptr, wanted.part.dtype, wanted.shape).text(),
+           "ask for what was saved");
+    }
+    std::vector<std::byte> memory = packed_memory(wanted.part);
+    const std::size_t bytes = size_of(wanted.part.dtype);
+    for_each_run(wanted, [&](std::size_t offset, std::size_t element, std::size_t count) {
+      read_all(file.get(), memory.data() + element * bytes, count * bytes,
+               where->second.begin + offset * bytes, path);
+    });
+    copy(Tensor::packed(memory.data(), wanted.part.dtype, wanted.part.shape), wanted.part);
+  }
+}
+
+std::vector<SavedTensor> list_checkpoint(const std::string& folder) {
+  std::map<std::string, FileContents> opened;
+  std::vector<SavedTensor> all;
+  for (const auto& [name, file] : index_of(folder)) {
+    const std::string path = folder + "/" + file;
+    if (opened.find(path) == opened.end()) {
+      UniqueFd descriptor;
+      opened[path] = open_contents(path, descriptor);
+    }
+    const auto where = opened[path].find(name);
+    if (where == opened[path].end()) {
+      fail(ErrorCode::corrupt, path + " has no \"" + name + "\", as the index says",
+           "save it again");
+    }
+    all.push_back({.name = name, .dtype = where->second.dtype, .shape = where->second.shape});
+  }
+  return all;
+}
+
+}  // namespace unisono::parallel

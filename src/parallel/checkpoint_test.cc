@@ -1,0 +1,173 @@
+// Checkpoints: saved under one layout and loaded under others, and what a crash leaves.
+#include "unisono/parallel/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "parallel/safetensors.h"
+#include "unisono/parallel/placement.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / ("unisono-checkpoint-" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+  }
+  void TearDown() override {
+    fs::remove_all(folder_);
+    fs::remove_all(folder_.string() + ".saving");
+  }
+  std::string folder() const { return folder_.string(); }
+
+ private:
+  fs::path folder_;
+};
+
+const std::vector<std::size_t> kShape = {3, 5, 4};
+
+// A part along a dimension of a tensor whose elements are their numbers, plus `salt`.
+struct Part {
+  std::vector<float> values;
+  Saved saved;
+};
+Part part_of(const std::string& name, std::size_t dim, int ranks, int rank, float salt) {
+  std::vector<float> whole(60);
+  std::iota(whole.begin(), whole.end(), salt);
+  const Range range = shard_range(kShape[dim], ranks, rank);
+  Part part;
+  std::vector<std::size_t> shape = kShape;
+  shape[dim] = range.count;
+  part.values.resize(60 / kShape[dim] * range.count);
+  part.saved = {
+      .name = name, .shape = kShape, .part = Tensor::of(part.values, shape), .first = {0, 0, 0}};
+  part.saved.first[dim] = range.first;
+  copy(Tensor::of(whole, kShape).slice(dim, range.first, range.count), part.saved.part);
+  return part;
+}
+
+void save(const std::string& folder, int ranks, std::size_t dim, float salt) {
+  run_threads(ranks, [&](Communicator& comm) {
+    const Part a = part_of("a", dim, ranks, comm.rank(), salt);
+    const Part b = part_of("b", 2 - dim, ranks, comm.rank(), salt + 100);
+    // One copy of it is enough.
+    std::vector<double> scalar = {salt};
+    Saved c{.name = "c", .shape = {}, .part = Tensor::of(scalar, {})};
+    if (comm.rank() != 0) {
+      c.part.data = nullptr;
+    }
+    const std::vector<Saved> tensors = {a.saved, b.saved, c};
+    save_checkpoint(comm, folder, tensors);
+  });
+}
+
+void expect_loaded(const std::string& folder, int ranks, std::size_t dim, float salt) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const auto& [name, add] : {std::pair("a", 0.0F), std::pair("b", 100.0F)}) {
+      const Part right = part_of(name, dim, ranks, rank, salt + add);
+      Part loaded = part_of(name, dim, ranks, rank, 0);
+      std::fill(loaded.values.begin(), loaded.values.end(), -1.0F);
+      load_checkpoint(folder, {&loaded.saved, 1});
+      ASSERT_EQ(loaded.values, right.values) << name << " dim " << dim << " rank " << rank;
+    }
+  }
+}
+
+TEST_F(Checkpoint, IsLoadedUnderAnyOtherLayout) {
+  for (const int saved_by : {1, 2, 4}) {
+    for (const std::size_t dim : {0U, 1U, 2U}) {
+      save(folder(), saved_by, dim, static_cast<float>(saved_by));
+      for (const int loaded_by : {1, 2, 3, 5}) {
+        for (const std::size_t other : {0U, 1U, 2U}) {
+          expect_loaded(folder(), loaded_by, other, static_cast<float>(saved_by));
+        }
+      }
+      EXPECT_EQ(std::distance(fs::directory_iterator(folder()), fs::directory_iterator()),
+                saved_by + 1);
+    }
+  }
+  const auto list = list_checkpoint(folder());
+  ASSERT_EQ(list.size(), 3U);
+  EXPECT_EQ(list[2].dtype, Dtype::f64);
+  EXPECT_EQ(list[0].shape, kShape);
+}
+
+TEST_F(Checkpoint, ThatWasThereStaysWholeWhereSavingFails) {
+  save(folder(), 2, 0, 1);
+  // Something unfinished, as a crash leaves it.
+  fs::create_directories(folder() + ".saving");
+  std::ofstream(folder() + ".saving/model-00001-of-00002.safetensors") << "half";
+  expect_loaded(folder(), 2, 1, 1);
+  save(folder(), 2, 0, 7);
+  expect_loaded(folder(), 3, 1, 7);
+  EXPECT_FALSE(fs::exists(folder() + ".saving"));
+  // A part that does not fit on one rank: all fail, and nothing has changed.
+  int failed = 0;
+  run_threads(2, [&](Communicator& comm) {
+    Part a = part_of("a", 0, 2, comm.rank(), 9);
+    a.saved.first[0] += comm.rank() == 1 ? 2 : 0;
+    EXPECT_THROW(save_checkpoint(comm, folder(), {&a.saved, 1}), Error);
+    failed += comm.rank();
+  });
+  EXPECT_EQ(failed, 1);
+  expect_loaded(folder(), 3, 2, 7);
+}
+
+std::string error_of(const std::string& folder, const Saved& wanted) {
+  try {
+    load_checkpoint(folder, {&wanted, 1});
+    return "none";
+  } catch (const Error& error) {
+    return std::string(to_string(error.code()));
+  }
+}
+
+TEST_F(Checkpoint, SaysWhatIsWrong) {
+  save(folder(), 1, 0, 1);
+  std::vector<float> values(60);
+  Saved wanted{.name = "a", .shape = kShape, .part = Tensor::of(values, kShape)};
+  EXPECT_EQ(error_of(folder(), wanted), "none");
+  wanted.name = "z";
+  EXPECT_EQ(error_of(folder(), wanted), "usage");
+  wanted = {.name = "a", .shape = {60}, .part = Tensor::of(values, {60})};
+  EXPECT_EQ(error_of(folder(), wanted), "usage");
+  EXPECT_EQ(error_of(folder() + "-absent", wanted), "resource");
+  const std::string file = folder() + "/model-00001-of-00001.safetensors";
+  fs::resize_file(file, fs::file_size(file) - 1);
+  wanted = {.name = "a", .shape = kShape, .part = Tensor::of(values, kShape)};
+  EXPECT_EQ(error_of(folder(), wanted), "corrupt");
+  fs::resize_file(file, 3);
+  EXPECT_EQ(error_of(folder(), wanted), "corrupt");
+}
+
+TEST(Safetensors, HeadersOfOthersAreRead) {
+  // As the format's documentation has it, with the metadata that other writers add.
+  const auto contents = read_header(
+      R"({"__metadata__":{"format":"pt"},"t":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}})",
+      8 + 90 + 12);
+  ASSERT_TRUE(contents) << contents.message;
+  EXPECT_EQ(contents.value->at("t").dtype, Dtype::bf16);
+  EXPECT_EQ(contents.value->at("t").bytes, 12U);
+  for (const char* bad :
+       {R"({"t":{"dtype":"F3","shape":[1],"data_offsets":[0,4]}})",
+        R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,5]}})",
+        R"({"t":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}})",
+        R"({"t":{"dtype":"F32","shape":[1000],"data_offsets":[0,4000]}})",
+        R"({"t":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", "{", "[]"}) {
+    EXPECT_FALSE(read_header(bad, 1000)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::parallel

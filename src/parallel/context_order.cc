@@ -1,0 +1,102 @@
+// Which places of a sequence each rank has, and how results over different keys are merged.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "unisono/parallel/context_parallel.hpp"
+#include "unisono/parallel/placement.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+void append(std::vector<std::size_t>& positions, const Range& range) {
+  for (std::size_t i = 0; i < range.count; ++i) {
+    positions.push_back(range.first + i);
+  }
+}
+
+}  // namespace
+
+std::vector<std::size_t> context_positions(ContextOrder order, std::size_t length, int ranks,
+                                           int rank) {
+  std::vector<std::size_t> positions;
+  switch (order) {
+    case ContextOrder::contiguous:
+      append(positions, shard_range(length, ranks, rank));
+      break;
+    case ContextOrder::zigzag:
+      append(positions, shard_range(length, 2 * ranks, rank));
+      append(positions, shard_range(length, 2 * ranks, 2 * ranks - 1 - rank));
+      break;
+    case ContextOrder::striped:
+      for (auto at = static_cast<std::size_t>(rank); at < length;
+           at += static_cast<std::size_t>(ranks)) {
+        positions.push_back(at);
+      }
+      break;
+  }
+  return positions;
+}
+
+std::size_t causal_work(ContextOrder order, std::size_t length, int ranks, int rank) {
+  std::size_t pairs = 0;
+  for (const std::size_t position : context_positions(order, length, ranks, rank)) {
+    pairs += position + 1;
+  }
+  return pairs;
+}
+
+int ContextAxes::ranks() const {
+  return (outer == nullptr ? 1 : outer->size()) * (heads == nullptr ? 1 : heads->size());
+}
+
+int ContextAxes::rank() const {
+  const int inside = heads == nullptr ? 1 : heads->size();
+  return (outer == nullptr ? 0 : outer->rank()) * inside + (heads == nullptr ? 0 : heads->rank());
+}
+
+std::vector<std::size_t> ContextAxes::positions(std::size_t length) const {
+  return context_positions(order, length, ranks(), rank());
+}
+
+void merge_attention(std::size_t rows, std::size_t dim, const float* other,
+                     const float* other_log_sum, float* out, float* log_sum) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float high = std::max(log_sum[row], other_log_sum[row]);
+    if (high == -std::numeric_limits<float>::infinity()) {
+      continue;  // neither sees a key
+    }
+    const float mine = std::exp(log_sum[row] - high);
+    const float theirs = std::exp(other_log_sum[row] - high);
+    const float whole = mine + theirs;
+    for (std::size_t k = 0; k < dim; ++k) {
+      float& value = out[row * dim + k];
+      value = (value * mine + other[row * dim + k] * theirs) / whole;
+    }
+    log_sum[row] = high + std::log(whole);
+  }
+}
+
+void merge_decoded(Communicator& axis, const AttentionShape& shape, std::span<float> out,
+                   std::span<float> log_sum) {
+  const std::size_t rows = shape.batch * shape.heads;
+  if (out.size() != rows * shape.dim || log_sum.size() != rows) {
+    throw Error(ErrorCode::usage, "merge_decoded: " + std::to_string(out.size()) + " and " +
+                                      std::to_string(log_sum.size()) + " numbers, not " +
+                                      std::to_string(rows * shape.dim) + " and " +
+                                      std::to_string(rows) +
+                                      "\npass [batch, heads, dim] and [batch, heads]");
+  }
+  std::vector<float> mine(out.begin(), out.end());
+  mine.insert(mine.end(), log_sum.begin(), log_sum.end());
+  std::vector<float> all(mine.size() * static_cast<std::size_t>(axis.size()));
+  axis.all_gather(mine, all);
+  std::fill(out.begin(), out.end(), 0.0F);
+  std::fill(log_sum.begin(), log_sum.end(), -std::numeric_limits<float>::infinity());
+  // In the order of the ranks, so that all of them have the same bits.
+  for (std::size_t at = 0; at < all.size(); at += mine.size()) {
+    merge_attention(rows, shape.dim, &all[at], &all[at + out.size()], out.data(), log_sum.data());
+  }
+}
+
+}  // namespace unisono::parallel

@@ -1,0 +1,279 @@
+// Attention over a context: Ulysses around, ring or all_gather inside.
+#include "unisono/parallel/context_parallel.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "parallel/ring_attention.h"
+#include "unisono/parallel/placement.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::usage, "context attention: " + what + "\n" + next);
+}
+
+void expect(const char* name, std::size_t have, std::size_t need) {
+  if (have != need) {
+    refuse(std::string("`") + name + "` has " + std::to_string(have) + " elements, not " +
+               std::to_string(need),
+           "ContextAxes::positions() says which rows a rank has");
+  }
+}
+
+Tensor tensor(const float* data, std::size_t batch, std::size_t rows, std::size_t heads,
+              std::size_t dim) {
+  return Tensor::packed(const_cast<float*>(data), Dtype::f32, {batch, rows, heads, dim});
+}
+
+// A context whose sequence is cut along the outer axis alone: after Ulysses, or without it.
+class Context {
+ public:
+  Context(const ContextAxes& axes, const AttentionShape& shape, std::size_t length)
+      : axes_(axes), shape_(shape), inside_(shape) {
+    const int outer = axes.outer == nullptr ? 1 : axes.outer->size();
+    const int inside = axes.heads == nullptr ? 1 : axes.heads->size();
+    for (int rank = 0; rank < outer; ++rank) {
+      std::vector<std::size_t> places;
+      for (int i = 0; i < inside; ++i) {
+        const auto part = context_positions(axes.order, length, axes.ranks(), rank * inside + i);
+        places.insert(places.end(), part.begin(), part.end());
+        check_part(part.size(), length);
+      }
+      positions_.push_back(std::move(places));
+    }
+    const auto u = static_cast<std::size_t>(inside);
+    if (shape.heads % u != 0 || shape.key_value_heads % u != 0) {
+      refuse(std::to_string(shape.heads) + " heads and " + std::to_string(shape.key_value_heads) +
+                 " key-value heads cannot be divided among the " + std::to_string(inside) +
+                 " ranks of Ulysses",
+             "make that axis smaller, or use a ring");
+    }
+    inside_.heads /= u;
+    inside_.key_value_heads /= u;
+    local_rows_ = axes.positions(length).size();
+  }
+
+  bool has_heads() const { return axes_.heads != nullptr && axes_.heads->size() > 1; }
+  const AttentionShape& inside() const { return inside_; }
+  std::size_t local_rows() const { return local_rows_; }
+  std::size_t rows() const { return mine().size(); }
+  const std::vector<std::size_t>& mine() const {
+    return positions_[static_cast<std::size_t>(axes_.outer == nullptr ? 0 : axes_.outer->rank())];
+  }
+  const std::vector<std::vector<std::size_t>>& positions() const { return positions_; }
+
+  // From rows to heads. `heads`: how many `data` has, on this rank.
+  std::vector<float> to_heads(std::span<const float> data, std::size_t heads,
+                              std::size_t dim) const {
+    const auto u = static_cast<std::size_t>(has_heads() ? axes_.heads->size() : 1);
+    if (u == 1) {
+      return {data.begin(), data.end()};
+    }
+    std::vector<float> out(shape_.batch * rows() * heads / u * dim);
+    redistribute(*axes_.heads, tensor(data.data(), shape_.batch, local_rows_, heads, dim), Shard(1),
+                 tensor(out.data(), shape_.batch, rows(), heads / u, dim), Shard(2));
+    return out;
+  }
+  void to_rows(std::span<const float> data, std::size_t heads, std::size_t dim,
+               std::span<float> out) const {
+    if (!has_heads()) {
+      std::copy(data.begin(), data.end(), out.begin());
+      return;
+    }
+    const auto u = static_cast<std::size_t>(axes_.heads->size());
+    redistribute(*axes_.heads, tensor(data.data(), shape_.batch, rows(), heads / u, dim), Shard(2),
+                 tensor(out.data(), shape_.batch, local_rows_, heads, dim), Shard(1));
+  }
+
+ private:
+  // What is gathered in one piece is cut by shard_range().
+  void check_part(std::size_t rows, std::size_t length) const {
+    const auto n = static_cast<std::size_t>(axes_.ranks());
+    const bool in_pieces =
+        has_heads() || (axes_.outer != nullptr && axes_.method == ContextMethod::all_gather);
+    if (in_pieces && rows * n != length) {
+      refuse("a sequence of " + std::to_string(length) + " cannot be cut into " +
+                 std::to_string(n) + " even parts",
+             "pad it to a multiple of " + std::to_string(2 * n) + ", or use a ring");
+    }
+  }
+
+  const ContextAxes& axes_;
+  const AttentionShape& shape_;
+  AttentionShape inside_;
+  std::vector<std::vector<std::size_t>> positions_;
+  std::size_t local_rows_ = 0;
+};
+
+ContextJob job_of(const ContextAxes& axes, const Context& context, const AttentionKernel& kernel,
+                  const float* query, const float* key, const float* value) {
+  return {.axis = *axes.outer,
+          .shape = context.inside(),
+          .kernel = kernel,
+          .positions = context.positions(),
+          .query = query,
+          .key = key,
+          .value = value};
+}
+
+AttentionBlock block_of(const Context& context, const float* query, const float* key,
+                        const float* value) {
+  return {.shape = context.inside(),
+          .query_positions = context.mine(),
+          .key_positions = context.mine(),
+          .query = query,
+          .key = key,
+          .value = value};
+}
+
+// All keys or values of the axis.
+std::vector<float> gather(const ContextJob& job, const float* part) {
+  const auto n = static_cast<std::size_t>(job.axis.size());
+  const std::size_t rows = job.mine().size();
+  const AttentionShape& shape = job.shape;
+  std::vector<float> whole(job.key_count(job.axis.rank()) * n);
+  redistribute(
+      job.axis, tensor(part, shape.batch, rows, shape.key_value_heads, shape.dim), Shard(1),
+      tensor(whole.data(), shape.batch, rows * n, shape.key_value_heads, shape.dim), Replicate());
+  return whole;
+}
+
+std::vector<std::size_t> all_positions(const ContextJob& job) {
+  std::vector<std::size_t> all;
+  for (const auto& part : job.positions) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+void gathered_forward(const ContextJob& job, float* out, float* log_sum) {
+  const std::vector<float> key = gather(job, job.key);
+  const std::vector<float> value = gather(job, job.value);
+  const std::vector<std::size_t> positions = all_positions(job);
+  job.kernel.forward({.shape = job.shape,
+                      .query_positions = job.mine(),
+                      .key_positions = positions,
+                      .query = job.query,
+                      .key = key.data(),
+                      .value = value.data()},
+                     out, log_sum);
+}
+
+void gathered_backward(const ContextJob& job, const float* gradient, const float* log_sum,
+                       const float* delta, const ContextGradients& gradients) {
+  const std::vector<float> key = gather(job, job.key);
+  const std::vector<float> value = gather(job, job.value);
+  const std::vector<std::size_t> positions = all_positions(job);
+  std::vector<float> key_gradient(key.size());
+  std::vector<float> value_gradient(value.size());
+  std::fill(gradients.query.begin(), gradients.query.end(), 0.0F);
+  job.kernel.backward({.shape = job.shape,
+                       .query_positions = job.mine(),
+                       .key_positions = positions,
+                       .query = job.query,
+                       .key = key.data(),
+                       .value = value.data()},
+                      {.gradient = gradient,
+                       .log_sum = log_sum,
+                       .delta = delta,
+                       .query_gradient = gradients.query.data(),
+                       .key_gradient = key_gradient.data(),
+                       .value_gradient = value_gradient.data()});
+  const AttentionShape& shape = job.shape;
+  const std::size_t rows = job.mine().size();
+  const auto n = static_cast<std::size_t>(job.axis.size());
+  for (const auto& [whole, part] :
+       {std::pair(&key_gradient, gradients.key), std::pair(&value_gradient, gradients.value)}) {
+    redistribute(
+        job.axis, tensor(whole->data(), shape.batch, rows * n, shape.key_value_heads, shape.dim),
+        Partial(), tensor(part.data(), shape.batch, rows, shape.key_value_heads, shape.dim),
+        Shard(1));
+  }
+}
+
+void context_attention(const ContextAxes& axes, const AttentionShape& shape, std::size_t length,
+                       const AttentionKernel& kernel, std::span<const float> query,
+                       std::span<const float> key, std::span<const float> value,
+                       std::span<float> out, std::span<float> log_sum) {
+  const Context context(axes, shape, length);
+  const std::size_t tokens = shape.batch * context.local_rows();
+  expect("query", query.size(), tokens * shape.heads * shape.dim);
+  expect("key", key.size(), tokens * shape.key_value_heads * shape.dim);
+  expect("value", value.size(), key.size());
+  expect("out", out.size(), query.size());
+  expect("log_sum", log_sum.size(), tokens * shape.heads);
+  const std::vector<float> q = context.to_heads(query, shape.heads, shape.dim);
+  const std::vector<float> k = context.to_heads(key, shape.key_value_heads, shape.dim);
+  const std::vector<float> v = context.to_heads(value, shape.key_value_heads, shape.dim);
+  std::vector<float> result(q.size());
+  std::vector<float> result_log_sum(q.size() / std::max<std::size_t>(shape.dim, 1));
+  if (axes.outer == nullptr || axes.outer->size() == 1) {
+    kernel.forward(block_of(context, q.data(), k.data(), v.data()), result.data(),
+                   result_log_sum.data());
+  } else {
+    const ContextJob job = job_of(axes, context, kernel, q.data(), k.data(), v.data());
+    axes.method == ContextMethod::ring
+        ? ring_forward(job, result.data(), result_log_sum.data())
+        : gathered_forward(job, result.data(), result_log_sum.data());
+  }
+  context.to_rows(result, shape.heads, shape.dim, out);
+  context.to_rows(result_log_sum, shape.heads, 1, log_sum);
+}
+
+void context_attention_backward(const ContextAxes& axes, const AttentionShape& shape,
+                                std::size_t length, const AttentionKernel& kernel,
+                                std::span<const float> query, std::span<const float> key,
+                                std::span<const float> value, std::span<const float> out,
+                                std::span<const float> log_sum, std::span<const float> gradient,
+                                const ContextGradients& gradients) {
+  const Context context(axes, shape, length);
+  const std::size_t tokens = shape.batch * context.local_rows();
+  expect("query", query.size(), tokens * shape.heads * shape.dim);
+  expect("key", key.size(), tokens * shape.key_value_heads * shape.dim);
+  expect("value", value.size(), key.size());
+  expect("out", out.size(), query.size());
+  expect("gradient", gradient.size(), query.size());
+  expect("log_sum", log_sum.size(), tokens * shape.heads);
+  expect("gradients.query", gradients.query.size(), query.size());
+  expect("gradients.key", gradients.key.size(), key.size());
+  expect("gradients.value", gradients.value.size(), value.size());
+  std::vector<float> delta(log_sum.size());
+  for (std::size_t row = 0; row < delta.size(); ++row) {
+    for (std::size_t k = 0; k < shape.dim; ++k) {
+      delta[row] += out[row * shape.dim + k] * gradient[row * shape.dim + k];
+    }
+  }
+  const std::vector<float> q = context.to_heads(query, shape.heads, shape.dim);
+  const std::vector<float> k = context.to_heads(key, shape.key_value_heads, shape.dim);
+  const std::vector<float> v = context.to_heads(value, shape.key_value_heads, shape.dim);
+  const std::vector<float> g = context.to_heads(gradient, shape.heads, shape.dim);
+  const std::vector<float> sums = context.to_heads(log_sum, shape.heads, 1);
+  const std::vector<float> deltas = context.to_heads(delta, shape.heads, 1);
+  std::vector<float> dq(q.size());
+  std::vector<float> dk(k.size());
+  std::vector<float> dv(v.size());
+  const ContextGradients inside{.query = dq, .key = dk, .value = dv};
+  if (axes.outer == nullptr || axes.outer->size() == 1) {
+    kernel.backward(block_of(context, q.data(), k.data(), v.data()), {.gradient = g.data(),
+                                                                      .log_sum = sums.data(),
+                                                                      .delta = deltas.data(),
+                                                                      .query_gradient = dq.data(),
+                                                                      .key_gradient = dk.data(),
+                                                                      .value_gradient = dv.data()});
+  } else {
+    const ContextJob job = job_of(axes, context, kernel, q.data(), k.data(), v.data());
+    axes.method == ContextMethod::ring
+        ? ring_backward(job, g.data(), sums.data(), deltas.data(), inside)
+        : gathered_backward(job, g.data(), sums.data(), deltas.data(), inside);
+  }
+  context.to_rows(dq, shape.heads, shape.dim, gradients.query);
+  context.to_rows(dk, shape.key_value_heads, shape.dim, gradients.key);
+  context.to_rows(dv, shape.key_value_heads, shape.dim, gradients.value);
+}
+
+}  // namespace unisono::parallel

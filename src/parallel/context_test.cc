@@ -1,0 +1,335 @@
+// Attention over a sequence that is cut, against attention in one piece, in f64 from the formula.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "unisono/parallel/context_parallel.hpp"
+#include "unisono/parallel/mesh.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+// One query of one head against a block: weights before normalisation, and their greatest logit.
+struct Scores {
+  std::vector<double> logits;
+  double largest = -std::numeric_limits<double>::infinity();
+};
+
+struct At {
+  std::size_t batch, row, head;
+};
+
+std::size_t query_at(const AttentionBlock& b, const At& at) {
+  return (at.batch * b.query_positions.size() + at.row) * b.shape.heads + at.head;
+}
+std::size_t key_at(const AttentionBlock& b, const At& at, std::size_t key) {
+  const std::size_t head = at.head * b.shape.key_value_heads / b.shape.heads;
+  return ((at.batch * b.key_positions.size() + key) * b.shape.key_value_heads + head) * b.shape.dim;
+}
+
+Scores scores(const AttentionBlock& b, const At& at) {
+  Scores result;
+  for (std::size_t j = 0; j < b.key_positions.size(); ++j) {
+    double logit = -std::numeric_limits<double>::infinity();
+    if (!b.shape.causal || b.key_positions[j] <= b.query_positions[at.row]) {
+      logit = 0;
+      for (std::size_t k = 0; k < b.shape.dim; ++k) {
+        logit += static_cast<double>(b.query[query_at(b, at) * b.shape.dim + k]) *
+                 b.key[key_at(b, at, j) + k];
+      }
+    }
+    result.logits.push_back(logit);
+    result.largest = std::max(result.largest, logit);
+  }
+  return result;
+}
+
+template <typename Body>
+void for_each_row(const AttentionBlock& b, const Body& body) {
+  for (std::size_t batch = 0; batch < b.shape.batch; ++batch) {
+    for (std::size_t row = 0; row < b.query_positions.size(); ++row) {
+      for (std::size_t head = 0; head < b.shape.heads; ++head) {
+        body(At{batch, row, head});
+      }
+    }
+  }
+}
+
+void forward(const AttentionBlock& b, float* out, float* log_sum) {
+  for_each_row(b, [&](const At& at) {
+    const Scores s = scores(b, at);
+    const std::size_t q = query_at(b, at);
+    std::vector<double> sum(b.shape.dim);
+    double all = 0;
+    for (std::size_t j = 0; j < s.logits.size() && std::isfinite(s.largest); ++j) {
+      const double weight = std::exp(s.logits[j] - s.largest);
+      all += weight;
+      for (std::size_t k = 0; k < sum.size(); ++k) {
+        sum[k] += weight * b.value[key_at(b, at, j) + k];
+      }
+    }
+    for (std::size_t k = 0; k < sum.size(); ++k) {
+      out[q * sum.size() + k] = all == 0 ? 0 : static_cast<float>(sum[k] / all);
+    }
+    log_sum[q] = static_cast<float>(all == 0 ? s.largest : s.largest + std::log(all));
+  });
+}
+
+void backward(const AttentionBlock& b, const AttentionBackward& back) {
+  for_each_row(b, [&](const At& at) {
+    const Scores s = scores(b, at);
+    const std::size_t q = query_at(b, at);
+    for (std::size_t j = 0; j < s.logits.size(); ++j) {
+      const double weight = std::exp(s.logits[j] - back.log_sum[q]);
+      const std::size_t key = key_at(b, at, j);
+      double slope = -back.delta[q];
+      for (std::size_t k = 0; k < b.shape.dim; ++k) {
+        slope += static_cast<double>(back.gradient[q * b.shape.dim + k]) * b.value[key + k];
+      }
+      for (std::size_t k = 0; k < b.shape.dim; ++k) {
+        back.value_gradient[key + k] +=
+            static_cast<float>(weight * back.gradient[q * b.shape.dim + k]);
+        back.query_gradient[q * b.shape.dim + k] +=
+            static_cast<float>(weight * slope * b.key[key + k]);
+        back.key_gradient[key + k] +=
+            static_cast<float>(weight * slope * b.query[q * b.shape.dim + k]);
+      }
+    }
+  });
+}
+
+const AttentionKernel kKernel{.forward = forward, .backward = backward};
+
+std::vector<float> random_values(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = normal(random);
+  }
+  return values;
+}
+
+// Rows of a whole [batch, length, width] at these places.
+std::vector<float> rows_of(const std::vector<float>& whole, const std::vector<std::size_t>& places,
+                           std::size_t batch, std::size_t length, std::size_t width) {
+  std::vector<float> rows;
+  for (std::size_t b = 0; b < batch; ++b) {
+    for (const std::size_t place : places) {
+      const auto first = whole.begin() + static_cast<std::ptrdiff_t>((b * length + place) * width);
+      rows.insert(rows.end(), first, first + static_cast<std::ptrdiff_t>(width));
+    }
+  }
+  return rows;
+}
+
+void expect_near(const std::vector<float>& is, const std::vector<float>& right, const char* what) {
+  ASSERT_EQ(is.size(), right.size()) << what;
+  for (std::size_t i = 0; i < is.size(); ++i) {
+    ASSERT_NEAR(is[i], right[i], 2e-4) << what << " " << i;
+  }
+}
+
+struct Whole {
+  AttentionShape shape;
+  std::size_t length;
+  std::vector<float> q, k, v, g, out, log_sum, dq, dk, dv;
+};
+
+Whole whole_of(const AttentionShape& shape, std::size_t length) {
+  const std::size_t rows = shape.batch * length;
+  Whole w{.shape = shape,
+          .length = length,
+          .q = random_values(rows * shape.heads * shape.dim, 1),
+          .k = random_values(rows * shape.key_value_heads * shape.dim, 2),
+          .v = random_values(rows * shape.key_value_heads * shape.dim, 3),
+          .g = random_values(rows * shape.heads * shape.dim, 4),
+          .out = {},
+          .log_sum = {},
+          .dq = {},
+          .dk = {},
+          .dv = {}};
+  w.out.resize(w.q.size());
+  w.log_sum.resize(rows * shape.heads);
+  w.dq.resize(w.q.size());
+  w.dk.resize(w.k.size());
+  w.dv.resize(w.k.size());
+  const ContextAxes alone;
+  context_attention(alone, shape, length, kKernel, w.q, w.k, w.v, w.out, w.log_sum);
+  context_attention_backward(alone, shape, length, kKernel, w.q, w.k, w.v, w.out, w.log_sum, w.g,
+                             {.query = w.dq, .key = w.dk, .value = w.dv});
+  return w;
+}
+
+void expect_as_one(const ContextAxes& axes, const Whole& w) {
+  const auto places = axes.positions(w.length);
+  const std::size_t wide = w.shape.heads * w.shape.dim;
+  const std::size_t narrow = w.shape.key_value_heads * w.shape.dim;
+  const auto part = [&](const std::vector<float>& all, std::size_t width) {
+    return rows_of(all, places, w.shape.batch, w.length, width);
+  };
+  const auto q = part(w.q, wide);
+  const auto k = part(w.k, narrow);
+  const auto v = part(w.v, narrow);
+  std::vector<float> out(q.size());
+  std::vector<float> log_sum(q.size() / w.shape.dim);
+  context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum);
+  expect_near(out, part(w.out, wide), "out");
+  expect_near(log_sum, part(w.log_sum, w.shape.heads), "log_sum");
+  std::vector<float> dq(q.size(), 7.0F);
+  std::vector<float> dk(k.size(), 7.0F);
+  std::vector<float> dv(k.size(), 7.0F);
+  context_attention_backward(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum,
+                             part(w.g, wide), {.query = dq, .key = dk, .value = dv});
+  expect_near(dq, part(w.dq, wide), "dq");
+  expect_near(dk, part(w.dk, narrow), "dk");
+  expect_near(dv, part(w.dv, narrow), "dv");
+}
+
+TEST(Context, BackwardIsTheSlopeOfForward) {
+  const Whole w = whole_of({.batch = 1, .heads = 2, .key_value_heads = 1, .dim = 3}, 4);
+  const auto loss = [&](const std::vector<float>& q, const std::vector<float>& k) {
+    std::vector<float> out(w.out.size());
+    std::vector<float> log_sum(w.log_sum.size());
+    context_attention({}, w.shape, 4, kKernel, q, k, w.v, out, log_sum);
+    double sum = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      sum += static_cast<double>(out[i]) * w.g[i];
+    }
+    return sum;
+  };
+  constexpr float kStep = 1e-2F;
+  for (std::size_t i = 0; i < w.q.size(); ++i) {
+    auto up = w.q;
+    auto down = w.q;
+    up[i] += kStep;
+    down[i] -= kStep;
+    ASSERT_NEAR((loss(up, w.k) - loss(down, w.k)) / (2 * kStep), w.dq[i], 5e-3);
+  }
+  for (std::size_t i = 0; i < w.k.size(); ++i) {
+    auto up = w.k;
+    auto down = w.k;
+    up[i] += kStep;
+    down[i] -= kStep;
+    ASSERT_NEAR((loss(w.q, up) - loss(w.q, down)) / (2 * kStep), w.dk[i], 5e-3);
+  }
+}
+
+class Orders : public ::testing::TestWithParam<std::tuple<ContextOrder, bool>> {};
+INSTANTIATE_TEST_SUITE_P(All, Orders,
+                         ::testing::Combine(::testing::Values(ContextOrder::contiguous,
+                                                              ContextOrder::zigzag,
+                                                              ContextOrder::striped),
+                                            ::testing::Bool()));
+
+TEST_P(Orders, EveryMethodIsAsOneRank) {
+  const auto [order, causal] = GetParam();
+  const Whole w =
+      whole_of({.batch = 2, .heads = 8, .key_value_heads = 4, .dim = 3, .causal = causal}, 16);
+  for (const char* text : {"cp=1,uly=1", "cp=2,uly=1", "cp=4,uly=1", "cp=1,uly=2", "cp=1,uly=4",
+                           "cp=2,uly=2", "cp=2,uly=4"}) {
+    run_threads(MeshShape::parse(text).ranks(), [&](Communicator& comm) {
+      SCOPED_TRACE(text);
+      Mesh mesh = Mesh::create(comm, text);
+      for (const ContextMethod method : {ContextMethod::ring, ContextMethod::all_gather}) {
+        expect_as_one({.outer = &mesh.axis("cp"),
+                       .heads = &mesh.axis("uly"),
+                       .method = method,
+                       .order = order},
+                      w);
+      }
+    });
+  }
+}
+
+TEST_P(Orders, RingsTakeUnevenParts) {
+  const auto [order, causal] = GetParam();
+  for (const std::size_t length : {1U, 2U, 7U, 13U}) {
+    const Whole w = whole_of(
+        {.batch = 2, .heads = 2, .key_value_heads = 2, .dim = 2, .causal = causal}, length);
+    run_threads(3, [&](Communicator& comm) { expect_as_one({.outer = &comm, .order = order}, w); });
+  }
+}
+
+TEST(Context, ZigzagAndStripesShareTheWork) {
+  for (const int ranks : {2, 4, 8, 16}) {
+    for (const ContextOrder order : {ContextOrder::zigzag, ContextOrder::striped}) {
+      std::size_t most = 0;
+      std::size_t all = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        most = std::max(most, causal_work(order, 8192, ranks, rank));
+        all += causal_work(order, 8192, ranks, rank);
+      }
+      EXPECT_EQ(all, std::size_t{8192} * 8193 / 2);
+      EXPECT_LE(static_cast<double>(most) * ranks / static_cast<double>(all), 1.05);
+    }
+  }
+  // Without it the last of 8 ranks has almost twice the mean.
+  EXPECT_GT(static_cast<double>(causal_work(ContextOrder::contiguous, 8192, 8, 7)) * 8,
+            1.8 * 8192 * 8193 / 2);
+}
+
+TEST(Context, DecodesOverAShardedCache) {
+  const AttentionShape shape{
+      .batch = 2, .heads = 4, .key_value_heads = 2, .dim = 3, .causal = false};
+  constexpr std::size_t kKeys = 10;
+  const auto q = random_values(2 * 4 * 3, 1);
+  const auto k = random_values(2 * kKeys * 2 * 3, 2);
+  const auto v = random_values(2 * kKeys * 2 * 3, 3);
+  const std::vector<std::size_t> one = {kKeys};
+  std::vector<std::size_t> all(kKeys);
+  std::vector<float> right(q.size());
+  std::vector<float> right_sum(8);
+  forward({.shape = shape,
+           .query_positions = one,
+           .key_positions = all,
+           .query = q.data(),
+           .key = k.data(),
+           .value = v.data()},
+          right.data(), right_sum.data());
+  run_threads(4, [&](Communicator& comm) {
+    // The last rank has no keys yet.
+    const std::vector<std::size_t> places =
+        comm.rank() == 3 ? std::vector<std::size_t>()
+                         : context_positions(ContextOrder::contiguous, kKeys, 3, comm.rank());
+    const auto keys = rows_of(k, places, 2, kKeys, 6);
+    const auto values = rows_of(v, places, 2, kKeys, 6);
+    std::vector<float> out(q.size());
+    std::vector<float> log_sum(8);
+    forward({.shape = shape,
+             .query_positions = one,
+             .key_positions = places,
+             .query = q.data(),
+             .key = keys.data(),
+             .value = values.data()},
+            out.data(), log_sum.data());
+    merge_decoded(comm, shape, out, log_sum);
+    expect_near(out, right, "out");
+    expect_near(log_sum, right_sum, "log_sum");
+  });
+}
+
+TEST(Context, SaysWhichHeadsCannotBeDivided) {
+  run_threads(3, [](Communicator& comm) {
+    const std::vector<float> q(3 * 4);
+    std::vector<float> out(12);
+    std::vector<float> sums(12);
+    try {
+      context_attention({.heads = &comm}, {.heads = 4, .key_value_heads = 4}, 9, kKernel, q, q, q,
+                        out, sums);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).substr(0, 104),
+                "usage: context attention: 4 heads and 4 key-value heads cannot be divided among "
+                "the 3 ranks of Ulysses\nm");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace unisono::parallel

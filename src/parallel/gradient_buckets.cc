@@ -1,0 +1,217 @@
+#include "unisono/parallel/gradient_buckets.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "parallel/stopwatch.h"
+
+namespace unisono::parallel {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::usage, "gradient buckets: " + what + "\n" + next);
+}
+
+struct Gradient {
+  std::string name = {};
+  std::size_t count = 0;
+  std::size_t bucket = 0;
+  std::size_t first = 0;  // in its bucket
+  bool is_ready = false;
+};
+
+struct Bucket {
+  std::vector<float> data = {};
+  std::size_t gradients = 0;
+  std::size_t missing = 0;
+  Request request = {};
+};
+
+}  // namespace
+
+struct GradientBuckets::State {
+  Communicator& axis;
+  BucketOptions options;
+  std::vector<Gradient> gradients = {};
+  std::vector<Bucket> buckets = {};
+  std::vector<std::size_t> seen = {};  // gradients in the order in which they became ready
+  std::size_t started = 0;             // buckets whose all_reduce has begun
+  bool is_begun = false;
+  bool is_reducing = true;
+  bool is_learned = false;
+  bool keeps = false;  // what the last step left is added to
+  Stopwatch waits = {};
+
+  Gradient& at(std::size_t index) {
+    if (index >= gradients.size()) {
+      refuse("there is no gradient " + std::to_string(index) + " of " +
+                 std::to_string(gradients.size()),
+             "add() gives their numbers");
+    }
+    return gradients[index];
+  }
+  // Puts gradients into buckets in this order.
+  void fill(const std::vector<std::size_t>& order) {
+    buckets.clear();
+    for (const std::size_t index : order) {
+      const std::size_t limit =
+          (buckets.size() == 1 ? options.first_bytes : options.bytes) / sizeof(float);
+      if (buckets.empty() || buckets.back().data.size() >= limit) {
+        buckets.emplace_back();
+      }
+      Gradient& gradient = gradients[index];
+      gradient.bucket = buckets.size() - 1;
+      gradient.first = buckets.back().data.size();
+      buckets.back().data.resize(gradient.first + gradient.count);
+      ++buckets.back().gradients;
+    }
+  }
+  void start_full() {
+    while (started < buckets.size() && buckets[started].missing == 0) {
+      buckets[started].request = axis.all_reduce_async(buckets[started].data, options.op);
+      ++started;
+    }
+  }
+  // All ranks take the order of rank 0: what is sent must be the same everywhere.
+  void learn() {
+    std::vector<std::uint64_t> order(seen.begin(), seen.end());
+    order.resize(gradients.size());
+    axis.broadcast(order, 0);
+    const std::vector<std::size_t> agreed(order.begin(), order.end());
+    fill(agreed);
+    is_learned = true;
+  }
+  void check_begun(const char* call) const {
+    if (!is_begun) {
+      refuse(std::string(call) + " outside of a step", "call begin() first");
+    }
+  }
+};
+
+GradientBuckets::GradientBuckets(Communicator& axis, const BucketOptions& options)
+    : state_(new State{.axis = axis, .options = options}) {
+  if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
+    refuse("gradients are combined by " + std::string(to_string(options.op)), "use avg or sum");
+  }
+}
+GradientBuckets::GradientBuckets(GradientBuckets&&) noexcept = default;
+GradientBuckets& GradientBuckets::operator=(GradientBuckets&&) noexcept = default;
+GradientBuckets::~GradientBuckets() = default;
+
+std::size_t GradientBuckets::add(std::string name, std::size_t count) {
+  if (!state_->buckets.empty()) {
+    refuse("\"" + name + "\" is added after the first step began", "add all gradients before");
+  }
+  state_->gradients.push_back({.name = std::move(name), .count = count});
+  return state_->gradients.size() - 1;
+}
+
+std::span<float> GradientBuckets::gradient(std::size_t index) {
+  const Gradient& gradient = state_->at(index);
+  if (state_->buckets.empty()) {
+    state_->check_begun("gradient()");
+  }
+  return std::span(state_->buckets[gradient.bucket].data).subspan(gradient.first, gradient.count);
+}
+
+void GradientBuckets::add_bf16(std::size_t index, std::span<const bf16> values) {
+  const std::span<float> target = gradient(index);
+  if (values.size() != target.size()) {
+    refuse(std::to_string(values.size()) + " values for \"" + state_->at(index).name + "\" of " +
+               std::to_string(target.size()),
+           "give the whole gradient");
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    target[i] += to_float(values[i]);
+  }
+}
+
+void GradientBuckets::begin(bool reduce) {
+  State& state = *state_;
+  if (state.is_begun) {
+    refuse("begin() in a step", "call finish() first");
+  }
+  if (state.buckets.empty()) {
+    std::vector<std::size_t> order(state.gradients.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    state.fill(order);
+  } else if (!state.keeps && state.options.learn_order && !state.is_learned) {
+    state.learn();
+  }
+  for (Bucket& bucket : state.buckets) {
+    bucket.missing = bucket.gradients;
+    if (!state.keeps) {
+      std::fill(bucket.data.begin(), bucket.data.end(), 0.0F);
+    }
+  }
+  for (Gradient& gradient : state.gradients) {
+    gradient.is_ready = false;
+  }
+  state.seen.clear();
+  state.started = 0;
+  state.is_reducing = reduce;
+  state.is_begun = true;
+  state.waits.reset();
+}
+
+void GradientBuckets::ready(std::size_t index) {
+  State& state = *state_;
+  Gradient& gradient = state.at(index);
+  state.check_begun("ready()");
+  if (gradient.is_ready) {
+    refuse("\"" + gradient.name + "\" is ready twice", "call ready() once in each step");
+  }
+  gradient.is_ready = true;
+  state.seen.push_back(index);
+  --state.buckets[gradient.bucket].missing;
+  if (state.is_reducing) {
+    state.start_full();
+  }
+}
+
+void GradientBuckets::finish() {
+  State& state = *state_;
+  state.check_begun("finish()");
+  std::string missing;
+  for (std::size_t index = 0; index < state.gradients.size(); ++index) {
+    const Gradient& gradient = state.gradients[index];
+    if (!gradient.is_ready) {
+      missing += (missing.empty() ? "" : ", ") + gradient.name;
+    }
+  }
+  if (!missing.empty() && !state.options.allow_unused && state.is_reducing) {
+    state.axis.abort("rank " + std::to_string(state.axis.rank()) + ": the gradients of " + missing +
+                     " never became ready");
+    refuse("the gradients of " + missing + " never became ready",
+           "call ready() for each, or set BucketOptions::allow_unused");
+  }
+  state.is_begun = false;
+  state.keeps = !state.is_reducing;
+  if (!state.is_reducing) {
+    return;
+  }
+  for (std::size_t index = 0; index < state.gradients.size(); ++index) {
+    if (!state.gradients[index].is_ready) {
+      state.seen.push_back(index);
+      --state.buckets[state.gradients[index].bucket].missing;
+    }
+  }
+  state.start_full();
+  state.waits.time([&] {
+    for (Bucket& bucket : state.buckets) {
+      bucket.request.wait();
+    }
+  });
+}
+
+std::size_t GradientBuckets::buckets() const {
+  return state_->buckets.size();
+}
+double GradientBuckets::exposed_us() const {
+  return state_->waits.us();
+}
+
+}  // namespace unisono::parallel

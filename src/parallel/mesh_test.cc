@@ -1,0 +1,184 @@
+#include "unisono/parallel/mesh.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace unisono::parallel {
+namespace {
+
+// How Megatron-LM's RankGenerator lays out ranks, by division and remainder of each rank: the
+// order "tp-cp-ep-dp-pp", tp fastest.
+struct Layout {
+  const char* source;
+  int tp, cp, dp, pp, ep, etp;  // ep 0: no experts
+};
+
+// Published layouts of trainings, scaled to what they state of the model axes. Where a report gives
+// the number of devices, dp follows.
+constexpr Layout kPublished[] = {
+    {"Megatron-LM 1.7B, Narayanan 2021", 1, 1, 32, 1, 0, 0},
+    {"Megatron-LM 3.6B, Narayanan 2021", 2, 1, 32, 1, 0, 0},
+    {"Megatron-LM 7.5B, Narayanan 2021", 4, 1, 32, 1, 0, 0},
+    {"Megatron-LM 18.4B, Narayanan 2021", 8, 1, 32, 1, 0, 0},
+    {"Megatron-LM 39.1B, Narayanan 2021", 8, 1, 32, 2, 0, 0},
+    {"Megatron-LM 76.1B, Narayanan 2021", 8, 1, 32, 4, 0, 0},
+    {"Megatron-LM 145.6B, Narayanan 2021", 8, 1, 24, 8, 0, 0},
+    {"Megatron-LM 310.1B, Narayanan 2021", 8, 1, 15, 16, 0, 0},
+    {"Megatron-LM 529.6B, Narayanan 2021", 8, 1, 9, 35, 0, 0},
+    {"Megatron-LM 1008B, Narayanan 2021", 8, 1, 6, 64, 0, 0},
+    {"Megatron-LM 175B, Narayanan 2021", 8, 1, 16, 8, 0, 0},
+    {"MT-NLG 530B, Smith 2022", 8, 1, 8, 35, 0, 0},
+    {"BLOOM 176B, Scao 2022", 4, 1, 8, 12, 0, 0},
+    {"Korthikanti 22B, 2022", 8, 1, 1, 1, 0, 0},
+    {"Korthikanti 1T, 2022", 8, 1, 1, 64, 0, 0},
+    {"Llama 3 405B, 8,192 GPUs, 2024", 8, 1, 64, 16, 0, 0},
+    {"Llama 3 405B, long context, 2024", 8, 16, 8, 16, 0, 0},
+    {"DeepSeek-V3, 2024: attention dp, ep=64", 1, 1, 128, 16, 64, 1},
+    {"MoE parallel folding, Mixtral 8x22B, Liu 2025", 2, 1, 8, 8, 8, 1},
+    {"MoE parallel folding, tp4 cp2 and ep8 etp1", 4, 2, 2, 2, 8, 1},
+};
+
+// The ranks that share a value of `key`, by division and remainder as the reference has it.
+template <typename Key>
+std::set<std::vector<int>> groups_by(int ranks, const Key& key) {
+  std::map<int, std::vector<int>> by;
+  for (int rank = 0; rank < ranks; ++rank) {
+    by[key(rank)].push_back(rank);
+  }
+  std::set<std::vector<int>> groups;
+  for (auto& [_, members] : by) {
+    groups.insert(members);
+  }
+  return groups;
+}
+
+std::set<std::vector<int>> as_set(const std::vector<std::vector<int>>& groups) {
+  return {groups.begin(), groups.end()};
+}
+
+TEST(Mesh, HasTheGroupsOfPublishedLayouts) {
+  for (const Layout& l : kPublished) {
+    SCOPED_TRACE(l.source);
+    const int ranks = l.tp * l.cp * l.dp * l.pp;
+    std::string text = "pp=" + std::to_string(l.pp) + ",dp=" + std::to_string(l.dp) +
+                       ",cp=" + std::to_string(l.cp) + ",tp=" + std::to_string(l.tp);
+    const int inner = l.tp * l.cp * l.dp;
+    if (l.ep != 0) {
+      text += ";edp=" + std::to_string(inner / l.ep / l.etp) + ",ep=" + std::to_string(l.ep) +
+              ",etp=" + std::to_string(l.etp);
+    }
+    const MeshShape mesh = MeshShape::parse(text, ranks);
+    EXPECT_EQ(as_set(mesh.groups("tp")), groups_by(ranks, [&](int r) { return r / l.tp; }));
+    EXPECT_EQ(as_set(mesh.groups("cp")),
+              groups_by(ranks, [&](int r) { return r / (l.tp * l.cp) * l.tp + r % l.tp; }));
+    EXPECT_EQ(as_set(mesh.groups("dp")), groups_by(ranks, [&](int r) {
+                return r / inner * (l.tp * l.cp) + r % (l.tp * l.cp);
+              }));
+    EXPECT_EQ(as_set(mesh.groups("dp,cp")),
+              groups_by(ranks, [&](int r) { return r / inner * l.tp + r % l.tp; }));
+    EXPECT_EQ(as_set(mesh.groups("pp")), groups_by(ranks, [&](int r) { return r % inner; }));
+    EXPECT_EQ(as_set(mesh.groups("pp,tp")),
+              groups_by(ranks, [&](int r) { return r % inner / l.tp; }));
+    if (l.ep != 0) {
+      EXPECT_EQ(as_set(mesh.groups("etp")), groups_by(ranks, [&](int r) { return r / l.etp; }));
+      EXPECT_EQ(as_set(mesh.groups("ep")),
+                groups_by(ranks, [&](int r) { return r / (l.etp * l.ep) * l.etp + r % l.etp; }));
+      EXPECT_EQ(as_set(mesh.groups("edp")), groups_by(ranks, [&](int r) {
+                  return r / inner * (l.etp * l.ep) + r % (l.etp * l.ep);
+                }));
+    }
+  }
+}
+
+TEST(Mesh, HasTheGroupsOfMegatronsDocumentedExample) {
+  // 16 ranks, tp=2, pp=4: as Megatron-LM's comment to initialize_model_parallel lists them.
+  const MeshShape mesh = MeshShape::parse("pp=4,dp=2,tp=2", 16);
+  const std::vector<std::vector<int>> tp = {{0, 1}, {2, 3},   {4, 5},   {6, 7},
+                                            {8, 9}, {10, 11}, {12, 13}, {14, 15}};
+  const std::vector<std::vector<int>> pp = {
+      {0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}};
+  const std::vector<std::vector<int>> dp = {{0, 2},  {1, 3},  {4, 6},   {5, 7},
+                                            {8, 10}, {9, 11}, {12, 14}, {13, 15}};
+  EXPECT_EQ(mesh.groups("tp"), tp);
+  EXPECT_EQ(mesh.groups("pp"), pp);
+  EXPECT_EQ(mesh.groups("dp"), dp);
+}
+
+TEST(Mesh, CoordinatesNumberTheGroupsOfAThousandRanks) {
+  const MeshShape mesh = MeshShape::parse("pp=8,dp=4,cp=4,tp=8;ep=dp*cp,etp=tp", 1024);
+  for (const char* axes : {"tp", "cp", "dp,cp", "pp,tp", "ep", "pp,dp,cp,tp"}) {
+    for (int rank = 0; rank < mesh.ranks(); ++rank) {
+      const std::vector<int> group = mesh.group(rank, axes);
+      ASSERT_EQ(static_cast<int>(group.size()), mesh.size(axes));
+      ASSERT_EQ(group[static_cast<std::size_t>(mesh.coordinate(rank, axes))], rank) << axes;
+    }
+  }
+  EXPECT_EQ(mesh.text(), "pp=8,dp=4,cp=4,tp=8;ep=16,etp=8");
+  EXPECT_EQ(mesh.canonical("tp, pp"), "pp,tp");
+}
+
+std::string error_of(const std::string& text, int ranks, const char* axes = nullptr) {
+  try {
+    const MeshShape mesh = MeshShape::parse(text, ranks);
+    return axes == nullptr ? "none" : (mesh.size(axes), "none");
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    return what.substr(0, what.find('\n'));
+  }
+}
+
+TEST(Mesh, SaysWhatIsWrong) {
+  EXPECT_EQ(error_of("dp=2,tp=4", 6),
+            "config: mesh: the axes of \"dp=2,tp=4\" have 8 ranks, and there are 6");
+  EXPECT_EQ(error_of("dp=2,tp=0", 2),
+            "config: mesh: the size \"0\" of axis \"tp\" is no product of positive numbers and of "
+            "axes before it");
+  EXPECT_EQ(error_of("dp=2,dp=2", 4), "config: mesh: axis \"dp\" is there twice");
+  EXPECT_EQ(error_of("", 1), "config: mesh: \"\" is not an axis with its size");
+  EXPECT_EQ(error_of("dp", 1), "config: mesh: \"dp\" is not an axis with its size");
+  EXPECT_EQ(error_of("a=65536,b=65536", 0),
+            "config: mesh: the axes have more ranks than an int counts");
+  EXPECT_EQ(error_of("dp=4,tp=2;ep=4", 8),
+            "config: mesh: the axes behind the semicolon have 4 ranks, and the last axes before it "
+            "have 2, 8");
+  EXPECT_EQ(error_of("dp=4,tp=2", 8, "pp"),
+            "usage: mesh: there is no axis \"pp\" in \"dp=4,tp=2\"");
+  EXPECT_EQ(error_of("dp=4,tp=2", 8, "tp,tp"), "usage: mesh: axis \"tp\" is named twice");
+  EXPECT_EQ(error_of("dp=4,tp=2;ep=8", 8, "dp,ep"),
+            "usage: mesh: \"dp,ep\" names axes of expert layers and axes under them");
+}
+
+TEST(Mesh, GroupsAreThoseOfTheShape) {
+  run_threads(8, [](Communicator& comm) {
+    Mesh mesh = Mesh::create(comm, "dp=2,cp=2,tp=2;ep=4,etp=2");
+    for (const char* axes : {"tp", "dp", "dp,cp", "ep", "cp,tp", "dp,cp,tp"}) {
+      Communicator& group = mesh.axes(axes);
+      std::vector<int> members(static_cast<std::size_t>(group.size()));
+      group.all_gather(std::vector<int>{comm.rank()}, members);
+      EXPECT_EQ(members, mesh.shape().group(comm.rank(), axes)) << axes;
+      EXPECT_EQ(group.rank(), mesh.coordinate(axes)) << axes;
+      EXPECT_EQ(&group, &mesh.axes(axes));
+    }
+  });
+}
+
+TEST(Mesh, RefusesTextsThatDiffer) {
+  std::atomic<int> told = 0;
+  run_threads(4, [&](Communicator& comm) {
+    try {
+      Mesh::create(comm, comm.rank() == 2 ? "dp=4,tp=1" : "dp=2,tp=2");
+    } catch (const Error& error) {
+      told += error.code() == ErrorCode::mismatch ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(told, 4);
+}
+
+}  // namespace
+}  // namespace unisono::parallel

@@ -1,0 +1,86 @@
+// Blocks that are computed while others travel, against the plain sequence.
+#include "unisono/parallel/overlap.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace unisono::parallel {
+namespace {
+
+constexpr std::size_t kWidth = 3;
+
+float summand(std::size_t element, int rank) {
+  return static_cast<float>(element % 13) * static_cast<float>(rank + 1);
+}
+
+class Overlap : public ::testing::TestWithParam<std::tuple<int, std::size_t>> {};
+INSTANTIATE_TEST_SUITE_P(Of, Overlap,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 5),
+                                            ::testing::Values(std::size_t{0}, std::size_t{1},
+                                                              std::size_t{7}, std::size_t{1000})));
+
+TEST_P(Overlap, GathersEveryBlockBeforeItIsComputed) {
+  const auto [ranks, rows] = GetParam();
+  run_threads(ranks, [rows = rows](Communicator& comm) {
+    const Range mine = shard_range(rows, comm.size(), comm.rank());
+    std::vector<float> shard(mine.count * kWidth);
+    for (std::size_t i = 0; i < shard.size(); ++i) {
+      shard[i] = static_cast<float>(mine.first * kWidth + i + 1);
+    }
+    std::vector<float> whole(rows * kWidth);
+    std::vector<Range> seen;
+    const auto told = all_gather_then(comm, shard, whole, kWidth, [&](Range block) {
+      seen.push_back(block);
+      for (std::size_t i = block.first * kWidth; i < (block.first + block.count) * kWidth; ++i) {
+        ASSERT_EQ(whole[i], static_cast<float>(i + 1));
+      }
+    });
+    ASSERT_EQ(static_cast<int>(seen.size()), comm.size());
+    ASSERT_EQ(seen.front(), mine);
+    std::size_t all = 0;
+    for (const Range& block : seen) {
+      all += block.count;
+    }
+    ASSERT_EQ(all, rows);
+    ASSERT_GE(told.exposed_us, 0);
+  });
+}
+
+TEST_P(Overlap, ScattersTheSums) {
+  const auto [ranks, rows] = GetParam();
+  run_threads(ranks, [rows = rows](Communicator& comm) {
+    const int n = comm.size();
+    const Range mine = shard_range(rows, n, comm.rank());
+    const auto write = [&](Range block, std::span<float> out) {
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        out[i] = summand(block.first * kWidth + i, comm.rank());
+      }
+    };
+    std::vector<float> shard(mine.count * kWidth, 5.0F);
+    then_reduce_scatter(comm, rows, shard, kWidth, write);
+    std::vector<float> whole(rows * kWidth);
+    then_all_reduce(comm, whole, kWidth, 4, write);
+    const auto sum_at = [&](std::size_t i) {
+      return summand(i, 0) * static_cast<float>(n * (n + 1) / 2);
+    };
+    for (std::size_t i = 0; i < shard.size(); ++i) {
+      ASSERT_EQ(shard[i], sum_at(mine.first * kWidth + i));
+    }
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      ASSERT_EQ(whole[i], sum_at(i));
+    }
+  });
+}
+
+TEST(OverlapErrors, SayWhatDoesNotFit) {
+  run_threads(1, [](Communicator& comm) {
+    std::vector<float> whole(7);
+    EXPECT_THROW(all_gather_then(comm, whole, whole, 3, [](Range) {}), Error);
+    EXPECT_THROW(then_reduce_scatter(comm, 3, whole, 3, [](Range, std::span<float>) {}), Error);
+    EXPECT_THROW(then_all_reduce(comm, whole, 7, 0, [](Range, std::span<float>) {}), Error);
+  });
+}
+
+}  // namespace
+}  // namespace unisono::parallel

@@ -1,0 +1,55 @@
+// What placements are, and which conversion is the transpose of which.
+#include "unisono/parallel/placement.hpp"
+
+#include "parallel/strided.h"
+#include "unisono/error.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+Placement dual(const Placement& placement) {
+  using Kind = Placement::Kind;
+  if (placement.kind == Kind::partial && placement.op != ReduceOp::sum) {
+    throw Error(ErrorCode::usage, "conjugate: " + to_string(placement) +
+                                      " is not linear\nonly sums have a transpose");
+  }
+  return placement.kind == Kind::replicate ? Partial()
+         : placement.kind == Kind::partial ? Replicate()
+                                           : placement;
+}
+
+}  // namespace
+
+Range shard_range(std::size_t size, int ranks, int rank) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto r = static_cast<std::size_t>(rank);
+  // size * r / n without leaving 64 bits.
+  const auto begin = [&](std::size_t part) { return size / n * part + size % n * part / n; };
+  return {.first = begin(r), .count = begin(r + 1) - begin(r)};
+}
+
+std::string to_string(const Placement& placement) {
+  switch (placement.kind) {
+    case Placement::Kind::replicate:
+      return "replicate";
+    case Placement::Kind::shard:
+      return "shard(" + std::to_string(placement.dim) + ")";
+    case Placement::Kind::partial:
+      return "partial(" + std::string(unisono::to_string(placement.op)) + ")";
+  }
+  return "?";
+}
+
+Conversion conjugate(const Conversion& conversion) {
+  return {.from = dual(conversion.to), .to = dual(conversion.from)};
+}
+
+void copy(const Tensor& in, const Tensor& out) {
+  if (in.shape != out.shape || in.dtype != out.dtype) {
+    throw Error(ErrorCode::usage,
+                "copy: " + in.text() + " to " + out.text() + "\nboth need one shape and one dtype");
+  }
+  copy_elements(in, out, kernels::Store::cached);
+}
+
+}  // namespace unisono::parallel

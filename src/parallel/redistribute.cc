@@ -1,0 +1,333 @@
+// redistribute(): from the memory of peers where it can be read, else by a collective over what is
+// packed as far as it has to be.
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "parallel/cards.h"
+#include "parallel/strided.h"
+#include "unisono/parallel/placement.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+using Kind = Placement::Kind;
+
+std::size_t index(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+// A call of redistribute() whose tensors fit.
+struct Job {
+  Communicator& comm;
+  const Tensor& in;
+  const Tensor& out;
+  Placement from;
+  Placement to;
+  std::vector<std::size_t> whole;
+  int timeout_ms = -1;
+
+  int ranks() const { return comm.size(); }
+  int rank() const { return comm.rank(); }
+  Range part(std::size_t dim, int of) const { return shard_range(whole[dim], ranks(), of); }
+  // Of `in` of some rank, what rank `to_rank` needs.
+  Tensor for_rank(const Tensor& source, int to_rank) const {
+    if (to.kind != Kind::shard) {
+      return source;
+    }
+    const Range range = part(to.dim, to_rank);
+    return source.slice(to.dim, range.first, range.count);
+  }
+  // Of `out`, where it comes to lie.
+  Tensor place_of(int from_rank) const {
+    if (from.kind != Kind::shard) {
+      return out;
+    }
+    const Range range = part(from.dim, from_rank);
+    return out.slice(from.dim, range.first, range.count);
+  }
+  void run(Call call) const {
+    call.dtype = in.dtype;
+    call.timeout_ms = timeout_ms;
+    comm.run(call);
+  }
+};
+
+void reduce_in_place(const Job& job, std::vector<Tensor>& sources) {
+  const bool average = job.from.op == ReduceOp::avg;
+  const kernels::ReduceFunction reduce =
+      kernels::find_reduce(job.in.dtype, average ? ReduceOp::sum : job.from.op);
+  reduce_elements(sources, job.out, reduce, store_for(job.out.count() * size_of(job.out.dtype)));
+  if (average) {
+    scale_elements(job.out, kernels::find_divide(job.in.dtype), job.ranks());
+  }
+}
+
+// Every rank reads what it needs where its peers have it. False: they cannot all be read.
+bool run_direct(const Job& job, const std::vector<Card>& cards) {
+  if (job.comm.hosts() != 1 || (job.from.kind == Kind::partial && job.to.kind != Kind::shard) ||
+      job.ranks() > kernels::kMaxSources) {
+    return false;
+  }
+  for (const Card& card : cards) {
+    const bool empty = std::find(card.shape.begin(), card.shape.begin() + card.dims, 0U) !=
+                       card.shape.begin() + card.dims;
+    if (card.place.region == 0 && !empty) {
+      return false;  // seen by all ranks
+    }
+  }
+  std::vector<Tensor> sources;
+  for (int rank = 0; rank < job.ranks(); ++rank) {
+    sources.push_back(rank == job.rank() ? job.in : tensor_of(job.comm, rank, cards[index(rank)]));
+    if (sources.back().data == nullptr && sources.back().count() != 0) {
+      throw Error(ErrorCode::resource,
+                  "redistribute: the registered memory of rank " + std::to_string(rank) +
+                      " cannot be read here\nkeep its Region until all ranks are done",
+                  {.rank = job.rank(), .peer = rank});
+    }
+    sources.back() = job.for_rank(sources.back(), job.rank());
+  }
+  if (job.from.kind == Kind::partial) {
+    reduce_in_place(job, sources);
+  } else {
+    const kernels::Store store = store_for(job.out.count() * size_of(job.out.dtype));
+    for (int turn = 0; turn < job.ranks(); ++turn) {
+      const int peer = (job.rank() + turn) % job.ranks();  // not all at one rank's memory
+      copy_elements(sources[index(peer)], job.place_of(peer), store);
+    }
+  }
+  job.comm.barrier(job.timeout_ms);  // nobody reads `in` any more
+  return true;
+}
+
+// Memory for elements in order.
+struct Packed {
+  std::vector<std::byte> bytes;
+  std::vector<std::size_t> counts;
+};
+
+// Whether the parts of `tensor` along `dim` lie one behind the other.
+bool in_order(const Tensor& tensor, std::size_t dim) {
+  return tensor.is_packed() &&
+         std::all_of(tensor.shape.begin(), tensor.shape.begin() + static_cast<std::ptrdiff_t>(dim),
+                     [](std::size_t size) { return size == 1; });
+}
+
+template <typename PartOf>
+std::vector<std::size_t> counts_of(const Job& job, const PartOf& part_of) {
+  std::vector<std::size_t> counts;
+  for (int rank = 0; rank < job.ranks(); ++rank) {
+    counts.push_back(part_of(rank).count());
+  }
+  return counts;
+}
+
+// Between strided parts and memory where they lie one behind the other.
+template <typename PartOf>
+void pack(const Job& job, std::vector<std::byte>& bytes, const PartOf& part_of, bool unpack) {
+  std::size_t at = 0;
+  for (int rank = 0; rank < job.ranks(); ++rank) {
+    const Tensor part = part_of(rank);
+    const Tensor line = Tensor::packed(bytes.data() + at, part.dtype, part.shape);
+    copy_elements(unpack ? line : part, unpack ? part : line, kernels::Store::cached);
+    at += part.count() * size_of(part.dtype);
+  }
+}
+
+std::size_t bytes_of(const Tensor& tensor) {
+  return tensor.count() * size_of(tensor.dtype);
+}
+
+void run_all_gather(const Job& job) {
+  const bool out_in_order = in_order(job.out, job.from.dim);
+  std::vector<std::byte> packed_in(job.in.is_packed() ? 0 : bytes_of(job.in));
+  std::vector<std::byte> packed_out(out_in_order ? 0 : bytes_of(job.out));
+  const void* in = job.in.data;
+  if (!job.in.is_packed()) {
+    copy_elements(job.in, Tensor::packed(packed_in.data(), job.in.dtype, job.in.shape),
+                  kernels::Store::cached);
+    in = packed_in.data();
+  }
+  const auto place = [&](int rank) { return job.place_of(rank); };
+  const auto counts = counts_of(job, place);
+  job.run({.collective = Collective::all_gather_v,
+           .in = in,
+           .out = out_in_order ? job.out.data : packed_out.data(),
+           .counts = counts});
+  if (!out_in_order) {
+    pack(job, packed_out, place, true);
+  }
+}
+
+void run_reduce_scatter(const Job& job) {
+  const bool in_is_in_order = in_order(job.in, job.to.dim);
+  std::vector<std::byte> packed_in(in_is_in_order ? 0 : bytes_of(job.in));
+  std::vector<std::byte> packed_out(job.out.is_packed() ? 0 : bytes_of(job.out));
+  const auto part = [&](int rank) { return job.for_rank(job.in, rank); };
+  if (!in_is_in_order) {
+    pack(job, packed_in, part, false);
+  }
+  const auto counts = counts_of(job, part);
+  job.run({.collective = Collective::reduce_scatter_v,
+           .in = in_is_in_order ? job.in.data : packed_in.data(),
+           .out = job.out.is_packed() ? job.out.data : packed_out.data(),
+           .reduction = job.from.op,
+           .counts = counts});
+  if (!job.out.is_packed()) {
+    copy_elements(Tensor::packed(packed_out.data(), job.out.dtype, job.out.shape), job.out,
+                  kernels::Store::cached);
+  }
+}
+
+void run_all_to_all(const Job& job) {
+  const auto part = [&](int rank) { return job.for_rank(job.in, rank); };
+  const auto place = [&](int rank) { return job.place_of(rank); };
+  const auto counts = counts_of(job, part);
+  const auto recv_counts = counts_of(job, place);
+  const bool in_is_in_order = in_order(job.in, job.to.dim);
+  const bool out_in_order = in_order(job.out, job.from.dim);
+  std::vector<std::byte> packed_in(in_is_in_order ? 0 : bytes_of(job.in));
+  std::vector<std::byte> packed_out(out_in_order ? 0 : bytes_of(job.out));
+  if (!in_is_in_order) {
+    pack(job, packed_in, part, false);
+  }
+  job.run({.collective = Collective::all_to_all_v,
+           .in = in_is_in_order ? job.in.data : packed_in.data(),
+           .out = out_in_order ? job.out.data : packed_out.data(),
+           .counts = counts,
+           .recv_counts = recv_counts});
+  if (!out_in_order) {
+    pack(job, packed_out, place, true);
+  }
+}
+
+void run_all_reduce(const Job& job) {
+  const Tensor* out = &job.out;
+  std::vector<std::byte> memory;
+  Tensor packed;
+  if (!job.out.is_packed() || !job.in.is_packed()) {
+    memory.resize(bytes_of(job.in));
+    packed = Tensor::packed(memory.data(), job.in.dtype, job.in.shape);
+    copy_elements(job.in, packed, kernels::Store::cached);
+    out = &packed;
+  }
+  job.run({.collective = Collective::all_reduce,
+           .in = out == &packed ? packed.data : job.in.data,
+           .out = out->data,
+           .count = out->count(),
+           .reduction = job.from.op});
+  if (out == &packed) {
+    copy_elements(packed, job.out, kernels::Store::cached);
+  }
+}
+
+// Whether anything of other ranks is needed.
+bool moves(const Placement& from, const Placement& to) {
+  return from != to &&
+         (from.kind == Kind::partial || (from.kind == Kind::shard && to.kind != Kind::partial));
+}
+
+// What needs no other rank.
+void run_alone(const Job& job) {
+  if (job.from.kind == Kind::replicate && job.to.kind == Kind::partial) {
+    if (job.rank() == 0) {
+      copy_elements(job.in, job.out, kernels::Store::cached);
+    } else {
+      fill_with_zeros(job.out);
+    }
+  } else if (job.from.kind == Kind::shard && job.to.kind == Kind::partial) {
+    fill_with_zeros(job.out);
+    copy_elements(job.in, job.place_of(job.rank()), kernels::Store::cached);
+  } else if (job.from.kind == Kind::replicate) {
+    copy_elements(job.for_rank(job.in, job.rank()), job.out, kernels::Store::cached);
+  } else {
+    copy_elements(job.in, job.out, kernels::Store::cached);
+  }
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::usage, "redistribute: " + what + "\n" + next);
+}
+
+void check_conversion(const Placement& from, const Placement& to, Dtype dtype,
+                      const RedistributeOptions& options) {
+  if (to.kind == Kind::partial && from.kind != Kind::partial && to.op != ReduceOp::sum) {
+    refuse("to " + to_string(to), "what is not there adds nothing to a sum alone");
+  }
+  if (from.kind == Kind::replicate && to.kind == Kind::partial && !options.replicate_to_partial) {
+    refuse("from replicate to partial keeps the data on rank 0 alone, which is rarely meant",
+           "set RedistributeOptions::replicate_to_partial if it is");
+  }
+  if (from.kind == Kind::partial && to.kind == Kind::partial && from.op != to.op) {
+    refuse("from " + to_string(from) + " to " + to_string(to), "summands of one op stay such");
+  }
+  if (from.kind == Kind::partial) {
+    const bool known = from.op == ReduceOp::sum || from.op == ReduceOp::avg ||
+                       from.op == ReduceOp::prod || from.op == ReduceOp::min ||
+                       from.op == ReduceOp::max;
+    if (!known || kernels::find_reduce(dtype, from.op == ReduceOp::avg ? ReduceOp::sum : from.op) ==
+                      nullptr) {
+      refuse(to_string(from) + " of " + std::string(to_string(dtype)),
+             "a partial is a sum, avg, prod, min or max of numbers");
+    }
+  }
+}
+
+void check_overlap(const Job& job) {
+  if (job.in.data != job.out.data || job.in.count() == 0 || job.ranks() == 1) {
+    return;
+  }
+  const bool reduces = job.from.kind == Kind::partial && job.to.kind == Kind::replicate;
+  const bool gathers = job.from.kind == Kind::shard && job.to.kind == Kind::replicate;
+  if (!(reduces && job.in.strides == job.out.strides) &&
+      !(gathers && job.in.strides == job.out.strides && job.rank() == 0)) {
+    refuse("`in` and `out` are the same memory, from " + to_string(job.from) + " to " +
+               to_string(job.to),
+           "pass other memory for `out`");
+  }
+}
+
+}  // namespace
+
+void redistribute(Communicator& communicator, const Tensor& in, Placement from, const Tensor& out,
+                  Placement to, const RedistributeOptions& options) {
+  Job job{.comm = communicator,
+          .in = in,
+          .out = out,
+          .from = from,
+          .to = to,
+          .whole = {},
+          .timeout_ms = options.timeout_ms};
+  const bool alone = communicator.size() == 1 || !moves(from, to);
+  std::string wrong;
+  try {
+    check_conversion(from, to, in.dtype, options);
+    job.whole = whole_shape(communicator, in, from, out, to);
+    check_overlap(job);
+  } catch (const Error& error) {
+    if (alone) {
+      throw;
+    }
+    wrong = error.what();  // the others, who wait for this rank, are told first
+    wrong.erase(0, wrong.find(": ") + 2);
+  }
+  if (alone) {
+    run_alone(job);
+    return;
+  }
+  const std::vector<Card> cards = exchange_cards(communicator, in, {.from = from, .to = to},
+                                                 job.whole, wrong, options.timeout_ms);
+  if (run_direct(job, cards)) {
+    return;
+  }
+  if (from.kind == Kind::partial) {
+    to.kind == Kind::shard ? run_reduce_scatter(job) : run_all_reduce(job);
+  } else {
+    to.kind == Kind::shard ? run_all_to_all(job) : run_all_gather(job);
+  }
+}
+
+}  // namespace unisono::parallel

@@ -1,0 +1,27 @@
+// Walks over the elements of tensors of one shape that lie differently in memory.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/functions.h"
+#include "unisono/parallel/tensor.hpp"
+
+namespace unisono::parallel {
+
+// Copies `in` to `out`. REQUIRES: one shape and dtype; memory that is the same or does not overlap.
+void copy_elements(const Tensor& in, const Tensor& out, kernels::Store store);
+
+// out = the sources combined in their order. REQUIRES: as above, at most kernels::kMaxSources.
+void reduce_elements(std::span<const Tensor> sources, const Tensor& out,
+                     kernels::ReduceFunction reduce, kernels::Store store);
+
+// Multiplies or divides by `factor` in place, as `scale` does.
+void scale_elements(const Tensor& tensor, kernels::ScaleFunction scale, double factor);
+
+void fill_with_zeros(const Tensor& tensor);
+
+// How to write so many bytes that are not read again soon.
+kernels::Store store_for(std::size_t bytes);
+
+}  // namespace unisono::parallel

@@ -1,0 +1,94 @@
+// Where tensor parallel regions begin and end, and how heads are cut.
+#include "unisono/parallel/tensor_parallel.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace unisono::parallel {
+namespace {
+
+void expect_rows(const char* call, const char* name, std::size_t have, std::size_t rows,
+                 std::size_t width) {
+  if (have != rows * width) {
+    throw Error(ErrorCode::usage, std::string(call) + ": `" + name + "` has " +
+                                      std::to_string(have) + " elements, not " +
+                                      std::to_string(rows) + " rows of " + std::to_string(width) +
+                                      "\nRegionShape::outside() says how many rows a rank has");
+  }
+}
+
+// One of the four: from rows that are cut or not to such that are not, or back.
+struct Crossing {
+  const char* name;
+  Communicator& axis;
+  const RegionShape& shape;
+  std::span<const float> in;
+  std::span<float> out;
+
+  Tensor tensor(const float* data, bool outside) const {
+    const std::size_t rows = outside ? shape.outside(axis).count : shape.rows;
+    return Tensor::packed(const_cast<float*>(data), Dtype::f32, {rows, shape.width});
+  }
+  void go(bool inwards, const Placement& from, const Placement& to) const {
+    const std::size_t outside = shape.outside(axis).count;
+    expect_rows(name, inwards ? "outside" : "inside", in.size(), inwards ? outside : shape.rows,
+                shape.width);
+    expect_rows(name, inwards ? "inside" : "outside", out.size(), inwards ? shape.rows : outside,
+                shape.width);
+    if (from == to && in.data() == out.data()) {
+      return;
+    }
+    redistribute(axis, tensor(in.data(), inwards), from, tensor(out.data(), !inwards), to);
+  }
+};
+
+}  // namespace
+
+void enter_region(Communicator& axis, const RegionShape& shape, std::span<const float> outside,
+                  std::span<float> inside) {
+  Crossing{"enter_region", axis, shape, outside, inside}.go(
+      true, shape.sequence ? Shard(0) : Replicate(), Replicate());
+}
+
+void enter_region_backward(Communicator& axis, const RegionShape& shape,
+                           std::span<const float> inside, std::span<float> outside) {
+  Crossing{"enter_region_backward", axis, shape, inside, outside}.go(
+      false, Partial(), shape.sequence ? Shard(0) : Replicate());
+}
+
+void leave_region(Communicator& axis, const RegionShape& shape, std::span<const float> inside,
+                  std::span<float> outside) {
+  Crossing{"leave_region", axis, shape, inside, outside}.go(
+      false, Partial(), shape.sequence ? Shard(0) : Replicate());
+}
+
+void leave_region_backward(Communicator& axis, const RegionShape& shape,
+                           std::span<const float> outside, std::span<float> inside) {
+  Crossing{"leave_region_backward", axis, shape, outside, inside}.go(
+      true, shape.sequence ? Shard(0) : Replicate(), Replicate());
+}
+
+HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks, int rank,
+                     bool even) {
+  const auto refuse = [&](const std::string& what, const std::string& next) {
+    throw Error(ErrorCode::usage, "heads: " + what + "\n" + next, {.rank = rank});
+  };
+  if (key_value_heads == 0 || heads % key_value_heads != 0) {
+    refuse(std::to_string(heads) + " heads cannot share " + std::to_string(key_value_heads) +
+               " key-value heads evenly",
+           "let the key-value heads divide the heads");
+  }
+  if (heads < static_cast<std::size_t>(ranks) ||
+      (even && heads % static_cast<std::size_t>(ranks) != 0)) {
+    refuse(std::to_string(heads) + " heads cannot be divided among " + std::to_string(ranks) +
+               " ranks",
+           "make the axis smaller");
+  }
+  const std::size_t group = heads / key_value_heads;
+  const Range query = shard_range(heads, ranks, rank);
+  const std::size_t first = query.first / group;
+  const std::size_t last = (query.first + query.count - 1) / group;
+  return {.query = query, .key_value = {.first = first, .count = last - first + 1}};
+}
+
+}  // namespace unisono::parallel

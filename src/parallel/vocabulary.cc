@@ -1,0 +1,171 @@
+// Words that are cut over ranks: embedding, cross entropy, sampling.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "unisono/parallel/tensor_parallel.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+[[noreturn]] void refuse(const char* call, const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::usage, std::string(call) + ": " + what + "\n" + next);
+}
+
+void expect(const char* call, const char* name, std::size_t have, std::size_t need) {
+  if (have != need) {
+    refuse(call,
+           std::string("`") + name + "` has " + std::to_string(have) + " elements, not " +
+               std::to_string(need),
+           "shard_range() of the vocabulary says which words a rank has");
+  }
+}
+
+void check_token(const char* call, std::int32_t token, std::size_t vocabulary) {
+  if (token < 0 || static_cast<std::size_t>(token) >= vocabulary) {
+    refuse(call,
+           "token " + std::to_string(token) + " is not in the vocabulary of " +
+               std::to_string(vocabulary),
+           "tokens count from 0");
+  }
+}
+
+// body(place of the token, row of the table here), for tokens whose rows are here.
+template <typename Body>
+void for_each_here(const char* call, const Communicator& axis, std::size_t vocabulary,
+                   std::span<const std::int32_t> tokens, const Body& body) {
+  const Range words = shard_range(vocabulary, axis.size(), axis.rank());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    check_token(call, tokens[i], vocabulary);
+    const auto word = static_cast<std::size_t>(tokens[i]);
+    if (word >= words.first && word < words.first + words.count) {
+      body(i, word - words.first);
+    }
+  }
+}
+
+bool likelier(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
+
+}  // namespace
+
+void vocabulary_embedding(const Communicator& axis, std::size_t vocabulary, std::size_t width,
+                          std::span<const float> table, std::span<const std::int32_t> tokens,
+                          std::span<float> out) {
+  constexpr const char* kCall = "vocabulary_embedding";
+  expect(kCall, "table", table.size(),
+         shard_range(vocabulary, axis.size(), axis.rank()).count * width);
+  expect(kCall, "out", out.size(), tokens.size() * width);
+  std::fill(out.begin(), out.end(), 0.0F);
+  for_each_here(kCall, axis, vocabulary, tokens, [&](std::size_t i, std::size_t row) {
+    std::copy_n(&table[row * width], width, &out[i * width]);
+  });
+}
+
+void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabulary,
+                                   std::size_t width, std::span<const float> out_gradient,
+                                   std::span<const std::int32_t> tokens,
+                                   std::span<float> table_gradient) {
+  constexpr const char* kCall = "vocabulary_embedding_backward";
+  expect(kCall, "table_gradient", table_gradient.size(),
+         shard_range(vocabulary, axis.size(), axis.rank()).count * width);
+  expect(kCall, "out_gradient", out_gradient.size(), tokens.size() * width);
+  for_each_here(kCall, axis, vocabulary, tokens, [&](std::size_t i, std::size_t row) {
+    for (std::size_t k = 0; k < width; ++k) {
+      table_gradient[row * width + k] += out_gradient[i * width + k];
+    }
+  });
+}
+
+void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, std::span<float> logits,
+                              std::span<const std::int32_t> targets, float scale,
+                              std::span<float> losses) {
+  constexpr const char* kCall = "vocabulary_cross_entropy";
+  const std::size_t words = shard_range(vocabulary, axis.size(), axis.rank()).count;
+  const std::size_t rows = targets.size();
+  expect(kCall, "logits", logits.size(), rows * words);
+  expect(kCall, "losses", losses.size(), rows);
+  std::vector<float> largest(rows, -std::numeric_limits<float>::infinity());
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t w = 0; w < words; ++w) {
+      largest[i] = std::max(largest[i], logits[i * words + w]);
+    }
+  }
+  axis.all_reduce(largest, max);
+  // Of each token the sum of the exponentials, and the logit of its target.
+  std::vector<double> sums(2 * rows);
+  for_each_here(kCall, axis, vocabulary, targets, [&](std::size_t i, std::size_t word) {
+    sums[2 * i + 1] = logits[i * words + word] - largest[i];
+  });
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t w = 0; w < words; ++w) {
+      float& logit = logits[i * words + w];
+      logit = std::exp(logit - largest[i]);
+      sums[2 * i] += logit;
+    }
+  }
+  axis.all_reduce(sums, sum);
+  for (std::size_t i = 0; i < rows; ++i) {
+    losses[i] = static_cast<float>(std::log(sums[2 * i]) - sums[2 * i + 1]);
+    const auto factor = static_cast<float>(scale / sums[2 * i]);
+    for (std::size_t w = 0; w < words; ++w) {
+      logits[i * words + w] *= factor;
+    }
+  }
+  for_each_here(kCall, axis, vocabulary, targets,
+                [&](std::size_t i, std::size_t word) { logits[i * words + word] -= scale; });
+}
+
+std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary,
+                                      std::span<const float> logits, std::size_t count) {
+  const Range words = shard_range(vocabulary, axis.size(), axis.rank());
+  expect("top_candidates", "logits", logits.size(), words.count);
+  count = std::min(count, vocabulary);
+  std::vector<Candidate> mine;
+  for (std::size_t w = 0; w < words.count; ++w) {
+    mine.push_back({.logit = logits[w], .token = static_cast<std::int32_t>(words.first + w)});
+  }
+  const std::size_t kept = std::min(count, mine.size());
+  std::partial_sort(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(kept), mine.end(),
+                    likelier);
+  // Ranks with fewer words send some that are less likely than all.
+  mine.resize(kept);
+  mine.resize(count, {.logit = -std::numeric_limits<float>::infinity(),
+                      .token = std::numeric_limits<std::int32_t>::max()});
+  std::vector<Candidate> all(count * static_cast<std::size_t>(axis.size()));
+  axis.run({.collective = Collective::all_gather,
+            .in = mine.data(),
+            .out = all.data(),
+            .count = count * sizeof(Candidate)});
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    likelier);
+  all.resize(count);
+  return all;
+}
+
+std::int32_t sample(std::span<const Candidate> candidates, double temperature, double uniform) {
+  if (candidates.empty()) {
+    refuse("sample", "there are no candidates", "ask top_candidates() for at least one");
+  }
+  if (temperature <= 0) {
+    return candidates.front().token;
+  }
+  std::vector<double> weights;
+  double all = 0;
+  for (const Candidate& candidate : candidates) {
+    weights.push_back(std::exp((candidate.logit - candidates.front().logit) / temperature));
+    all += weights.back();
+  }
+  double left = uniform * all;
+  for (std::size_t i = 0; i + 1 < weights.size(); ++i) {
+    left -= weights[i];
+    if (left < 0) {
+      return candidates[i].token;
+    }
+  }
+  return candidates.back().token;
+}
+
+}  // namespace unisono::parallel
