@@ -103,7 +103,8 @@ std::shared_ptr<World> World::meet_across(const ConnectOptions& options, const D
   here.file.clear();
   here.connect_timeout_ms = left_ms(deadline);
   here.interrupted = given.interrupted == nullptr ? options.interrupted : given.interrupted;
-  auto local = LocalWorld::join(here, hosts.single() ? RankNames() : RankNames(hosts.here()));
+  auto local = LocalWorld::join(here, hosts.single() ? RankNames() : RankNames(hosts.here()),
+                                watch_host(meeting));
   tcp::Channels streams;
   try {
     if (!hosts.single()) {
