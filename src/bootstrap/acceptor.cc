@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 namespace unisono::tcp {
 namespace {
@@ -12,6 +13,11 @@ namespace {
 constexpr std::int64_t kDeafMs = 50;
 
 }  // namespace
+
+std::int64_t clock_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
 
 bool Greeter::write() {
   while (!shake_.output().empty()) {
@@ -100,14 +106,17 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
     if (!socket) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         // The listener stays readable: who waits for it would not wait.
-        refusals_[""] = {"this process has no descriptor free (ulimit -n)", true};
+        refusals_[""] = {kNoDescriptor, true};
+        starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
         deaf_ = true;
         deaf_until_ms_ = now_ms + kDeafMs;
+      } else {
+        starved_ms_ = -1;
       }
       return;
     }
+    starved_ms_ = -1;
     const Address from = peer_address(socket.get());
-    apply(socket.get(), options_, from.is_loopback());
     make_room();
     pending_.push_back(
         {.greeter = Greeter(std::move(socket), Handshake::listen(self_), now_ms + kHandshakeMs),
@@ -122,7 +131,12 @@ void Gate::make_room() {
   const auto is_stranger = [](const Visitor& visitor) { return !visitor.inside; };
   const auto strangers = std::count_if(pending_.begin(), pending_.end(), is_stranger);
   if (strangers >= static_cast<std::ptrdiff_t>(kMostPending)) {
-    const auto oldest = std::find_if(pending_.begin(), pending_.end(), is_stranger);
+    auto oldest = std::find_if(pending_.begin(), pending_.end(), [&](const Visitor& visitor) {
+      return is_stranger(visitor) && !visitor.greeter.shake().has_greeted();
+    });
+    if (oldest == pending_.end()) {
+      oldest = std::find_if(pending_.begin(), pending_.end(), is_stranger);
+    }
     turn_away(*oldest, "made room for others before it had said who it is");
     pending_.erase(oldest);
   }
@@ -139,7 +153,10 @@ bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
   if (shake.state() == Handshake::State::admitting) {
     visitor.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
     shake.admit(visitor.inside ? Refusal::none : Refusal::duplicate);
-    visitor.greeter.wait_until(now_ms + kHandshakeMs);  // for TLS, while others are heard as well
+    // Before the connection is used, not for each stranger.
+    const int socket = visitor.greeter.descriptor();
+    apply(socket, options_, peer_address(socket).is_loopback());
+    visitor.greeter.wait_until(now_ms + kProvedMs);  // for TLS, while others are heard as well
     there = visitor.greeter.step();
   }
   if (shake.state() == Handshake::State::refused) {
@@ -149,6 +166,9 @@ bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
   if (visitor.greeter.finished()) {
     admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
     return false;
+  }
+  if (!there && visitor.greeter.is_silent()) {
+    return false;  // it only looked whether anybody listens: there is nothing to report
   }
   if (!there) {
     turn_away(visitor, visitor.greeter.tls_failed() ? "the encryption did not come about"

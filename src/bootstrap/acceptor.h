@@ -1,9 +1,10 @@
 // Where other ranks connect: it listens, hears who they are, and lets in who proves it.
 //
-// Strangers cost little: at most kMostPending of them are heard at once (the oldest makes room),
-// each for two seconds and 256 bytes. Nothing of what they say changes anything but a line of
-// refusals(). A rank that has proved who it is never makes room for one that has not: it may
-// already believe that it is let in.
+// Strangers cost little: at most kMostPending of them are heard at once (the oldest of those that
+// have not even greeted makes room, then the oldest), each for two seconds and 256 bytes, and
+// without a proof to compute before a greeting that names the job. Nothing of what they say changes
+// anything but a line of refusals(). A rank that has proved who it is never makes room for one that
+// has not, and gets more time: it may already believe that it is let in.
 #pragma once
 
 #include <poll.h>
@@ -24,6 +25,9 @@ namespace unisono::tcp {
 
 inline constexpr std::size_t kMostPending = 64;
 inline constexpr std::int64_t kHandshakeMs = 2000;
+// Between two sides that have proved who they are: one may be stopped for a while, or busy.
+inline constexpr std::int64_t kProvedMs = 10'000;
+inline constexpr const char* kNoDescriptor = "this process has no descriptor free (ulimit -n)";
 inline constexpr std::size_t kMostRefusals = 64;
 
 // A handshake on a socket, and that of TLS behind it where the job encrypts.
@@ -38,6 +42,8 @@ class Greeter {
   bool finished() const;
   // TLS did not come about between two sides that had proved who they are.
   bool tls_failed() const { return tls_failed_; }
+  // The other side has not said a byte.
+  bool is_silent() const { return got_ == 0 && shake_.listens() && !shake_.has_greeted(); }
   Handshake& shake() { return shake_; }
   const Handshake& shake() const { return shake_; }
   int descriptor() const { return socket_.get(); }
@@ -65,6 +71,9 @@ struct Admitted {
   Channel socket;
 };
 
+// Of a clock that only goes on.
+std::int64_t clock_ms();
+
 class Gate {
  public:
   Gate(std::vector<UniqueFd> listeners, Identity self, SocketOptions options = {})
@@ -76,7 +85,7 @@ class Gate {
 
   std::vector<Address> addresses() const;
   Address address() const { return local_address(listeners_.front().get()); }
-  // Goes on with all that can go on; never blocks. `now_ms`: of a clock that only goes on.
+  // Goes on with all that can go on; never blocks. `now_ms`: clock_ms().
   void step(std::int64_t now_ms);
   // What step() has to be called for: events, and by when (-1: never).
   void add_events(std::vector<pollfd>& entries) const;
@@ -89,6 +98,11 @@ class Gate {
   // rank it is, if there was one.
   std::vector<std::string> refusals() const;
   std::size_t pending() const { return pending_.size(); }
+  // For so long it could have let nobody in, as this process has no descriptor free, though no
+  // stranger holds one.
+  std::int64_t starved_for_ms(std::int64_t now_ms) const {
+    return starved_ms_ < 0 || !pending_.empty() ? 0 : now_ms - starved_ms_;
+  }
 
  private:
   struct Visitor {
@@ -115,6 +129,7 @@ class Gate {
   std::map<std::string, Line> refusals_;  // by host
   std::int64_t deaf_until_ms_ = 0;        // no descriptor was free for those who wait
   bool deaf_ = false;
+  std::int64_t starved_ms_ = -1;
 };
 
 }  // namespace unisono::tcp

@@ -15,12 +15,6 @@
 namespace unisono::tcp {
 namespace {
 
-std::int64_t clock_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 Identity identity(int rank, int size, int streams = 1) {
   return {
       .rank = rank, .size = size, .job = "meet", .token = "0123456789abcdef", .streams = streams};

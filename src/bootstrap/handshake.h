@@ -82,6 +82,10 @@ class Handshake {
   // In the state `done`: a key that only these two sides of this handshake know.
   Digest session_key() const { return keyed('K'); }
   bool listens() const { return listens_; }
+  // The peer has proved who it is, whatever comes of the rest.
+  bool has_checked_peer() const { return due_ == Step::verdict || state_ == State::admitting; }
+  // It has said a greeting of this job.
+  bool has_greeted() const { return listens_ && due_ == Step::proof; }
   const Protection& protection() const { return self_.protection; }
   bool knows_peer() const { return knows_peer_; }
   Refusal refusal() const { return refusal_; }

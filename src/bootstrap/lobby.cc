@@ -38,7 +38,7 @@ Lobby::Lobby(const Invitation& invitation, UniqueFd listener)
 Meeting Lobby::collect() {
   while (joined_ < invitation_.size) {
     wait();
-    if (deadline_.is_interrupted()) {
+    if (is_interrupted()) {
       fail(ErrorCode::aborted, names_.text(0) + " was interrupted before all ranks were there");
     }
     check_members();
@@ -56,6 +56,16 @@ Meeting Lobby::collect() {
     }
   }
   return welcome();
+}
+
+// A watch that throws knows of a rank that will not come: the others hear so as well.
+bool Lobby::is_interrupted() {
+  try {
+    return deadline_.is_interrupted();
+  } catch (const Error& error) {
+    tell(error_bytes(error.code(), text_of(error), error.context().peer));
+    throw;
+  }
 }
 
 // Until something happens or some deadline passes.
@@ -248,16 +258,20 @@ Meeting Lobby::welcome() {
   return meeting;
 }
 
-void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
-  const auto bytes = error_bytes(code, message, names_.number(at_fault));
+void Lobby::tell(std::span<const std::byte> reason) {
   for (const Visitor& visitor : visitors_) {
-    send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
+    send_packet(visitor.socket.get(), FrameType::error, false, reason, {});
   }
   for (const Member& member : members_) {
     if (member.socket) {
-      send_packet(member.socket.get(), FrameType::error, false, bytes, {});
+      send_packet(member.socket.get(), FrameType::error, false, reason, {});
     }
   }
+}
+
+void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
+  const auto bytes = error_bytes(code, message, names_.number(at_fault));
+  tell(bytes);
   if (!deadline_.passed()) {
     tell_late_comers(bytes);
   }

@@ -31,6 +31,7 @@ class Lobby {
     Process process;
   };
 
+  bool is_interrupted();
   void wait();
   void accept_visitors();
   bool make_room();
@@ -44,6 +45,7 @@ class Lobby {
   Meeting welcome();
   // `at_fault`: a rank as they meet; -1: none alone.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int at_fault = -1);
+  void tell(std::span<const std::byte> reason);
   std::vector<int> missing() const;
   std::string missing_ranks() const;
   [[noreturn]] void fail_missing();

@@ -180,7 +180,8 @@ std::unique_ptr<LocalWorld> meet(const Invitation& invitation, const ConnectOpti
 
 }  // namespace
 
-std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options, RankNames names) {
+std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options, RankNames names,
+                                             const std::function<void()>& watch) {
   const bool numbered = options.rank >= 0 || (!options.file.empty() && options.rank == -1);
   if (options.size < 1 || options.size > kMostRanks || options.rank >= options.size || !numbered) {
     throw Error(ErrorCode::config, "rank " + std::to_string(options.rank) + " of " +
@@ -188,7 +189,14 @@ std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options, Rank
                                        " cannot be: a host has 1 to " + std::to_string(kMostRanks) +
                                        " ranks, numbered from 0");
   }
-  const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
+  const std::function<bool()> asked = [&] {
+    if (watch != nullptr) {
+      watch();
+    }
+    return options.interrupted != nullptr && options.interrupted();
+  };
+  const std::function<bool()> interrupted = ten_times_a_second(
+      watch == nullptr && options.interrupted == nullptr ? std::function<bool()>() : asked);
   Invitation invitation;
   invitation.rank = options.rank;
   invitation.size = options.size;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,8 +28,10 @@ class LocalWorld {
   // Blocks until all ranks are there. Options must be complete (see resolve()).
   // Errors: config (rank twice, sizes differ), connection ("joined 6 of 8; missing ranks 3, 5",
   // token refused).
-  // `names`: of ranks of several hosts, those of this one.
-  static std::unique_ptr<LocalWorld> join(const ConnectOptions& options, RankNames names = {});
+  // `names`: of ranks of several hosts, those of this one. `watch`: called about ten times a second
+  // while ranks are missing; what it throws ends that wait.
+  static std::unique_ptr<LocalWorld> join(const ConnectOptions& options, RankNames names = {},
+                                          const std::function<void()>& watch = nullptr);
   virtual ~LocalWorld() = default;
 
   virtual int rank() const = 0;

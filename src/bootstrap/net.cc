@@ -1,8 +1,10 @@
 #include "bootstrap/net.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 #include "base/asking.h"
 #include "bootstrap/addresses.h"
@@ -18,27 +20,40 @@ namespace {
 constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
 constexpr int kMostNetRanks = 65536;
 constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so in this time
+// Who finds a rank of its host dead waits for those of other hosts to find it too: they would take
+// the one that goes for that reason for the first.
+constexpr std::int64_t kNoticeMs = 300;
+constexpr std::chrono::milliseconds kPause(10);  // before it is asked again
 
+// Whoever is hung up on before it has the table has perhaps only made room for others, or was late:
+// it comes again. Where nobody listens then, rank 0 is gone.
 std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp::Gate& gate,
                        const Card& mine) {
   std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
   addresses[0] = target.addresses;
-  auto streams = tcp::meet(
-      gate, identity_of(options, "/lobby"), addresses,
-      {.timeout_ms = options.connect_timeout_ms == 0 ? 1 << 30 : options.connect_timeout_ms,
-       .interrupted = options.interrupted});
-  tcp::Channel lobby = std::move(streams[0].front());
+  const tcp::Identity self = identity_of(options, "/lobby");
   const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
-  const Deadline deadline =
-      Deadline::of_timeout(options.connect_timeout_ms).later_by_ms(kGraceMs).asking(interrupted);
-  std::string obstacle;
-  const auto table = ask_text(lobby, to_text(mine), kMostTableBytes, deadline, obstacle);
-  if (!table) {
-    throw Error(ErrorCode::connection, "rank " + std::to_string(options.rank) +
-                                           " has no word from rank 0 at " + options.address + ": " +
-                                           obstacle + "\nlook at the last output of rank 0");
+  const Deadline connected = Deadline::of_timeout(options.connect_timeout_ms);
+  const Deadline deadline = connected.later_by_ms(kGraceMs).asking(interrupted);
+  for (bool was_there = false;; was_there = true) {
+    const int left_ms = connected.left_ms();
+    auto streams = tcp::meet(gate, self, addresses,
+                             {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
+                              .all_listen = was_there,
+                              .interrupted = options.interrupted});
+    std::string obstacle;
+    const auto table =
+        ask_text(streams[0].front(), to_text(mine), kMostTableBytes, deadline, obstacle);
+    if (table) {
+      return parse_table(*table, options.size);
+    }
+    if (connected.passed() || deadline.passed()) {
+      throw Error(ErrorCode::connection,
+                  "rank " + std::to_string(options.rank) + " has no word from rank 0 at " +
+                      options.address + ": " + obstacle + "\nlook at the last output of rank 0");
+    }
+    std::this_thread::sleep_for(kPause);
   }
-  return parse_table(*table, options.size);
 }
 
 // The same by what the caller brought along.
@@ -113,6 +128,7 @@ tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
   auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
                            {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms,
                             .relay = tcp::relay_from_environment(),
+                            .all_listen = true,
                             .interrupted = interrupted});
   const std::vector<tcp::Address> mine = meeting.gate->addresses();
   meeting.gate.reset();
@@ -122,6 +138,37 @@ tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
     }
   }
   return streams;
+}
+
+std::function<void()> watch_host(const NetMeeting& meeting) {
+  struct Neighbour {
+    int rank = -1;
+    tcp::Probe probe;
+    std::int64_t silent_ms = -1;  // since when nobody listens there
+  };
+  // Shared by the copies of the function, which are one watch.
+  const auto neighbours = std::make_shared<std::vector<Neighbour>>();
+  for (const int rank : meeting.hosts.here()) {
+    if (rank != meeting.identity.rank) {
+      neighbours->push_back(
+          {.rank = rank,
+           .probe = tcp::Probe(meeting.door.addresses[static_cast<std::size_t>(rank)])});
+    }
+  }
+  return [&meeting, neighbours] {
+    const std::int64_t now_ms = tcp::clock_ms();
+    for (Neighbour& one : *neighbours) {
+      one.probe.step(now_ms);
+      if (!one.probe.nobody_listens()) {
+        one.silent_ms = -1;
+      } else if (one.silent_ms < 0) {
+        one.silent_ms = now_ms;
+      } else if (now_ms >= one.silent_ms + kNoticeMs) {
+        tcp::throw_lost(meeting.identity.rank, one.rank,
+                        meeting.door.addresses[static_cast<std::size_t>(one.rank)].front());
+      }
+    }
+  };
 }
 
 }  // namespace unisono::comm

@@ -1,10 +1,9 @@
 #include "bootstrap/net_mesh.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <deque>
+#include <map>
 #include <set>
 
 #include "base/asking.h"
@@ -13,135 +12,17 @@
 namespace unisono::tcp {
 namespace {
 
-constexpr std::int64_t kFirstPauseMs = 2;
-constexpr std::int64_t kLongestPauseMs = 100;
-// A listener that does not say a word in this time may be none; try again.
-constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
 // How often those that are there are looked at.
 constexpr std::int64_t kLookMs = 50;
 // Who is refused by all that it still wants, for the same lasting reason, gives up after this.
 constexpr std::int64_t kInVainMs = 5000;
-
-std::int64_t clock_ms() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-// One stream to one rank, tried until it is there.
-class Dial {
- public:
-  Dial(const Identity& self, const std::vector<Address>& to, const Wanted& wanted,
-       const MeetOptions& options)
-      : self_(self), to_(to), wanted_(wanted), options_(options) {}
-
-  void step(std::int64_t now_ms) {
-    if (!greeter_ && now_ms >= next_ms_) {
-      begin(now_ms);
-    }
-    if (!greeter_) {
-      return;
-    }
-    if (connecting_) {
-      pollfd entry{greeter_->descriptor(), POLLOUT, 0};
-      if (::poll(&entry, 1, 0) == 0) {
-        if (now_ms >= greeter_->deadline_ms()) {
-          retry(now_ms, "nothing answers there: a firewall drops it, or the address is wrong");
-        }
-        return;
-      }
-      connecting_ = false;
-      if (const int error = connect_error(greeter_->descriptor()); error != 0) {
-        return retry(now_ms, std::strerror(error));  // NOLINT(concurrency-mt-unsafe)
-      }
-      if (options_.relay && !ask_relay()) {
-        return retry(now_ms, "the relay hung up");
-      }
-    }
-    const bool there = greeter_->step();
-    const Handshake& shake = greeter_->shake();
-    if (shake.state() == Handshake::State::refused) {
-      // Others may be at that address before or after the rank that is meant.
-      const bool again = refused_ms_ >= 0 && is_final(shake.refusal());
-      refused_ms_ = !is_final(shake.refusal()) ? -1 : again ? refused_ms_ : now_ms;
-      return retry(now_ms, shake.problem());
-    }
-    if (greeter_->finished()) {
-      done_ = greeter_->take();
-      greeter_.reset();
-    } else if (!there || now_ms >= greeter_->deadline_ms()) {
-      retry(now_ms, greeter_->tls_failed() ? "the encryption did not come about"
-                    : there                ? "it does not answer"
-                                           : "it hung up");
-    }
-  }
-  // What it had connected is no more.
-  void again(std::int64_t now_ms) { retry(now_ms, "it hung up"); }
-  bool done() const { return static_cast<bool>(done_); }
-  Channel take() { return std::move(done_); }
-  const Wanted& wanted() const { return wanted_; }
-  const std::string& obstacle() const { return obstacle_; }
-  // For so long it has been refused for what waiting hardly mends.
-  std::int64_t refused_for_ms(std::int64_t now_ms) const {
-    return refused_ms_ < 0 ? 0 : now_ms - refused_ms_;
-  }
-  const Address& to() const { return to_[tried_ % to_.size()]; }
-  void add_events(std::vector<pollfd>& entries) const {
-    if (greeter_) {
-      entries.push_back({greeter_->descriptor(),
-                         connecting_ ? static_cast<short>(POLLOUT) : greeter_->events(), 0});
-    }
-  }
-  std::int64_t next_ms() const { return greeter_ ? greeter_->deadline_ms() : next_ms_; }
-
- private:
-  void begin(std::int64_t now_ms) {
-    UniqueFd socket = begin_connect(options_.relay ? options_.relay->address : to(),
-                                    options_.from ? &*options_.from : nullptr, options_.socket);
-    if (!socket) {
-      return retry(now_ms, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-    }
-    greeter_.emplace(std::move(socket), Handshake::dial(self_, wanted_), now_ms + kAnswerMs);
-    connecting_ = true;
-  }
-  bool ask_relay() const {
-    const std::string text = to_text(RelayRequest{.key = options_.relay->key,
-                                                  .from = self_.rank,
-                                                  .to = wanted_.peer,
-                                                  .stream = wanted_.stream,
-                                                  .address = to()});
-    const ssize_t put = ::send(greeter_->descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
-    return put == static_cast<ssize_t>(text.size());  // the first bytes of a socket always fit
-  }
-  void retry(std::int64_t now_ms, const std::string& why) {
-    obstacle_ = why;
-    greeter_.reset();
-    connecting_ = false;
-    if (++tried_ % to_.size() != 0) {
-      next_ms_ = now_ms;  // the next of its addresses
-      return;
-    }
-    next_ms_ = now_ms + pause_ms_;
-    pause_ms_ = std::min(2 * pause_ms_, kLongestPauseMs);
-  }
-
-  static bool is_final(Refusal refusal) {
-    return refusal == Refusal::token || refusal == Refusal::version || refusal == Refusal::size ||
-           refusal == Refusal::protection;
-  }
-
-  const Identity& self_;
-  const std::vector<Address>& to_;
-  std::size_t tried_ = 0;
-  Wanted wanted_;
-  const MeetOptions& options_;
-  std::optional<Greeter> greeter_;
-  bool connecting_ = false;
-  std::int64_t refused_ms_ = -1;
-  std::int64_t next_ms_ = 0;
-  std::int64_t pause_ms_ = kFirstPauseMs;
-  std::string obstacle_ = "it was not tried";
-  Channel done_;
-};
+// Without a descriptor for what is missing, and no stranger that holds one.
+constexpr std::int64_t kStarvedMs = 1000;
+// After so long ranks that have not called are looked for.
+constexpr std::int64_t kPatienceMs = 200;
+// Who has found a rank dead stays so long where the others can see it: they find it dead themselves
+// in this time, and do not take this rank, which goes for that reason, for the first.
+constexpr std::int64_t kFarewellMs = 300;
 
 [[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials, const Channels& streams,
                        const std::vector<std::vector<Address>>& addresses, int rank,
@@ -210,7 +91,12 @@ class Meeting {
  public:
   Meeting(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
           const MeetOptions& options)
-      : gate_(gate), self_(self), addresses_(addresses), streams_(addresses.size()) {
+      : gate_(gate),
+        self_(self),
+        addresses_(addresses),
+        streams_(addresses.size()),
+        look_for_(options.all_listen && !options.relay),
+        look_for_ms_(clock_ms() + kPatienceMs) {
     for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
       const auto rank = static_cast<int>(peer);
       if (addresses[peer].empty() || rank == self.rank) {
@@ -253,6 +139,42 @@ class Meeting {
     if (complete()) {
       drop_the_dead(now_ms);
     }
+    if (look_for_) {
+      look_for_missing(now_ms);
+    }
+  }
+  // Who is dead for so long that all others know.
+  void throw_if_dead(std::int64_t now_ms) const {
+    // Of several the first: those that found it dead go for that reason.
+    const auto first = std::min_element(
+        dead_.begin(), dead_.end(),
+        [](const auto& one, const auto& other) { return one.second < other.second; });
+    if (first == dead_.end() || now_ms < first->second + kFarewellMs) {
+      return;
+    }
+    const int rank = first->first;
+    throw_lost(self_.rank, rank, addresses_[static_cast<std::size_t>(rank)].front());
+  }
+  void throw_if_starved(std::int64_t now_ms) const {
+    std::int64_t for_ms = 0;
+    std::size_t dialled = 0;
+    for (const Dial& dial : dials_) {
+      if (!is_there(dial.wanted())) {
+        ++dialled;
+        for_ms = std::max(for_ms, dial.starved_for_ms(now_ms));
+      }
+    }
+    if (missing_ > dialled) {
+      for_ms = std::max(for_ms, gate_.starved_for_ms(now_ms));
+    }
+    if (for_ms > kStarvedMs) {
+      throw Error(ErrorCode::resource,
+                  "rank " + std::to_string(self_.rank) +
+                      " cannot connect to the other ranks: " + kNoDescriptor +
+                      "\nraise the limit of open files (ulimit -n): a rank needs about " +
+                      std::to_string(self_.streams) + " for each rank of another host",
+                  {.rank = self_.rank});
+    }
   }
   // Until something happens, or `end_ms`.
   void wait(std::int64_t end_ms) const {
@@ -263,6 +185,13 @@ class Meeting {
         dial.add_events(entries);
         next_ms = std::min(next_ms, dial.next_ms());
       }
+    }
+    for (const auto& [rank, probe] : probes_) {
+      probe.add_events(entries);
+      next_ms = std::min(next_ms, probe.next_ms());
+    }
+    if (look_for_ && missing_ != 0 && probes_.empty()) {
+      next_ms = std::min(next_ms, look_for_ms_);
     }
     gate_.add_events(entries);
     const std::int64_t gate_ms = gate_.next_deadline_ms();
@@ -313,6 +242,37 @@ class Meeting {
     }
   }
 
+  bool lacks(std::size_t peer) const {
+    const auto& streams = streams_[peer];
+    return std::any_of(streams.begin(), streams.end(), [](const Channel& one) { return !one; });
+  }
+  // Of those that are dialled, the dial finds out.
+  void look_for_missing(std::int64_t now_ms) {
+    for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
+      const auto rank = static_cast<int>(peer);
+      if (!lacks(peer)) {
+        probes_.erase(rank);
+        dead_.erase(rank);
+        continue;
+      }
+      bool nobody_listens = false;
+      for (const Dial& dial : dials_) {
+        nobody_listens = nobody_listens || (dial.wanted().peer == rank &&
+                                            !is_there(dial.wanted()) && dial.nobody_listens());
+      }
+      if (rank > self_.rank && (now_ms >= look_for_ms_ || lost_.count(peer) != 0)) {
+        Probe& probe = probes_.try_emplace(rank, addresses_[peer]).first->second;
+        probe.step(now_ms);
+        nobody_listens = probe.nobody_listens();
+      }
+      if (nobody_listens) {
+        dead_.emplace(rank, now_ms);
+      } else {
+        dead_.erase(rank);
+      }
+    }
+  }
+
   Gate& gate_;
   const Identity& self_;
   const std::vector<std::vector<Address>>& addresses_;
@@ -321,6 +281,10 @@ class Meeting {
   std::size_t missing_ = 0;
   std::set<std::size_t> lost_;  // ranks that were there before
   std::int64_t look_ms_ = 0;
+  bool look_for_;
+  std::int64_t look_for_ms_;
+  std::map<int, Probe> probes_;       // of missing ranks that are to dial this one
+  std::map<int, std::int64_t> dead_;  // since when nobody listens where the rank did
 };
 
 }  // namespace
@@ -338,6 +302,8 @@ Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Ad
     if (meeting.complete()) {
       return meeting.take();
     }
+    meeting.throw_if_dead(now_ms);
+    meeting.throw_if_starved(now_ms);
     if (now_ms >= end_ms || meeting.is_hopeless(now_ms)) {
       meeting.fail(now_ms - since_ms);
     }

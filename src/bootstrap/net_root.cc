@@ -1,6 +1,7 @@
 #include "bootstrap/net_root.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/asking.h"
 #include "bootstrap/meet.h"
@@ -11,6 +12,11 @@ namespace unisono::comm {
 namespace {
 
 constexpr int kLateMs = 1000;
+// Who hangs up before it has left its card may have given up an answer that came late: it is back
+// in this time, or gone.
+constexpr int kComesAgainMs = 800;
+// As long without a free descriptor, though no stranger holds one, it will get none.
+constexpr std::int64_t kStarvedMs = 1000;
 
 class Host {
  public:
@@ -33,6 +39,7 @@ class Host {
       if (deadline_.is_interrupted()) {
         fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
       }
+      check_guests();
       if (deadline_.passed()) {
         fail_missing();
       }
@@ -42,6 +49,9 @@ class Host {
                     ", still waiting for " + missing());
       }
       int wait_ms = said_waiting_ ? 1000 : std::min(1000, silent_.left_ms());
+      for (const auto& [rank, until] : away_) {
+        wait_ms = std::min(wait_ms, until.left_ms());
+      }
       wait_ms = deadline_.poll_ms() < 0 ? wait_ms : std::min(wait_ms, deadline_.poll_ms());
       reception_.wait(wait_ms);
       for (const Reception::News& news : reception_.hear()) {
@@ -58,14 +68,38 @@ class Host {
  private:
   void take(const Reception::News& news) {
     const auto at = static_cast<std::size_t>(news.rank);
-    if (news.hung_up) {
-      settled_[at] = true;
-      fail(ErrorCode::connection, "rank " + std::to_string(news.rank) +
-                                      " went away while the ranks met\nlook at its last output");
+    if (news.hung_up && !known_[at]) {
+      away_.try_emplace(news.rank, Deadline::after_ms(kComesAgainMs));
+      return;
     }
+    if (news.hung_up) {
+      fail_without(news.rank);
+    }
+    away_.erase(news.rank);
     known_[at] = true;
     ++count_;
     cards_[at] = read_card(news.rank, news.text);
+  }
+
+  void check_guests() {
+    for (const auto& [rank, until] : away_) {
+      if (until.passed()) {
+        fail_without(rank);
+      }
+    }
+    if (lobby_.starved_for_ms(tcp::clock_ms()) > kStarvedMs) {
+      fail(ErrorCode::resource, std::string("rank 0 cannot receive the other ranks: ") +
+                                    tcp::kNoDescriptor +
+                                    "\nraise the limit of open files (ulimit -n): rank 0 needs "
+                                    "about two for each other rank");
+    }
+  }
+
+  [[noreturn]] void fail_without(int rank) {
+    settled_[static_cast<std::size_t>(rank)] = true;
+    fail(ErrorCode::connection,
+         "rank " + std::to_string(rank) + " went away while the ranks met\nlook at its last output",
+         rank);
   }
 
   Card read_card(int rank, const std::string& text) {
@@ -78,9 +112,9 @@ class Host {
     }
   }
 
-  [[noreturn]] void fail(ErrorCode code, const std::string& message) {
+  [[noreturn]] void fail(ErrorCode code, const std::string& message, int at_fault = -1) {
     tell_all(error_text(code, message));
-    throw Error(code, message);
+    throw Error(code, message, {.rank = 0, .peer = at_fault});
   }
 
   // Ranks start at about the same time; those that are a little late would look for rank 0 in vain.
@@ -140,7 +174,8 @@ class Host {
   std::vector<bool> known_;    // by rank: its card is here
   std::vector<bool> settled_;  // after a failure: it knows, or is gone
   std::vector<Card> cards_;
-  int count_ = 1;  // of those
+  std::map<int, Deadline> away_;  // ranks that hung up without a card: until when they may be back
+  int count_ = 1;                 // of those
 };
 
 }  // namespace

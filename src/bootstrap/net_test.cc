@@ -21,15 +21,7 @@ namespace {
 using testing::as_threads;
 using testing::unique_name;
 
-ConnectOptions net_options(int rank, int size, const std::string& job, int timeout_ms = 60'000) {
-  ConnectOptions options = testing::options_for(rank, size, job, timeout_ms);
-  const std::size_t hash = std::hash<std::string>()(job);
-  options.address = "127.3." + std::to_string(hash % 250 + 1) + "." +
-                    std::to_string(hash / 250 % 250 + 1) + ":29602";
-  options.token = testing::kToken;
-  options.transport = "tcp";
-  return options;
-}
+using testing::net_options;
 
 // What a rank found: how many hosts, and to how many ranks it is connected. The connections go to
 // `kept`, since who hangs up while others still meet is missed.

@@ -2,18 +2,9 @@
 
 #include <poll.h>
 
-#include <chrono>
 #include <utility>
 
 namespace unisono::comm {
-namespace {
-
-std::int64_t clock_ms() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-}  // namespace
 
 void Reception::wait(int most_ms) const {
   std::vector<pollfd> entries;
@@ -27,7 +18,7 @@ void Reception::wait(int most_ms) const {
 }
 
 std::vector<Reception::News> Reception::hear() {
-  gate_.step(clock_ms());
+  gate_.step(tcp::clock_ms());
   for (tcp::Admitted& admitted : gate_.take_admitted()) {
     guests_[static_cast<std::size_t>(admitted.peer.peer)] = {.socket = std::move(admitted.socket)};
   }

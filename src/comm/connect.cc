@@ -73,7 +73,8 @@ std::shared_ptr<World> meet_across(Setup setup, const Deadline& deadline, NetMee
   if (interrupted != nullptr) {
     here.interrupted = std::move(interrupted);
   }
-  auto local = LocalWorld::join(here, hosts.single() ? RankNames() : RankNames(hosts.here()));
+  auto local = LocalWorld::join(here, hosts.single() ? RankNames() : RankNames(hosts.here()),
+                                watch_host(meeting));
   std::unique_ptr<transport::Network> network;
   try {
     network = connect_network(meeting, options.rank, left_ms(deadline), here.interrupted);

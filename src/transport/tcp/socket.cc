@@ -64,6 +64,12 @@ UniqueFd listen_at(const Address& address, const PortRange& ports) {
       break;
     }
   }
+  if (error == EMFILE || error == ENFILE) {
+    throw Error(ErrorCode::resource,
+                "cannot listen at " + address.host_text() +
+                    ": this process has no descriptor free\nraise the limit of open files (ulimit "
+                    "-n)");
+  }
   const std::string range = ports.first == 0            ? "any port"
                             : ports.last <= ports.first ? "port " + std::to_string(ports.first)
                                                         : "ports " + std::to_string(ports.first) +

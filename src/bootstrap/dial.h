@@ -1,0 +1,108 @@
+// One stream to one rank of the job, tried until it is there; and the look whether a rank still
+// listens.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bootstrap/acceptor.h"
+#include "bootstrap/relay.h"
+
+namespace unisono::tcp {
+
+struct MeetOptions {
+  int timeout_ms = 60'000;
+  SocketOptions socket = {};
+  std::optional<Address> from = {};      // where to dial from; else as the kernel thinks
+  std::optional<RelayPlace> relay = {};  // what to dial in place of the ranks
+  // All ranks to be connected listen already, and none that ends is started anew: one where nobody
+  // listens any more is dead.
+  bool all_listen = false;
+  // Asked about ten times a second whether to give up, with `aborted`.
+  std::function<bool()> interrupted = nullptr;
+};
+
+class Dial {
+ public:
+  Dial(const Identity& self, const std::vector<Address>& to, const Wanted& wanted,
+       const MeetOptions& options)
+      : self_(self), to_(to), wanted_(wanted), options_(options) {}
+
+  void step(std::int64_t now_ms);
+  // What it had connected is no more.
+  void again(std::int64_t now_ms) { retry(now_ms, "it hung up"); }
+  bool done() const { return static_cast<bool>(done_); }
+  Channel take() { return std::move(done_); }
+  const Wanted& wanted() const { return wanted_; }
+  const std::string& obstacle() const { return obstacle_; }
+  // For so long it has been refused for what waiting hardly mends.
+  std::int64_t refused_for_ms(std::int64_t now_ms) const {
+    return refused_ms_ < 0 ? 0 : now_ms - refused_ms_;
+  }
+  // For so long this process has had no descriptor free for it.
+  std::int64_t starved_for_ms(std::int64_t now_ms) const {
+    return starved_ms_ < 0 ? 0 : now_ms - starved_ms_;
+  }
+  // Nobody listens at any of its addresses.
+  bool nobody_listens() const { return !options_.relay && closed_ >= to_.size(); }
+  void add_events(std::vector<pollfd>& entries) const;
+  std::int64_t next_ms() const { return greeter_ ? greeter_->deadline_ms() : next_ms_; }
+
+ private:
+  void begin(std::int64_t now_ms);
+  bool is_connected(std::int64_t now_ms);
+  void shake(std::int64_t now_ms);
+  bool ask_relay() const;
+  void fail_with(std::int64_t now_ms, int error);
+  void retry(std::int64_t now_ms, const std::string& why);
+  const Address& to() const { return to_[tried_ % to_.size()]; }
+
+  const Identity& self_;
+  const std::vector<Address>& to_;
+  std::size_t tried_ = 0;
+  std::size_t closed_ = 0;  // attempts in a row that found nobody listening
+  Wanted wanted_;
+  const MeetOptions& options_;
+  std::optional<Greeter> greeter_;
+  bool connecting_ = false;
+  bool proved_ = false;  // the peer has
+  std::int64_t refused_ms_ = -1;
+  std::int64_t starved_ms_ = -1;
+  std::int64_t next_ms_ = 0;
+  std::int64_t pause_ms_ = 2;
+  // Of a connection that is being made. A listener whose queue is full drops the knock, and the
+  // system knocks again after seconds: a new attempt comes sooner. This doubles each time, for
+  // peers that are far away.
+  std::int64_t patience_ms_ = 250;
+  std::string obstacle_ = "it was not tried";
+  Channel done_;
+};
+
+// Looks again and again whether anybody listens where a rank did. Says nothing there.
+class Probe {
+ public:
+  explicit Probe(std::vector<Address> to) : to_(std::move(to)) {}
+
+  void step(std::int64_t now_ms);
+  // Of the last look: nobody listens at any of the addresses.
+  bool nobody_listens() const { return closed_ >= to_.size(); }
+  void add_events(std::vector<pollfd>& entries) const;
+  std::int64_t next_ms() const { return next_ms_; }
+
+ private:
+  std::vector<Address> to_;
+  std::size_t tried_ = 0;
+  std::size_t closed_ = 0;
+  UniqueFd socket_;
+  std::int64_t next_ms_ = 0;  // when the attempt ends, or the next begins
+};
+
+// What to throw for a rank that nobody listens for any more: peer_lost.
+[[noreturn]] void throw_lost(int self, int rank, const Address& address);
+
+}  // namespace unisono::tcp

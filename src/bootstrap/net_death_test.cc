@@ -1,0 +1,221 @@
+// Ranks that die, or find no descriptor, while the ranks of several hosts connect.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "bootstrap/net.h"
+#include "bootstrap/testing.h"
+
+namespace unisono::comm {
+namespace {
+
+using testing::Child;
+using testing::net_options;
+using testing::unique_name;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRanks = 4;
+constexpr int kTimeoutMs = 30'000;
+
+std::string milliseconds_since(Clock::time_point begin) {
+  return std::to_string(
+      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
+}
+
+// "2 310 ...": whom it lost, after how many milliseconds, and the words. Who has connected waits
+// for what a communicator would see then: a connection that ends.
+std::string lose(int rank, const std::string& job, int pause_ms) {
+  const ConnectOptions options = net_options(rank, kRanks, job, kTimeoutMs);
+  NetMeeting meeting = meet_over_network(options);
+  const auto begin = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+  try {
+    const tcp::Channels streams = connect_hosts(meeting, kTimeoutMs);
+    for (;;) {
+      for (std::size_t peer = 0; peer < streams.size(); ++peer) {
+        for (const tcp::Channel& stream : streams[peer]) {
+          if (tcp::is_dead(stream.get())) {
+            const std::string ms = milliseconds_since(begin);
+            // A communicator would tell the others before it goes.
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            return std::to_string(peer) + " " + ms + " after connecting";
+          }
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  } catch (const Error& error) {
+    return std::to_string(error.context().peer) + " " + milliseconds_since(begin) + " " +
+           error.what();
+  }
+}
+
+// `when_ms`: it dies so long after the ranks have their table; -1: when it is connected itself.
+void expect_named(int victim, int when_ms, int seed) {
+  const std::string job = unique_name("death");
+  std::mt19937 random(static_cast<unsigned>(seed));
+  std::vector<Child> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const int pause_ms = static_cast<int>(random() % 60);
+    ranks.emplace_back(
+        [&, pause_ms](int self) -> std::string {
+          if (self != victim) {
+            return lose(self, job, pause_ms);
+          }
+          NetMeeting meeting = meet_over_network(net_options(self, kRanks, job, kTimeoutMs));
+          if (when_ms < 0) {
+            const tcp::Channels streams = connect_hosts(meeting, kTimeoutMs);
+            ::kill(::getpid(), SIGKILL);
+          }
+          std::thread([when_ms] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(when_ms));
+            ::kill(::getpid(), SIGKILL);
+          }).detach();
+          const tcp::Channels streams = connect_hosts(meeting, kTimeoutMs);
+          std::this_thread::sleep_for(std::chrono::seconds(10));
+          return "";
+        },
+        rank);
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::string said = ranks[static_cast<std::size_t>(rank)].result();
+    if (rank == victim) {
+      continue;
+    }
+    std::istringstream words(said);
+    int lost = -1;
+    int ms = 1 << 30;
+    words >> lost >> ms;
+    EXPECT_EQ(lost, victim) << "rank " << rank << ", seed " << seed << ": " << said;
+    EXPECT_LT(ms, std::max(when_ms, 60) + 1000) << "rank " << rank << ": " << said;
+  }
+}
+
+TEST(NetDeath, ARankThatDiesInTheMeetingIsNamedByAllWithinASecond) {
+  for (int seed = 0; seed < 16; ++seed) {
+    expect_named(seed % kRanks, seed * 4, seed);
+  }
+}
+
+TEST(NetDeath, ARankThatDiesWhenItAloneIsConnectedIsNamed) {
+  for (int victim = 0; victim < kRanks; ++victim) {
+    expect_named(victim, -1, victim);
+  }
+}
+
+TEST(NetDeath, RankZeroThatDiesBeforeItTellsTheTableIsNamedAtOnce) {
+  const std::string job = unique_name("root");
+  Child root(
+      [&](int rank) {
+        return testing::run_one(
+            [&](int self) {
+              static_cast<void>(meet_over_network(net_options(self, 3, job, kTimeoutMs)));
+              return std::string();
+            },
+            rank);
+      },
+      0);
+  const auto begin = Clock::now();
+  Child one(
+      [&](int rank) -> std::string {
+        static_cast<void>(meet_over_network(net_options(rank, 3, job, kTimeoutMs)));
+        return "";
+      },
+      1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ::kill(root.pid(), SIGKILL);
+  root.result();
+  const std::string said = one.result();
+  EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 while the ranks met"), 0U) << said;
+  EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(1700));
+}
+
+// Two ranks on a host: one dies before they have met there, the other waits for it.
+TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
+  for (const int victim : {0, 1, 2}) {
+    const std::string job = unique_name("host");
+    std::vector<Child> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      ranks.emplace_back(
+          [&](int self) -> std::string {
+            ConnectOptions options = net_options(self, 3, job, kTimeoutMs);
+            options.transport = "auto";
+            options.host = self < 2 ? "a" : "b";
+            NetMeeting meeting = meet_over_network(options);
+            const auto begin = Clock::now();
+            if (self == victim) {
+              ::kill(::getpid(), SIGKILL);
+            }
+            ConnectOptions here = options;
+            here.rank = meeting.hosts.local(self);
+            here.size = static_cast<int>(meeting.hosts.here().size());
+            here.job += std::to_string(meeting.hosts.host(self));
+            try {
+              const auto local =
+                  LocalWorld::join(here, RankNames(meeting.hosts.here()), watch_host(meeting));
+              connect_hosts(meeting, kTimeoutMs);
+              return "connected";
+            } catch (const Error& error) {
+              return std::to_string(error.context().peer) + " " + milliseconds_since(begin) + " " +
+                     error.what();
+            }
+          },
+          rank);
+    }
+    for (int rank = 0; rank < 3; ++rank) {
+      const std::string said = ranks[static_cast<std::size_t>(rank)].result();
+      if (rank != victim) {
+        std::istringstream words(said);
+        int lost = -1;
+        int ms = 1 << 30;
+        words >> lost >> ms;
+        EXPECT_EQ(lost, victim) << "rank " << rank << ": " << said;
+        EXPECT_LT(ms, 1000) << "rank " << rank << ": " << said;
+      }
+    }
+  }
+}
+
+TEST(NetDeath, WithoutADescriptorARankSaysSo) {
+  for (const int starved : {0, 2}) {
+    const std::string job = unique_name("starved");
+    const auto begin = Clock::now();
+    std::vector<Child> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      ranks.emplace_back(
+          [&](int self) -> std::string {
+            if (self == starved) {
+              // All that this process has open, a listener, and one more at most.
+              const int next = ::dup(0);
+              ::close(next);
+              const auto limit = static_cast<rlim_t>(next + (self == 0 ? 2 : 1));
+              const rlimit few{.rlim_cur = limit, .rlim_max = limit};
+              ::setrlimit(RLIMIT_NOFILE, &few);
+            }
+            // Who waits for a rank that never came cannot know.
+            const int timeout_ms = self == starved ? kTimeoutMs : 3000;
+            NetMeeting meeting = meet_over_network(net_options(self, 3, job, timeout_ms));
+            connect_hosts(meeting, kTimeoutMs);
+            return "";
+          },
+          rank);
+    }
+    std::vector<std::string> said;
+    for (Child& rank : ranks) {
+      said.push_back(rank.result());
+    }
+    const std::string& own = said[static_cast<std::size_t>(starved)];
+    EXPECT_EQ(own.find("resource: "), 0U) << own;
+    EXPECT_NE(own.find("(ulimit -n)"), std::string::npos) << own;
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(12));
+  }
+}
+
+}  // namespace
+}  // namespace unisono::comm

@@ -1,0 +1,171 @@
+// Strangers that open connections to rank 0 as fast as they can while the ranks meet, and a rank 0
+// that hangs up on one that believed it was let in.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <thread>
+
+#include "bootstrap/acceptor.h"
+#include "bootstrap/card.h"
+#include "bootstrap/net.h"
+#include "bootstrap/net_mesh.h"
+#include "bootstrap/testing.h"
+
+namespace unisono::comm {
+namespace {
+
+using testing::as_threads;
+using testing::net_options;
+using testing::unique_name;
+using Clock = std::chrono::steady_clock;
+
+// Some say nothing, some noise, some hang up; none waits for anything.
+class Flood {
+ public:
+  Flood(const std::string& address, int threads) : to_(*tcp::Address::parse(address).value) {
+    for (int i = 0; i < threads; ++i) {
+      threads_.emplace_back([this] { run(); });
+    }
+  }
+  ~Flood() {
+    stop_ = true;
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+  int knocks() const { return knocks_; }
+
+ private:
+  void run() {
+    constexpr std::size_t kHeld = 200;
+    std::deque<UniqueFd> held;
+    while (!stop_) {
+      UniqueFd socket = tcp::begin_connect(to_, nullptr, {});
+      if (socket && ++knocks_ % 3 == 0) {
+        static_cast<void>(::send(socket.get(), "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT));
+      }
+      held.push_back(std::move(socket));
+      if (held.size() > kHeld) {
+        held.pop_front();
+      }
+    }
+  }
+
+  tcp::Address to_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> knocks_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+class NetFlood : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (*GetParam() != 0) {
+      ::setenv(GetParam(), "1", 1);  // NOLINT(concurrency-mt-unsafe): no other thread yet
+    }
+  }
+  void TearDown() override {
+    if (*GetParam() != 0) {
+      ::unsetenv(GetParam());  // NOLINT(concurrency-mt-unsafe): no other thread any more
+    }
+  }
+};
+
+TEST_P(NetFlood, DoesNotKeepRanksFromMeeting) {
+  for (int world = 0; world < 3; ++world) {
+    const std::string job = unique_name("flood");
+    const Flood flood(net_options(0, 4, job).address, 2);
+    const auto begin = Clock::now();
+    std::vector<tcp::Channels> kept(4);
+    for (const std::string& problem : as_threads(4, [&](int rank) -> std::string {
+           NetMeeting meeting = meet_over_network(net_options(rank, 4, job, 20'000));
+           kept[static_cast<std::size_t>(rank)] = connect_hosts(meeting, 20'000);
+           return "";
+         })) {
+      EXPECT_EQ(problem, "");
+    }
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << flood.knocks() << " knocks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Protections, NetFlood,
+                         ::testing::Values("", "UNISONO_TLS", "UNISONO_CHECKSUM"),
+                         [](const auto& protection) {
+                           return *protection.param == 0 ? std::string("plain")
+                                                         : std::string(protection.param).substr(8);
+                         });
+
+// The gate of rank 0, without what follows.
+class Lobby0 {
+ public:
+  explicit Lobby0(const ConnectOptions& options)
+      : gate_(tcp::listen_at(*tcp::Address::parse(options.address).value,
+                             {.first = tcp::Address::parse(options.address).value->port()}),
+              {.rank = 0,
+               .size = options.size,
+               .job = options.job + "/lobby",
+               .token = options.token}) {}
+  tcp::Channel next() {
+    for (const auto end = Clock::now() + std::chrono::seconds(20); Clock::now() < end;) {
+      gate_.step(tcp::clock_ms());
+      for (tcp::Admitted& admitted : gate_.take_admitted()) {
+        gate_.let_again(admitted.peer);
+        return std::move(admitted.socket);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return {};
+  }
+
+ private:
+  tcp::Gate gate_;
+};
+
+TEST(NetMeeting, WhoIsHungUpOnBeforeTheTableComesAgain) {
+  const std::string job = unique_name("again");
+  const auto said = as_threads(2, [&](int rank) -> std::string {
+    const ConnectOptions options = net_options(rank, 2, job, 20'000);
+    if (rank == 1) {
+      return std::to_string(meet_over_network(options).hosts.count()) + " hosts";
+    }
+    Lobby0 lobby(options);
+    lobby.next().reset();
+    tcp::Channel guest = lobby.next();
+    TextReader reader;
+    while (guest && reader.step(guest, kMostCardBytes) == TextReader::State::going_on) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (!guest) {
+      return "it did not come again";
+    }
+    Card mine = parse_card(reader.text());
+    mine.host = "another";
+    return send_text(guest, to_table({mine, parse_card(reader.text())}), Deadline::never())
+               ? ""
+               : "it is gone";
+  });
+  EXPECT_EQ(said[0], "");
+  EXPECT_EQ(said[1], "2 hosts");
+}
+
+TEST(NetMeeting, WhoGivesUpALateAnswerIsAwaitedAgain) {
+  const std::string job = unique_name("late");
+  const auto said = as_threads(2, [&](int rank) -> std::string {
+    const ConnectOptions options = net_options(rank, 2, job, 20'000);
+    if (rank == 1) {  // in, and out without a card
+      tcp::Gate gate(std::vector<UniqueFd>{}, {});
+      tcp::meet(gate, {.rank = 1, .size = 2, .job = options.job + "/lobby", .token = options.token},
+                {{*tcp::Address::parse(options.address).value}, {}}, {.timeout_ms = 20'000});
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return std::to_string(meet_over_network(options).hosts.count()) + " hosts";
+  });
+  EXPECT_EQ(said[0], "2 hosts");
+  EXPECT_EQ(said[1], "2 hosts");
+}
+
+}  // namespace
+}  // namespace unisono::comm
