@@ -26,7 +26,7 @@ using transformer::Trained;
 
 constexpr int kSteps = 20;
 constexpr const char* kLosses = "training.losses";
-// Of the loss of a step, and of a weight after the last one; the rate is 0.001.
+// Bounds on the loss of a step, and on a weight after the last one; the rate is 0.001.
 constexpr double kLossBound = 1e-5;
 constexpr double kWeightBound = 1e-4;
 

@@ -71,7 +71,7 @@ struct Admitted {
   Channel socket;
 };
 
-// Of a clock that only goes on.
+// By a clock that only goes on.
 std::int64_t clock_ms();
 
 class Gate {

@@ -75,7 +75,7 @@ class Dial {
   std::int64_t starved_ms_ = -1;
   std::int64_t next_ms_ = 0;
   std::int64_t pause_ms_ = 2;
-  // Of a connection that is being made. A listener whose queue is full drops the knock, and the
+  // An attempt to connect. A listener whose queue is full drops the knock, and the
   // system knocks again after seconds: a new attempt comes sooner. This doubles each time, for
   // peers that are far away.
   std::int64_t patience_ms_ = 250;
@@ -89,7 +89,7 @@ class Probe {
   explicit Probe(std::vector<Address> to) : to_(std::move(to)) {}
 
   void step(std::int64_t now_ms);
-  // Of the last look: nobody listens at any of the addresses.
+  // At the last look, nobody listened at any of the addresses.
   bool nobody_listens() const { return closed_ >= to_.size(); }
   void add_events(std::vector<pollfd>& entries) const;
   std::int64_t next_ms() const { return next_ms_; }

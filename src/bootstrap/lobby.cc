@@ -63,7 +63,7 @@ bool Lobby::is_interrupted() {
   try {
     return deadline_.is_interrupted();
   } catch (const Error& error) {
-    tell(error_bytes(error.code(), text_of(error), error.context().peer));
+    tell(error_bytes(error.code(), error.message(), error.context().peer));
     throw;
   }
 }

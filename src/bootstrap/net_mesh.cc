@@ -145,7 +145,7 @@ class Meeting {
   }
   // Who is dead for so long that all others know.
   void throw_if_dead(std::int64_t now_ms) const {
-    // Of several the first: those that found it dead go for that reason.
+    // The first of several: those that found it dead go for that reason.
     const auto first = std::min_element(
         dead_.begin(), dead_.end(),
         [](const auto& one, const auto& other) { return one.second < other.second; });
@@ -246,7 +246,7 @@ class Meeting {
     const auto& streams = streams_[peer];
     return std::any_of(streams.begin(), streams.end(), [](const Channel& one) { return !one; });
   }
-  // Of those that are dialled, the dial finds out.
+  // The dial finds out about those that are dialled.
   void look_for_missing(std::int64_t now_ms) {
     for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
       const auto rank = static_cast<int>(peer);

@@ -40,7 +40,7 @@ struct FlatUnit {
   Elements shard = {};       // stage 3: this rank's part of the parameters
   Elements gradients = {};   // whole; with stages 2 and 3 only until they are reduced
   Elements reduced = {};     // stages 2 and 3: this rank's part of the gradients
-  // Of the elements that this rank updates.
+  // The elements that this rank updates.
   std::vector<float> master = {};  // bf16 alone
   std::vector<float> mean = {};
   std::vector<float> variance = {};

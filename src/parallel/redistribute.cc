@@ -33,7 +33,7 @@ struct Job {
   int ranks() const { return comm.size(); }
   int rank() const { return comm.rank(); }
   Range part(std::size_t dim, int of) const { return shard_range(whole[dim], ranks(), of); }
-  // Of `in` of some rank, what rank `to_rank` needs.
+  // What rank `to_rank` needs of some rank's `in`.
   Tensor for_rank(const Tensor& source, int to_rank) const {
     if (to.kind != Kind::shard) {
       return source;
@@ -41,7 +41,7 @@ struct Job {
     const Range range = part(to.dim, to_rank);
     return source.slice(to.dim, range.first, range.count);
   }
-  // Of `out`, where it comes to lie.
+  // Where it comes to lie in `out`.
   Tensor place_of(int from_rank) const {
     if (from.kind != Kind::shard) {
       return out;

@@ -94,7 +94,7 @@ void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, std::s
     }
   }
   axis.all_reduce(largest, max);
-  // Of each token the sum of the exponentials, and the logit of its target.
+  // For each token the sum of the exponentials, and the logit of its target.
   std::vector<double> sums(2 * rows);
   for_each_here(kCall, axis, vocabulary, targets, [&](std::size_t i, std::size_t word) {
     sums[2 * i + 1] = logits[i * words + word] - largest[i];

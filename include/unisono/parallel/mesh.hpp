@@ -37,7 +37,7 @@ class UNISONO_EXPORT MeshShape {
   const std::vector<Axis>& folded() const { return folded_; }  // behind the semicolon
   std::string text() const;
 
-  // Of one axis or of several, "dp,cp". Errors: usage, for an axis that does not exist, one that is
+  // For one axis or for several, "dp,cp". Errors: usage, for an axis that does not exist, one that is
   // named twice, and for axes of both sides of the semicolon that are not the same ranks.
   int size(std::string_view names) const;
   int coordinate(int rank, std::string_view names) const;

@@ -32,7 +32,7 @@ struct UNISONO_EXPORT Tensor {
     tensor.expect_count(view.size());
     return tensor;
   }
-  // Of data that is only read.
+  // Over data that is only read.
   template <InBuffer Data>
   static Tensor of_const(Data&& data, std::vector<std::size_t> shape) {
     const auto view = unisono::detail::view(data);
