@@ -36,6 +36,7 @@ namespace unisono {
 namespace detail {
 class Core;
 class Heap;
+class PeerMemory;
 struct PlanState;
 struct RequestState;
 struct RegionState;
@@ -335,6 +336,7 @@ class UNISONO_EXPORT Communicator {
 
  private:
   friend class detail::Heap;
+  friend class detail::PeerMemory;
   std::shared_ptr<detail::Core> core_;
 };
 

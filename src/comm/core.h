@@ -73,6 +73,8 @@ class Core final : public std::enable_shared_from_this<Core>, private comm::Driv
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return static_cast<int>(members_.size()); }
   int hosts() const;
+  comm::World& world() noexcept { return *world_; }
+  const std::vector<int>& members() const noexcept { return members_; }  // ranks of the world
 
   void run(const Call& call);
   std::shared_ptr<RequestState> run_async(const Call& call, std::uint64_t salt = 0);
