@@ -54,8 +54,28 @@ void place_rows(const detail::RoutingState& routing, std::size_t source, const P
   }
 }
 
+// Tokens that stay in a cache are best written in the order of the rows: one stream of stores.
+// Others are read from memory once, and written to all their places then.
+constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
+
 void read_from_memory(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                      const Payload& payload, const std::vector<const std::byte*>& found) {
+                      const Payload& payload, const std::vector<const std::byte*>& found,
+                      std::size_t bytes_of_all) {
+  if (bytes_of_all <= kCachedTokens) {
+    const kernels::Store store =
+        payload.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
+    for (std::size_t row = 0; row < routing.places.sources.size(); ++row) {
+      const RowSource& source = routing.places.sources[row];
+      if (source.rank >= 0) {
+        kernels::copy(
+            payload.out.data() + row * payload.row_bytes,
+            found[at(source.rank)] +
+                source_row(payload, source.token, source.slot, routing.k) * payload.row_bytes,
+            payload.row_bytes, store);
+      }
+    }
+    return;
+  }
   // Ranks begin with their own rows, so that not all read the same rank's at once.
   const std::size_t ranks = found.size();
   for (std::size_t i = 0; i < ranks; ++i) {
@@ -197,8 +217,12 @@ void dispatch(detail::ExchangeState& state, const detail::RoutingState* routing,
   for (std::size_t part = 0; part < payloads.size(); ++part) {
     const Payload& payload = payloads[part];
     if (in_memory) {
+      std::size_t bytes_of_all = 0;
+      for (const Opening& each : openings) {
+        bytes_of_all += each.named[part];
+      }
       read_from_memory(state, *routing, payload,
-                       find_published(state, openings, part, payload.in.data()));
+                       find_published(state, openings, part, payload.in.data()), bytes_of_all);
     } else {
       send_and_receive(state, *routing, payload);
     }
