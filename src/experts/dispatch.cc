@@ -54,14 +54,17 @@ void place_rows(const detail::RoutingState& routing, std::size_t source, const P
   }
 }
 
-// Tokens that stay in a cache are best written in the order of the rows: one stream of stores.
-// Others are read from memory once, and written to all their places then.
+// Tokens that stay in a cache, or go to about one place each, are best written in the order of the
+// rows: one stream of stores. Others are read from memory once, and written to all their places
+// then.
 constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
 
 void read_from_memory(const detail::ExchangeState& state, const detail::RoutingState& routing,
                       const Payload& payload, const std::vector<const std::byte*>& found,
                       std::size_t bytes_of_all) {
-  if (bytes_of_all <= kCachedTokens) {
+  const std::size_t bytes_here = routing.places.arrivals.size() * payload.row_bytes;
+  const bool seldom_twice = bytes_here < bytes_of_all + bytes_of_all / 2;
+  if (bytes_of_all <= kCachedTokens || seldom_twice) {
     const kernels::Store store =
         payload.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
     for (std::size_t row = 0; row < routing.places.sources.size(); ++row) {

@@ -313,6 +313,19 @@ TEST(Experts, RandomShapesBetweenHosts) {
   run_threads(3, [](Communicator& comm) { check_random_shapes(comm, cases() / 10 + 1); }, options);
 }
 
+// More than caches hold, and each token twice at each rank: read in the order of the tokens.
+TEST(Experts, ManyTokens) {
+  Shape shape{.options = {.experts = 4, .k = 4, .alignment = 8},
+              .chosen = {{}, {}},
+              .hidden = 2048,
+              .registered = true};
+  for (int choice = 0; choice < 4 * 300; ++choice) {
+    shape.chosen[0].push_back(choice % 4);
+    shape.chosen[1].push_back((choice + choice / 4) % 4);
+  }
+  run_threads(2, [&](Communicator& comm) { check_shape(comm, shape, "many tokens"); });
+}
+
 TEST(Experts, GatherListGivesTheRowsWhereTheyLie) {
   run_threads(3, [](Communicator& comm) {
     Shape shape{.options = {.experts = 6, .k = 2, .alignment = 4},
