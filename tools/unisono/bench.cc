@@ -1,4 +1,5 @@
 // `unisono bench`: how fast the collectives are, and whether they are right. What it accepts.
+#include "bench/moe.h"
 #include "bench/session.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -9,6 +10,9 @@ namespace {
 
 int run_bench(const Arguments& arguments, const Console& console) {
   Communicator comm = Communicator::connect();
+  if (arguments.operands() == std::vector<std::string>{"moe"}) {
+    return run_bench_moe(comm);
+  }
   return Session(comm, arguments, console).run();
 }
 
@@ -92,7 +96,7 @@ constexpr Option kOptions[] = {
 const Command kBenchCommand = {
     .name = "bench",
     .summary = "measure collectives and check every result",
-    .operands = "COLLECTIVE[,COLLECTIVE...] | send_recv | all",
+    .operands = "COLLECTIVE[,COLLECTIVE...] | send_recv | all | moe",
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono run -n 4 -- unisono bench all_reduce -b 1K -e 64M",
@@ -112,7 +116,9 @@ const Command kBenchCommand = {
         "many bytes at once as the collective must move; a call that was quicker lowers it.\n\n"
         "Every result is compared with a reference that is computed from (rank, index) alone; "
         "wrong "
-        "counts elements on all ranks (exit code 1).",
+        "counts elements on all ranks (exit code 1).\n\n"
+        "moe measures dispatch and combine of mixtures of experts on fixed cases, and takes no "
+        "options.",
     .options = kOptions,
     .run = run_bench};
 

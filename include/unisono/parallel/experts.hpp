@@ -1,0 +1,181 @@
+// Mixture of experts: dispatch brings the tokens of every rank to the ranks of their experts,
+// combine brings the experts' outputs back and sums them with their weights.
+//
+//   unisono::Exchange exchange(comm, {.experts = 64, .k = 8});
+//   const unisono::Routing routing = exchange.route(chosen);        // chosen: [tokens][k], -1:
+//   none std::vector<std::byte> rows(routing.rows() * row_bytes); exchange.dispatch(routing, {{.in
+//   = tokens, .out = rows, .row_bytes = row_bytes}});
+//   ... experts compute rows of routing.first_row(e), routing.rows_of(e) ...
+//   exchange.combine(routing, {.rows = outputs, .out = sums, .dtype = unisono::Dtype::bf16,
+//                              .hidden = 2048, .weights = weights});
+//
+// All calls of an Exchange but the destructor are collective: all ranks of the communicator make
+// them in the same order, one thread a rank. What one rank does wrong is an error with the same
+// sentence on all ranks; the exchange, its routings and all memory of the caller then are as before
+// the call, and can be used on. Failures of a rank are those of the communicator.
+//
+// Where a row goes follows from prefix sums over (expert, source rank, token): results have the
+// same bits whatever the timing and the transport. Ranks of one host read tokens and rows where
+// they lie, if they are registered memory (Communicator::allocate, register_buffer); other memory
+// is copied once into memory of the exchange. Between hosts rows travel by all_to_all_v.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "unisono/communicator.hpp"
+#include "unisono/export.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono {
+
+// How the rows that a rank receives lie.
+//   expert_major  the rows of one expert together, by source rank, token and place among the k;
+//                 each expert begins at a multiple of the alignment, and what is between is zero
+//   rank_major    one row a source rank and token, however many of its experts are here; experts()
+//                 says which. The caller sums over the experts of this rank, with their weights
+//   flat          one row a source rank, token and place among the k, without gaps
+enum class ExpertLayout : std::uint8_t { expert_major, rank_major, flat };
+
+struct ExchangeOptions {
+  int experts = 0;
+  int k = 1;  // experts of a token
+  ExpertLayout layout = ExpertLayout::expert_major;
+  int alignment = 1;  // of an expert's first row, in rows: expert_major
+  // At most so many rows for one expert, counted over all ranks: the first in the order of source
+  // rank, token, place among the k. So the same tokens are dropped however many ranks hold them in
+  // this order. -1: all are taken.
+  std::int64_t capacity = -1;
+  // By rank, its experts. One that is at several ranks has replicas, which its tokens use in turn.
+  // Empty: the experts are cut into even, contiguous parts, the first ones being larger.
+  std::vector<std::vector<int>> experts_of_rank = {};
+};
+
+// A row that has come: whose it is.
+struct RowSource {
+  int rank = -1;  // -1: padding
+  std::int64_t token = -1;
+  int slot = -1;  // its place among the k; of rank_major the first one
+};
+
+namespace detail {
+struct ExchangeState;
+struct RoutingState;
+}  // namespace detail
+
+// Who sends which token to whom: made by route(), used any number of times, also for the backward
+// pass. Holds no memory of the caller. Must not be used with another exchange.
+class UNISONO_EXPORT Routing {
+ public:
+  explicit Routing(std::unique_ptr<detail::RoutingState> state);
+  Routing(Routing&&) noexcept;
+  Routing& operator=(Routing&&) noexcept;
+  ~Routing();
+
+  std::size_t tokens() const;  // of this rank
+  std::size_t rows() const;    // that a dispatch writes here, with the padding
+  // For the expert `local`, counted among those of this rank. REQUIRES: not rank_major.
+  std::size_t first_row(int local) const;
+  std::size_t rows_of(int local) const;
+  // Experts of this rank, by `local`.
+  std::span<const int> experts_here() const;
+  // By row: whose it is.
+  std::span<const RowSource> sources() const;
+  // rank_major: [rows][k], the `local` number of each of the token's experts, -1 for those of other
+  // ranks. Else by row, one.
+  std::span<const int> experts() const;
+  // By expert: tokens on all ranks that chose it, and how many were dropped for the capacity.
+  std::span<const std::int64_t> chosen() const;
+  std::int64_t dropped() const;
+  // By rank: rows that dispatch brings there, without padding. Their maximum over their mean is the
+  // imbalance.
+  std::span<const std::int64_t> rows_of_ranks() const;
+
+ private:
+  friend class Exchange;
+  std::unique_ptr<detail::RoutingState> state_;
+};
+
+// One kind of rows that travels with the tokens.
+struct Payload {
+  std::span<const std::byte> in = {};  // [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes]
+  std::span<std::byte> out = {};       // [rows()][row_bytes]
+  std::size_t row_bytes = 0;
+  // Each place among the k has an element of its own, as weights do. Not for rank_major.
+  bool one_a_slot = false;
+};
+inline constexpr int kMaxPayloads = 8;
+
+struct CombineRows {
+  std::span<const std::byte> rows = {};  // [routing.rows()][hidden] of dtype
+  std::span<std::byte> out = {};         // [tokens][hidden] of dtype
+  Dtype dtype = Dtype::bf16;             // a float
+  std::size_t hidden = 0;
+  // [tokens][k], or empty: all are 1. Must be empty for rank_major, whose rows are sums already.
+  std::span<const float> weights = {};
+  // [tokens][hidden] of dtype, or empty: what the sum begins with. May be `out`.
+  std::span<const std::byte> residual = {};
+};
+
+// What is not for rank_major must be empty there.
+struct CombineGradient {
+  std::span<const std::byte> out_gradient = {};  // [tokens][hidden] of dtype
+  std::span<std::byte> rows_gradient = {};       // [rows()][hidden] of dtype
+  Dtype dtype = Dtype::bf16;                     // a float
+  std::size_t hidden = 0;
+  std::span<const float> weights = {};     // [tokens][k] as of combine; not for rank_major
+  std::span<const std::byte> rows = {};    // as of combine; not for rank_major
+  std::span<float> weights_gradient = {};  // [tokens][k]; not for rank_major
+};
+
+class UNISONO_EXPORT Exchange {
+ public:
+  // The communicator must outlive the exchange, and not be moved. Errors: usage (experts that
+  // nobody holds, k < 1, ...), mismatch (options that differ between ranks).
+  Exchange(Communicator& communicator, const ExchangeOptions& options);
+  Exchange(Exchange&&) noexcept;
+  Exchange& operator=(Exchange&&) noexcept;
+  ~Exchange();
+
+  // Shapes: [tokens][k], row-major; the number of tokens may differ between ranks and be 0.
+  // Errors: usage (an expert that does not exist, a length that k does not divide).
+  Routing route(std::span<const std::int32_t> experts);
+  Routing route(std::span<const std::int64_t> experts);
+
+  // Brings rows to the ranks of their experts. Tokens must not change until it returns on this
+  // rank; all peers have read them then. `out` of one payload must not overlap any `in`. Errors:
+  // usage (lengths, another exchange's routing), mismatch (other calls, routings or row sizes).
+  void dispatch(const Routing& routing, std::span<const Payload> payloads);
+  void dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
+    dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
+  }
+
+  // Instead of rows, their addresses, by row (nullptr: padding): in the memory of their ranks,
+  // which all have this memory registered, on one host. They may be read, and no rank may change
+  // its tokens, until the next combine() of this exchange or end_gather() returns. Errors: usage
+  // (memory that is not registered, ranks of other hosts), and as of dispatch().
+  std::vector<const std::byte*> gather_list(const Routing& routing, std::span<const std::byte> in,
+                                            std::size_t row_bytes);
+  void end_gather();
+
+  // out[t] = residual[t] + sum over the k places of weight * row, from left to right in f32 (f64 of
+  // f64), products and sums rounded each, then once to the dtype. rank_major: over the ranks, in
+  // the order of the token's first place at each. Dropped and absent places (-1) add nothing.
+  // Errors: usage (lengths, weights that are not finite), and as of dispatch().
+  void combine(const Routing& routing, const CombineRows& combine);
+
+  // The gradients of combine: rows_gradient[row] = weight * out_gradient[token] (padding is zero),
+  // weights_gradient[t][j] = the inner product of out_gradient[t] and the row of place j (0 where
+  // it has none), in f32 in the order of this machine's instruction set. rank_major: only the
+  // first. The gradient of dispatch is combine() of the rows' gradients without weights. Errors: as
+  // of combine().
+  void combine_backward(const Routing& routing, const CombineGradient& gradient);
+
+ private:
+  std::unique_ptr<detail::ExchangeState> state_;
+};
+
+}  // namespace unisono

@@ -1,0 +1,46 @@
+// What all ranks tell each other at the beginning of a call: that they mean the same call, where
+// their memory is, and what is wrong. A mistake of one rank ends the call on all, with one
+// sentence.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "unisono/communicator.hpp"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono::experts {
+
+enum class CallKind : std::uint32_t { exchange, route, dispatch, gather_list, end_gather, combine };
+const char* to_text(CallKind kind);
+
+struct Opening {
+  CallKind kind = CallKind::exchange;
+  std::uint32_t is_wrong = 0;  // this rank will say why
+  std::uint64_t routing = 0;
+  std::uint32_t parts = 0;
+  std::uint32_t details = 0;  // a data type and what else must be the same
+  std::uint64_t options = 0;  // a hash
+  std::uint64_t own = 0;      // may differ between ranks
+  std::uint64_t part_bytes[kMaxPayloads] = {};
+  std::uint64_t named[kMaxPayloads] = {};  // bytes that the names stand for
+  SharedPlace names[kMaxPayloads] = {};
+};
+
+struct Mistake {
+  ErrorCode code = ErrorCode::usage;
+  std::string text = {};  // a sentence and, on a line of its own, what to do; empty: none
+};
+
+// Throws, on all ranks, the mistake of the lowest rank that has one. `any` must be the same on all
+// ranks: whether one has.
+void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char* call);
+
+// The openings of all ranks, by rank. Throws, on all ranks, what is wrong on one, or that they
+// mean different calls.
+std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake);
+
+}  // namespace unisono::experts

@@ -1,0 +1,208 @@
+// Combine: the outputs of a token's experts, summed; and its gradients.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "experts/dispatch.h"
+#include "experts/rows.h"
+#include "kernels/kernels.h"
+#include "kernels/weighted_sum.h"
+
+namespace unisono {
+namespace {
+
+using experts::CallKind;
+using experts::Mistake;
+using experts::Opening;
+using experts::Place;
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+Mistake check(const detail::RoutingState& routing, const CombineRows& combine) {
+  if (kernels::find_weighted_sum(combine.dtype) == nullptr) {
+    return {.text =
+                std::string(to_string(combine.dtype)) + " rows cannot be weighted\ncombine floats"};
+  }
+  Mistake mistake;
+  const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
+  experts::expect(mistake, "rows", combine.rows.size(), at(routing.places.rows), row_bytes);
+  experts::expect(mistake, "out", combine.out.size(), routing.tokens, row_bytes);
+  if (!combine.residual.empty()) {
+    experts::expect(mistake, "residual", combine.residual.size(), routing.tokens, row_bytes);
+  }
+  return mistake;
+}
+
+Mistake check_weights(const detail::RoutingState& routing, std::span<const float> weights) {
+  Mistake mistake;
+  if (weights.empty()) {
+    return mistake;
+  }
+  if (routing.layout == ExpertLayout::rank_major) {
+    return {.text =
+                "rows of rank_major are sums over the experts of a rank\napply the weights "
+                "before, and give none"};
+  }
+  const auto k = at(routing.k);
+  experts::expect(mistake, "weights", weights.size_bytes(), routing.tokens, k * sizeof(float));
+  for (std::size_t i = 0; i < weights.size() && mistake.text.empty(); ++i) {
+    if (!std::isfinite(weights[i]) && routing.places.places[i].rank >= 0) {
+      mistake.text = "the weight of token " + std::to_string(i / k) + " at place " +
+                     std::to_string(i % k) + " is " + std::to_string(weights[i]) +
+                     "\nlook at the router";
+    }
+  }
+  return mistake;
+}
+
+// Where the row of each place is now, in the order of the places; nullptr: it has none.
+std::vector<const std::byte*> bring_rows(detail::ExchangeState& state,
+                                         const detail::RoutingState& routing,
+                                         std::span<const std::byte> rows, std::size_t row_bytes,
+                                         const std::vector<Opening>& openings) {
+  const std::vector<Place>& places = routing.places.places;
+  std::vector<const std::byte*> at_place(places.size(), nullptr);
+  if (state.one_host) {
+    const auto found = experts::find_published(state, openings, 0, rows.data());
+    std::transform(places.begin(), places.end(), at_place.begin(), [&](const Place& place) {
+      return place.rank < 0 ? nullptr : found[at(place.rank)] + at(place.row) * row_bytes;
+    });
+    return at_place;
+  }
+  const auto ranks = at(state.comm->size());
+  const auto me = at(state.comm->rank());
+  std::vector<std::vector<const std::byte*>> back(ranks);
+  for (const experts::Arrival& arrival : routing.places.arrivals) {
+    if (at(arrival.source) != me) {
+      back[at(arrival.source)].push_back(rows.data() + at(arrival.row) * row_bytes);
+    }
+  }
+  std::vector<std::size_t> expected(ranks, 0);
+  for (const Place& place : places) {
+    if (place.rank >= 0 && at(place.rank) != me) {
+      ++expected[at(place.rank)];
+    }
+  }
+  std::vector<const std::byte*> next = experts::exchange_rows(state, back, expected, row_bytes);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].rank >= 0 && at(places[i].rank) == me) {
+      at_place[i] = rows.data() + at(places[i].row) * row_bytes;
+    } else if (places[i].rank >= 0) {
+      at_place[i] = std::exchange(next[at(places[i].rank)], next[at(places[i].rank)] + row_bytes);
+    }
+  }
+  return at_place;
+}
+
+std::vector<const std::byte*> agree_and_bring(detail::ExchangeState& state,
+                                              const detail::RoutingState* routing,
+                                              std::span<const std::byte> rows,
+                                              std::size_t row_bytes, std::uint32_t details,
+                                              Mistake mistake) {
+  Opening opening{.kind = CallKind::combine, .parts = 1, .details = details};
+  if (mistake.text.empty()) {
+    opening.routing = routing->number;
+    opening.part_bytes[0] = row_bytes;
+    opening.named[0] = rows.size();
+    opening.names[0] = experts::publish(state, 0, rows, mistake);
+  }
+  const std::vector<Opening> openings = experts::open(*state.comm, opening, mistake);
+  return bring_rows(state, *routing, rows, row_bytes, openings);
+}
+
+std::uint32_t details_of(Dtype dtype, bool gradient) {
+  return static_cast<std::uint32_t>(dtype) | (gradient ? 0x100U : 0U);
+}
+
+void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
+              const std::vector<const std::byte*>& at_place) {
+  const kernels::WeightedSumFunction sum = kernels::find_weighted_sum(combine.dtype);
+  const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
+  const auto k = at(routing.k);
+  std::vector<const void*> rows(k);
+  std::vector<float> factors(k);
+  for (std::size_t token = 0; token < routing.tokens; ++token) {
+    std::size_t used = 0;
+    for (std::size_t i = token * k; i < (token + 1) * k; ++i) {
+      if (at_place[i] != nullptr) {
+        rows[used] = at_place[i];
+        factors[used] = combine.weights.empty() ? 1.0F : combine.weights[i];
+        ++used;
+      }
+    }
+    const std::byte* residual =
+        combine.residual.empty() ? nullptr : combine.residual.data() + token * row_bytes;
+    sum(combine.out.data() + token * row_bytes, residual, rows.data(),
+        combine.weights.empty() ? nullptr : factors.data(), static_cast<int>(used), combine.hidden);
+  }
+}
+
+}  // namespace
+
+void Exchange::combine(const Routing& routing, const CombineRows& combine) {
+  const detail::RoutingState* made = routing.state_.get();
+  Mistake mistake = experts::find_mistake(*state_, made);
+  if (mistake.text.empty()) {
+    mistake = check(*made, combine);
+  }
+  if (mistake.text.empty()) {
+    mistake = check_weights(*made, combine.weights);
+  }
+  const auto at_place =
+      agree_and_bring(*state_, made, combine.rows, combine.hidden * size_of(combine.dtype),
+                      details_of(combine.dtype, false), mistake);
+  sum_rows(combine, *made, at_place);
+  if (state_->one_host) {
+    state_->comm->barrier();  // from now on the experts' outputs may change
+  }
+}
+
+void Exchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
+  const detail::RoutingState* made = routing.state_.get();
+  const std::size_t row_bytes = gradient.hidden * size_of(gradient.dtype);
+  const bool weighted = made != nullptr && made->layout != ExpertLayout::rank_major;
+  const kernels::DotFunction dot = kernels::find_dot(gradient.dtype);
+  Mistake mistake = experts::find_mistake(*state_, made);
+  if (mistake.text.empty() && dot == nullptr) {
+    mistake.text = std::string(to_string(gradient.dtype)) + " has no gradients\ngive floats";
+  }
+  if (mistake.text.empty()) {
+    mistake = check_weights(*made, gradient.weights);
+  }
+  std::vector<float> weights;
+  std::vector<Payload> payloads = {
+      {.in = gradient.out_gradient, .out = gradient.rows_gradient, .row_bytes = row_bytes}};
+  if (weighted) {
+    experts::expect(mistake, "rows", gradient.rows.size(), at(made->places.rows), row_bytes);
+    experts::expect(mistake, "weights_gradient", gradient.weights_gradient.size_bytes(),
+                    made->places.places.size(), sizeof(float));
+    weights.resize(routing.rows());
+    payloads.push_back({.in = std::as_bytes(gradient.weights),
+                        .out = std::as_writable_bytes(std::span(weights)),
+                        .row_bytes = sizeof(float),
+                        .one_a_slot = true});
+  }
+  const std::uint32_t details = details_of(gradient.dtype, true);
+  experts::dispatch(*state_, made, payloads, details, mistake);
+  const kernels::ScaleFunction multiply = kernels::find_multiply(gradient.dtype);
+  for (std::size_t row = 0; row < weights.size(); ++row) {
+    std::byte* to = gradient.rows_gradient.data() + row * row_bytes;
+    multiply(to, to, gradient.hidden, static_cast<double>(weights[row]));
+  }
+  if (!weighted) {
+    return;
+  }
+  const auto at_place = agree_and_bring(*state_, made, gradient.rows, row_bytes, details, {});
+  for (std::size_t i = 0; i < at_place.size(); ++i) {
+    const std::byte* mine = gradient.out_gradient.data() + i / at(made->k) * row_bytes;
+    gradient.weights_gradient[i] =
+        at_place[i] == nullptr ? 0.0F : dot(mine, at_place[i], gradient.hidden);
+  }
+  if (state_->one_host) {
+    state_->comm->barrier();
+  }
+}
+
+}  // namespace unisono

@@ -1,0 +1,356 @@
+// Dispatch and combine against one process that holds all tokens, over random shapes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "bootstrap/testing.h"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono {
+namespace {
+
+// One world's tokens: what all ranks know here, and only the oracle may look at.
+struct Shape {
+  ExchangeOptions options;
+  std::vector<std::vector<std::int32_t>> chosen;  // by rank
+  std::size_t hidden = 1;
+  bool registered = false;
+
+  std::size_t tokens(int rank) const {
+    return chosen[static_cast<std::size_t>(rank)].size() / static_cast<std::size_t>(options.k);
+  }
+};
+
+// Small integers: every sum of them and of their products is exact.
+float value_of(int rank, std::size_t token, std::size_t i) {
+  return static_cast<float>((rank * 31 + static_cast<int>(token) * 7 + static_cast<int>(i)) % 17 -
+                            8);
+}
+float weight_of(int rank, std::size_t place) {
+  return static_cast<float>((rank + static_cast<int>(place) * 3) % 5) - 2.0F;
+}
+float output_of(float input, int expert) {
+  return input + static_cast<float>(expert);
+}
+
+Shape draw(std::mt19937& random, int ranks) {
+  const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+  Shape shape;
+  shape.options.experts = 1 + below(9);
+  shape.options.k = 1 + below(std::min(shape.options.experts, 4));
+  shape.options.layout = static_cast<ExpertLayout>(below(3));
+  shape.options.alignment = below(2) == 0 ? 1 : 1 + below(5);
+  shape.options.capacity = below(4) == 0 ? below(6) : -1;
+  shape.hidden = static_cast<std::size_t>(below(3) == 0 ? 1 + below(70) : 1 + below(9));
+  shape.registered = below(2) == 0;
+  if (below(3) == 0) {  // any places, also replicas
+    shape.options.experts_of_rank.resize(static_cast<std::size_t>(ranks));
+    for (int expert = 0; expert < shape.options.experts; ++expert) {
+      std::set<int> held;
+      for (int copy = 0; copy <= below(2); ++copy) {
+        held.insert(below(ranks));
+      }
+      for (const int rank : held) {
+        shape.options.experts_of_rank[static_cast<std::size_t>(rank)].push_back(expert);
+      }
+    }
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int tokens = below(4) == 0 ? 0 : below(9);
+    auto& chosen = shape.chosen.emplace_back();
+    for (int token = 0; token < tokens; ++token) {
+      std::vector<std::int32_t> all(static_cast<std::size_t>(shape.options.experts));
+      std::iota(all.begin(), all.end(), 0);
+      std::shuffle(all.begin(), all.end(), random);
+      for (int slot = 0; slot < shape.options.k; ++slot) {
+        chosen.push_back(below(8) == 0 ? -1 : all[static_cast<std::size_t>(slot)]);
+      }
+    }
+  }
+  return shape;
+}
+
+// The experts that serve each choice: -1 where it is absent or dropped.
+std::vector<std::vector<std::int32_t>> served(const Shape& shape) {
+  std::map<std::int32_t, std::int64_t> taken;
+  auto result = shape.chosen;
+  for (auto& rank : result) {
+    for (std::int32_t& expert : rank) {
+      if (expert >= 0 && shape.options.capacity >= 0 && taken[expert]++ >= shape.options.capacity) {
+        expert = -1;
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<float> expected_sums(const Shape& shape, int rank, bool weighted) {
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
+  std::vector<float> sums(shape.tokens(rank) * shape.hidden, 0.0F);
+  for (std::size_t place = 0; place < experts.size(); ++place) {
+    for (std::size_t i = 0; i < shape.hidden && experts[place] >= 0; ++i) {
+      sums[place / k * shape.hidden + i] += (weighted ? weight_of(rank, place) : 1.0F) *
+                                            output_of(value_of(rank, place / k, i), experts[place]);
+    }
+  }
+  return sums;
+}
+
+// Floats, registered or not.
+struct Floats {
+  Floats(Communicator& comm, std::size_t count, bool registered) : size(count) {
+    if (registered) {
+      region = comm.allocate(count * sizeof(float));
+      data = reinterpret_cast<float*>(region.bytes().data());
+    } else {
+      own.resize(count, -99.0F);
+      data = own.data();
+    }
+  }
+  std::span<float> span() const { return {data, size}; }
+  std::span<std::byte> bytes() const { return std::as_writable_bytes(span()); }
+  Region region;
+  std::vector<float> own;
+  float* data = nullptr;
+  std::size_t size;
+};
+
+bool rows_are_right(const Shape& shape, const Routing& routing, std::span<const float> rows) {
+  bool right = true;
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    const RowSource& source = routing.sources()[row];
+    for (std::size_t i = 0; i < shape.hidden; ++i) {
+      const float expected =
+          source.rank < 0 ? 0.0F : value_of(source.rank, static_cast<std::size_t>(source.token), i);
+      right = right && rows[row * shape.hidden + i] == expected;
+    }
+  }
+  return right;
+}
+
+// What stands in which row, worked out from the choices alone.
+bool sources_are_right(const Shape& shape, const Routing& routing) {
+  if (shape.options.layout != ExpertLayout::expert_major ||
+      !shape.options.experts_of_rank.empty()) {
+    return true;  // seen by the rows and the sums
+  }
+  const auto choices = served(shape);
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  std::size_t row = 0;
+  for (std::size_t local = 0; local < routing.experts_here().size(); ++local) {
+    const auto step = static_cast<std::size_t>(shape.options.alignment);
+    row = (row + step - 1) / step * step;
+    if (routing.first_row(static_cast<int>(local)) != row) {
+      return false;
+    }
+    for (std::size_t rank = 0; rank < choices.size(); ++rank) {
+      for (std::size_t place = 0; place < choices[rank].size(); ++place) {
+        if (choices[rank][place] == routing.experts_here()[local]) {
+          const RowSource& source = routing.sources()[row++];
+          if (source.rank != static_cast<int>(rank) ||
+              source.token != static_cast<std::int64_t>(place / k) ||
+              source.slot != static_cast<int>(place % k)) {
+            return false;
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// Each row through its expert; rank_major: summed over the experts of this rank.
+void compute(const Shape& shape, const Routing& routing, std::span<const float> rows,
+             std::span<float> outputs) {
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  const bool many = shape.options.layout == ExpertLayout::rank_major;
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    for (std::size_t i = 0; i < shape.hidden; ++i) {
+      float& out = outputs[row * shape.hidden + i];
+      out = 0.0F;
+      for (std::size_t slot = 0; slot < (many ? k : 1); ++slot) {
+        const int local = routing.experts()[many ? row * k + slot : row];
+        if (local >= 0) {
+          out += output_of(rows[row * shape.hidden + i],
+                           routing.experts_here()[static_cast<std::size_t>(local)]);
+        }
+      }
+    }
+  }
+}
+
+bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& shape,
+                         const Routing& routing, std::span<const float> weights,
+                         const Floats& outputs) {
+  if (shape.options.layout == ExpertLayout::rank_major) {
+    return true;
+  }
+  const int rank = comm.rank();
+  const Floats gradient(comm, shape.tokens(rank) * shape.hidden, shape.registered);
+  for (std::size_t i = 0; i < gradient.size; ++i) {
+    gradient.data[i] = value_of(rank + 5, i / shape.hidden, i % shape.hidden);
+  }
+  std::vector<float> rows_gradient(routing.rows() * shape.hidden, -1.0F);
+  std::vector<float> weights_gradient(weights.size(), -1.0F);
+  exchange.combine_backward(routing,
+                            {.out_gradient = gradient.bytes(),
+                             .rows_gradient = std::as_writable_bytes(std::span(rows_gradient)),
+                             .dtype = Dtype::f32,
+                             .hidden = shape.hidden,
+                             .weights = weights,
+                             .rows = outputs.bytes(),
+                             .weights_gradient = weights_gradient});
+  bool right = true;
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    const RowSource& source = routing.sources()[row];
+    for (std::size_t i = 0; i < shape.hidden; ++i) {
+      const auto token = static_cast<std::size_t>(std::max<std::int64_t>(source.token, 0));
+      const auto place = token * k + static_cast<std::size_t>(std::max(source.slot, 0));
+      const float expected =
+          source.rank < 0 ? 0.0F
+                          : weight_of(source.rank, place) * value_of(source.rank + 5, token, i);
+      right = right && rows_gradient[row * shape.hidden + i] == expected;
+    }
+  }
+  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
+  for (std::size_t place = 0; place < experts.size(); ++place) {
+    float expected = 0.0F;
+    for (std::size_t i = 0; i < shape.hidden && experts[place] >= 0; ++i) {
+      expected += value_of(rank + 5, place / k, i) *
+                  output_of(value_of(rank, place / k, i), experts[place]);
+    }
+    right = right && weights_gradient[place] == expected;
+  }
+  return right;
+}
+
+void check_shape(Communicator& comm, const Shape& shape, const std::string& what) {
+  const int rank = comm.rank();
+  const auto& mine = shape.chosen[static_cast<std::size_t>(rank)];
+  Exchange exchange(comm, shape.options);
+  const Routing routing = exchange.route(std::span(mine));
+  const Floats tokens(comm, shape.tokens(rank) * shape.hidden, shape.registered);
+  for (std::size_t i = 0; i < tokens.size; ++i) {
+    tokens.data[i] = value_of(rank, i / shape.hidden, i % shape.hidden);
+  }
+  std::vector<float> weights(mine.size());
+  for (std::size_t place = 0; place < weights.size(); ++place) {
+    weights[place] = weight_of(rank, place);
+  }
+  const bool weighted = shape.options.layout != ExpertLayout::rank_major;
+  for (int again = 0; again < 2; ++again) {  // a routing is kept
+    const Floats rows(comm, routing.rows() * shape.hidden, shape.registered);
+    const Floats outputs(comm, rows.size, shape.registered);
+    const Floats sums(comm, tokens.size, false);
+    exchange.dispatch(
+        routing,
+        {{.in = tokens.bytes(), .out = rows.bytes(), .row_bytes = shape.hidden * sizeof(float)}});
+    EXPECT_TRUE(rows_are_right(shape, routing, rows.span())) << what;
+    compute(shape, routing, rows.span(), outputs.span());
+    exchange.combine(routing, {.rows = outputs.bytes(),
+                               .out = sums.bytes(),
+                               .dtype = Dtype::f32,
+                               .hidden = shape.hidden,
+                               .weights = weighted ? weights : std::vector<float>()});
+    const std::vector<float> expected = expected_sums(shape, rank, weighted);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sums.data)) << what;
+    EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, weights, outputs)) << what;
+  }
+  EXPECT_TRUE(sources_are_right(shape, routing)) << what;
+}
+
+// UNISONO_EXPERTS_CASES: how many cases for each number of ranks, 2000 unless set.
+int cases() {
+  const char* wanted = std::getenv("UNISONO_EXPERTS_CASES");
+  return wanted == nullptr ? 2000 : std::atoi(wanted);
+}
+
+// Says what is wrong, or nothing.
+std::string check_random_shapes(Communicator& comm, int count) {
+  std::mt19937 random(static_cast<unsigned>(comm.size()));
+  for (int i = 0; i < count; ++i) {
+    const std::string what = std::to_string(comm.size()) + " ranks, case " + std::to_string(i);
+    check_shape(comm, draw(random, comm.size()), what);
+    if (testing::Test::HasFailure()) {
+      return what;
+    }
+  }
+  return {};
+}
+
+class RandomShapes : public testing::TestWithParam<int> {};
+TEST_P(RandomShapes, AreAsOneProcessHasThem) {
+  run_threads(GetParam(), [](Communicator& comm) { check_random_shapes(comm, cases()); });
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, RandomShapes, testing::Values(1, 2, 3, 4, 5));
+
+TEST(Experts, RandomShapesBetweenProcesses) {
+  const std::string job = comm::testing::unique_name("experts");
+  for (const std::string& said : comm::testing::as_processes(3, [&](int rank) {
+         Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
+         return check_random_shapes(comm, cases() / 10 + 1);
+       })) {
+    EXPECT_EQ(said, "");
+  }
+}
+
+TEST(Experts, RandomShapesBetweenHosts) {
+  const std::string job = comm::testing::unique_name("experts");
+  ConnectOptions options;
+  options.job = job;
+  options.token = "experts-between-hosts";
+  options.transport = "tcp";
+  options.address = comm::testing::loopback_address(job);
+  run_threads(3, [](Communicator& comm) { check_random_shapes(comm, cases() / 10 + 1); }, options);
+}
+
+// More than caches hold, and each token twice at each rank: read in the order of the tokens.
+TEST(Experts, ManyTokens) {
+  Shape shape{.options = {.experts = 4, .k = 4, .alignment = 8},
+              .chosen = {{}, {}},
+              .hidden = 2048,
+              .registered = true};
+  for (int choice = 0; choice < 4 * 300; ++choice) {
+    shape.chosen[0].push_back(choice % 4);
+    shape.chosen[1].push_back((choice + choice / 4) % 4);
+  }
+  run_threads(2, [&](Communicator& comm) { check_shape(comm, shape, "many tokens"); });
+}
+
+TEST(Experts, GatherListGivesTheRowsWhereTheyLie) {
+  run_threads(3, [](Communicator& comm) {
+    Shape shape{.options = {.experts = 6, .k = 2, .alignment = 4},
+                .chosen = {{0, 5, 3, 1}, {5, 0}, {}},
+                .hidden = 5,
+                .registered = true};
+    Exchange exchange(comm, shape.options);
+    const Routing routing = exchange.route(
+        std::span<const std::int32_t>(shape.chosen[static_cast<std::size_t>(comm.rank())]));
+    const Floats tokens(comm, shape.tokens(comm.rank()) * shape.hidden, true);
+    for (std::size_t i = 0; i < tokens.size; ++i) {
+      tokens.data[i] = value_of(comm.rank(), i / shape.hidden, i % shape.hidden);
+    }
+    const auto list = exchange.gather_list(routing, tokens.bytes(), shape.hidden * sizeof(float));
+    std::vector<float> rows(routing.rows() * shape.hidden, 0.0F);
+    for (std::size_t row = 0; row < list.size(); ++row) {
+      ASSERT_EQ(list[row] == nullptr, routing.sources()[row].rank < 0);
+      if (list[row] != nullptr) {
+        std::memcpy(&rows[row * shape.hidden], list[row], shape.hidden * sizeof(float));
+      }
+    }
+    EXPECT_TRUE(rows_are_right(shape, routing, rows));
+    exchange.end_gather();
+  });
+}
+
+}  // namespace
+}  // namespace unisono

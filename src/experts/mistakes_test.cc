@@ -1,0 +1,134 @@
+// What one rank does wrong is told to all with one sentence, and everything works on after it.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono {
+namespace {
+
+template <typename Call>
+void expect_error(ErrorCode code, const std::string& text, const Call& call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
+}
+
+struct Small {
+  explicit Small(Communicator& communicator)
+      : comm(communicator), exchange(comm, {.experts = 4, .k = 2}), routing(route()) {}
+  Routing route() { return exchange.route(std::span<const std::int32_t>(chosen)); }
+  void round_trip() {
+    std::vector<float> rows(routing.rows());
+    std::vector<float> out(tokens.size());
+    exchange.dispatch(routing, {{.in = std::as_bytes(std::span(tokens)),
+                                 .out = std::as_writable_bytes(std::span(rows)),
+                                 .row_bytes = sizeof(float)}});
+    combine(rows, out, weights);
+    EXPECT_EQ(out, (std::vector<float>{2.0F, 4.0F}));
+  }
+  void combine(std::span<const float> rows, std::span<float> out, std::span<const float> by) {
+    exchange.combine(routing, {.rows = std::as_bytes(rows),
+                               .out = std::as_writable_bytes(out),
+                               .dtype = Dtype::f32,
+                               .hidden = 1,
+                               .weights = by});
+  }
+  Communicator& comm;
+  std::vector<std::int32_t> chosen = {0, 3, 1, 2};
+  std::vector<float> tokens = {1.0F, 2.0F};
+  std::vector<float> weights = {1.0F, 1.0F, 1.0F, 1.0F};
+  Exchange exchange;
+  Routing routing;
+};
+
+TEST(ExpertMistakes, ExpertThatDoesNotExist) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    const std::vector<std::int32_t> wrong = {0, comm.rank() == 1 ? 4 : 1};
+    expect_error(ErrorCode::usage,
+                 "route() of rank 1: token 0 chose expert 4 at place 1, and there are 4",
+                 [&] { (void)small.exchange.route(std::span(wrong)); });
+    const std::vector<std::int64_t> odd(comm.rank() == 0 ? 3 : 2, 0);
+    expect_error(ErrorCode::usage, "route() of rank 0: k = 2 does not divide its 3 choices",
+                 [&] { (void)small.exchange.route(std::span(odd)); });
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, OptionsThatDiffer) {
+  run_threads(2, [](Communicator& comm) {
+    expect_error(ErrorCode::mismatch, "gives some ExchangeOptions, and rank 1 gives others",
+                 [&] { const Exchange exchange(comm, {.experts = 4, .k = comm.rank() + 1}); });
+    expect_error(ErrorCode::usage, "no rank holds expert 2", [&] {
+      const Exchange exchange(comm, {.experts = 3, .experts_of_rank = {{0, 1}, {1}}});
+    });
+    Small(comm).round_trip();
+  });
+}
+
+TEST(ExpertMistakes, RowsThatDiffer) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    const std::size_t bytes = comm.rank() == 0 ? 4 : 8;
+    const std::vector<std::byte> in(2 * bytes);
+    std::vector<std::byte> out(small.routing.rows() * bytes);
+    expect_error(ErrorCode::mismatch, "rank 0 has rows of 4 bytes, and rank 1 has rows of 8", [&] {
+      small.exchange.dispatch(small.routing, {{.in = in, .out = out, .row_bytes = bytes}});
+    });
+    const std::vector<std::byte> longer(3 * 4);
+    std::vector<std::byte> rows(small.routing.rows() * 4);
+    expect_error(ErrorCode::usage, "`in` has 12 bytes, not the 8 of 2 rows of 4", [&] {
+      small.exchange.dispatch(small.routing, {{.in = longer, .out = rows, .row_bytes = 4}});
+    });
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, RoutingsOfOthers) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    Small other(comm);
+    std::vector<float> rows(small.routing.rows());
+    std::vector<float> out(2);
+    expect_error(ErrorCode::usage, "the routing was made by another exchange", [&] {
+      small.exchange.combine(other.routing, {.rows = std::as_bytes(std::span(rows)),
+                                             .out = std::as_writable_bytes(std::span(out)),
+                                             .dtype = Dtype::f32,
+                                             .hidden = 1});
+    });
+    const Routing second = small.route();
+    expect_error(ErrorCode::mismatch, "rank 0 uses routing 1, and rank 1 uses routing 2", [&] {
+      small.exchange.combine(comm.rank() == 0 ? small.routing : second,
+                             {.rows = std::as_bytes(std::span(rows)),
+                              .out = std::as_writable_bytes(std::span(out)),
+                              .dtype = Dtype::f32,
+                              .hidden = 1});
+    });
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, WeightsThatAreNoNumbers) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    const std::vector<float> rows(small.routing.rows());
+    std::vector<float> out = {7.0F, 7.0F};
+    auto weights = small.weights;
+    weights[2] = comm.rank() == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
+    expect_error(ErrorCode::usage, "combine() of rank 1: the weight of token 1 at place 0 is nan",
+                 [&] { small.combine(rows, out, weights); });
+    EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
+    small.round_trip();
+  });
+}
+
+}  // namespace
+}  // namespace unisono
