@@ -37,8 +37,8 @@ class UNISONO_EXPORT MeshShape {
   const std::vector<Axis>& folded() const { return folded_; }  // behind the semicolon
   std::string text() const;
 
-  // For one axis or for several, "dp,cp". Errors: usage, for an axis that does not exist, one that is
-  // named twice, and for axes of both sides of the semicolon that are not the same ranks.
+  // For one axis or for several, "dp,cp". Errors: usage, for an axis that does not exist, one that
+  // is named twice, and for axes of both sides of the semicolon that are not the same ranks.
   int size(std::string_view names) const;
   int coordinate(int rank, std::string_view names) const;
   // The ranks that differ from `rank` in these axes alone, in the order of the mesh.
