@@ -114,7 +114,7 @@ def test_a_store_that_is_nowhere(tmp_path):
 
 
 def groups():
-    """Within a host and across: all become parts of the world that is there."""
+    """Within a host and across: all become parts of the world that is there, and open nothing."""
     rank, before, wrong = dist.get_rank(), len(os.listdir("/proc/self/fd")), []
     for members in ([0, 1], [2, 3], [0, 2], [1, 2, 3]):
         group = dist.new_group(members)
@@ -124,11 +124,12 @@ def groups():
             if x[-1].item() != sum(members):
                 wrong.append((members, x[-1].item()))
     dist.barrier()
-    return wrong, len(os.listdir("/proc/self/fd")) - before
+    # Fewer where the store has closed connections of the meeting meanwhile.
+    return wrong, len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_groups():
-    assert run("aabb", groups) == [([], 0)] * 4
+    assert run("aabb", groups) == [([], True)] * 4
 
 
 def allocated():
