@@ -21,8 +21,9 @@ INSTANTIATE_TEST_SUITE_P(Of, Overlap,
                                                               std::size_t{7}, std::size_t{1000})));
 
 TEST_P(Overlap, GathersEveryBlockBeforeItIsComputed) {
-  const auto [ranks, rows] = GetParam();
-  run_threads(ranks, [rows = rows](Communicator& comm) {
+  const int ranks = std::get<0>(GetParam());
+  const std::size_t rows = std::get<1>(GetParam());
+  run_threads(ranks, [rows](Communicator& comm) {
     const Range mine = shard_range(rows, comm.size(), comm.rank());
     std::vector<float> shard(mine.count * kWidth);
     for (std::size_t i = 0; i < shard.size(); ++i) {
@@ -48,8 +49,9 @@ TEST_P(Overlap, GathersEveryBlockBeforeItIsComputed) {
 }
 
 TEST_P(Overlap, ScattersTheSums) {
-  const auto [ranks, rows] = GetParam();
-  run_threads(ranks, [rows = rows](Communicator& comm) {
+  const int ranks = std::get<0>(GetParam());
+  const std::size_t rows = std::get<1>(GetParam());
+  run_threads(ranks, [rows](Communicator& comm) {
     const int n = comm.size();
     const Range mine = shard_range(rows, n, comm.rank());
     const auto write = [&](Range block, std::span<float> out) {
