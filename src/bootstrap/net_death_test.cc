@@ -22,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 4;
 constexpr int kTimeoutMs = 30'000;
+// All know within a second on a machine that has time for them; a busy one is given more, and less
+// than the timeout that they must not wait out.
+constexpr int kKnownMs = 10'000;
 
 std::string milliseconds_since(Clock::time_point begin) {
   return std::to_string(
@@ -93,7 +96,7 @@ void expect_named(int victim, int when_ms, int seed) {
     int ms = 1 << 30;
     words >> lost >> ms;
     EXPECT_EQ(lost, victim) << "rank " << rank << ", seed " << seed << ": " << said;
-    EXPECT_LT(ms, std::max(when_ms, 60) + 1000) << "rank " << rank << ": " << said;
+    EXPECT_LT(ms, std::max(when_ms, 60) + kKnownMs) << "rank " << rank << ": " << said;
   }
 }
 
@@ -133,7 +136,7 @@ TEST(NetDeath, RankZeroThatDiesBeforeItTellsTheTableIsNamedAtOnce) {
   root.result();
   const std::string said = one.result();
   EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 while the ranks met"), 0U) << said;
-  EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(1700));
+  EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(kKnownMs));
 }
 
 // Two ranks on a host: one dies before they have met there, the other waits for it.
@@ -176,7 +179,7 @@ TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
         int ms = 1 << 30;
         words >> lost >> ms;
         EXPECT_EQ(lost, victim) << "rank " << rank << ": " << said;
-        EXPECT_LT(ms, 1000) << "rank " << rank << ": " << said;
+        EXPECT_LT(ms, kKnownMs) << "rank " << rank << ": " << said;
       }
     }
   }
