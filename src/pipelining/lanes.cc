@@ -1,7 +1,6 @@
 #include "pipelining/lanes.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -21,16 +20,19 @@ int other_stage(const pipeline::Neighbours& around, const Action& action) {
   return (is_next ? around.next : around.before)[static_cast<std::size_t>(action.stage)];
 }
 
-// What the peer does where this rank does `action`.
+// What the peer does where this rank sends or receives.
+ActionKind mirrored(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::send_forward: return ActionKind::receive_forward;
+    case ActionKind::receive_forward: return ActionKind::send_forward;
+    case ActionKind::send_backward: return ActionKind::receive_backward;
+    case ActionKind::receive_backward: return ActionKind::send_backward;
+    default: throw Error(ErrorCode::internal, "a computation was taken for a message");
+  }
+}
+
 Action answer(const pipeline::Neighbours& around, const Action& action) {
-  constexpr std::array<std::pair<ActionKind, ActionKind>, 4> kPairs = {
-      {{ActionKind::send_forward, ActionKind::receive_forward},
-       {ActionKind::receive_forward, ActionKind::send_forward},
-       {ActionKind::send_backward, ActionKind::receive_backward},
-       {ActionKind::receive_backward, ActionKind::send_backward}}};
-  const auto* const pair = std::find_if(kPairs.begin(), kPairs.end(),
-                                        [&](const auto& one) { return one.first == action.kind; });
-  return {pair->second, other_stage(around, action), action.microbatch};
+  return {mirrored(action.kind), other_stage(around, action), action.microbatch};
 }
 
 std::string numbered(std::size_t action) {
