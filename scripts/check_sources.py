@@ -36,7 +36,8 @@ WORDS = {
     r"\b[Uu]ntold\b": "unreported",
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
-                 "scripts/check_sources.py", "tests/check/", "viewer/src/text/calls.ts")
+                 "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl/", "tests/msccl/",
+                 "tests/cli/expected/export_", "viewer/src/text/calls.ts")
 BEGINS_WITH_OF = re.compile(r"^\s*// Of ")
 COMMENT = re.compile(r"^\s*//")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")

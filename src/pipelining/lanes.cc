@@ -23,11 +23,16 @@ int other_stage(const pipeline::Neighbours& around, const Action& action) {
 // What the peer does where this rank sends or receives.
 ActionKind mirrored(ActionKind kind) {
   switch (kind) {
-    case ActionKind::send_forward: return ActionKind::receive_forward;
-    case ActionKind::receive_forward: return ActionKind::send_forward;
-    case ActionKind::send_backward: return ActionKind::receive_backward;
-    case ActionKind::receive_backward: return ActionKind::send_backward;
-    default: throw Error(ErrorCode::internal, "a computation was taken for a message");
+    case ActionKind::send_forward:
+      return ActionKind::receive_forward;
+    case ActionKind::receive_forward:
+      return ActionKind::send_forward;
+    case ActionKind::send_backward:
+      return ActionKind::receive_backward;
+    case ActionKind::receive_backward:
+      return ActionKind::send_backward;
+    default:
+      throw Error(ErrorCode::internal, "a computation was taken for a message");
   }
 }
 

@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "msccl/verify_file.h"
 #include "schedule/final_state.h"
 
 namespace unisono::cli {
@@ -271,6 +272,9 @@ int run_verify(const Arguments& arguments, const Console& console) {
                          fmt::format("{} says it already", target), "unisono help verify");
       }
     }
+    if (is_msccl_file(target)) {
+      return verify_msccl(target, read_schedule_file(target), console);
+    }
     return verify_one(check(load_schedule(target), nullptr), console);
   }
   const Algorithm& algorithm = algorithm_of(target);
@@ -301,7 +305,7 @@ constexpr Option kOptions[] = {
 const Command kVerifyCommand = {
     .name = "verify",
     .summary = "prove that a schedule is right, or say where it is wrong",
-    .operands = "COLLECTIVE/ALGORITHM | FILE.json",
+    .operands = "COLLECTIVE/ALGORITHM | FILE.json | FILE.xml",
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono verify my_ring.json", "A schedule of your own."},
@@ -312,6 +316,10 @@ const Command kVerifyCommand = {
         "was written and for writes that meet, and runs the programs of all ranks over lanes that "
         "hold one segment. A catalogue entry must also keep its own claims: steps, edges, chunks "
         "sent.\n\n"
+        "An XML file is a program of MSCCL, whoever made it. It is proved as it stands, in the "
+        "ways "
+        "that it says it runs (in place, out of place): every contribution once, no deadlock, and "
+        "no two thread blocks at one place in an order that nothing fixes.\n\n"
         "Exit code 0: right; 1: wrong, each finding with its step and the source line of the move; "
         "2: the file cannot be read as a schedule.",
     .options = kOptions,

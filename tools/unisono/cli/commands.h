@@ -16,6 +16,7 @@ extern const Command kShowCommand;
 extern const Command kVerifyCommand;
 extern const Command kViewCommand;
 extern const Command kListCommand;
+extern const Command kExportCommand;
 extern const Command kDoctorCommand;
 extern const Command kTopCommand;
 extern const Command kTraceCommand;

@@ -7,6 +7,7 @@
 
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "msccl/verify_file.h"
 #include "schedule/json.h"
 #include "schedule/verify.h"
 
@@ -15,7 +16,9 @@ namespace {
 
 constexpr std::uintmax_t kLargestFile = 1'000'000'000;
 
-std::string read_file(const std::string& path) {
+}  // namespace
+
+std::string read_schedule_file(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     throw UsageError(fmt::format("{} is a folder, not a schedule", path));
@@ -37,10 +40,11 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-}  // namespace
-
 Schedule load_schedule(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_schedule_file(path);
+  if (is_msccl_file(path)) {
+    return load_msccl_schedule(path, text);
+  }
   Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),

@@ -25,7 +25,10 @@ AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view t
 // Throws UsageError where the algorithm cannot serve the shape.
 Schedule build_checked(const Algorithm& algorithm, Shape shape);
 
-// Reads unisono.schedule/1. Throws UsageError "file:line: what is wrong".
+// Throws UsageError if it cannot be read.
+std::string read_schedule_file(const std::string& path);
+// Reads unisono.schedule/1, or MSCCL's XML where the name ends in ".xml". Throws UsageError
+// "file:line: what is wrong".
 Schedule load_schedule(const std::string& path);
 // Throws UsageError also where it is not right.
 Schedule load_verified_schedule(const std::string& path);

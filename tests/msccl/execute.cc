@@ -1,0 +1,224 @@
+#include "execute.h"
+
+#include <array>
+#include <deque>
+#include <map>
+#include <random>
+#include <tuple>
+#include <vector>
+
+namespace unisono::msccl::testing {
+namespace {
+
+using Numbers = std::vector<std::uint64_t>;
+
+// What rank `rank` gives to element `index` of its input: sums of these tell who is in.
+std::uint64_t own(int rank, int index) {
+  std::uint64_t value = (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ULL;
+  value ^= (static_cast<std::uint64_t>(index) + 1) * 0xC2B2AE3D27D4EB4FULL;
+  return value * (value >> 32 | 1);
+}
+
+class Machine {
+ public:
+  Machine(const Program& program, std::uint32_t seed, bool is_in_place, std::size_t room)
+      : program_(program), random_(seed), is_in_place_(is_in_place), room_(room) {
+    const int ranks = static_cast<int>(program.gpus.size());
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Gpu& gpu = program.gpus[static_cast<std::size_t>(rank)];
+      auto& of_rank = memory_.emplace_back();
+      for (std::size_t i = 0; i < of_rank.size(); ++i) {
+        of_rank[i].assign(static_cast<std::size_t>(gpu.chunks[i]), 7);
+      }
+      const int count = input_size(ranks);
+      for (int i = 0; i < count && has_input(rank); ++i) {
+        *at(rank, {Buffer::input, i}) = own(rank, i);
+      }
+      done_.emplace_back(gpu.blocks.size(), 0);
+    }
+  }
+
+  bool run() {
+    while (true) {
+      std::vector<std::pair<int, int>> ready;
+      bool is_done = true;
+      for (int gpu = 0; gpu < static_cast<int>(done_.size()); ++gpu) {
+        for (int block = 0; block < static_cast<int>(done_[index(gpu)].size()); ++block) {
+          const ThreadBlock& one = program_.gpus[index(gpu)].blocks[index(block)];
+          if (done_[index(gpu)][index(block)] < one.steps.size()) {
+            is_done = false;
+            if (can_run(gpu, block)) {
+              ready.emplace_back(gpu, block);
+            }
+          }
+        }
+      }
+      if (is_done) {
+        return is_right();
+      }
+      if (ready.empty()) {
+        return false;
+      }
+      const auto& [gpu, block] = ready[random_() % ready.size()];
+      step(gpu, block);
+    }
+  }
+
+ private:
+  static std::size_t index(int value) { return static_cast<std::size_t>(value); }
+  bool has_input(int rank) const {
+    return program_.collective != Collective::broadcast || rank == program_.root;
+  }
+  int input_size(int ranks) const {
+    return program_.collective == Collective::all_gather ? program_.chunks_per_loop / ranks
+                                                         : program_.chunks_per_loop;
+  }
+
+  std::uint64_t* at(int rank, Place place) {
+    const int ranks = static_cast<int>(program_.gpus.size());
+    if (is_in_place_ && place.buffer == Buffer::input) {
+      place.buffer = Buffer::output;
+      if (program_.collective == Collective::all_gather) {
+        place.offset += rank * program_.chunks_per_loop / ranks;
+      }
+      if (program_.collective == Collective::reduce_scatter) {
+        place.buffer = Buffer::input;
+      }
+    } else if (is_in_place_ && place.buffer == Buffer::output &&
+               program_.collective == Collective::reduce_scatter) {
+      place = {Buffer::input, place.offset + rank * program_.chunks_per_loop / ranks};
+    }
+    Numbers& numbers = memory_[index(rank)].at(static_cast<std::size_t>(place.buffer));
+    if (numbers.size() <= index(place.offset)) {
+      numbers.resize(index(place.offset) + 1, 7);
+    }
+    return &numbers[index(place.offset)];
+  }
+
+  std::deque<Numbers>& link(int from, int to, int channel) { return links_[{from, to, channel}]; }
+
+  bool can_run(int gpu, int block) {
+    const ThreadBlock& one = program_.gpus[index(gpu)].blocks[index(block)];
+    const Step& step = one.steps[done_[index(gpu)][index(block)]];
+    const StepTraits& traits = traits_of(step.type);
+    if (step.depends_on_block >= 0) {
+      // The flag of a block is the last step that tells.
+      const std::size_t done = done_[index(gpu)][index(step.depends_on_block)];
+      const auto& steps = program_.gpus[index(gpu)].blocks[index(step.depends_on_block)].steps;
+      bool is_told = false;
+      for (std::size_t i = index(step.depends_on_step); i < done; ++i) {
+        is_told = is_told || steps[i].tells;
+      }
+      if (!is_told) {
+        return false;
+      }
+    }
+    return !(traits.receives && link(one.receive, gpu, one.channel).empty()) &&
+           !(traits.sends && room_ > 0 && link(gpu, one.send, one.channel).size() >= room_);
+  }
+
+  void step(int gpu, int block) {
+    const ThreadBlock& one = program_.gpus[index(gpu)].blocks[index(block)];
+    const Step& step = one.steps[done_[index(gpu)][index(block)]++];
+    const StepTraits& traits = traits_of(step.type);
+    Numbers came(index(step.chunks), 0);
+    if (traits.receives) {
+      came = link(one.receive, gpu, one.channel).front();
+      link(one.receive, gpu, one.channel).pop_front();
+      came.resize(index(step.chunks), 13);
+    }
+    for (int i = 0; i < step.chunks; ++i) {
+      std::uint64_t& value = came[index(i)];
+      if (traits.reads_source) {
+        value += *at(gpu, {step.source.buffer, step.source.offset + i});
+      }
+      if (step.type == StepType::reduce) {
+        value += *at(gpu, {step.target.buffer, step.target.offset + i});
+      }
+      if (traits.writes_target) {
+        *at(gpu, {step.target.buffer, step.target.offset + i}) = value;
+      }
+    }
+    if (traits.sends) {
+      link(gpu, one.send, one.channel).push_back(came);
+    }
+  }
+
+  bool is_right() {
+    for (const auto& [key, messages] : links_) {
+      if (!messages.empty()) {
+        return false;
+      }
+    }
+    const int ranks = static_cast<int>(program_.gpus.size());
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (!is_rank_right(rank, ranks)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool is_rank_right(int rank, int ranks) {
+    const int count = program_.chunks_per_loop;
+    const auto sum = [&](int element) {
+      std::uint64_t value = 0;
+      for (int from = 0; from < ranks; ++from) {
+        value += own(from, element);
+      }
+      return value;
+    };
+    const int part = count / ranks;
+    for (int i = 0; i < count; ++i) {
+      std::uint64_t expected = 0;
+      switch (program_.collective) {
+        case Collective::all_reduce:
+          expected = sum(i);
+          break;
+        case Collective::broadcast:
+          expected = own(program_.root, i);
+          break;
+        case Collective::all_gather:
+          expected = own(i / part, i % part);
+          break;
+        case Collective::all_to_all:
+          expected = own(i / part, rank * part + i % part);
+          break;
+        case Collective::reduce:
+          if (rank != program_.root) {
+            return true;
+          }
+          expected = sum(i);
+          break;
+        case Collective::reduce_scatter:
+          if (i >= part) {
+            return true;
+          }
+          expected = sum(rank * part + i);
+          break;
+        default:
+          return false;
+      }
+      if (*at(rank, {Buffer::output, i}) != expected) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Program& program_;
+  std::mt19937 random_;
+  bool is_in_place_;
+  std::size_t room_;
+  std::vector<std::array<Numbers, 3>> memory_;
+  std::vector<std::vector<std::size_t>> done_;
+  std::map<std::tuple<int, int, int>, std::deque<Numbers>> links_;
+};
+
+}  // namespace
+
+bool runs_right(const Program& program, std::uint32_t seed, bool is_in_place, std::size_t room) {
+  return Machine(program, seed, is_in_place, room).run();
+}
+
+}  // namespace unisono::msccl::testing

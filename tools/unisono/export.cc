@@ -1,0 +1,97 @@
+// `unisono export`: a schedule in the words of another executor.
+#include <fmt/format.h>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "cli/output_file.h"
+#include "cli/target.h"
+#include "msccl/export.h"
+#include "msccl/xml.h"
+#include "schedule/verify.h"
+#include "unisono/error.hpp"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostRanks = 1024;
+
+Schedule read_schedule(const Arguments& arguments) {
+  if (arguments.operands().empty()) {
+    throw UsageError("which schedule?", "unisono export all_reduce/ring -n 4 --to msccl-xml",
+                     "unisono list");
+  }
+  const std::string& target = arguments.operands().front();
+  if (is_schedule_file(target)) {
+    for (const std::string_view option : {"ranks", "root"}) {
+      if (arguments.has(option)) {
+        throw UsageError(fmt::format("--{} does not go with a schedule file", option),
+                         fmt::format("{} says it already", target), "unisono help export");
+      }
+    }
+    return load_verified_schedule(target);
+  }
+  const Algorithm& algorithm = algorithm_of(target);
+  const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
+  const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
+  return build_checked(
+      algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)});
+}
+
+int run_export(const Arguments& arguments, const Console& console) {
+  const Schedule schedule = read_schedule(arguments);
+  std::string text;
+  try {
+    text = msccl::to_xml(msccl::to_program(schedule));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) {
+      throw;
+    }
+    throw UsageError(std::string(error.summary()), std::string(error.hint()),
+                     "unisono help export");
+  }
+  if (!arguments.has("output")) {
+    std::fputs(text.c_str(), stdout);
+    return kDone;
+  }
+  const std::string path = arguments.text("output");
+  write_output(path, text);
+  if (!console.quiet()) {
+    fmt::print("{}: {} for {} GPUs\n", path, title_of(schedule), schedule.ranks);
+  }
+  return kDone;
+}
+
+constexpr Option kOptions[] = {
+    {.name = "to",
+     .value = "FORM",
+     .help = "msccl-xml: the XML that MSCCL's executors inside NCCL and RCCL read.",
+     .fallback = "msccl-xml",
+     .choices = "msccl-xml"},
+    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
+    {.name = "root", .value = "R", .help = "The root of broadcast and reduce.", .fallback = "0"},
+    {.name = "output", .letter = 'o', .value = "FILE", .help = "Without it: the terminal."}};
+
+}  // namespace
+
+const Command kExportCommand = {
+    .name = "export",
+    .summary = "write a schedule for another executor",
+    .operands = "COLLECTIVE/ALGORITHM | FILE.json",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono export all_reduce/ring -n 8 -o ring.xml", "For MSCCL on eight GPUs."},
+                  {"unisono verify ring.xml", "Prove what was written, or what others wrote."},
+                  {"unisono sim ring.xml --on dgx_h100 --bytes 64MiB", "And predict it."}}},
+    .description =
+        "A schedule that unisono has proved, as a program that runs on GPUs under MSCCL. Each rank "
+        "gets one thread block for each peer and direction, and one for what stays on the GPU; "
+        "what must come first is told from block to block.\n\n"
+        "The form has words for all_reduce, all_gather, reduce_scatter, all_to_all, broadcast and "
+        "reduce. `verify`, `show`, `sim`, `plan` and `view` read such files as well, whoever made "
+        "them.",
+    .options = kOptions,
+    .run = run_export};
+
+}  // namespace unisono::cli

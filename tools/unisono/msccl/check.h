@@ -1,0 +1,35 @@
+// Proves that a program of MSCCL is right, whoever made it: every contribution once, nothing read
+// before it is there, no two blocks at one place unordered, no deadlock.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "msccl/program.h"
+
+namespace unisono::msccl {
+
+struct Flaw {
+  int gpu = -1;  // -1: no one place
+  int block = -1;
+  int step = -1;
+  std::string text;
+};
+
+// "GPU 0, thread block 2, step 1: ...", or the text alone.
+std::string to_text(const Flaw& flaw);
+
+struct Proof {
+  std::vector<Flaw> flaws;  // empty: the program is right, in all the ways in which it says it runs
+  // The least number of messages that a connection must hold so that nothing waits for ever.
+  std::size_t room = 1;
+  std::size_t longest_block = 0;  // in steps
+};
+
+// What MSCCL's executor takes for one thread block (msccl.h, MSCCL_MAX_NUM_STEPS).
+inline constexpr std::size_t kMostStepsOfBlock = 256;
+
+Proof check(const Program& program);
+
+}  // namespace unisono::msccl

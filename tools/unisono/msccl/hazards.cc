@@ -1,0 +1,132 @@
+#include "msccl/hazards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace unisono::msccl {
+namespace {
+
+constexpr std::size_t kMostFlaws = 100;
+
+class OneGpu {
+ public:
+  OneGpu(int gpu, const Program& program, const StepTable& table, const Order& order,
+         const Memory& memory)
+      : gpu_(gpu),
+        table_(table),
+        order_(order),
+        memory_(memory),
+        width_(program.gpus[static_cast<std::size_t>(gpu)].blocks.size()),
+        clocks_(table.size() * width_, -1) {}
+
+  void run(std::vector<Flaw>& flaws) {
+    std::vector<std::size_t> last(table_.blocks(), StepTable::none());
+    for (const std::size_t index : order_.steps) {
+      const StepTable::Id at = table_.id(index);
+      std::size_t& before = last[table_.block_number(at)];
+      take(index, before);
+      take(index, table_.awaited(index));
+      take(index, order_.sent_by[index]);
+      before = index;
+      if (at.gpu == gpu_) {
+        clock(index)[static_cast<std::size_t>(at.block)] = at.step;
+        visit(index, flaws);
+      }
+    }
+  }
+
+ private:
+  struct Accesses {
+    std::size_t write = StepTable::none();
+    std::vector<std::size_t> reads;  // since then
+  };
+
+  int* clock(std::size_t index) { return clocks_.data() + index * width_; }
+
+  void take(std::size_t index, std::size_t before) {
+    if (before == StepTable::none()) {
+      return;
+    }
+    const int* from = clock(before);
+    std::transform(from, from + width_, clock(index), clock(index),
+                   [](int one, int other) { return std::max(one, other); });
+  }
+
+  void visit(std::size_t index, std::vector<Flaw>& flaws) {
+    const Step& step = table_.step(index);
+    const StepTraits& traits = traits_of(step.type);
+    // In place, a copy of the input to the output is one of a place onto itself.
+    if (step.type == StepType::copy &&
+        memory_.cell(gpu_, step.source) == memory_.cell(gpu_, step.target)) {
+      return;
+    }
+    for (int i = 0; i < step.chunks; ++i) {
+      if (traits.reads_source) {
+        read(index, {step.source.buffer, step.source.offset + i}, flaws);
+      }
+    }
+    for (int i = 0; i < step.chunks; ++i) {
+      if (traits.writes_target) {
+        write(index, {step.target.buffer, step.target.offset + i}, flaws);
+      }
+    }
+  }
+
+  void read(std::size_t index, const Place& place, std::vector<Flaw>& flaws) {
+    Accesses& before = accesses_[memory_.cell(gpu_, place)];
+    check(index, before.write, "reads", "writes", place, flaws);
+    before.reads.push_back(index);
+  }
+
+  void write(std::size_t index, const Place& place, std::vector<Flaw>& flaws) {
+    Accesses& before = accesses_[memory_.cell(gpu_, place)];
+    check(index, before.write, "writes", "writes", place, flaws);
+    for (const std::size_t read : before.reads) {
+      check(index, read, "writes", "reads", place, flaws);
+    }
+    before = {.write = index, .reads = {}};
+  }
+
+  void check(std::size_t index, std::size_t before, const char* does, const char* did,
+             const Place& place, std::vector<Flaw>& flaws) {
+    if (before == StepTable::none() || before == index || flaws.size() >= kMostFlaws) {
+      return;
+    }
+    const StepTable::Id first = table_.id(before);
+    if (clock(index)[static_cast<std::size_t>(first.block)] >= first.step) {
+      return;
+    }
+    const StepTable::Id at = table_.id(index);
+    const char* const names[] = {"input", "output", "scratch"};
+    flaws.push_back(
+        {at.gpu, at.block, at.step,
+         fmt::format("{} {} chunk {}, which step {} of thread block {} {}: nothing says which is "
+                     "first",
+                     does, names[static_cast<std::size_t>(place.buffer)], place.offset, first.step,
+                     first.block, did)});
+  }
+
+  int gpu_;
+  const StepTable& table_;
+  const Order& order_;
+  const Memory& memory_;
+  std::size_t width_;
+  std::vector<int> clocks_;  // of each step: the last step of each block of this GPU before it
+  std::unordered_map<std::uint64_t, Accesses> accesses_;
+};
+
+}  // namespace
+
+std::vector<Flaw> find_hazards(const Program& program, const StepTable& table, const Order& order,
+                               const Memory& memory) {
+  std::vector<Flaw> flaws;
+  for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
+    OneGpu(static_cast<int>(gpu), program, table, order, memory).run(flaws);
+  }
+  return flaws;
+}
+
+}  // namespace unisono::msccl

@@ -1,0 +1,17 @@
+// Two steps at one place, one of which writes, and nothing that says which is first.
+#pragma once
+
+#include <vector>
+
+#include "msccl/check.h"
+#include "msccl/memory.h"
+#include "msccl/order.h"
+
+namespace unisono::msccl {
+
+// What is ordered: the steps of a block, a step and the one that it depends on, and a receive and
+// its send. Vector clocks (Fidge 1988, Mattern 1989) over the blocks of one GPU at a time.
+std::vector<Flaw> find_hazards(const Program& program, const StepTable& table, const Order& order,
+                               const Memory& memory);
+
+}  // namespace unisono::msccl

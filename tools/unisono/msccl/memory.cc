@@ -1,0 +1,56 @@
+#include "msccl/memory.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace unisono::msccl {
+
+std::string to_text(const Sum& sum) {
+  std::vector<std::string> ranks;
+  for (std::size_t rank = 0; rank < sum.counts.size(); ++rank) {
+    if (sum.counts[rank] == 1) {
+      ranks.push_back(std::to_string(rank));
+    } else if (sum.counts[rank] > 1) {
+      ranks.push_back(fmt::format("{} ({} times)", rank, sum.counts[rank]));
+    }
+  }
+  return fmt::format("chunk {} of rank{} {}", sum.chunk, ranks.size() == 1 ? "" : "s",
+                     fmt::join(ranks, ", "));
+}
+
+Memory::Memory(const Schedule& shape, bool is_in_place) : shape_(shape), is_in_place_(is_in_place) {
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      if (has_input(shape, rank, chunk)) {
+        Sum own{.chunk = chunk, .counts = std::vector<int>(static_cast<std::size_t>(shape.ranks))};
+        own.counts[static_cast<std::size_t>(rank)] = 1;
+        const Place place{.buffer = Buffer::input, .offset = input_offset(shape, rank, chunk)};
+        set(cell(rank, place), std::make_shared<const Sum>(std::move(own)));
+      }
+    }
+  }
+}
+
+std::uint64_t Memory::cell(int rank, Place place) const {
+  if (is_in_place_ && place.buffer != Buffer::scratch) {
+    const int input = input_chunks(shape_, rank);
+    const int output = output_chunks(shape_, rank);
+    const bool is_input = place.buffer == Buffer::input;
+    // The smaller one is the rank's part of the larger one.
+    if (is_input && input > 0 && input < output) {
+      place.offset += rank * input;
+    } else if (!is_input && output > 0 && output < input) {
+      place.offset += rank * output;
+    }
+    place.buffer = Buffer::output;
+  }
+  return (static_cast<std::uint64_t>(rank) * 3 + static_cast<std::uint64_t>(place.buffer)) << 32 |
+         static_cast<std::uint32_t>(place.offset);
+}
+
+Value Memory::at(std::uint64_t cell) const {
+  const auto found = values_.find(cell);
+  return found == values_.end() ? nullptr : found->second;
+}
+
+}  // namespace unisono::msccl

@@ -1,0 +1,39 @@
+// What lies where while a program runs, as sums of contributions instead of numbers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "msccl/program.h"
+
+namespace unisono::msccl {
+
+// Some ranks' parts of one chunk, added up. counts[r]: how often rank r's is in.
+struct Sum {
+  int chunk = 0;
+  std::vector<int> counts = {};
+};
+using Value = std::shared_ptr<const Sum>;  // null: nothing was ever written there
+
+std::string to_text(const Sum& sum);
+
+class Memory {
+ public:
+  // In place: input and output are one buffer, as NCCL lays them over each other.
+  Memory(const Schedule& shape, bool is_in_place);
+
+  // The cell of a place, unique among all of all ranks; two names of one place give the same.
+  std::uint64_t cell(int rank, Place place) const;
+  Value at(std::uint64_t cell) const;
+  void set(std::uint64_t cell, Value value) { values_[cell] = std::move(value); }
+
+ private:
+  const Schedule& shape_;
+  bool is_in_place_;
+  std::unordered_map<std::uint64_t, Value> values_;
+};
+
+}  // namespace unisono::msccl

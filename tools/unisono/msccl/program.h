@@ -1,0 +1,114 @@
+// A collective as the MSCCL executors take it: what each thread block of each GPU does, in order.
+//
+// MSCCL (Cowan et al., "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023) runs
+// such programs inside NCCL and RCCL. Data is named by its place, an offset in the input, output or
+// scratch buffer of a GPU, in chunks; the places of a collective are those of NCCL's buffers.
+// Thread blocks run beside each other. A block sends to one GPU and receives from one, over a
+// channel; what a block sends arrives, in order, at the block of the other GPU that receives from
+// it on the same channel. Before a step starts, the step of another block that it depends on is
+// done.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/collectives.h"
+#include "schedule/schedule.h"
+
+namespace unisono::msccl {
+
+enum class StepType : std::uint8_t {
+  send,
+  receive,
+  receive_copy_send,         // rcs: receive into the target, and send it on
+  receive_reduce_send,       // rrs: send on what came, plus the source; nothing is kept
+  receive_reduce_copy,       // rrc: the target becomes what came, plus the source
+  receive_reduce_copy_send,  // rrcs: both
+  copy,                      // cpy: within the GPU
+  reduce,                    // re: the target becomes target plus source, within the GPU
+  nop                        // waits for a step, and does nothing
+};
+
+struct StepTraits {
+  StepType type;
+  std::string_view word;  // in the XML
+  bool receives;
+  bool sends;
+  bool reads_source;  // of its own GPU
+  bool writes_target;
+};
+
+inline constexpr std::array<StepTraits, 9> kSteps = {
+    {{StepType::send, "s", false, true, true, false},
+     {StepType::receive, "r", true, false, false, true},
+     {StepType::receive_copy_send, "rcs", true, true, false, true},
+     {StepType::receive_reduce_send, "rrs", true, true, true, false},
+     {StepType::receive_reduce_copy, "rrc", true, false, true, true},
+     {StepType::receive_reduce_copy_send, "rrcs", true, true, true, true},
+     {StepType::copy, "cpy", false, false, true, true},
+     {StepType::reduce, "re", false, false, true, true},
+     {StepType::nop, "nop", false, false, false, false}}};
+
+constexpr const StepTraits& traits_of(StepType type) {
+  return kSteps.at(static_cast<std::size_t>(type));
+}
+
+struct Place {
+  Buffer buffer = Buffer::input;
+  int offset = 0;  // in chunks
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+struct Step {
+  StepType type = StepType::nop;
+  Place source = {};
+  Place target = {};
+  int chunks = 1;
+  int depends_on_block = -1;  // -1: on none
+  int depends_on_step = -1;
+  bool tells = false;  // other blocks may wait for it
+};
+
+struct ThreadBlock {
+  int send = -1;     // the GPU that it sends to; -1: none
+  int receive = -1;  // the GPU that it receives from
+  int channel = 0;
+  std::vector<Step> steps = {};
+};
+
+struct Gpu {
+  std::array<int, 3> chunks = {0, 0, 0};  // of the input, the output, scratch
+  std::vector<ThreadBlock> blocks = {};
+};
+
+struct Program {
+  std::string name = {};
+  std::string protocol = "Simple";
+  Collective collective = Collective::all_reduce;
+  int root = 0;
+  int channels = 1;
+  int chunks_per_loop = 1;  // how many chunks NCCL's count is cut into
+  bool in_place = true;
+  bool out_of_place = true;
+  std::vector<Gpu> gpus = {};
+};
+
+// The schedule that a program must have the effect of, without moves: its ranks and chunks.
+Schedule shape_of(const Program& program);
+
+// Where chunk `chunk` of the schedule lies in NCCL's input or output buffer of `rank`. REQUIRES:
+// the rank has the chunk as input, or needs it as output.
+int input_offset(const Schedule& shape, int rank, int chunk);
+int output_offset(const Schedule& shape, int rank, int chunk);
+// How many chunks lie in the buffer: 0 where the rank has none.
+int input_chunks(const Schedule& shape, int rank);
+int output_chunks(const Schedule& shape, int rank);
+
+// How a collective is called in these files; empty: they cannot say it.
+std::string_view word_of(Collective collective);
+
+}  // namespace unisono::msccl
