@@ -14,7 +14,7 @@ MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job --table bu
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test parallel reliability bench viewer check release clean
+.PHONY: help run test parallel reliability bench viewer site release-tool check release clean
 
 help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
@@ -23,15 +23,18 @@ help:
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (up to an hour)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
 	@echo "make viewer   build the page of unisono view from viewer/ (needs Node; the rest does not)"
+	@echo "make site     build the documents as a site with the page in them, into build/site"
 	@echo "make check    format, layers and spelling of the sources"
 	@echo "make release  build the library and the tools into build/release"
 	@echo "make clean    remove build/"
 	@echo "RANKS=N changes the number of processes; SETUP=true installs nothing"
 
-run:
+release-tool:
 	@$(SETUP) build
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target unisono
+
+run: release-tool
 	@$(MAIN_JOB)
 
 release:
@@ -65,6 +68,10 @@ bench:
 viewer:
 	@$(SETUP) viewer
 	@viewer/scripts/build.sh
+
+site: release-tool
+	@$(SETUP) site
+	@build/site-venv/bin/python site/build.py --program $(UNISONO)
 
 check:
 	@$(SETUP) build test

@@ -26,7 +26,7 @@ def approval_cases():
         "version": text("--version"),
         "version_json": text("--version", "--json"),
         **{f"help_{name}": text("help", name)
-           for name in ("run", "bench", "plan", "tune", "sim", "topo", "show", "view", "verify", "list", "export", "doctor", "top",
+           for name in ("run", "bench", "plan", "tune", "sim", "topo", "show", "view", "verify", "list", "export", "learn", "doctor", "top",
                         "trace", "pipeline", "env", "help", "completion")},
         "help_option": text("list", "--help"),
         "help_json": text("help", "env", "--json"),
@@ -170,6 +170,8 @@ def approval_cases():
         "verify_range": text("verify", "broadcast/binomial", "-n", "1..5"),
         "verify_all": text("verify", "--all", "-n", "1..4"),
         "verify_file": text("verify", "right.json"),
+        "learn_topics": text("learn"),
+        "learn_unknown": text("learn", "tensors"),
         "verify_msccl": text("verify", "gather.xml"),
         "verify_msccl_unordered": text("verify", "unordered.xml"),
         "verify_msccl_unordered_json": text("verify", "unordered.xml", "--json"),

@@ -11,14 +11,13 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
-#include "cli/output_file.h"
 #include "cli/target.h"
 #include "record/files.h"
 #include "record/views.h"
 #include "topo/topo.h"
 #include "topology/json.h"
 #include "unisono/error.hpp"
-#include "view/desktop.h"
+#include "view/deliver.h"
 #include "view/pack.h"
 #include "view/page.h"
 #include "view/pipelines.h"
@@ -223,11 +222,6 @@ std::string default_name(const Arguments& arguments) {
 
 int run_view(const Arguments& arguments, const Console& console) {
   nlohmann::ordered_json data;
-  data["format"] = "unisono.view/1";
-  data["version"] = UNISONO_VERSION;
-  if (arguments.has("lang")) {
-    data["lang"] = arguments.text("lang");
-  }
   if (arguments.has("op") && (arguments.text("op").empty() || arguments.operands().empty())) {
     throw UsageError("--op: which operation, and of which recording?",
                      "unisono view FILE --op 'world #17'", "unisono view FILE lists them");
@@ -249,25 +243,7 @@ int run_view(const Arguments& arguments, const Console& console) {
   if (arguments.has("on")) {
     data["topology"] = topology_data(arguments.text("on"));
   }
-  data["catalogue"] = catalogue_data();
-  data["pipelines"] = pipelines_data();
-  const std::string page = page_with(data);
-  const std::string path =
-      arguments.has("output") ? arguments.text("output") : default_name(arguments);
-  if (path == "-") {
-    std::fwrite(page.data(), 1, page.size(), stdout);
-    return kDone;
-  }
-  write_output(path, page);
-  const bool opened = !arguments.has("no-open") && has_desktop() && open_on_desktop(path);
-  if (console.json()) {
-    const nlohmann::ordered_json result = {
-        {"schema", "unisono.view_result/1"}, {"file", path}, {"opened", opened}};
-    fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else if (!console.quiet()) {
-    fmt::print("{}  {} KiB{}\n", path, page.size() / 1024, opened ? "" : ": open it in a browser");
-  }
-  return kDone;
+  return deliver_page(std::move(data), default_name(arguments), arguments, console);
 }
 
 constexpr Option kOptions[] = {

@@ -20,9 +20,15 @@ export function run(words: string[], name: Program = 'unisono'): string {
   return execFileSync(program(name), words, { encoding: 'utf8', maxBuffer: 1 << 28 });
 }
 
-// A page as `unisono view` writes it; its path.
+// A page as `unisono view` writes it, or `unisono learn`; its path.
 export function writePage(...words: string[]): string {
+  return write('view', words);
+}
+export function writeTopic(topic: string): string {
+  return write('learn', [topic]);
+}
+function write(command: string, words: string[]): string {
   const path = join(mkdtempSync(join(tmpdir(), 'viewer-')), 'page.html');
-  run(['view', ...words, '-o', path, '--no-open', '--quiet']);
+  run([command, ...words, '-o', path, '--no-open', '--quiet']);
   return path;
 }

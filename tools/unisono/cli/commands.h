@@ -15,6 +15,7 @@ extern const Command kTopoCommand;
 extern const Command kShowCommand;
 extern const Command kVerifyCommand;
 extern const Command kViewCommand;
+extern const Command kLearnCommand;
 extern const Command kListCommand;
 extern const Command kExportCommand;
 extern const Command kDoctorCommand;

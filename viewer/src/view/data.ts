@@ -27,6 +27,7 @@ export interface PageData {
   version: string;
   catalogue: Algorithm[];
   lang?: 'en' | 'zh'; // asked for
+  open?: string; // where the page opens, as an address says it: "#parallel?story=context"
   pipelines: PipelineEntry[];
   pipeline?: Pipeline; // from a file
   schedule?: Schedule; // asked for by name, or from a file
@@ -51,6 +52,7 @@ export function readPageData(text: string | null | undefined): PageData {
       recording: data.recording,
     };
     if (data.lang === 'en' || data.lang === 'zh') page.lang = data.lang;
+    if (typeof data.open === 'string') page.open = data.open;
     if (data.pipeline !== undefined) page.pipeline = parsePipeline(data.pipeline);
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {

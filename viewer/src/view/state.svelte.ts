@@ -189,7 +189,7 @@ class Page {
     this.recording = this.data.recording;
     this.topology = this.data.topology;
     this.pipeline = this.data.pipeline;
-    this.view = fromHash(hash, this.defaults());
+    this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
   }
 
   // A page that was written for one schedule opens there; beside a recording it is the one that ran.

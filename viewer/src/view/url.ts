@@ -63,6 +63,7 @@ export interface ViewState {
   pipes: string[]; // pipeline schedules; "own": from a file
   pipe: string; // shape, costs in per cent, slow stage (0: none), capacity
   cuts: string; // edits of the first pipeline: "2.5x,0.1s"
+  bare: number; // 1: without the head of the page, for a frame in another one
 }
 
 export const DEFAULTS: ViewState = {
@@ -100,6 +101,7 @@ export const DEFAULTS: ViewState = {
   pipes: ['1f1b', 'zb-h1'],
   pipe: '4.8.100.100.100.0.0.1',
   cuts: '',
+  bare: 0,
 };
 
 const LEAST: Partial<ViewState> = { follow: -1, ranks: 1, gbPerS: 0.001, perNode: 1, zoom: 1 };
@@ -113,6 +115,7 @@ const MOST: Partial<ViewState> = {
   zoom: 1e4,
   from: 1000,
   stuck: 1,
+  bare: 1,
 };
 const FRACTIONS = ['alphaUs', 'gbPerS', 'reduceGbPerS', 'zoom', 'from'];
 
@@ -200,6 +203,7 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'only':
     case 'stuck':
     case 'beat':
+    case 'bare':
     case 'perNode': {
       const value = Number(text);
       const whole = FRACTIONS.includes(key) || Number.isInteger(value);

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NAV_TABS, TABS } from '../../src/view/url';
-import { writePage } from '../program';
+import { writePage, writeTopic } from '../program';
 import { address, axe, launch, open } from './browser';
 
 let browser: Browser;
@@ -16,6 +16,25 @@ beforeAll(async () => {
   file = writePage();
 }, 60_000);
 afterAll(() => browser.close());
+
+describe('a frame', () => {
+  it('has no head of its own, and opens where its address says', async () => {
+    const { page, problems, close } = await open(browser, file, '#moe?bare=1');
+    await page.locator('main svg').first().waitFor();
+    expect(await page.locator('header').count()).toBe(0);
+    expect(await axe(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('opens at the topic of unisono learn', async () => {
+    const learned = writeTopic('context');
+    const { page, close } = await open(browser, learned, '');
+    await page.locator('header').waitFor();
+    expect(await address(page)).toContain('story=context');
+    await close();
+  });
+});
 
 describe('every view', () => {
   for (const tab of TABS) {

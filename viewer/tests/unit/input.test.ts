@@ -51,6 +51,8 @@ describe('page data', () => {
     expect(readPageData('{"format": "unisono.view/2", "catalogue": []}').problem).toContain(
       'unisono.view/1',
     );
+    const page = '{"format": "unisono.view/1", "catalogue": [], "open": "#moe"}';
+    expect(readPageData(page).open).toBe('#moe');
     expect(readPageData(undefined).problem).toBe('no data');
   });
 

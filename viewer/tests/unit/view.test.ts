@@ -151,6 +151,7 @@ describe('address', () => {
       ...{ bytes: 4096, alphaUs: 0.5, gbPerS: 100, follow: 3, perNode: 2, clock: 500, only: 2 },
       ...{ op: 'ranks 0,2 (2) #17', find: 'ring #1', sort: 'time-', stuck: 1 },
       ...{ reduceGbPerS: 20, base: 'model' as const, zoom: 2.25, from: 120.5, file: 'a b&c.json' },
+      bare: 1,
     };
     expect(fromHash(toHash(state))).toEqual(state);
     for (const tab of TABS) expect(fromHash(toHash({ ...DEFAULTS, tab })).tab).toBe(tab);

@@ -1,0 +1,108 @@
+"""Builds the documents' site into build/site: docs/, the READMEs, and the page of `unisono view`.
+
+    site/build.py --program build/release/tools/unisono/unisono [--serve]
+
+The documents are those of the repository. A line `<!-- figure: #parallel?story=tensor -->` in one becomes
+the page itself, open there, in a frame; readers of the plain file see nothing of it. `x.zh.md` is the
+Chinese form of `x.md`; where there is none, the English one is shown. A link that leads nowhere ends
+the build with an error.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FIGURE = re.compile(r"^<!-- figure: (#\S+) -->$", re.MULTILINE)
+LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)#\s]+)(#[^)\s]*)?\)")
+TOP = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")  # beside README.md
+STAGED = ROOT / "build" / "site-docs"
+
+
+def staged_place(path):
+    """Where a file of the repository lies in the site; None: it is not in it."""
+    name = path.relative_to(ROOT).as_posix()
+    if name in ("README.md", "README.zh.md"):
+        return name.replace("README", "index")
+    if name in TOP:
+        return name
+    if name.startswith("docs/"):
+        return name.removeprefix("docs/")
+    return None
+
+
+def with_links(text, source):
+    """Links follow their files; what is not in the site is told by its name."""
+    place = pathlib.PurePosixPath(staged_place(source))
+
+    def follow(match):
+        label, target, anchor = match.group(1), match.group(2), match.group(3) or ""
+        if re.match(r"[a-z]+:", target):
+            return match.group()
+        found = (source.parent / target).resolve()
+        if not found.exists():
+            raise SystemExit(f"site: {source.relative_to(ROOT)}: {target} does not exist")
+        if found.name.endswith(".zh.md") != source.name.endswith(".zh.md"):
+            return ""  # the site has a switch for languages
+        staged = staged_place(found)
+        if staged is None or found.is_dir():
+            return label[1:-1].strip("`") if label.startswith("!") else label[1:-1]
+        return f"{label}({os.path.relpath(staged, place.parent)}{anchor})"
+
+    return LINK.sub(follow, text)
+
+
+def with_figures(text, place):
+    depth = len(pathlib.PurePosixPath(place).parts) - 1
+    language = "zh" if place.endswith(".zh.md") else "en"
+    # A page of another language lies in the language's folder.
+    page = "../" * (depth + (1 if language == "zh" else 0)) + "unisono.html"
+
+    def frame(match):
+        hash_ = match.group(1)
+        joint = "&" if "?" in hash_ else "?"
+        return (f'<iframe class="figure" loading="lazy" title="unisono view {hash_}" '
+                f'src="{page}{hash_}{joint}bare=1&lang={language}"></iframe>\n')
+
+    return FIGURE.sub(frame, text)
+
+
+def stage(program):
+    shutil.rmtree(STAGED, ignore_errors=True)
+    documents = [ROOT / "README.md", ROOT / "README.zh.md", *(ROOT / name for name in TOP),
+                 *sorted((ROOT / "docs").rglob("*.md"))]
+    for source in documents:
+        place = staged_place(source)
+        target = STAGED / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(with_figures(with_links(source.read_text(), source), place))
+    for image in (ROOT / "docs").rglob("*.png"):
+        target = STAGED / image.relative_to(ROOT / "docs")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(image, target)
+    shutil.copyfile(ROOT / "site" / "extra.css", STAGED / "extra.css")
+    subprocess.run([program, "view", "--no-open", "--quiet", "-o", STAGED / "unisono.html"],
+                   check=True)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--program", required=True, help="the built unisono")
+    options.add_argument("--serve", action="store_true", help="show it at http://127.0.0.1:8000")
+    given = options.parse_args()
+    stage(given.program)
+    words = ["serve"] if given.serve else ["build", "--strict", "--quiet"]
+    mkdocs = [sys.executable, "-m", "mkdocs", *words, "-f", ROOT / "site" / "mkdocs.yml"]
+    # The theme's note about its own future is no news to our readers.
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+    if subprocess.run(mkdocs, env=environment).returncode != 0:
+        raise SystemExit(1)
+    if not given.serve:
+        print("build/site: open index.html, or put the folder on any static host")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+// `unisono learn`: a story of the page, by its name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/failure.h"
+#include "view/deliver.h"
+
+namespace unisono::cli {
+namespace {
+
+struct Topic {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view place;  // of the page, as its address says it
+};
+
+// In the order in which they are best read.
+constexpr Topic kTopics[] = {
+    {"collectives", "every collective, before and after: start here", "#learn"},
+    {"all_reduce", "a ring, step by step: whose data is where", "#steps"},
+    {"all_to_all", "everybody sends a part to everybody",
+     "#steps?collective=all_to_all&algorithm=pairwise"},
+    {"algorithms", "ring against recursive doubling, on one clock", "#compare"},
+    {"cost", "latency, bandwidth, and where the time goes", "#time"},
+    {"network", "which links of a machine are busy", "#traffic"},
+    {"data", "data parallelism: gradients leave while the backward pass runs",
+     "#parallel?story=data"},
+    {"zero", "ZeRO: what each rank keeps, and what that costs",
+     "#parallel?story=data&set=4.3.7.16384"},
+    {"tensor", "tensor and sequence parallelism: matrices cut by columns and rows",
+     "#parallel?story=tensor"},
+    {"context", "long sequences: keys and values travel around a ring", "#parallel?story=context"},
+    {"ulysses", "from a part of the sequence to a part of the heads, and back",
+     "#parallel?story=ulysses"},
+    {"pipeline", "stages, microbatches and the bubble", "#pipeline"},
+    {"experts", "mixture of experts: tokens fly to their experts and back", "#moe"},
+    {"layer", "what one layer moves under any of these: the calculator", "#layer"}};
+
+int list_topics(const Console& console) {
+  if (console.json()) {
+    nlohmann::ordered_json result;
+    result["schema"] = "unisono.learn/1";
+    for (const Topic& topic : kTopics) {
+      result["topics"].push_back({{"name", topic.name}, {"summary", topic.summary}});
+    }
+    fmt::print("{}\n", result.dump(2));
+    return kDone;
+  }
+  for (const Topic& topic : kTopics) {
+    fmt::print("{}  {}\n", console.paint(Paint::strong, fmt::format("{:<11}", topic.name)),
+               topic.summary);
+  }
+  return kDone;
+}
+
+int run_learn(const Arguments& arguments, const Console& console) {
+  if (arguments.operands().empty()) {
+    return list_topics(console);
+  }
+  const std::string& name = arguments.operands().front();
+  const auto* const topic =
+      std::find_if(std::begin(kTopics), std::end(kTopics),
+                   [&](const Topic& candidate) { return candidate.name == name; });
+  if (topic == std::end(kTopics)) {
+    std::vector<std::string_view> names;
+    for (const Topic& candidate : kTopics) {
+      names.push_back(candidate.name);
+    }
+    throw UsageError(fmt::format("nothing to learn about '{}' here", name),
+                     did_you_mean(name, names), "unisono learn lists the topics");
+  }
+  nlohmann::ordered_json data;
+  data["open"] = topic->place;
+  return deliver_page(std::move(data), fmt::format("learn-{}.html", name), arguments, console);
+}
+
+constexpr Option kOptions[] = {
+    {.name = "lang",
+     .value = "LANGUAGE",
+     .help = "The language that the page opens in. Without it: that of the browser.",
+     .choices = "en|zh"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "Where to write the page; - is standard output. Without it: learn-TOPIC.html."},
+    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."}};
+
+}  // namespace
+
+const Command kLearnCommand = {
+    .name = "learn",
+    .summary = "open a story: how a collective or a kind of parallelism communicates",
+    .operands = "[TOPIC]",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono learn", "What there is to learn, in a good order."},
+                  {"unisono learn tensor", "Tensor parallelism, drawn and played."},
+                  {"unisono learn experts --lang zh", "In Chinese."}}},
+    .description =
+        "Writes the page of `unisono view`, open at one topic. Each story has a clock: the arrow "
+        "keys step, the space bar plays. Its moves and bytes are those of the schedules that "
+        "unisono runs.",
+    .options = kOptions,
+    .run = run_learn};
+
+}  // namespace unisono::cli
