@@ -140,6 +140,25 @@ TEST(MachineFit, DoesNotExpectADisturbedRunAgain) {
   EXPECT_LT(error_at(machine, kTrend, Collective::all_reduce, 8, points[5].bytes), 0.2);
 }
 
+// A library that changes its protocol late: the time steps up between two sizes.
+TEST(MachineFit, StaysBetweenTheSizesBesideIt) {
+  const std::array<std::pair<double, double>, 5> measured = {
+      {{512, 10e-6}, {65536, 12e-6}, {4 << 20, 25e-6}, {16 << 20, 58e-6}, {512 << 20, 700e-6}}};
+  std::vector<Point> points;
+  for (const auto& [bytes, time] : measured) {
+    points.push_back(
+        {.collective = Collective::all_gather, .ranks = 4, .bytes = bytes, .time_s = time});
+  }
+  const Machine machine = Machine::fit(points);
+  for (std::size_t i = 0; i + 1 < measured.size(); ++i) {
+    for (double bytes = measured[i].first * 1.3; bytes < measured[i + 1].first; bytes *= 1.3) {
+      const double time = machine.time_s(Collective::all_gather, "", 4, bytes);
+      EXPECT_GE(time, measured[i].second * 0.98) << bytes;
+      EXPECT_LE(time, measured[i + 1].second * 1.02) << bytes;
+    }
+  }
+}
+
 TEST(MachineFit, KeepsTheAlgorithmsOfTheCatalogueApart) {
   std::vector<Point> points;
   for (const char* name : {"ring", "flat"}) {

@@ -1,5 +1,6 @@
 #include "model/machine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -31,6 +32,43 @@ Work remembered_work(Machine::Group& group, const Point& point, bool one_collect
     group.works[point.ranks] = work;
   }
   return work;
+}
+
+// More bytes do not take less time: between two sizes of its own series that were measured, the
+// time is between theirs, but for what measurements are off.
+double within_neighbours(const std::vector<Point>& points, const Point& asked) {
+  constexpr double kSlack = 0.02;
+  const Point* below = nullptr;
+  const Point* above = nullptr;
+  double least = HUGE_VAL;  // of what was measured at the next larger size
+  double most = 0;
+  bool is_measured = false;  // the residuals know whether to believe it
+  for (const Point& point : points) {
+    if (point.ranks != asked.ranks || point.algorithm != asked.algorithm ||
+        plain_form(point.collective) != plain_form(asked.collective)) {
+      continue;
+    }
+    is_measured = is_measured || point.bytes == asked.bytes;
+    if (point.bytes < asked.bytes && (below == nullptr || point.bytes > below->bytes)) {
+      below = &point;
+    }
+    if (point.bytes > asked.bytes && (above == nullptr || point.bytes < above->bytes)) {
+      above = &point;
+    }
+  }
+  if (below == nullptr || above == nullptr || is_measured) {
+    return asked.time_s;
+  }
+  for (const Point& point : points) {
+    if (point.ranks == asked.ranks && point.algorithm == asked.algorithm &&
+        plain_form(point.collective) == plain_form(asked.collective) &&
+        (point.bytes == below->bytes || point.bytes == above->bytes)) {
+      const double off = kSlack + point.noise;
+      least = std::min(least, point.time_s * (1 - off));
+      most = std::max(most, point.time_s * (1 + off));
+    }
+  }
+  return std::clamp(asked.time_s, std::max(least, 0.0), most);
 }
 
 }  // namespace
@@ -102,7 +140,13 @@ double Machine::time_s(Collective collective, const std::string& algorithm, int 
   const double trend = group.trend.time_s(
       work != group.works.end() ? work->second : work_of(collective, algorithm, ranks), ranks,
       bytes);
-  return trend * std::exp(group.residuals.expected(plain_form(collective), ranks, bytes));
+  const double expected =
+      trend * std::exp(group.residuals.expected(plain_form(collective), ranks, bytes));
+  return within_neighbours(points_, {.collective = collective,
+                                     .algorithm = algorithm,
+                                     .ranks = ranks,
+                                     .bytes = bytes,
+                                     .time_s = expected});
 }
 
 }  // namespace unisono::model

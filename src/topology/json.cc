@@ -18,6 +18,7 @@ namespace {
 
 // Wide enough for every network, and narrow enough for sums of times to stay numbers.
 constexpr double kMostLatencyUs = 1e15;
+constexpr double kLeastShare = 1e-3;
 constexpr double kMostBytesPerUs = 1e15;
 constexpr double kLeastBytesPerUs = 1e-6;
 
@@ -122,7 +123,8 @@ class Reader {
   explicit Reader(const JsonNode& document) : document_(document) {}
 
   Topology read() {
-    document_.allow_only({"format", "name", "source", "overhead_us", "devices", "links", "ranks"});
+    document_.allow_only(
+        {"format", "name", "source", "overhead_us", "protocols", "devices", "links", "ranks"});
     if (const auto name = document_.find("name")) {
       topology_.name = name->text();
     }
@@ -131,6 +133,9 @@ class Reader {
     }
     if (const auto overhead = document_.find("overhead_us")) {
       topology_.overhead_us = overhead->number(0, kMostLatencyUs);
+    }
+    if (const auto protocols = document_.find("protocols")) {
+      read_protocols(*protocols);
     }
     read_devices(document_.at("devices"));
     read_links(document_.at("links"));
@@ -150,6 +155,24 @@ class Reader {
   }
 
  private:
+  void read_protocols(const JsonNode& protocols) {
+    constexpr std::size_t kMostProtocols = 16;
+    if (protocols.size() > kMostProtocols) {
+      protocols.fail("there are more than 16 protocols");
+    }
+    for (std::size_t i = 0; i < protocols.size(); ++i) {
+      const JsonNode one = protocols.item(i);
+      one.allow_only({"name", "start_us", "message_us", "share"});
+      topology_.protocols.push_back({.name = one.at("name").text(),
+                                     .start_us = one.at("start_us").number(0, kMostLatencyUs),
+                                     .message_us = one.at("message_us").number(0, kMostLatencyUs),
+                                     .share = one.at("share").number(0, 1)});
+      if (topology_.protocols.back().share < kLeastShare) {
+        one.at("share").fail("a protocol uses at least a thousandth of the bandwidth");
+      }
+    }
+  }
+
   void read_devices(const JsonNode& devices) {
     const std::size_t count = devices.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -299,14 +322,31 @@ std::string device_text(const Topology& topology, const Device& device) {
   return text + "}";
 }
 
+std::string protocol_text(const Protocol& protocol) {
+  return "{\"name\": " + json_string(protocol.name) +
+         ", \"start_us\": " + json_number(protocol.start_us) +
+         ", \"message_us\": " + json_number(protocol.message_us) +
+         ", \"share\": " + json_number(protocol.share) + "}";
+}
+
 }  // namespace
 
 std::string to_json(const Topology& topology) {
   std::string text = "{\n  \"format\": \"" + std::string(kTopologyFormat) + "\",\n";
   text += "  \"name\": " + json_string(topology.name) + ",\n";
   text += "  \"source\": " + json_string(topology.source) + ",\n";
-  text += "  \"overhead_us\": " + json_number(topology.overhead_us) + ",\n  \"devices\": [";
+  text += "  \"overhead_us\": " + json_number(topology.overhead_us) + ",\n";
   const char* between = "\n    ";
+  if (!topology.protocols.empty()) {
+    text += "  \"protocols\": [";
+    for (const Protocol& protocol : topology.protocols) {
+      text += between + protocol_text(protocol);
+      between = ",\n    ";
+    }
+    text += "\n  ],\n";
+    between = "\n    ";
+  }
+  text += "  \"devices\": [";
   for (const Device& device : topology.devices) {
     text += between + device_text(topology, device);
     between = ",\n    ";

@@ -123,6 +123,26 @@ TEST(TopologyJson, IsTheSameWhenReadBack) {
   EXPECT_EQ(again.value->devices[4].inside, 3);
 }
 
+TEST(TopologyJson, KeepsProtocols) {
+  const auto with_protocols = [](const std::string& protocols) {
+    std::string text = with_link(R"("latency_us": 1, "bandwidth_gb_per_s_each_way": 1)");
+    text.insert(text.find("\"devices\""), "\"protocols\": " + protocols + ", ");
+    return text;
+  };
+  const auto parsed = parse_topology_json(with_protocols(
+      R"([{"name": "LL", "start_us": 5, "message_us": 0.5, "share": 0.25},
+          {"name": "Simple", "start_us": 20, "message_us": 1, "share": 1}])"));
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  const auto again = parse_topology_json(to_json(*parsed.value));
+  ASSERT_TRUE(again) << again.position << ": " << again.message;
+  ASSERT_EQ(again.value->protocols.size(), 2U);
+  EXPECT_EQ(again.value->protocols[0].name, "LL");
+  EXPECT_EQ(again.value->protocols[0].share, 0.25);
+  EXPECT_EQ(again.value->protocols[1].start_us, 20);
+  expect_failure(with_protocols(R"([{"name": "x", "start_us": 5, "message_us": 1, "share": 0}])"),
+                 "/protocols/0/share", "a protocol uses at least a thousandth of the bandwidth");
+}
+
 TEST(TopologyJson, ReadsAPreset) {
   const auto parsed = parse_topology_json(
       R"({"format": "unisono.topology/1", "preset": "torus", "parameters": {"x": 3, "y": 2, "z": 1}})");

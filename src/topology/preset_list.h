@@ -32,7 +32,16 @@ struct GpuNode {
   int gpus = 8;
   double nvlink_bytes_per_us = 0;
   double pcie_bytes_per_us = 0;
+  double latency = 1;  // gpu_protocols()
 };
+
+// What NCCL needs on GPUs of one generation: LL sends flags with the data, Simple fills the links
+// but starts late. Fitted by the least absolute errors to the tables of ai-dynamo/aiconfigurator
+// (Apache-2.0, 2026; 2 and 4 GPUs, all sizes) together with those that tests/data/nccl names.
+std::vector<Protocol> gpu_protocols(double latency);
+inline constexpr double kA100Latency = 1.22;
+inline constexpr double kH100Latency = 0.73;
+inline constexpr double kB200Latency = 1.08;
 // From GPU to GPU: 0.6 us over NVLink; over the network 2.7 us with one switch, 1.0 us of that on
 // the PCIe of each side. These are the latencies that NCCL reckons with (ring, LL) in
 // src/graph/tuning.cc.
@@ -45,7 +54,9 @@ inline constexpr double kSwitchLatencyUs = 0.15;
 // Adds the node and its ranks; returns its NICs in the order of its GPUs.
 std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const GpuNode& node);
 
-inline constexpr GpuNode kH100Node = {
-    .gpus = 8, .nvlink_bytes_per_us = gb_per_s(450), .pcie_bytes_per_us = gb_per_s(63)};
+inline constexpr GpuNode kH100Node = {.gpus = 8,
+                                      .nvlink_bytes_per_us = gb_per_s(328),
+                                      .pcie_bytes_per_us = gb_per_s(63),
+                                      .latency = kH100Latency};
 
 }  // namespace unisono::machines

@@ -95,6 +95,7 @@ class RailFabric {
     } else if (units_ > 1 || nodes > 1) {
       add_tier();
     }
+    topology_.protocols = gpu_protocols(kH100Latency);
     for (std::int64_t node = 0; node < nodes; ++node) {
       const std::vector<int> nics = add_gpu_node(topology_, join("n", node), kH100Node);
       for (std::size_t rail = 0; rail < nics.size() && !leaves_.empty(); ++rail) {

@@ -1,4 +1,5 @@
 // Presets of machines: nodes with GPUs, servers.
+#include <algorithm>
 #include <array>
 
 #include "topology/preset_list.h"
@@ -18,6 +19,15 @@ std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const
     topology.ranks.push_back(gpu);
   }
   return nics;
+}
+
+std::vector<Protocol> gpu_protocols(double latency) {
+  // What the links of a message take is in the topology already.
+  const auto message = [&](double us) {
+    return std::max(0.0, latency * us - 2 * kNvlinkLatencyUs);
+  };
+  return {{.name = "LL", .start_us = latency * 7.85, .message_us = message(0.99), .share = 0.38},
+          {.name = "Simple", .start_us = latency * 26.5, .message_us = message(1.22), .share = 1}};
 }
 
 namespace {
@@ -44,6 +54,7 @@ std::vector<int> add_rails(Topology& topology, int rails, std::int64_t nodes,
 
 Topology nodes_on_rails(std::int64_t nodes, const GpuNode& node, double nic_bytes_per_us) {
   Topology topology;
+  topology.protocols = gpu_protocols(node.latency);
   const std::vector<int> rails = add_rails(topology, node.gpus, nodes, nic_bytes_per_us);
   for (std::int64_t i = 0; i < nodes; ++i) {
     const std::vector<int> nics = add_gpu_node(topology, numbered("node", i), node);
@@ -65,10 +76,12 @@ std::int64_t eight_each(std::span<const std::int64_t> values) {
 }
 
 Topology build_dgx_a100(std::span<const std::int64_t> values) {
-  return nodes_on_rails(
-      values[0],
-      {.gpus = 8, .nvlink_bytes_per_us = gb_per_s(300), .pcie_bytes_per_us = gb_per_s(31.5)},
-      gbit_per_s(200));
+  return nodes_on_rails(values[0],
+                        {.gpus = 8,
+                         .nvlink_bytes_per_us = gb_per_s(200),
+                         .pcie_bytes_per_us = gb_per_s(31.5),
+                         .latency = kA100Latency},
+                        gbit_per_s(200));
 }
 
 Topology build_h100(std::span<const std::int64_t> values) {
@@ -83,6 +96,7 @@ Topology build_gb200(std::span<const std::int64_t> values) {
   constexpr int kTrays = 18;
   constexpr int kGpus = 4;
   Topology topology;
+  topology.protocols = gpu_protocols(kB200Latency);
   const std::vector<int> rails =
       add_rails(topology, kGpus, values[0] > 1 ? kTrays * values[0] : 1, gbit_per_s(400));
   for (std::int64_t r = 0; r < values[0]; ++r) {
@@ -97,7 +111,7 @@ Topology build_gb200(std::span<const std::int64_t> values) {
         const int gpu =
             add_device(topology, name + ".gpu" + std::to_string(g), DeviceKind::gpu, tray);
         topology.ranks.push_back(gpu);
-        connect(topology, gpu, nvswitch, kNvlinkLatencyUs, gb_per_s(900));
+        connect(topology, gpu, nvswitch, kNvlinkLatencyUs, gb_per_s(592));
         if (!rails.empty()) {
           const int nic =
               add_device(topology, name + ".nic" + std::to_string(g), DeviceKind::nic, tray);
@@ -166,8 +180,10 @@ extern constinit const Preset dgx_a100{
     .summary = "8 A100 on NVSwitch, a 200 Gbit/s NIC each",
     .source =
         "NVIDIA DGX A100 System Architecture white paper: NVLink 3, 600 GB/s per GPU, both "
-        "ways together, hence 300 each way; 8 ConnectX-6 of 200 Gbit/s; PCIe 4.0 x16: 31.5 "
-        "GB/s each way. Latencies: NCCL src/graph/tuning.cc",
+        "ways together, hence 300 each way, of which NCCL reaches 200; 8 ConnectX-6 of 200 Gbit/s; "
+        "PCIe 4.0 x16: 31.5 "
+        "GB/s each way. Latencies: NCCL src/graph/tuning.cc. "
+        "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes40,
     .build = build_dgx_a100,
     .ranks = eight_each};
@@ -177,8 +193,10 @@ extern constinit const Preset dgx_h100{
     .summary = "8 H100 on NVSwitch, a 400 Gbit/s NIC each",
     .source =
         "NVIDIA DGX H100/H200 User Guide: NVLink 4, 900 GB/s per GPU, both ways together, "
-        "hence 450 each way; 8 ConnectX-7 of 400 Gbit/s; PCIe 5.0 x16: 63 GB/s each way. "
-        "Latencies: NCCL src/graph/tuning.cc",
+        "hence 450 each way, of which NCCL reaches 328; 8 ConnectX-7 of 400 Gbit/s; PCIe 5.0 x16: "
+        "63 GB/s each way. "
+        "Latencies: NCCL src/graph/tuning.cc. "
+        "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes64,
     .build = build_h100,
     .ranks = eight_each};
@@ -188,8 +206,10 @@ extern constinit const Preset hgx_h200{
     .summary = "8 H200 on NVSwitch, a 400 Gbit/s NIC each",
     .source =
         "NVIDIA H200 data sheet: NVLink 4, 900 GB/s per GPU, both ways together, hence 450 "
-        "each way; PCIe 5.0 x16: 63 GB/s each way; NIC as in DGX H200: ConnectX-7 of 400 "
-        "Gbit/s. Latencies: NCCL src/graph/tuning.cc",
+        "each way, of which NCCL reaches 328; PCIe 5.0 x16: 63 GB/s each way; NIC as in DGX H200: "
+        "ConnectX-7 of 400 "
+        "Gbit/s. Latencies: NCCL src/graph/tuning.cc. "
+        "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes64,
     .build = build_h100,
     .ranks = eight_each};
@@ -199,8 +219,9 @@ extern constinit const Preset gb200_nvl72{
     .summary = "racks of 72 B200 on one NVLink domain, a 400 Gbit/s NIC each",
     .source =
         "NVIDIA GB200 NVL72 data sheet: 18 trays of 4 GPUs; NVLink 5, 1.8 TB/s per GPU, both "
-        "ways together, hence 900 GB/s each way; ConnectX-7 of 400 Gbit/s. Latencies: NCCL "
-        "src/graph/tuning.cc",
+        "ways together, hence 900 GB/s each way, of which NCCL reaches 592; ConnectX-7 of 400 "
+        "Gbit/s. Latencies: NCCL "
+        "src/graph/tuning.cc. What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kRacks,
     .build = build_gb200,
     .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return 72 * values[0]; }};

@@ -74,12 +74,12 @@ TEST(Presets, HaveThePublishedBandwidthsOfOneDirection) {
     double gb_per_s;
     double latency_us;
   };
-  const Case cases[] = {{"dgx_a100:nodes=2", 7, 300, 0.6},
+  const Case cases[] = {{"dgx_a100:nodes=2", 7, 200, 0.6},
                         {"dgx_a100:nodes=2", 8, 25, 2.7},
-                        {"dgx_h100:nodes=2", 7, 450, 0.6},
+                        {"dgx_h100:nodes=2", 7, 328, 0.6},
                         {"dgx_h100:nodes=2", 8, 50, 2.7},
-                        {"hgx_h200", 1, 450, 0.6},
-                        {"gb200_nvl72:racks=2", 71, 900, 0.6},
+                        {"hgx_h200", 1, 328, 0.6},
+                        {"gb200_nvl72:racks=2", 71, 592, 0.6},
                         {"gb200_nvl72:racks=2", 72, 50, 2.7},
                         {"pcie_server", 3, 31.5, 1.0},
                         {"pcie_server", 4, 31.5, 2.1},

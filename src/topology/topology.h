@@ -42,10 +42,21 @@ struct Link {
   int reverse = -1;  // the link of the opposite direction that it makes a pair with
 };
 
+// One of the ways in which a library moves data: GPU libraries have one that starts soon and uses
+// little of the links, and one that starts late and fills them. An operation takes the one that is
+// the fastest for it.
+struct Protocol {
+  std::string name;
+  double start_us = 0;    // of an operation: kernels are launched, ranks find each other
+  double message_us = 0;  // what each message costs more than overhead and links
+  double share = 1;       // of the bandwidth of the links that it uses
+};
+
 struct Topology {
   std::string name;
-  std::string source;      // where the figures come from
-  double overhead_us = 0;  // what a message costs before it enters the first link
+  std::string source;                    // where the figures come from
+  double overhead_us = 0;                // what a message costs before it enters the first link
+  std::vector<Protocol> protocols = {};  // none: operations start at once, messages fill the links
   std::vector<Device> devices;
   std::vector<Link> links;
   std::vector<int> ranks;  // the device of each rank

@@ -43,6 +43,11 @@ class PathTable {
   std::span<const int> links(const Path& path) const {
     return std::span(links_).subspan(path.first, path.count);
   }
+  // How operations may move their data; none without a topology.
+  std::span<const Protocol> protocols() const {
+    return topology_ == nullptr ? std::span<const Protocol>{} : topology_->protocols;
+  }
+
   // What the links of the topology carry, with faults; empty without a topology.
   const std::vector<double>& bytes_per_us() const { return bytes_per_us_; }
 

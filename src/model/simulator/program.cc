@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/simulator/protocols.h"
 #include "model/simulator/rank_set.h"
 #include "model/simulator/unroll.h"
 #include "unisono/error.hpp"
@@ -98,14 +99,17 @@ class Maker {
                                         std::to_string(ranks.size()) +
                                         "\ngive it as many ranks as the schedule has");
     }
-    made.launch_us = options_.launch_us;
-    auto& known = known_[{item.compact.get(), item.schedule.get(), item.bytes, made.actors}];
+    auto& [known, start_us] =
+        known_[{item.compact.get(), item.schedule.get(), item.bytes, made.actors}];
     if (known == nullptr) {
-      known = std::make_shared<const std::vector<PlayBlock>>(
-          item.compact != nullptr ? blocks_of(*item.compact, item.bytes, made.actors)
-                                  : blocks_of(*item.schedule, item.bytes, made.actors));
+      std::vector<PlayBlock> blocks = item.compact != nullptr
+                                          ? blocks_of(*item.compact, item.bytes, made.actors)
+                                          : blocks_of(*item.schedule, item.bytes, made.actors);
+      start_us = paths_.protocols().empty() ? 0 : choose_protocol(blocks, paths_);
+      known = std::make_shared<const std::vector<PlayBlock>>(std::move(blocks));
       count_messages(*known, index);
     }
+    made.launch_us = options_.launch_us + start_us;
     made.blocks = known;
     return made;
   }
@@ -197,7 +201,11 @@ class Maker {
   std::int64_t messages_ = 0;  // of the different operations
   std::vector<RankFault> rank_faults_;
   std::map<std::pair<int, int>, int> actors_;
-  std::map<Key, std::shared_ptr<const std::vector<PlayBlock>>> known_;
+  struct Known {
+    std::shared_ptr<const std::vector<PlayBlock>> blocks;
+    double start_us = 0;  // of the protocol that they take
+  };
+  std::map<Key, Known> known_;
 };
 
 }  // namespace
