@@ -1,6 +1,7 @@
 // What the parallel layer costs: medians of runs that take turns, so that noise of the machine
 // meets all variants alike. Start it with mpirun.mpich -n 2, or with unisono run -n 2 where it was
-// built without MPICH.
+// built without MPICH. An argument measures one part alone: redistribute, overlap or gradients.
+// Over TCP: UNISONO_TRANSPORT=tcp UNISONO_ADDRESS=127.0.0.1:PORT.
 #ifdef UNISONO_MPI
 #include <mpi.h>
 #endif
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "unisono/parallel/gradient_buckets.hpp"
 #include "unisono/parallel/overlap.hpp"
 #include "unisono/parallel/placement.hpp"
 #include "unisono/unisono.hpp"
@@ -47,8 +49,9 @@ double timed(Communicator& comm, const std::function<void()>& run) {
   return took[0];
 }
 
-void measure(Communicator& comm, const char* title, std::vector<Variant> variants) {
-  for (int turn = 0; turn < kTurns + 2; ++turn) {
+void measure(Communicator& comm, const char* title, std::vector<Variant> variants,
+             int turns = kTurns) {
+  for (int turn = 0; turn < turns + 2; ++turn) {
     for (Variant& variant : variants) {
       const double ms = timed(comm, variant.run);
       if (turn >= 2) {
@@ -219,23 +222,63 @@ void overlaps(Communicator& comm) {
             }}});
 }
 
+// A backward pass of 200 ms whose gradients become ready in 50 equal parts.
+void gradients(Communicator& comm) {
+  constexpr double kBackwardMs = 200;
+  constexpr std::size_t kGradients = 50;
+  constexpr std::size_t kCount = 25'000'000 / kGradients;
+  Compute compute;
+  const double part_ms = kBackwardMs / kGradients;
+  std::vector<float> plain(kGradients * kCount);
+  up::GradientBuckets buckets(comm);
+  for (std::size_t i = 0; i < kGradients; ++i) {
+    buckets.add("gradient " + std::to_string(i), kCount);
+  }
+  const auto backward = [&](const std::function<void(std::size_t)>& ready) {
+    for (std::size_t i = 0; i < kGradients; ++i) {
+      compute.run(part_ms);
+      ready(i);
+    }
+  };
+  measure(comm, "gradients of 25 M parameters, a backward pass of 200 ms",
+          {{"backward alone", [&] { backward([](std::size_t) {}); }},
+           {"backward, then all_reduce",
+            [&] {
+              backward([](std::size_t) {});
+              comm.all_reduce(plain, unisono::avg);
+            }},
+           {"gradient buckets",
+            [&] {
+              buckets.begin();
+              backward([&](std::size_t i) { buckets.ready(i); });
+              buckets.finish();
+            }}},
+          7);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
 #ifdef UNISONO_MPI
   MPI_Init(&argc, &argv);
-#else
-  static_cast<void>(argc);
-  static_cast<void>(argv);
 #endif
   int status = 0;
   try {
     auto comm = Communicator::connect();
-    transposes(comm, "Shard(0) -> Shard(1) of [4096, 4096] bf16", {kSide, kSide}, 0, 1);
-    transposes(comm, "Ulysses: [4096, 32, 128] bf16, sequence -> heads", {4096, 32, 128}, 0, 1);
-    transposes(comm, "Ulysses: [4096, 32, 128] bf16, heads -> sequence", {4096, 32, 128}, 1, 0);
-    gathers(comm);
-    overlaps(comm);
+    const std::string only = argc > 1 ? argv[1] : "";
+    const auto wants = [&](const char* part) { return only.empty() || only == part; };
+    if (wants("redistribute")) {
+      transposes(comm, "Shard(0) -> Shard(1) of [4096, 4096] bf16", {kSide, kSide}, 0, 1);
+      transposes(comm, "Ulysses: [4096, 32, 128] bf16, sequence -> heads", {4096, 32, 128}, 0, 1);
+      transposes(comm, "Ulysses: [4096, 32, 128] bf16, heads -> sequence", {4096, 32, 128}, 1, 0);
+      gathers(comm);
+    }
+    if (wants("overlap")) {
+      overlaps(comm);
+    }
+    if (wants("gradients")) {
+      gradients(comm);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     status = 1;

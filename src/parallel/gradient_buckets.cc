@@ -1,11 +1,13 @@
 #include "unisono/parallel/gradient_buckets.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "parallel/gradient_watch.h"
 #include "parallel/stopwatch.h"
 
 namespace unisono::parallel {
@@ -44,7 +46,31 @@ struct GradientBuckets::State {
   bool is_learned = false;
   bool keeps = false;  // what the last step left is added to
   Stopwatch waits = {};
+  GradientWatch watch = {std::chrono::milliseconds(options.timeout_ms), [this] { tell_late(); }};
 
+  // By the watch, which guards who is ready and `seen`.
+  void tell_late() {
+    axis.abort("rank " + std::to_string(axis.rank()) + ": " + std::to_string(options.timeout_ms) +
+               " ms after the gradient of " + gradients[seen.back()].name + ", " + missing_text() +
+               " had not become ready");
+  }
+  // The gradients that are not ready, by name.
+  std::string missing_text() const {
+    constexpr std::size_t kMost = 8;
+    std::string names;
+    std::size_t missing = 0;
+    for (const Gradient& gradient : gradients) {
+      if (!gradient.is_ready && ++missing <= kMost) {
+        names += (missing == 1 ? "" : ", ") + gradient.name;
+      }
+    }
+    return missing <= kMost ? names : names + " and " + std::to_string(missing - kMost) + " more";
+  }
+  // The others would wait for ever: they are told why.
+  [[noreturn]] void abort(const std::string& what, const std::string& next) const {
+    axis.abort("rank " + std::to_string(axis.rank()) + ": " + what);
+    refuse(what, next);
+  }
   Gradient& at(std::size_t index) {
     if (index >= gradients.size()) {
       refuse("there is no gradient " + std::to_string(index) + " of " +
@@ -93,6 +119,9 @@ struct GradientBuckets::State {
 
 GradientBuckets::GradientBuckets(Communicator& axis, const BucketOptions& options)
     : state_(new State{.axis = axis, .options = options}) {
+  if (options.timeout_ms < 0) {
+    refuse("a time limit of " + std::to_string(options.timeout_ms) + " ms", "0 is for ever");
+  }
   if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
     refuse("gradients are combined by " + std::string(to_string(options.op)), "use avg or sum");
   }
@@ -147,10 +176,12 @@ void GradientBuckets::begin(bool reduce) {
       std::fill(bucket.data.begin(), bucket.data.end(), 0.0F);
     }
   }
-  for (Gradient& gradient : state.gradients) {
-    gradient.is_ready = false;
-  }
-  state.seen.clear();
+  state.watch.change(false, [&] {
+    for (Gradient& gradient : state.gradients) {
+      gradient.is_ready = false;
+    }
+    state.seen.clear();
+  });
   state.started = 0;
   state.is_reducing = reduce;
   state.is_begun = true;
@@ -162,10 +193,13 @@ void GradientBuckets::ready(std::size_t index) {
   Gradient& gradient = state.at(index);
   state.check_begun("ready()");
   if (gradient.is_ready) {
-    refuse("\"" + gradient.name + "\" is ready twice", "call ready() once in each step");
+    state.abort("\"" + gradient.name + "\" is ready twice", "call ready() once in each step");
   }
-  gradient.is_ready = true;
-  state.seen.push_back(index);
+  const bool more = state.seen.size() + 1 < state.gradients.size();
+  state.watch.change(more && state.is_reducing && state.axis.size() > 1, [&] {
+    gradient.is_ready = true;
+    state.seen.push_back(index);
+  });
   --state.buckets[gradient.bucket].missing;
   if (state.is_reducing) {
     state.start_full();
@@ -175,18 +209,11 @@ void GradientBuckets::ready(std::size_t index) {
 void GradientBuckets::finish() {
   State& state = *state_;
   state.check_begun("finish()");
-  std::string missing;
-  for (std::size_t index = 0; index < state.gradients.size(); ++index) {
-    const Gradient& gradient = state.gradients[index];
-    if (!gradient.is_ready) {
-      missing += (missing.empty() ? "" : ", ") + gradient.name;
-    }
-  }
+  state.watch.change(false, [] {});
+  const std::string missing = state.missing_text();
   if (!missing.empty() && !state.options.allow_unused && state.is_reducing) {
-    state.axis.abort("rank " + std::to_string(state.axis.rank()) + ": the gradients of " + missing +
-                     " never became ready");
-    refuse("the gradients of " + missing + " never became ready",
-           "call ready() for each, or set BucketOptions::allow_unused");
+    state.abort("the gradients of " + missing + " never became ready",
+                "call ready() for each, or set BucketOptions::allow_unused");
   }
   state.is_begun = false;
   state.keeps = !state.is_reducing;

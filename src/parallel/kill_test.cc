@@ -1,13 +1,21 @@
-// A rank that is killed while gradients are under way: the others are told who, and do not hang.
+// A rank that is killed while gradients are under way, or a checkpoint is saved: the others are
+// told who, and do not hang, and the checkpoint that was there is whole.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bootstrap/testing.h"
+#include "unisono/parallel/checkpoint.hpp"
 #include "unisono/parallel/gradient_buckets.hpp"
+#include "unisono/parallel/placement.hpp"
 #include "unisono/parallel/sharded_state.hpp"
 
 namespace unisono::parallel {
@@ -73,6 +81,81 @@ TEST(Kill, WhileParametersAreGathered) {
       state.step();
     }
   });
+}
+
+constexpr std::size_t kRows = 60;
+constexpr std::size_t kColumns = 5000;
+
+// All elements of the tensor are `value`; each rank has some of its columns, so that every rank
+// writes into the whole length of its file.
+void save_one(Communicator& comm, const std::string& folder, float value) {
+  const Range mine = shard_range(kColumns, comm.size(), comm.rank());
+  std::vector<float> part(kRows * mine.count, value);
+  const Saved saved{.name = "w",
+                    .shape = {kRows, kColumns},
+                    .part = Tensor::of(part, {kRows, mine.count}),
+                    .first = {0, mine.first}};
+  save_checkpoint(comm, folder, {&saved, 1});
+}
+
+// The value that all elements have. Throws where the checkpoint cannot be read.
+float loaded_value(const std::string& folder) {
+  std::vector<float> whole(kRows * kColumns, -1);
+  const Saved wanted{
+      .name = "w", .shape = {kRows, kColumns}, .part = Tensor::of(whole, {kRows, kColumns})};
+  load_checkpoint(folder, {&wanted, 1});
+  EXPECT_EQ(whole, std::vector<float>(whole.size(), whole[0]));
+  return whole[0];
+}
+
+class KillWhileSaving : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Rank, KillWhileSaving, ::testing::Values(0, kVictim));
+
+TEST_P(KillWhileSaving, LeavesACheckpointWhole) {
+  const std::string folder =
+      ::testing::TempDir() + "/" + comm::testing::unique_name("parallel-kill-save");
+  // The moments of its death are spread over a save and what follows it.
+  for (int i = 0; i < 24; ++i) {
+    const int delay_us = 100 * i * i;
+    const std::string job = comm::testing::unique_name("parallel-kill-save");
+    const auto said = comm::testing::as_processes(kRanks, [&](int rank) -> std::string {
+      ConnectOptions options = comm::testing::options_for(rank, kRanks, job);
+      options.timeout_ms = 60'000;
+      Communicator comm = Communicator::connect(options);
+      int saves = 0;
+      try {
+        save_one(comm, folder, 0);
+        std::thread killer;
+        if (rank == GetParam()) {
+          killer = std::thread([&] {
+            std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+            ::kill(::getpid(), SIGKILL);
+          });
+          killer.detach();
+        }
+        for (;; ++saves) {
+          save_one(comm, folder, static_cast<float>(saves + 1));
+        }
+      } catch (const Error& error) {
+        return std::to_string(saves) + " " + std::string(to_string(error.code()));
+      }
+    });
+    const float value = loaded_value(folder);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (rank != GetParam()) {
+        const std::string& text = said[static_cast<std::size_t>(rank)];
+        EXPECT_NE(text.find("peer_lost"), std::string::npos) << text;
+        // A save that a rank has seen the end of is there; the next one may be.
+        const auto seen = std::stof(text);
+        EXPECT_TRUE(value == seen || value == seen + 1) << value << " after " << seen;
+      }
+    }
+  }
+  // What is left of the unfinished ones does not hinder the next.
+  run_threads(2, [&](Communicator& comm) { save_one(comm, folder, 7); });
+  EXPECT_EQ(loaded_value(folder), 7);
+  EXPECT_FALSE(std::filesystem::exists(folder + ".saving"));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -15,33 +16,34 @@ namespace {
 // How Megatron-LM's RankGenerator lays out ranks, by division and remainder of each rank: the
 // order "tp-cp-ep-dp-pp", tp fastest.
 struct Layout {
-  const char* source;
-  int tp, cp, dp, pp, ep, etp;  // ep 0: no experts
+  const char* model;
+  int ranks, tp, cp, pp, ep;  // ep 0: no experts; they are not cut by tp
 };
 
-// Published layouts of trainings, scaled to what they state of the model axes. Where a report gives
-// the number of devices, dp follows.
+// What was measured with Megatron, as it was published: the number of devices and the model axes.
 constexpr Layout kPublished[] = {
-    {"Megatron-LM 1.7B, Narayanan 2021", 1, 1, 32, 1, 0, 0},
-    {"Megatron-LM 3.6B, Narayanan 2021", 2, 1, 32, 1, 0, 0},
-    {"Megatron-LM 7.5B, Narayanan 2021", 4, 1, 32, 1, 0, 0},
-    {"Megatron-LM 18.4B, Narayanan 2021", 8, 1, 32, 1, 0, 0},
-    {"Megatron-LM 39.1B, Narayanan 2021", 8, 1, 32, 2, 0, 0},
-    {"Megatron-LM 76.1B, Narayanan 2021", 8, 1, 32, 4, 0, 0},
-    {"Megatron-LM 145.6B, Narayanan 2021", 8, 1, 24, 8, 0, 0},
-    {"Megatron-LM 310.1B, Narayanan 2021", 8, 1, 15, 16, 0, 0},
-    {"Megatron-LM 529.6B, Narayanan 2021", 8, 1, 9, 35, 0, 0},
-    {"Megatron-LM 1008B, Narayanan 2021", 8, 1, 6, 64, 0, 0},
-    {"Megatron-LM 175B, Narayanan 2021", 8, 1, 16, 8, 0, 0},
-    {"MT-NLG 530B, Smith 2022", 8, 1, 8, 35, 0, 0},
-    {"BLOOM 176B, Scao 2022", 4, 1, 8, 12, 0, 0},
-    {"Korthikanti 22B, 2022", 8, 1, 1, 1, 0, 0},
-    {"Korthikanti 1T, 2022", 8, 1, 1, 64, 0, 0},
-    {"Llama 3 405B, 8,192 GPUs, 2024", 8, 1, 64, 16, 0, 0},
-    {"Llama 3 405B, long context, 2024", 8, 16, 8, 16, 0, 0},
-    {"DeepSeek-V3, 2024: attention dp, ep=64", 1, 1, 128, 16, 64, 1},
-    {"MoE parallel folding, Mixtral 8x22B, Liu 2025", 2, 1, 8, 8, 8, 1},
-    {"MoE parallel folding, tp4 cp2 and ep8 etp1", 4, 2, 2, 2, 8, 1},
+    // NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh: Narayanan et al., SC 2021, table 1.
+    {"GPT 1.7B", 32, 1, 1, 1, 0},
+    {"GPT 3.6B", 64, 2, 1, 1, 0},
+    {"GPT 7.5B", 128, 4, 1, 1, 0},
+    {"GPT 18B", 256, 8, 1, 1, 0},
+    {"GPT 39B", 512, 8, 1, 2, 0},
+    {"GPT 76B", 1024, 8, 1, 4, 0},
+    {"GPT 145B", 1536, 8, 1, 8, 0},
+    {"GPT 310B", 1920, 8, 1, 16, 0},
+    {"GPT 530B", 2520, 8, 1, 35, 0},
+    {"GPT 1T", 3072, 8, 1, 64, 0},
+    // NVIDIA-NeMo/Megatron-Bridge, docs/performance-summary.md, release 25.11.
+    {"Llama 3 70B, H100", 64, 4, 1, 8, 0},
+    {"Llama 3.1 405B, H100", 1024, 8, 2, 8, 0},
+    {"Llama 3.1 405B, B200", 128, 4, 2, 8, 0},
+    {"Llama 3.1 405B, GB200", 256, 4, 1, 16, 0},
+    {"Llama 3.1 405B, GB300", 256, 2, 2, 8, 0},
+    {"DeepSeek-V3, GB200", 256, 1, 1, 4, 64},
+    {"DeepSeek-V3, GB300", 256, 1, 1, 2, 32},
+    {"GPT-OSS 120B, GB300", 64, 1, 1, 1, 64},
+    {"Qwen3 235B, GB300", 256, 1, 1, 4, 16},
+    {"Qwen3 30B, H100", 16, 1, 1, 2, 8},
 };
 
 // The ranks that share a value of `key`, by division and remainder as the reference has it.
@@ -63,37 +65,40 @@ std::set<std::vector<int>> as_set(const std::vector<std::vector<int>>& groups) {
 }
 
 TEST(Mesh, HasTheGroupsOfPublishedLayouts) {
+  ASSERT_EQ(std::size(kPublished), 20U);
   for (const Layout& l : kPublished) {
-    SCOPED_TRACE(l.source);
-    const int ranks = l.tp * l.cp * l.dp * l.pp;
-    std::string text = "pp=" + std::to_string(l.pp) + ",dp=" + std::to_string(l.dp) +
+    SCOPED_TRACE(l.model);
+    const int dp = l.ranks / (l.tp * l.cp * l.pp);
+    ASSERT_EQ(l.tp * l.cp * l.pp * dp, l.ranks);
+    std::string text = "pp=" + std::to_string(l.pp) + ",dp=" + std::to_string(dp) +
                        ",cp=" + std::to_string(l.cp) + ",tp=" + std::to_string(l.tp);
-    const int inner = l.tp * l.cp * l.dp;
+    const int inner = l.tp * l.cp * dp;
     if (l.ep != 0) {
-      text += ";edp=" + std::to_string(inner / l.ep / l.etp) + ",ep=" + std::to_string(l.ep) +
-              ",etp=" + std::to_string(l.etp);
+      text += ";edp=" + std::to_string(inner / l.ep) + ",ep=" + std::to_string(l.ep);
     }
-    const MeshShape mesh = MeshShape::parse(text, ranks);
-    EXPECT_EQ(as_set(mesh.groups("tp")), groups_by(ranks, [&](int r) { return r / l.tp; }));
-    EXPECT_EQ(as_set(mesh.groups("cp")),
-              groups_by(ranks, [&](int r) { return r / (l.tp * l.cp) * l.tp + r % l.tp; }));
-    EXPECT_EQ(as_set(mesh.groups("dp")), groups_by(ranks, [&](int r) {
-                return r / inner * (l.tp * l.cp) + r % (l.tp * l.cp);
-              }));
-    EXPECT_EQ(as_set(mesh.groups("dp,cp")),
-              groups_by(ranks, [&](int r) { return r / inner * l.tp + r % l.tp; }));
-    EXPECT_EQ(as_set(mesh.groups("pp")), groups_by(ranks, [&](int r) { return r % inner; }));
-    EXPECT_EQ(as_set(mesh.groups("pp,tp")),
-              groups_by(ranks, [&](int r) { return r % inner / l.tp; }));
+    const MeshShape mesh = MeshShape::parse(text, l.ranks);
+    const auto expect = [&](const char* axes, const auto& key) {
+      EXPECT_EQ(as_set(mesh.groups(axes)), groups_by(l.ranks, key)) << axes;
+    };
+    expect("tp", [&](int r) { return r / l.tp; });
+    expect("cp", [&](int r) { return r / (l.tp * l.cp) * l.tp + r % l.tp; });
+    expect("dp", [&](int r) { return r / inner * (l.tp * l.cp) + r % (l.tp * l.cp); });
+    expect("dp,cp", [&](int r) { return r / inner * l.tp + r % l.tp; });
+    expect("pp", [&](int r) { return r % inner; });
+    expect("pp,tp", [&](int r) { return r % inner / l.tp; });
     if (l.ep != 0) {
-      EXPECT_EQ(as_set(mesh.groups("etp")), groups_by(ranks, [&](int r) { return r / l.etp; }));
-      EXPECT_EQ(as_set(mesh.groups("ep")),
-                groups_by(ranks, [&](int r) { return r / (l.etp * l.ep) * l.etp + r % l.etp; }));
-      EXPECT_EQ(as_set(mesh.groups("edp")), groups_by(ranks, [&](int r) {
-                  return r / inner * (l.etp * l.ep) + r % (l.etp * l.ep);
-                }));
+      expect("ep", [&](int r) { return r / l.ep; });
+      expect("edp", [&](int r) { return r / inner * l.ep + r % l.ep; });
     }
   }
+}
+
+TEST(Mesh, FoldsExpertsThatTensorParallelismCuts) {
+  // Attention tp=4, cp=2, dp=2; experts etp=2, ep=4, edp=2 over the same 16 ranks, twice.
+  const MeshShape mesh = MeshShape::parse("pp=2,dp=2,cp=2,tp=4;edp=2,ep=4,etp=2", 32);
+  EXPECT_EQ(as_set(mesh.groups("etp")), groups_by(32, [](int r) { return r / 2; }));
+  EXPECT_EQ(as_set(mesh.groups("ep")), groups_by(32, [](int r) { return r / 8 * 2 + r % 2; }));
+  EXPECT_EQ(as_set(mesh.groups("edp")), groups_by(32, [](int r) { return r / 16 * 8 + r % 8; }));
 }
 
 TEST(Mesh, HasTheGroupsOfMegatronsDocumentedExample) {

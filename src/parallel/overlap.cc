@@ -1,6 +1,7 @@
 #include "unisono/parallel/overlap.hpp"
 
-#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,22 +50,24 @@ struct Neighbours {
 
 }  // namespace
 
-Overlapped all_gather_then(Communicator& communicator, std::span<const float> shard,
-                           std::span<float> whole, std::size_t width,
+namespace detail {
+
+Overlapped all_gather_then(Communicator& communicator, const void* shard, std::size_t shard_count,
+                           const OutElements& whole, std::size_t width,
                            const std::function<void(Range rows)>& compute) {
   constexpr const char* kCall = "all_gather_then";
   const Neighbours at(communicator);
-  const std::size_t rows = rows_of(kCall, whole.size(), width);
+  const std::size_t rows = rows_of(kCall, whole.count, width);
+  const std::size_t row_bytes = width * size_of(whole.dtype);
+  auto* data = static_cast<std::byte*>(whole.data);
   const auto block = [&](int step) {
     return shard_range(rows, at.ranks, (at.rank - step + at.ranks) % at.ranks);
   };
   const Range mine = block(0);
-  expect(kCall, "shard", shard.size(), mine.count, width);
-  if (shard.data() != whole.data() + mine.first * width) {
-    std::copy(shard.begin(), shard.end(),
-              whole.begin() + static_cast<std::ptrdiff_t>(mine.first * width));
+  expect(kCall, "shard", shard_count, mine.count, width);
+  if (shard != data + mine.first * row_bytes && mine.count != 0) {
+    std::memmove(data + mine.first * row_bytes, shard, mine.count * row_bytes);
   }
-  const auto bytes = [&](const Range& range) { return range.count * width * sizeof(float); };
   Stopwatch waits;
   for (int step = 0; step < at.ranks; ++step) {
     const Range here = block(step);
@@ -73,9 +76,10 @@ Overlapped all_gather_then(Communicator& communicator, std::span<const float> sh
     const bool last = step + 1 == at.ranks;
     if (!last) {
       const Range coming = block(step + 1);
-      received = communicator.recv_async(whole.data() + coming.first * width, bytes(coming),
+      received = communicator.recv_async(data + coming.first * row_bytes, coming.count * row_bytes,
                                          at.before, kTag);
-      sent = communicator.send_async(whole.data() + here.first * width, bytes(here), at.next, kTag);
+      sent = communicator.send_async(data + here.first * row_bytes, here.count * row_bytes, at.next,
+                                     kTag);
     }
     compute(here);
     if (!last) {
@@ -88,58 +92,67 @@ Overlapped all_gather_then(Communicator& communicator, std::span<const float> sh
   return {.exposed_us = waits.us()};
 }
 
-Overlapped then_reduce_scatter(
-    Communicator& communicator, std::size_t rows, std::span<float> shard, std::size_t width,
-    const std::function<void(Range rows, std::span<float> out)>& compute) {
+Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
+                               const OutElements& shard, std::size_t width,
+                               const WriteRows& compute) {
   constexpr const char* kCall = "then_reduce_scatter";
   const Neighbours at(communicator);
-  expect(kCall, "shard", shard.size(), shard_range(rows, at.ranks, at.rank).count, width);
-  const kernels::ReduceFunction add = kernels::find_reduce(Dtype::f32, ReduceOp::sum);
-  std::vector<float> sums;  // of the block that is to be passed on, on its way
+  expect(kCall, "shard", shard.count, shard_range(rows, at.ranks, at.rank).count, width);
+  const kernels::ReduceFunction add = kernels::find_reduce(shard.dtype, ReduceOp::sum);
+  if (add == nullptr) {
+    refuse(kCall, "elements of " + std::string(to_string(shard.dtype)) + " have no sum",
+           "use a type that all_reduce() sums");
+  }
+  std::vector<std::byte> sums;  // of the block that is to be passed on, on its way
   Request sent;
   Stopwatch waits;
   for (int step = 0; step < at.ranks; ++step) {
     // The own block is the last one, when the sums of all others have come.
     const Range block = shard_range(rows, at.ranks, (at.rank - 1 - step + 2 * at.ranks) % at.ranks);
     const std::size_t count = block.count * width;
+    const std::size_t bytes = count * size_of(shard.dtype);
     const bool last = step + 1 == at.ranks;
-    std::vector<float> coming(step == 0 ? 0 : count);
+    std::vector<std::byte> coming(step == 0 ? 0 : bytes);
     Request received;
     if (step != 0) {
-      received = communicator.recv_async(coming.data(), count * sizeof(float), at.before, kTag);
+      received = communicator.recv_async(coming.data(), bytes, at.before, kTag);
     }
-    std::vector<float> own(last ? 0 : count);
-    float* out = last ? shard.data() : own.data();
-    compute(block, {out, count});
+    std::vector<std::byte> own(last ? 0 : bytes);
+    void* out = last ? shard.data : own.data();
+    compute(block, out);
     if (step != 0) {
       waits.time([&] { received.wait(); });
       const void* sources[] = {coming.data(), out};
-      void* target = out;
-      add(&target, 1, sources, 2, count, kernels::Store::cached);
+      add(&out, 1, sources, 2, count, kernels::Store::cached);
       waits.time([&] { sent.wait(); });
     }
     if (!last) {
       sums = std::move(own);
-      sent = communicator.send_async(sums.data(), count * sizeof(float), at.next, kTag);
+      sent = communicator.send_async(sums.data(), bytes, at.next, kTag);
     }
   }
   return {.exposed_us = waits.us()};
 }
 
-Overlapped then_all_reduce(Communicator& communicator, std::span<float> whole, std::size_t width,
-                           int blocks,
-                           const std::function<void(Range rows, std::span<float> out)>& compute) {
+Overlapped then_all_reduce(Communicator& communicator, const OutElements& whole, std::size_t width,
+                           int blocks, const WriteRows& compute) {
   constexpr const char* kCall = "then_all_reduce";
-  const std::size_t rows = rows_of(kCall, whole.size(), width);
+  const std::size_t rows = rows_of(kCall, whole.count, width);
   if (blocks < 1) {
     refuse(kCall, std::to_string(blocks) + " blocks", "cut the rows into at least one");
   }
   std::vector<Request> sums;
   for (int i = 0; i < blocks; ++i) {
     const Range block = shard_range(rows, blocks, i);
-    const std::span<float> out = whole.subspan(block.first * width, block.count * width);
+    std::byte* out =
+        static_cast<std::byte*>(whole.data) + block.first * width * size_of(whole.dtype);
     compute(block, out);
-    sums.push_back(communicator.all_reduce_async(out, sum));
+    sums.push_back(communicator.run_async({.collective = Collective::all_reduce,
+                                           .in = out,
+                                           .out = out,
+                                           .count = block.count * width,
+                                           .dtype = whole.dtype,
+                                           .reduction = sum}));
   }
   Stopwatch waits;
   waits.time([&] {
@@ -150,4 +163,5 @@ Overlapped then_all_reduce(Communicator& communicator, std::span<float> whole, s
   return {.exposed_us = waits.us()};
 }
 
+}  // namespace detail
 }  // namespace unisono::parallel

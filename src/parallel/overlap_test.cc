@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 namespace unisono::parallel {
@@ -72,6 +76,51 @@ TEST_P(Overlap, ScattersTheSums) {
     for (std::size_t i = 0; i < whole.size(); ++i) {
       ASSERT_EQ(whole[i], sum_at(i));
     }
+  });
+}
+
+template <typename Element>
+class OverlapOf : public ::testing::Test {};
+using Elements = ::testing::Types<double, bf16, f16, std::int32_t>;
+TYPED_TEST_SUITE(OverlapOf, Elements);
+
+// Small whole numbers, whose sums every type has exactly.
+TYPED_TEST(OverlapOf, AnyTypeIsAsThePlainCollectives) {
+  constexpr std::size_t kRows = 7;
+  run_threads(3, [](Communicator& comm) {
+    const auto number = [](std::size_t i) {
+      if constexpr (std::is_same_v<TypeParam, bf16>) {
+        return to_bf16(static_cast<float>(i % 8));
+      } else if constexpr (std::is_same_v<TypeParam, f16>) {
+        return to_f16(static_cast<float>(i % 8));
+      } else {
+        return static_cast<TypeParam>(i % 8);
+      }
+    };
+    const Range mine = shard_range(kRows, comm.size(), comm.rank());
+    std::vector<TypeParam> summands(kRows * kWidth);
+    for (std::size_t i = 0; i < summands.size(); ++i) {
+      summands[i] = number(i * static_cast<std::size_t>(comm.rank() + 1));
+    }
+    std::vector<TypeParam> sums = summands;
+    comm.all_reduce(sums, sum);
+    const auto same = [](std::span<const TypeParam> a, std::span<const TypeParam> b) {
+      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+    };
+    const std::span<const TypeParam> here =
+        std::span(sums).subspan(mine.first * kWidth, mine.count * kWidth);
+    const auto write = [&](Range rows, std::span<TypeParam> out) {
+      std::copy_n(summands.begin() + static_cast<std::ptrdiff_t>(rows.first * kWidth), out.size(),
+                  out.begin());
+    };
+    std::vector<TypeParam> shard(here.size());
+    then_reduce_scatter(comm, kRows, shard, kWidth, write);
+    EXPECT_TRUE(same(shard, here));
+    std::vector<TypeParam> whole(sums.size());
+    all_gather_then(comm, shard, whole, kWidth, [](Range) {});
+    EXPECT_TRUE(same(whole, sums));
+    then_all_reduce(comm, whole, kWidth, 2, write);
+    EXPECT_TRUE(same(whole, sums));
   });
 }
 

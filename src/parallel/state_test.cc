@@ -2,11 +2,13 @@
 // one rank.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "unisono/parallel/gradient_buckets.hpp"
@@ -283,6 +285,43 @@ TEST(GradientBuckets, NameWhatIsNotReadyOrTwice) {
                    buckets.ready(0);
                  }),
             "usage: gradient buckets: \"w\" is ready twice");
+}
+
+TEST(GradientBuckets, TellAllRanksOfOneThatIsReadyTwice) {
+  const auto twice = [](Communicator& comm) {
+    GradientBuckets buckets(comm);
+    buckets.add("w", 4);
+    buckets.add("v", 4);
+    buckets.begin();
+    buckets.ready(0);
+    buckets.ready(comm.rank() == 1 ? 0 : 1);
+    buckets.finish();
+  };
+  EXPECT_EQ(said(2, twice, 1), "usage: gradient buckets: \"w\" is ready twice");
+  EXPECT_NE(said(2, twice, 0).find("rank 1: \"w\" is ready twice"), std::string::npos);
+}
+
+TEST(GradientBuckets, NameOnAllRanksAtTheTimeLimitWhatNeverBecomesReady) {
+  const auto hangs = [](Communicator& comm) {
+    GradientBuckets buckets(comm, {.timeout_ms = 500});
+    buckets.add("layer 1", 4);
+    buckets.add("layer 0", 4);
+    for (int step = 0; step < 3; ++step) {
+      buckets.begin();
+      buckets.ready(0);
+      while (comm.rank() == 1 && step == 2 && !comm.failure()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // computes for ever
+      }
+      buckets.ready(1);
+      buckets.finish();
+    }
+  };
+  for (const int rank : {0, 1, 2}) {
+    const std::string text = said(3, hangs, rank);
+    EXPECT_NE(text.find("500 ms after the gradient of layer 1, layer 0 had not become ready"),
+              std::string::npos)
+        << text;
+  }
 }
 
 }  // namespace

@@ -25,6 +25,10 @@ struct BucketOptions {
   ReduceOp op = ReduceOp::avg;  // avg or sum
   bool allow_unused = false;    // gradients that are never ready count as zero
   bool learn_order = true;
+  // How long after one gradient the next may take to become ready in a step that reduces, where
+  // other ranks wait for it; 0: for ever. Less than the communicator's timeout, so that those are
+  // told which one it was before they give up.
+  int timeout_ms = 20'000;
 };
 
 class UNISONO_EXPORT GradientBuckets {
@@ -47,7 +51,9 @@ class UNISONO_EXPORT GradientBuckets {
   // Begins a step: gradients are zero, and none is ready. `reduce` false: a step that only
   // accumulates; the gradients are kept for the next one, and nothing is sent until then.
   void begin(bool reduce = true);
-  // The gradient is complete. Errors: usage, for one that is ready twice, named.
+  // The gradient is complete. Errors: usage, for one that is ready twice, named; the other ranks
+  // are told by an abort. Where the next one takes longer than the options say, the world is
+  // aborted with its name, also while this rank computes.
   void ready(std::size_t index);
   // Waits until all are combined. Errors: usage, with the names of those that never became ready;
   // the other ranks are told by an abort, as they would wait for ever.

@@ -13,10 +13,12 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <type_traits>
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
 #include "unisono/parallel/placement.hpp"
+#include "unisono/typed_call.hpp"
 
 namespace unisono::parallel {
 
@@ -24,23 +26,70 @@ struct Overlapped {
   double exposed_us = 0;  // how long this rank has waited for transfers
 };
 
-// compute(rows): these rows of `whole` are there. `shard`: this rank's rows, which may be where
-// they belong in `whole`. Rows have `width` elements.
-UNISONO_EXPORT Overlapped all_gather_then(Communicator& communicator, std::span<const float> shard,
-                                          std::span<float> whole, std::size_t width,
+namespace detail {
+// The same on memory, with its number of elements and their type.
+struct OutElements {
+  void* data = nullptr;
+  std::size_t count = 0;
+  Dtype dtype = Dtype::f32;
+};
+using WriteRows = std::function<void(Range rows, void* out)>;
+UNISONO_EXPORT Overlapped all_gather_then(Communicator& communicator, const void* shard,
+                                          std::size_t shard_count, const OutElements& whole,
+                                          std::size_t width,
                                           const std::function<void(Range rows)>& compute);
+UNISONO_EXPORT Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
+                                              const OutElements& shard, std::size_t width,
+                                              const WriteRows& compute);
+UNISONO_EXPORT Overlapped then_all_reduce(Communicator& communicator, const OutElements& whole,
+                                          std::size_t width, int blocks, const WriteRows& compute);
+
+template <OutBuffer Data>
+OutElements out_elements(Data&& data) {
+  const auto view = unisono::detail::out_view(data);
+  return {.data = view.data(),
+          .count = view.size(),
+          .dtype = unisono::detail::dtype_of<ElementOf<Data>>()};
+}
+template <typename Element>
+WriteRows write_rows(const std::function<void(Range, std::span<Element>)>& compute,
+                     std::size_t width) {
+  return [&compute, width](Range rows, void* out) {
+    compute(rows, {static_cast<Element*>(out), rows.count * width});
+  };
+}
+}  // namespace detail
+
+// compute(rows): these rows of `whole` are there. `shard`: this rank's rows, which may be where
+// they belong in `whole`. Rows have `width` elements, of any type that is sent.
+template <InBuffer Shard, OutBuffer Whole>
+Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& whole,
+                           std::size_t width, const std::function<void(Range rows)>& compute) {
+  static_assert(std::is_same_v<ElementOf<Shard>, ElementOf<Whole>>, "both have one type");
+  const auto part = unisono::detail::view(shard);
+  return detail::all_gather_then(communicator, part.data(), part.size(),
+                                 detail::out_elements(whole), width, compute);
+}
 
 // compute(rows, out): writes this rank's summand of these rows to `out`. Afterwards `shard` has the
-// sum of this rank's rows. Order of sums: that of a ring.
-UNISONO_EXPORT Overlapped then_reduce_scatter(
-    Communicator& communicator, std::size_t rows, std::span<float> shard, std::size_t width,
-    const std::function<void(Range rows, std::span<float> out)>& compute);
+// sum of this rank's rows. Order of sums: that of a ring; each is rounded to the type.
+template <OutBuffer Shard>
+Overlapped then_reduce_scatter(
+    Communicator& communicator, std::size_t rows, Shard&& shard, std::size_t width,
+    const std::function<void(Range rows, std::span<ElementOf<Shard>> out)>& compute) {
+  return detail::then_reduce_scatter(communicator, rows, detail::out_elements(shard), width,
+                                     detail::write_rows<ElementOf<Shard>>(compute, width));
+}
 
 // compute(rows, out): writes this rank's summand of these rows, into `whole`, which has the sums
 // afterwards. `blocks`: into how many the rows are cut; the sum of one travels while the next one
 // is computed.
-UNISONO_EXPORT Overlapped
-then_all_reduce(Communicator& communicator, std::span<float> whole, std::size_t width, int blocks,
-                const std::function<void(Range rows, std::span<float> out)>& compute);
+template <OutBuffer Whole>
+Overlapped then_all_reduce(
+    Communicator& communicator, Whole&& whole, std::size_t width, int blocks,
+    const std::function<void(Range rows, std::span<ElementOf<Whole>> out)>& compute) {
+  return detail::then_all_reduce(communicator, detail::out_elements(whole), width, blocks,
+                                 detail::write_rows<ElementOf<Whole>>(compute, width));
+}
 
 }  // namespace unisono::parallel

@@ -81,6 +81,10 @@ void define_explanation(py::module_& module) {
 }  // namespace
 
 std::shared_ptr<Comm> adopt(unisono::Communicator communicator) {
+  return adopt(std::make_shared<unisono::Communicator>(std::move(communicator)));
+}
+
+std::shared_ptr<Comm> adopt(std::shared_ptr<unisono::Communicator> communicator) {
   auto comm = std::make_shared<Comm>(std::move(communicator));
   open_communicators().insert(comm.get());
   return comm;
@@ -121,17 +125,22 @@ std::unique_ptr<Request> Plan::start_async() {
 }
 
 unisono::Communicator& Comm::open() const {
-  if (!communicator_.has_value()) {
+  if (communicator_ == nullptr) {
     throw py::value_error("this communicator is closed");
   }
   return *communicator_;
+}
+
+std::shared_ptr<unisono::Communicator> Comm::shared() const {
+  open();
+  return communicator_;
 }
 
 void Comm::close() {
   open_communicators().erase(this);
   const py::gil_scoped_release unlocked;
   const std::lock_guard lock(using_);
-  std::optional<unisono::Communicator> leaving;
+  std::shared_ptr<unisono::Communicator> leaving;
   const std::lock_guard alone(looking_);
   leaving.swap(communicator_);
 }

@@ -50,7 +50,9 @@ class Plan {
 // Calls of several threads run one after the other.
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
-  explicit Comm(unisono::Communicator communicator) : communicator_(std::move(communicator)) {}
+  // What a mesh owns is shared with it.
+  explicit Comm(std::shared_ptr<unisono::Communicator> communicator)
+      : communicator_(std::move(communicator)) {}
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
   ~Comm() { close(); }
@@ -58,7 +60,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   int rank() const { return open().rank(); }
   int size() const { return open().size(); }
   unisono::Communicator& open() const;
-  bool is_closed() const { return !communicator_.has_value(); }
+  // For what keeps a reference to it: the rank leaves when that has gone as well.
+  std::shared_ptr<unisono::Communicator> shared() const;
+  bool is_closed() const { return communicator_ == nullptr; }
   void close();
   void abort(const std::string& reason);
   py::object failure();
@@ -75,13 +79,18 @@ class Comm : public std::enable_shared_from_this<Comm> {
   // `call` without Python's lock, alone with the communicator.
   template <typename Call>
   auto alone(Call call) {
+    return locked([&] { return call(open()); });
+  }
+  // The same where it may be closed.
+  template <typename Call>
+  auto locked(Call call) {
     const py::gil_scoped_release unlocked;
     const std::lock_guard lock(using_);
-    return call(open());
+    return call();
   }
 
  private:
-  mutable std::optional<unisono::Communicator> communicator_;
+  std::shared_ptr<unisono::Communicator> communicator_;
   std::mutex looking_;  // guards the communicator against close() while another thread is in a call
                         // that waits for none: abort(), failure()
   std::recursive_mutex using_;  // guards the communicator, and what follows
@@ -94,6 +103,7 @@ py::object to_python(const unisono::Error& error);
 
 // Python's handle, which leaves in order at the end of the process.
 std::shared_ptr<Comm> adopt(unisono::Communicator communicator);
+std::shared_ptr<Comm> adopt(std::shared_ptr<unisono::Communicator> communicator);
 
 void define_communicator(py::module_& module);
 void define_connecting(py::module_& module);

@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include <pybind11/stl.h>
+
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -135,6 +137,13 @@ std::optional<Elements> of_dlpack_type(const dlpack::DataType& type) {
   refuse_value(name, "is not C-contiguous; pass a copy, such as numpy.ascontiguousarray()");
 }
 
+std::ptrdiff_t elements_of_stride(py::ssize_t bytes, py::ssize_t item, const char* name) {
+  if (item == 0 || bytes % item != 0) {
+    refuse_value(name, "has elements that do not lie whole elements apart; pass a copy");
+  }
+  return bytes / item;
+}
+
 [[noreturn]] void refuse_read_only(const char* name) {
   refuse_value(name, "is read-only, but the result is written into it");
 }
@@ -183,7 +192,7 @@ void Memory::take_type(const std::optional<Elements>& own, std::size_t item_byte
 }
 
 std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* name,
-                                        const std::optional<Elements>& dtype) {
+                                        const std::optional<Elements>& dtype, Layout* layout) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
     return std::nullopt;
   }
@@ -198,7 +207,12 @@ std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* 
     const std::unique_ptr<Py_buffer> mine(static_cast<Py_buffer*>(pointer));
     PyBuffer_Release(mine.get());
   });
-  if (PyBuffer_IsContiguous(&got, 'C') == 0) {
+  if (layout != nullptr) {
+    for (int i = 0; i < got.ndim; ++i) {
+      layout->shape.push_back(static_cast<std::size_t>(got.shape[i]));
+      layout->strides.push_back(elements_of_stride(got.strides[i], got.itemsize, name));
+    }
+  } else if (PyBuffer_IsContiguous(&got, 'C') == 0) {
     refuse_strides(name);
   }
   if (use == Use::write && got.readonly != 0) {
@@ -214,13 +228,19 @@ std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* 
 
 // numpy's arrays of types that the buffer protocol cannot name, such as those of ml_dtypes.
 std::optional<Memory> Memory::of_array(py::handle object, Use use, const char* name,
-                                       const std::optional<Elements>& dtype) {
+                                       const std::optional<Elements>& dtype, Layout* layout) {
   if (!py::hasattr(object, "__array_interface__") || !py::hasattr(object, "dtype")) {
     return std::nullopt;
   }
   const py::dict interface = object.attr("__array_interface__");
   const py::tuple data = interface["data"];
-  if (interface.contains("strides") && !interface["strides"].is_none()) {
+  if (layout != nullptr) {
+    layout->shape = object.attr("shape").cast<std::vector<std::size_t>>();
+    const auto item = object.attr("itemsize").cast<py::ssize_t>();
+    for (const auto stride : object.attr("strides").cast<std::vector<py::ssize_t>>()) {
+      layout->strides.push_back(elements_of_stride(stride, item, name));
+    }
+  } else if (interface.contains("strides") && !interface["strides"].is_none()) {
     refuse_strides(name);
   }
   if (use == Use::write && data[1].cast<bool>()) {
@@ -288,10 +308,21 @@ bool is_packed(const dlpack::Tensor& tensor) {
   return true;
 }
 
+void take_layout(const dlpack::Tensor& tensor, Layout& layout) {
+  std::ptrdiff_t packed = 1;
+  layout.strides.resize(static_cast<std::size_t>(tensor.dimensions));
+  layout.shape.assign(tensor.shape, tensor.shape + tensor.dimensions);
+  for (int i = tensor.dimensions; i-- > 0;) {
+    layout.strides[static_cast<std::size_t>(i)] =
+        tensor.strides == nullptr ? packed : tensor.strides[i];
+    packed *= tensor.shape[i];
+  }
+}
+
 }  // namespace
 
 std::optional<Memory> Memory::of_dlpack(py::handle object, Use use, const char* name,
-                                        const std::optional<Elements>& dtype) {
+                                        const std::optional<Elements>& dtype, Layout* layout) {
   if (!py::hasattr(object, "__dlpack__")) {
     return std::nullopt;
   }
@@ -317,7 +348,9 @@ std::optional<Memory> Memory::of_dlpack(py::handle object, Use use, const char* 
   for (int i = 0; i < tensor.dimensions; ++i) {
     count *= static_cast<std::size_t>(tensor.shape[i]);
   }
-  if (count > 0 && !is_packed(tensor)) {
+  if (layout != nullptr) {
+    take_layout(tensor, *layout);
+  } else if (count > 0 && !is_packed(tensor)) {
     refuse_strides(name);
   }
   if (use == Use::write && got.read_only) {
@@ -340,8 +373,17 @@ Memory Memory::bytes_of(py::handle object, Use use, const char* name) {
 
 Memory Memory::of(py::handle object, Use use, const char* name,
                   const std::optional<Elements>& dtype) {
+  return any(object, use, name, dtype, nullptr);
+}
+
+Memory Memory::strided(py::handle object, Use use, const char* name, Layout& layout) {
+  return any(object, use, name, std::nullopt, &layout);
+}
+
+Memory Memory::any(py::handle object, Use use, const char* name,
+                   const std::optional<Elements>& dtype, Layout* layout) {
   for (const auto read : {of_buffer, of_array, of_dlpack}) {
-    if (auto memory = read(object, use, name, dtype)) {
+    if (auto memory = read(object, use, name, dtype, layout)) {
       return std::move(*memory);
     }
   }

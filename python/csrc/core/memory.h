@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
+
 #include "unisono/unisono.hpp"
 
 namespace unisono_python {
@@ -27,7 +29,13 @@ struct Elements {
 // "bf16", "bfloat16", numpy's and torch's dtypes; None: nullopt. Throws TypeError.
 std::optional<Elements> elements_of_dtype(py::handle dtype);
 
-// Contiguous memory that stays where it is while this lives. Made and destroyed with Python's lock.
+// How the elements of an array lie: strides in elements, which may be negative.
+struct Layout {
+  std::vector<std::size_t> shape = {};
+  std::vector<std::ptrdiff_t> strides = {};
+};
+
+// Memory that stays where it is while this lives. Made and destroyed with Python's lock.
 class Memory {
  public:
   enum class Use { read, write };
@@ -35,6 +43,8 @@ class Memory {
   // memory or has another type, ValueError for what is not contiguous, or read-only.
   static Memory of(py::handle object, Use use, const char* name,
                    const std::optional<Elements>& dtype);
+  // The same for an array whose elements may lie with gaps, or in any order.
+  static Memory strided(py::handle object, Use use, const char* name, Layout& layout);
   // Takes elements of any type, unknown ones as well, as bytes.
   static Memory bytes_of(py::handle object, Use use, const char* name);
 
@@ -45,11 +55,13 @@ class Memory {
 
  private:
   static std::optional<Memory> of_buffer(py::handle object, Use use, const char* name,
-                                         const std::optional<Elements>& dtype);
+                                         const std::optional<Elements>& dtype, Layout* layout);
   static std::optional<Memory> of_array(py::handle object, Use use, const char* name,
-                                        const std::optional<Elements>& dtype);
+                                        const std::optional<Elements>& dtype, Layout* layout);
   static std::optional<Memory> of_dlpack(py::handle object, Use use, const char* name,
-                                         const std::optional<Elements>& dtype);
+                                         const std::optional<Elements>& dtype, Layout* layout);
+  static Memory any(py::handle object, Use use, const char* name,
+                    const std::optional<Elements>& dtype, Layout* layout);
   void take_type(const std::optional<Elements>& own, std::size_t item_bytes,
                  const std::optional<Elements>& asked, const char* name, const std::string& shown);
 

@@ -4,6 +4,7 @@
 #include "common/signals.h"
 #include "communicator.h"
 #include "models.h"
+#include "parallel.h"
 #include "pipelines.h"
 #include "schedules.h"
 
@@ -46,10 +47,11 @@ PYBIND11_MODULE(_core, module) {
   using namespace unisono_python;  // NOLINT(google-build-using-namespace)
   module.doc() =
       "The core of unisono; use it through the packages unisono, unisono.schedules, "
-      "unisono.model and unisono.pipeline.";
+      "unisono.model, unisono.parallel and unisono.pipeline.";
   py::register_exception_translator(&translate);
   define_communicator(module);
   define_schedules(module);
   define_models(module);
+  define_parallel(module);
   define_pipelines(module);
 }

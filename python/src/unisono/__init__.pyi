@@ -1,4 +1,5 @@
 from . import model as model
+from . import parallel as parallel
 from . import pipeline as pipeline
 from . import schedules as schedules
 from ._core import ANY_SOURCE as ANY_SOURCE

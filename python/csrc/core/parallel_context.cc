@@ -1,0 +1,261 @@
+// Context parallelism: attention over a cut sequence, with a kernel in Python.
+#include <pybind11/stl.h>
+
+#include <string>
+
+#include "parallel.h"
+#include "unisono/parallel/context_parallel.hpp"
+
+namespace unisono_python {
+namespace {
+
+namespace up = unisono::parallel;
+using py::arg;
+using Use = Memory::Use;
+using OptionalComm = std::shared_ptr<Comm>;
+
+up::ContextOrder order_of(const std::string& text) {
+  if (text == "contiguous") {
+    return up::ContextOrder::contiguous;
+  }
+  if (text == "zigzag") {
+    return up::ContextOrder::zigzag;
+  }
+  if (text == "striped") {
+    return up::ContextOrder::striped;
+  }
+  throw py::value_error("unknown order '" + text + "'; known are contiguous, zigzag, striped");
+}
+
+up::ContextMethod method_of(const std::string& text) {
+  if (text == "ring") {
+    return up::ContextMethod::ring;
+  }
+  if (text == "all_gather") {
+    return up::ContextMethod::all_gather;
+  }
+  throw py::value_error("unknown method '" + text + "'; known are ring and all_gather");
+}
+
+// A view that callbacks get, and must not keep.
+py::object view(const float* data, const std::vector<std::size_t>& shape, bool read_only) {
+  std::vector<py::ssize_t> sizes(shape.begin(), shape.end());
+  std::vector<py::ssize_t> strides(shape.size());
+  auto stride = static_cast<py::ssize_t>(sizeof(float));
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= sizes[i];
+  }
+  return py::memoryview::from_buffer(const_cast<float*>(data), sizeof(float), "f", sizes, strides,
+                                     read_only);
+}
+py::object view(std::span<const std::size_t> positions) {
+  return py::memoryview::from_buffer(
+      const_cast<std::size_t*>(positions.data()), sizeof(std::size_t), "N",
+      {static_cast<py::ssize_t>(positions.size())}, {sizeof(std::size_t)}, true);
+}
+
+class Context {
+ public:
+  Context(OptionalComm outer, OptionalComm heads, const std::string& method,
+          const std::string& order)
+      : outer_(std::move(outer)), heads_(std::move(heads)) {
+    axes_ = {.method = method_of(method), .order = order_of(order)};
+  }
+  // Alone with both communicators. What a callback raises ends their world, as the others would
+  // wait for this rank.
+  template <typename Call>
+  void run(const Call& call) {
+    inside(outer_, &axes_.outer, [&] { inside(heads_, &axes_.heads, [&] { call(axes_); }); });
+  }
+  std::vector<std::size_t> positions(std::size_t length) {
+    std::vector<std::size_t> result;
+    run([&](const up::ContextAxes& axes) { result = axes.positions(length); });
+    return result;
+  }
+  void abort(const std::string& reason) {
+    for (unisono::Communicator* axis : {axes_.outer, axes_.heads}) {
+      if (axis != nullptr) {
+        axis->abort(reason);
+      }
+    }
+  }
+
+ private:
+  template <typename Call>
+  static void inside(const OptionalComm& comm, unisono::Communicator** open, const Call& call) {
+    if (comm == nullptr) {
+      call();
+      return;
+    }
+    const py::gil_scoped_acquire locked;  // which alone() gives away
+    comm->alone([&](unisono::Communicator& given) {
+      *open = &given;
+      call();
+    });
+  }
+
+  OptionalComm outer_;
+  OptionalComm heads_;
+  up::ContextAxes axes_;
+};
+
+class Kernel {
+ public:
+  Kernel(Context& context, py::object forward, py::object backward)
+      : context_(context), forward_(std::move(forward)), backward_(std::move(backward)) {}
+
+  up::AttentionKernel callbacks() {
+    return {.forward =
+                [this](const up::AttentionBlock& block, float* out, float* log_sum) {
+                  call([&] {
+                    forward_(query(block, block.query), keys(block, block.key),
+                             keys(block, block.value), view(block.query_positions),
+                             view(block.key_positions), query(block, out, false),
+                             rows(block, log_sum, false));
+                  });
+                },
+            .backward =
+                [this](const up::AttentionBlock& block, const up::AttentionBackward& to) {
+                  call([&] {
+                    backward_(
+                        query(block, block.query), keys(block, block.key), keys(block, block.value),
+                        view(block.query_positions), view(block.key_positions),
+                        query(block, to.gradient), rows(block, to.log_sum), rows(block, to.delta),
+                        query(block, to.query_gradient, false), keys(block, to.key_gradient, false),
+                        keys(block, to.value_gradient, false));
+                  });
+                }};
+  }
+
+ private:
+  template <typename Call>
+  void call(const Call& call) {
+    const py::gil_scoped_acquire locked;
+    try {
+      call();
+    } catch (const py::error_already_set& error) {
+      context_.abort("the attention kernel failed: " + std::string(error.what()));
+      throw;
+    }
+  }
+  static py::object query(const up::AttentionBlock& block, const float* data, bool ro = true) {
+    const auto& s = block.shape;
+    return view(data, {s.batch, block.query_positions.size(), s.heads, s.dim}, ro);
+  }
+  static py::object keys(const up::AttentionBlock& block, const float* data, bool ro = true) {
+    const auto& s = block.shape;
+    return view(data, {s.batch, block.key_positions.size(), s.key_value_heads, s.dim}, ro);
+  }
+  static py::object rows(const up::AttentionBlock& block, const float* data, bool ro = true) {
+    return view(data, {block.shape.batch, block.query_positions.size(), block.shape.heads}, ro);
+  }
+
+  Context& context_;
+  py::object forward_;
+  py::object backward_;
+};
+
+using Shape = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;
+
+up::AttentionShape shape_of(const Shape& shape, bool causal) {
+  const auto [batch, heads, key_value_heads, dim] = shape;
+  return {.batch = batch,
+          .heads = heads,
+          .key_value_heads = key_value_heads,
+          .dim = dim,
+          .causal = causal};
+}
+
+}  // namespace
+
+void define_context(py::module_& module) {
+  module.def(
+      "context_positions",
+      [](const std::string& order, std::size_t length, int ranks, int rank) {
+        return up::context_positions(order_of(order), length, ranks, rank);
+      },
+      arg("order"), arg("length"), arg("ranks"), arg("rank"),
+      "The places of the sequence that a rank has: contiguous, zigzag or striped.");
+  module.def(
+      "causal_work",
+      [](const std::string& order, std::size_t length, int ranks, int rank) {
+        return up::causal_work(order_of(order), length, ranks, rank);
+      },
+      arg("order"), arg("length"), arg("ranks"), arg("rank"),
+      "Pairs of query and key that a rank computes under a causal mask.");
+  py::class_<Context>(module, "ContextAxes",
+                      "How a sequence lies over ranks: over `outer` by the method, ring or "
+                      "all_gather; over `heads`, inside of it, by Ulysses. Either may be None. "
+                      "positions(length): the places of this rank.")
+      .def(py::init<OptionalComm, OptionalComm, const std::string&, const std::string&>(),
+           arg("outer") = nullptr, arg("heads") = nullptr, py::kw_only(), arg("method") = "ring",
+           arg("order") = "zigzag")
+      .def("positions", &Context::positions, arg("length"));
+  module.def(
+      "context_attention",
+      [](Context& context, const Shape& shape, bool causal, std::size_t length,
+         const py::object& forward, const py::object& query, const py::object& key,
+         const py::object& value, const py::object& out, const py::object& log_sum) {
+        const Floats q(query, Use::read, "query"), k(key, Use::read, "key"),
+            v(value, Use::read, "value"), o(out, Use::write, "out"),
+            l(log_sum, Use::write, "log_sum");
+        Kernel kernel(context, forward, py::none());
+        const py::gil_scoped_release unlocked;
+        context.run([&](const up::ContextAxes& axes) {
+          up::context_attention(axes, shape_of(shape, causal), length, kernel.callbacks(), q.span(),
+                                k.span(), v.span(), o.span(), l.span());
+        });
+      },
+      arg("axes"), arg("shape"), arg("causal"), arg("length"), arg("forward"), arg("query"),
+      arg("key"), arg("value"), arg("out"), arg("log_sum"),
+      "Attention of this rank's places to the whole sequence. shape: (batch, heads, "
+      "key_value_heads, dim); query and out [batch, rows, heads, dim], key and value [batch, rows, "
+      "key_value_heads, dim], log_sum [batch, rows, heads]. forward(query, key, value, "
+      "query_positions, key_positions, out, log_sum) computes one block; it gets views, which it "
+      "must not keep.");
+  module.def(
+      "context_attention_backward",
+      [](Context& context, const Shape& shape, bool causal, std::size_t length,
+         const py::object& backward, const py::object& query, const py::object& key,
+         const py::object& value, const py::object& out, const py::object& log_sum,
+         const py::object& gradient, const py::object& query_gradient,
+         const py::object& key_gradient, const py::object& value_gradient) {
+        const Floats q(query, Use::read, "query"), k(key, Use::read, "key"),
+            v(value, Use::read, "value"), o(out, Use::read, "out"),
+            l(log_sum, Use::read, "log_sum"), g(gradient, Use::read, "gradient"),
+            qg(query_gradient, Use::write, "query_gradient"),
+            kg(key_gradient, Use::write, "key_gradient"),
+            vg(value_gradient, Use::write, "value_gradient");
+        Kernel kernel(context, py::none(), backward);
+        const py::gil_scoped_release unlocked;
+        context.run([&](const up::ContextAxes& axes) {
+          up::context_attention_backward(
+              axes, shape_of(shape, causal), length, kernel.callbacks(), q.span(), k.span(),
+              v.span(), o.span(), l.span(), g.span(),
+              {.query = qg.span(), .key = kg.span(), .value = vg.span()});
+        });
+      },
+      arg("axes"), arg("shape"), arg("causal"), arg("length"), arg("backward"), arg("query"),
+      arg("key"), arg("value"), arg("out"), arg("log_sum"), arg("gradient"), arg("query_gradient"),
+      arg("key_gradient"), arg("value_gradient"),
+      "Writes the three gradients. backward(query, key, value, query_positions, key_positions, "
+      "gradient, log_sum, delta, query_gradient, key_gradient, value_gradient) adds to the last "
+      "three; delta is the sum of out * gradient of each row and head.");
+  module.def(
+      "merge_decoded",
+      [](const std::shared_ptr<Comm>& comm, const Shape& shape, const py::object& out,
+         const py::object& log_sum) {
+        const Floats o(out, Use::write, "out"), l(log_sum, Use::write, "log_sum");
+        comm->alone([&](unisono::Communicator& open) {
+          up::merge_decoded(open, shape_of(shape, true), o.span(), l.span());
+        });
+        return out;
+      },
+      arg("comm"), arg("shape"), arg("out"), arg("log_sum"),
+      "Merges results over the keys of each rank, [batch, heads, dim] with their log-sum-exps, "
+      "into that over all keys, on all ranks: decoding with a cache that is cut over the "
+      "sequence.");
+}
+
+}  // namespace unisono_python

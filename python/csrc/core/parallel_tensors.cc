@@ -1,0 +1,172 @@
+// Placements, redistribute(), checkpoints.
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <filesystem>
+#include <string>
+
+#include "parallel.h"
+#include "unisono/parallel/checkpoint.hpp"
+#include "unisono/parallel/placement.hpp"
+
+namespace unisono_python {
+namespace {
+
+using unisono::parallel::Placement;
+using unisono::parallel::Saved;
+using Use = Memory::Use;
+
+Placement partial(const std::string& op) {
+  const auto parsed = unisono::parse_reduce_op(op);
+  if (!parsed) {
+    throw py::value_error("unknown op '" + op + "'; a Partial is of sum, avg, prod, min or max");
+  }
+  return unisono::parallel::Partial(*parsed);
+}
+
+// A sum of complex numbers is one of their parts; nothing else is.
+void check_reduces(const Array& in, const Placement& from) {
+  using unisono::ReduceOp;
+  if (from.kind != Placement::Kind::partial) {
+    return;
+  }
+  const bool sums = from.op == ReduceOp::sum || from.op == ReduceOp::avg;
+  if (!in.elements().reduces || (in.elements().units > 1 && !sums)) {
+    throw py::type_error("elements of type " + in.elements().name + " cannot be reduced with " +
+                         std::string(unisono::to_string(from.op)));
+  }
+}
+
+// The last dimension of what travels may be one that the caller's array does not have.
+void check_dim(const Array& array, const Placement& placement) {
+  if (placement.kind == Placement::Kind::shard && placement.dim >= array.dims()) {
+    throw unisono::Error(unisono::ErrorCode::usage,
+                         "redistribute: " + unisono::parallel::to_string(placement) +
+                             " of an array of " + std::to_string(array.dims()) +
+                             " dimensions\nthe first dimension is 0");
+  }
+}
+
+py::object redistribute(const std::shared_ptr<Comm>& comm, const py::object& data,
+                        const Placement& from, const Placement& to, const py::object& out,
+                        bool replicate_to_partial, int timeout_ms) {
+  const Array in(data, Use::read, "data");
+  const Array target(out, Use::write, "out");
+  check_reduces(in, from);
+  check_dim(in, from);
+  check_dim(target, to);
+  comm->alone([&](unisono::Communicator& open) {
+    unisono::parallel::redistribute(
+        open, in.tensor(), from, target.tensor(), to,
+        {.replicate_to_partial = replicate_to_partial, .timeout_ms = timeout_ms});
+  });
+  return out;
+}
+
+// For each tensor (name, shape of the whole, this rank's part or None, where the part begins).
+// The dtype of what this rank has no part of comes with the shape.
+using Row = std::tuple<std::string, std::vector<std::size_t>, py::object, py::object,
+                       std::vector<std::size_t>>;
+
+struct Rows {
+  Rows(const std::vector<Row>& rows, Use use) {
+    for (const auto& [name, shape, part, dtype, first] : rows) {
+      Saved saved{.name = name, .shape = shape, .part = {}, .first = first};
+      std::optional<Elements> elements;
+      if (part.is_none()) {
+        elements = elements_of_dtype(dtype);
+        if (!elements) {
+          throw py::type_error("\"" + name + "\": without a part, dtype says what the tensor has");
+        }
+        saved.part.dtype = elements->dtype;
+      } else {
+        arrays.push_back(std::make_unique<Array>(part, use, name.c_str()));
+        elements = arrays.back()->elements();
+        saved.part = arrays.back()->tensor();
+      }
+      if (elements->units != 1) {
+        throw py::type_error("\"" + name + "\": a checkpoint cannot have elements of type " +
+                             elements->name);
+      }
+      saved.part.data = part.is_none() ? nullptr : saved.part.data;
+      list.push_back(std::move(saved));
+    }
+  }
+  std::vector<std::unique_ptr<Array>> arrays;
+  std::vector<Saved> list;
+};
+
+void define_checkpoints(py::module_& module) {
+  using py::arg;
+  module.def(
+      "save_checkpoint",
+      [](const std::shared_ptr<Comm>& comm, const std::filesystem::path& folder,
+         const std::vector<Row>& tensors) {
+        const Rows rows(tensors, Use::read);
+        comm->alone([&](unisono::Communicator& open) {
+          unisono::parallel::save_checkpoint(open, folder.string(), rows.list);
+        });
+      },
+      arg("comm"), arg("folder"), arg("tensors"));
+  module.def(
+      "load_checkpoint",
+      [](const std::filesystem::path& folder, const std::vector<Row>& tensors) {
+        const Rows rows(tensors, Use::write);
+        const py::gil_scoped_release unlocked;
+        unisono::parallel::load_checkpoint(folder.string(), rows.list);
+      },
+      arg("folder"), arg("tensors"));
+  module.def(
+      "list_checkpoint",
+      [](const std::filesystem::path& folder) {
+        py::dict all;
+        for (const auto& tensor : unisono::parallel::list_checkpoint(folder.string())) {
+          const auto elements = elements_of_dtype(py::str(unisono::to_string(tensor.dtype)));
+          all[py::str(tensor.name)] =
+              py::make_tuple(elements->name, py::tuple(py::cast(tensor.shape)));
+        }
+        return all;
+      },
+      arg("folder"), "What a checkpoint has: name -> (dtype, shape).");
+}
+
+}  // namespace
+
+void define_redistribution(py::module_& module) {
+  using py::arg;
+  py::class_<Placement>(module, "Placement", "How a tensor lies over the ranks of one axis.")
+      .def("__str__", [](const Placement& self) { return unisono::parallel::to_string(self); })
+      .def("__repr__", [](const Placement& self) { return unisono::parallel::to_string(self); })
+      .def("__eq__", [](const Placement& self, const Placement& other) { return self == other; });
+  module.def(
+      "Replicate", [] { return unisono::parallel::Replicate(); }, "Every rank has all of it.");
+  module.def(
+      "Shard", [](std::size_t dim) { return unisono::parallel::Shard(dim); }, arg("dim"),
+      "Rank r has the part r of the dimension, as shard_range() says.");
+  module.def("Partial", &partial, arg("op") = "sum",
+             "Every rank has a summand as large as the whole; op: sum, avg, prod, min or max.");
+  module.def(
+      "shard_range",
+      [](std::size_t size, int ranks, int rank) {
+        const auto range = unisono::parallel::shard_range(size, ranks, rank);
+        return py::slice(static_cast<py::ssize_t>(range.first),
+                         static_cast<py::ssize_t>(range.first + range.count), 1);
+      },
+      arg("size"), arg("ranks"), arg("rank"),
+      "The part of a dimension that a rank has, as a slice; sizes differ by one at most.");
+  module.def(
+      "conjugate",
+      [](const Placement& from, const Placement& to) {
+        const auto made = unisono::parallel::conjugate({.from = from, .to = to});
+        return std::pair(made.from, made.to);
+      },
+      arg("from_"), arg("to"),
+      "What the backward pass of a conversion does: the placements from and to.");
+  module.def("redistribute", &redistribute, arg("comm"), arg("data"), arg("from_"), arg("to"),
+             arg("out"), py::kw_only(), arg("replicate_to_partial") = false, arg("timeout_ms") = -1,
+             "Fills `out`, which lies as `to` says, from `data`, which lies as `from_` says: the "
+             "parts of this rank, with any strides. All ranks call it. Returns `out`.");
+  define_checkpoints(module);
+}
+
+}  // namespace unisono_python

@@ -1,0 +1,76 @@
+// Tells when the next gradient of a backward pass takes too long, from a thread of its own: the
+// rank that owes it may be in the caller's code for ever.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace unisono::parallel {
+
+class GradientWatch {
+ public:
+  // `late` is called once, by the thread, with the mutex held. limit 0: never.
+  GradientWatch(std::chrono::milliseconds limit, std::function<void()> late)
+      : limit_(limit), late_(std::move(late)) {}
+  GradientWatch(const GradientWatch&) = delete;
+  GradientWatch& operator=(const GradientWatch&) = delete;
+  ~GradientWatch() {
+    if (thread_.joinable()) {
+      {
+        const std::lock_guard lock(mutex_);
+        ending_ = true;
+      }
+      changed_.notify_one();
+      thread_.join();
+    }
+  }
+
+  // Changes what `late` looks at; `expects`: from now on the next gradient is due within the limit.
+  template <typename Change>
+  void change(bool expects, const Change& change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    if (limit_.count() == 0 || (!expects && !due_)) {
+      return;
+    }
+    // A deadline that moves away needs no waking: the thread looks again when the old one passes.
+    const bool sleeps_without = !due_.has_value();
+    due_ = expects ? std::optional(Clock::now() + limit_) : std::nullopt;
+    if (!thread_.joinable()) {
+      thread_ = std::thread([this] { run(); });
+    } else if (sleeps_without) {
+      changed_.notify_one();
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!ending_) {
+      if (!due_) {
+        changed_.wait(lock);
+      } else if (Clock::now() < *due_) {
+        changed_.wait_until(lock, Clock::time_point(*due_));
+      } else {
+        due_.reset();
+        late_();
+      }
+    }
+  }
+
+  const std::chrono::milliseconds limit_;
+  const std::function<void()> late_;
+  std::condition_variable changed_;
+  std::mutex mutex_;  // guards what follows, and what change() changes
+  std::optional<Clock::time_point> due_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace unisono::parallel
