@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/simulator/paths.h"
-#include "model/simulator/program.h"
+#include "model/simulator/play.h"
 
 namespace unisono::model {
 
