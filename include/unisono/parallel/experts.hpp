@@ -61,6 +61,13 @@ struct RowSource {
   int slot = -1;  // its place among the k; of rank_major the first one
 };
 
+// The options of an exchange of the ranks that Communicator::shrink() has left: each keeps its
+// experts, and those of the lost ranks are served by their replicas. Local; the same on all ranks.
+// Errors: usage (a communicator that was not shrunk from one of as many ranks, an expert whose last
+// rank is lost).
+UNISONO_EXPORT ExchangeOptions after_shrink(const ExchangeOptions& options,
+                                            const Communicator& survivors, int ranks_before);
+
 namespace detail {
 struct ExchangeState;
 struct RoutingState;
@@ -99,10 +106,10 @@ class UNISONO_EXPORT Routing {
   std::unique_ptr<detail::RoutingState> state_;
 };
 
-// How rows travel. i8: as 8-bit integers with one f32 scale for each 128 elements, 0.52 of the bytes
-// of bf16; made from bf16, f16 or f32 where a row is sent, and undone where it is read. Each element
-// is then off by at most 1/254 of the greatest magnitude of its 128, on all ranks alike, also for
-// rows that stay on their rank. 128 elements with an infinity or a NaN become NaN.
+// How rows travel. i8: as 8-bit integers with one f32 scale for each 128 elements, 0.52 of the
+// bytes of bf16; made from bf16, f16 or f32 where a row is sent, and undone where it is read. Each
+// element is then off by at most 1/254 of the greatest magnitude of its 128, on all ranks alike,
+// also for rows that stay on their rank. 128 elements with an infinity or a NaN become NaN.
 enum class RowCoding : std::uint8_t { none, i8 };
 
 // One kind of rows that travels with the tokens.
@@ -154,6 +161,14 @@ class UNISONO_EXPORT Exchange {
   Routing route(std::span<const std::int32_t> experts);
   Routing route(std::span<const std::int64_t> experts);
 
+  // Ranks whose experts get nothing from the next route() on, as they are to be drained: their
+  // replicas on other ranks serve instead. The mask is what any rank names, united, and takes the
+  // place of the one before; {} on all ranks lets all in again. Ranks that are out go on to make
+  // all calls, and may have tokens. Returns the mask, ascending. Routings that are there already
+  // stay as they are. Errors: usage (ranks that do not exist, an expert without a rank that is
+  // left: then the mask before stays).
+  std::vector<int> mask(std::span<const int> ranks);
+
   // Brings rows to the ranks of their experts. Tokens must not change until it returns on this
   // rank; all peers have read them then. `out` of one payload must not overlap any `in`. Errors:
   // usage (lengths, another exchange's routing), mismatch (other calls, routings or row sizes).
@@ -163,9 +178,9 @@ class UNISONO_EXPORT Exchange {
   }
 
   // The halves of dispatch(): start says that the tokens are there, and moves them between hosts;
-  // finish writes them to `out`. In between the tokens must not change, buffers and the routing must
-  // live, and no other call of this exchange is allowed. On one host start never waits; between
-  // hosts it waits until the others start. Errors: as of dispatch(), from either.
+  // finish writes them to `out`. In between the tokens must not change, buffers and the routing
+  // must live, and no other call of this exchange is allowed. On one host start never waits;
+  // between hosts it waits until the others start. Errors: as of dispatch(), from either.
   void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
   void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
