@@ -3,6 +3,7 @@
 
 #include "common/signals.h"
 #include "communicator.h"
+#include "experts.h"
 #include "models.h"
 #include "pipelines.h"
 #include "schedules.h"
@@ -52,4 +53,5 @@ PYBIND11_MODULE(_core, module) {
   define_schedules(module);
   define_models(module);
   define_pipelines(module);
+  define_experts(module);
 }

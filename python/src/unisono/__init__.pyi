@@ -1,3 +1,4 @@
+from . import experts as experts
 from . import model as model
 from . import pipeline as pipeline
 from . import schedules as schedules
