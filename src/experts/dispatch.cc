@@ -47,9 +47,22 @@ void place_rows(const detail::RoutingState& routing, std::size_t source, const T
   const kernels::Store store =
       travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
   const Places& places = routing.places;
+  const bool is_coded = travel.coding != RowCoding::none;
+  std::vector<std::byte> decoded(is_coded ? travel.out_row_bytes : 0);  // the row at `latest`
+  const std::byte* latest = nullptr;
   for (std::size_t i = places.first_arrival[source]; i < places.first_arrival[source + 1]; ++i) {
     const Arrival& arrival = places.arrivals[i];
-    travel.write(at(arrival.row), row_at(arrival), store);
+    const std::byte* from = row_at(arrival);
+    if (!is_coded) {
+      travel.write(at(arrival.row), from, store);
+      continue;
+    }
+    if (from != latest) {  // decoded once, however many experts of this rank get it
+      travel.functions.decode(decoded.data(), from, travel.count, kernels::Store::cached);
+      latest = from;
+    }
+    kernels::copy(travel.out.data() + at(arrival.row) * travel.out_row_bytes, decoded.data(),
+                  travel.out_row_bytes, store);
   }
 }
 
@@ -63,7 +76,8 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
                       std::size_t bytes_of_all) {
   const std::size_t bytes_here = routing.places.arrivals.size() * travel.row_bytes;
   const bool seldom_twice = bytes_here < bytes_of_all + bytes_of_all / 2;
-  if (bytes_of_all <= kCachedTokens || seldom_twice) {
+  const bool is_coded = travel.coding != RowCoding::none;
+  if (seldom_twice || (bytes_of_all <= kCachedTokens && !is_coded)) {
     const kernels::Store store =
         travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
     for (std::size_t row = 0; row < routing.places.sources.size(); ++row) {
