@@ -1,4 +1,4 @@
-"""A mixture of experts, one on each rank; tokens go to theirs by all_to_all_single, and back:
+"""A mixture of experts, two on each rank; unisono brings tokens to theirs, and back:
 
 torchrun --nproc-per-node 2 python/examples/moe.py
 """
@@ -8,28 +8,16 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from unisono.torch import MoEDispatcher
 
-class Exchange(torch.autograd.Function):
-    """all_to_all_single with uneven splits, also for gradients."""
-
-    @staticmethod
-    def forward(ctx, x, sent, received):
-        ctx.splits = sent, received
-        out = x.new_empty(sum(received), x.shape[1])
-        dist.all_to_all_single(out, x.contiguous(), received, sent)
-        return out
-
-    @staticmethod
-    def backward(ctx, gradient):
-        sent, received = ctx.splits
-        back = gradient.new_empty(sum(sent), gradient.shape[1])
-        dist.all_to_all_single(back, gradient.contiguous(), sent, received)
-        return back, None, None
+EXPERTS_OF_RANK = 2
+CHOICES = 2
 
 
-def new_experts(count):
+def new_router_and_experts(ranks):
     torch.manual_seed(11)
-    return [common.FeedForward() for _ in range(count)]
+    router = nn.Linear(common.WIDTH, EXPERTS_OF_RANK * ranks, bias=False)
+    return router, [common.FeedForward() for _ in range(EXPERTS_OF_RANK * ranks)]
 
 
 def tokens_of(rank):
@@ -38,50 +26,54 @@ def tokens_of(rank):
     return torch.randn(count, common.WIDTH, generator=generator)
 
 
-def expert_of(tokens, ranks):
-    """Which expert each token goes to; far from evenly."""
-    return (tokens.sum(1).abs() * 3).long().clamp(max=ranks - 1)
+def choose(router, tokens):
+    """The experts of each token, and how much each of them counts."""
+    return router(tokens).softmax(1).topk(CHOICES, dim=1)
 
 
 class MixtureOfExperts(nn.Module):
     def __init__(self):
         super().__init__()
-        self.expert = new_experts(dist.get_world_size())[dist.get_rank()]
+        ranks = dist.get_world_size()
+        self.router, experts = new_router_and_experts(ranks)
+        first = EXPERTS_OF_RANK * dist.get_rank()
+        self.experts = nn.ModuleList(experts[first : first + EXPERTS_OF_RANK])
+        self.dispatcher = MoEDispatcher(len(experts), CHOICES)
 
     def forward(self, x):
-        ranks = dist.get_world_size()
-        choice = expert_of(x, ranks)
-        order = choice.argsort(stable=True)
-        sent = torch.bincount(choice, minlength=ranks)
-        received = torch.empty_like(sent)
-        dist.all_to_all_single(received, sent)
-        sent, received = sent.tolist(), received.tolist()
-        mine = Exchange.apply(x[order], sent, received)
-        back = Exchange.apply(self.expert(mine), received, sent)
-        return torch.empty_like(back).index_copy(0, order, back)
+        weights, chosen = choose(self.router, x)
+        return self.dispatcher(x, chosen, weights, lambda local, rows: self.experts[local](rows))
 
 
 def main():
-    """The outputs for this rank's tokens, and the gradients of its tokens and its expert."""
+    """The outputs for this rank's tokens, and the gradients of its tokens, router and experts."""
     model = MixtureOfExperts()
     x = tokens_of(dist.get_rank()).requires_grad_()
     out = model(x)
     out.square().sum().backward()
-    return out.detach(), x.grad, model.expert.up.weight.grad
+    gradients = [expert.up.weight.grad for expert in model.experts]
+    return out.detach(), x.grad, model.router.weight.grad, *gradients
 
 
 def alone(ranks):
     """The same in one process, for all ranks."""
-    experts = new_experts(ranks)
-    inputs = [tokens_of(rank).requires_grad_() for rank in range(ranks)]
-    outs = []
-    for x in inputs:
-        choice = expert_of(x, ranks)
-        outs.append(torch.stack([experts[e](row) for e, row in zip(choice.tolist(), x)]))
-    sum(out.square().sum() for out in outs).backward()
+    _, experts = new_router_and_experts(ranks)
+    results = []
+    for rank in range(ranks):
+        router, _ = new_router_and_experts(ranks)
+        x = tokens_of(rank).requires_grad_()
+        weights, chosen = choose(router, x)
+        outs = [
+            sum(w * experts[e](row) for w, e in zip(ws, es.tolist()))
+            for row, ws, es in zip(x, weights, chosen)
+        ]
+        out = torch.stack(outs)
+        out.square().sum().backward()
+        results.append((out.detach(), x.grad, router.weight.grad))
+    gradients = [expert.up.weight.grad for expert in experts]  # of the tokens of all ranks
     return [
-        (outs[rank].detach(), inputs[rank].grad, experts[rank].up.weight.grad)
-        for rank in range(ranks)
+        (*result, *gradients[EXPERTS_OF_RANK * rank : EXPERTS_OF_RANK * (rank + 1)])
+        for rank, result in enumerate(results)
     ]
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace unisono::experts {
 namespace {
@@ -43,7 +44,8 @@ void compare(const Opening& first, const Opening& other, std::size_t rank) {
     throw_difference(rank, "gives some ExchangeOptions", "gives others");
   }
   if (first.details != other.details) {
-    throw_difference(rank, "gives one data type, and weights or not", "gives something else");
+    throw_difference(rank, "gives one data type, coding, and weights or not",
+                     "gives something else");
   }
   for (std::size_t part = 0; part < first.parts; ++part) {
     if (first.part_bytes[part] != other.part_bytes[part]) {
@@ -56,8 +58,8 @@ void compare(const Opening& first, const Opening& other, std::size_t rank) {
 }  // namespace
 
 const char* to_text(CallKind kind) {
-  constexpr const char* kNames[] = {"Exchange()",    "route()",      "dispatch()",
-                                    "gather_list()", "end_gather()", "combine()"};
+  constexpr const char* kNames[] = {"Exchange()",   "route()",   "dispatch()", "gather_list()",
+                                    "end_gather()", "combine()", "mask()"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -79,18 +81,40 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
   }
 }
 
+namespace {
+void check(Communicator& comm, const std::vector<Opening>& all, CallKind kind,
+           const Mistake& mistake) {
+  throw_if_any(comm,
+               std::any_of(all.begin(), all.end(),
+                           [](const Opening& opening) { return opening.is_wrong != 0; }),
+               mistake, to_text(kind));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    compare(all[0], all[rank], rank);
+  }
+}
+}  // namespace
+
 std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake) {
   mine.is_wrong = mistake.text.empty() ? 0 : 1;
   std::vector<Opening> all(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  throw_if_any(comm,
-               std::any_of(all.begin(), all.end(),
-                           [](const Opening& opening) { return opening.is_wrong != 0; }),
-               mistake, to_text(mine.kind));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    compare(all[0], all[rank], rank);
-  }
+  check(comm, all, mine.kind, mistake);
   return all;
+}
+
+void SplitOpening::start(Communicator& comm, const Opening& mine, const Mistake& mistake) {
+  mine_ = mine;
+  mine_.is_wrong = mistake.text.empty() ? 0 : 1;
+  mistake_ = mistake;
+  all_.assign(static_cast<std::size_t>(comm.size()), {});
+  const std::span<const std::byte> in = std::as_bytes(std::span(&mine_, 1));
+  request_ = comm.all_gather_async(in, std::as_writable_bytes(std::span(all_)));
+}
+
+std::vector<Opening> SplitOpening::finish(Communicator& comm) {
+  request_.wait();
+  check(comm, all_, mine_.kind, mistake_);
+  return std::move(all_);
 }
 
 }  // namespace unisono::experts

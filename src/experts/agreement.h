@@ -14,7 +14,15 @@
 
 namespace unisono::experts {
 
-enum class CallKind : std::uint32_t { exchange, route, dispatch, gather_list, end_gather, combine };
+enum class CallKind : std::uint32_t {
+  exchange,
+  route,
+  dispatch,
+  gather_list,
+  end_gather,
+  combine,
+  mask
+};
 const char* to_text(CallKind kind);
 
 struct Opening {
@@ -42,5 +50,18 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
 // The openings of all ranks, by rank. Throws, on all ranks, what is wrong on one, or that they
 // mean different calls.
 std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake);
+
+// The same in two parts: start() does not wait.
+class SplitOpening {
+ public:
+  void start(Communicator& comm, const Opening& mine, const Mistake& mistake);
+  std::vector<Opening> finish(Communicator& comm);
+
+ private:
+  Opening mine_;
+  Mistake mistake_;
+  std::vector<Opening> all_;
+  Request request_;  // the last: it waits for the others
+};
 
 }  // namespace unisono::experts

@@ -1,6 +1,7 @@
 // Combine: the outputs of a token's experts, summed; and its gradients.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "experts/dispatch.h"
@@ -32,6 +33,7 @@ Mistake check(const detail::RoutingState& routing, const CombineRows& combine) {
   if (!combine.residual.empty()) {
     experts::expect(mistake, "residual", combine.residual.size(), routing.tokens, row_bytes);
   }
+  experts::expect_coding(mistake, combine.coding, combine.dtype, row_bytes);
   return mistake;
 }
 
@@ -57,59 +59,73 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
   return mistake;
 }
 
-// Where the row of each place is now, in the order of the places; nullptr: it has none.
-std::vector<const std::byte*> bring_rows(detail::ExchangeState& state,
-                                         const detail::RoutingState& routing,
-                                         std::span<const std::byte> rows, std::size_t row_bytes,
-                                         const std::vector<Opening>& openings) {
-  const std::vector<Place>& places = routing.places.places;
-  std::vector<const std::byte*> at_place(places.size(), nullptr);
-  if (state.one_host) {
-    const auto found = experts::find_published(state, openings, 0, rows.data());
-    std::transform(places.begin(), places.end(), at_place.begin(), [&](const Place& place) {
-      return place.rank < 0 ? nullptr : found[at(place.rank)] + at(place.row) * row_bytes;
-    });
-    return at_place;
-  }
+// Sends this rank's rows to the ranks of their tokens.
+void send_back(detail::ExchangeState& state, const detail::StartedCall& call) {
+  const detail::RoutingState& routing = *call.routing;
+  const experts::Travel& travel = call.travels[0];
   const auto ranks = at(state.comm->size());
   const auto me = at(state.comm->rank());
   std::vector<std::vector<const std::byte*>> back(ranks);
   for (const experts::Arrival& arrival : routing.places.arrivals) {
     if (at(arrival.source) != me) {
-      back[at(arrival.source)].push_back(rows.data() + at(arrival.row) * row_bytes);
+      back[at(arrival.source)].push_back(travel.in.data() + at(arrival.row) * travel.row_bytes);
     }
   }
   std::vector<std::size_t> expected(ranks, 0);
-  for (const Place& place : places) {
+  for (const Place& place : routing.places.places) {
     if (place.rank >= 0 && at(place.rank) != me) {
       ++expected[at(place.rank)];
     }
   }
-  std::vector<const std::byte*> next = experts::exchange_rows(state, back, expected, row_bytes);
+  experts::start_rows(state, back, expected, travel.row_bytes, state.sent[0]);
+}
+
+std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& state,
+                                                     const detail::RoutingState* routing,
+                                                     const CombineRows& combine,
+                                                     std::uint32_t details, Mistake mistake,
+                                                     bool in_halves) {
+  std::vector<experts::Travel> travels;
+  if (mistake.text.empty()) {
+    travels.push_back(experts::travel_of(state, 0, combine.rows,
+                                         combine.hidden * size_of(combine.dtype), combine.coding,
+                                         combine.dtype, mistake));
+  }
+  auto call = experts::start_call(state, routing, std::move(travels),
+                                  {.kind = CallKind::combine, .details = details},
+                                  std::move(mistake), in_halves);
+  call->combine = combine;
+  if (!state.one_host) {
+    send_back(state, *call);
+  }
+  return call;
+}
+
+// Where the row of each place is now, in the order of the places; nullptr: it has none.
+std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
+                                               detail::StartedCall& call) {
+  experts::finish_opening(state, call);
+  const experts::Travel& travel = call.travels[0];
+  const std::vector<Place>& places = call.routing->places.places;
+  std::vector<const std::byte*> at_place(places.size(), nullptr);
+  if (state.one_host) {
+    const auto found = experts::find_published(state, call.openings, 0, travel.in.data());
+    std::transform(places.begin(), places.end(), at_place.begin(), [&](const Place& place) {
+      return place.rank < 0 ? nullptr : found[at(place.rank)] + at(place.row) * travel.row_bytes;
+    });
+    return at_place;
+  }
+  const auto me = at(state.comm->rank());
+  std::vector<const std::byte*> next = experts::finish_rows(state.sent[0]);
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (places[i].rank >= 0 && at(places[i].rank) == me) {
-      at_place[i] = rows.data() + at(places[i].row) * row_bytes;
+      at_place[i] = travel.in.data() + at(places[i].row) * travel.row_bytes;
     } else if (places[i].rank >= 0) {
-      at_place[i] = std::exchange(next[at(places[i].rank)], next[at(places[i].rank)] + row_bytes);
+      const std::byte*& one = next[at(places[i].rank)];
+      at_place[i] = std::exchange(one, one + travel.row_bytes);
     }
   }
   return at_place;
-}
-
-std::vector<const std::byte*> agree_and_bring(detail::ExchangeState& state,
-                                              const detail::RoutingState* routing,
-                                              std::span<const std::byte> rows,
-                                              std::size_t row_bytes, std::uint32_t details,
-                                              Mistake mistake) {
-  Opening opening{.kind = CallKind::combine, .parts = 1, .details = details};
-  if (mistake.text.empty()) {
-    opening.routing = routing->number;
-    opening.part_bytes[0] = row_bytes;
-    opening.named[0] = rows.size();
-    opening.names[0] = experts::publish(state, 0, rows, mistake);
-  }
-  const std::vector<Opening> openings = experts::open(*state.comm, opening, mistake);
-  return bring_rows(state, *routing, rows, row_bytes, openings);
 }
 
 std::uint32_t details_of(Dtype dtype, bool gradient) {
@@ -118,7 +134,9 @@ std::uint32_t details_of(Dtype dtype, bool gradient) {
 
 void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
               const std::vector<const std::byte*>& at_place) {
-  const kernels::WeightedSumFunction sum = kernels::find_weighted_sum(combine.dtype);
+  const kernels::WeightedSumFunction sum =
+      combine.coding == RowCoding::none ? kernels::find_weighted_sum(combine.dtype)
+                                        : kernels::find_coded_rows(combine.dtype).weighted_sum;
   const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
   const auto k = at(routing.k);
   std::vector<const void*> rows(k);
@@ -139,24 +157,41 @@ void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
   }
 }
 
+std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
+                                                   const detail::RoutingState* routing,
+                                                   const CombineRows& combine, bool in_halves) {
+  Mistake mistake = experts::find_mistake(state, routing);
+  if (mistake.text.empty()) {
+    mistake = check(*routing, combine);
+  }
+  if (mistake.text.empty()) {
+    mistake = check_weights(*routing, combine.weights);
+  }
+  return start_rows_back(state, routing, combine, details_of(combine.dtype, false),
+                         std::move(mistake), in_halves);
+}
+
+void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
+  const auto at_place = finish_rows_back(state, *call);
+  sum_rows(call->combine, *call->routing, at_place);
+  if (state.one_host) {
+    state.comm->barrier();  // from now on the experts' outputs may change
+  }
+}
+
 }  // namespace
 
 void Exchange::combine(const Routing& routing, const CombineRows& combine) {
-  const detail::RoutingState* made = routing.state_.get();
-  Mistake mistake = experts::find_mistake(*state_, made);
-  if (mistake.text.empty()) {
-    mistake = check(*made, combine);
-  }
-  if (mistake.text.empty()) {
-    mistake = check_weights(*made, combine.weights);
-  }
-  const auto at_place =
-      agree_and_bring(*state_, made, combine.rows, combine.hidden * size_of(combine.dtype),
-                      details_of(combine.dtype, false), mistake);
-  sum_rows(combine, *made, at_place);
-  if (state_->one_host) {
-    state_->comm->barrier();  // from now on the experts' outputs may change
-  }
+  unisono::finish_combine(*state_,
+                          unisono::start_combine(*state_, routing.state_.get(), combine, false));
+}
+
+void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {
+  state_->started = unisono::start_combine(*state_, routing.state_.get(), combine, true);
+}
+
+void Exchange::finish_combine() {
+  unisono::finish_combine(*state_, experts::take_started(*state_, CallKind::combine));
 }
 
 void Exchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
@@ -185,7 +220,8 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
                         .one_a_slot = true});
   }
   const std::uint32_t details = details_of(gradient.dtype, true);
-  experts::dispatch(*state_, made, payloads, details, mistake);
+  experts::finish_dispatch(
+      *state_, experts::start_dispatch(*state_, made, payloads, details, mistake, false));
   const kernels::ScaleFunction multiply = kernels::find_multiply(gradient.dtype);
   for (std::size_t row = 0; row < weights.size(); ++row) {
     std::byte* to = gradient.rows_gradient.data() + row * row_bytes;
@@ -194,7 +230,10 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
   if (!weighted) {
     return;
   }
-  const auto at_place = agree_and_bring(*state_, made, gradient.rows, row_bytes, details, {});
+  const auto call = start_rows_back(
+      *state_, made, {.rows = gradient.rows, .dtype = gradient.dtype, .hidden = gradient.hidden},
+      details, {}, false);
+  const auto at_place = finish_rows_back(*state_, *call);
   for (std::size_t i = 0; i < at_place.size(); ++i) {
     const std::byte* mine = gradient.out_gradient.data() + i / at(made->k) * row_bytes;
     gradient.weights_gradient[i] =

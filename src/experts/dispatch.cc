@@ -20,11 +20,11 @@ std::size_t at(std::int64_t index) {
 }
 
 // The number of a row in `in`.
-std::size_t source_row(const Payload& payload, std::int64_t token, int slot, int k) {
-  return payload.one_a_slot ? at(token * k + slot) : at(token);
+std::size_t source_row(const Travel& travel, std::int64_t token, int slot, int k) {
+  return travel.one_a_slot ? at(token * k + slot) : at(token);
 }
 
-void fill_padding(const detail::RoutingState& routing, const Payload& payload) {
+void fill_padding(const detail::RoutingState& routing, const Travel& travel) {
   if (routing.layout != ExpertLayout::expert_major) {
     return;
   }
@@ -34,23 +34,35 @@ void fill_padding(const detail::RoutingState& routing, const Payload& payload) {
     const std::int64_t end =
         local + 1 < places.first_row.size() ? places.first_row[local + 1] : places.rows;
     if (begin != end) {
-      std::memset(payload.out.data() + at(begin) * payload.row_bytes, 0,
-                  at(end - begin) * payload.row_bytes);
+      std::memset(travel.out.data() + at(begin) * travel.out_row_bytes, 0,
+                  at(end - begin) * travel.out_row_bytes);
     }
   }
 }
 
 // Writes the rows that came from one rank. `row_at(arrival)` says where each is now.
 template <typename RowAt>
-void place_rows(const detail::RoutingState& routing, std::size_t source, const Payload& payload,
+void place_rows(const detail::RoutingState& routing, std::size_t source, const Travel& travel,
                 const RowAt& row_at) {
   const kernels::Store store =
-      payload.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
+      travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
   const Places& places = routing.places;
+  const bool is_coded = travel.coding != RowCoding::none;
+  std::vector<std::byte> decoded(is_coded ? travel.out_row_bytes : 0);  // the row at `latest`
+  const std::byte* latest = nullptr;
   for (std::size_t i = places.first_arrival[source]; i < places.first_arrival[source + 1]; ++i) {
     const Arrival& arrival = places.arrivals[i];
-    kernels::copy(payload.out.data() + at(arrival.row) * payload.row_bytes, row_at(arrival),
-                  payload.row_bytes, store);
+    const std::byte* from = row_at(arrival);
+    if (!is_coded) {
+      travel.write(at(arrival.row), from, store);
+      continue;
+    }
+    if (from != latest) {  // decoded once, however many experts of this rank get it
+      travel.functions.decode(decoded.data(), from, travel.count, kernels::Store::cached);
+      latest = from;
+    }
+    kernels::copy(travel.out.data() + at(arrival.row) * travel.out_row_bytes, decoded.data(),
+                  travel.out_row_bytes, store);
   }
 }
 
@@ -60,21 +72,19 @@ void place_rows(const detail::RoutingState& routing, std::size_t source, const P
 constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
 
 void read_from_memory(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                      const Payload& payload, const std::vector<const std::byte*>& found,
+                      const Travel& travel, const std::vector<const std::byte*>& found,
                       std::size_t bytes_of_all) {
-  const std::size_t bytes_here = routing.places.arrivals.size() * payload.row_bytes;
+  const std::size_t bytes_here = routing.places.arrivals.size() * travel.row_bytes;
   const bool seldom_twice = bytes_here < bytes_of_all + bytes_of_all / 2;
-  if (bytes_of_all <= kCachedTokens || seldom_twice) {
+  const bool is_coded = travel.coding != RowCoding::none;
+  if (seldom_twice || (bytes_of_all <= kCachedTokens && !is_coded)) {
     const kernels::Store store =
-        payload.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
+        travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
     for (std::size_t row = 0; row < routing.places.sources.size(); ++row) {
       const RowSource& source = routing.places.sources[row];
       if (source.rank >= 0) {
-        kernels::copy(
-            payload.out.data() + row * payload.row_bytes,
-            found[at(source.rank)] +
-                source_row(payload, source.token, source.slot, routing.k) * payload.row_bytes,
-            payload.row_bytes, store);
+        const std::size_t number = source_row(travel, source.token, source.slot, routing.k);
+        travel.write(row, found[at(source.rank)] + number * travel.row_bytes, store);
       }
     }
     return;
@@ -83,9 +93,9 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
   const std::size_t ranks = found.size();
   for (std::size_t i = 0; i < ranks; ++i) {
     const std::size_t source = (at(state.comm->rank()) + i) % ranks;
-    place_rows(routing, source, payload, [&](const Arrival& arrival) {
+    place_rows(routing, source, travel, [&](const Arrival& arrival) {
       return found[source] +
-             source_row(payload, arrival.token, arrival.slot, routing.k) * payload.row_bytes;
+             source_row(travel, arrival.token, arrival.slot, routing.k) * travel.row_bytes;
     });
   }
 }
@@ -93,26 +103,25 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
 // By rank, the rows to send there: each token once, or each of its places that is there.
 std::vector<std::vector<const std::byte*>> rows_to_send(const detail::ExchangeState& state,
                                                         const detail::RoutingState& routing,
-                                                        const Payload& payload) {
+                                                        const Travel& travel) {
   std::vector<std::vector<const std::byte*>> rows(at(state.comm->size()));
   std::vector<std::int64_t> latest(rows.size(), -1);
   for (std::size_t i = 0; i < routing.places.places.size(); ++i) {
     const int rank = routing.places.places[i].rank;
     const auto token = static_cast<std::int64_t>(i / at(routing.k));
     if (rank < 0 || rank == state.comm->rank() ||
-        (!payload.one_a_slot && latest[at(rank)] == token)) {
+        (!travel.one_a_slot && latest[at(rank)] == token)) {
       continue;
     }
     latest[at(rank)] = token;
-    const std::size_t row = payload.one_a_slot ? i : at(token);
-    rows[at(rank)].push_back(payload.in.data() + row * payload.row_bytes);
+    const std::size_t row = travel.one_a_slot ? i : at(token);
+    rows[at(rank)].push_back(travel.in.data() + row * travel.row_bytes);
   }
   return rows;
 }
 
 std::vector<std::size_t> rows_that_come(const detail::ExchangeState& state,
-                                        const detail::RoutingState& routing,
-                                        const Payload& payload) {
+                                        const detail::RoutingState& routing, const Travel& travel) {
   const Places& places = routing.places;
   std::vector<std::size_t> rows(places.first_arrival.size() - 1, 0);
   std::int64_t latest = -1;
@@ -121,32 +130,31 @@ std::vector<std::size_t> rows_that_come(const detail::ExchangeState& state,
       continue;
     }
     for (std::size_t i = places.first_arrival[source]; i < places.first_arrival[source + 1]; ++i) {
-      rows[source] += payload.one_a_slot || places.arrivals[i].token != latest ? 1 : 0;
+      rows[source] += travel.one_a_slot || places.arrivals[i].token != latest ? 1 : 0;
       latest = places.arrivals[i].token;
     }
   }
   return rows;
 }
 
-void send_and_receive(detail::ExchangeState& state, const detail::RoutingState& routing,
-                      const Payload& payload) {
-  const auto came = exchange_rows(state, rows_to_send(state, routing, payload),
-                                  rows_that_come(state, routing, payload), payload.row_bytes);
+void receive(detail::ExchangeState& state, const detail::RoutingState& routing,
+             const Travel& travel, SentRows& sent) {
+  const std::vector<const std::byte*> came = finish_rows(sent);
   for (std::size_t source = 0; source < came.size(); ++source) {
     if (static_cast<int>(source) == state.comm->rank()) {
-      place_rows(routing, source, payload, [&](const Arrival& arrival) {
-        return payload.in.data() +
-               source_row(payload, arrival.token, arrival.slot, routing.k) * payload.row_bytes;
+      place_rows(routing, source, travel, [&](const Arrival& arrival) {
+        return travel.in.data() +
+               source_row(travel, arrival.token, arrival.slot, routing.k) * travel.row_bytes;
       });
       continue;
     }
     std::int64_t latest = -1;
     const std::byte* next = came[source];
     const std::byte* row = next;
-    place_rows(routing, source, payload, [&](const Arrival& arrival) {
-      if (payload.one_a_slot || arrival.token != latest) {
+    place_rows(routing, source, travel, [&](const Arrival& arrival) {
+      if (travel.one_a_slot || arrival.token != latest) {
         row = next;
-        next += payload.row_bytes;
+        next += travel.row_bytes;
         latest = arrival.token;
       }
       return row;
@@ -169,13 +177,25 @@ Mistake check(const detail::RoutingState& routing, std::span<const Payload> payl
     const std::size_t each = payload.one_a_slot ? at(routing.k) : 1;
     expect(mistake, "in", payload.in.size(), routing.tokens * each, payload.row_bytes);
     expect(mistake, "out", payload.out.size(), at(routing.places.rows), payload.row_bytes);
+    expect_coding(mistake, payload.coding, payload.dtype, payload.row_bytes);
   }
   return mistake;
 }
 
 }  // namespace
 
+Mistake find_started(const detail::ExchangeState& state) {
+  if (state.started == nullptr) {
+    return {};
+  }
+  return {.text = std::string(to_text(state.started->kind)) +
+                  " has been started, and not finished\nfinish it on all ranks first"};
+}
+
 Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingState* routing) {
+  if (Mistake mistake = find_started(state); !mistake.text.empty()) {
+    return mistake;
+  }
   if (routing == nullptr) {
     return {.text = "the routing is empty\nit was moved from"};
   }
@@ -196,51 +216,122 @@ void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t ro
   }
 }
 
-void dispatch(detail::ExchangeState& state, const detail::RoutingState* routing,
-              std::span<const Payload> payloads, std::uint32_t details, Mistake mistake) {
+namespace {
+
+void open_or_start(detail::ExchangeState& state, detail::StartedCall& call, const Opening& opening,
+                   const Mistake& mistake, bool in_halves) {
+  if (in_halves && state.one_host) {
+    call.opening = std::make_unique<SplitOpening>();
+    call.opening->start(*state.comm, opening, mistake);
+  } else {
+    call.openings = open(*state.comm, opening, mistake);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
+                                                const detail::RoutingState* routing,
+                                                std::vector<Travel> travels, Opening opening,
+                                                Mistake mistake, bool in_halves) {
+  auto call = std::make_unique<detail::StartedCall>();
+  call->kind = opening.kind;
+  call->routing = routing;
+  if (mistake.text.empty()) {
+    opening.routing = routing->number;
+    opening.parts = static_cast<std::uint32_t>(travels.size());
+    for (std::size_t part = 0; part < travels.size(); ++part) {
+      opening.part_bytes[part] = travels[part].row_bytes;
+      opening.details |= static_cast<std::uint32_t>(travels[part].coding) << (16 + part);
+      opening.named[part] = travels[part].in.size();
+      opening.names[part] = publish(state, part, travels[part].in, mistake);
+    }
+  }
+  call->travels = std::move(travels);
+  open_or_start(state, *call, opening, mistake, in_halves);
+  return call;
+}
+
+void finish_opening(detail::ExchangeState& state, detail::StartedCall& call) {
+  if (call.opening != nullptr) {
+    call.openings = call.opening->finish(*state.comm);
+  }
+}
+
+std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
+                                                    const detail::RoutingState* routing,
+                                                    std::span<const Payload> payloads,
+                                                    std::uint32_t details, Mistake mistake,
+                                                    bool in_halves) {
   if (mistake.text.empty()) {
     mistake = find_mistake(state, routing);
   }
   if (mistake.text.empty()) {
     mistake = check(*routing, payloads);
   }
-  Opening opening{.kind = CallKind::dispatch, .details = details};
-  if (mistake.text.empty()) {
-    opening.routing = routing->number;
-    opening.parts = static_cast<std::uint32_t>(payloads.size());
-    for (std::size_t part = 0; part < payloads.size(); ++part) {
-      const Payload& payload = payloads[part];
-      opening.part_bytes[part] = payload.row_bytes;
-      opening.named[part] = payload.in.size();
-      opening.names[part] = publish(state, part, payload.in, mistake);
-    }
-  }
-  const std::vector<Opening> openings = open(*state.comm, opening, mistake);
-  const bool in_memory = state.one_host;
-  for (std::size_t part = 0; part < payloads.size(); ++part) {
+  std::vector<Travel> travels;
+  for (std::size_t part = 0; part < payloads.size() && mistake.text.empty(); ++part) {
     const Payload& payload = payloads[part];
-    if (in_memory) {
+    Travel& travel = travels.emplace_back(travel_of(state, part, payload.in, payload.row_bytes,
+                                                    payload.coding, payload.dtype, mistake));
+    travel.out = payload.out;
+    travel.one_a_slot = payload.one_a_slot;
+  }
+  auto call =
+      start_call(state, routing, std::move(travels),
+                 {.kind = CallKind::dispatch, .details = details}, std::move(mistake), in_halves);
+  for (std::size_t part = 0; part < call->travels.size() && !state.one_host; ++part) {
+    const Travel& travel = call->travels[part];
+    start_rows(state, rows_to_send(state, *routing, travel),
+               rows_that_come(state, *routing, travel), travel.row_bytes, state.sent[part]);
+  }
+  return call;
+}
+
+void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
+  finish_opening(state, *call);
+  for (std::size_t part = 0; part < call->travels.size(); ++part) {
+    const Travel& travel = call->travels[part];
+    if (state.one_host) {
       std::size_t bytes_of_all = 0;
-      for (const Opening& each : openings) {
+      for (const Opening& each : call->openings) {
         bytes_of_all += each.named[part];
       }
-      read_from_memory(state, *routing, payload,
-                       find_published(state, openings, part, payload.in.data()), bytes_of_all);
+      read_from_memory(state, *call->routing, travel,
+                       find_published(state, call->openings, part, travel.in.data()), bytes_of_all);
     } else {
-      send_and_receive(state, *routing, payload);
+      receive(state, *call->routing, travel, state.sent[part]);
     }
-    fill_padding(*routing, payload);
+    fill_padding(*call->routing, travel);
   }
   kernels::fence_streaming();
-  if (in_memory) {
+  if (state.one_host) {
     state.comm->barrier();  // from now on tokens may change
   }
+}
+
+std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind) {
+  if (state.started == nullptr || state.started->kind != kind) {
+    const char* what = kind == CallKind::dispatch ? "dispatch" : "combine";
+    throw Error(ErrorCode::usage, std::string("experts: finish_") + what + "() without start_" +
+                                      what + "()\nstart it on all ranks first");
+  }
+  return std::move(state.started);
 }
 
 }  // namespace experts
 
 void Exchange::dispatch(const Routing& routing, std::span<const Payload> payloads) {
-  experts::dispatch(*state_, routing.state_.get(), payloads, 0, {});
+  experts::finish_dispatch(
+      *state_, experts::start_dispatch(*state_, routing.state_.get(), payloads, 0, {}, false));
+}
+
+void Exchange::start_dispatch(const Routing& routing, std::span<const Payload> payloads) {
+  state_->started = experts::start_dispatch(*state_, routing.state_.get(), payloads, 0, {}, true);
+}
+
+void Exchange::finish_dispatch() {
+  experts::finish_dispatch(*state_, experts::take_started(*state_, experts::CallKind::dispatch));
 }
 
 std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
@@ -280,7 +371,8 @@ std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
 }
 
 void Exchange::end_gather() {
-  experts::open(*state_->comm, {.kind = experts::CallKind::end_gather}, {});
+  experts::open(*state_->comm, {.kind = experts::CallKind::end_gather},
+                experts::find_started(*state_));
 }
 
 }  // namespace unisono

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "experts/agreement.h"
 #include "experts/state.h"
@@ -15,8 +17,26 @@ Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingSt
 void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t rows,
             std::size_t row_bytes);
 
+// That a call is under way is a mistake in any other call.
+Mistake find_started(const detail::ExchangeState& state);
+
+// Tells the peers where the rows are; `in_halves`: without waiting for them, on one host. Throws
+// what is wrong on any rank, or finish_opening() does.
+std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
+                                                const detail::RoutingState* routing,
+                                                std::vector<Travel> travels, Opening opening,
+                                                Mistake mistake, bool in_halves);
+void finish_opening(detail::ExchangeState& state, detail::StartedCall& call);
+
 // `details`: what all ranks must agree on besides. `mistake`: what the caller has found.
-void dispatch(detail::ExchangeState& state, const detail::RoutingState* routing,
-              std::span<const Payload> payloads, std::uint32_t details, Mistake mistake);
+std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
+                                                    const detail::RoutingState* routing,
+                                                    std::span<const Payload> payloads,
+                                                    std::uint32_t details, Mistake mistake,
+                                                    bool in_halves);
+void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call);
+
+// What start_dispatch() or start_combine() left. Throws if it has not been called.
+std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind);
 
 }  // namespace unisono::experts

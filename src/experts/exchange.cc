@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "experts/agreement.h"
+#include "experts/dispatch.h"
 #include "experts/state.h"
 
 namespace unisono {
@@ -60,7 +61,10 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
   const auto ranks = static_cast<std::size_t>(comm.size());
   const auto rank = static_cast<std::size_t>(comm.rank());
   const auto k = static_cast<std::size_t>(state.options.k);
-  const Mistake mistake = find_mistake(chosen, state.options);
+  Mistake mistake = experts::find_started(state);
+  if (mistake.text.empty()) {
+    mistake = find_mistake(chosen, state.options);
+  }
   const auto openings =
       experts::open(comm, {.kind = CallKind::route, .own = chosen.size()}, mistake);
   std::vector<std::size_t> counts(ranks);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -48,7 +49,7 @@ Shape draw(std::mt19937& random, int ranks) {
   shape.options.layout = static_cast<ExpertLayout>(below(3));
   shape.options.alignment = below(2) == 0 ? 1 : 1 + below(5);
   shape.options.capacity = below(4) == 0 ? below(6) : -1;
-  shape.hidden = static_cast<std::size_t>(below(3) == 0 ? 1 + below(70) : 1 + below(9));
+  shape.hidden = static_cast<std::size_t>(below(3) == 0 ? 1 + below(200) : 1 + below(9));
   shape.registered = below(2) == 0;
   if (below(3) == 0) {  // any places, also replicas
     shape.options.experts_of_rank.resize(static_cast<std::size_t>(ranks));
@@ -233,6 +234,104 @@ bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& sh
   return right;
 }
 
+// Dispatch and combine, with `between` between their halves.
+template <typename Between>
+void dispatch_in_halves(Exchange& exchange, const Routing& routing, const Payload& payload,
+                        bool halves, const Between& between) {
+  if (!halves) {
+    exchange.dispatch(routing, {payload});
+    return;
+  }
+  exchange.start_dispatch(routing, {payload});
+  between();
+  exchange.finish_dispatch();
+}
+
+void combine_in_halves(Exchange& exchange, const Routing& routing, const CombineRows& combine,
+                       bool halves) {
+  if (!halves) {
+    exchange.combine(routing, combine);
+    return;
+  }
+  exchange.start_combine(routing, combine);
+  exchange.finish_combine();
+}
+
+// The float that i8 makes of each element.
+std::vector<float> coded(std::span<const float> row) {
+  std::vector<float> read(row.size());
+  for (std::size_t first = 0; first < row.size(); first += 128) {
+    const std::span<const float> block =
+        row.subspan(first, std::min<std::size_t>(128, row.size() - first));
+    float greatest = 0;
+    for (const float value : block) {
+      greatest = std::max(greatest, std::fabs(value));
+    }
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      read[first + i] = greatest == 0
+                            ? 0.0F
+                            : std::nearbyintf(block[i] * (127.0F / greatest)) * (greatest / 127.0F);
+    }
+  }
+  return read;
+}
+
+// Rows that travel as i8, there and back.
+void check_coded(Communicator& comm, Exchange& exchange, const Routing& routing, const Shape& shape,
+                 std::span<const float> tokens, bool halves, const std::string& what) {
+  const std::size_t hidden = shape.hidden;
+  std::vector<float> rows(routing.rows() * hidden, -1.0F);
+  dispatch_in_halves(exchange, routing,
+                     {.in = std::as_bytes(tokens),
+                      .out = std::as_writable_bytes(std::span(rows)),
+                      .row_bytes = hidden * sizeof(float),
+                      .coding = RowCoding::i8,
+                      .dtype = Dtype::f32},
+                     halves, [] {});
+  bool right = true;
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    const RowSource& source = routing.sources()[row];
+    std::vector<float> sent(hidden, 0.0F);
+    for (std::size_t i = 0; i < hidden && source.rank >= 0; ++i) {
+      sent[i] = value_of(source.rank, static_cast<std::size_t>(source.token), i);
+    }
+    const std::vector<float> expected = coded(sent);
+    right = right && std::equal(expected.begin(), expected.end(), &rows[row * hidden]);
+  }
+  EXPECT_TRUE(right) << what << ": coded dispatch";
+
+  // Rows that all ranks know: the token's, tripled.
+  const bool many = shape.options.layout == ExpertLayout::rank_major;
+  for (float& value : rows) {
+    value *= 3.0F;
+  }
+  std::vector<float> sums(tokens.size(), -1.0F);
+  combine_in_halves(exchange, routing,
+                    {.rows = std::as_bytes(std::span(rows)),
+                     .out = std::as_writable_bytes(std::span(sums)),
+                     .dtype = Dtype::f32,
+                     .hidden = hidden,
+                     .coding = RowCoding::i8},
+                    halves);
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  const auto experts = served(shape)[static_cast<std::size_t>(comm.rank())];
+  for (std::size_t token = 0; token < tokens.size() / hidden && !many; ++token) {
+    std::vector<float> once = coded(tokens.subspan(token * hidden, hidden));
+    for (float& value : once) {
+      value *= 3.0F;
+    }
+    const std::vector<float> back = coded(once);
+    for (std::size_t i = 0; i < hidden; ++i) {
+      float expected = 0.0F;
+      for (std::size_t slot = 0; slot < k; ++slot) {
+        expected += experts[token * k + slot] >= 0 ? back[i] : 0.0F;
+      }
+      right = right && sums[token * hidden + i] == expected;
+    }
+  }
+  EXPECT_TRUE(right) << what << ": coded combine";
+}
+
 void check_shape(Communicator& comm, const Shape& shape, const std::string& what) {
   const int rank = comm.rank();
   const auto& mine = shape.chosen[static_cast<std::size_t>(rank)];
@@ -251,19 +350,24 @@ void check_shape(Communicator& comm, const Shape& shape, const std::string& what
     const Floats rows(comm, routing.rows() * shape.hidden, shape.registered);
     const Floats outputs(comm, rows.size, shape.registered);
     const Floats sums(comm, tokens.size, false);
-    exchange.dispatch(
-        routing,
-        {{.in = tokens.bytes(), .out = rows.bytes(), .row_bytes = shape.hidden * sizeof(float)}});
+    const bool in_halves = (shape.hidden + static_cast<std::size_t>(again)) % 2 == 0;
+    dispatch_in_halves(
+        exchange, routing,
+        {.in = tokens.bytes(), .out = rows.bytes(), .row_bytes = shape.hidden * sizeof(float)},
+        in_halves, [&] { comm.barrier(); });
     EXPECT_TRUE(rows_are_right(shape, routing, rows.span())) << what;
     compute(shape, routing, rows.span(), outputs.span());
-    exchange.combine(routing, {.rows = outputs.bytes(),
-                               .out = sums.bytes(),
-                               .dtype = Dtype::f32,
-                               .hidden = shape.hidden,
-                               .weights = weighted ? weights : std::vector<float>()});
+    combine_in_halves(exchange, routing,
+                      {.rows = outputs.bytes(),
+                       .out = sums.bytes(),
+                       .dtype = Dtype::f32,
+                       .hidden = shape.hidden,
+                       .weights = weighted ? weights : std::vector<float>()},
+                      in_halves);
     const std::vector<float> expected = expected_sums(shape, rank, weighted);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sums.data)) << what;
     EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, weights, outputs)) << what;
+    check_coded(comm, exchange, routing, shape, tokens.span(), in_halves, what);
   }
   EXPECT_TRUE(sources_are_right(shape, routing)) << what;
 }

@@ -116,6 +116,57 @@ TEST(ExpertMistakes, RoutingsOfOthers) {
   });
 }
 
+TEST(ExpertMistakes, HalvesThatDoNotMeet) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    expect_error(ErrorCode::usage, "finish_dispatch() without start_dispatch()",
+                 [&] { small.exchange.finish_dispatch(); });
+    std::vector<float> rows(small.routing.rows());
+    small.exchange.start_dispatch(small.routing, {{.in = std::as_bytes(std::span(small.tokens)),
+                                                   .out = std::as_writable_bytes(std::span(rows)),
+                                                   .row_bytes = sizeof(float)}});
+    expect_error(ErrorCode::usage, "finish_combine() without start_combine()",
+                 [&] { small.exchange.finish_combine(); });
+    expect_error(ErrorCode::usage,
+                 "route() of rank 0: dispatch() has been started, and not finished",
+                 [&] { (void)small.route(); });
+    small.exchange.finish_dispatch();
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, MistakesOfStartsAreToldByFinishes) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    const std::vector<std::byte> in(comm.rank() == 1 ? 12 : 8);
+    std::vector<std::byte> out(small.routing.rows() * 4);
+    small.exchange.start_dispatch(small.routing, {{.in = in, .out = out, .row_bytes = 4}});
+    expect_error(ErrorCode::usage, "dispatch() of rank 1: `in` has 12 bytes, not the 8",
+                 [&] { small.exchange.finish_dispatch(); });
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, RowsThatCannotBeCoded) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    const std::vector<std::byte> in(8);
+    std::vector<std::byte> out(small.routing.rows() * 4);
+    expect_error(ErrorCode::usage, "rows of i32 cannot travel as i8", [&] {
+      small.exchange.dispatch(
+          small.routing,
+          {{.in = in, .out = out, .row_bytes = 4, .coding = RowCoding::i8, .dtype = Dtype::i32}});
+    });
+    const RowCoding coding = comm.rank() == 0 ? RowCoding::i8 : RowCoding::none;
+    expect_error(ErrorCode::mismatch, "coding", [&] {
+      small.exchange.dispatch(
+          small.routing,
+          {{.in = in, .out = out, .row_bytes = 4, .coding = coding, .dtype = Dtype::f32}});
+    });
+    small.round_trip();
+  });
+}
+
 TEST(ExpertMistakes, WeightsThatAreNoNumbers) {
   run_threads(2, [](Communicator& comm) {
     Small small(comm);

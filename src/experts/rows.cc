@@ -7,6 +7,64 @@
 
 namespace unisono::experts {
 
+namespace {
+
+// Memory of the exchange that peers can read, of at least so many bytes.
+std::span<std::byte> staging(detail::ExchangeState& state, std::size_t part, std::size_t bytes) {
+  Region& staged = state.staged[part];
+  if (staged.bytes().size() < bytes) {
+    staged = Region();
+    staged = state.comm->allocate(bytes + bytes / 4);
+  }
+  return staged.bytes().first(bytes);
+}
+
+}  // namespace
+
+void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t row_bytes) {
+  if (coding == RowCoding::none || !mistake.text.empty()) {
+    return;
+  }
+  if (kernels::find_coded_rows(dtype).encode == nullptr) {
+    mistake.text = "rows of " + std::string(to_string(dtype)) +
+                   " cannot travel as i8\ngive bf16, f16 or f32, or no coding";
+  } else if (row_bytes % size_of(dtype) != 0) {
+    mistake.text = "rows of " + std::to_string(row_bytes) + " bytes are not a whole number of " +
+                   std::string(to_string(dtype)) + "\ngive the dtype of the rows";
+  }
+}
+
+Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> rows,
+                 std::size_t row_bytes, RowCoding coding, Dtype dtype, Mistake& mistake) {
+  Travel travel{.in = rows, .row_bytes = row_bytes, .out_row_bytes = row_bytes, .coding = coding};
+  if (coding == RowCoding::none || row_bytes == 0) {
+    travel.coding = RowCoding::none;
+    return travel;
+  }
+  travel.functions = kernels::find_coded_rows(dtype);
+  travel.count = row_bytes / size_of(dtype);
+  travel.row_bytes = kernels::coded_bytes(travel.count);
+  const std::size_t count = rows.size() / row_bytes;
+  std::span<std::byte> coded;
+  if (!state.one_host || state.comm->size() == 1 || count == 0) {
+    state.coded[part].resize(count * travel.row_bytes);
+    coded = state.coded[part];
+  } else {
+    try {
+      coded = staging(state, part, count * travel.row_bytes);
+    } catch (const Error& error) {
+      mistake = {.code = error.code(), .text = error.what()};
+      return travel;
+    }
+  }
+  for (std::size_t row = 0; row < count; ++row) {
+    travel.functions.encode(coded.data() + row * travel.row_bytes, rows.data() + row * row_bytes,
+                            travel.count);
+  }
+  travel.in = coded;
+  return travel;
+}
+
 SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> data,
                     Mistake& mistake) {
   if (!state.one_host || state.comm->size() == 1 || data.empty()) {
@@ -16,18 +74,15 @@ SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<co
   if (name.region != 0) {
     return name;
   }
-  Region& staged = state.staged[part];
+  std::span<std::byte> staged;
   try {
-    if (staged.bytes().size() < data.size()) {
-      staged = Region();
-      staged = state.comm->allocate(data.size() + data.size() / 4);
-    }
+    staged = staging(state, part, data.size());
   } catch (const Error& error) {
     mistake = {.code = error.code(), .text = error.what()};
     return {};
   }
-  kernels::copy(staged.bytes().data(), data.data(), data.size(), kernels::Store::cached);
-  const SharedPlace copy = state.comm->place_of(staged.bytes().data(), data.size());
+  kernels::copy(staged.data(), data.data(), data.size(), kernels::Store::cached);
+  const SharedPlace copy = state.comm->place_of(staged.data(), data.size());
   if (copy.region == 0) {
     mistake = {.code = ErrorCode::resource,
                .text =
@@ -60,32 +115,37 @@ std::vector<const std::byte*> find_published(detail::ExchangeState& state,
   return found;
 }
 
-std::vector<const std::byte*> exchange_rows(detail::ExchangeState& state,
-                                            std::span<const std::vector<const std::byte*>> to_ranks,
-                                            std::span<const std::size_t> rows_from_ranks,
-                                            std::size_t row_bytes) {
+void start_rows(detail::ExchangeState& state,
+                std::span<const std::vector<const std::byte*>> to_ranks,
+                std::span<const std::size_t> rows_from_ranks, std::size_t row_bytes,
+                SentRows& rows) {
   const std::size_t ranks = to_ranks.size();
-  std::vector<std::size_t> send(ranks);
-  std::vector<std::size_t> receive(ranks);
+  rows.send.resize(ranks);
+  rows.receive.resize(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    send[rank] = to_ranks[rank].size() * row_bytes;
-    receive[rank] = rows_from_ranks[rank] * row_bytes;
+    rows.send[rank] = to_ranks[rank].size() * row_bytes;
+    rows.receive[rank] = rows_from_ranks[rank] * row_bytes;
   }
-  state.outgoing.resize(std::accumulate(send.begin(), send.end(), std::size_t{0}));
-  state.incoming.resize(std::accumulate(receive.begin(), receive.end(), std::size_t{0}));
-  std::byte* next = state.outgoing.data();
-  for (const auto& rows : to_ranks) {
-    for (const std::byte* row : rows) {
+  rows.outgoing.resize(std::accumulate(rows.send.begin(), rows.send.end(), std::size_t{0}));
+  rows.incoming.resize(std::accumulate(rows.receive.begin(), rows.receive.end(), std::size_t{0}));
+  std::byte* next = rows.outgoing.data();
+  for (const auto& of_rank : to_ranks) {
+    for (const std::byte* row : of_rank) {
       std::memcpy(next, row, row_bytes);
       next += row_bytes;
     }
   }
-  state.comm->all_to_all_v(state.outgoing, send, state.incoming, receive);
-  std::vector<const std::byte*> first(ranks);
-  const std::byte* from = state.incoming.data();
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
+  rows.request =
+      state.comm->all_to_all_v_async(rows.outgoing, rows.send, rows.incoming, rows.receive);
+}
+
+std::vector<const std::byte*> finish_rows(SentRows& rows) {
+  rows.request.wait();
+  std::vector<const std::byte*> first(rows.receive.size());
+  const std::byte* from = rows.incoming.data();
+  for (std::size_t rank = 0; rank < first.size(); ++rank) {
     first[rank] = from;
-    from += receive[rank];
+    from += rows.receive[rank];
   }
   return first;
 }

@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "experts/agreement.h"
 #include "experts/places.h"
+#include "experts/travel.h"
 #include "unisono/communicator.hpp"
 #include "unisono/parallel/experts.hpp"
 
@@ -22,6 +24,16 @@ struct RoutingState {
   experts::Places places;
 };
 
+// A dispatch or a combine that has been started.
+struct StartedCall {
+  experts::CallKind kind = experts::CallKind::dispatch;
+  const RoutingState* routing = nullptr;
+  std::vector<experts::Travel> travels;
+  CombineRows combine;
+  std::vector<experts::Opening> openings;
+  std::unique_ptr<experts::SplitOpening> opening;  // under way; else openings are there
+};
+
 struct ExchangeState {
   ExchangeState(Communicator& communicator, const ExchangeOptions& wanted)
       : comm(&communicator), options(wanted), one_host(communicator.hosts() == 1) {}
@@ -33,10 +45,11 @@ struct ExchangeState {
   // Its address tells exchanges apart; routings keep it, so that no other gets the same.
   std::shared_ptr<const char> identity = std::make_shared<const char>('\0');
   std::uint64_t routings = 0;
-  // Copies, for peers, of what they cannot read where it lies; and rows between hosts.
+  // Copies, for peers, of what they cannot read where it lies.
   Region staged[kMaxPayloads];
-  std::vector<std::byte> outgoing;
-  std::vector<std::byte> incoming;
+  std::vector<std::byte> coded[kMaxPayloads];  // where no peer reads it
+  experts::SentRows sent[kMaxPayloads];        // between hosts
+  std::unique_ptr<StartedCall> started;
 };
 
 }  // namespace unisono::detail

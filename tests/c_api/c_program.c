@@ -51,9 +51,13 @@ static const struct {
   const char* name;
   int ranks;
   void (*run)(unisono_comm_t comm);
-} scenarios[] = {{"collectives", 3, run_collectives}, {"collectives_alone", 1, run_collectives},
-                 {"operations", 3, run_operations},   {"mistakes", 3, run_mistakes},
-                 {"mismatch", 2, run_mismatch},       {"abort", 3, run_abort},
+} scenarios[] = {{"collectives", 3, run_collectives},
+                 {"collectives_alone", 1, run_collectives},
+                 {"experts", 3, run_experts},
+                 {"operations", 3, run_operations},
+                 {"mistakes", 3, run_mistakes},
+                 {"mismatch", 2, run_mismatch},
+                 {"abort", 3, run_abort},
                  {"failure", 3, run_failure}};
 enum { kScenarios = sizeof(scenarios) / sizeof(scenarios[0]) };
 

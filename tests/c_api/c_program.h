@@ -21,6 +21,7 @@ float value(int rank, size_t i);
 
 /* Scenarios: each runs in a world of its own. */
 void run_collectives(unisono_comm_t comm);
+void run_experts(unisono_comm_t comm);
 void run_operations(unisono_comm_t comm);
 void run_mistakes(unisono_comm_t comm);
 void run_mismatch(unisono_comm_t comm);

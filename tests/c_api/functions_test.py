@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Enumerates every function of unisono.h, so that none can be forgotten:
+"""Enumerates every function of the C headers, so that none can be forgotten:
 
   golden    the declarations are those of functions.txt: a change of the binary interface is seen
   exported  the library exports these functions, and no other unisono_* name
@@ -73,8 +73,8 @@ def check_exported(functions, library):
     yield from (f"{name} is exported, but not declared" for name in exported - declared)
 
 
-def check_noexcept(functions, header, cxx):
-    source = '#include "unisono/unisono.h"\n'
+def check_noexcept(functions, headers, cxx):
+    source = "".join(f'#include "unisono/{header.name}"\n' for header in headers)
     source += "template <typename F> constexpr bool kSafe = false;\n"
     source += "template <typename R, typename... A> constexpr bool kSafe<R (*)(A...) noexcept> = true;\n"
     source += "".join(f'static_assert(kSafe<decltype(&{name})>, "{name}");\n'
@@ -82,7 +82,7 @@ def check_noexcept(functions, header, cxx):
     with tempfile.NamedTemporaryFile("w", suffix=".cc") as file:
         file.write(source)
         file.flush()
-        run = subprocess.run([cxx, "-std=c++17", "-fsyntax-only", f"-I{header.parent.parent}",
+        run = subprocess.run([cxx, "-std=c++17", "-fsyntax-only", f"-I{headers[0].parent.parent}",
                               file.name], capture_output=True, text=True, check=False)
     if run.returncode != 0:
         yield f"not noexcept:\n{run.stderr}"
@@ -107,20 +107,20 @@ def check_guarded(functions, library):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--header", type=Path, required=True)
+    parser.add_argument("--header", type=Path, nargs="+", required=True)
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--golden", type=Path, required=True)
     parser.add_argument("--cxx", required=True)
     parser.add_argument("--update", action="store_true")
     options = parser.parse_args()
 
-    functions = declarations(options.header)
+    functions = [each for header in options.header for each in declarations(header)]
     findings = [*check_golden(functions, options.golden, options.update),
                 *check_exported(functions, options.library),
                 *check_noexcept(functions, options.header, options.cxx),
                 *check_guarded(functions, options.library)]
     if len(functions) < 50:
-        findings.append(f"only {len(functions)} functions found in {options.header}")
+        findings.append(f"only {len(functions)} functions found in {options.header[0]}")
     print("\n".join(findings) or f"{len(functions)} functions: right")
     return 1 if findings else 0
 

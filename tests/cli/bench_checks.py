@@ -29,6 +29,23 @@ def bench_all(program, scratch, environment):
     return None
 
 
+def bench_moe(program, scratch, environment):
+    """The routing of a file, with a place that has no expert, over shared memory and over TCP."""
+    routing = scratch / "routing.txt"
+    routing.write_text("0 3\n1,2\n3 -1\n\n0 1\n2 3\n1 0\n")
+    for transport in ("auto", "tcp"):
+        result = bench(program, {**environment, "UNISONO_TRANSPORT": transport}, 3,
+                       ["moe", "--routing", str(routing)])
+        last = result.stdout.splitlines()[-1].split() if result.stdout else []
+        if result.returncode != 0 or last[:5] != ["2", "2048", "4", "2", "file"] or last[-1] != "0":
+            return f"{transport}: code {result.returncode}\n{result.stdout}{result.stderr}"
+    routing.write_text("0 3\n1 x\n")
+    result = bench(program, environment, 2, ["moe", "--routing", str(routing)])
+    if result.returncode == 0 or 'routing.txt:2: "x" is no expert' not in result.stderr:
+        return f"code {result.returncode}: {result.stderr}"
+    return None
+
+
 def bench_types(program, scratch, environment):
     """Every dtype with every operation that it has: no wrong element."""
     result = bench(program, environment, 3, ["all_reduce", "-d", "all", "-o", "all", "-b", "64",

@@ -15,8 +15,8 @@ def all_checks():
         "run": [run_checks.nothing_left, run_checks.launcher_signals, run_checks.log_files,
                 run_checks.binding, run_checks.job_variables,
                 run_checks.who_was_ended, output_checks.job_on_a_full_disk],
-        "bench": [bench_checks.bench_all, bench_checks.bench_types, bench_checks.bench_forms,
-                  bench_checks.bench_plot, bench_checks.tune_table, bench_checks.tune_measures,
+        "bench": [bench_checks.bench_all, bench_checks.bench_moe, bench_checks.bench_types,
+                  bench_checks.bench_forms, bench_checks.bench_plot, bench_checks.tune_table, bench_checks.tune_measures,
                   bench_checks.bench_thresholds, bench_checks.doctor],
     }
     return [(check.__name__, suite, check) for suite, checks in suites.items() for check in checks]

@@ -11,7 +11,7 @@ namespace {
 int run_bench(const Arguments& arguments, const Console& console) {
   Communicator comm = Communicator::connect();
   if (arguments.operands() == std::vector<std::string>{"moe"}) {
-    return run_bench_moe(comm);
+    return run_bench_moe(comm, arguments.has("routing") ? arguments.text("routing") : "");
   }
   return Session(comm, arguments, console).run();
 }
@@ -89,6 +89,9 @@ constexpr Option kOptions[] = {
      .value = "FILE",
      .help = "Where --main-job writes all rows.",
      .fallback = "unisono-bench.txt"},
+    {.name = "routing",
+     .value = "FILE",
+     .help = "With moe: the experts of each token, a token a line, instead of the fixed cases."},
     {.name = "all", .help = "With --main-job: all rows on the screen, too, and no file."}};
 
 }  // namespace
@@ -117,8 +120,9 @@ const Command kBenchCommand = {
         "Every result is compared with a reference that is computed from (rank, index) alone; "
         "wrong "
         "counts elements on all ranks (exit code 1).\n\n"
-        "moe measures dispatch and combine of mixtures of experts on fixed cases, and takes no "
-        "options.",
+        "moe measures dispatch and combine of mixtures of experts on fixed cases, or on the "
+        "routing "
+        "of a file, and takes no other option.",
     .options = kOptions,
     .run = run_bench};
 

@@ -101,6 +101,18 @@ int run_plan(const Arguments& arguments, const Console& console) {
       throw UsageError(fmt::format("--{} goes with --fit", option), {}, "unisono help plan");
     }
   }
+  if (!arguments.operands().empty() && arguments.operands().front() == "moe") {
+    check_options(arguments, "experts",
+                  {"link", "floor", "algorithm", "machine", "ranks", "bytes"});
+    plan_experts(arguments, console);
+    return kDone;
+  }
+  for (const std::string_view option : {"tokens", "hidden", "experts", "choices"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} goes with unisono plan moe", option), {},
+                       "unisono help plan");
+    }
+  }
   const model::Call call = call_of(arguments);
   if (arguments.has("on")) {
     check_options(arguments, "on", {"link", "floor", "algorithm", "machine"});
@@ -134,6 +146,17 @@ constexpr Option kOptions[] = {
      .value = "TOPOLOGY",
      .help = "Simulate every algorithm on a topology, a preset or a file as `unisono topo` takes "
              "them, with all of its ranks unless -n says how many."},
+    {.name = "tokens", .value = "N", .help = "With moe: tokens of each rank.", .fallback = "128"},
+    {.name = "hidden",
+     .value = "N",
+     .help = "With moe: elements of a token's row.",
+     .fallback = "7168"},
+    {.name = "experts", .value = "N", .help = "With moe: experts of all ranks.", .fallback = "256"},
+    {.name = "choices",
+     .letter = 'k',
+     .value = "K",
+     .help = "With moe: experts that a token goes to.",
+     .fallback = "8"},
     {.name = "floor", .value = "TIME", .help = "What starting a call costs, however small."},
     {.name = "algorithm",
      .value = "NAME",
@@ -156,19 +179,23 @@ constexpr Option kOptions[] = {
 const Command kPlanCommand = {
     .name = "plan",
     .summary = "say which algorithm is fastest on a network, and why",
-    .operands = "[COLLECTIVE]",
+    .operands = "[COLLECTIVE|moe]",
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono plan all_reduce -n 8 --bytes 64MiB --link alpha=5us,beta=12.5GB/s",
                    "Every algorithm on a flat network."},
                   {"unisono plan --fit measured.csv --only dgx-a100 --save a100.json",
                    "Fit a machine to its measurements."},
-                  {"unisono plan all_reduce -n 6 --bytes 64MiB --machine a100.json",
-                   "What that machine would take."}}},
+                  {"unisono plan moe --tokens 128 --experts 256 -k 8 --on dgx_h100:nodes=2",
+                   "Dispatch and combine of a mixture of experts."}}},
     .description =
         "Times are those of the schedule on a network where every rank has one sending and one "
         "receiving port: computed from the schedule itself, up to 512 ranks, and from closed "
         "formulas above.\n\n"
+        "moe stands for dispatch and combine with k experts chosen evenly: rows in f8 with a "
+        "scale for each 128 elements go there, and in bf16 back. low_latency sends a row for each "
+        "choice, normal one for each host and there one for each rank. The bound is that of the "
+        "busiest link, the time has the latencies too; what kernels cost is not in it.\n\n"
         "A table for --fit names its columns in the first line: collective, ranks, bytes and "
         "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
         "an algorithm are of a library that chose itself.",

@@ -61,6 +61,13 @@ struct RowSource {
   int slot = -1;  // its place among the k; of rank_major the first one
 };
 
+// The options of an exchange of the ranks that Communicator::shrink() has left: each keeps its
+// experts, and those of the lost ranks are served by their replicas. Local; the same on all ranks.
+// Errors: usage (a communicator that was not shrunk from one of as many ranks, an expert whose last
+// rank is lost).
+UNISONO_EXPORT ExchangeOptions after_shrink(const ExchangeOptions& options,
+                                            const Communicator& survivors, int ranks_before);
+
 namespace detail {
 struct ExchangeState;
 struct RoutingState;
@@ -99,6 +106,12 @@ class UNISONO_EXPORT Routing {
   std::unique_ptr<detail::RoutingState> state_;
 };
 
+// How rows travel. i8: as 8-bit integers with one f32 scale for each 128 elements, 0.52 of the
+// bytes of bf16; made from bf16, f16 or f32 where a row is sent, and undone where it is read. Each
+// element is then off by at most 1/254 of the greatest magnitude of its 128, on all ranks alike,
+// also for rows that stay on their rank. 128 elements with an infinity or a NaN become NaN.
+enum class RowCoding : std::uint8_t { none, i8 };
+
 // One kind of rows that travels with the tokens.
 struct Payload {
   std::span<const std::byte> in = {};  // [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes]
@@ -106,6 +119,8 @@ struct Payload {
   std::size_t row_bytes = 0;
   // Each place among the k has an element of its own, as weights do. Not for rank_major.
   bool one_a_slot = false;
+  RowCoding coding = RowCoding::none;
+  Dtype dtype = Dtype::bf16;  // of the rows' elements; used for a coding only
 };
 inline constexpr int kMaxPayloads = 8;
 
@@ -118,6 +133,7 @@ struct CombineRows {
   std::span<const float> weights = {};
   // [tokens][hidden] of dtype, or empty: what the sum begins with. May be `out`.
   std::span<const std::byte> residual = {};
+  RowCoding coding = RowCoding::none;
 };
 
 // What is not for rank_major must be empty there.
@@ -145,6 +161,14 @@ class UNISONO_EXPORT Exchange {
   Routing route(std::span<const std::int32_t> experts);
   Routing route(std::span<const std::int64_t> experts);
 
+  // Ranks whose experts get nothing from the next route() on, as they are to be drained: their
+  // replicas on other ranks serve instead. The mask is what any rank names, united, and takes the
+  // place of the one before; {} on all ranks lets all in again. Ranks that are out go on to make
+  // all calls, and may have tokens. Returns the mask, ascending. Routings that are there already
+  // stay as they are. Errors: usage (ranks that do not exist, an expert without a rank that is
+  // left: then the mask before stays).
+  std::vector<int> mask(std::span<const int> ranks);
+
   // Brings rows to the ranks of their experts. Tokens must not change until it returns on this
   // rank; all peers have read them then. `out` of one payload must not overlap any `in`. Errors:
   // usage (lengths, another exchange's routing), mismatch (other calls, routings or row sizes).
@@ -152,6 +176,16 @@ class UNISONO_EXPORT Exchange {
   void dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
   }
+
+  // The halves of dispatch(): start says that the tokens are there, and moves them between hosts;
+  // finish writes them to `out`. In between the tokens must not change, buffers and the routing
+  // must live, and no other call of this exchange is allowed. On one host start never waits;
+  // between hosts it waits until the others start. Errors: as of dispatch(), from either.
+  void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
+  void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
+    start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
+  }
+  void finish_dispatch();
 
   // Instead of rows, their addresses, by row (nullptr: padding): in the memory of their ranks,
   // which all have this memory registered, on one host. They may be read, and no rank may change
@@ -166,6 +200,11 @@ class UNISONO_EXPORT Exchange {
   // the order of the token's first place at each. Dropped and absent places (-1) add nothing.
   // Errors: usage (lengths, weights that are not finite), and as of dispatch().
   void combine(const Routing& routing, const CombineRows& combine);
+
+  // The halves of combine(), as those of dispatch(): in between rows, weights and residual must not
+  // change.
+  void start_combine(const Routing& routing, const CombineRows& combine);
+  void finish_combine();
 
   // The gradients of combine: rows_gradient[row] = weight * out_gradient[token] (padding is zero),
   // weights_gradient[t][j] = the inner product of out_gradient[t] and the row of place j (0 where

@@ -3,6 +3,7 @@
 
 #include "common/signals.h"
 #include "communicator.h"
+#include "experts.h"
 #include "models.h"
 #include "parallel.h"
 #include "pipelines.h"
@@ -54,4 +55,5 @@ PYBIND11_MODULE(_core, module) {
   define_models(module);
   define_parallel(module);
   define_pipelines(module);
+  define_experts(module);
 }

@@ -1,3 +1,4 @@
+from . import experts as experts
 from . import model as model
 from . import parallel as parallel
 from . import pipeline as pipeline

@@ -449,3 +449,77 @@ class PipelineRunner:
     def close(self) -> None: ...
     @property
     def most_bytes_held(self) -> int: ...
+
+class ExpertRouting:
+    """Who sends which token to whom: made by route(), used any number of times."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    def first_row(self, local: int) -> int: ...
+    def rows_of(self, local: int) -> int: ...
+    @property
+    def experts_here(self) -> list[int]: ...
+    @property
+    def chosen(self) -> list[int]: ...
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def rows_of_ranks(self) -> list[int]: ...
+    def _sources(self) -> bytes: ...
+    def _experts(self) -> bytes: ...
+
+class ExpertExchange:
+    """Dispatch and combine of mixtures of experts; see unisono.experts.Exchange."""
+
+    def __init__(
+        self,
+        comm: Communicator,
+        experts: int,
+        k: int,
+        layout: str,
+        alignment: int,
+        capacity: int,
+        experts_of_rank: Sequence[Sequence[int]],
+    ) -> None: ...
+    def route(self, chosen: Any) -> ExpertRouting: ...
+    def dispatch(
+        self,
+        routing: ExpertRouting,
+        tokens: Any,
+        out: Any,
+        row_bytes: int,
+        one_a_slot: bool,
+        coding: str,
+        start: bool,
+    ) -> None: ...
+    def finish_dispatch(self) -> None: ...
+    def combine(
+        self,
+        routing: ExpertRouting,
+        rows: Any,
+        out: Any,
+        hidden: int,
+        weights: Any,
+        residual: Any,
+        coding: str,
+        start: bool,
+    ) -> None: ...
+    def finish_combine(self) -> None: ...
+    def combine_backward(
+        self,
+        routing: ExpertRouting,
+        gradient: Any,
+        rows_gradient: Any,
+        hidden: int,
+        weights: Any,
+        rows: Any,
+        weights_gradient: Any,
+    ) -> None: ...
+    def mask(self, ranks: Sequence[int]) -> list[int]: ...
+    def close(self) -> None: ...
+
+def balance_experts(
+    loads: Sequence[float], ranks: int, seats: int, groups: int, hosts: int
+) -> tuple[list[list[int]], list[float]]: ...

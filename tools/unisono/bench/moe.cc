@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "bench/moe_routing.h"
 #include "kernels/kernels.h"
 #include "kernels/weighted_sum.h"
 #include "unisono/parallel/experts.hpp"
@@ -19,48 +20,19 @@
 namespace unisono::cli {
 namespace {
 
-struct Case {
-  std::size_t tokens;
-  std::size_t hidden;
-  int experts;
-  int k;
-  const char* routing;
-};
-
-std::vector<Case> cases_of(int ranks) {
-  std::vector<Case> all;
-  const Case shapes[] = {{4096, 2048, 64, 8, "uniform"}, {4096, 2048, 64, 8, "zipf"},
-                         {2048, 4096, 8, 2, "uniform"},  {2048, 4096, 8, 2, "one"},
-                         {128, 7168, 64, 8, "uniform"},  {64, 2048, 64, 8, "uniform"},
-                         {1, 7168, 64, 8, "uniform"}};
-  for (Case row : shapes) {
+std::vector<MoeCase> cases_of(int ranks) {
+  std::vector<MoeCase> all = {
+      {.tokens = 4096, .hidden = 2048, .experts = 64, .k = 8, .routing = "uniform", .chosen = {}},
+      {.tokens = 4096, .hidden = 2048, .experts = 64, .k = 8, .routing = "zipf", .chosen = {}},
+      {.tokens = 2048, .hidden = 4096, .experts = 8, .k = 2, .routing = "uniform", .chosen = {}},
+      {.tokens = 2048, .hidden = 4096, .experts = 8, .k = 2, .routing = "one", .chosen = {}},
+      {.tokens = 128, .hidden = 7168, .experts = 64, .k = 8, .routing = "uniform", .chosen = {}},
+      {.tokens = 64, .hidden = 2048, .experts = 64, .k = 8, .routing = "uniform", .chosen = {}},
+      {.tokens = 1, .hidden = 7168, .experts = 64, .k = 8, .routing = "uniform", .chosen = {}}};
+  for (MoeCase& row : all) {
     row.experts = std::max(row.experts, ranks);
-    all.push_back(row);
   }
   return all;
-}
-
-// k different experts a token. "one": the first k of all, so that one rank gets everything.
-std::vector<std::int32_t> draw(const Case& row, int rank) {
-  std::vector<double> odds(static_cast<std::size_t>(row.experts), 1.0);
-  const std::string routing = row.routing;
-  for (std::size_t expert = 0; routing == "zipf" && expert < odds.size(); ++expert) {
-    odds[expert] = 1.0 / static_cast<double>(expert + 1);
-  }
-  std::mt19937 random(static_cast<unsigned>(rank) + 1);
-  std::discrete_distribution<std::int32_t> one(odds.begin(), odds.end());
-  std::vector<std::int32_t> chosen;
-  for (std::size_t token = 0; token < row.tokens; ++token) {
-    const auto first = static_cast<std::ptrdiff_t>(chosen.size());
-    for (int slot = 0; slot < row.k;) {
-      const std::int32_t expert = routing == "one" ? slot : one(random);
-      if (std::find(chosen.begin() + first, chosen.end(), expert) == chosen.end()) {
-        chosen.push_back(expert);
-        ++slot;
-      }
-    }
-  }
-  return chosen;
 }
 
 // Small integers, whose weighted sums are exact in bf16.
@@ -111,14 +83,29 @@ std::vector<double> time_in_turn(Communicator& comm,
   return medians;
 }
 
+// What is measured, in the order of measure().
+enum Variant : std::size_t {
+  kDispatch,
+  kCombine,
+  kTextbookDispatch,
+  kTextbookCombine,
+  kDispatchI8,
+  kCombineI8,
+  kRoute,
+  kCopyRows,
+  kSumRows,
+  kList,
+  kVariants
+};
+
 // One case on one rank: its memory, and the ways to do it.
 class Bench {
  public:
-  Bench(Communicator& comm, const Case& row)
+  Bench(Communicator& comm, const MoeCase& row)
       : comm_(comm),
         row_(row),
         row_bytes_(row.hidden * 2),
-        chosen_(draw(row, comm.rank())),
+        chosen_(draw_routing(row, comm.rank())),
         exchange_(comm, {.experts = row.experts, .k = row.k}),
         routing_(exchange_.route(std::span<const std::int32_t>(chosen_))),
         tokens_(comm.allocate(row.tokens * row_bytes_)),
@@ -133,15 +120,26 @@ class Bench {
       weights_[place] = weight_of(place);
     }
     prepare_textbook();
-    list();
+    if (comm.hosts() == 1) {
+      list();
+    }
   }
 
+  // By Variant; 0 for what needs one host.
   std::vector<double> measure() {
-    return time_in_turn(
-        comm_, {[this] { dispatch(); }, [this] { copy_rows(); }, [this] { textbook_dispatch(); },
-                [this] { combine(); }, [this] { sum_rows(); }, [this] { textbook_combine(); },
-                [this] { list(); },
-                [this] { (void)exchange_.route(std::span<const std::int32_t>(chosen_)); }});
+    std::vector<std::function<void()>> all = {[this] { dispatch(RowCoding::none); },
+                                              [this] { combine(RowCoding::none); },
+                                              [this] { textbook_dispatch(); },
+                                              [this] { textbook_combine(); },
+                                              [this] { dispatch(RowCoding::i8); },
+                                              [this] { combine(RowCoding::i8); },
+                                              [this] { route(); }};
+    if (comm_.hosts() == 1) {
+      all.insert(all.end(), {[this] { copy_rows(); }, [this] { sum_rows(); }, [this] { list(); }});
+    }
+    std::vector<double> us = time_in_turn(comm_, all);
+    us.resize(kVariants, 0.0);
+    return us;
   }
 
   // Wrong elements on all ranks, of both ways.
@@ -151,11 +149,13 @@ class Bench {
       std::memset(rows_.bytes().data(), 0xff, rows_.bytes().size());
       std::memset(out_.data(), 0xff, out_.size());
       comm_.barrier();
-      textbook ? textbook_dispatch() : dispatch();
-      wrong += wrong_rows();
-      textbook ? textbook_combine() : combine();
+      textbook ? textbook_dispatch() : dispatch(RowCoding::none);
+      wrong += wrong_rows(0);
+      textbook ? textbook_combine() : combine(RowCoding::none);
       wrong += wrong_sums();
     }
+    dispatch(RowCoding::i8);
+    wrong += wrong_rows(6.0F / 254 + 6.0F / 256);  // of the greatest value, and bf16's rounding
     std::vector<std::int64_t> mine = {wrong};
     std::vector<std::int64_t> all = {0};
     comm_.all_reduce(mine, all, sum);
@@ -163,16 +163,19 @@ class Bench {
   }
 
  private:
-  void dispatch() {
-    exchange_.dispatch(routing_,
-                       {{.in = tokens_.bytes(), .out = rows_.bytes(), .row_bytes = row_bytes_}});
+  void route() { (void)exchange_.route(std::span<const std::int32_t>(chosen_)); }
+  void dispatch(RowCoding coding) {
+    exchange_.dispatch(
+        routing_,
+        {{.in = tokens_.bytes(), .out = rows_.bytes(), .row_bytes = row_bytes_, .coding = coding}});
   }
-  void combine() {
+  void combine(RowCoding coding) {
     exchange_.combine(routing_, {.rows = rows_.bytes(),
                                  .out = out_,
                                  .dtype = Dtype::bf16,
                                  .hidden = row_.hidden,
-                                 .weights = weights_});
+                                 .weights = weights_,
+                                 .coding = coding});
   }
   void list() {
     list_ = exchange_.gather_list(routing_, tokens_.bytes(), row_bytes_);
@@ -194,11 +197,16 @@ class Bench {
     const auto sum_of = kernels::find_weighted_sum(Dtype::bf16);
     const auto k = static_cast<std::size_t>(row_.k);
     std::vector<const void*> rows(k);
+    std::vector<float> factors(k);
     for (std::size_t token = 0; token < row_.tokens; ++token) {
-      for (std::size_t slot = 0; slot < k; ++slot) {
-        rows[slot] = back_.data() + order_[token * k + slot] * row_bytes_;
+      int used = 0;
+      for (std::size_t place = token * k; place < (token + 1) * k; ++place) {
+        if (chosen_[place] >= 0) {
+          factors[static_cast<std::size_t>(used)] = weights_[place];
+          rows[static_cast<std::size_t>(used++)] = back_.data() + order_[place] * row_bytes_;
+        }
       }
-      sum_of(out_.data() + token * row_bytes_, nullptr, rows.data(), &weights_[token * k], row_.k,
+      sum_of(out_.data() + token * row_bytes_, nullptr, rows.data(), factors.data(), used,
              row_.hidden);
     }
   }
@@ -206,23 +214,27 @@ class Bench {
   void prepare_textbook() {
     const auto ranks = static_cast<std::size_t>(comm_.size());
     // Contiguous experts: a stable sort by expert is one by rank, too.
-    sorted_.resize(chosen_.size());
-    std::iota(sorted_.begin(), sorted_.end(), std::size_t{0});
+    for (std::size_t place = 0; place < chosen_.size(); ++place) {
+      if (chosen_[place] >= 0) {
+        sorted_.push_back(place);
+      }
+    }
     std::stable_sort(sorted_.begin(), sorted_.end(),
                      [&](std::size_t a, std::size_t b) { return chosen_[a] < chosen_[b]; });
-    order_.resize(chosen_.size());
+    order_.assign(chosen_.size(), 0);
     for (std::size_t i = 0; i < sorted_.size(); ++i) {
       order_[sorted_[i]] = i;
     }
     send_.assign(ranks, 0);
     const int each = row_.experts / comm_.size();
     const int larger = row_.experts % comm_.size();
-    for (const std::int32_t expert : chosen_) {
+    for (const std::size_t place : sorted_) {
+      const std::int32_t expert = chosen_[place];
       const int edge = larger * (each + 1);
       const int rank = expert < edge ? expert / (each + 1) : larger + (expert - edge) / each;
       send_[static_cast<std::size_t>(rank)] += row_bytes_;
     }
-    packed_.resize(chosen_.size() * row_bytes_);
+    packed_.resize(sorted_.size() * row_bytes_);
     back_.resize(packed_.size());
     came_.resize(routing_.rows() * row_bytes_);
     // Rows come by source; where each of them goes.
@@ -257,14 +269,15 @@ class Bench {
     sum_rows();
   }
 
-  std::int64_t wrong_rows() const {
+  std::int64_t wrong_rows(float tolerance) const {
     std::int64_t wrong = 0;
-    const auto* values = reinterpret_cast<const std::uint16_t*>(rows_.bytes().data());
+    const auto* values = reinterpret_cast<const bf16*>(rows_.bytes().data());
     for (std::size_t row = 0; row < routing_.rows(); ++row) {
       const RowSource& source = routing_.sources()[row];
       for (std::size_t i = 0; i < row_.hidden; ++i) {
-        wrong += values[row * row_.hidden + i] !=
-                 value_of(source.rank, static_cast<std::size_t>(source.token), i);
+        const bf16 wanted = {value_of(source.rank, static_cast<std::size_t>(source.token), i)};
+        const float off = to_float(values[row * row_.hidden + i]) - to_float(wanted);
+        wrong += !(std::fabs(off) <= tolerance);
       }
     }
     return wrong;
@@ -277,7 +290,7 @@ class Bench {
       const std::size_t token = i / row_.hidden;
       float all = 0;
       for (std::size_t slot = 0; slot < k; ++slot) {
-        all += weights_[token * k + slot];
+        all += chosen_[token * k + slot] < 0 ? 0.0F : weights_[token * k + slot];
       }
       const bf16 one = {value_of(comm_.rank(), token, i % row_.hidden)};
       wrong += to_float(values[i]) != all * to_float(one);
@@ -286,7 +299,7 @@ class Bench {
   }
 
   Communicator& comm_;
-  Case row_;
+  MoeCase row_;
   std::size_t row_bytes_;
   std::vector<std::int32_t> chosen_;
   Exchange exchange_;
@@ -306,37 +319,55 @@ class Bench {
   std::vector<std::byte> back_;
 };
 
+void print_title(const Communicator& comm) {
+  fmt::print(
+      "moe, bf16, {} ranks on {} host{}, expert_major, registered memory; medians in us\n"
+      "x: against the limit of one host: each rank copies the rows it needs, or reads k and writes "
+      "one\ntext: against the textbook way: pack, counts, all_to_all_v, permute; i8: rows as i8 "
+      "against bf16\n\n"
+      "{:>6} {:>6} {:>4} {:>2} {:8} {:>10} {:>6} {:>6} {:>6} {:>10} {:>6} {:>6} {:>6} {:>8} {:>8} "
+      "{:>6}\n",
+      comm.size(), comm.hosts(), comm.hosts() == 1 ? "" : "s", "tokens", "hidden", "E", "k",
+      "routing", "dispatch", "x", "text", "i8", "combine", "x", "text", "i8", "list", "route",
+      "wrong");
+}
+
+std::string ratio_text(double us, double of) {
+  return of > 0 ? fmt::format("{:.2f}", us / of) : "-";
+}
+
+void print_row(const MoeCase& row, const std::vector<double>& us, std::int64_t wrong) {
+  fmt::print(
+      "{:>6} {:>6} {:>4} {:>2} {:8} {:>10.1f} {:>6} {:>6} {:>6} {:>10.1f} {:>6} {:>6} {:>6} {:>8} "
+      "{:>8.1f} {:>6}\n",
+      row.tokens, row.hidden, row.experts, row.k, row.routing, us[kDispatch],
+      ratio_text(us[kDispatch], us[kCopyRows]), ratio_text(us[kDispatch], us[kTextbookDispatch]),
+      ratio_text(us[kDispatchI8], us[kDispatch]), us[kCombine],
+      ratio_text(us[kCombine], us[kSumRows]), ratio_text(us[kCombine], us[kTextbookCombine]),
+      ratio_text(us[kCombineI8], us[kCombine]),
+      us[kList] > 0 ? fmt::format("{:.1f}", us[kList]) : "-", us[kRoute], wrong);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
-int run_bench_moe(Communicator& comm) {
+int run_bench_moe(Communicator& comm, const std::string& routing) {
+  constexpr std::size_t kHidden = 2048;  // of a routing from a file
   const bool speaks = comm.rank() == 0;
-  if (comm.hosts() != 1) {
-    throw Error(ErrorCode::usage,
-                "bench moe: the ranks are on several hosts, and its limit is that of shared "
-                "memory\nrun it on one host");
-  }
+  const std::vector<MoeCase> cases =
+      routing.empty() ? cases_of(comm.size())
+                      : std::vector<MoeCase>{read_routing(routing, kHidden, comm.size())};
   if (speaks) {
-    fmt::print(
-        "moe, bf16, {} ranks, expert_major, registered memory; medians in us, and against the "
-        "limit\nlimit: each rank copies the rows it needs, or reads k and writes one; textbook: "
-        "pack, counts, all_to_all_v, permute\n\n"
-        "{:>6} {:>6} {:>4} {:>2} {:8} {:>10} {:>6} {:>8} {:>10} {:>6} {:>8} {:>8} {:>8} {:>6}\n",
-        comm.size(), "tokens", "hidden", "E", "k", "routing", "dispatch", "x", "textbook",
-        "combine", "x", "textbook", "list", "route", "wrong");
+    print_title(comm);
   }
   std::int64_t wrong_in_all = 0;
-  for (const Case& row : cases_of(comm.size())) {
+  for (const MoeCase& row : cases) {
     Bench bench(comm, row);
     const std::int64_t wrong = bench.check();
     const std::vector<double> us = bench.measure();
     wrong_in_all += wrong;
     if (speaks) {
-      fmt::print(
-          "{:>6} {:>6} {:>4} {:>2} {:8} {:>10.1f} {:>6.2f} {:>8.2f} {:>10.1f} {:>6.2f} {:>8.2f} "
-          "{:>8.1f} {:>8.1f} {:>6}\n",
-          row.tokens, row.hidden, row.experts, row.k, row.routing, us[0], us[0] / us[1],
-          us[2] / us[1], us[3], us[3] / us[4], us[5] / us[4], us[6], us[7], wrong);
-      std::fflush(stdout);
+      print_row(row, us, wrong);
     }
   }
   return wrong_in_all == 0 ? 0 : 1;

@@ -2,11 +2,14 @@
 // and the textbook way, measured in the same run, in turn.
 #pragma once
 
+#include <string>
+
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
 
-// Returns the exit code: 1 if a result is wrong. Rank 0 speaks.
-int run_bench_moe(Communicator& comm);
+// Returns the exit code: 1 if a result is wrong. Rank 0 speaks. `routing`: a file as read_routing()
+// takes it; empty: fixed cases.
+int run_bench_moe(Communicator& comm, const std::string& routing);
 
 }  // namespace unisono::cli

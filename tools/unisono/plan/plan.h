@@ -38,6 +38,9 @@ int run_fit(const Arguments& arguments, const Console& console);
 // Simulates every algorithm that can serve the call on the topology, and prints what it takes.
 void plan_on(const model::Call& call, const Topology& topology, const Console& console);
 
+// `unisono plan moe`: bytes, bound and time of experts' exchanges on a topology.
+void plan_experts(const Arguments& arguments, const Console& console);
+
 model::NamedMachine load_machine(const std::string& path);
 
 }  // namespace unisono::cli

@@ -17,9 +17,15 @@ import atexit
 import importlib
 import os
 
-__all__ = ["register", "replace_gloo"]
+__all__ = ["MoEDispatcher", "register", "replace_gloo"]
 
 _extension = None
+
+
+def __getattr__(name):
+    if name == "MoEDispatcher":  # which imports torch
+        return importlib.import_module("unisono.torch.experts").MoEDispatcher
+    raise AttributeError(f"module 'unisono.torch' has no attribute '{name}'")
 
 
 def extension():

@@ -1,0 +1,144 @@
+/* Mixture of experts for C: dispatch brings tokens to the ranks of their experts, combine brings
+ * the experts' outputs back and sums them with their weights. What a layout, a routing and a half
+ * are, and which calls are collective, is as in parallel/experts.hpp; results and errors are as in
+ * unisono.h.
+ *
+ *   unisono_exchange_options_t options = UNISONO_EXCHANGE_OPTIONS_INIT;
+ *   options.experts = 64;
+ *   options.k = 8;
+ *   unisono_exchange_create(&options, comm, &exchange);
+ *   unisono_route(chosen, tokens, exchange, &routing);
+ *   unisono_get_routing_shape(routing, &shape);
+ *   unisono_dispatch(routing, &payload, 1, exchange);
+ *   ... experts compute rows ...
+ *   unisono_combine(routing, &rows, exchange);
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unisono/unisono.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+typedef struct unisono_exchange_handle* unisono_exchange_t;
+typedef struct unisono_routing_handle* unisono_routing_t;
+
+/* How received rows lie. */
+enum { UNISONO_EXPERT_MAJOR = 0, UNISONO_RANK_MAJOR = 1, UNISONO_FLAT = 2 };
+/* How rows travel: as they are, or as 8-bit integers with a scale for each 128 elements. */
+enum { UNISONO_ROWS_PLAIN = 0, UNISONO_ROWS_I8 = 1 };
+
+/* Start from UNISONO_EXCHANGE_OPTIONS_INIT. */
+typedef struct unisono_exchange_options {
+  size_t struct_size;
+  int experts;
+  int k; /* experts of a token */
+  int layout;
+  int alignment;    /* of an expert's first row, in rows: expert_major */
+  int64_t capacity; /* at most so many rows for one expert, over all ranks; -1: all */
+  /* The experts of rank 0, then those of rank 1, and so on, and how many each rank has: n counts.
+   * Both NULL: even, contiguous parts. Read before the function returns. */
+  const int* experts_of_ranks;
+  const int* counts;
+} unisono_exchange_options_t;
+#define UNISONO_EXCHANGE_OPTIONS_INIT \
+  {sizeof(unisono_exchange_options_t), 0, 1, UNISONO_EXPERT_MAJOR, 1, -1, NULL, NULL}
+
+typedef struct unisono_routing_shape {
+  size_t tokens;       /* of this rank */
+  size_t rows;         /* that a dispatch writes here, with padding */
+  size_t experts_here; /* of this rank */
+  int64_t dropped;     /* for the capacity, on all ranks */
+  /* By row, until the routing is freed: the rank that it came from (-1: padding), and the token. */
+  const int* source_ranks;
+  const int64_t* source_tokens;
+  /* By row: the number of its expert among those of this rank, -1: padding. rank_major: k for each
+   * row. */
+  const int* experts;
+  /* By expert: tokens on all ranks that chose it. */
+  const int64_t* chosen;
+} unisono_routing_shape_t;
+
+typedef struct unisono_payload {
+  const void* in; /* [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes] */
+  void* out;      /* [rows][row_bytes] */
+  size_t row_bytes;
+  int one_a_slot;
+  int coding;
+  unisono_dtype_t dtype; /* used for a coding only */
+} unisono_payload_t;
+
+typedef struct unisono_combine_rows {
+  const void* rows; /* [rows][hidden] of dtype */
+  void* out;        /* [tokens][hidden] of dtype */
+  unisono_dtype_t dtype;
+  size_t hidden;
+  const float* weights; /* [tokens][k]; NULL: all are 1 */
+  const void* residual; /* [tokens][hidden]; NULL: none; may be `out` */
+  int coding;
+} unisono_combine_rows_t;
+
+/* As of combine(); what is not for rank_major must be NULL there. */
+typedef struct unisono_combine_gradient {
+  const void* out_gradient; /* [tokens][hidden] of dtype */
+  void* rows_gradient;      /* [rows][hidden] of dtype */
+  unisono_dtype_t dtype;
+  size_t hidden;
+  const float* weights;    /* [tokens][k] */
+  const void* rows;        /* [rows][hidden] of dtype */
+  float* weights_gradient; /* [tokens][k] */
+} unisono_combine_gradient_t;
+
+/* Made by all ranks; *exchange is the caller's to free, before the communicator. */
+UNISONO_EXPORT unisono_result_t
+unisono_exchange_create(const unisono_exchange_options_t* options, unisono_comm_t comm,
+                        unisono_exchange_t* exchange) UNISONO_NOEXCEPT;
+/* Sets *exchange to NULL; *exchange may be NULL. */
+UNISONO_EXPORT unisono_result_t unisono_exchange_free(unisono_exchange_t* exchange)
+    UNISONO_NOEXCEPT;
+
+/* chosen: [tokens][k], -1: none. */
+UNISONO_EXPORT unisono_result_t unisono_route(const int32_t* chosen, size_t tokens,
+                                              unisono_exchange_t exchange,
+                                              unisono_routing_t* routing) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_routing_free(unisono_routing_t* routing) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_get_routing_shape(
+    unisono_routing_t routing, unisono_routing_shape_t* shape) UNISONO_NOEXCEPT;
+/* Where the rows of this rank's expert `local` begin, and how many there are; not rank_major. */
+UNISONO_EXPORT unisono_result_t unisono_routing_expert(int local, unisono_routing_t routing,
+                                                       size_t* first_row,
+                                                       size_t* rows) UNISONO_NOEXCEPT;
+
+UNISONO_EXPORT unisono_result_t unisono_dispatch(unisono_routing_t routing,
+                                                 const unisono_payload_t* payloads, size_t count,
+                                                 unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+/* The halves; the routing and all buffers must live until the second returns. */
+UNISONO_EXPORT unisono_result_t
+unisono_start_dispatch(unisono_routing_t routing, const unisono_payload_t* payloads, size_t count,
+                       unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_finish_dispatch(unisono_exchange_t exchange)
+    UNISONO_NOEXCEPT;
+
+UNISONO_EXPORT unisono_result_t unisono_combine(unisono_routing_t routing,
+                                                const unisono_combine_rows_t* combine,
+                                                unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_start_combine(unisono_routing_t routing,
+                                                      const unisono_combine_rows_t* combine,
+                                                      unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_finish_combine(unisono_exchange_t exchange)
+    UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradient_t* gradient,
+                         unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+
+/* Ranks whose experts get nothing from the next unisono_route() on: those that any rank names. */
+UNISONO_EXPORT unisono_result_t unisono_mask(const int* ranks, size_t count,
+                                             unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+
+#if defined(__cplusplus)
+}
+#endif

@@ -1,0 +1,281 @@
+#include "experts.h"
+
+#include <pybind11/stl.h>
+
+#include <list>
+#include <map>
+#include <utility>
+
+#include "unisono/parallel/expert_balance.hpp"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono_python {
+namespace {
+
+using py::arg;
+using unisono::ExpertLayout;
+using unisono::Routing;
+using unisono::RowCoding;
+using Object = const py::object&;
+
+template <typename Value>
+Value one_of(const std::map<std::string, Value>& values, const std::string& name,
+             const char* what) {
+  const auto found = values.find(name);
+  if (found == values.end()) {
+    std::string known;
+    for (const auto& [each, value] : values) {
+      known += (known.empty() ? "'" : ", '") + each + "'";
+    }
+    throw py::value_error(std::string(what) + " is '" + name + "'; there are " + known);
+  }
+  return found->second;
+}
+
+RowCoding coding_of(const std::string& name) {
+  return one_of<RowCoding>({{"none", RowCoding::none}, {"i8", RowCoding::i8}}, name, "coding");
+}
+
+std::span<const std::byte> bytes_of(const Memory& memory) {
+  return {memory.data(), memory.bytes()};
+}
+std::span<std::byte> out_bytes_of(const Memory& memory) {
+  return {memory.data(), memory.bytes()};
+}
+
+template <typename Element>
+py::bytes as_bytes(std::span<const Element> elements) {
+  return {reinterpret_cast<const char*>(elements.data()), elements.size_bytes()};
+}
+
+// Objects whose memory a call uses, for as long as it does.
+class Memories {
+ public:
+  const Memory& read(Object object, const char* name,
+                     const std::optional<Elements>& dtype = std::nullopt) {
+    return all_.emplace_back(Memory::of(object, Memory::Use::read, name, dtype));
+  }
+  const Memory& write(Object object, const char* name) {
+    return all_.emplace_back(Memory::of(object, Memory::Use::write, name, std::nullopt));
+  }
+  std::span<const float> floats(Object object, const char* name) {
+    if (object.is_none()) {
+      return {};
+    }
+    const Memory& memory = read(object, name);
+    if (memory.elements().dtype != unisono::Dtype::f32) {
+      throw py::type_error(std::string(name) + " must be float32");
+    }
+    return {reinterpret_cast<const float*>(memory.data()), memory.count()};
+  }
+
+ private:
+  std::list<Memory> all_;
+};
+
+class Exchange {
+  template <typename Call>
+  auto alone(Call call) {
+    return comm_->alone([&](unisono::Communicator&) {
+      if (!exchange_) {
+        throw unisono::Error(unisono::ErrorCode::usage, "the exchange is closed\nmake a new one");
+      }
+      return call(*exchange_);
+    });
+  }
+
+ public:
+  Exchange(std::shared_ptr<Comm> comm, const unisono::ExchangeOptions& options)
+      : comm_(std::move(comm)) {
+    comm_->alone([&](unisono::Communicator& open) { exchange_.emplace(open, options); });
+  }
+  ~Exchange() { close(); }
+
+  std::unique_ptr<Routing> route(Object chosen) {
+    const Memory memory = Memory::of(chosen, Memory::Use::read, "chosen", std::nullopt);
+    return alone([&](unisono::Exchange& open) {
+      switch (memory.elements().dtype) {
+        case unisono::Dtype::i32:
+          return std::make_unique<Routing>(open.route(
+              std::span(reinterpret_cast<const std::int32_t*>(memory.data()), memory.count())));
+        case unisono::Dtype::i64:
+          return std::make_unique<Routing>(open.route(
+              std::span(reinterpret_cast<const std::int64_t*>(memory.data()), memory.count())));
+        default:
+          throw unisono::Error(unisono::ErrorCode::usage,
+                               "route(): chosen must be int32 or int64\nconvert it");
+      }
+    });
+  }
+
+  void dispatch(const Routing& routing, Object tokens, Object out, std::size_t row_bytes,
+                bool one_a_slot, const std::string& coding, bool start) {
+    auto memories = std::make_unique<Memories>();
+    const Memory& in = memories->read(tokens, "tokens");
+    const Memory& to = memories->write(out, "out");
+    const unisono::Payload payload{.in = bytes_of(in),
+                                   .out = out_bytes_of(to),
+                                   .row_bytes = row_bytes,
+                                   .one_a_slot = one_a_slot,
+                                   .coding = coding_of(coding),
+                                   .dtype = in.elements().dtype};
+    alone([&](unisono::Exchange& open) {
+      start ? open.start_dispatch(routing, {payload}) : open.dispatch(routing, {payload});
+    });
+    started_ = start ? std::move(memories) : nullptr;
+  }
+  void finish_dispatch() {
+    alone([](unisono::Exchange& open) { open.finish_dispatch(); });
+    started_ = nullptr;
+  }
+
+  void combine(const Routing& routing, Object rows, Object out, std::size_t hidden, Object weights,
+               Object residual, const std::string& coding, bool start) {
+    auto memories = std::make_unique<Memories>();
+    const Memory& in = memories->read(rows, "rows");
+    const Memory& to = memories->write(out, "out");
+    unisono::CombineRows combine{.rows = bytes_of(in),
+                                 .out = out_bytes_of(to),
+                                 .dtype = in.elements().dtype,
+                                 .hidden = hidden,
+                                 .weights = memories->floats(weights, "weights"),
+                                 .coding = coding_of(coding)};
+    if (!residual.is_none()) {
+      combine.residual = bytes_of(memories->read(residual, "residual"));
+    }
+    alone([&](unisono::Exchange& open) {
+      start ? open.start_combine(routing, combine) : open.combine(routing, combine);
+    });
+    started_ = start ? std::move(memories) : nullptr;
+  }
+  void finish_combine() {
+    alone([](unisono::Exchange& open) { open.finish_combine(); });
+    started_ = nullptr;
+  }
+
+  void combine_backward(const Routing& routing, Object gradient, Object rows_gradient,
+                        std::size_t hidden, Object weights, Object rows, Object weights_gradient) {
+    Memories memories;
+    const Memory& in = memories.read(gradient, "out_gradient");
+    const Memory& to = memories.write(rows_gradient, "rows_gradient");
+    unisono::CombineGradient all{.out_gradient = bytes_of(in),
+                                 .rows_gradient = out_bytes_of(to),
+                                 .dtype = in.elements().dtype,
+                                 .hidden = hidden,
+                                 .weights = memories.floats(weights, "weights")};
+    if (!rows.is_none()) {
+      all.rows = bytes_of(memories.read(rows, "rows"));
+    }
+    if (!weights_gradient.is_none()) {
+      const Memory& memory = memories.write(weights_gradient, "weights_gradient");
+      if (memory.elements().dtype != unisono::Dtype::f32) {
+        throw py::type_error("weights_gradient must be float32");
+      }
+      all.weights_gradient = {reinterpret_cast<float*>(memory.data()), memory.count()};
+    }
+    alone([&](unisono::Exchange& open) { open.combine_backward(routing, all); });
+  }
+
+  std::vector<int> mask(const std::vector<int>& ranks) {
+    return alone([&](unisono::Exchange& open) { return open.mask(ranks); });
+  }
+
+  void close() {
+    if (exchange_) {
+      const py::gil_scoped_release unlocked;
+      exchange_.reset();
+    }
+    started_ = nullptr;
+  }
+
+ private:
+  std::shared_ptr<Comm> comm_;  // shared with Python
+  std::optional<unisono::Exchange> exchange_;
+  std::unique_ptr<Memories> started_;  // of a half that is to be finished
+};
+
+std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Comm> comm, int experts, int k,
+                                        const std::string& layout, int alignment,
+                                        std::int64_t capacity,
+                                        const std::vector<std::vector<int>>& experts_of_rank) {
+  const auto lie = one_of<ExpertLayout>({{"expert_major", ExpertLayout::expert_major},
+                                         {"rank_major", ExpertLayout::rank_major},
+                                         {"flat", ExpertLayout::flat}},
+                                        layout, "layout");
+  return std::make_unique<Exchange>(std::move(comm),
+                                    unisono::ExchangeOptions{.experts = experts,
+                                                             .k = k,
+                                                             .layout = lie,
+                                                             .alignment = alignment,
+                                                             .capacity = capacity,
+                                                             .experts_of_rank = experts_of_rank});
+}
+
+py::bytes sources_of(const Routing& routing) {
+  std::vector<std::int64_t> numbers;
+  for (const unisono::RowSource& source : routing.sources()) {
+    numbers.insert(numbers.end(), {source.rank, source.token, source.slot});
+  }
+  return as_bytes<std::int64_t>(numbers);
+}
+
+void define_routing(py::module_& module) {
+  py::class_<Routing>(module, "ExpertRouting",
+                      "Who sends which token to whom: made by route(), used any number of times.")
+      .def_property_readonly("tokens", &Routing::tokens, "Of this rank.")
+      .def_property_readonly("rows", &Routing::rows, "That a dispatch writes here, with padding.")
+      .def("first_row", &Routing::first_row, arg("local"))
+      .def("rows_of", &Routing::rows_of, arg("local"))
+      .def_property_readonly("experts_here",
+                             [](const Routing& self) {
+                               return std::vector<int>(self.experts_here().begin(),
+                                                       self.experts_here().end());
+                             })
+      .def_property_readonly(
+          "chosen",
+          [](const Routing& self) {
+            return std::vector<std::int64_t>(self.chosen().begin(), self.chosen().end());
+          },
+          "By expert: tokens on all ranks that chose it.")
+      .def_property_readonly("dropped", &Routing::dropped)
+      .def_property_readonly(
+          "rows_of_ranks",
+          [](const Routing& self) {
+            return std::vector<std::int64_t>(self.rows_of_ranks().begin(),
+                                             self.rows_of_ranks().end());
+          },
+          "By rank: rows that a dispatch brings there, without padding.")
+      .def("_sources", &sources_of)
+      .def("_experts", [](const Routing& self) { return as_bytes(self.experts()); });
+}
+
+}  // namespace
+
+void define_experts(py::module_& module) {
+  define_routing(module);
+  py::class_<Exchange>(module, "ExpertExchange", "See unisono.experts.Exchange.")
+      .def(py::init(&make_exchange), arg("comm"), arg("experts"), arg("k"), arg("layout"),
+           arg("alignment"), arg("capacity"), arg("experts_of_rank"))
+      .def("route", &Exchange::route, arg("chosen"))
+      .def("dispatch", &Exchange::dispatch, arg("routing"), arg("tokens"), arg("out"),
+           arg("row_bytes"), arg("one_a_slot"), arg("coding"), arg("start"))
+      .def("finish_dispatch", &Exchange::finish_dispatch)
+      .def("combine", &Exchange::combine, arg("routing"), arg("rows"), arg("out"), arg("hidden"),
+           arg("weights"), arg("residual"), arg("coding"), arg("start"))
+      .def("finish_combine", &Exchange::finish_combine)
+      .def("combine_backward", &Exchange::combine_backward, arg("routing"), arg("gradient"),
+           arg("rows_gradient"), arg("hidden"), arg("weights"), arg("rows"),
+           arg("weights_gradient"))
+      .def("mask", &Exchange::mask, arg("ranks"))
+      .def("close", &Exchange::close);
+  module.def(
+      "balance_experts",
+      [](const std::vector<double>& loads, int ranks, int seats, int groups, int hosts) {
+        auto places = unisono::balance(
+            loads, {.ranks = ranks, .seats = seats, .groups = groups, .hosts = hosts});
+        return std::make_pair(std::move(places.experts_of_rank), std::move(places.load_of_rank));
+      },
+      arg("loads"), arg("ranks"), arg("seats"), arg("groups"), arg("hosts"));
+}
+
+}  // namespace unisono_python

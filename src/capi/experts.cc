@@ -1,0 +1,283 @@
+// The C interface of dispatch and combine.
+#include "unisono/experts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "capi/call.h"
+#include "unisono/parallel/experts.hpp"
+
+struct unisono_exchange_handle {
+  unisono::Communicator comm;  // the exchange needs one that stays where it is
+  int k = 1;
+  std::optional<unisono::Exchange> exchange;
+};
+struct unisono_routing_handle {
+  unisono::Routing routing;
+  int k = 1;
+  std::vector<int> source_ranks;
+  std::vector<std::int64_t> source_tokens;
+};
+
+namespace unisono::c_api {
+namespace {
+
+static_assert(UNISONO_EXPERT_MAJOR == static_cast<int>(ExpertLayout::expert_major));
+static_assert(UNISONO_RANK_MAJOR == static_cast<int>(ExpertLayout::rank_major));
+static_assert(UNISONO_FLAT == static_cast<int>(ExpertLayout::flat));
+static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
+// A member behind the last could lie in the padding, where its absence cannot be told.
+static_assert(offsetof(unisono_exchange_options_t, counts) + sizeof(int*) ==
+              sizeof(unisono_exchange_options_t));
+
+Exchange& exchange_of(unisono_exchange_t exchange) {
+  if (exchange == nullptr) {
+    throw Error(ErrorCode::usage, "the exchange is NULL\nit was never made, or was freed");
+  }
+  return *exchange->exchange;
+}
+
+unisono_routing_handle& routing_of(unisono_routing_t routing) {
+  if (routing == nullptr) {
+    throw Error(ErrorCode::usage, "the routing is NULL\nit was never made, or was freed");
+  }
+  return *routing;
+}
+
+RowCoding coding_of(int coding) {
+  if (coding != UNISONO_ROWS_PLAIN && coding != UNISONO_ROWS_I8) {
+    throw Error(ErrorCode::usage, "coding is " + std::to_string(coding) +
+                                      "\ngive UNISONO_ROWS_PLAIN or UNISONO_ROWS_I8");
+  }
+  return static_cast<RowCoding>(coding);
+}
+
+template <typename Element>
+std::span<const Element> view(const Element* data, std::size_t count, const char* name) {
+  if (count != 0) {
+    expect_place(data, name);
+  }
+  return {data, count};
+}
+std::span<const std::byte> bytes_at(const void* data, std::size_t bytes) {
+  return {static_cast<const std::byte*>(data), data == nullptr ? 0 : bytes};
+}
+std::span<std::byte> bytes_at(void* data, std::size_t bytes) {
+  return {static_cast<std::byte*>(data), data == nullptr ? 0 : bytes};
+}
+template <typename Float>
+std::span<Float> floats_at(Float* data, std::size_t count) {
+  return {data, data == nullptr ? 0 : count};
+}
+
+ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
+  unisono_exchange_options_t known = UNISONO_EXCHANGE_OPTIONS_INIT;
+  expect_place(given, "options");
+  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_EXCHANGE_OPTIONS_INIT");
+  if (known.layout < UNISONO_EXPERT_MAJOR || known.layout > UNISONO_FLAT) {
+    throw Error(ErrorCode::usage, "layout is " + std::to_string(known.layout) +
+                                      "\ngive UNISONO_EXPERT_MAJOR or its like");
+  }
+  ExchangeOptions options{.experts = known.experts,
+                          .k = known.k,
+                          .layout = static_cast<ExpertLayout>(known.layout),
+                          .alignment = known.alignment,
+                          .capacity = known.capacity};
+  if (known.counts != nullptr) {
+    const int* next = known.experts_of_ranks;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto count = static_cast<std::size_t>(std::max(known.counts[rank], 0));
+      const auto here = view(next, count, "experts_of_ranks");
+      options.experts_of_rank.emplace_back(here.begin(), here.end());
+      next = count == 0 ? next : next + count;
+    }
+  }
+  return options;
+}
+
+std::vector<Payload> payloads_of(const unisono_routing_handle& routing,
+                                 std::span<const unisono_payload_t> given) {
+  std::vector<Payload> payloads;
+  for (const unisono_payload_t& one : given) {
+    const std::size_t each = one.one_a_slot != 0 ? static_cast<std::size_t>(routing.k) : 1;
+    payloads.push_back(
+        {.in = bytes_at(one.in, routing.routing.tokens() * each * one.row_bytes),
+         .out = bytes_at(one.out, routing.routing.rows() * one.row_bytes),
+         .row_bytes = one.row_bytes,
+         .one_a_slot = one.one_a_slot != 0,
+         .coding = coding_of(one.coding),
+         .dtype = one.coding == UNISONO_ROWS_PLAIN ? Dtype::u8 : dtype_of(one.dtype)});
+  }
+  return payloads;
+}
+
+CombineRows combine_of(const unisono_routing_handle& routing, const unisono_combine_rows_t* given) {
+  expect_place(given, "combine");
+  const Dtype dtype = dtype_of(given->dtype);
+  const std::size_t row_bytes = given->hidden * size_of(dtype);
+  const std::size_t tokens = routing.routing.tokens();
+  return {.rows = bytes_at(given->rows, routing.routing.rows() * row_bytes),
+          .out = bytes_at(given->out, tokens * row_bytes),
+          .dtype = dtype,
+          .hidden = given->hidden,
+          .weights = floats_at(given->weights, tokens * static_cast<std::size_t>(routing.k)),
+          .residual = bytes_at(given->residual, tokens * row_bytes),
+          .coding = coding_of(given->coding)};
+}
+
+CombineGradient gradient_of(const unisono_routing_handle& routing,
+                            const unisono_combine_gradient_t* given) {
+  expect_place(given, "gradient");
+  const Dtype dtype = dtype_of(given->dtype);
+  const std::size_t row_bytes = given->hidden * size_of(dtype);
+  const std::size_t tokens = routing.routing.tokens();
+  const std::size_t places = tokens * static_cast<std::size_t>(routing.k);
+  return {.out_gradient = bytes_at(given->out_gradient, tokens * row_bytes),
+          .rows_gradient = bytes_at(given->rows_gradient, routing.routing.rows() * row_bytes),
+          .dtype = dtype,
+          .hidden = given->hidden,
+          .weights = floats_at(given->weights, places),
+          .rows = bytes_at(given->rows, routing.routing.rows() * row_bytes),
+          .weights_gradient = floats_at(given->weights_gradient, places)};
+}
+
+}  // namespace
+}  // namespace unisono::c_api
+
+using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all below is outside
+
+unisono_result_t unisono_exchange_create(const unisono_exchange_options_t* options,
+                                         unisono_comm_t comm,
+                                         unisono_exchange_t* exchange) noexcept {
+  return guard([&] {
+    expect_place(exchange, "exchange");
+    *exchange = nullptr;
+    const unisono::ExchangeOptions wanted = options_of(options, core_of(comm).size());
+    auto handle = std::make_unique<unisono_exchange_handle>(unisono_exchange_handle{
+        .comm = unisono::Communicator(comm->core), .k = wanted.k, .exchange = std::nullopt});
+    handle->exchange.emplace(handle->comm, wanted);
+    *exchange = handle.release();
+  });
+}
+
+unisono_result_t unisono_exchange_free(unisono_exchange_t* exchange) noexcept {
+  return guard([&] {
+    expect_place(exchange, "exchange");
+    delete std::exchange(*exchange, nullptr);
+  });
+}
+
+unisono_result_t unisono_route(const std::int32_t* chosen, std::size_t tokens,
+                               unisono_exchange_t exchange, unisono_routing_t* routing) noexcept {
+  return guard([&] {
+    expect_place(routing, "routing");
+    *routing = nullptr;
+    unisono::Exchange& open = exchange_of(exchange);
+    const auto k = static_cast<std::size_t>(exchange->k);
+    auto handle = std::make_unique<unisono_routing_handle>(
+        unisono_routing_handle{.routing = open.route(view(chosen, tokens * k, "chosen")),
+                               .k = exchange->k,
+                               .source_ranks = {},
+                               .source_tokens = {}});
+    for (const unisono::RowSource& source : handle->routing.sources()) {
+      handle->source_ranks.push_back(source.rank);
+      handle->source_tokens.push_back(source.token);
+    }
+    *routing = handle.release();
+  });
+}
+
+unisono_result_t unisono_routing_free(unisono_routing_t* routing) noexcept {
+  return guard([&] {
+    expect_place(routing, "routing");
+    delete std::exchange(*routing, nullptr);
+  });
+}
+
+unisono_result_t unisono_get_routing_shape(unisono_routing_t routing,
+                                           unisono_routing_shape_t* shape) noexcept {
+  return guard([&] {
+    expect_place(shape, "shape");
+    const unisono_routing_handle& handle = routing_of(routing);
+    *shape = {.tokens = handle.routing.tokens(),
+              .rows = handle.routing.rows(),
+              .experts_here = handle.routing.experts_here().size(),
+              .dropped = handle.routing.dropped(),
+              .source_ranks = handle.source_ranks.data(),
+              .source_tokens = handle.source_tokens.data(),
+              .experts = handle.routing.experts().data(),
+              .chosen = handle.routing.chosen().data()};
+  });
+}
+
+unisono_result_t unisono_routing_expert(int local, unisono_routing_t routing,
+                                        std::size_t* first_row, std::size_t* rows) noexcept {
+  return guard([&] {
+    expect_place(first_row, "first_row");
+    expect_place(rows, "rows");
+    const unisono_routing_handle& handle = routing_of(routing);
+    *first_row = handle.routing.first_row(local);
+    *rows = handle.routing.rows_of(local);
+  });
+}
+
+unisono_result_t unisono_dispatch(unisono_routing_t routing, const unisono_payload_t* payloads,
+                                  std::size_t count, unisono_exchange_t exchange) noexcept {
+  return guard([&] {
+    const unisono_routing_handle& handle = routing_of(routing);
+    exchange_of(exchange).dispatch(handle.routing,
+                                   payloads_of(handle, view(payloads, count, "payloads")));
+  });
+}
+
+unisono_result_t unisono_start_dispatch(unisono_routing_t routing,
+                                        const unisono_payload_t* payloads, std::size_t count,
+                                        unisono_exchange_t exchange) noexcept {
+  return guard([&] {
+    const unisono_routing_handle& handle = routing_of(routing);
+    exchange_of(exchange).start_dispatch(handle.routing,
+                                         payloads_of(handle, view(payloads, count, "payloads")));
+  });
+}
+
+unisono_result_t unisono_finish_dispatch(unisono_exchange_t exchange) noexcept {
+  return guard([&] { exchange_of(exchange).finish_dispatch(); });
+}
+
+unisono_result_t unisono_combine(unisono_routing_t routing, const unisono_combine_rows_t* combine,
+                                 unisono_exchange_t exchange) noexcept {
+  return guard([&] {
+    const unisono_routing_handle& handle = routing_of(routing);
+    exchange_of(exchange).combine(handle.routing, combine_of(handle, combine));
+  });
+}
+
+unisono_result_t unisono_start_combine(unisono_routing_t routing,
+                                       const unisono_combine_rows_t* combine,
+                                       unisono_exchange_t exchange) noexcept {
+  return guard([&] {
+    const unisono_routing_handle& handle = routing_of(routing);
+    exchange_of(exchange).start_combine(handle.routing, combine_of(handle, combine));
+  });
+}
+
+unisono_result_t unisono_finish_combine(unisono_exchange_t exchange) noexcept {
+  return guard([&] { exchange_of(exchange).finish_combine(); });
+}
+
+unisono_result_t unisono_combine_backward(unisono_routing_t routing,
+                                          const unisono_combine_gradient_t* gradient,
+                                          unisono_exchange_t exchange) noexcept {
+  return guard([&] {
+    const unisono_routing_handle& handle = routing_of(routing);
+    exchange_of(exchange).combine_backward(handle.routing, gradient_of(handle, gradient));
+  });
+}
+
+unisono_result_t unisono_mask(const int* ranks, std::size_t count,
+                              unisono_exchange_t exchange) noexcept {
+  return guard([&] { exchange_of(exchange).mask(view(ranks, count, "ranks")); });
+}

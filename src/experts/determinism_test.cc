@@ -1,0 +1,91 @@
+// The same bits in a hundred runs, whatever the timing and the transport.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "bootstrap/testing.h"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr std::size_t kTokens = 7;
+constexpr std::size_t kHidden = 130;
+constexpr int kChoices = 4;
+
+// Sums whose order shows in their bits. Each rank is late by another time in each run.
+std::vector<float> run_once(Communicator& comm, Exchange& exchange, RowCoding coding, int run) {
+  std::mt19937 random(static_cast<unsigned>(comm.rank()) + 1);
+  std::vector<std::int32_t> chosen;
+  for (std::size_t token = 0; token < kTokens; ++token) {
+    const int first = static_cast<int>(random() % 9);
+    for (int slot = 0; slot < kChoices; ++slot) {
+      chosen.push_back((first + 2 * slot) % 9);
+    }
+  }
+  std::normal_distribution<float> normal;
+  std::vector<float> tokens(kTokens * kHidden);
+  std::vector<float> weights(kTokens * kChoices);
+  for (std::vector<float>* values : {&tokens, &weights}) {
+    for (float& value : *values) {
+      value = normal(random);
+    }
+  }
+  const int late = (run * 7 + comm.rank() * 13) % 5;
+  std::this_thread::sleep_for(std::chrono::microseconds(40 * late));
+  const Routing routing = exchange.route(std::span<const std::int32_t>(chosen));
+  std::vector<float> rows(routing.rows() * kHidden);
+  std::vector<float> out(tokens.size());
+  exchange.dispatch(routing, {{.in = std::as_bytes(std::span(tokens)),
+                               .out = std::as_writable_bytes(std::span(rows)),
+                               .row_bytes = kHidden * sizeof(float),
+                               .coding = coding,
+                               .dtype = Dtype::f32}});
+  exchange.combine(routing, {.rows = std::as_bytes(std::span(rows)),
+                             .out = std::as_writable_bytes(std::span(out)),
+                             .dtype = Dtype::f32,
+                             .hidden = kHidden,
+                             .weights = weights,
+                             .coding = coding});
+  return out;
+}
+
+// By rank and coding, what every run gave.
+using Results = std::vector<std::vector<std::vector<float>>>;
+
+Results run_often(const ConnectOptions& options) {
+  Results results(kRanks, std::vector<std::vector<float>>(2));
+  run_threads(
+      kRanks,
+      [&](Communicator& comm) {
+        Exchange exchange(comm, {.experts = 9, .k = kChoices});
+        for (const RowCoding coding : {RowCoding::none, RowCoding::i8}) {
+          auto& first =
+              results[static_cast<std::size_t>(comm.rank())][static_cast<std::size_t>(coding)];
+          first = run_once(comm, exchange, coding, 0);
+          for (int run = 1; run < 100; ++run) {
+            ASSERT_EQ(run_once(comm, exchange, coding, run), first) << "run " << run;
+          }
+        }
+      },
+      options);
+  return results;
+}
+
+TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
+  const Results shared = run_often({});
+  ConnectOptions options;
+  options.job = comm::testing::unique_name("experts-bits");
+  options.token = "experts-the-same-bits";
+  options.transport = "tcp";
+  options.address = comm::testing::loopback_address(options.job);
+  EXPECT_EQ(run_often(options), shared);
+  EXPECT_NE(shared[0][0], shared[0][1]);  // i8 is not f32
+}
+
+}  // namespace
+}  // namespace unisono

@@ -1,0 +1,101 @@
+// Ranks that are out: drained for a while, or lost.
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "experts/dispatch.h"
+
+namespace unisono {
+namespace {
+
+// " 3", or "s 3, 5".
+std::string list_text(const std::vector<int>& numbers) {
+  std::string text = numbers.size() == 1 ? " " : "s ";
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(numbers[i]);
+  }
+  return text;
+}
+
+experts::Mistake find_mistake(std::span<const int> ranks, int size) {
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= size) {
+      return {.text = "it names rank " + std::to_string(rank) + ", and there are " +
+                      std::to_string(size) + "\ngive ranks of the exchange's communicator"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<int> Exchange::mask(std::span<const int> ranks) {
+  Communicator& comm = *state_->comm;
+  experts::Mistake mistake = experts::find_started(*state_);
+  if (mistake.text.empty()) {
+    mistake = find_mistake(ranks, comm.size());
+  }
+  experts::open(comm, {.kind = experts::CallKind::mask}, mistake);
+  std::vector<std::uint8_t> is_out(static_cast<std::size_t>(comm.size()), 0);
+  for (const int rank : ranks) {
+    is_out[static_cast<std::size_t>(rank)] = 1;
+  }
+  comm.all_reduce(is_out, max);
+
+  experts::Seats seats = experts::seats_of(state_->options, comm.size());
+  std::vector<int> without;
+  for (std::size_t expert = 0; expert < seats.of_expert.size(); ++expert) {
+    std::erase_if(seats.of_expert[expert], [&](const experts::Seats::Seat& seat) {
+      return is_out[static_cast<std::size_t>(seat.rank)] != 0;
+    });
+    if (seats.of_expert[expert].empty()) {
+      without.push_back(static_cast<int>(expert));
+    }
+  }
+  std::vector<int> out;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    if (is_out[static_cast<std::size_t>(rank)] != 0) {
+      out.push_back(rank);
+    }
+  }
+  if (!without.empty()) {  // all ranks know the same
+    throw Error(ErrorCode::usage, "experts: mask(): rank" + list_text(out) +
+                                      " out leaves nobody for expert" + list_text(without) +
+                                      "\nlet one of their ranks stay, or give them replicas");
+  }
+  state_->seats = std::move(seats);
+  return out;
+}
+
+ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator& survivors,
+                             int ranks_before) {
+  const std::vector<int> previous = survivors.previous_ranks();
+  if (const std::string text = experts::find_mistake(options, ranks_before); !text.empty()) {
+    throw Error(ErrorCode::usage, "after_shrink: " + text + "\ngive what the lost exchange had");
+  }
+  if (previous.empty() || previous.back() >= ranks_before) {
+    throw Error(ErrorCode::usage, "after_shrink: this communicator was not shrunk from one of " +
+                                      std::to_string(ranks_before) +
+                                      " ranks\ngive what shrink() returned");
+  }
+  const auto before = experts::seats_of(options, ranks_before).experts_of_rank;
+  ExchangeOptions left = options;
+  left.experts_of_rank.clear();
+  std::vector<int> without(static_cast<std::size_t>(options.experts));
+  std::iota(without.begin(), without.end(), 0);
+  for (const int rank : previous) {
+    const std::vector<int>& here = before[static_cast<std::size_t>(rank)];
+    left.experts_of_rank.push_back(here);
+    std::erase_if(without, [&](int expert) {
+      return std::find(here.begin(), here.end(), expert) != here.end();
+    });
+  }
+  if (!without.empty()) {
+    throw Error(ErrorCode::usage, "after_shrink: all ranks of expert" + list_text(without) +
+                                      " are lost\nload them on another rank, and make an exchange "
+                                      "with experts_of_rank that says so");
+  }
+  return left;
+}
+
+}  // namespace unisono

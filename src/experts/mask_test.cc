@@ -1,0 +1,137 @@
+// Ranks that are out, drained or dead: their replicas serve.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "bootstrap/testing.h"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono {
+namespace {
+
+// Experts 0 to 3; each but 3 has a replica.
+ExchangeOptions with_replicas() {
+  return {.experts = 4, .k = 2, .experts_of_rank = {{0, 1}, {1, 2, 3}, {2, 0}}};
+}
+
+// One token on each rank, that all experts return as it is: the sum is twice the token.
+std::string round_trip(Exchange& exchange, const Routing& routing, float token) {
+  std::vector<float> in = {token};
+  std::vector<float> rows(routing.rows());
+  std::vector<float> out = {-1.0F};
+  exchange.dispatch(routing, {{.in = std::as_bytes(std::span(in)),
+                               .out = std::as_writable_bytes(std::span(rows)),
+                               .row_bytes = sizeof(float)}});
+  exchange.combine(routing, {.rows = std::as_bytes(std::span(rows)),
+                             .out = std::as_writable_bytes(std::span(out)),
+                             .dtype = Dtype::f32,
+                             .hidden = 1});
+  return out[0] == 2 * token ? "" : "the sum is " + std::to_string(out[0]);
+}
+
+TEST(Mask, RanksThatAreOutGetNothing) {
+  run_threads(3, [](Communicator& comm) {
+    Exchange exchange(comm, with_replicas());
+    const std::vector<std::int32_t> chosen = {0, 2};
+    const auto route = [&] { return exchange.route(std::span(chosen)); };
+    const Routing before = route();
+    // Only one rank names it, and all agree.
+    const std::vector<int> mine = comm.rank() == 1 ? std::vector<int>{0} : std::vector<int>{};
+    EXPECT_EQ(exchange.mask(mine), std::vector<int>{0});
+    const Routing masked = route();
+    EXPECT_EQ(masked.rows_of_ranks()[0], 0);
+    EXPECT_EQ(round_trip(exchange, masked, 3.0F), "");
+    EXPECT_EQ(round_trip(exchange, before, 5.0F), "");
+    EXPECT_TRUE(exchange.mask({}).empty());
+    const Routing readmitted = route();
+    EXPECT_EQ(readmitted.rows_of_ranks()[0], before.rows_of_ranks()[0]);
+    EXPECT_EQ(round_trip(exchange, readmitted, 7.0F), "");
+  });
+}
+
+TEST(Mask, LastReplicasCannotBeTaken) {
+  run_threads(3, [](Communicator& comm) {
+    Exchange exchange(comm, with_replicas());
+    const std::vector<std::int32_t> chosen = {0, 2};
+    const auto refused = [&](const std::vector<int>& ranks) -> std::string {
+      try {
+        exchange.mask(ranks);
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "nothing";
+    };
+    exchange.mask(std::vector<int>{2});
+    EXPECT_NE(refused({1, 2}).find("ranks 1, 2 out leaves nobody for experts 2, 3"),
+              std::string::npos);
+    EXPECT_NE(refused({3}).find("mask() of rank 0: it names rank 3, and there are 3"),
+              std::string::npos);
+    const Routing routing = exchange.route(std::span(chosen));
+    EXPECT_EQ(routing.rows_of_ranks()[2], 0);  // the mask before is still there
+    EXPECT_EQ(round_trip(exchange, routing, 2.0F), "");
+  });
+}
+
+TEST(Mask, DeadBetweenDispatchAndCombine) {
+  const std::string job = comm::testing::unique_name("experts-kill");
+  const auto said = comm::testing::as_processes(3, [&](int rank) -> std::string {
+    ConnectOptions options = comm::testing::options_for(rank, 3, job);
+    options.timeout_ms = 60'000;
+    Communicator comm = Communicator::connect(options);
+    const std::vector<std::int32_t> chosen = {0, 2};
+    try {
+      Exchange exchange(comm, with_replicas());
+      const Routing routing = exchange.route(std::span(chosen));
+      std::vector<float> in = {1.0F};
+      std::vector<float> rows(routing.rows());
+      exchange.dispatch(routing, {{.in = std::as_bytes(std::span(in)),
+                                   .out = std::as_writable_bytes(std::span(rows)),
+                                   .row_bytes = sizeof(float)}});
+      if (rank == 2) {
+        ::raise(SIGKILL);
+      }
+      exchange.combine(routing, {.rows = std::as_bytes(std::span(rows)),
+                                 .out = std::as_writable_bytes(std::span(in)),
+                                 .dtype = Dtype::f32,
+                                 .hidden = 1});
+      return "combined without rank 2";
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::peer_lost || error.context().peer != 2) {
+        return error.what();
+      }
+    }
+    Communicator left = comm.shrink();
+    Exchange exchange(left, after_shrink(with_replicas(), left, 3));
+    return round_trip(exchange, exchange.route(std::span(chosen)), 4.0F);
+  });
+  EXPECT_EQ(said[0], "");
+  EXPECT_EQ(said[1], "");
+}
+
+TEST(Mask, WithoutReplicasTheLostExpertsAreNamed) {
+  const std::string job = comm::testing::unique_name("experts-lost");
+  const auto said = comm::testing::as_processes(2, [&](int rank) -> std::string {
+    Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
+    const ExchangeOptions even{.experts = 5, .k = 1};
+    if (rank == 1) {
+      ::raise(SIGKILL);
+    }
+    try {
+      comm.barrier();
+    } catch (const Error&) {
+      Communicator left = comm.shrink({.quorum = false});
+      try {
+        after_shrink(even, left, 2);
+      } catch (const Error& error) {
+        return error.what();
+      }
+    }
+    return "nothing";
+  });
+  EXPECT_NE(said[0].find("all ranks of experts 3, 4 are lost"), std::string::npos) << said[0];
+}
+
+}  // namespace
+}  // namespace unisono

@@ -1,0 +1,134 @@
+// Coded rows against the arithmetic of their definition, on every SIMD target that this CPU can
+// run.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/coded_rows.h"
+#include "kernels/test_support.h"
+#include "unisono/types.hpp"
+
+namespace unisono::kernels {
+namespace {
+
+class CodedRows : public ::testing::Test {
+ protected:
+  void TearDown() override { use_target(0); }
+};
+
+std::vector<float> draw(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> row(count);
+  for (float& value : row) {
+    value = to_float(to_bf16(normal(random)));
+  }
+  return row;
+}
+
+// By the formula, one element after the other.
+std::vector<float> decoded(const std::vector<float>& row) {
+  std::vector<float> result(row.size());
+  for (std::size_t first = 0; first < row.size(); first += 128) {
+    const std::size_t end = std::min(row.size(), first + 128);
+    float greatest = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      greatest = std::max(greatest, std::fabs(row[i]));
+    }
+    for (std::size_t i = first; i < end; ++i) {
+      // An integer has no -0.
+      const float code =
+          greatest == 0 ? 0.0F : std::nearbyintf(row[i] * (127.0F / greatest)) + 0.0F;
+      result[i] = code * (greatest / 127.0F);
+    }
+  }
+  return result;
+}
+
+std::vector<std::uint16_t> to_bf16s(const std::vector<float>& row) {
+  std::vector<std::uint16_t> bits(row.size());
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    bits[i] = to_bf16(row[i]).bits;
+  }
+  return bits;
+}
+
+TEST_F(CodedRows, AreAsTheFormulaSays) {
+  for (const std::int64_t target : all_targets()) {
+    use_target(target);
+    for (const std::size_t count : {0U, 1U, 3U, 127U, 128U, 129U, 300U, 2048U}) {
+      const std::vector<float> row = draw(count, static_cast<unsigned>(count));
+      const std::vector<float> expected = decoded(row);
+      std::vector<std::byte> coded(coded_bytes(count));
+      std::vector<float> f32(count, -1.0F);
+      const CodedRowFunctions floats = find_coded_rows(Dtype::f32);
+      floats.encode(coded.data(), row.data(), count);
+      floats.decode(f32.data(), coded.data(), count, Store::cached);
+      EXPECT_EQ(f32, expected) << hwy::TargetName(target) << " " << count;
+
+      const CodedRowFunctions halves = find_coded_rows(Dtype::bf16);
+      const auto bits = to_bf16s(row);
+      std::vector<std::byte> again(coded_bytes(count));
+      std::vector<std::uint16_t> back(count);
+      halves.encode(again.data(), bits.data(), count);
+      EXPECT_EQ(again, coded) << hwy::TargetName(target) << " " << count;
+      for (const Store store : {Store::cached, Store::streaming}) {
+        halves.decode(back.data(), again.data(), count, store);
+        EXPECT_EQ(back, to_bf16s(expected)) << hwy::TargetName(target) << " " << count;
+      }
+    }
+  }
+}
+
+TEST_F(CodedRows, SumsAreThoseOfTheDecodedRows) {
+  for (const std::int64_t target : all_targets()) {
+    use_target(target);
+    for (const std::size_t count : {1U, 129U, 1000U}) {
+      const CodedRowFunctions functions = find_coded_rows(Dtype::bf16);
+      const std::vector<float> factors = {0.3F, -1.7F, 0.9F};
+      std::vector<std::vector<std::byte>> coded;
+      std::vector<const void*> rows;
+      const std::vector<float> residual = draw(count, 9);
+      std::vector<float> expected = residual;
+      for (unsigned i = 0; i < 3; ++i) {
+        const std::vector<float> row = draw(count, i);
+        coded.emplace_back(coded_bytes(count));
+        functions.encode(coded.back().data(), to_bf16s(row).data(), count);
+        const std::vector<float> read = decoded(row);
+        for (std::size_t j = 0; j < count; ++j) {
+          const volatile float term = read[j] * factors[i];  // rounded by itself
+          expected[j] += term;
+        }
+      }
+      for (const auto& row : coded) {
+        rows.push_back(row.data());
+      }
+      std::vector<std::uint16_t> sums = to_bf16s(residual);
+      functions.weighted_sum(sums.data(), sums.data(), rows.data(), factors.data(), 3, count);
+      EXPECT_EQ(sums, to_bf16s(expected)) << hwy::TargetName(target) << " " << count;
+    }
+  }
+}
+
+TEST_F(CodedRows, WhatIsNoNumberIsSeen) {
+  const CodedRowFunctions functions = find_coded_rows(Dtype::f32);
+  std::vector<float> row(256, 1.0F);
+  row[3] = std::numeric_limits<float>::infinity();
+  std::vector<std::byte> coded(coded_bytes(row.size()));
+  functions.encode(coded.data(), row.data(), row.size());
+  functions.decode(row.data(), coded.data(), row.size(), Store::cached);
+  EXPECT_TRUE(std::isnan(row[0]) && std::isnan(row[127]));
+  EXPECT_EQ(row[128], 1.0F);
+  row.assign(256, 1e-38F);
+  functions.encode(coded.data(), row.data(), row.size());
+  functions.decode(row.data(), coded.data(), row.size(), Store::cached);
+  EXPECT_EQ(row, std::vector<float>(256, 0.0F));
+  EXPECT_EQ(find_coded_rows(Dtype::i8).encode, nullptr);
+}
+
+}  // namespace
+}  // namespace unisono::kernels

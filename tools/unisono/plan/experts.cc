@@ -1,0 +1,110 @@
+// `unisono plan moe`: what experts' exchanges cost on a topology.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/failure.h"
+#include "model/expert_traffic.h"
+#include "plan/plan.h"
+#include "topo/topo.h"
+
+namespace unisono::cli {
+namespace {
+
+struct Row {
+  const char* mode;
+  const char* call;
+  model::ExpertCost cost;
+};
+
+model::ExpertShape shape_of(const Arguments& arguments) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const model::ExpertShape shape{
+      .tokens = static_cast<double>(arguments.number("tokens", 0, kMost)),
+      .hidden = static_cast<double>(arguments.number("hidden", 1, kMost)),
+      .experts = static_cast<int>(arguments.number("experts", 1, 1'000'000)),
+      .k = static_cast<int>(arguments.number("choices", 1, 1'000'000))};
+  if (shape.k > shape.experts) {
+    throw UsageError(fmt::format("a token cannot choose {} of {} experts", shape.k, shape.experts),
+                     "give -k as many as there are, or fewer", "unisono help plan");
+  }
+  return shape;
+}
+
+void print_text(const model::ExpertShape& shape, const Topology& topology,
+                const std::vector<Row>& rows, const Console& console) {
+  fmt::print("moe  {} ranks  {} tokens each, hidden {}, {} of {} experts   on {}\n\n",
+             topology.rank_count(), shape.tokens, shape.hidden, shape.k, shape.experts,
+             topology.name.empty() ? "a topology" : topology.name);
+  fmt::print("{}\n", console.paint(Paint::strong,
+                                   fmt::format("{:<11}  {:<8}  {:>8}  {:>9}  {:>9}  {:>8}  {:>8}  "
+                                               "{}",
+                                               "mode", "call", "row", "sent", "off host", "bound",
+                                               "time", "busiest link")));
+  for (const Row& row : rows) {
+    fmt::print("{:<11}  {:<8}  {:>8}  {:>9}  {:>9}  {:>8}  {:>8}  {}\n", row.mode, row.call,
+               size_text(row.cost.row_bytes), size_text(row.cost.sent_bytes),
+               size_text(row.cost.host_bytes), time_text(row.cost.bound_us * 1e-6),
+               time_text(row.cost.time_us * 1e-6),
+               row.cost.bound_link.empty() ? "none" : row.cost.bound_link);
+  }
+}
+
+void print_json(const model::ExpertShape& shape, const Topology& topology,
+                const std::vector<Row>& rows) {
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.plan_moe/1";
+  json["topology"] = topology.name;
+  json["ranks"] = topology.rank_count();
+  json["tokens"] = static_cast<std::int64_t>(shape.tokens);
+  json["hidden"] = static_cast<std::int64_t>(shape.hidden);
+  json["experts"] = shape.experts;
+  json["k"] = shape.k;
+  json["calls"] = nlohmann::json::array();
+  for (const Row& row : rows) {
+    json["calls"].push_back({{"mode", row.mode},
+                             {"call", row.call},
+                             {"row_bytes", row.cost.row_bytes},
+                             {"sent_bytes", rounded(row.cost.sent_bytes)},
+                             {"host_bytes", rounded(row.cost.host_bytes)},
+                             {"bound_us", rounded(row.cost.bound_us)},
+                             {"bound_link", row.cost.bound_link},
+                             {"time_us", rounded(row.cost.time_us)}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+void plan_experts(const Arguments& arguments, const Console& console) {
+  if (!arguments.has("on")) {
+    throw UsageError("which topology? --on says", {},
+                     "unisono plan moe --tokens 128 --experts 256 -k 8 --on dgx_h100:nodes=2");
+  }
+  const model::ExpertShape shape = shape_of(arguments);
+  const Topology topology = load_topology(arguments.text("on"));
+  constexpr int kMostRanks = 4096;  // all pairs are looked at
+  if (topology.rank_count() > kMostRanks) {
+    throw UsageError(fmt::format("{} ranks are too many for plan moe", topology.rank_count()),
+                     fmt::format("give a topology of at most {}", kMostRanks), "unisono help plan");
+  }
+  std::vector<Row> rows;
+  for (const auto& [mode, name] : {std::pair{model::ExpertMode::low_latency, "low_latency"},
+                                   std::pair{model::ExpertMode::normal, "normal"}}) {
+    console.progress(fmt::format("routing {}", name));
+    rows.push_back({name, "dispatch", dispatch_cost(shape, mode, topology)});
+    rows.push_back({name, "combine", combine_cost(shape, mode, topology)});
+  }
+  console.end_progress();
+  if (console.json()) {
+    print_json(shape, topology, rows);
+  } else {
+    print_text(shape, topology, rows, console);
+  }
+}
+
+}  // namespace unisono::cli
