@@ -66,28 +66,24 @@ std::vector<float> Block::attention(const Unit& unit, Kept& kept) {
   return out;
 }
 
-std::vector<float> Block::attention_backward(const Unit& unit, const Kept& kept,
+std::vector<float> Block::attention_backward(const Unit& unit, Kept& kept,
                                              std::span<const float> gradient) {
   const std::size_t rows = local_.rows();
   const auto region = local_.region(local_.config.width);
-  std::vector<float> dpart(rows * region.width);
-  up::leave_region_backward(groups_.tp, region, gradient, dpart);
+  kept.dout.resize(rows * region.width);
+  up::leave_region_backward(groups_.tp, region, gradient, kept.dout);
   std::vector<float> dattended(kept.attended.size());
-  linear_backward(kept.attended, unit.weight(kOut), dpart, dattended, unit.gradient(kOut), rows,
-                  false);
-  std::vector<float> dq(kept.q.size());
-  std::vector<float> dk(kept.k.size());
-  std::vector<float> dv(kept.v.size());
+  linear_backward_input(unit.weight(kOut), kept.dout, dattended, rows, false);
+  kept.dq.resize(kept.q.size());
+  kept.dk.resize(kept.k.size());
+  kept.dv.resize(kept.v.size());
   up::context_attention_backward(groups_.context, shape_, local_.config.length, attention_kernel(),
                                  kept.q, kept.k, kept.v, kept.attended, kept.log_sum, dattended,
-                                 {.query = dq, .key = dk, .value = dv});
+                                 {.query = kept.dq, .key = kept.dk, .value = kept.dv});
   std::vector<float> din(kept.attention_in.size());
-  linear_backward(kept.attention_in, unit.weight(kQuery), dq, din, unit.gradient(kQuery), rows,
-                  false);
-  linear_backward(kept.attention_in, own_rows(unit.weight(kKey)), dk, din,
-                  own_rows(unit.gradient(kKey)), rows, true);
-  linear_backward(kept.attention_in, own_rows(unit.weight(kValue)), dv, din,
-                  own_rows(unit.gradient(kValue)), rows, true);
+  linear_backward_input(unit.weight(kQuery), kept.dq, din, rows, false);
+  linear_backward_input(own_rows(unit.weight(kKey)), kept.dk, din, rows, true);
+  linear_backward_input(own_rows(unit.weight(kValue)), kept.dv, din, rows, true);
   std::vector<float> dnormal(kept.x.size());
   up::enter_region_backward(groups_.tp, region, din, dnormal);
   std::vector<float> dx(kept.x.size());
@@ -113,19 +109,18 @@ std::vector<float> Block::mlp(const Unit& unit, Kept& kept) {
   return out;
 }
 
-std::vector<float> Block::mlp_backward(const Unit& unit, const Kept& kept,
+std::vector<float> Block::mlp_backward(const Unit& unit, Kept& kept,
                                        std::span<const float> gradient) {
   const std::size_t rows = local_.rows();
   const auto region = local_.region(local_.config.width);
-  std::vector<float> dpart(rows * region.width);
-  up::leave_region_backward(groups_.tp, region, gradient, dpart);
+  kept.ddown.resize(rows * region.width);
+  up::leave_region_backward(groups_.tp, region, gradient, kept.ddown);
   std::vector<float> dactive(kept.active.size());
-  linear_backward(kept.active, unit.weight(kDown), dpart, dactive, unit.gradient(kDown), rows,
-                  false);
-  std::vector<float> dhidden(kept.hidden.size());
-  gelu_backward(kept.hidden, dactive, dhidden);
+  linear_backward_input(unit.weight(kDown), kept.ddown, dactive, rows, false);
+  kept.dhidden.resize(kept.hidden.size());
+  gelu_backward(kept.hidden, dactive, kept.dhidden);
   std::vector<float> din(kept.mlp_in.size());
-  linear_backward(kept.mlp_in, unit.weight(kUp), dhidden, din, unit.gradient(kUp), rows, false);
+  linear_backward_input(unit.weight(kUp), kept.dhidden, din, rows, false);
   std::vector<float> dnormal(kept.middle.size());
   up::enter_region_backward(groups_.tp, region, din, dnormal);
   std::vector<float> dx(kept.middle.size());
@@ -143,12 +138,29 @@ std::vector<float> Block::forward(const Unit& unit, std::vector<float> x, int mi
   return out;
 }
 
-std::vector<float> Block::backward(const Unit& unit, std::vector<float> gradient, int microbatch) {
-  const Kept kept = std::move(kept_.at(microbatch));
-  kept_.erase(microbatch);
+std::vector<float> Block::backward_input(const Unit& unit, std::vector<float> gradient,
+                                         int microbatch) {
+  Kept& kept = kept_.at(microbatch);
   add(gradient, mlp_backward(unit, kept, gradient));
   add(gradient, attention_backward(unit, kept, gradient));
+  // The rest is for the gradients of the weights.
+  for (std::vector<float>* done :
+       {&kept.x, &kept.q, &kept.k, &kept.v, &kept.log_sum, &kept.middle, &kept.hidden}) {
+    std::vector<float>().swap(*done);
+  }
   return gradient;
+}
+
+void Block::backward_weight(const Unit& unit, int microbatch) {
+  const Kept kept = std::move(kept_.at(microbatch));
+  kept_.erase(microbatch);
+  const std::size_t rows = local_.rows();
+  linear_backward_weight(kept.active, kept.ddown, unit.gradient(kDown), rows);
+  linear_backward_weight(kept.mlp_in, kept.dhidden, unit.gradient(kUp), rows);
+  linear_backward_weight(kept.attended, kept.dout, unit.gradient(kOut), rows);
+  linear_backward_weight(kept.attention_in, kept.dq, unit.gradient(kQuery), rows);
+  linear_backward_weight(kept.attention_in, kept.dk, own_rows(unit.gradient(kKey)), rows);
+  linear_backward_weight(kept.attention_in, kept.dv, own_rows(unit.gradient(kValue)), rows);
 }
 
 }  // namespace transformer

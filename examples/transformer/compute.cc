@@ -79,22 +79,27 @@ void linear(std::span<const float> x, std::span<const float> w, std::span<float>
             .transpose_b = true});
 }
 
-void linear_backward(std::span<const float> x, std::span<const float> w, std::span<const float> dy,
-                     std::span<float> dx, std::span<float> dw, std::size_t rows, bool add_dx) {
+void linear_backward_input(std::span<const float> w, std::span<const float> dy, std::span<float> dx,
+                           std::size_t rows, bool add_dx) {
   if (rows == 0) {
     return;
   }
-  const std::size_t inputs = x.size() / rows;
-  const std::size_t outputs = dy.size() / rows;
   multiply({.m = rows,
-            .n = inputs,
-            .k = outputs,
+            .n = dx.size() / rows,
+            .k = dy.size() / rows,
             .a = dy.data(),
             .b = w.data(),
             .c = dx.data(),
             .add = add_dx});
-  multiply({.m = outputs,
-            .n = inputs,
+}
+
+void linear_backward_weight(std::span<const float> x, std::span<const float> dy,
+                            std::span<float> dw, std::size_t rows) {
+  if (rows == 0) {
+    return;
+  }
+  multiply({.m = dy.size() / rows,
+            .n = x.size() / rows,
             .k = rows,
             .a = dy.data(),
             .b = x.data(),

@@ -23,11 +23,13 @@ struct Product {
 void multiply(const Product& product);
 const char* product_library();  // "OpenBLAS 0.3.21", or "plain loops"
 
-// y = x W', with W [outputs, inputs]; and its gradients, which are added to those of W.
+// y = x W', with W [outputs, inputs]; and its gradients, of which that of W is added to dw.
 void linear(std::span<const float> x, std::span<const float> w, std::span<float> y,
             std::size_t rows);
-void linear_backward(std::span<const float> x, std::span<const float> w, std::span<const float> dy,
-                     std::span<float> dx, std::span<float> dw, std::size_t rows, bool add_dx);
+void linear_backward_input(std::span<const float> w, std::span<const float> dy, std::span<float> dx,
+                           std::size_t rows, bool add_dx);
+void linear_backward_weight(std::span<const float> x, std::span<const float> dy,
+                            std::span<float> dw, std::size_t rows);
 
 // Zhang and Sennrich, 2019.
 void rms_norm(std::span<const float> x, std::span<const float> gain, std::span<float> y);

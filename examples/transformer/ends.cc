@@ -103,7 +103,8 @@ Head::Result Head::run(const Unit& unit, std::span<const float> x,
     groups_.tp.all_reduce(loss, unisono::sum);
   }
   std::vector<float> din(in.size());
-  linear_backward(in, unit.weight(kHead), logits, din, unit.gradient(kHead), rows, false);
+  linear_backward_input(unit.weight(kHead), logits, din, rows, false);
+  linear_backward_weight(in, logits, unit.gradient(kHead), rows);
   std::vector<float> dnormal(x.size());
   if (cuts_words) {
     up::enter_region_backward(groups_.tp, region, din, dnormal);

@@ -2,9 +2,11 @@
 //
 //   dp=2,cp=2,tp=2 zero=3 sp vocab striped
 //
-// Axes that may be named, the slowest first: rep (replicas of sharded states, HSDP), dp, cp (ring,
-// or all_gather), uly (Ulysses), tp. Words: zero=0..3 (0 unless given), sp, vocab, all_gather,
-// contiguous, striped (zigzag unless given).
+// Axes that may be named, the slowest first: pp (a pipeline, with a schedule), rep (replicas of
+// sharded states, HSDP), dp, cp (ring, or all_gather), uly (Ulysses), tp. Words: zero=0..3 (0
+// unless given), sp, vocab, all_gather, contiguous, striped (zigzag unless given). Of a pipeline:
+// the name of a schedule (`unisono pipeline list`), m=8 (microbatches, 8 unless given), v=2 (stages
+// on a rank, where the schedule leaves the choice).
 #pragma once
 
 #include <string>
@@ -17,7 +19,10 @@ struct Layout {
   std::string text = {};
   std::string mesh = {};  // with all axes
   int ranks = 1;
-  int stage = 0;
+  int stage = 0;              // of ZeRO
+  std::string schedule = {};  // empty: no pipeline
+  int microbatches = 8;
+  int chunks = 0;
   bool sequence = false;
   bool vocabulary = false;
   unisono::parallel::ContextMethod method = unisono::parallel::ContextMethod::ring;

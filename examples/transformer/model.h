@@ -89,8 +89,8 @@ std::vector<float> cut(const Weight& weight, std::span<const float> whole, int r
 std::vector<float> join(const Weight& weight, std::span<const float> part,
                         unisono::Communicator& tp);
 
-// Layers take and give the rows that a rank has outside of tensor-parallel regions. What backward()
-// needs of a microbatch is kept from forward() until then.
+// Layers take and give the rows that a rank has outside of tensor-parallel regions. What their
+// backward pass needs of a microbatch is kept from forward() until then.
 class Embedding {
  public:
   Embedding(const Groups& groups, const Local& local) : groups_(groups), local_(local) {}
@@ -107,18 +107,21 @@ class Block {
  public:
   Block(const Groups& groups, const Local& local);
   std::vector<float> forward(const Unit& unit, std::vector<float> x, int microbatch);
-  std::vector<float> backward(const Unit& unit, std::vector<float> gradient, int microbatch);
+  // The backward pass in two halves, as pipelines call them: the gradient of the input, which the
+  // layer before waits for, and later those of the matrices. Gains are part of the first half.
+  std::vector<float> backward_input(const Unit& unit, std::vector<float> gradient, int microbatch);
+  void backward_weight(const Unit& unit, int microbatch);
 
  private:
   struct Kept {
     std::vector<float> x, attention_in, q, k, v, attended, log_sum, middle, mlp_in, hidden, active;
+    std::vector<float> dout, dq, dk, dv, ddown, dhidden;  // between the two halves
   };
   std::vector<float> attention(const Unit& unit, Kept& kept);
-  std::vector<float> attention_backward(const Unit& unit, const Kept& kept,
+  std::vector<float> attention_backward(const Unit& unit, Kept& kept,
                                         std::span<const float> gradient);
   std::vector<float> mlp(const Unit& unit, Kept& kept);
-  std::vector<float> mlp_backward(const Unit& unit, const Kept& kept,
-                                  std::span<const float> gradient);
+  std::vector<float> mlp_backward(const Unit& unit, Kept& kept, std::span<const float> gradient);
   // The rows of k and v that belong to this rank's heads, of weights that all ranks have whole.
   std::span<const float> own_rows(std::span<const float> weight) const;
   std::span<float> own_rows(std::span<float> weight) const;

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <random>
 #include <span>
-#include <unisono/error.hpp>
 #include <unisono/parallel/mesh.hpp>
 #include <unisono/parallel/sharded_state.hpp>
 
@@ -16,22 +13,6 @@ namespace transformer {
 namespace {
 
 namespace up = unisono::parallel;
-
-// A step's sequences, the same on all ranks: the next token follows from the last one, but for one
-// in four, which is drawn.
-std::vector<std::int32_t> draw_tokens(const Config& config, int step) {
-  std::mt19937_64 random(config.seed * 1000003U + static_cast<std::uint64_t>(step));
-  std::vector<std::int32_t> tokens;
-  for (std::size_t b = 0; b < config.batch; ++b) {
-    std::uint64_t token = random() % config.vocabulary;
-    for (std::size_t s = 0; s <= config.length; ++s) {
-      tokens.push_back(static_cast<std::int32_t>(token));
-      token =
-          random() % 4 == 0 ? random() % config.vocabulary : (token * 5 + 3) % config.vocabulary;
-    }
-  }
-  return tokens;
-}
 
 class Trainer {
  public:
@@ -56,7 +37,12 @@ class Trainer {
       blocks_.emplace_back(groups_, local_);
     }
     lists_.push_back(head_weights(config, layout));
-    make_state();
+    const bool hybrid = mesh_.size("rep") > 1;
+    state_ = make_state(config, layout.stage, lists_,
+                        {.data = mesh_.axes("dp,cp,uly"),
+                         .replicas = hybrid ? &mesh_.axis("rep") : nullptr,
+                         .model = groups_.tp.size() > 1 ? &groups_.tp : nullptr,
+                         .tp = groups_.tp});
   }
 
   double step(int number) {
@@ -80,8 +66,9 @@ class Trainer {
     Head::Result result = head_.run(enter(last, last - 1), x, targets);
     leave(last);
     for (std::size_t layer = blocks_.size(); layer-- > 0;) {
-      result.gradient =
-          blocks_[layer].backward(enter(layer + 1, layer), std::move(result.gradient), 0);
+      const Unit unit = enter(layer + 1, layer);
+      result.gradient = blocks_[layer].backward_input(unit, std::move(result.gradient), 0);
+      blocks_[layer].backward_weight(unit, 0);
       leave(layer + 1);
     }
     embedding_.backward(enter(0, 0), tokens, result.gradient);
@@ -95,49 +82,12 @@ class Trainer {
   std::map<std::string, std::vector<float>> weights() {
     std::map<std::string, std::vector<float>> all;
     for (std::size_t unit = 0; unit < lists_.size(); ++unit) {
-      const std::vector<float> flat = state_->whole(unit);
-      const Unit parts(lists_[unit], groups_.tp.size(), groups_.tp.rank(), flat, {});
-      for (std::size_t i = 0; i < lists_[unit].size(); ++i) {
-        all[lists_[unit][i].name] = join(lists_[unit][i], parts.weight(i), groups_.tp);
-      }
+      join_unit(*state_, unit, lists_[unit], groups_.tp, all);
     }
     return all;
   }
 
  private:
-  void make_state() {
-    const int ranks = groups_.tp.size();
-    const int rank = groups_.tp.rank();
-    std::vector<std::vector<up::Parameter>> units;
-    for (const std::vector<Weight>& list : lists_) {
-      std::vector<up::Parameter> unit;
-      for (const Weight& weight : list) {
-        unit.push_back({.name = weight.name,
-                        .count = local_count(weight, ranks, rank),
-                        .decays = !weight.is_vector(),
-                        .counted = weight.cut != Weight::Cut::none || rank == 0});
-      }
-      units.push_back(std::move(unit));
-    }
-    const bool hybrid = mesh_.size("rep") > 1;
-    state_ = std::make_unique<up::ShardedState>(
-        mesh_.axes("dp,cp,uly"), std::move(units),
-        up::ShardedOptions{.stage = local_.layout.stage,
-                           .op = unisono::ReduceOp::sum,
-                           .optimizer = {.rate = config_.rate, .epsilon = 1e-5, .decay = 0.1},
-                           .max_norm = config_.max_norm,
-                           .replicas = hybrid ? &mesh_.axis("rep") : nullptr,
-                           .model = ranks > 1 ? &groups_.tp : nullptr});
-    for (std::size_t unit = 0; unit < lists_.size(); ++unit) {
-      std::vector<float> flat;
-      for (const Weight& weight : lists_[unit]) {
-        const std::vector<float> part = cut(weight, initial(weight, config_.seed), ranks, rank);
-        flat.insert(flat.end(), part.begin(), part.end());
-      }
-      state_->set(unit, flat);
-    }
-  }
-
   // The weights of a unit; those of the one that comes after it are fetched meanwhile.
   Unit enter(std::size_t unit, std::size_t after) {
     const std::span<const float> weights = state_->parameters_f32(unit);
@@ -148,14 +98,7 @@ class Trainer {
 
   // After the backward pass of a unit.
   void leave(std::size_t unit) {
-    const Unit parts(lists_[unit], groups_.tp.size(), groups_.tp.rank(), {},
-                     state_->gradients_f32(unit));
-    for (std::size_t i = 0; i < lists_[unit].size(); ++i) {
-      if (lists_[unit][i].is_summed && groups_.tp.size() > 1) {
-        groups_.tp.all_reduce(parts.gradient(i), unisono::sum);
-      }
-    }
-    state_->gradients_ready(unit);
+    reduce_unit(*state_, unit, lists_[unit], groups_.tp);
     state_->release(unit);
   }
 
@@ -175,18 +118,11 @@ class Trainer {
 }  // namespace
 
 Trained train(unisono::Communicator& world, const Layout& layout, const Config& config, int steps) {
-  Trainer trainer(world, layout, config);
-  Trained result;
-  std::vector<double> times;
-  for (int step = 0; step < steps; ++step) {
-    const auto begin = std::chrono::steady_clock::now();
-    result.losses.push_back(trainer.step(step));
-    times.push_back(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-            .count());
+  if (!layout.schedule.empty()) {
+    return train_pipeline(world, layout, config, steps);
   }
-  std::sort(times.begin(), times.end());
-  result.step_ms = times.empty() ? 0 : times[times.size() / 2];
+  Trainer trainer(world, layout, config);
+  Trained result = run_steps(steps, [&](int step) { return trainer.step(step); });
   result.weights = trainer.weights();
   return result;
 }

@@ -1,9 +1,13 @@
 // Trains the model under a layout, and says how it went.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <unisono/communicator.hpp>
+#include <unisono/parallel/sharded_state.hpp>
 #include <vector>
 
 #include "model.h"
@@ -18,6 +22,35 @@ struct Trained {
 
 // All ranks of the communicator call it; the layout has as many.
 Trained train(unisono::Communicator& world, const Layout& layout, const Config& config, int steps);
+
+// The same for a layout with a pipeline.
+Trained train_pipeline(unisono::Communicator& world, const Layout& layout, const Config& config,
+                       int steps);
+
+// A step's sequences, the same on all ranks, each of length + 1 tokens.
+std::vector<std::int32_t> draw_tokens(const Config& config, int step);
+// Does so many steps, each of which gives its loss.
+Trained run_steps(int steps, const std::function<double(int)>& step);
+
+// What the optimiser needs, for units of these weights, which get the values that they have at
+// first. The axes are those over which the gradients are summed; `model` those that have other
+// parameters.
+struct Axes {
+  unisono::Communicator& data;
+  unisono::Communicator* replicas = nullptr;
+  unisono::Communicator* model = nullptr;
+  unisono::Communicator& tp;
+};
+std::unique_ptr<unisono::parallel::ShardedState> make_state(
+    const Config& config, int stage, const std::vector<std::vector<Weight>>& lists,
+    const Axes& axes);
+// Sums what the tensor-parallel ranks have summands of, and hands the gradients of a unit over.
+void reduce_unit(unisono::parallel::ShardedState& state, std::size_t unit,
+                 const std::vector<Weight>& list, unisono::Communicator& tp);
+// The weights of a unit, whole, by their names. All ranks of tp and of the state call it.
+void join_unit(unisono::parallel::ShardedState& state, std::size_t unit,
+               const std::vector<Weight>& list, unisono::Communicator& tp,
+               std::map<std::string, std::vector<float>>& all);
 
 // The greatest differences between two trainings. Infinite where one is not a number, or where they
 // have other weights.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json_text.h"
+#include "pipeline/bound.h"
 #include "pipeline/catalog.h"
 #include "pipeline/greedy.h"
 #include "pipeline/run.h"
@@ -49,7 +50,7 @@ class Making {
     // The best starts share the work; what comes of the first is often not what is best.
     const std::size_t starts = std::min<std::size_t>(candidates_.size(), 4);
     made.makespan = -1;
-    made.bound = bound();
+    made.bound = least_makespan(tasks_, options_.most_bytes);
     for (std::size_t i = 0; i < starts; ++i) {
       if (i > 0 && made.makespan <= made.bound * (1 + kRounding)) {
         break;
@@ -129,33 +130,6 @@ class Making {
       made.from = candidate.from;
       made.start_makespan = candidate.makespan;
     }
-  }
-
-  // No rank is done before a first F can come to it, and all its work is done.
-  double bound() const {
-    std::vector<double> first(static_cast<std::size_t>(frame_.ranks), -1);
-    std::vector<double> work(first.size(), 0);
-    for (const Chain& chain : frame_.chains) {
-      double way = 0;
-      for (std::size_t i = 0; i < chain.stages.size(); ++i) {
-        const int stage = chain.stages[i];
-        const auto rank = static_cast<std::size_t>(tasks_.rank_of(stage));
-        first[rank] = first[rank] < 0 ? way : std::min(first[rank], way);
-        for (const int kind : {0, 1, 2}) {
-          work[rank] += chain.count * tasks_.duration({stage, 0, kind});
-        }
-        way += tasks_.duration({stage, 0, 0});
-        if (i + 1 < chain.stages.size() &&
-            tasks_.rank_of(chain.stages[i + 1]) != tasks_.rank_of(stage)) {
-          way += frame_.costs.transfer[static_cast<std::size_t>(stage)];
-        }
-      }
-    }
-    double least = 0;
-    for (std::size_t rank = 0; rank < first.size(); ++rank) {
-      least = std::max(least, std::max(0.0, first[rank]) + work[rank]);
-    }
-    return least;
   }
 
   static double unlimited(const Pipeline& pipeline) {

@@ -39,6 +39,7 @@ Made made_of(const Pipeline& frame, double work) {
   const double most_bytes = largest(before.peak_bytes);
   Parsed<Made> made = make(frame, {.most_bytes = most_bytes, .work = work});
   EXPECT_TRUE(made) << made.message;
+  EXPECT_GE(made.value->makespan, made.value->bound * (1 - 1e-9));
   const Verdict verdict = verify(made.value->pipeline);
   EXPECT_TRUE(verdict.right()) << sentence(verdict.findings.front());
   EXPECT_LE(largest(verdict.peak_bytes), most_bytes);
@@ -71,21 +72,20 @@ TEST(PipelineMake, IsNeverWorseThanWhatItStartsFrom) {
   }
 }
 
-// Where one rank is busy from the first F that can come to it until the end, nothing is better.
+// What is not bettered is as good as any order within the memory: least_makespan() proves it.
 TEST(PipelineMake, IsBetterThanZbH1WhereStagesDiffer) {
   int bettered = 0;
-  for (unsigned seed = 1; seed <= 6; ++seed) {
+  for (unsigned seed = 1; seed <= 18; ++seed) {
     Pipeline frame = entry_of("zb-h1", 8, 32);
     make_uneven(frame, 0.2, seed);
     const double before = run(frame, {.capacity = kUnlimited}).makespan;
     const Made made = made_of(frame, 1e7);
-    EXPECT_GE(made.makespan, made.bound - 1e-9);
     EXPECT_TRUE(made.makespan < before || made.makespan <= made.bound + 1e-9);
     bettered += made.makespan < before ? 1 : 0;
     RecordProperty("percent_" + std::to_string(seed),
                    std::to_string(100 * (1 - made.makespan / before)));
   }
-  EXPECT_GT(bettered, 1);  // of the others ZB-H1 is the best that can be
+  EXPECT_GE(bettered, 15);
 }
 
 TEST(PipelineMake, ALimitThatNothingKeepsIsAnError) {

@@ -95,6 +95,14 @@ std::vector<int> PipelineSchedule::stages_of(int rank) const {
   return stages;
 }
 
+std::vector<std::vector<int>> PipelineSchedule::chains() const {
+  std::vector<std::vector<int>> chains;
+  for (const pipeline::Chain& chain : state_->pipeline.chains) {
+    chains.push_back(chain.stages);
+  }
+  return chains;
+}
+
 std::vector<std::string> PipelineSchedule::actions_of(int rank) const {
   std::vector<std::string> texts;
   for (const pipeline::Action& action :

@@ -58,7 +58,11 @@ static const struct {
                  {"mistakes", 3, run_mistakes},
                  {"mismatch", 2, run_mismatch},
                  {"abort", 3, run_abort},
-                 {"failure", 3, run_failure}};
+                 {"failure", 3, run_failure},
+                 {"pipeline", 3, run_pipeline},
+                 {"pipeline_alone", 1, run_pipeline},
+                 {"pipeline_mistakes", 1, run_pipeline_mistakes},
+                 {"pipeline_callback", 3, run_pipeline_callback}};
 enum { kScenarios = sizeof(scenarios) / sizeof(scenarios[0]) };
 
 static int run_rank(int scenario, int rank, const char* job) {

@@ -27,3 +27,6 @@ void run_mistakes(unisono_comm_t comm);
 void run_mismatch(unisono_comm_t comm);
 void run_abort(unisono_comm_t comm);
 void run_failure(unisono_comm_t comm);
+void run_pipeline(unisono_comm_t comm);
+void run_pipeline_mistakes(unisono_comm_t comm);
+void run_pipeline_callback(unisono_comm_t comm);

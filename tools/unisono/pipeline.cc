@@ -74,8 +74,9 @@ constexpr Option kOptions[] = {
      .help = "How long each stage takes against the others: 1,1.2,0.9 for three stages."},
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "Messages take what the links between two ranks of a topology take, each alone on its "
-             "links; all times are microseconds then. A preset or a file, as for unisono topo."},
+     .help = "Messages take what the links between two ranks of a topology take; all times are "
+             "microseconds then. sim lets those that travel at once share their links. A preset "
+             "or a file, as for unisono topo."},
     {.name = "message",
      .value = "BYTES",
      .help = "With --on: how long a message is.",

@@ -52,6 +52,9 @@ class UNISONO_EXPORT PipelineSchedule {
   int microbatches() const;
   int rank_of(int stage) const;
   std::vector<int> stages_of(int rank) const;
+  // The stages that a microbatch passes, in order: one sequence, or two where the ranks hold the
+  // model twice (DualPipe).
+  std::vector<std::vector<int>> chains() const;
   // How many messages of a lane may be there before they are waited for: at least the proved one.
   int capacity() const;
   // The actions of a rank in order, as "0F0", "0SEND_F0".

@@ -71,8 +71,7 @@ void set_factors(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   }
 }
 
-// Messages travel over the links of a topology, rank i at its rank i. Each has the links for
-// itself.
+// Messages travel over the links of a topology, rank i at its rank i: what each takes alone.
 void set_links(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   if (!arguments.has("on")) {
     if (arguments.has("message")) {

@@ -18,6 +18,10 @@ pipeline::Pipeline pipeline_of(const std::string& which, const Arguments& argume
 void set_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
 // What --factors and --on say, also of a file with costs of its own. Throws UsageError.
 void adjust_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
+// `alone` is how it runs where each message has its links for itself; here messages that travel at
+// once share the links of --on, and those of one lane follow each other.
+pipeline::Run on_shared_links(const pipeline::Pipeline& pipeline, const pipeline::Run& alone,
+                              const Arguments& arguments);
 // Each action of each rank with its start and end.
 nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run);
 

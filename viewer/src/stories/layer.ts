@@ -1,5 +1,7 @@
 // One transformer layer on a grid of ranks: who is in which group, and what each group communicates
 // in the forward and the backward pass. Pure.
+import { parseCsv } from '../pipeline/parse';
+import type { Pipeline } from '../pipeline/types';
 
 export interface LayerShape {
   tp: number; // tensor parallel
@@ -189,56 +191,21 @@ export function bubble(stages: number, microBatches: number): number {
   return (stages - 1) / (microBatches + stages - 1);
 }
 
-export interface Slot {
-  stage: number;
-  start: number;
-  length: number;
-  micro: number;
-  back: boolean;
-}
-
-// Forward takes 1, backward 2. GPipe: all forward, then all backward. 1F1B: a stage goes back as
-// soon as it can, so that at most `stages` micro-batches are kept, and not all of them.
-export function pipeline(stages: number, microBatches: number, kind: 'gpipe' | '1f1b'): Slot[] {
-  const order = Array.from({ length: stages }, (_, stage) => {
-    const list: { micro: number; back: boolean }[] = [];
+// GPipe: all forward, then all backward. 1F1B: a stage goes back as soon as it can, so that at most
+// `stages` micro-batches are kept, and not all of them. Forward takes 1, backward 2.
+export function pipeline(stages: number, microBatches: number, kind: 'gpipe' | '1f1b'): Pipeline {
+  const rows = Array.from({ length: stages }, (_, stage) => {
+    const row: string[] = [];
     const warm = kind === 'gpipe' ? microBatches : Math.min(microBatches, stages - stage);
     let forward = 0;
-    while (forward < warm) list.push({ micro: forward++, back: false });
+    while (forward < warm) row.push(`${stage}F${forward++}`);
     for (let back = 0; back < microBatches; back++) {
-      list.push({ micro: back, back: true });
-      if (forward < microBatches) list.push({ micro: forward++, back: false });
+      row.push(`${stage}B${back}`);
+      if (forward < microBatches) row.push(`${stage}F${forward++}`);
     }
-    return list;
+    return row.join(',');
   });
-  const ends = new Map<string, number>();
-  const free = new Array<number>(stages).fill(0);
-  const at = new Array<number>(stages).fill(0);
-  const slots: Slot[] = [];
-  for (let left = 2 * stages * microBatches; left > 0;) {
-    const before = left;
-    for (let stage = 0; stage < stages; stage++) {
-      const job = order[stage]![at[stage]!];
-      if (!job) continue;
-      const peer = job.back ? stage + 1 : stage - 1;
-      const isFirst = job.back ? stage === stages - 1 : stage === 0;
-      const needs = isFirst
-        ? job.back
-          ? ends.get(`${stage}/${job.micro}/f`)
-          : 0
-        : ends.get(`${peer}/${job.micro}/${job.back ? 'b' : 'f'}`);
-      if (needs === undefined) continue;
-      const start = Math.max(free[stage]!, needs);
-      const length = job.back ? 2 : 1;
-      slots.push({ stage, start, length, ...job });
-      free[stage] = start + length;
-      ends.set(`${stage}/${job.micro}/${job.back ? 'b' : 'f'}`, start + length);
-      at[stage]!++;
-      left--;
-    }
-    if (left === before) break; // cannot be: nothing could go on
-  }
-  return slots;
+  return parseCsv(rows.join('\n'), kind);
 }
 
 // The most micro-batches whose activations a stage keeps at once.

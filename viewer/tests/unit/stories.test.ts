@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { boxesOf, bubbleOf } from '../../src/pipeline/picture';
+import { play } from '../../src/pipeline/play';
+import { verify } from '../../src/pipeline/verify';
 import {
   bubble,
   comms,
@@ -197,22 +200,13 @@ describe('a layer', () => {
 
   it('has pipelines as long as the formula says', () => {
     for (const kind of ['gpipe', '1f1b'] as const) {
-      const slots = pipeline(4, 8, kind);
-      expect(slots).toHaveLength(2 * 4 * 8);
-      const end = Math.max(...slots.map((slot) => slot.start + slot.length));
-      expect(1 - (8 * 3) / end).toBeCloseTo(bubble(4, 8));
-      for (let stage = 0; stage < 4; stage++) {
-        const own = slots.filter((slot) => slot.stage === stage).sort((a, b) => a.start - b.start);
-        let held = 0;
-        let most = 0;
-        own.forEach((slot, i) => {
-          if (i > 0)
-            expect(slot.start).toBeGreaterThanOrEqual(own[i - 1]!.start + own[i - 1]!.length);
-          held += slot.back ? -1 : 1;
-          most = Math.max(most, held);
-        });
-        expect(most).toBeLessThanOrEqual(kept(4, 8, kind));
-      }
+      const schedule = pipeline(4, 8, kind);
+      const verdict = verify(schedule);
+      expect(verdict.findings).toEqual([]);
+      const played = play(schedule);
+      expect(boxesOf(schedule, played)).toHaveLength(2 * 4 * 8);
+      expect(bubbleOf(played)).toBeCloseTo(bubble(4, 8));
+      expect(Math.max(...verdict.peakActivations)).toBe(kept(4, 8, kind));
     }
   });
 });

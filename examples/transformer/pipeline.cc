@@ -1,0 +1,304 @@
+// Trains the model in a pipeline, under whichever schedule the layout names.
+//
+// The layers are cut evenly into the stages of a chain; the embedding goes with the first one, norm
+// and logits with the last one. Where there are more stages than layers, some of them hand on what
+// they get. With DualPipe the model is there twice: two ranks of the pipeline hold the same layers,
+// and their gradients are summed as those of data-parallel ranks are.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <unisono/error.hpp>
+#include <unisono/parallel/mesh.hpp>
+#include <unisono/parallel/pipeline.hpp>
+#include <utility>
+
+#include "train.h"
+
+namespace transformer {
+namespace {
+
+namespace up = unisono::parallel;
+
+std::vector<float> floats_of(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+void put(const std::vector<float>& values, std::span<std::byte> bytes) {
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+}
+
+// The units of the model that each stage has: unit 0 is the embedding, then come the layers.
+std::vector<std::vector<std::size_t>> units_of_stages(const up::PipelineSchedule& schedule,
+                                                      std::size_t layers) {
+  std::vector<std::vector<std::size_t>> units(static_cast<std::size_t>(schedule.stages()));
+  for (const std::vector<int>& chain : schedule.chains()) {
+    for (std::size_t place = 0; place < chain.size(); ++place) {
+      auto& own = units[static_cast<std::size_t>(chain[place])];
+      if (place == 0) {
+        own.push_back(0);
+      }
+      const std::size_t end = layers * (place + 1) / chain.size();
+      for (std::size_t layer = layers * place / chain.size(); layer < end; ++layer) {
+        own.push_back(layer + 1);
+      }
+      if (place + 1 == chain.size()) {
+        own.push_back(layers + 1);
+      }
+    }
+  }
+  return units;
+}
+
+class PipelineTrainer {
+ public:
+  PipelineTrainer(unisono::Communicator& world, const Layout& layout, const Config& config)
+      : config_(config),
+        world_(world),
+        mesh_(up::Mesh::create(world, layout.mesh)),
+        schedule_(
+            up::PipelineSchedule::by_name(layout.schedule, {.ranks = mesh_.size("pp"),
+                                                            .microbatches = layout.microbatches,
+                                                            .chunks = layout.chunks})),
+        units_(units_of_stages(schedule_, config.layers)),
+        groups_{.tp = mesh_.axis("tp"), .context = {}},
+        local_{.config = config_, .layout = layout, .positions = {}},
+        embedding_(groups_, local_),
+        head_(groups_, local_) {
+    groups_.context = {.outer = &mesh_.axis("cp"),
+                       .heads = &mesh_.axis("uly"),
+                       .method = layout.method,
+                       .order = layout.order};
+    local_.positions = groups_.context.positions(config.length);
+    sequences_ = up::shard_range(config.batch, mesh_.size("dp"), mesh_.coordinate("dp"));
+    const auto microbatches = static_cast<std::size_t>(layout.microbatches);
+    if (config.batch % (microbatches * static_cast<std::size_t>(mesh_.size("dp"))) != 0 ||
+        mesh_.size("rep") > 1) {
+      throw unisono::Error(unisono::ErrorCode::config,
+                           "layout \"" + layout.text + "\": " + std::to_string(config.batch) +
+                               " sequences are not cut evenly\nwith a pipeline, dp times m divides "
+                               "them, and rep is 1");
+    }
+    local_.batch = sequences_.count / microbatches;
+    make_units();
+    make_pipeline();
+  }
+
+  double step(int number) {
+    const std::vector<std::int32_t> all = draw_tokens(config_, number);
+    data_of_.assign(static_cast<std::size_t>(schedule_.microbatches()), {});
+    for (std::size_t b = 0; b < sequences_.count; ++b) {
+      Microbatch& one = data_of_[b / local_.batch];
+      for (const std::size_t place : local_.positions) {
+        const std::size_t at = (sequences_.first + b) * (config_.length + 1) + place;
+        one.tokens.push_back(all[at]);
+        one.targets.push_back(all[at + 1]);
+      }
+    }
+    loss_ = 0;
+    // The ranks that hold the same units gather them in the same order, whatever the order of
+    // their stages is.
+    parts_.clear();
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      const std::span<const float> weights = state_->parameters_f32(i);
+      parts_.emplace(own_[i], Unit(lists_[i], groups_.tp.size(), groups_.tp.rank(), weights,
+                                   state_->gradients_f32(i)));
+    }
+    pipeline_->run_step();
+    for (std::size_t i = own_.size(); i-- > 0;) {
+      reduce_unit(*state_, i, lists_[i], groups_.tp);
+      state_->release(i);
+    }
+    state_->step();
+    // Each tensor-parallel rank has the loss of the same tokens.
+    std::array<double, 1> loss = {groups_.tp.rank() == 0 ? loss_ : 0};
+    world_.all_reduce(loss, unisono::sum);
+    return loss[0] / static_cast<double>(config_.batch * config_.length);
+  }
+
+  std::map<std::string, std::vector<float>> weights() {
+    std::map<std::string, std::vector<float>> all;
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      join_unit(*state_, i, lists_[i], groups_.tp, all);
+    }
+    // The pipeline is the slowest axis: the first rank of a stage has the coordinate 0 on others.
+    const int stride = world_.size() / mesh_.size("pp");
+    for (std::size_t unit = 0; unit < config_.layers + 2; ++unit) {
+      for (const Weight& weight : weights_of(unit)) {
+        std::vector<float>& values = all[weight.name];
+        values.resize(weight.rows * weight.columns);
+        world_.broadcast(values, holder_of(unit) * stride);
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct Microbatch {
+    std::vector<std::int32_t> tokens = {};
+    std::vector<std::int32_t> targets = {};
+    std::vector<float> gradient = {};  // on its way back: behind the head, then at the embedding
+  };
+
+  std::vector<Weight> weights_of(std::size_t unit) const {
+    return unit == 0 ? embedding_weights(config_, local_.layout)
+           : unit <= config_.layers
+               ? block_weights(config_, local_.layout, groups_.tp.size(), unit - 1)
+               : head_weights(config_, local_.layout);
+  }
+
+  // The first rank of the pipeline that has a unit.
+  int holder_of(std::size_t unit) const {
+    int holder = schedule_.ranks();
+    for (std::size_t stage = 0; stage < units_.size(); ++stage) {
+      if (std::find(units_[stage].begin(), units_[stage].end(), unit) != units_[stage].end()) {
+        holder = std::min(holder, schedule_.rank_of(static_cast<int>(stage)));
+      }
+    }
+    return holder;
+  }
+
+  std::vector<std::size_t> units_of_rank(int rank) const {
+    std::vector<std::size_t> units;
+    for (const int stage : schedule_.stages_of(rank)) {
+      const auto& more = units_[static_cast<std::size_t>(stage)];
+      units.insert(units.end(), more.begin(), more.end());
+    }
+    std::sort(units.begin(), units.end());
+    return units;
+  }
+
+  // The first rank that holds the same units as `rank`; without DualPipe that is itself. It holds
+  // none where there are fewer units than ranks, as others may.
+  int first_like(int rank) const {
+    const bool is_double = schedule_.chains().size() > 1;
+    return is_double ? std::min(rank, schedule_.ranks() - 1 - rank) : rank;
+  }
+
+  void make_units() {
+    const int rank = mesh_.coordinate("pp");
+    own_ = units_of_rank(rank);
+    for (const std::size_t unit : own_) {
+      lists_.push_back(weights_of(unit));
+      if (unit > 0 && unit <= config_.layers) {
+        blocks_.emplace(unit, Block(groups_, local_));
+      }
+    }
+    const int tp = mesh_.coordinate("tp");
+    data_ = world_.split(first_like(rank) * mesh_.size("tp") + tp, world_.rank());
+    model_ = world_.split(data_->rank(), world_.rank());
+    state_ = make_state(
+        config_, local_.layout.stage, lists_,
+        {.data = *data_, .model = model_->size() > 1 ? &*model_ : nullptr, .tp = groups_.tp});
+  }
+
+  void make_pipeline() {
+    const up::Range rows = local_.region(config_.width).outside(groups_.tp);
+    const up::TensorSpec spec{.shape = {rows.count, config_.width}};
+    std::vector<up::PipelineStage> stages;
+    for (const int stage : schedule_.stages_of(mesh_.coordinate("pp"))) {
+      stages.push_back({.stage = stage, .input = {}, .output = spec});
+    }
+    pipeline_.emplace(
+        mesh_.axis("pp"), schedule_, std::move(stages),
+        up::PipelineCallbacks{
+            .forward = [this](const up::PipelinePass& pass) { forward(pass); },
+            .backward =
+                [this](const up::PipelinePass& pass) {
+                  backward_input(pass);
+                  backward_weight(pass);
+                },
+            .backward_input = [this](const up::PipelinePass& pass) { backward_input(pass); },
+            .backward_weight = [this](const up::PipelinePass& pass) { backward_weight(pass); }});
+  }
+
+  const std::vector<std::size_t>& units_of(const up::PipelinePass& pass) const {
+    return units_[static_cast<std::size_t>(pass.stage)];
+  }
+
+  void forward(const up::PipelinePass& pass) {
+    Microbatch& data = data_of_[static_cast<std::size_t>(pass.microbatch)];
+    std::vector<float> x = floats_of(pass.input);
+    for (const std::size_t unit : units_of(pass)) {
+      const Unit& parts = parts_.at(unit);
+      if (unit == 0) {
+        x = embedding_.forward(parts, data.tokens);
+      } else if (unit <= config_.layers) {
+        x = blocks_.at(unit).forward(parts, std::move(x), pass.microbatch);
+      } else {
+        Head::Result result = head_.run(parts, x, data.targets);
+        loss_ += result.loss;
+        data.gradient = std::move(result.gradient);
+      }
+    }
+    if (pass.output_spec != nullptr) {
+      put(x, pass.output);
+    }
+  }
+
+  void backward_input(const up::PipelinePass& pass) {
+    Microbatch& data = data_of_[static_cast<std::size_t>(pass.microbatch)];
+    std::vector<float> gradient =
+        pass.output_spec == nullptr ? std::move(data.gradient) : floats_of(pass.output_gradient);
+    const std::vector<std::size_t>& units = units_of(pass);
+    for (std::size_t i = units.size(); i-- > 0;) {
+      if (units[i] > 0 && units[i] <= config_.layers) {
+        gradient = blocks_.at(units[i]).backward_input(parts_.at(units[i]), std::move(gradient),
+                                                       pass.microbatch);
+      }
+    }
+    if (pass.input_spec != nullptr) {
+      put(gradient, pass.input_gradient);
+    } else {
+      data.gradient = std::move(gradient);
+    }
+  }
+
+  void backward_weight(const up::PipelinePass& pass) {
+    Microbatch& data = data_of_[static_cast<std::size_t>(pass.microbatch)];
+    for (const std::size_t unit : units_of(pass)) {
+      if (unit == 0) {
+        embedding_.backward(parts_.at(unit), data.tokens, data.gradient);
+      } else if (unit <= config_.layers) {
+        blocks_.at(unit).backward_weight(parts_.at(unit), pass.microbatch);
+      }
+    }
+  }
+
+  Config config_;
+  unisono::Communicator& world_;
+  up::Mesh mesh_;
+  up::PipelineSchedule schedule_;
+  std::vector<std::vector<std::size_t>> units_;  // of each stage
+  Groups groups_;
+  Local local_;
+  Embedding embedding_;
+  Head head_;
+  up::Range sequences_;
+  std::vector<std::size_t> own_;            // units of this rank
+  std::vector<std::vector<Weight>> lists_;  // of each of them
+  std::map<std::size_t, Block> blocks_;     // by unit
+  std::map<std::size_t, Unit> parts_;
+  std::vector<Microbatch> data_of_;
+  double loss_ = 0;
+  std::optional<unisono::Communicator> data_;
+  std::optional<unisono::Communicator> model_;
+  std::unique_ptr<up::ShardedState> state_;
+  std::optional<up::Pipeline> pipeline_;
+};
+
+}  // namespace
+
+Trained train_pipeline(unisono::Communicator& world, const Layout& layout, const Config& config,
+                       int steps) {
+  PipelineTrainer trainer(world, layout, config);
+  Trained result = run_steps(steps, [&](int step) { return trainer.step(step); });
+  result.weights = trainer.weights();
+  return result;
+}
+
+}  // namespace transformer
