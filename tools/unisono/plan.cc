@@ -90,10 +90,6 @@ int run_plan(const Arguments& arguments, const Console& console) {
   if (arguments.has("fit")) {
     check_options(arguments, "fit",
                   {"link", "on", "floor", "algorithm", "machine", "ranks", "bytes"});
-    if (!arguments.operands().empty()) {
-      throw UsageError("--fit takes all collectives of its table, so name none", {},
-                       "save the machine with --save, and ask it with --machine");
-    }
     return run_fit(arguments, console);
   }
   for (const std::string_view option : {"test", "save", "only"}) {
@@ -168,8 +164,8 @@ constexpr Option kOptions[] = {
              "(unisono.machine/1)."},
     {.name = "fit",
      .value = "TABLE",
-     .help = "Fit machines to a table of measured times (CSV) and say how far off they are on rows "
-             "they have not seen."},
+     .help = "Fit machines to a table of measured times (CSV) or to what nccl-tests printed, and "
+             "say how far off they are on rows they have not seen."},
     {.name = "test", .value = "TABLE", .help = "With --fit: also predict the rows of this table."},
     {.name = "only", .value = "NAME", .help = "With --fit: only this machine of the table."},
     {.name = "save", .value = "FILE", .help = "With --fit: write the machine for --machine."}};
@@ -198,7 +194,8 @@ const Command kPlanCommand = {
         "busiest link, the time has the latencies too; what kernels cost is not in it.\n\n"
         "A table for --fit names its columns in the first line: collective, ranks, bytes and "
         "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
-        "an algorithm are of a library that chose itself.",
+        "an algorithm are of a library that chose itself. Logs of nccl-tests are read as they are; "
+        "older ones do not say their collective: unisono plan all_reduce --fit LOG.",
     .options = kOptions,
     .run = run_plan};
 

@@ -231,7 +231,10 @@ class Sharing {
 pipeline::Run on_shared_links(const pipeline::Pipeline& pipeline, const pipeline::Run& alone,
                               const Arguments& arguments) {
   const auto bytes = static_cast<double>(arguments.bytes("message"));
-  return Sharing(pipeline, alone, bytes).play(load_topology(arguments.text("on")));
+  Topology topology = load_topology(arguments.text("on"));
+  // What a message takes alone (costs.cc) has the links only: protocols are those of collectives.
+  topology.protocols.clear();
+  return Sharing(pipeline, alone, bytes).play(topology);
 }
 
 }  // namespace unisono::cli

@@ -11,7 +11,9 @@
 
 #include "cli/failure.h"
 #include "cli/output_file.h"
+#include "cli/target.h"
 #include "model/holdout.h"
+#include "model/nccl_log.h"
 #include "model/table.h"
 #include "plan/plan.h"
 #include "topo/topo.h"
@@ -35,12 +37,20 @@ struct Report {
   std::vector<Trial> trials;
 };
 
-Table load_table(const std::string& path) {
+// A table, or what nccl-tests printed: `collective` is that of a log that does not say it.
+Table load_table(const std::string& path, std::optional<Collective> collective) {
   const std::string text = read_document(path);
-  auto parsed = model::parse_table(text);
+  const bool is_log = model::is_nccl_log(text);
+  auto parsed = is_log ? model::parse_nccl_log(text, collective) : model::parse_table(text);
   if (!parsed) {
-    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     {}, "unisono help plan says which columns a table has");
+    throw UsageError(
+        fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
+        is_log ? fmt::format("unisono plan all_reduce --fit {} names the collective", path)
+               : "unisono help plan says which columns a table has");
+  }
+  if (!is_log && collective) {
+    throw UsageError("a table says itself which collectives were measured, so name none", {},
+                     "save the machine with --save, and ask it with --machine");
   }
   return std::move(*parsed.value);
 }
@@ -173,8 +183,13 @@ void save(const std::vector<Report>& reports, const std::string& path) {
 }  // namespace
 
 int run_fit(const Arguments& arguments, const Console& console) {
-  const Table table = load_table(arguments.text("fit"));
-  const Table unseen = arguments.has("test") ? load_table(arguments.text("test")) : Table{};
+  std::optional<Collective> collective;
+  if (!arguments.operands().empty()) {
+    collective = collective_of(arguments.operands().front());
+  }
+  const Table table = load_table(arguments.text("fit"), collective);
+  const Table unseen =
+      arguments.has("test") ? load_table(arguments.text("test"), collective) : Table{};
   std::vector<std::string> names = table.machines();
   if (arguments.has("only")) {
     const std::string only = arguments.text("only");
