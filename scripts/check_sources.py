@@ -36,7 +36,7 @@ WORDS = {
     r"\b[Uu]ntold\b": "unreported",
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
-                 "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl/", "tests/msccl/",
+                 "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl/", "tests/msccl/", "src/model/nccl_log",
                  "tests/cli/expected/export_", "viewer/src/text/calls.ts")
 BEGINS_WITH_OF = re.compile(r"^\s*// Of ")
 COMMENT = re.compile(r"^\s*//")
