@@ -1,7 +1,7 @@
 // Communicator: the collectives between the ranks of a group, and send/recv.
 //
 // Thread rule: one thread at a time uses a communicator; different communicators are independent.
-// abort() and failure() alone may be called from any thread, at any time.
+// abort(), failure() and statistics() alone may be called from any thread, at any time.
 //
 // Buffers belong to the caller. Counts are elements. In place: `in` and `out` start at the same
 // address for broadcast, reduce, all_reduce; for all_gather `in` is this rank's part of `out`; for
@@ -32,6 +32,8 @@
 #include "unisono/types.hpp"
 
 namespace unisono {
+
+struct Statistics;
 
 namespace detail {
 class Core;
@@ -313,6 +315,11 @@ class UNISONO_EXPORT Communicator {
   // microsecond, and one more for each rank of another host). Not told: a rank that has left in
   // order, before anybody needs it; one that is stopped. Errors: usage.
   std::optional<Error> failure() const;
+
+  // What the calls of this group have cost this rank so far: how many, how much, how long they
+  // moved data and for whom they waited (unisono/statistics.hpp). A local call. Any thread, also
+  // during an operation.
+  Statistics statistics() const;
 
   // After peer_lost or timeout: a communicator of the ranks that are still there, in their old
   // order. All of them call it, on the communicator that connect() (or shrink(), grow()) gave; it

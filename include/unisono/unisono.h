@@ -9,8 +9,8 @@
  * as they were.
  *
  * Threads. One thread at a time uses a communicator, its plans and its requests; different
- * communicators are independent. unisono_abort() and unisono_failure() alone may be called from any
- * thread, at any time.
+ * communicators are independent. unisono_abort(), unisono_failure() and unisono_statistics() alone
+ * may be called from any thread, at any time.
  *
  * Buffers belong to the caller. `count` is in elements, `bytes` in bytes. n is the size of the
  * communicator:
@@ -227,6 +227,25 @@ UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,
  * it; one that is stopped. Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
                                                 unisono_result_t* failure) UNISONO_NOEXCEPT;
+
+/* What calls of one kind have cost this rank so far, in this group. */
+typedef struct unisono_call_statistics {
+  size_t struct_size; /* start from UNISONO_STATISTICS_INIT */
+  unsigned long long calls;
+  unsigned long long bytes; /* of each call the larger of what goes in and what comes out */
+  double moving_s;          /* inside blocking calls, without the waiting */
+  double waiting_s;         /* because a peer had not come, not sent or not read */
+  /* skew[0]: calls that waited less than a microsecond in all; skew[k]: at least 2^(k-1) and less
+   * than 2^k microseconds; the last one: all that is longer. */
+  unsigned long long skew[24];
+} unisono_statistics_t;
+#define UNISONO_STATISTICS_INIT {sizeof(unisono_statistics_t), 0, 0, 0.0, 0.0, {0}}
+/* `what`: "all_reduce" or another collective, "send" or "recv". waiting_for_s (may be NULL): room
+ * for n numbers, becomes how long this rank has waited for each. Of what was never called all is 0.
+ * Local; any thread, also during an operation. Errors: USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_statistics(const char* what, unisono_comm_t comm,
+                                                   unisono_statistics_t* statistics,
+                                                   double* waiting_for_s) UNISONO_NOEXCEPT;
 
 /* Requests. */
 

@@ -7,4 +7,5 @@
 #include "unisono/explain.hpp"
 #include "unisono/options.hpp"
 #include "unisono/parallel/pipeline.hpp"
+#include "unisono/statistics.hpp"
 #include "unisono/types.hpp"

@@ -28,9 +28,15 @@ struct alignas(shm::kLine) WaitLine {
   std::atomic<std::int32_t> peer;      // in the world; -1: nobody in particular
   std::atomic<std::int64_t> place;     // a step, or a tag
 };
+// For how long a rank has waited in all, for those who look from outside.
+struct alignas(shm::kLine) WaitTotals {
+  std::atomic<std::uint64_t> waited_ns;
+  std::atomic<std::int32_t> most_for;  // the rank of the world that it waited for most, plus 1
+};
 struct FlightRecorder {
   FlightEntry entries[kFlightEntries];
   WaitLine wait;
+  WaitTotals totals;
 };
 
 // Marked by the kernel as soon as the rank's process begins to end (membership/liveness.h).
@@ -60,7 +66,7 @@ struct alignas(shm::kLine) RollRecord {
 };
 
 // Who a segment belongs to, for those who look from outside. Every member writes the same.
-inline constexpr std::uint64_t kGroupMagic = 0x32'70'75'6f'72'67'6e'75;  // "ungroup2"
+inline constexpr std::uint64_t kGroupMagic = 0x33'70'75'6f'72'67'6e'75;  // "ungroup3"
 struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::uint64_t> id;
@@ -69,7 +75,7 @@ struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::int32_t> size;    // with those of other hosts
   std::atomic<std::int32_t> first;   // its rank 0, in the world
 };
-inline constexpr std::uint64_t kWorldMagic = 0x33'64'6c'72'6f'77'6e'75;  // "unworld3"
+inline constexpr std::uint64_t kWorldMagic = 0x34'64'6c'72'6f'77'6e'75;  // "unworld4"
 struct alignas(shm::kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::int32_t> ranks;   // of this host

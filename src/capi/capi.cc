@@ -7,11 +7,16 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <span>
+#include <string_view>
+#include <vector>
 
+#include "base/collectives.h"
 #include "comm/call_queue.h"
 #include "comm/connect.h"
 #include "comm/region.h"
+#include "unisono/statistics.hpp"
 
 namespace unisono::c_api {
 namespace {
@@ -71,6 +76,22 @@ detail::RequestState& state_of(unisono_request_t request) {
                 "belongs to a group");
   }
   return *request->state;
+}
+
+static_assert(sizeof(unisono_statistics_t::skew) ==
+              sizeof(unsigned long long) * unisono::Statistics::kSkewBuckets);
+
+void expect_statistics(std::string_view what, std::size_t struct_size) {
+  if (struct_size != sizeof(unisono_statistics_t)) {
+    throw Error(ErrorCode::usage, "struct_size is " + std::to_string(struct_size) +
+                                      "\nstart from UNISONO_STATISTICS_INIT");
+  }
+  const auto is_it = [what](const CollectiveTraits& traits) { return traits.name == what; };
+  if (what != "send" && what != "recv" &&
+      std::none_of(kCollectives.begin(), kCollectives.end(), is_it)) {
+    throw Error(ErrorCode::usage, "there are no statistics of '" + std::string(what) +
+                                      "'\nname a collective, \"send\" or \"recv\"");
+  }
 }
 
 // Ends what a handle stands for; the handle may be NULL, the place where it is kept may not.
@@ -222,6 +243,34 @@ unisono_result_t unisono_failure(unisono_comm_t comm, unisono_result_t* failure)
     expect_place(failure, "failure");
     const auto found = core_of(comm).failure();
     *failure = found ? fail(result_of(found->code()), found->what()) : UNISONO_SUCCESS;
+  });
+}
+
+unisono_result_t unisono_statistics(const char* what, unisono_comm_t comm,
+                                    unisono_statistics_t* statistics,
+                                    double* waiting_for_s) noexcept {
+  return guard([&] {
+    expect_place(what, "what");
+    expect_place(statistics, "statistics");
+    expect_statistics(what, statistics->struct_size);
+    const unisono::Statistics all = core_of(comm).statistics();
+    unisono_statistics_t found = UNISONO_STATISTICS_INIT;
+    const auto ranks = static_cast<std::size_t>(core_of(comm).size());
+    std::vector<double> waiting(ranks);
+    for (const unisono::Statistics::Row& row : all.rows) {
+      if (row.what == what) {
+        found.calls = row.calls;
+        found.bytes = row.bytes;
+        found.moving_s = row.moving_s;
+        found.waiting_s = row.waiting_s;
+        std::copy(row.skew.begin(), row.skew.end(), std::begin(found.skew));
+        waiting = row.waiting_for_s;
+      }
+    }
+    *statistics = found;
+    if (waiting_for_s != nullptr) {
+      std::copy(waiting.begin(), waiting.end(), waiting_for_s);
+    }
   });
 }
 

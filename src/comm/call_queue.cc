@@ -156,6 +156,11 @@ bool CallQueue::drive_collectives() {
     running_ = true;
   }
   const Progress progress = operations_.poll();
+  if (progress == Progress::idle && waiters_.load(std::memory_order_relaxed) != 0) {
+    operations_.note_idle();
+  } else {
+    operations_.note_progress();
+  }
   if (progress == Progress::failed) {
     operations_.diagnosis().raise_fault(operations_.latest());
     fail_all();

@@ -18,6 +18,7 @@
 #include "comm/region.h"
 #include "comm/world.h"
 #include "unisono/allocator.hpp"
+#include "unisono/statistics.hpp"
 
 namespace unisono {
 namespace {
@@ -214,6 +215,9 @@ void Communicator::abort(std::string_view reason) {
 }
 std::optional<Error> Communicator::failure() const {
   return core_of(core_).failure();
+}
+Statistics Communicator::statistics() const {
+  return core_of(core_).statistics();
 }
 Region Communicator::allocate(std::size_t bytes) {
   return Region(detail::allocate(core_of(core_).world(), bytes));

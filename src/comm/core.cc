@@ -206,6 +206,10 @@ std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& re
   return {std::move(both), request.get()};
 }
 
+Statistics Core::statistics() const {
+  return operations_->statistics();
+}
+
 void Core::check_transfer(const comm::Transfer& transfer) const {
   const char* verb = transfer.send ? "send" : "recv";
   const bool any = !transfer.send && transfer.peer == kAnySource;

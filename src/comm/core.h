@@ -50,6 +50,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::shared_ptr<RequestState> run_async(const Call& call, std::uint64_t salt = 0);
   std::unique_ptr<PlanState> plan(const Call& call);
   Explanation explain(const Call& call);
+  Statistics statistics() const;
   void start(const PlanState& plan);
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
   std::shared_ptr<RequestState> transfer_async(const comm::Transfer& transfer, int timeout_ms = -1);

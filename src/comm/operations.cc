@@ -21,6 +21,22 @@ using engine::Progress;
 
 constexpr int kReclaimMs = 1000;
 
+std::uint64_t polls_of_a_wait(const Group& group) {
+  return group.world().host().oversubscribed() ? Accounts::kCrowded : Accounts::kPatient;
+}
+
+int kind_of(const Prepared& prepared) noexcept {
+  return static_cast<int>(prepared.collective);
+}
+
+std::size_t bytes_of(const Prepared& prepared) noexcept {
+  return std::max(prepared.extent.input, prepared.extent.output);
+}
+
+int kind_of(const Transfer& transfer) noexcept {
+  return transfer.send ? Accounts::kSend : Accounts::kRecv;
+}
+
 }  // namespace
 
 struct Operations::Transfers {
@@ -39,7 +55,9 @@ Operations::Operations(Group& group)
       executor_(
           std::make_unique<engine::Executor>(*lanes_, !group.world().host().oversubscribed())),
       diagnosis_(std::make_unique<Diagnosis>(group.records(), *executor_, group.world().watch(),
-                                             group.world().abort())) {
+                                             group.world().abort())),
+      accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)),
+      transfer_accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)) {
   executor_->record(group.make_writer());
 }
 
@@ -61,6 +79,11 @@ Operations::~Operations() {
 }
 
 void Operations::begin(const Prepared& prepared, const Call& call, std::uint64_t salt) {
+  accounts_.begin(kind_of(prepared), bytes_of(prepared), false);
+  start(prepared, call, salt);
+}
+
+void Operations::start(const Prepared& prepared, const Call& call, std::uint64_t salt) {
   if (scratch_.size() < prepared.workspace_bytes) {
     scratch_.resize(prepared.workspace_bytes);  // first: it may throw, and nothing has begun
   }
@@ -97,6 +120,7 @@ void Operations::begin(const Prepared& prepared, const Call& call, std::uint64_t
 }
 
 void Operations::finish(const Prepared& prepared, const Call& call) {
+  accounts_.end();
   diagnosis_->end_wait();
   if (prepared.finish != nullptr && prepared.extent.output != 0) {
     prepared.finish(call.out, call.out, prepared.extent.output / size_of(call.dtype),
@@ -115,14 +139,15 @@ void Operations::record_begin(const Prepared& prepared) {
     prepared.recorded = group_.world().recorder()->name(prepared.collective, prepared.algorithm);
   }
   executor_->writer().begin(
-      prepared.recorded, latest_.sequence, std::max(prepared.extent.input, prepared.extent.output),
+      prepared.recorded, latest_.sequence, bytes_of(prepared),
       is_rooted(prepared.collective) ? prepared.root : -1,
       trace::recording::pack_terms(static_cast<int>(prepared.dtype), static_cast<int>(prepared.op),
                                    prepared.runs_in_place));
 }
 
 void Operations::run(const Prepared& prepared, const Call& call, int timeout_ms) {
-  begin(prepared, call);
+  accounts_.begin(kind_of(prepared), bytes_of(prepared), true);
+  start(prepared, call, 0);
   if (executor_->poll() != Progress::finished) {
     wait(prepared, timeout_ms);
   }
@@ -144,6 +169,7 @@ void Operations::wait(const Prepared& prepared, int timeout_ms) {
         if (world.aborted()) {  // long work on what has come already
           throw_abort(&prepared);
         }
+        accounts_.advanced();
         return Polled::advanced;
       case Progress::failed:
         diagnosis_->raise_fault(latest_);
@@ -151,6 +177,7 @@ void Operations::wait(const Prepared& prepared, int timeout_ms) {
       case Progress::idle:
         break;
     }
+    note_idle();
     return Polled::idle;
   };
   const auto verdict = waiter.wait(poll, [this] { diagnosis_->look_around(latest_); });
@@ -164,6 +191,39 @@ void Operations::wait(const Prepared& prepared, int timeout_ms) {
 
 Progress Operations::poll() noexcept {
   return executor_->poll();
+}
+
+void Operations::note_idle() noexcept {
+  accounts_.idle([this] { return late_rank(); });
+}
+
+// Whom the operation really waits for: where the rank whose message is missing has come, it may
+// wait itself, as in a ring, for one that has not.
+int Operations::late_rank() const noexcept {
+  const int missing = executor_->missing();
+  if (missing < 0 || !has_entered(missing)) {
+    return missing;
+  }
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (!has_entered(rank)) {
+      return rank;
+    }
+  }
+  return missing;
+}
+
+// Nothing newer is known of ranks of other hosts than their messages.
+bool Operations::has_entered(int rank) const noexcept {
+  const FlightRecorder* const recorder = group_.records().here(rank);
+  return recorder == nullptr || recorder->entries[latest_.sequence % kFlightEntries].sequence.load(
+                                    std::memory_order_relaxed) >= latest_.sequence;
+}
+
+Statistics Operations::statistics() const {
+  Statistics statistics;
+  accounts_.read(statistics);
+  transfer_accounts_.read(statistics);
+  return statistics;
 }
 
 Operations::Transfers& Operations::transfers() {
@@ -201,6 +261,7 @@ void Operations::raise_transfer_fault() {
 void Operations::run(std::span<Transfer> transfers, int timeout_ms) {
   World& world = group_.world();
   for (Transfer& transfer : transfers) {
+    transfer_accounts_.begin(kind_of(transfer), transfer.bytes, true);
     begin(transfer);
   }
   const auto unfinished = [&] {
@@ -222,8 +283,10 @@ void Operations::run(std::span<Transfer> transfers, int timeout_ms) {
       throw_abort(nullptr);
     }
     if (progress != PointToPoint::Progress::advanced) {
+      transfer_accounts_.idle([&unfinished] { return unfinished()->peer; });
       return Polled::idle;
     }
+    transfer_accounts_.advanced();
     if (world.aborted()) {  // long work on what has come already
       throw_abort(nullptr);
     }
@@ -246,6 +309,7 @@ void Operations::run(std::span<Transfer> transfers, int timeout_ms) {
   if (verdict != Waiter::Verdict::finished) {
     throw_abort(nullptr);
   }
+  transfer_accounts_.end();
   diagnosis_->end_wait();
   if (world.abort().is_set_meanwhile()) {
     throw_abort(nullptr);

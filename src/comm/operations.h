@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "comm/accounts.h"
 #include "comm/point_to_point.h"
 #include "diagnose/diagnosis.h"
 
@@ -43,10 +44,16 @@ class Operations {
   // A collective: begin(), poll() until it is finished, finish(). `salt`: of its signature.
   void begin(const Prepared& prepared, const Call& call, std::uint64_t salt = 0);
   engine::Progress poll() noexcept;
+  // For the accounts: somebody waits for the operation, and the latest poll found nothing to do, or
+  // something.
+  void note_idle() noexcept;
+  void note_progress() noexcept { accounts_.advanced(); }
   void finish(const Prepared& prepared, const Call& call);
   // All three, waiting. timeout_ms 0: no limit.
   void run(const Prepared& prepared, const Call& call, int timeout_ms);
   const Diagnosis::Operation& latest() const noexcept { return latest_; }
+  // What the calls have cost so far. Any thread.
+  Statistics statistics() const;
 
   // A send or receive: begin(), poll_transfers() until it is finished, end().
   void begin(Transfer& transfer);
@@ -63,6 +70,9 @@ class Operations {
   // Made at the first send or receive, as most groups have none.
   struct Transfers;
   Transfers& transfers();
+  void start(const Prepared& prepared, const Call& call, std::uint64_t salt);
+  int late_rank() const noexcept;
+  bool has_entered(int rank) const noexcept;
   void record_begin(const Prepared& prepared);
   void wait(const Prepared& prepared, int timeout_ms);
 
@@ -72,6 +82,8 @@ class Operations {
   std::unique_ptr<Transfers> transfers_;
   std::unique_ptr<Diagnosis> diagnosis_;
   Diagnosis::Operation latest_;
+  Accounts accounts_;           // of collectives
+  Accounts transfer_accounts_;  // another thread may send or receive meanwhile
   std::vector<std::byte> scratch_;
   std::byte barrier_token_[2] = {};
 };

@@ -52,7 +52,9 @@ std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size
     observed.ranks.push_back(
         {.world_rank = copy.at<std::int32_t>(layout.members + rank * sizeof(std::int32_t)),
          .newest = newest_record(recorder),
-         .waiting = read_wait(recorder)});
+         .waiting = read_wait(recorder),
+         .waited_ns = recorder.totals.waited_ns,
+         .waited_most_for = recorder.totals.most_for - 1});
   }
   return observed;
 }

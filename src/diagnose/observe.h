@@ -18,6 +18,8 @@ struct ObservedRank {
   int world_rank = 0;
   OperationRecord newest = {};  // sequence 0: none yet
   std::optional<Waiting> waiting = {};
+  std::uint64_t waited_ns = 0;  // in all
+  int waited_most_for = -1;     // a rank of the world; -1: nobody yet
 };
 
 // A segment has only the ranks of its host.

@@ -62,6 +62,7 @@ void Executor::start_general() {
 
 Progress Executor::poll_general() noexcept {
   bool advanced = false;
+  lacked_ = kNothing;
   std::size_t kept = 0;
   for (std::size_t k = 0; k < active_.size(); ++k) {
     const std::uint32_t i = active_[k];
@@ -107,6 +108,7 @@ bool Executor::settle(const BoundPass& pass, State& state) noexcept {
   if (state.shared) {
     const BoundOperand& lane = operation_.program->operands[pass.targets];
     if (!transport_.drained(lane.lane, state.mark)) {
+      lacks_reader(lane.lane);
       return false;
     }
   }
@@ -144,12 +146,14 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   const std::uint64_t begin = writer_.on() ? writer_.recent() : 0;
   if (bytes <= inline_bytes_) {
     if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
+      lacks_reader(lane.lane);
       return Progress::idle;
     }
   } else if (pass.may_share && bytes >= share_bytes_ &&
              transport_.can_share(lane.lane, data, bytes)) {
     bytes = std::min(bytes, most_shared_bytes_);
     if (!transport_.share(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
+      lacks_reader(lane.lane);
       return Progress::idle;
     }
     state.shared = true;
@@ -157,6 +161,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   } else if (pass.may_share && operation_.program->copies_only && bytes >= slot_bytes_ &&
              transport_.can_offer(lane.lane, data - state.done, pass.bytes)) {
     if (!transport_.offer(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
+      lacks_reader(lane.lane);
       return Progress::idle;
     }
     state.shared = true;
@@ -165,6 +170,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
     bytes = std::min(bytes, slot_bytes_);
     std::byte* slot = transport_.reserve(lane.lane, bytes);
     if (slot == nullptr) {
+      lacks_reader(lane.lane);
       return Progress::idle;
     }
     transport_.fill(lane.lane, slot, data, bytes);
@@ -202,6 +208,7 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
       const bool may_fetch = pass.sources_end - pass.sources == 1 && !pass.transient;
       if (!(may_fetch ? transport_.peek_unread(source.lane, message)
                       : transport_.peek(source.lane, message))) {
+        lacks_message(source.lane);
         return false;
       }
       const bool offered_to_many = message.offered() && pass.sources_end - pass.sources != 1;

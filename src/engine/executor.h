@@ -71,6 +71,13 @@ class Executor {
   void record(const trace::TraceWriter& writer) { writer_ = writer; }
   trace::TraceWriter& writer() noexcept { return writer_; }
   const Fault& fault() const noexcept { return fault_; }
+  // After an idle poll: the first rank that it lacked, whose message has not come or who has not
+  // read ours; -1: none in particular.
+  int missing() const noexcept {
+    return lacked_ == kNothing ? -1
+           : lacked_ >= 0      ? rank_of(lacked_)
+                               : transport_.slowest_reader(-2 - lacked_);
+  }
 
   // For messages: whom the operation waits for, at which step. It needs all of them: those first
   // whose messages do not come, then those who do not read ours.
@@ -147,6 +154,10 @@ class Executor {
     return operation_.buffers[static_cast<std::size_t>(operand.place)] + operand.offset;
   }
   int rank_of(int lane) const noexcept { return lane < ranks_ ? lane : lane - ranks_; }
+  // An incoming lane that was empty, or an outgoing one that was not read.
+  static constexpr int kNothing = -1;
+  void lacks_message(int lane) noexcept { lacked_ = lacked_ == kNothing ? lane : lacked_; }
+  void lacks_reader(int lane) noexcept { lacked_ = lacked_ == kNothing ? -2 - lane : lacked_; }
 
   transport::Transport& transport_;
   int ranks_;
@@ -169,6 +180,7 @@ class Executor {
   void* targets_[kernels::kMaxSources + 1] = {};
   std::uint32_t took_[kernels::kMaxSources] = {};  // the sends that go with the targets
   Fault fault_;
+  int lacked_ = kNothing;  // of this poll
   trace::TraceWriter writer_;
 };
 

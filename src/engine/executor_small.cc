@@ -11,6 +11,7 @@ Progress Executor::poll_small() noexcept {
   const auto end = static_cast<std::uint32_t>(program.passes.size());
   const std::uint32_t begin = next_;
   fault_.from = -1;
+  lacked_ = kNothing;
   for (; next_ < end; ++next_) {
     const BoundPass& pass = passes[next_];
     if (pass.bytes == 0) {
@@ -31,6 +32,7 @@ bool Executor::send_small(const BoundPass& pass) noexcept {
   const std::uint64_t begin = writer_.on() ? writer_.recent() : 0;
   if (!transport_.send(operands[pass.targets].lane, own(operands[pass.sources]), pass.bytes,
                        signature_of(pass))) {
+    lacks_reader(operands[pass.targets].lane);
     return false;
   }
   if (writer_.on()) {
@@ -44,6 +46,7 @@ bool Executor::await_small(const BoundPass& pass, int lane, transport::Incoming&
   // about to write it.
   for (int looks = 0; !transport_.peek(lane, message); relax()) {
     if (++looks == looks_) {
+      lacks_message(lane);
       return false;
     }
   }

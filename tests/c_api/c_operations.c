@@ -204,6 +204,29 @@ static void check_registered(unisono_comm_t comm) {
   free(ordinary);
 }
 
+static void check_statistics(unisono_comm_t comm) {
+  unisono_statistics_t before = UNISONO_STATISTICS_INIT;
+  unisono_statistics_t after = UNISONO_STATISTICS_INIT;
+  double waiting_for_s[3] = {-1.0, -1.0, -1.0};
+  unsigned long long in_histogram = 0;
+  float x[4] = {0};
+  int i;
+  SUCCEEDS(unisono_statistics("reduce", comm, &before, waiting_for_s));
+  EXPECT(before.calls == 0 && waiting_for_s[0] == 0.0 && waiting_for_s[2] == 0.0);
+  for (i = 0; i < 5; ++i) {
+    SUCCEEDS(unisono_reduce(x, x, 4, UNISONO_F32, UNISONO_SUM, 0, comm));
+  }
+  SUCCEEDS(unisono_statistics("reduce", comm, &after, NULL));
+  EXPECT(after.calls == 5 && after.bytes == 5 * sizeof(x));
+  for (i = 0; i < 24; ++i) {
+    in_histogram += after.skew[i];
+  }
+  EXPECT(in_histogram == 5);
+  EXPECT(unisono_statistics("reduced", comm, &after, NULL) == UNISONO_USAGE);
+  after.struct_size = 8;
+  EXPECT(unisono_statistics("reduce", comm, &after, NULL) == UNISONO_USAGE);
+}
+
 void run_operations(unisono_comm_t comm) {
   check_run(comm);
   check_plan(comm);
@@ -211,4 +234,5 @@ void run_operations(unisono_comm_t comm) {
   check_send_recv(comm);
   check_split(comm);
   check_registered(comm);
+  check_statistics(comm);
 }

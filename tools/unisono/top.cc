@@ -20,6 +20,9 @@ namespace {
 // One rank over all groups of its job.
 struct Line {
   std::uint64_t calls = 0;
+  std::uint64_t waited_ns = 0;
+  std::uint64_t most_waited_ns = 0;          // in one group
+  int waited_most_for = -1;                  // there
   const comm::ObservedRank* rank = nullptr;  // in the group that it waits or has called most in
 };
 
@@ -32,6 +35,11 @@ std::vector<Line> lines_of(const Job& job) {
       }
       Line& line = lines[static_cast<std::size_t>(rank.world_rank)];
       line.calls += rank.newest.sequence;
+      line.waited_ns += rank.waited_ns;
+      if (rank.waited_ns > line.most_waited_ns) {
+        line.most_waited_ns = rank.waited_ns;
+        line.waited_most_for = rank.waited_most_for;
+      }
       if (line.rank == nullptr || rank.waiting ||
           (!line.rank->waiting && rank.newest.sequence > line.rank->newest.sequence)) {
         line.rank = &rank;
@@ -79,6 +87,7 @@ std::string activity(const Job& job, std::size_t rank, const Line& line, std::in
 struct Before {
   std::uint64_t calls = 0;
   double cpu_s = 0;
+  std::uint64_t waited_ns = 0;
   std::int64_t at_ns = 0;
 };
 using Memory = std::map<std::pair<std::uint64_t, std::size_t>, Before>;
@@ -104,9 +113,10 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
     fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
   }
   fmt::print("{}\n",
-             console.paint(Paint::dim,
-                           fmt::format("{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {}", "rank",
-                                       "pid", "process", "cpu", "calls", "calls/s", "now")));
+             console.paint(
+                 Paint::dim,
+                 fmt::format("{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {:>6}  {:>4}  {}", "rank",
+                             "pid", "process", "cpu", "calls", "calls/s", "waits", "for", "now")));
   const std::vector<Line> lines = lines_of(job);
   std::vector<std::size_t> elsewhere;
   for (std::size_t rank = 0; rank < lines.size(); ++rank) {
@@ -125,13 +135,18 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
     const std::string rate = first ? "-"
                                    : rate_text(static_cast<double>(line.calls),
                                                static_cast<double>(before.calls), elapsed_s, "");
+    const std::string waits =
+        first ? "-"
+              : rate_text(static_cast<double>(line.waited_ns) / 1e7,
+                          static_cast<double>(before.waited_ns) / 1e7, elapsed_s, " %");
+    const std::string whom = line.waited_most_for < 0 ? "-" : fmt::to_string(line.waited_most_for);
     const std::string state = state_text(process);
     const std::string what = activity(job, rank, line, now);
     fmt::print(
-        "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {}\n", rank, pid_of(job, rank), state, cpu,
-        line.calls, rate,
+        "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {:>6}  {:>4}  {}\n", rank, pid_of(job, rank),
+        state, cpu, line.calls, rate, waits, whom,
         line.rank != nullptr && line.rank->waiting ? console.paint(Paint::warn, what) : what);
-    before = {.calls = line.calls, .cpu_s = cpu_s, .at_ns = now};
+    before = {.calls = line.calls, .cpu_s = cpu_s, .waited_ns = line.waited_ns, .at_ns = now};
   }
   if (!elsewhere.empty()) {
     fmt::print("{}\n", console.paint(Paint::dim, elsewhere_text(elsewhere)));
@@ -154,6 +169,8 @@ void print_json(const std::vector<Job>& jobs) {
                                  {"process", state_text(job.processes[rank])},
                                  {"left", static_cast<bool>(job.world.left[rank])},
                                  {"calls", line.calls},
+                                 {"waited_s", static_cast<double>(line.waited_ns) / 1e9},
+                                 {"waited_most_for", line.waited_most_for},
                                  {"now", activity(job, rank, line, now)}};
       if (line.rank != nullptr && line.rank->waiting) {
         row["waits_s"] = static_cast<double>(now - line.rank->waiting->since_ns) / 1e9;
@@ -219,7 +236,9 @@ const Command kTopCommand = {
                   {"unisono top --once --json", "For programs."}}},
     .description =
         "Shows for every rank its process, how many collectives it has called, and what it waits "
-        "for, if it has waited for a millisecond or more. It reads the shared memory of the job "
+        "for, if it has waited for a millisecond or more. WAITS is the share of the time since the "
+        "last look that the rank waited for others inside its calls, and FOR the rank that it has "
+        "waited for most. It reads the shared memory of the job "
         "from outside: the job need not be started in any special way, may hang or be stopped, "
         "and does not notice. This user must be allowed to read its processes "
         "(process_vm_readv). Of a job over several hosts only the ranks of this one are seen.",

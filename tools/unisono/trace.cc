@@ -242,10 +242,72 @@ int run_replay(const std::string& path, const Console& console) {
   return replayed.wrong.empty() && !replayed.is_nothing ? kDone : kAnswerIsNo;
 }
 
+void print_skew(const std::string& path, const Skew& skew, const Console& console) {
+  fmt::print("{}  {} that two ranks or more began\n", console.paint(Paint::strong, path),
+             times(skew.operations, "operation"));
+  if (skew.ranks.empty() || skew.ranks.front().last == 0) {
+    fmt::print("no rank was late: all came together, as far as their clocks can tell\n");
+    return;
+  }
+  const Skew::Rank& worst = skew.ranks.front();
+  fmt::print("{}\n",
+             console.paint(Paint::bad,
+                           fmt::format("rank {} is late most: last in {} of {}, by {:.1f} us",
+                                       worst.rank, worst.last, worst.operations, worst.late_us)));
+  if (!skew.since.empty()) {
+    fmt::print("mostly last since {:.3f} ms, {}\n", skew.since_us / 1000, skew.since);
+  }
+  fmt::print(
+      "{}\n",
+      console.paint(Paint::dim, fmt::format("{:>4}  {:>6}  {:>6}  {:>10}  {:>10}  {:>12}", "rank",
+                                            "ops", "last", "mean us", "most us", "held up us")));
+  for (const Skew::Rank& rank : skew.ranks) {
+    fmt::print("{:>4}  {:>6}  {:>6}  {:>10.1f}  {:>10.1f}  {:>12.1f}\n", rank.rank, rank.operations,
+               rank.last, rank.late_us, rank.most_us, rank.held_up_us);
+  }
+  fmt::print("{}\n", console.paint(Paint::dim, "first to last, less than"));
+  for (std::size_t k = 0; k < skew.histogram.size(); ++k) {
+    if (skew.histogram[k] != 0) {
+      const bool is_last = k + 1 == skew.histogram.size();
+      fmt::print("{:>12}  {}\n", is_last ? "more" : fmt::format("{} us", std::uint64_t{1} << k),
+                 skew.histogram[k]);
+    }
+  }
+}
+
+int run_skew(const std::string& path, const Console& console) {
+  const Skew skew = skew_of(read_trace(path));
+  const bool is_late = !skew.ranks.empty() && skew.ranks.front().last != 0;
+  if (!console.json()) {
+    print_skew(path, skew, console);
+    return kDone;
+  }
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (const Skew::Rank& rank : skew.ranks) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"operations", rank.operations},
+                     {"last", rank.last},
+                     {"late_us", rank.late_us},
+                     {"most_us", rank.most_us},
+                     {"held_up_us", rank.held_up_us}});
+  }
+  const nlohmann::ordered_json none;
+  const nlohmann::ordered_json result{
+      {"schema", "unisono.skew/1"},
+      {"operations", skew.operations},
+      {"late", is_late ? nlohmann::ordered_json(skew.ranks.front().rank) : none},
+      {"since", is_late ? nlohmann::ordered_json(skew.since) : none},
+      {"since_us", is_late ? nlohmann::ordered_json(skew.since_us) : none},
+      {"ranks", std::move(ranks)},
+      {"histogram", skew.histogram}};
+  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  return kDone;
+}
+
 int run_trace(const Arguments& arguments, const Console& console) {
   const auto& operands = arguments.operands();
   const std::string what = operands.empty() ? "" : operands.front();
-  if (what != "why" && what != "export" && what != "merge" && what != "replay") {
+  if (what != "why" && what != "export" && what != "merge" && what != "replay" && what != "skew") {
     throw UsageError(
         operands.empty() ? "what about the job?" : fmt::format("trace knows no '{}'", what),
         "such as unisono trace why", "unisono help trace");
@@ -258,6 +320,9 @@ int run_trace(const Arguments& arguments, const Console& console) {
     throw UsageError(fmt::format("trace {} what?", what),
                      fmt::format("unisono trace {} {}", what, what == "merge" ? "FOLDER" : "FILE"),
                      "unisono help trace");
+  }
+  if (what == "skew") {
+    return run_skew(which, console);
   }
   if (what == "replay") {
     return run_replay(which, console);
@@ -282,14 +347,13 @@ constexpr Option kOptions[] = {
 
 const Command kTraceCommand = {
     .name = "trace",
-    .summary = "say why a job does not go on; convert recordings, play them again",
-    .operands = "why [JOB | PID | FILE] | export FILE | merge FOLDER | replay FILE",
+    .summary = "say why a job does not go on, or who is late; convert recordings, play them again",
+    .operands = "why [JOB | PID | FILE] | skew FILE | export FILE | merge FOLDER | replay FILE",
     .max_operands = 2,
     .runs_program = false,
     .examples = {{{"unisono trace why", "All jobs of this host."},
                   {"unisono trace why run.json", "A job that unisono run --record recorded."},
-                  {"unisono trace export run.json -o run.chrome.json",
-                   "A recording for ui.perfetto.dev or chrome://tracing."}}},
+                  {"unisono trace skew run.json", "Which rank the others wait for."}}},
     .description =
         "why follows who waits for whom, over all groups of a job, to the ranks that wait for "
         "nobody: "
@@ -300,6 +364,10 @@ const Command kTraceCommand = {
         "any special way. Of a FILE that unisono run --record wrote, it says what ended the job or "
         "kept it from going on, first in the words of its ranks. Exit code 1: somebody waits, or "
         "waited.\n\n"
+        "skew names the rank that comes last to the operations of a recording most, what that "
+        "costs "
+        "the others, and since when it is so. A rank counts as last where it began later than the "
+        "one before it by more than their clocks are uncertain.\n\n"
         "export converts what unisono run --record wrote: a track for each rank, slices for "
         "operations and for what a rank did at each step, arrows for messages. merge makes one "
         "recording of what ranks left in the folder UNISONO_RECORD, where something else than "

@@ -161,6 +161,27 @@ py::object Comm::failure() {
   return found ? to_python(*found) : py::none();
 }
 
+py::dict Comm::statistics() {
+  unisono::Statistics found;
+  {
+    const py::gil_scoped_release unlocked;
+    const std::lock_guard lock(looking_);
+    found = open().statistics();
+  }
+  py::dict result;
+  for (const unisono::Statistics::Row& row : found.rows) {
+    py::dict values;
+    values["calls"] = row.calls;
+    values["bytes"] = row.bytes;
+    values["moving_s"] = row.moving_s;
+    values["waiting_s"] = row.waiting_s;
+    values["waiting_for_s"] = row.waiting_for_s;
+    values["skew"] = std::vector<std::uint64_t>(row.skew.begin(), row.skew.end());
+    result[py::str(row.what)] = values;
+  }
+  return result;
+}
+
 std::shared_ptr<Job> Comm::job(const Common& common) const {
   return std::make_shared<Job>(rank(), size(), common);
 }
@@ -227,7 +248,7 @@ void define_communicator(py::module_& module) {
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
       "This rank's end of a group of ranks. Calls of several threads run one after the other; "
-      "abort() and failure() alone do not wait for them.");
+      "abort(), failure() and statistics() alone do not wait for them.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "How many ranks the group has.")
       .def_property_readonly("closed", &Comm::is_closed)
@@ -239,6 +260,12 @@ void define_communicator(py::module_& module) {
           "What has ended the world of this communicator, as the exception that the next operation "
           "would raise; None while nothing is known. Looks for ranks that have died, and never "
           "waits. Any thread, also during an operation.")
+      .def("statistics", &Comm::statistics,
+           "What the calls of this group have cost this rank: for each kind of call its calls, "
+           "bytes, moving_s, waiting_s, waiting_for_s by rank, and skew, a histogram of the waits "
+           "of "
+           "calls: [0] below a microsecond, [k] from 2**(k-1) to 2**k. Any thread, also during an "
+           "operation.")
       .def("__enter__", [](const std::shared_ptr<Comm>& self) { return self; })
       .def("__exit__",
            [](Comm& self, const py::object& type, const py::object& error, const py::object&) {

@@ -66,6 +66,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   void close();
   void abort(const std::string& reason);
   py::object failure();
+  py::dict statistics();
 
   std::shared_ptr<Job> job(const Common& common) const;
   py::object run(std::shared_ptr<Job> job);

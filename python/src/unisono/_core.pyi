@@ -91,6 +91,12 @@ class Communicator:
         would raise; None while nothing is known. Looks for ranks that have died, and never waits.
         Any thread, also during an operation.
         """
+    def statistics(self) -> dict[str, dict[str, Any]]:
+        """What the calls of this group have cost this rank: for each kind of call ("all_reduce",
+        "send") its calls, bytes, moving_s (inside blocking calls, without the waiting), waiting_s,
+        waiting_for_s (by rank), and skew, a histogram of the waits of calls: [0] below a
+        microsecond, [k] from 2**(k-1) to 2**k. Any thread, also during an operation.
+        """
     def __enter__(self) -> Communicator: ...
     def __exit__(self, *error: object) -> None: ...
     def broadcast(

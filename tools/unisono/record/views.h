@@ -20,6 +20,26 @@ bool is_about_the_recording(const Finding& finding);
 // where passes overlap. Messages are arrows. Throws UsageError where the recording is not whole.
 nlohmann::ordered_json chrome_trace_of(const nlohmann::ordered_json& trace);
 
+// Who came last to the operations of a recording, and how late.
+struct Skew {
+  struct Rank {
+    int rank = 0;
+    std::size_t operations = 0;  // in which others were, too
+    std::size_t last = 0;        // of them: it began last, by more than clocks are uncertain
+    double late_us = 0;          // mean over `last`: behind the rank before it
+    double most_us = 0;          // the longest of these
+    double held_up_us = 0;       // what the others waited for it in all, at the most
+  };
+  std::size_t operations = 0;               // that two ranks or more began
+  std::vector<Rank> ranks = {};             // the one that held up most first
+  std::vector<std::size_t> histogram = {};  // [k]: first to last less than 2^k us; the rest last
+  // Since when the first of the ranks is mostly the last: the operation, and its beginning.
+  std::string since = {};
+  double since_us = 0;
+};
+// Throws UsageError where the recording is not whole.
+Skew skew_of(const nlohmann::ordered_json& trace);
+
 // One operation as a recording of its own, so that a page can show it beside what is predicted of
 // it.
 // `label`: "world #17", or "17". Times count from its beginning, and what is said of the whole

@@ -1,0 +1,140 @@
+// Counts what the calls of a group cost its rank (unisono/statistics.hpp), and shows the sum in the
+// flight recorder.
+//
+// The path of a short call has no clock in it: one call in 64 is timed, and a wait is one only when
+// several polls in a row found nothing. One thread at a time writes; any thread may read.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bootstrap/host_memory.h"
+#include "unisono/statistics.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono::comm {
+
+class Accounts {
+ public:
+  // Kinds of calls: the collectives by their numbers, and these.
+  static constexpr int kSend = kCollectiveCount;
+  static constexpr int kRecv = kCollectiveCount + 1;
+  static constexpr int kKinds = kCollectiveCount + 2;
+
+  // Idle polls in a row that make a wait: a rank that spins looks again within a fraction of a
+  // microsecond, one that gives way may have lost the processor between two.
+  static constexpr std::uint64_t kPatient = 8;
+  static constexpr std::uint64_t kCrowded = 1;
+
+  // `members`: ranks of the world. `shown` is this rank's. Both outlive it.
+  Accounts(const std::vector<int>& members, WaitTotals& shown, std::uint64_t noticed)
+      : members_(members), shown_(shown), noticed_(noticed) {}
+  Accounts(const Accounts&) = delete;
+  Accounts& operator=(const Accounts&) = delete;
+  ~Accounts();
+
+  // A call begins. `blocking`: the caller does nothing else until end(). Throws std::bad_alloc at
+  // the first call of a kind.
+  void begin(int kind, std::size_t bytes, bool blocking) {
+    Account* account = accounts_[kind].load(std::memory_order_relaxed);
+    if (account == nullptr) {
+      account = open(kind);
+    }
+    current_ = account;
+    add(account->calls, 1);
+    add(account->bytes, bytes);
+    idle_polls_ = 0;
+    waited_ns_ = 0;
+    begun_ns_ = 0;
+    if (blocking) {
+      begin_timing(bytes);
+    }
+  }
+  // A poll found nothing to do; `missing()` is the rank of the group that it lacked, or -1. It is
+  // asked now and then only, because the answer may be in the caches of other ranks.
+  template <typename Missing>
+  void idle(const Missing& missing) noexcept {
+    ++idle_polls_;
+    const bool is_asked = idle_polls_ % kAskEvery == 0 || (idle_polls_ & (idle_polls_ - 1)) == 0;
+    if (idle_polls_ >= noticed_ && is_asked) {
+      note(missing());
+    }
+  }
+  void advanced() noexcept {
+    if (idle_polls_ != 0) {
+      end_wait();
+    }
+  }
+  // The call has ended, well or not.
+  void end() noexcept {
+    if (idle_polls_ != 0) {
+      end_wait();
+    }
+    if (waited_ns_ != 0 || begun_ns_ != 0) {
+      settle();
+    }
+  }
+
+  // Adds rows. Any thread.
+  void read(Statistics& statistics) const;
+
+ private:
+  static constexpr std::uint64_t kAskEvery = 16;
+  static constexpr std::size_t kLongBytes = std::size_t{32} << 10;
+  static constexpr std::uint64_t kTimedEvery = 64;
+
+  using Count = std::atomic<std::uint64_t>;
+  struct Account {
+    Count calls = 0;
+    Count bytes = 0;
+    Count short_calls = 0;  // blocking ones
+    Count short_timed = 0;
+    Count short_ns = 0;  // of those timed
+    Count long_ns = 0;
+    Count waited_ns = 0;
+    Count skew[Statistics::kSkewBuckets] = {};  // skew[0] is what remains
+    std::unique_ptr<Count[]> waited_for_ns;     // [rank]
+  };
+
+  // There is one writer, so this needs no locked instruction.
+  static void add(Count& count, std::uint64_t more) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+  static std::int64_t now_ns() noexcept;
+  void begin_timing(std::size_t bytes) noexcept {
+    is_long_ = bytes >= kLongBytes;
+    if (!is_long_) {
+      add(current_->short_calls, 1);
+      // The first call may be anything but typical: pages are touched, programs are made.
+      if (current_->short_calls.load(std::memory_order_relaxed) % kTimedEvery != 2) {
+        return;
+      }
+    }
+    begun_ns_ = now_ns();
+  }
+  Account* open(int kind);
+  void note(int missing) noexcept;
+  void end_wait() noexcept;
+  void charge() noexcept;
+  void settle() noexcept;
+
+  const std::vector<int>& members_;
+  WaitTotals& shown_;
+  const std::uint64_t noticed_;
+  std::atomic<Account*> accounts_[kKinds] = {};  // owned
+  // These belong to the call under way.
+  Account* current_ = nullptr;
+  std::uint64_t idle_polls_ = 0;  // in a row
+  int missing_ = -1;              // whom it waits for
+  std::int64_t since_ns_ = 0;
+  std::uint64_t waited_ns_ = 0;
+  std::int64_t begun_ns_ = 0;  // 0: it is not timed
+  bool is_long_ = false;
+  std::unique_ptr<std::uint64_t[]> by_rank_ns_;  // over all kinds
+  std::uint64_t most_ns_ = 0;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,234 @@
+// What the accounts say against what the ranks are known to have done. No test here bounds a time
+// from above: a busy machine makes everything longer.
+#include "comm/accounts.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "unisono/unisono.hpp"
+
+namespace unisono {
+namespace {
+
+constexpr int kLateMs = 30;
+
+const Statistics::Row* find(const Statistics& statistics, const std::string& what) {
+  for (const Statistics::Row& row : statistics.rows) {
+    if (row.what == what) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+void be_late() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(kLateMs));
+}
+
+// At least half of what it was late: threads do not start together.
+void expect_waited_for(const Statistics::Row& row, int late) {
+  EXPECT_GE(row.waiting_for_s.at(static_cast<std::size_t>(late)), kLateMs * 1e-3 / 2);
+  for (std::size_t rank = 0; rank < row.waiting_for_s.size(); ++rank) {
+    EXPECT_LE(row.waiting_for_s[rank], row.waiting_s * 1.000001);
+  }
+  std::uint64_t calls = 0;
+  for (const std::uint64_t count : row.skew) {
+    calls += count;
+  }
+  EXPECT_EQ(calls, row.calls);
+  EXPECT_LT(row.skew[0], row.calls);
+}
+
+TEST(Accounts, NothingWasCalled) {
+  run_threads(1, [](Communicator& comm) {
+    EXPECT_TRUE(comm.statistics().rows.empty());
+    EXPECT_NE(comm.statistics().text(), "");
+  });
+}
+
+TEST(Accounts, OneRankWaitsForNobody) {
+  run_threads(1, [](Communicator& comm) {
+    std::vector<float> data(7);
+    comm.all_reduce(data, sum);
+    const Statistics statistics = comm.statistics();
+    const Statistics::Row* const row = find(statistics, "all_reduce");
+    ASSERT_NE(row, nullptr);
+    EXPECT_EQ(row->calls, 1U);
+    EXPECT_EQ(row->bytes, 7 * sizeof(float));
+    EXPECT_EQ(row->waiting_s, 0);
+    EXPECT_EQ(row->skew[0], 1U);
+  });
+}
+
+TEST(Accounts, CountsCallsAndBytes) {
+  run_threads(3, [](Communicator& comm) {
+    std::vector<double> data(10);
+    std::vector<double> all(30);
+    for (int i = 0; i < 100; ++i) {
+      comm.all_reduce(data, sum);
+    }
+    comm.all_gather(data, all);
+    comm.barrier();
+    comm.all_reduce_async(data, sum).wait();
+    const Statistics statistics = comm.statistics();
+    ASSERT_EQ(statistics.rows.size(), 3U);
+    EXPECT_EQ(find(statistics, "all_reduce")->calls, 101U);
+    EXPECT_EQ(find(statistics, "all_reduce")->bytes, 101 * 10 * sizeof(double));
+    EXPECT_EQ(find(statistics, "all_gather")->bytes, 30 * sizeof(double));
+    EXPECT_EQ(find(statistics, "barrier")->calls, 1U);
+    EXPECT_NE(statistics.text().find("all_gather"), std::string::npos);
+  });
+}
+
+TEST(Accounts, NamesTheLateRank) {
+  for (const std::size_t count : {std::size_t{2}, std::size_t{200'000}}) {
+    run_threads(3, [count](Communicator& comm) {
+      std::vector<float> data(count);
+      comm.barrier();
+      for (int i = 0; i < 3; ++i) {
+        if (comm.rank() == 1) {
+          be_late();
+        }
+        comm.all_reduce(data, sum);
+      }
+      if (comm.rank() != 1) {
+        const Statistics statistics = comm.statistics();
+        const Statistics::Row& row = *find(statistics, "all_reduce");
+        expect_waited_for(row, 1);
+        EXPECT_GT(row.waiting_for_s[1], row.waiting_s / 2);
+        EXPECT_NE(statistics.text().find("rank 1"), std::string::npos);
+      }
+    });
+  }
+}
+
+TEST(Accounts, RanksAreThoseOfTheGroup) {
+  run_threads(4, [](Communicator& comm) {
+    Communicator half = comm.split(comm.rank() % 2, -comm.rank());
+    float value = 1;
+    half.barrier();
+    if (half.rank() == 0) {
+      be_late();
+    }
+    half.all_reduce(std::span(&value, 1), sum);
+    if (half.rank() == 1) {
+      const Statistics statistics = half.statistics();
+      const Statistics::Row& row = *find(statistics, "all_reduce");
+      ASSERT_EQ(row.waiting_for_s.size(), 2U);
+      expect_waited_for(row, 0);
+    }
+    EXPECT_EQ(find(comm.statistics(), "all_reduce"), nullptr);
+  });
+}
+
+TEST(Accounts, WaitsOfRequestsCount) {
+  run_threads(2, [](Communicator& comm) {
+    std::vector<float> data(5);
+    comm.barrier();
+    if (comm.rank() == 0) {
+      be_late();
+    }
+    comm.all_reduce_async(data, sum).wait();
+    if (comm.rank() == 1) {
+      const Statistics statistics = comm.statistics();
+      expect_waited_for(*find(statistics, "all_reduce"), 0);
+    }
+  });
+}
+
+TEST(Accounts, SendsAndReceives) {
+  run_threads(3, [](Communicator& comm) {
+    std::int32_t value = 0;
+    if (comm.rank() == 2) {
+      comm.recv(&value, sizeof(value), 0);
+      const Statistics statistics = comm.statistics();
+      const Statistics::Row& row = *find(statistics, "recv");
+      EXPECT_EQ(row.bytes, sizeof(value));
+      expect_waited_for(row, 0);
+    } else if (comm.rank() == 0) {
+      be_late();
+      comm.send(&value, sizeof(value), 2);
+      const Statistics statistics = comm.statistics();
+      EXPECT_EQ(find(statistics, "send")->calls, 1U);
+      EXPECT_EQ(find(statistics, "recv"), nullptr);
+    }
+  });
+}
+
+TEST(Accounts, LongCallsMoveData) {
+  run_threads(2, [](Communicator& comm) {
+    std::vector<float> data(100'000);
+    comm.all_reduce(data, sum);
+    const Statistics statistics = comm.statistics();
+    EXPECT_GT(find(statistics, "all_reduce")->moving_s, 0);
+  });
+}
+
+TEST(Accounts, AnyThreadMayRead) {
+  run_threads(2, [](Communicator& comm) {
+    std::atomic<bool> done = false;
+    std::uint64_t seen = 0;
+    std::thread reader([&] {
+      while (!done) {
+        for (const Statistics::Row& row : comm.statistics().rows) {
+          EXPECT_GE(row.calls, seen);
+          seen = row.calls;
+        }
+      }
+    });
+    std::vector<float> data(3);
+    for (int i = 0; i < 1000; ++i) {
+      comm.all_reduce(data, sum);
+    }
+    done = true;
+    reader.join();
+    EXPECT_EQ(comm.statistics().rows.front().calls, 1000U);
+  });
+}
+
+// The accounts alone: the parts of a wait belong to whom they were for.
+TEST(Accounts, PartsOfAWait) {
+  const std::vector<int> members = {4, 5, 9};
+  comm::WaitTotals shown = {};
+  comm::Accounts accounts(members, shown, 2);
+  accounts.begin(comm::Accounts::kRecv, 8, true);
+  int missing = 0;
+  const auto peer = [&missing] { return missing; };
+  accounts.idle(peer);  // not yet a wait
+  accounts.idle(peer);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  missing = 2;
+  for (int polls = 0; polls < 16; ++polls) {
+    accounts.idle(peer);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(6));
+  accounts.advanced();
+  missing = -1;  // nobody in particular
+  accounts.idle(peer);
+  accounts.idle(peer);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  accounts.end();
+  Statistics statistics;
+  accounts.read(statistics);
+  ASSERT_EQ(statistics.rows.size(), 1U);
+  const Statistics::Row& row = statistics.rows.front();
+  EXPECT_EQ(row.what, "recv");
+  EXPECT_GE(row.waiting_for_s[0], 0.002);
+  EXPECT_EQ(row.waiting_for_s[1], 0);
+  EXPECT_GE(row.waiting_for_s[2], 0.006);
+  EXPECT_GE(row.waiting_s - row.waiting_for_s[0] - row.waiting_for_s[2], 0.0009);
+  EXPECT_EQ(row.skew[0], 0U);
+  EXPECT_EQ(std::accumulate(row.skew.begin() + 13, row.skew.end(), std::uint64_t{0}), 1U);
+  EXPECT_EQ(static_cast<double>(shown.waited_ns.load()), std::round(row.waiting_s * 1e9));
+}
+
+}  // namespace
+}  // namespace unisono
