@@ -43,6 +43,9 @@ class Classes {
     if (code >= '0' && code <= '9') {
       return Kind::digit;
     }
+    if (code == 0x85 || code == 0xA0 || code == 0x2007 || code == 0x202F) {
+      return Kind::space;  // the C library leaves these out
+    }
     const auto wide = static_cast<std::wint_t>(code);
     const locale_t locale = locale_.get();
     return ::iswspace_l(wide, locale) != 0   ? Kind::space
@@ -67,7 +70,7 @@ std::size_t contraction(std::string_view text) {
   return 0;
 }
 
-// The first character at or after `at`, and its end.
+// What a character is, and where the next one begins.
 struct Character {
   Kind kind;
   std::size_t end;
