@@ -7,19 +7,27 @@ RANKS ?= 4
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 UNISONO := build/release/tools/unisono/unisono
+LLM := build/release/examples/llm/llm
 TRANSFORMER := build/release/examples/transformer/transformer
 # Every collective between processes, each result compared with an independent reference.
 MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job --table build/bench.txt
 
+# What `make llm` asks which model: smollm2 or gemma3.
+MODEL ?= smollm2
+QUESTION ?= What is the capital of France?
+
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test parallel reliability bench viewer site release-tool check release clean
+.PHONY: help run test parallel llm llm-build llm-layouts reliability bench viewer site release-tool check \
+        release clean
 
 help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
 	@echo "make test     build and run every test, also under the sanitizers"
 	@echo "make parallel train a small GPT under every layout of a list, and compare with one process"
+	@echo "make llm      fetch a language model and ask it QUESTION on two processes"
+	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (up to an hour)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
 	@echo "make viewer   build the page of unisono view from viewer/ (needs Node; the rest does not)"
@@ -54,6 +62,18 @@ parallel:
 	@$(TRANSFORMER) --save build/transformer
 	@for ranks in 1 2 4 8; do \
 	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --compare build/transformer || exit 1; done
+
+llm-build:
+	@$(SETUP) build llm
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release --target unisono example_llm
+
+llm: llm-build
+	@file=$$(scripts/fetch-model $(MODEL)) && \
+	  $(UNISONO) run -n 2 -- $(LLM) --model $$file --layout tp=2 --prompt "$(QUESTION)"
+
+llm-layouts: llm-build
+	@file=$$(scripts/fetch-model $(MODEL)) && scripts/llm-layouts build/release $$file
 
 reliability:
 	@$(SETUP) build test

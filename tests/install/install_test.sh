@@ -61,6 +61,17 @@ case $case in
     make -C "$work/$case" -f "$here/make_project/Makefile" VPATH="$here" CXX="$CXX"
     LD_LIBRARY_PATH=$(libdir) "$work/$case/consumer"
     ;;
+  llm)
+    # The example that says that it needs nothing but the installed library.
+    fresh "$work/$case"
+    configure -S "$source/examples/llm" -B "$work/$case" -DCMAKE_PREFIX_PATH="$prefix"
+    if ! grep -q '^OPENBLAS_FOUND:INTERNAL=1' "$work/$case/CMakeCache.txt"; then
+      echo "no OpenBLAS: examples/llm is left out"
+      exit 0
+    fi
+    cmake --build "$work/$case"
+    "$work/$case/llm" --model random --prompt hello --tokens 3
+    ;;
   subdirectory)
     # The flags of dev, and a folder as deep: what ccache has from there need not be compiled again.
     work=$build-$case

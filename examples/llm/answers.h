@@ -1,0 +1,45 @@
+// Answers to questions, and their comparison with those of another layout.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model.h"
+
+namespace llm {
+
+struct Sampling {
+  double temperature = 0;  // 0: the likeliest token
+  std::uint64_t seed = 0;
+};
+
+struct Said {
+  std::int32_t token = 0;
+  float margin = 0;  // by how much its logit was larger than the next one's
+};
+
+// Tokens behind a prompt, until `most` of them or until `goes_on` says no.
+std::vector<Said> answer(Model& model, std::span<const std::int32_t> prompt, std::size_t most,
+                         const Sampling& sampling,
+                         const std::function<bool(std::int32_t)>& goes_on);
+
+// The ten prompts that layouts are compared over.
+std::span<const char* const> prompts();
+
+// One line of text a prompt: "token:margin token:margin". Errors: std::runtime_error.
+void save_answers(const std::string& path, const std::vector<std::vector<Said>>& answers);
+std::vector<std::vector<Said>> load_answers(const std::string& path);
+
+// How a prompt's answer compares with the saved one. They part at a tie where the saved margin is
+// within what the rounding of sums in another order can do; what follows cannot be compared then.
+struct Comparison {
+  enum class Kind : unsigned char { same, tie, different } kind = Kind::same;
+  std::size_t place = 0;
+};
+inline constexpr float kTieMargin = 1e-3F;
+Comparison compare(std::span<const Said> said, std::span<const Said> saved);
+
+}  // namespace llm

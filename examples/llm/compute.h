@@ -1,0 +1,36 @@
+// What the layers compute on one rank, in f32; matrices are row-major.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <unisono/parallel/context_parallel.hpp>
+#include <unisono/parallel/tensor_parallel.hpp>
+
+namespace llm {
+
+// y[rows, outputs] = x[rows, inputs] W', with W [outputs, inputs].
+void linear(std::span<const float> x, std::span<const float> w, std::span<float> y,
+            std::size_t rows);
+
+// Zhang and Sennrich, 2019. `x` is some rows of gain.size() numbers each, and may be `y`.
+void rms_norm(std::span<const float> x, std::span<const float> gain, float epsilon,
+              std::span<float> y);
+
+// gate = activation(gate) * up: SiLU (SwiGLU: Shazeer, 2020), or GELU by the hyperbolic tangent.
+void gated(std::span<float> gate, std::span<const float> up, bool is_gelu);
+
+// Rotary embedding (Su et al., 2021) of [rows, heads, dim] in place. Pairs are neighbours, or lie
+// half a head apart.
+struct Rope {
+  float base = 10000;
+  std::size_t dim = 0;
+  bool halves = false;
+};
+void rotate(const Rope& rope, std::span<const std::size_t> positions, std::span<float> x);
+
+// Attention of this rank's heads. Queries share keys by their numbers in the whole model, so that
+// heads may be cut anywhere. `window`: a query sees so many keys, its own included; 0: all before.
+unisono::parallel::AttentionKernel attention_kernel(const unisono::parallel::HeadShare& share,
+                                                    std::size_t heads_a_key, std::size_t window);
+
+}  // namespace llm

@@ -1,0 +1,191 @@
+// Answers a question with a language model that is laid over ranks; kUsage says how.
+#include <cblas.h>
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <unisono/unisono.hpp>
+
+#include "model.h"
+#include "options.h"
+#include "tokenizer.h"
+
+namespace {
+
+namespace up = unisono::parallel;
+
+// The file, and what is made of it; none for a model that is made up.
+struct Source {
+  std::optional<llm::Gguf> file;
+  std::optional<llm::Tokenizer> tokenizer;
+  std::unique_ptr<llm::Weights> weights;
+
+  explicit Source(const std::string& name) {
+    if (name == "random") {
+      weights = llm::random_weights(1);
+      return;
+    }
+    file.emplace(name);
+    tokenizer.emplace(*file);
+    weights = llm::file_weights(*file);
+  }
+  std::vector<std::int32_t> encode(const std::string& text, bool is_raw) const {
+    if (tokenizer) {
+      return tokenizer->encode(is_raw ? text : tokenizer->chat(text));
+    }
+    std::vector<std::int32_t> tokens;
+    for (const char byte : text) {
+      tokens.push_back(static_cast<unsigned char>(byte));
+    }
+    return tokens;
+  }
+  std::string decode(std::int32_t token) const {
+    return tokenizer ? tokenizer->decode(token) : " " + std::to_string(token);
+  }
+  bool ends_answer(std::int32_t token) const { return tokenizer && tokenizer->ends_answer(token); }
+};
+
+void say(const llm::Options& options, const Source& source, llm::Model& model, bool is_speaker) {
+  const auto prompt = source.encode(options.prompt, options.is_raw);
+  llm::Times before;
+  std::size_t steps = 0;
+  const auto said =
+      llm::answer(model, prompt, options.tokens, options.sampling, [&](std::int32_t token) {
+        before = steps++ == 0 ? model.times() : before;
+        if (source.ends_answer(token)) {
+          return false;
+        }
+        if (is_speaker) {
+          std::fputs(source.decode(token).c_str(), stdout);
+          std::fflush(stdout);
+        }
+        return true;
+      });
+  if (!is_speaker) {
+    return;
+  }
+  const double seconds = model.times().total - before.total;
+  const double moved = model.times().communication - before.communication;
+  std::printf("\n");
+  std::fprintf(stderr, "# prompt: %zu tokens, %.1f tokens/s\n", prompt.size(),
+               static_cast<double>(prompt.size()) / before.total);
+  if (said.size() > 1 && seconds > 0) {
+    std::fprintf(stderr, "# answer: %zu tokens, %.1f tokens/s; %.1f %% of it in communication\n",
+                 said.size(), static_cast<double>(said.size() - 1) / seconds,
+                 100 * moved / seconds);
+  }
+  std::fprintf(stderr, "# weights here: %.1f MiB\n",
+               static_cast<double>(model.weight_bytes()) / 0x1p20);
+}
+
+std::vector<std::vector<llm::Said>> answer_all(const llm::Options& options, const Source& source,
+                                               llm::Model& model) {
+  std::vector<std::vector<llm::Said>> answers;
+  for (const char* prompt : llm::prompts()) {
+    answers.push_back(llm::answer(model, source.encode(prompt, options.is_raw), options.tokens,
+                                  options.sampling, [](std::int32_t) { return true; }));
+  }
+  return answers;
+}
+
+bool compare(const llm::Options& options, const std::vector<std::vector<llm::Said>>& answers,
+             const std::string& layout, bool is_speaker) {
+  const auto saved = llm::load_answers(options.compare);
+  if (saved.size() != answers.size()) {
+    throw std::runtime_error(options.compare + " has another number of prompts");
+  }
+  bool is_right = true;
+  std::size_t ties = 0;
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    const llm::Comparison found = llm::compare(answers[i], saved[i]);
+    if (found.kind == llm::Comparison::Kind::same) {
+      continue;
+    }
+    const bool is_tie = found.kind == llm::Comparison::Kind::tie;
+    is_right = is_right && is_tie;
+    ties += is_tie ? 1 : 0;
+    if (is_speaker) {
+      std::printf("  prompt %zu: %s at token %zu\n", i + 1,
+                  is_tie ? "logits tie within rounding" : "another answer", found.place + 1);
+    }
+  }
+  if (is_speaker) {
+    std::printf("%-28s %zu prompts, %zu ties: %s\n", layout.c_str(), saved.size(), ties,
+                is_right ? "same tokens" : "WRONG");
+  }
+  return is_right;
+}
+
+bool run(unisono::Communicator& world, const llm::Options& options, const std::string& layout) {
+  const Source source(options.model);
+  up::Mesh mesh = up::Mesh::create(world, llm::mesh_text(layout, world.size()));
+  llm::Model model(mesh, *source.weights);
+  const bool is_speaker = world.rank() == 0;
+  if (!options.prompt.empty()) {
+    say(options, source, model, is_speaker);
+    return true;
+  }
+  const auto answers = answer_all(options, source, model);
+  if (!options.compare.empty()) {
+    return compare(options, answers, layout.empty() ? mesh.shape().text() : layout, is_speaker);
+  }
+  if (is_speaker) {
+    llm::save_answers(options.save, answers);
+  }
+  return true;
+}
+
+// The ranks that are left may be more than the heads or the layers that there are.
+std::string smaller_layout(const llm::Options& options, int ranks) {
+  const llm::Shape shape = Source(options.model).weights->shape();
+  const auto n = static_cast<std::size_t>(ranks);
+  return (n <= shape.heads ? "tp=" : "pp=") + std::to_string(ranks);
+}
+
+int serve(const llm::Options& options) {
+  if (!options.tokens_of.empty()) {
+    for (const std::int32_t token : Source(options.model).encode(options.tokens_of, true)) {
+      std::printf("%d ", token);
+    }
+    std::printf("\n");
+    return 0;
+  }
+  auto world = unisono::Communicator::connect();
+  openblas_set_num_threads(world.size() == 1 ? openblas_get_num_procs() : 1);
+  std::string layout = options.layout;
+  while (true) {
+    try {
+      return run(world, options, layout) ? 0 : 1;
+    } catch (const unisono::Error& error) {
+      if (!options.keep_going || error.code() != unisono::ErrorCode::peer_lost) {
+        throw;
+      }
+      std::fprintf(stderr, "\n# %s\n", std::string(error.summary()).c_str());
+    }
+    world = world.shrink();
+    layout = smaller_layout(options, world.size());
+    if (world.rank() == 0) {
+      std::printf("\n# again, with %s\n", layout.c_str());
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    if (words.empty() || words.front() == "--help") {
+      std::fputs(llm::kUsage, words.empty() ? stderr : stdout);
+      return words.empty() ? 2 : 0;
+    }
+    return serve(llm::parse_options(words));
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s\n%s", error.what(), llm::kUsage);
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

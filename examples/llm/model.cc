@@ -1,0 +1,352 @@
+#include "model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+
+#include "compute.h"
+
+namespace llm {
+namespace {
+
+namespace up = unisono::parallel;
+
+up::Range whole(std::size_t count) {
+  return {.first = 0, .count = count};
+}
+
+void add(std::span<const float> from, std::span<float> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i] += from[i];
+  }
+}
+
+}  // namespace
+
+// Adds the time of a scope to a sum.
+class Model::Timed {
+ public:
+  explicit Timed(double& sum) : sum_(sum) {}
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+  ~Timed() {
+    sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  double& sum_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+Model::Model(up::Mesh& mesh, const Weights& weights) : mesh_(mesh), shape_(weights.shape()) {
+  unisono::Communicator& tp = mesh_.axis("tp");
+  share_ = up::head_share(shape_.heads, shape_.key_value_heads, tp.size(), tp.rank());
+  hidden_ = up::shard_range(shape_.hidden, tp.size(), tp.rank());
+  words_ = up::shard_range(shape_.vocabulary, tp.size(), tp.rank());
+  layers_range_ = up::shard_range(shape_.layers, mesh_.size("pp"), mesh_.coordinate("pp"));
+  if (mesh_.size("ep") > 1) {
+    exchange_ = std::make_unique<unisono::Exchange>(
+        mesh_.axis("ep"), unisono::ExchangeOptions{.experts = 2 * mesh_.size("ep"), .k = 2});
+  }
+  load(weights);
+}
+
+void Model::load(const Weights& weights) {
+  const auto vector = [&](const std::string& name, std::size_t count) {
+    return weights.read(name, whole(1), whole(count));
+  };
+  const auto heads = [&](up::Range range) {
+    return up::Range{.first = range.first * shape_.dim, .count = range.count * shape_.dim};
+  };
+  const bool is_first = mesh_.coordinate("pp") == 0;
+  const bool is_last = mesh_.coordinate("pp") == mesh_.size("pp") - 1;
+  const bool is_tied = !weights.has("output.weight");
+  if (is_first || (is_last && is_tied)) {
+    embedding_ = weights.read("token_embd.weight", words_, whole(shape_.width));
+  }
+  if (is_last) {
+    norm_ = vector("output_norm.weight", shape_.width);
+    if (!is_tied) {
+      output_ = weights.read("output.weight", words_, whole(shape_.width));
+    }
+  }
+  for (std::size_t i = 0; i < layers_range_.count; ++i) {
+    const std::string prefix = "blk." + std::to_string(layers_range_.first + i) + ".";
+    const auto matrix = [&](const char* name, up::Range rows, up::Range columns) {
+      return weights.read(prefix + name + ".weight", rows, columns);
+    };
+    Layer& layer = layers_.emplace_back();
+    layer.attention_norm = vector(prefix + "attn_norm.weight", shape_.width);
+    layer.mlp_norm = vector(prefix + "ffn_norm.weight", shape_.width);
+    layer.q = matrix("attn_q", heads(share_.query), whole(shape_.width));
+    layer.k = matrix("attn_k", heads(share_.key_value), whole(shape_.width));
+    layer.v = matrix("attn_v", heads(share_.key_value), whole(shape_.width));
+    layer.o = matrix("attn_output", whole(shape_.width), heads(share_.query));
+    layer.gate = matrix("ffn_gate", hidden_, whole(shape_.width));
+    layer.up = matrix("ffn_up", hidden_, whole(shape_.width));
+    layer.down = matrix("ffn_down", whole(shape_.width), hidden_);
+    if (shape_.is_gemma) {
+      layer.q_norm = vector(prefix + "attn_q_norm.weight", shape_.dim);
+      layer.k_norm = vector(prefix + "attn_k_norm.weight", shape_.dim);
+      layer.after_attention = vector(prefix + "post_attention_norm.weight", shape_.width);
+      layer.after_mlp = vector(prefix + "post_ffw_norm.weight", shape_.width);
+    }
+    if (exchange_ != nullptr) {
+      layer.router = random_weights(layers_range_.first + i)
+                         ->read("router", whole(2 * static_cast<std::size_t>(mesh_.size("ep"))),
+                                whole(shape_.width));
+    }
+  }
+}
+
+std::size_t Model::weight_bytes() const {
+  std::size_t count = embedding_.size() + output_.size() + norm_.size();
+  for (const Layer& layer : layers_) {
+    for (const auto* part :
+         {&layer.attention_norm, &layer.mlp_norm, &layer.q, &layer.k, &layer.v, &layer.o,
+          &layer.gate, &layer.up, &layer.down, &layer.router, &layer.after_attention,
+          &layer.after_mlp, &layer.q_norm, &layer.k_norm}) {
+      count += part->size();
+    }
+  }
+  return count * sizeof(float);
+}
+
+void Model::clear() {
+  length_ = 0;
+  cached_.clear();
+  for (Layer& layer : layers_) {
+    layer.keys.clear();
+    layer.values.clear();
+  }
+}
+
+void Model::sum_over_tp(std::span<float> x) {
+  if (mesh_.size("tp") > 1) {
+    const Timed timed(times_.communication);
+    mesh_.axis("tp").all_reduce(x, unisono::sum);
+  }
+}
+
+std::vector<float> Model::embed(std::span<const std::int32_t> tokens) {
+  std::vector<std::int32_t> here;
+  for (const std::size_t position : positions_) {
+    here.push_back(tokens[position - length_]);
+  }
+  std::vector<float> x(here.size() * shape_.width);
+  up::vocabulary_embedding(mesh_.axis("tp"), shape_.vocabulary, shape_.width, embedding_, here, x);
+  sum_over_tp(x);
+  if (shape_.is_gemma) {
+    const float scale = std::sqrt(static_cast<float>(shape_.width));
+    std::ranges::transform(x, x.begin(), [scale](float value) { return scale * value; });
+  }
+  return x;
+}
+
+void Model::attention(Layer& layer, std::size_t number, std::vector<float>& x) {
+  const std::size_t rows = positions_.size();
+  std::vector<float> in(x.size());
+  rms_norm(x, layer.attention_norm, shape_.epsilon, in);
+  std::vector<float> q(rows * share_.query.count * shape_.dim);
+  std::vector<float> k(rows * share_.key_value.count * shape_.dim);
+  std::vector<float> v(k.size());
+  linear(in, layer.q, q, rows);
+  linear(in, layer.k, k, rows);
+  linear(in, layer.v, v, rows);
+  if (shape_.is_gemma) {
+    rms_norm(q, layer.q_norm, shape_.epsilon, q);
+    rms_norm(k, layer.k_norm, shape_.epsilon, k);
+  }
+  const bool has_window = shape_.pattern != 0 && (number + 1) % shape_.pattern != 0;
+  const Rope rope{.base = has_window ? shape_.window_rope_base : shape_.rope_base,
+                  .dim = shape_.dim,
+                  .halves = shape_.is_gemma};
+  rotate(rope, positions_, q);
+  rotate(rope, positions_, k);
+  const std::vector<float> attended = attend(layer, has_window ? shape_.window : 0, q, k, v);
+  std::vector<float> out(x.size());
+  linear(attended, layer.o, out, rows);
+  sum_over_tp(out);
+  if (shape_.is_gemma) {
+    rms_norm(out, layer.after_attention, shape_.epsilon, out);
+  }
+  add(out, x);
+}
+
+// Keys and values of new tokens are kept by the rank that has their positions; a single token is
+// everywhere, and kept by one rank of cp in turn.
+std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<const float> q,
+                                 std::span<const float> k, std::span<const float> v) {
+  const up::AttentionShape shape{
+      .heads = share_.query.count, .key_value_heads = share_.key_value.count, .dim = shape_.dim};
+  const auto kernel = attention_kernel(share_, shape_.heads / shape_.key_value_heads, window);
+  const auto cp = static_cast<std::size_t>(mesh_.size("cp"));
+  const bool is_cut = cp > 1 && call_length_ > 1;
+  if (cp == 1 || is_cut || length_ % cp == static_cast<std::size_t>(mesh_.coordinate("cp"))) {
+    layer.keys.insert(layer.keys.end(), k.begin(), k.end());
+    layer.values.insert(layer.values.end(), v.begin(), v.end());
+  }
+  std::vector<float> out(q.size());
+  std::vector<float> log_sum(positions_.size() * shape.heads);
+  if (is_cut) {
+    const Timed timed(times_.communication);
+    up::context_attention({.outer = &mesh_.axis("cp")}, shape, call_length_, kernel, q, k, v, out,
+                          log_sum);
+    return out;
+  }
+  kernel.forward({.shape = shape,
+                  .query_positions = positions_,
+                  .key_positions = cached_,
+                  .query = q.data(),
+                  .key = layer.keys.data(),
+                  .value = layer.values.data()},
+                 out.data(), log_sum.data());
+  if (cp > 1) {
+    const Timed timed(times_.communication);
+    up::merge_decoded(mesh_.axis("cp"), shape, out, log_sum);
+  }
+  return out;
+}
+
+std::vector<float> Model::dense(const Layer& layer, std::span<const float> in,
+                                std::size_t rows) const {
+  std::vector<float> gate(rows * hidden_.count);
+  std::vector<float> up(gate.size());
+  linear(in, layer.gate, gate, rows);
+  linear(in, layer.up, up, rows);
+  gated(gate, up, shape_.is_gemma);
+  std::vector<float> out(rows * shape_.width);
+  linear(gate, layer.down, out, rows);
+  return out;
+}
+
+// Tokens are cut over ep, go to two experts each, and come back to all ranks of ep. What experts
+// give are summands where tp cuts them, so their sums are over tp as those of the dense MLP.
+std::vector<float> Model::experts(const Layer& layer, std::span<const float> in, std::size_t rows) {
+  unisono::Communicator& ep = mesh_.axis("ep");
+  const up::Range mine = up::shard_range(rows, ep.size(), ep.rank());
+  const std::size_t width = shape_.width;
+  const std::span<const float> tokens = in.subspan(mine.first * width, mine.count * width);
+  const std::size_t count = layer.router.size() / width;
+  std::vector<float> scores(mine.count * count);
+  linear(tokens, layer.router, scores, mine.count);
+  std::vector<std::int32_t> chosen;
+  std::vector<float> weights;
+  for (std::size_t t = 0; t < mine.count; ++t) {
+    const auto row = std::span(scores).subspan(t * count, count);
+    const auto first = std::ranges::max_element(row) - row.begin();
+    const float most = row[static_cast<std::size_t>(first)];
+    row[static_cast<std::size_t>(first)] = -std::numeric_limits<float>::infinity();
+    const auto second = std::ranges::max_element(row) - row.begin();
+    const float share = 1 / (1 + std::exp(row[static_cast<std::size_t>(second)] - most));
+    chosen.insert(chosen.end(),
+                  {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second)});
+    weights.insert(weights.end(), {share, 1 - share});
+  }
+  double& sum = times_.communication;
+  std::optional<Timed> timed(std::in_place, sum);
+  const unisono::Routing routing = exchange_->route(std::span<const std::int32_t>(chosen));
+  std::vector<float> came(routing.rows() * width);
+  exchange_->dispatch(routing, {{.in = std::as_bytes(tokens),
+                                 .out = std::as_writable_bytes(std::span(came)),
+                                 .row_bytes = width * sizeof(float)}});
+  timed.reset();
+  const std::vector<float> given = dense(layer, came, routing.rows());
+  timed.emplace(sum);
+  std::vector<float> combined(tokens.size());
+  exchange_->combine(routing, {.rows = std::as_bytes(std::span(given)),
+                               .out = std::as_writable_bytes(std::span(combined)),
+                               .dtype = unisono::Dtype::f32,
+                               .hidden = width,
+                               .weights = weights});
+  std::vector<float> out(rows * width);
+  up::redistribute(ep, up::Tensor::of(combined, {mine.count, width}), up::Shard(0),
+                   up::Tensor::of(out, {rows, width}), up::Replicate());
+  return out;
+}
+
+void Model::mlp(const Layer& layer, std::vector<float>& x) {
+  const std::size_t rows = positions_.size();
+  std::vector<float> in(x.size());
+  rms_norm(x, layer.mlp_norm, shape_.epsilon, in);
+  std::vector<float> out = exchange_ == nullptr ? dense(layer, in, rows) : experts(layer, in, rows);
+  sum_over_tp(out);
+  if (shape_.is_gemma) {
+    rms_norm(out, layer.after_mlp, shape_.epsilon, out);
+  }
+  add(out, x);
+}
+
+// The rank of cp that has the last token gives its row to the others.
+std::vector<up::Candidate> Model::head(std::span<const float> x, std::size_t count) {
+  std::vector<float> last(shape_.width);
+  const std::size_t wanted = length_ + call_length_ - 1;
+  const auto found = std::ranges::find(positions_, wanted);
+  if (found != positions_.end()) {
+    const auto row = static_cast<std::size_t>(found - positions_.begin());
+    rms_norm(x.subspan(row * shape_.width, shape_.width), norm_, shape_.epsilon, last);
+  }
+  if (positions_.size() != call_length_ || mesh_.size("cp") > 1) {
+    if (call_length_ > 1) {
+      const Timed timed(times_.communication);
+      mesh_.axis("cp").all_reduce(last, unisono::sum);  // others have zeros
+    }
+  }
+  std::vector<float> logits(words_.count);
+  linear(last, output_.empty() ? embedding_ : output_, logits, 1);
+  const Timed timed(times_.communication);
+  return up::top_candidates(mesh_.axis("tp"), shape_.vocabulary, logits, count);
+}
+
+std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, std::size_t count) {
+  if (tokens.empty() || (mesh_.size("cp") > 1 && length_ != 0 && tokens.size() > 1)) {
+    throw std::invalid_argument("llm: tokens are appended one by one behind a prompt");
+  }
+  const Timed timed(times_.total);
+  call_length_ = tokens.size();
+  count = std::min(count, shape_.vocabulary);
+  const bool is_cut = mesh_.size("cp") > 1 && call_length_ > 1;
+  positions_.clear();
+  if (is_cut) {
+    positions_ = up::ContextAxes{.outer = &mesh_.axis("cp")}.positions(call_length_);
+  } else {
+    for (std::size_t i = 0; i < call_length_; ++i) {
+      positions_.push_back(length_ + i);
+    }
+  }
+  if (mesh_.size("cp") == 1 || is_cut ||
+      length_ % static_cast<std::size_t>(mesh_.size("cp")) ==
+          static_cast<std::size_t>(mesh_.coordinate("cp"))) {
+    cached_.insert(cached_.end(), positions_.begin(), positions_.end());
+  }
+  const int stage = mesh_.coordinate("pp");
+  const int last = mesh_.size("pp") - 1;
+  unisono::Communicator& pp = mesh_.axis("pp");
+  std::vector<float> x(positions_.size() * shape_.width);
+  if (stage == 0) {
+    x = embed(tokens);
+  } else {
+    const Timed waiting(times_.communication);
+    pp.recv(x.data(), x.size() * sizeof(float), stage - 1);
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    attention(layers_[i], layers_range_.first + i, x);
+    mlp(layers_[i], x);
+  }
+  std::vector<up::Candidate> best(count);
+  if (stage == last) {
+    best = head(x, count);
+  } else {
+    const Timed waiting(times_.communication);
+    pp.send(x.data(), x.size() * sizeof(float), stage + 1);
+  }
+  if (last > 0) {
+    const Timed waiting(times_.communication);
+    pp.broadcast(std::as_writable_bytes(std::span(best)), last);
+  }
+  length_ += call_length_;
+  return best;
+}
+
+}  // namespace llm

@@ -1,0 +1,82 @@
+// A decoder of the Llama family, laid over ranks along the axes pp, cp, ep and tp.
+//
+//   tp   heads, the MLP's hidden features and the vocabulary are cut; two all_reduces a layer
+//   pp   each rank has some layers, and passes activations on
+//   cp   the prompt and the cache of keys and values are cut over the sequence
+//   ep   the MLP is a mixture of experts, copies of the dense one (upcycling: Komatsuzaki et al.,
+//        2022), whose weighted mean is the dense MLP whatever the router says
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unisono/parallel/context_parallel.hpp>
+#include <unisono/parallel/experts.hpp>
+#include <unisono/parallel/mesh.hpp>
+#include <unisono/parallel/tensor_parallel.hpp>
+#include <vector>
+
+#include "weights.h"
+
+namespace llm {
+
+struct Layer {
+  std::vector<float> attention_norm, mlp_norm, q, k, v, o, gate, up, down, router;
+  std::vector<float> after_attention, after_mlp, q_norm, k_norm;  // Gemma
+  std::vector<float> keys, values;                                // the cache
+};
+
+// What a step took, in seconds, and what this rank keeps.
+struct Times {
+  double total = 0;
+  double communication = 0;
+};
+
+class Model {
+ public:
+  // All ranks of the mesh call it. Errors: as of head_share(); what the weights throw.
+  Model(unisono::parallel::Mesh& mesh, const Weights& weights);
+
+  // Forgets what it was told.
+  void clear();
+  // Appends tokens, and gives the likeliest ones for the next place, the same on all ranks, the
+  // likeliest first. All ranks call it with the same tokens. Only the first call after clear() may
+  // have several with cp. Errors: as of Communicator::run().
+  std::vector<unisono::parallel::Candidate> append(std::span<const std::int32_t> tokens,
+                                                   std::size_t count);
+  std::size_t weight_bytes() const;
+  const Times& times() const { return times_; }
+  const Shape& shape() const { return shape_; }
+
+ private:
+  class Timed;
+  void load(const Weights& weights);
+  std::vector<float> embed(std::span<const std::int32_t> tokens);
+  void attention(Layer& layer, std::size_t number, std::vector<float>& x);
+  std::vector<float> attend(Layer& layer, std::size_t window, std::span<const float> q,
+                            std::span<const float> k, std::span<const float> v);
+  void mlp(const Layer& layer, std::vector<float>& x);
+  std::vector<float> dense(const Layer& layer, std::span<const float> in, std::size_t rows) const;
+  std::vector<float> experts(const Layer& layer, std::span<const float> in, std::size_t rows);
+  void sum_over_tp(std::span<float> x);
+  std::vector<unisono::parallel::Candidate> head(std::span<const float> x, std::size_t count);
+
+  unisono::parallel::Mesh& mesh_;
+  Shape shape_;
+  unisono::parallel::HeadShare share_;
+  unisono::parallel::Range layers_range_;
+  unisono::parallel::Range hidden_;
+  unisono::parallel::Range words_;
+  std::vector<Layer> layers_;
+  std::vector<float> embedding_, output_, norm_;
+  std::unique_ptr<unisono::Exchange> exchange_;
+  std::size_t length_ = 0;              // tokens so far, of all ranks
+  std::vector<std::size_t> positions_;  // of the tokens of this call that are here
+  std::vector<std::size_t> cached_;     // positions of the cache's rows
+  std::size_t call_length_ = 0;
+  Times times_;
+};
+
+}  // namespace llm

@@ -1,0 +1,96 @@
+#include "options.h"
+
+#include <map>
+#include <stdexcept>
+#include <unisono/parallel/mesh.hpp>
+
+namespace llm {
+
+const char* const kUsage =
+    R"(usage: llm --model FILE.gguf|random [--prompt TEXT] [options]
+       unisono run -n N -- llm --model FILE.gguf --layout tp=N --prompt TEXT
+
+Answers a question with a model of the Llama family or Gemma 3, laid over ranks.
+
+  --model FILE      weights and tokenizer; "random": a small model that is made up
+  --layout TEXT     axes pp, cp, ep, tp, such as "pp=2,tp=2"; tp over all ranks unless given
+  --prompt TEXT     the question
+  --tokens N        the most tokens of an answer; 64
+  --raw             the prompt as it is, without the words that the model was trained to expect
+  --temperature T   draws from the 40 likeliest tokens; 0, the likeliest, unless given
+  --seed N          of the draws; 0
+  --keep-going      where a rank dies, answer again on those that are left, as tp or as pp
+  --save FILE       answers ten prompts, and keeps the tokens
+  --compare FILE    answers them again, and compares; the exit status is 1 if a token differs
+  --show-tokens T   the tokens of a text
+)";
+
+Options parse_options(const std::vector<std::string>& words) {
+  Options options;
+  std::string tokens;
+  std::string seed;
+  std::string temperature;
+  const std::map<std::string, std::string*> values = {{"--model", &options.model},
+                                                      {"--layout", &options.layout},
+                                                      {"--prompt", &options.prompt},
+                                                      {"--tokens", &tokens},
+                                                      {"--save", &options.save},
+                                                      {"--compare", &options.compare},
+                                                      {"--seed", &seed},
+                                                      {"--temperature", &temperature},
+                                                      {"--show-tokens", &options.tokens_of}};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--raw" || words[i] == "--keep-going") {
+      (words[i] == "--raw" ? options.is_raw : options.keep_going) = true;
+      continue;
+    }
+    const auto found = values.find(words[i]);
+    if (found == values.end() || i + 1 == words.size()) {
+      throw std::invalid_argument("llm: cannot use '" + words[i] + "'");
+    }
+    *found->second = words[++i];
+  }
+  const auto number = [](const char* name, const std::string& text) {
+    std::size_t used = 0;
+    const double value = text.empty() ? 0 : std::stod(text, &used);
+    if (used != text.size() || !(value >= 0 && value < 1e15)) {
+      throw std::invalid_argument(std::string("llm: ") + name + " cannot be '" + text + "'");
+    }
+    return value;
+  };
+  if (!tokens.empty()) {
+    options.tokens = static_cast<std::size_t>(number("--tokens", tokens));
+  }
+  options.sampling = {.temperature = number("--temperature", temperature),
+                      .seed = static_cast<std::uint64_t>(number("--seed", seed))};
+  const int tasks =
+      static_cast<int>(!options.prompt.empty()) + static_cast<int>(!options.save.empty()) +
+      static_cast<int>(!options.compare.empty()) + static_cast<int>(!options.tokens_of.empty());
+  if (options.model.empty() || tasks != 1) {
+    throw std::invalid_argument(
+        "llm: --model and one of --prompt, --save, --compare and --show-tokens are needed");
+  }
+  return options;
+}
+
+std::string mesh_text(const std::string& layout, int ranks) {
+  const auto shape = unisono::parallel::MeshShape::parse(
+      layout.empty() ? "tp=" + std::to_string(ranks) : layout, ranks);
+  std::map<std::string, int> sizes;
+  for (const auto& axis : shape.axes()) {
+    sizes[axis.name] = axis.size;
+  }
+  std::string text;
+  for (const char* name : {"pp", "cp", "ep", "tp"}) {
+    const auto found = sizes.find(name);
+    text += (text.empty() ? "" : ",") + std::string(name) + "=" +
+            std::to_string(found == sizes.end() ? 1 : found->second);
+    sizes.erase(name);
+  }
+  if (!sizes.empty() || !shape.folded().empty()) {
+    throw std::invalid_argument("llm: layout '" + layout + "' has axes besides pp, cp, ep, tp");
+  }
+  return text;
+}
+
+}  // namespace llm

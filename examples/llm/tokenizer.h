@@ -1,0 +1,45 @@
+// Text to tokens and back, by the tables of the model's own file: byte-level BPE (Sennrich et al.,
+// 2016; Radford et al., 2019) or merges by score (SentencePiece).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "gguf.h"
+
+namespace llm {
+
+class Tokenizer {
+ public:
+  // Errors: std::runtime_error, for a kind of tokenizer that is not known here.
+  explicit Tokenizer(const Gguf& file);
+
+  // Names of control tokens in the text ("<|im_end|>") become these tokens.
+  std::vector<std::int32_t> encode(std::string_view text) const;
+  // The bytes of a token; they may be a part of a character. Control tokens have none.
+  std::string decode(std::int32_t token) const;
+  // A question as the model was trained to be asked.
+  std::string chat(const std::string& question) const;
+  bool ends_answer(std::int32_t token) const;
+
+ private:
+  void encode_plain(std::string_view text, std::vector<std::int32_t>& out) const;
+  void merge(std::vector<std::string> pieces, std::vector<std::int32_t>& out) const;
+
+  bool by_score_ = false;
+  bool single_digits_ = false;
+  std::vector<std::string> words_;
+  std::vector<double> kinds_;
+  std::vector<double> scores_;
+  std::unordered_map<std::string, std::int32_t> index_;
+  std::unordered_map<std::string, std::size_t> ranks_;  // of "left right"
+  std::vector<std::string> symbol_of_byte_;
+  std::unordered_map<std::string, char> byte_of_symbol_;
+  std::vector<std::int32_t> begin_;
+  std::vector<std::int32_t> ends_;
+};
+
+}  // namespace llm

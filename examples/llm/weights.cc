@@ -1,0 +1,106 @@
+#include "weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+namespace llm {
+namespace {
+
+namespace up = unisono::parallel;
+
+class FileWeights : public Weights {
+ public:
+  explicit FileWeights(const Gguf& file) : file_(file) {
+    const auto& kind = file.meta<std::string>("general.architecture");
+    if (kind != "llama" && kind != "gemma3") {
+      throw std::runtime_error("no model of the architecture '" + kind +
+                               "'; there are llama and gemma3");
+    }
+    const auto key = [&](const char* name) { return kind + "." + name; };
+    const auto count = [&](const std::string& name) {
+      const auto value = file.meta<std::int64_t>(name);
+      if (value < 1) {
+        throw std::runtime_error("'" + name + "' is " + std::to_string(value));
+      }
+      return static_cast<std::size_t>(value);
+    };
+    const auto number = [&](const std::string& name, float otherwise) {
+      return file.has_meta(name) ? static_cast<float>(file.meta<double>(name)) : otherwise;
+    };
+    shape_.layers = count(key("block_count"));
+    shape_.width = count(key("embedding_length"));
+    shape_.heads = count(key("attention.head_count"));
+    shape_.key_value_heads = file.has_meta(key("attention.head_count_kv"))
+                                 ? count(key("attention.head_count_kv"))
+                                 : shape_.heads;
+    shape_.dim = file.has_meta(key("attention.key_length")) ? count(key("attention.key_length"))
+                                                            : shape_.width / shape_.heads;
+    shape_.hidden = count(key("feed_forward_length"));
+    shape_.vocabulary = file.rows("token_embd.weight");
+    shape_.epsilon = number(key("attention.layer_norm_rms_epsilon"), shape_.epsilon);
+    shape_.is_gemma = kind == "gemma3";
+    shape_.rope_base = number(key("rope.freq_base"), shape_.is_gemma ? 1e6F : 1e4F);
+    if (shape_.is_gemma) {
+      shape_.window = count(key("attention.sliding_window"));
+      shape_.pattern = kGemmaPattern;
+    }
+  }
+  Shape shape() const override { return shape_; }
+  bool has(const std::string& name) const override { return file_.has_tensor(name); }
+  std::vector<float> read(const std::string& name, up::Range rows,
+                          up::Range columns) const override {
+    return file_.read(name, rows, columns);
+  }
+
+ private:
+  static constexpr std::size_t kGemmaPattern = 6;
+  const Gguf& file_;
+  Shape shape_;
+};
+
+class RandomWeights : public Weights {
+ public:
+  explicit RandomWeights(std::uint64_t seed) : seed_(seed) {}
+  Shape shape() const override { return {}; }
+  bool has(const std::string& name) const override { return name != "output.weight"; }
+  std::vector<float> read(const std::string& name, up::Range rows,
+                          up::Range columns) const override {
+    std::vector<float> part(rows.count * columns.count, 1.0F);
+    if (name.find("norm") != std::string::npos) {
+      return part;
+    }
+    // Each row has a seed of its own, so that any part is the same whoever reads it.
+    std::uint64_t seed = seed_;
+    for (const char c : name) {
+      seed = seed * 1099511628211U + static_cast<unsigned char>(c);
+    }
+    const float scale = name == "token_embd.weight" ? 1.0F : 0.2F;
+    for (std::size_t r = 0; r < rows.count; ++r) {
+      std::mt19937_64 random(seed + (rows.first + r) * 0x9E3779B97F4A7C15U);
+      for (std::size_t c = 0; c < columns.first + columns.count; ++c) {
+        const auto value = static_cast<float>(random() >> 40) * 0x1p-23F - 1;
+        if (c >= columns.first) {
+          part[r * columns.count + c - columns.first] = scale * value;
+        }
+      }
+    }
+    return part;
+  }
+
+ private:
+  std::uint64_t seed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Weights> file_weights(const Gguf& file) {
+  return std::make_unique<FileWeights>(file);
+}
+
+std::unique_ptr<Weights> random_weights(std::uint64_t seed) {
+  return std::make_unique<RandomWeights>(seed);
+}
+
+}  // namespace llm

@@ -1,0 +1,47 @@
+// Where the numbers of a model come from: a GGUF file, or a small model that is made up.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unisono/parallel/placement.hpp>
+#include <vector>
+
+#include "gguf.h"
+
+namespace llm {
+
+struct Shape {
+  std::size_t layers = 3;
+  std::size_t width = 72;
+  std::size_t heads = 9;
+  std::size_t key_value_heads = 3;
+  std::size_t dim = 8;
+  std::size_t hidden = 160;
+  std::size_t vocabulary = 256;
+  float epsilon = 1e-5F;
+  float rope_base = 10000;
+  // Gemma 3: norms behind attention and MLP and of queries and keys, GELU, a scaled embedding, and
+  // of every `pattern` layers all but the last see a window.
+  bool is_gemma = false;
+  std::size_t window = 0;
+  std::size_t pattern = 0;
+  float window_rope_base = 10000;
+};
+
+class Weights {
+ public:
+  virtual ~Weights() = default;
+  virtual Shape shape() const = 0;
+  virtual bool has(const std::string& name) const = 0;
+  // A part of a matrix [outputs, inputs], or of a vector, which has one row.
+  virtual std::vector<float> read(const std::string& name, unisono::parallel::Range rows,
+                                  unisono::parallel::Range columns) const = 0;
+};
+
+// Errors: std::runtime_error, for an architecture that is neither llama nor gemma3.
+std::unique_ptr<Weights> file_weights(const Gguf& file);
+// Tokens of such a model are bytes.
+std::unique_ptr<Weights> random_weights(std::uint64_t seed);
+
+}  // namespace llm
