@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
+#include "cli/asked_schedule.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
@@ -15,32 +16,13 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostRanks = 1024;
-
-Schedule read_schedule(const Arguments& arguments) {
-  if (arguments.operands().empty()) {
-    throw UsageError("which schedule?", "unisono export all_reduce/ring -n 4 --to msccl-xml",
-                     "unisono list");
-  }
-  const std::string& target = arguments.operands().front();
-  if (is_schedule_file(target)) {
-    for (const std::string_view option : {"ranks", "root"}) {
-      if (arguments.has(option)) {
-        throw UsageError(fmt::format("--{} does not go with a schedule file", option),
-                         fmt::format("{} says it already", target), "unisono help export");
-      }
-    }
-    return load_verified_schedule(target);
-  }
-  const Algorithm& algorithm = algorithm_of(target);
-  const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
-  const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
-  return build_checked(
-      algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)});
-}
-
 int run_export(const Arguments& arguments, const Console& console) {
-  const Schedule schedule = read_schedule(arguments);
+  const Schedule schedule = asked_schedule(arguments, "export");
+  if (const std::vector<Finding> findings = verify(schedule); !findings.empty()) {
+    throw UsageError(fmt::format("{} is no right schedule", title_of(schedule)),
+                     to_text(findings.front()),
+                     fmt::format("unisono verify {}", arguments.operands().front()));
+  }
   std::string text;
   try {
     text = msccl::to_xml(msccl::to_program(schedule));

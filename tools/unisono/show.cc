@@ -4,39 +4,16 @@
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
+#include "cli/asked_schedule.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
-#include "cli/target.h"
 #include "schedule/json.h"
 
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostRanks = 1024;
-
-Schedule read_schedule(const Arguments& arguments) {
-  if (arguments.operands().empty()) {
-    throw UsageError("which schedule?", "unisono show all_reduce/ring -n 4", "unisono list");
-  }
-  const std::string& target = arguments.operands().front();
-  if (!is_schedule_file(target)) {
-    const Algorithm& algorithm = algorithm_of(target);
-    const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
-    const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
-    return build_checked(
-        algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)});
-  }
-  for (const std::string_view option : {"ranks", "root"}) {
-    if (arguments.has(option)) {
-      throw UsageError(fmt::format("--{} does not go with a schedule file", option),
-                       fmt::format("{} says it already", target), "unisono help show");
-    }
-  }
-  return load_schedule(target);
-}
-
 int run_show(const Arguments& arguments, const Console& console) {
-  const Schedule schedule = read_schedule(arguments);
+  const Schedule schedule = asked_schedule(arguments, "show");
   if (console.json() || arguments.text("format") == "json") {
     fmt::print("{}", to_json(schedule));
     return kDone;
