@@ -23,9 +23,8 @@ std::string name_of(Buffer buffer) {
 // Moves sums along an order in which the steps can run.
 class DataFlow {
  public:
-  DataFlow(const Program& program, const StepTable& table, const Schedule& shape, bool is_in_place)
-      : program_(program),
-        table_(table),
+  DataFlow(const StepTable& table, const Schedule& shape, bool is_in_place)
+      : table_(table),
         shape_(shape),
         memory_(shape, is_in_place),
         is_in_place_(is_in_place),
@@ -140,7 +139,6 @@ class DataFlow {
     }
   }
 
-  const Program& program_;
   const StepTable& table_;
   const Schedule& shape_;
   Memory memory_;
@@ -259,7 +257,7 @@ Proof check(const Program& program) {
     // Where the order is open, so is what lies where: only the open order is told then.
     std::vector<Flaw> found = find_hazards(program, table, order, Memory(shape, is_in_place));
     if (found.empty() && order.stuck.empty()) {
-      found = DataFlow(program, table, shape, is_in_place).run(order);
+      found = DataFlow(table, shape, is_in_place).run(order);
     }
     for (Flaw& flaw : found) {
       if (program.in_place && program.out_of_place) {
