@@ -89,6 +89,9 @@ template <class Format>
 void encode_row(void* coded, const void* row, std::size_t count) {
   constexpr std::size_t kSize = sizeof(typename Format::Lane);
   constexpr float kLeast = 0x1p-119F;  // 127 / less might be infinite
+  if (count == 0) {
+    return;  // a row of nothing may be nowhere
+  }
   const auto* from = static_cast<const std::byte*>(row);
   auto* scales = static_cast<std::byte*>(coded);
   auto* codes = scales + coded_scales(count) * sizeof(float);
