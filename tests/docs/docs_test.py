@@ -130,7 +130,7 @@ def commands(options):
     for place, language, text in all_blocks(options.source):
         if language not in ("sh", ""):
             continue
-        for verb, words in re.findall(r"(?:^|[ $/])unisono (\w+)([^|#\n]*)", text):
+        for verb, words in re.findall(r"(?:^|[ $/])unisono ([\w-]+)([^|#\n]*)", text):
             count += 1
             own = words.partition(" -- ")[0]
             if verb not in known:

@@ -4,6 +4,7 @@
 #include "common/signals.h"
 #include "communicator.h"
 #include "experts.h"
+#include "model_plans.h"
 #include "models.h"
 #include "parallel.h"
 #include "pipelines.h"
@@ -53,6 +54,7 @@ PYBIND11_MODULE(_core, module) {
   define_communicator(module);
   define_schedules(module);
   define_models(module);
+  define_model_plans(module);
   define_parallel(module);
   define_pipelines(module);
   define_experts(module);

@@ -13,8 +13,8 @@ from unisono import _core
 from unisono._core import Link, Machine, Topology, presets
 
 __all__ = [
-    "Candidate", "Link", "Machine", "Plan", "Simulation", "Topology", "plan", "presets", "simulate",
-    "topology",
+    "Candidate", "Link", "Machine", "Plan", "Simulation", "Topology", "plan", "plan_serving",
+    "plan_training", "presets", "simulate", "topology",
 ]  # fmt: skip
 
 
@@ -74,6 +74,35 @@ def _text(source):
 def topology(source):
     """A preset such as "dgx_h100:nodes=2" (presets() lists them), a document, or a Path to one."""
     return source if isinstance(source, Topology) else _core.topology(_text(source))
+
+
+def plan_training(model, on, batch=256, sequence=8192, precision="bf16", device="", top=10):
+    """The layouts to train a model with on all devices of a topology, fastest first.
+
+    model: a name ("llama3-70b"), or a config.json as a dict, its text or a Path. on: as topology().
+    batch: sequences of a step, over all devices. precision: "bf16", "f8" or "f4". device: what sits
+    on the ranks ("h100"), where the topology does not say it.
+
+    Returns a dict: "layouts", each with its axes, "step_s", "seconds" by part and "bytes" of the
+    fullest rank by part; "refused" (reason: how many), "least_missing_bytes" where nothing fits, and
+    "reason", why the first is before the second. ValueError for what cannot be.
+    """
+    return _core.plan_training(_text(model), topology(on), batch, sequence, precision, device, top)
+
+
+def plan_serving(
+    model, on, input=1024, output=1024, precision="bf16", concurrency=0,
+    first_token_s=0, token_s=0, device="", top=10,
+):  # fmt: skip
+    """The layouts to serve a model with, by tokens a second and device.
+
+    input, output: tokens of a prompt and of an answer. concurrency: requests that one instance
+    answers at once; 0: as many as memory and the limits allow. first_token_s, token_s: limits; 0:
+    none. The rest, and what comes back, is as with plan_training().
+    """
+    return _core.plan_serving(
+        _text(model), topology(on), input, output, precision, concurrency, first_token_s, token_s, device, top
+    )  # fmt: skip
 
 
 class Simulation:

@@ -8,6 +8,7 @@ namespace unisono::cli {
 extern const Command kRunCommand;
 extern const Command kBenchCommand;
 extern const Command kPlanCommand;
+extern const Command kPlanModelCommand;
 extern const Command kPipelineCommand;
 extern const Command kTuneCommand;
 extern const Command kSimCommand;

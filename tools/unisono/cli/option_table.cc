@@ -6,10 +6,10 @@ namespace unisono::cli {
 
 std::span<const Command* const> commands() {
   static constexpr const Command* kCommands[] = {
-      &kRunCommand,    &kBenchCommand,  &kPlanCommand,       &kTuneCommand,  &kSimCommand,
-      &kTopoCommand,   &kShowCommand,   &kViewCommand,       &kLearnCommand, &kVerifyCommand,
-      &kListCommand,   &kExportCommand, &kTopCommand,        &kTraceCommand, &kPipelineCommand,
-      &kDoctorCommand, &kEnvCommand,    &kCompletionCommand, &kHelpCommand};
+      &kRunCommand,      &kBenchCommand,  &kPlanCommand,   &kPlanModelCommand,  &kTuneCommand,
+      &kSimCommand,      &kTopoCommand,   &kShowCommand,   &kViewCommand,       &kLearnCommand,
+      &kVerifyCommand,   &kListCommand,   &kExportCommand, &kTopCommand,        &kTraceCommand,
+      &kPipelineCommand, &kDoctorCommand, &kEnvCommand,    &kCompletionCommand, &kHelpCommand};
   return kCommands;
 }
 

@@ -1,0 +1,178 @@
+#include "model_plans.h"
+
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/parsed.h"
+#include "estimate/config_json.h"
+#include "estimate/parts.h"
+#include "estimate/search.h"
+#include "topology/topology.h"
+
+namespace unisono_python {
+namespace {
+
+using py::arg;
+using unisono::Topology;
+namespace estimate = unisono::estimate;
+
+template <typename Parts>
+py::dict parts_dict(std::span<const estimate::NamedPart<Parts>> names, const Parts& parts) {
+  py::dict result;
+  for (const auto& part : names) {
+    result[py::str(std::string(part.name))] = parts.*part.value;
+  }
+  return result;
+}
+
+// A name, or the text of a config.json.
+estimate::ModelShape shape_of(const std::string& model) {
+  if (const auto known = estimate::find_model(model)) {
+    return *known;
+  }
+  if (model.find('{') == std::string::npos) {
+    std::string names;
+    for (const std::string_view name : estimate::known_models()) {
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    throw py::value_error("'" + model + "' is no model known by name; known are " + names);
+  }
+  const auto parsed = estimate::parse_config_json(model, "config.json");
+  if (!parsed) {
+    throw py::value_error("config.json" + unisono::place_in(model, parsed.position) + ": " +
+                          parsed.message);
+  }
+  return *parsed.value;
+}
+
+estimate::Cluster cluster_of(const Topology& topology, std::string device) {
+  if (device.empty()) {
+    device = estimate::device_of_preset(topology.name);
+  }
+  const auto found = estimate::find_device(device);
+  if (!found) {
+    throw py::value_error(device.empty() ? "the topology does not say which device it has: "
+                                           "device='h100'"
+                                         : "there is no device '" + device + "'");
+  }
+  return estimate::cluster_of(topology, *found);
+}
+
+estimate::Precision precision_of(const std::string& text) {
+  const auto precision = estimate::parse_precision(text);
+  if (!precision) {
+    throw py::value_error("precision is 'bf16', 'f8' or 'f4', not '" + text + "'");
+  }
+  return *precision;
+}
+
+template <typename Estimate>
+py::dict ranking_dict(const estimate::Ranking<Estimate>& ranking, py::list layouts) {
+  py::dict refused;
+  for (const estimate::Refusal& refusal : ranking.refused) {
+    refused[py::str(refusal.why)] = refusal.layouts;
+  }
+  py::dict result;
+  result["layouts"] = layouts;
+  result["tried"] = ranking.tried;
+  result["fitting"] = ranking.fitting;
+  result["refused"] = refused;
+  result["least_missing_bytes"] = ranking.least_missing_bytes;
+  result["reason"] =
+      ranking.best.size() > 1 ? estimate::reason(ranking.best[0], ranking.best[1]) : "";
+  return result;
+}
+
+py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>& on, double batch,
+                       double sequence, const std::string& precision, const std::string& device,
+                       std::size_t top) {
+  if (!(batch >= 1) || !(sequence >= 1) || top < 1) {
+    throw py::value_error("batch, sequence and top are 1 or more");
+  }
+  const estimate::ModelShape shape = shape_of(model);
+  const estimate::TrainingTask task{
+      .batch = batch, .sequence = sequence, .precision = precision_of(precision)};
+  const estimate::Cluster cluster = cluster_of(*on, device);
+  estimate::Ranking<estimate::TrainingEstimate> ranking;
+  {
+    const py::gil_scoped_release unlocked;
+    ranking = search_training(shape, task, cluster, {.most = top});
+  }
+  py::list layouts;
+  for (const estimate::TrainingEstimate& one : ranking.best) {
+    py::dict row;
+    row["tp"] = one.layout.tp;
+    row["pp"] = one.layout.pp;
+    row["vp"] = one.layout.vp;
+    row["cp"] = one.layout.cp;
+    row["ep"] = one.layout.ep;
+    row["dp"] = one.layout.dp;
+    row["micro_batch"] = one.layout.micro_batch;
+    row["zero"] = one.layout.zero;
+    row["recompute"] = std::string(to_string(one.layout.recompute));
+    row["step_s"] = one.step_s;
+    row["tokens_per_s_device"] = one.tokens_per_s_device;
+    row["utilisation"] = one.utilisation;
+    row["seconds"] = parts_dict(estimate::step_parts(), one.parts);
+    row["bytes"] = parts_dict(estimate::memory_parts(), one.memory);
+    layouts.append(row);
+  }
+  return ranking_dict(ranking, layouts);
+}
+
+py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>& on, double input,
+                      double output, const std::string& precision, double concurrency,
+                      double first_token_s, double token_s, const std::string& device,
+                      std::size_t top) {
+  if (!(input >= 1) || !(output >= 1) || !(concurrency >= 0) || top < 1) {
+    throw py::value_error("input, output and top are 1 or more, concurrency 0 or more");
+  }
+  const estimate::ModelShape shape = shape_of(model);
+  const estimate::Precision weights = precision_of(precision);
+  const bool is_narrow = weights != estimate::Precision::bf16;
+  const estimate::ServingTask task{
+      .input = input,
+      .output = output,
+      .concurrency = concurrency,
+      .weights = weights,
+      .cache = is_narrow ? estimate::Precision::f8 : estimate::Precision::bf16};
+  const estimate::Cluster cluster = cluster_of(*on, device);
+  estimate::Ranking<estimate::ServingEstimate> ranking;
+  {
+    const py::gil_scoped_release unlocked;
+    ranking = search_serving(shape, task, {.first_token_s = first_token_s, .token_s = token_s},
+                             cluster, {.most = top});
+  }
+  py::list layouts;
+  for (const estimate::ServingEstimate& one : ranking.best) {
+    py::dict row;
+    row["tp"] = one.layout.tp;
+    row["pp"] = one.layout.pp;
+    row["ep"] = one.layout.ep;
+    row["instances"] = one.layout.instances;
+    row["concurrency"] = one.concurrency;
+    row["first_token_s"] = one.first_token_s;
+    row["token_s"] = one.token_s;
+    row["tokens_per_s_device"] = one.tokens_per_s_device;
+    row["seconds"] = parts_dict(estimate::token_parts(), one.parts);
+    row["bytes"] = parts_dict(estimate::memory_parts(), one.memory);
+    layouts.append(row);
+  }
+  return ranking_dict(ranking, layouts);
+}
+
+}  // namespace
+
+void define_model_plans(py::module_& module) {
+  module.def("plan_training", plan_training, arg("model"), arg("on"), arg("batch"), arg("sequence"),
+             arg("precision"), arg("device"), arg("top"));
+  module.def("plan_serving", plan_serving, arg("model"), arg("on"), arg("input"), arg("output"),
+             arg("precision"), arg("concurrency"), arg("first_token_s"), arg("token_s"),
+             arg("device"), arg("top"));
+}
+
+}  // namespace unisono_python

@@ -1,0 +1,68 @@
+// What one GPU can do, and what a cluster of them is to a layout.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/topology.h"
+
+namespace unisono::estimate {
+
+// What matrices are multiplied in; sums are f32.
+enum class Precision { bf16, f8, f4 };
+
+std::string_view to_string(Precision precision);  // "bf16"
+std::optional<Precision> parse_precision(std::string_view text);
+double weight_bytes(Precision precision);  // of one weight, its scales included
+
+// Fitted to measurements (docs/guides/plan-a-model.md says to which): each is how many times as
+// long the part takes as the device's data sheet promises.
+struct Constants {
+  double compute = 1.3;     // matrix products
+  double memory = 1.8;      // what moves through the device's memory
+  double network = 1.2;     // what moves between devices
+  double experts = 1.5;     // of all that a layer of experts does
+  std::string source = {};  // empty: no measurement of this device
+};
+
+struct DeviceModel {
+  std::string name = {};
+  double bf16_flops = 0;  // a second, dense, as all peaks
+  double f8_flops = 0;    // 0: as bf16
+  double f4_flops = 0;    // 0: as f8
+  double memory_bytes = 0;
+  double memory_bytes_per_s = 0;
+  int multiprocessors = 0;
+  Constants constants = {};
+
+  double flops(Precision precision) const;
+};
+
+std::vector<std::string_view> known_devices();
+std::optional<DeviceModel> find_device(std::string_view name);
+// The device that a preset's machines have; empty: it says nothing about them.
+std::string device_of_preset(std::string_view topology_name);
+
+// Devices joined by fast links in domains (a node, a rack), and by slower ones between them.
+struct Cluster {
+  std::string name = {};
+  DeviceModel device = {};
+  int devices = 1;
+  int domain = 1;               // devices that the fast links join
+  double near_bytes_per_s = 0;  // of one device to another of its domain
+  double far_bytes_per_s = 0;   // of one device to one of another domain
+};
+
+// Errors: Error(usage) if ranks have no way to each other.
+Cluster cluster_of(const Topology& topology, const DeviceModel& device);
+
+// How long a collective of `ranks` takes in which each sends `bytes` to its neighbour, of ranks
+// that lie `apart` devices from one to the next. Those of one domain share their ways out of it.
+double ring_s(const Cluster& cluster, double bytes, int ranks, int apart);
+
+// How long one device needs to send `near_bytes` within its domain and `far_bytes` out of it.
+double send_s(const Cluster& cluster, double near_bytes, double far_bytes);
+
+}  // namespace unisono::estimate

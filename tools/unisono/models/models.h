@@ -1,0 +1,56 @@
+// The parts of `unisono plan-model`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "estimate/measured.h"
+#include "estimate/search.h"
+
+namespace unisono::cli {
+
+// What the command was asked for.
+struct ModelQuestion {
+  estimate::ModelShape shape = {};
+  Topology topology = {};
+  estimate::Cluster cluster = {};
+  std::vector<std::string> fitted = {};  // lines about what --measured gave
+};
+
+// Reads the model, the machine and --measured. Throws UsageError.
+ModelQuestion read_model_question(const Arguments& arguments);
+
+estimate::TrainingTask read_training_task(const Arguments& arguments,
+                                          const estimate::DeviceModel& device);
+estimate::ServingTask read_serving_task(const Arguments& arguments,
+                                        const estimate::DeviceModel& device);
+
+// "tp=4,pp=8,mb=1", for --explain; dp follows from the devices. Throws UsageError.
+estimate::Layout parse_layout(std::string_view text, int devices);
+
+// --step: the layout's step of one round of the pipeline, as a workload. Throws UsageError.
+void write_step(const ModelQuestion& question, const estimate::TrainingTask& task,
+                const estimate::Layout& layout, const std::string& path);
+
+// --simulate: plays the steps of the first layouts on the topology, and ranks them by that.
+void simulate_best(const ModelQuestion& question, const estimate::TrainingTask& task, int count,
+                   const Console& console, estimate::Ranking<estimate::TrainingEstimate>& ranking);
+
+// What to give to another program for the layout: "megatron", "torchtitan" or "vllm".
+std::string launch_flags(std::string_view program, const estimate::Layout& layout);
+std::string launch_flags(std::string_view program, const estimate::ServingLayout& layout);
+
+void print_training(const ModelQuestion& question, const estimate::TrainingTask& task,
+                    const estimate::Ranking<estimate::TrainingEstimate>& ranking,
+                    const Arguments& arguments, const Console& console);
+void print_serving(const ModelQuestion& question, const estimate::ServingTask& task,
+                   const estimate::Ranking<estimate::ServingEstimate>& ranking,
+                   const Arguments& arguments, const Console& console);
+
+// One layout, part by part.
+void print_explanation(const ModelQuestion& question, const estimate::TrainingTask& task,
+                       const estimate::TrainingEstimate& estimate, const Console& console);
+
+}  // namespace unisono::cli

@@ -1,0 +1,330 @@
+// What `unisono plan-model` prints.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "estimate/parts.h"
+#include "models/models.h"
+#include "plan/plan.h"
+
+namespace unisono::cli {
+namespace {
+
+using estimate::MemoryParts;
+using estimate::ServingEstimate;
+using estimate::TrainingEstimate;
+
+constexpr double kGiga = 1e9;
+
+std::string bar(double share, int width) {
+  const int full = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width));
+  std::string text;
+  for (int i = 0; i < width; ++i) {
+    text += i < full ? "█" : "░";
+  }
+  return text;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.0f}%", share * 100);
+}
+
+double communication(const estimate::StepParts& parts) {
+  return parts.tensor + parts.context + parts.experts + parts.pipeline + parts.data;
+}
+
+std::string schedule_of(const estimate::Layout& layout) {
+  if (layout.pp == 1) {
+    return "none";
+  }
+  return layout.vp > 1 ? "interleaved 1f1b" : "1f1b";
+}
+
+void print_head(const ModelQuestion& question, const std::string& task) {
+  const estimate::ModelShape& shape = question.shape;
+  const estimate::DeviceModel& device = question.cluster.device;
+  fmt::print(
+      "{}  {:.3g} B weights{}   {} x {}   {}\n", shape.name.empty() ? "model" : shape.name,
+      total_weights(shape) / kGiga,
+      shape.has_experts() ? fmt::format(", {:.3g} B active", active_weights(shape) / kGiga) : "",
+      question.cluster.devices, device.name, task);
+  const estimate::Constants& constants = device.constants;
+  fmt::print(
+      "times as long as the data sheet: compute {:.2f}, memory {:.2f}, network {:.2f}{}; {}\n",
+      constants.compute, constants.memory, constants.network,
+      shape.has_experts() ? fmt::format(", experts {:.2f}", constants.experts) : "",
+      constants.source.empty() ? "not measured" : "fitted to " + constants.source);
+  for (const std::string& line : question.fitted) {
+    fmt::print("{}\n", line);
+  }
+  fmt::print("\n");
+}
+
+template <typename Estimate>
+void print_refused(const estimate::Ranking<Estimate>& ranking) {
+  fmt::print("{} layouts tried, {} fit", ranking.tried, ranking.fitting);
+  for (const estimate::Refusal& refusal : ranking.refused) {
+    fmt::print("; {} refused: {}", refusal.layouts, refusal.why);
+  }
+  fmt::print("\n");
+}
+
+template <typename Estimate>
+bool print_nothing(const ModelQuestion& question, const estimate::Ranking<Estimate>& ranking) {
+  if (!ranking.best.empty()) {
+    return false;
+  }
+  if (ranking.least_missing.empty()) {
+    fmt::print("no layout keeps what was asked for\n");
+  } else {
+    fmt::print("nothing fits: {} comes nearest and needs {} more than the {} of the {}\n",
+               ranking.least_missing, size_text(ranking.least_missing_bytes),
+               size_text(question.cluster.device.memory_bytes), question.cluster.device.name);
+  }
+  print_refused(ranking);
+  return true;
+}
+
+void print_memory(const MemoryParts& parts, double limit) {
+  fmt::print("memory of the fullest rank: {} of {}  {}\n", size_text(parts.total()),
+             size_text(limit), bar(parts.total() / limit, 20));
+  for (const auto& part : estimate::memory_parts()) {
+    if (const double bytes = parts.*part.value; bytes > 0) {
+      fmt::print("  {:<16} {:>9}  {}\n", part.name, size_text(bytes), bar(bytes / limit, 20));
+    }
+  }
+}
+
+template <typename Parts>
+void print_time(std::span<const estimate::NamedPart<Parts>> names, const Parts& parts) {
+  for (const auto& part : names) {
+    if (const double seconds = parts.*part.value; seconds > 0) {
+      fmt::print("  {:<16} {:>9}  {} {:>5}\n", part.name, time_text(seconds),
+                 bar(seconds / parts.total(), 20), percent(seconds / parts.total()));
+    }
+  }
+}
+
+template <typename Parts>
+nlohmann::ordered_json parts_json(std::span<const estimate::NamedPart<Parts>> names,
+                                  const Parts& parts) {
+  nlohmann::ordered_json json;
+  for (const auto& part : names) {
+    std::string name(part.name);
+    std::ranges::replace(name, ' ', '_');
+    json[name] = rounded(parts.*part.value);
+  }
+  return json;
+}
+
+nlohmann::ordered_json layout_json(const estimate::Layout& layout) {
+  return {{"tp", layout.tp},
+          {"pp", layout.pp},
+          {"vp", layout.vp},
+          {"cp", layout.cp},
+          {"ep", layout.ep},
+          {"dp", layout.dp},
+          {"micro_batch", layout.micro_batch},
+          {"zero", layout.zero},
+          {"recompute", estimate::to_string(layout.recompute)},
+          {"schedule", schedule_of(layout)}};
+}
+
+nlohmann::ordered_json head_json(const ModelQuestion& question, std::string_view task) {
+  const estimate::Constants& constants = question.cluster.device.constants;
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.plan_model/1";
+  json["model"] = question.shape.name;
+  json["weights"] = total_weights(question.shape);
+  json["active_weights"] = active_weights(question.shape);
+  json["machine"] = question.cluster.name;
+  json["device"] = question.cluster.device.name;
+  json["devices"] = question.cluster.devices;
+  json["memory_bytes"] = question.cluster.device.memory_bytes;
+  json["constants"] = {{"compute", rounded(constants.compute)},
+                       {"memory", rounded(constants.memory)},
+                       {"network", rounded(constants.network)},
+                       {"experts", rounded(constants.experts)},
+                       {"source", constants.source}};
+  json["task"] = task;
+  return json;
+}
+
+template <typename Estimate>
+void add_refused(const estimate::Ranking<Estimate>& ranking, nlohmann::ordered_json& json) {
+  json["tried"] = ranking.tried;
+  json["fitting"] = ranking.fitting;
+  json["refused"] = nlohmann::json::array();
+  for (const estimate::Refusal& refusal : ranking.refused) {
+    json["refused"].push_back({{"why", refusal.why}, {"layouts", refusal.layouts}});
+  }
+  if (ranking.best.empty() && !ranking.least_missing.empty()) {
+    json["least_missing"] = {{"layout", ranking.least_missing},
+                             {"bytes", rounded(ranking.least_missing_bytes)}};
+  }
+}
+
+nlohmann::ordered_json estimate_json(const TrainingEstimate& estimate) {
+  return {{"layout", layout_json(estimate.layout)},
+          {"step_s", rounded(estimate.step_s)},
+          {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
+          {"flops_per_s_device", rounded(estimate.flops_per_s_device)},
+          {"utilisation", rounded(estimate.utilisation)},
+          {"seconds", parts_json(estimate::step_parts(), estimate.parts)},
+          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
+          {"binding", binding(estimate)},
+          {"simulated_s", rounded(estimate.simulated_s)}};
+}
+
+nlohmann::ordered_json estimate_json(const ServingEstimate& estimate) {
+  return {{"layout",
+           {{"tp", estimate.layout.tp},
+            {"pp", estimate.layout.pp},
+            {"ep", estimate.layout.ep},
+            {"instances", estimate.layout.instances}}},
+          {"concurrency", estimate.concurrency},
+          {"first_token_s", rounded(estimate.first_token_s)},
+          {"token_s", rounded(estimate.token_s)},
+          {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
+          {"seconds", parts_json(estimate::token_parts(), estimate.parts)},
+          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
+          {"binding", binding(estimate)}};
+}
+
+template <typename Estimate>
+void print_json(const ModelQuestion& question, std::string_view task,
+                const estimate::Ranking<Estimate>& ranking) {
+  nlohmann::ordered_json json = head_json(question, task);
+  json["layouts"] = nlohmann::json::array();
+  for (const Estimate& estimate : ranking.best) {
+    json["layouts"].push_back(estimate_json(estimate));
+  }
+  add_refused(ranking, json);
+  fmt::print("{}\n", json.dump(2));
+}
+
+// Why the first layout is the first, and what makes its time.
+template <typename Estimate>
+void print_reasons(const estimate::Ranking<Estimate>& ranking) {
+  const Estimate& first = ranking.best.front();
+  fmt::print("\nmost of the time: {}\n", binding(first));
+  if (ranking.best.size() > 1) {
+    const Estimate& second = ranking.best[1];
+    fmt::print("{} is before {}: {}\n", text_of(first.layout), text_of(second.layout),
+               reason(first, second));
+  }
+}
+
+template <typename Estimate>
+std::size_t layout_width(const std::vector<Estimate>& rows) {
+  std::size_t width = 6;
+  for (const Estimate& estimate : rows) {
+    width = std::max(width, text_of(estimate.layout).size());
+  }
+  return width;
+}
+
+void print_rows(const std::vector<TrainingEstimate>& rows, double limit, const Console& console) {
+  const std::size_t width = layout_width(rows);
+  const bool is_simulated = rows.front().simulated_s > 0;
+  fmt::print("{}\n", console.paint(Paint::strong,
+                                   fmt::format("{:<{}} {:<9} {:>4} {:>8}{} {:>6} {:>4} {:>5} {:>6} "
+                                               " memory",
+                                               "layout", width, "recompute", "ZeRO", "step",
+                                               is_simulated ? " simulated" : "", "tok/s", "MFU",
+                                               "comm", "bubble")));
+  for (const TrainingEstimate& estimate : rows) {
+    const std::string played =
+        is_simulated
+            ? fmt::format(" {:>9}", estimate.simulated_s > 0 ? time_text(estimate.simulated_s)
+                                                             : std::string("-"))
+            : std::string();
+    fmt::print("{:<{}} {:<9} {:>4} {:>8}{} {:>6.0f} {:>4} {:>5} {:>6}  {} {}\n",
+               text_of(estimate.layout), width, estimate::to_string(estimate.layout.recompute),
+               estimate.layout.zero, time_text(estimate.step_s), played,
+               estimate.tokens_per_s_device, percent(estimate.utilisation),
+               percent(communication(estimate.parts) / estimate.step_s),
+               percent(estimate.parts.bubble / estimate.step_s),
+               bar(estimate.memory.total() / limit, 6), size_text(estimate.memory.total()));
+  }
+}
+
+template <typename Estimate>
+void print_flags(const Arguments& arguments, const Estimate& first) {
+  if (arguments.has("flags")) {
+    fmt::print("\n{}\n", launch_flags(arguments.text("flags"), first.layout));
+  }
+}
+
+}  // namespace
+
+void print_training(const ModelQuestion& question, const estimate::TrainingTask& task,
+                    const estimate::Ranking<TrainingEstimate>& ranking, const Arguments& arguments,
+                    const Console& console) {
+  if (console.json()) {
+    print_json(question, "train", ranking);
+    return;
+  }
+  print_head(question, fmt::format("training, batch {} x {} tokens, {}", task.batch, task.sequence,
+                                   estimate::to_string(task.precision)));
+  if (print_nothing(question, ranking)) {
+    return;
+  }
+  print_rows(ranking.best, question.cluster.device.memory_bytes, console);
+  print_reasons(ranking);
+  print_refused(ranking);
+  fmt::print("\nthe first, part by part\n");
+  print_explanation(question, task, ranking.best.front(), console);
+  print_flags(arguments, ranking.best.front());
+}
+
+void print_explanation(const ModelQuestion& question, const estimate::TrainingTask& task,
+                       const TrainingEstimate& estimate, const Console& console) {
+  if (console.json()) {
+    nlohmann::ordered_json json = head_json(question, "train");
+    json["layouts"] = nlohmann::json::array({estimate_json(estimate)});
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("step of {}: {}, {} microbatches, schedule {}\n", text_of(estimate.layout),
+             time_text(estimate.step_s), microbatches(estimate.layout, task),
+             schedule_of(estimate.layout));
+  print_time(estimate::step_parts(), estimate.parts);
+  print_memory(estimate.memory, question.cluster.device.memory_bytes);
+}
+
+void print_serving(const ModelQuestion& question, const estimate::ServingTask& task,
+                   const estimate::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
+                   const Console& console) {
+  if (console.json()) {
+    print_json(question, "serve", ranking);
+    return;
+  }
+  print_head(question, fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
+                                   estimate::to_string(task.weights)));
+  if (print_nothing(question, ranking)) {
+    return;
+  }
+  const std::size_t width = layout_width(ranking.best);
+  fmt::print("{}\n", console.paint(Paint::strong, fmt::format("{:<26} {:>8} {:>11} {:>9} {:>9}  {}",
+                                                              "layout", "at once", "first token",
+                                                              "a token", "tok/s/dev", "memory")));
+  const double limit = question.cluster.device.memory_bytes;
+  for (const ServingEstimate& estimate : ranking.best) {
+    fmt::print("{:<{}} {:>8.0f} {:>11} {:>9} {:>9.1f}  {} {}\n", text_of(estimate.layout), width,
+               estimate.concurrency, time_text(estimate.first_token_s), time_text(estimate.token_s),
+               estimate.tokens_per_s_device, bar(estimate.memory.total() / limit, 8),
+               size_text(estimate.memory.total()));
+  }
+  print_reasons(ranking);
+  print_refused(ranking);
+  const ServingEstimate& first = ranking.best.front();
+  fmt::print("\na token of the first: {}\n", time_text(first.token_s));
+  print_time(estimate::token_parts(), first.parts);
+  print_memory(first.memory, limit);
+  print_flags(arguments, first);
+}
+
+}  // namespace unisono::cli

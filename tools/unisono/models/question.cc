@@ -1,0 +1,222 @@
+// Reading what `unisono plan-model` was asked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "cli/failure.h"
+#include "cli/target.h"
+#include "estimate/config_json.h"
+#include "models/models.h"
+#include "topo/topo.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::string_view kHelp = "unisono help plan-model";
+
+std::string listed(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  }
+  return text;
+}
+
+estimate::ModelShape read_shape(const std::string& name) {
+  if (const std::optional<estimate::ModelShape> known = estimate::find_model(name)) {
+    return *known;
+  }
+  if (!std::filesystem::is_regular_file(name)) {
+    const std::vector<std::string_view> names = estimate::known_models();
+    const std::string near = did_you_mean(name, names);
+    throw UsageError(fmt::format("{} is neither a model known by name nor a config.json", name),
+                     near.empty() ? "known are " + listed(names) : near, std::string(kHelp));
+  }
+  const Parsed<estimate::ModelShape> parsed = estimate::parse_config_json(
+      read_schedule_file(name), std::filesystem::path(name).parent_path().filename().string());
+  if (!parsed) {
+    throw UsageError(fmt::format("{}: {}", name, parsed.message),
+                     parsed.position.empty() ? "" : "at " + parsed.position, std::string(kHelp));
+  }
+  return *parsed.value;
+}
+
+estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology) {
+  std::string name = arguments.has("device") ? arguments.text("device")
+                                             : estimate::device_of_preset(topology.name);
+  if (name.empty() && topology.name.starts_with("rail_optimised")) {
+    name = "h100";  // its nodes are DGX H100
+  }
+  if (const std::optional<estimate::DeviceModel> device = estimate::find_device(name)) {
+    return *device;
+  }
+  throw UsageError(name.empty()
+                       ? fmt::format("{} does not say which devices it has, nor their memory",
+                                     topology.name.empty() ? "the topology" : topology.name)
+                       : fmt::format("there is no device {}", name),
+                   "--device is one of " + listed(estimate::known_devices()), std::string(kHelp));
+}
+
+void fit_to_measured(const std::string& path, ModelQuestion& question) {
+  const Parsed<estimate::MeasuredTables> parsed =
+      estimate::parse_measured_steps(read_schedule_file(path));
+  if (!parsed) {
+    throw UsageError(fmt::format("{}: {}", path, parsed.message), "at " + parsed.position,
+                     std::string(kHelp));
+  }
+  std::vector<estimate::MeasuredStep> steps;
+  for (const estimate::MeasuredStep& step : parsed.value->steps) {
+    if (step.device == question.cluster.device.name) {
+      steps.push_back(step);
+    }
+  }
+  constexpr std::size_t kLeast = 3;
+  if (steps.size() < kLeast) {
+    throw UsageError(fmt::format("{} has {} steps of {}, which is too few to fit constants to",
+                                 path, steps.size(), question.cluster.device.name),
+                     parsed.value->left_out.empty() ? "" : parsed.value->left_out.front(),
+                     std::string(kHelp));
+  }
+  estimate::Constants& constants = question.cluster.device.constants;
+  const estimate::Residuals before = estimate::residuals_of(steps, estimate::predict(steps));
+  constants = estimate::fit_constants(steps, constants, true);
+  constants.source = fmt::format("{} steps of {}", steps.size(), path);
+  for (estimate::MeasuredStep& step : steps) {
+    step.cluster.device.constants = constants;
+  }
+  const estimate::Residuals after = estimate::residuals_of(steps, estimate::predict(steps));
+  question.fitted.push_back(fmt::format(
+      "fitted to {} steps: off by {:.1f} % in the median, {:.1f} % for nine of ten (before: "
+      "{:.1f} %, {:.1f} %)",
+      steps.size(), after.median * 100, after.p90 * 100, before.median * 100, before.p90 * 100));
+  if (!parsed.value->left_out.empty()) {
+    question.fitted.push_back(fmt::format("{} rows left out, the first: {}",
+                                          parsed.value->left_out.size(),
+                                          parsed.value->left_out.front()));
+  }
+}
+
+estimate::Precision read_precision(const Arguments& arguments, std::string_view option,
+                                   const estimate::DeviceModel& device) {
+  const estimate::Precision precision =
+      estimate::parse_precision(arguments.text(option)).value_or(estimate::Precision::bf16);
+  const bool has_none = (precision == estimate::Precision::f8 && device.f8_flops == 0) ||
+                        (precision == estimate::Precision::f4 && device.f4_flops == 0);
+  if (has_none && option == "precision") {
+    throw UsageError(
+        fmt::format("the {} does not multiply in {}", device.name, estimate::to_string(precision)),
+        "--precision bf16 is what every device has", std::string(kHelp));
+  }
+  return precision;
+}
+
+constexpr std::int64_t kMostTokens = 100'000'000;
+
+}  // namespace
+
+ModelQuestion read_model_question(const Arguments& arguments) {
+  if (arguments.operands().empty()) {
+    throw UsageError("which model?",
+                     "known are " + listed(estimate::known_models()) + "; or a config.json",
+                     "unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train");
+  }
+  if (!arguments.has("on")) {
+    throw UsageError("which machine? --on says", {},
+                     "unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train");
+  }
+  if (arguments.has("train") == arguments.has("serve")) {
+    throw UsageError("what for? give one of --train and --serve", {}, std::string(kHelp));
+  }
+  ModelQuestion question{.shape = read_shape(arguments.operands().front())};
+  question.topology = load_topology(arguments.text("on"));
+  question.cluster =
+      estimate::cluster_of(question.topology, read_device(arguments, question.topology));
+  if (arguments.has("measured")) {
+    fit_to_measured(arguments.text("measured"), question);
+  }
+  return question;
+}
+
+estimate::TrainingTask read_training_task(const Arguments& arguments,
+                                          const estimate::DeviceModel& device) {
+  return {.batch = static_cast<double>(arguments.number("batch", 1, 1'000'000'000)),
+          .sequence = static_cast<double>(arguments.number("sequence", 1, kMostTokens)),
+          .precision = read_precision(arguments, "precision", device)};
+}
+
+estimate::ServingTask read_serving_task(const Arguments& arguments,
+                                        const estimate::DeviceModel& device) {
+  const estimate::Precision weights = read_precision(arguments, "precision", device);
+  return {.input = static_cast<double>(arguments.number("input", 1, kMostTokens)),
+          .output = static_cast<double>(arguments.number("output", 1, kMostTokens)),
+          .concurrency = static_cast<double>(arguments.number("concurrency", 0, 1'000'000)),
+          .weights = weights,
+          .cache = weights == estimate::Precision::bf16 ? estimate::Precision::bf16
+                                                        : estimate::Precision::f8};
+}
+
+estimate::Layout parse_layout(std::string_view text, int devices) {
+  estimate::Layout layout;
+  layout.dp = 0;
+  const std::array<std::pair<std::string_view, int*>, 8> names = {{{"tp", &layout.tp},
+                                                                   {"pp", &layout.pp},
+                                                                   {"vp", &layout.vp},
+                                                                   {"cp", &layout.cp},
+                                                                   {"ep", &layout.ep},
+                                                                   {"dp", &layout.dp},
+                                                                   {"mb", &layout.micro_batch},
+                                                                   {"zero", &layout.zero}}};
+  const auto wrong = [&](std::string_view word) {
+    return UsageError(fmt::format("--explain: {} is no axis of a layout", word),
+                      "axes are tp, pp, vp, cp, ep, dp; mb is the microbatch, zero 0 to 3",
+                      "--explain tp=4,pp=8,mb=1");
+  };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.starts_with("recompute=")) {
+      const std::string_view value = word.substr(word.find('=') + 1);
+      bool is_known = false;
+      for (const auto recompute :
+           {estimate::Recompute::none, estimate::Recompute::selective, estimate::Recompute::full}) {
+        if (value == estimate::to_string(recompute)) {
+          layout.recompute = recompute;
+          is_known = true;
+        }
+      }
+      if (!is_known) {
+        throw wrong(word);
+      }
+      continue;
+    }
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const auto* const name =
+        std::ranges::find(names, word.substr(0, equals), &std::pair<std::string_view, int*>::first);
+    const std::string_view number = word.substr(std::min(equals + 1, word.size()));
+    int value = 0;
+    const auto [last, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    const bool is_zero = name != names.end() && name->first == "zero";
+    if (name == names.end() || error != std::errc{} || last != number.data() + number.size() ||
+        value < (is_zero ? 0 : 1) || value > (is_zero ? 3 : 1'000'000)) {
+      throw wrong(word);
+    }
+    *name->second = value;
+  }
+  const std::int64_t others = static_cast<std::int64_t>(layout.tp) * layout.pp * layout.cp;
+  if (layout.dp == 0) {
+    layout.dp = others > 0 && devices % others == 0 ? static_cast<int>(devices / others) : 1;
+  }
+  if (others * layout.dp != devices) {
+    throw UsageError(fmt::format("--explain: tp x pp x cp x dp is {}, and there are {} devices",
+                                 others * layout.dp, devices),
+                     "leave dp out and it follows", std::string(kHelp));
+  }
+  return layout;
+}
+
+}  // namespace unisono::cli

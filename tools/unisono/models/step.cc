@@ -1,0 +1,41 @@
+// The step behind an estimate: written, and simulated.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/failure.h"
+#include "cli/output_file.h"
+#include "estimate/step.h"
+#include "models/models.h"
+
+namespace unisono::cli {
+
+void write_step(const ModelQuestion& question, const estimate::TrainingTask& task,
+                const estimate::Layout& layout, const std::string& path) {
+  const int count = static_cast<int>(std::min(microbatches(layout, task), 2.0 * layout.pp));
+  write_output(path, to_json(make_step(question.shape, layout, task, question.cluster, count)));
+}
+
+void simulate_best(const ModelQuestion& question, const estimate::TrainingTask& task, int count,
+                   const Console& console, estimate::Ranking<estimate::TrainingEstimate>& ranking) {
+  std::vector<estimate::TrainingEstimate>& best = ranking.best;
+  if (best.empty()) {
+    return;
+  }
+  if (question.cluster.devices > estimate::kMostStepRanks) {
+    throw UsageError(fmt::format("--simulate plays at most {} devices, not {}",
+                                 estimate::kMostStepRanks, question.cluster.devices),
+                     {}, "unisono help plan-model");
+  }
+  const auto end =
+      best.begin() + std::min<std::ptrdiff_t>(count, static_cast<std::ptrdiff_t>(best.size()));
+  for (auto estimate = best.begin(); estimate != end; ++estimate) {
+    console.progress(fmt::format("playing {}", text_of(estimate->layout)));
+    estimate->simulated_s = simulated_step_s(question.shape, estimate->layout, task,
+                                             question.cluster, question.topology);
+  }
+  std::stable_sort(best.begin(), end,
+                   [](const auto& a, const auto& b) { return a.simulated_s < b.simulated_s; });
+}
+
+}  // namespace unisono::cli

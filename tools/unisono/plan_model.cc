@@ -1,0 +1,175 @@
+// `unisono plan-model`: which layout a model should be trained or served with, and why.
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "models/models.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::int64_t kMostLayouts = 1000;
+
+void refuse_together(const Arguments& arguments, std::string_view chosen,
+                     std::initializer_list<std::string_view> others) {
+  for (const std::string_view other : others) {
+    if (arguments.has(other)) {
+      throw UsageError(fmt::format("--{} does not go with --{}", other, chosen), {},
+                       "unisono help plan-model");
+    }
+  }
+}
+
+estimate::SearchOptions search_options(const Arguments& arguments, const Console& console) {
+  return {.most = static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts)),
+          .progress = [&console](const std::string& text) { console.progress(text); }};
+}
+
+// 1 where nothing fits, so that a script can tell.
+template <typename Estimate>
+int exit_of(const estimate::Ranking<Estimate>& ranking) {
+  return ranking.best.empty() ? kAnswerIsNo : kDone;
+}
+
+int train(const Arguments& arguments, const Console& console) {
+  refuse_together(arguments, "train", {"input", "output", "concurrency", "first-token", "token"});
+  const ModelQuestion question = read_model_question(arguments);
+  const estimate::TrainingTask task = read_training_task(arguments, question.cluster.device);
+  if (arguments.has("explain")) {
+    const estimate::Layout layout =
+        parse_layout(arguments.text("explain"), question.cluster.devices);
+    if (const std::string problem = problem_of(question.shape, layout, task); !problem.empty()) {
+      throw UsageError("--explain: " + problem, {}, "unisono help plan-model");
+    }
+    if (arguments.has("step")) {
+      write_step(question, task, layout, arguments.text("step"));
+    }
+    print_explanation(question, task,
+                      estimate_training(question.shape, layout, task, question.cluster), console);
+    return kDone;
+  }
+  auto ranking =
+      search_training(question.shape, task, question.cluster, search_options(arguments, console));
+  if (arguments.has("simulate")) {
+    const auto count = static_cast<int>(arguments.number("simulate", 1, kMostLayouts));
+    simulate_best(question, task, count, console, ranking);
+  }
+  console.end_progress();
+  if (arguments.has("step") && !ranking.best.empty()) {
+    write_step(question, task, ranking.best.front().layout, arguments.text("step"));
+  }
+  print_training(question, task, ranking, arguments, console);
+  return exit_of(ranking);
+}
+
+int serve(const Arguments& arguments, const Console& console) {
+  refuse_together(arguments, "serve",
+                  {"batch", "sequence", "explain", "measured", "step", "simulate"});
+  const ModelQuestion question = read_model_question(arguments);
+  const estimate::ServingTask task = read_serving_task(arguments, question.cluster.device);
+  const estimate::ServingLimits limits{
+      .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
+      .token_s = arguments.has("token") ? arguments.seconds("token") : 0};
+  const auto ranking = search_serving(question.shape, task, limits, question.cluster,
+                                      search_options(arguments, console));
+  console.end_progress();
+  print_serving(question, task, ranking, arguments, console);
+  return exit_of(ranking);
+}
+
+int run_plan_model(const Arguments& arguments, const Console& console) {
+  return arguments.has("serve") && !arguments.has("train") ? serve(arguments, console)
+                                                           : train(arguments, console);
+}
+
+constexpr Option kOptions[] = {
+    {.name = "on",
+     .value = "TOPOLOGY",
+     .help = "The machine, a preset or a file as `unisono topo` takes them; all of its devices."},
+    {.name = "device",
+     .value = "NAME",
+     .help = "What sits on its ranks, where the topology does not say it: a100, h100, h200, b200, "
+             "b300, gb200, gb300."},
+    {.name = "train", .help = "Rank layouts for a training step."},
+    {.name = "serve", .help = "Rank layouts for answering requests."},
+    {.name = "batch",
+     .value = "N",
+     .help = "With --train: sequences of a step, over all devices.",
+     .fallback = "256"},
+    {.name = "sequence", .value = "N", .help = "With --train: tokens of one.", .fallback = "8192"},
+    {.name = "precision",
+     .value = "TYPE",
+     .help = "What matrices are multiplied in; serving keeps its weights in it.",
+     .fallback = "bf16",
+     .choices = "bf16|f8|f4"},
+    {.name = "input",
+     .value = "N",
+     .help = "With --serve: tokens of a prompt.",
+     .fallback = "1024"},
+    {.name = "output",
+     .value = "N",
+     .help = "With --serve: tokens of an answer.",
+     .fallback = "1024"},
+    {.name = "concurrency",
+     .value = "N",
+     .help = "With --serve: requests that one instance answers at once; 0: as many as memory and "
+             "limits allow.",
+     .fallback = "0"},
+    {.name = "first-token",
+     .value = "TIME",
+     .help = "With --serve: the longest time to the first token."},
+    {.name = "token",
+     .value = "TIME",
+     .help = "With --serve: the longest time between two tokens."},
+    {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
+    {.name = "explain",
+     .value = "LAYOUT",
+     .help = "With --train: only this layout, part by part: tp=4,pp=8,vp=2,cp=1,ep=1,mb=1,zero=1,"
+             "recompute=none; dp follows."},
+    {.name = "simulate",
+     .value = "N",
+     .help = "With --train: also play the steps of the first N layouts on the topology, where "
+             "groups share links, and rank them by that; up to 1,024 devices."},
+    {.name = "step",
+     .value = "FILE",
+     .help = "With --train: write the first layout's step, or that of --explain, as a workload "
+             "for unisono sim: one round of the pipeline."},
+    {.name = "measured",
+     .value = "TABLE",
+     .help = "With --train: fit the device's constants to measured steps (CSV) first."},
+    {.name = "flags",
+     .value = "PROGRAM",
+     .help = "Also print the first layout as the options of a program.",
+     .choices = "megatron|torchtitan|vllm"}};
+
+}  // namespace
+
+const Command kPlanModelCommand = {
+    .name = "plan-model",
+    .summary = "rank the layouts to train or serve a model with",
+    .operands = "MODEL|CONFIG.JSON",
+    .max_operands = 1,
+    .runs_program = false,
+    .examples = {{{"unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train --batch 256",
+                   "Tensor, pipeline, context and data parallelism, ranked."},
+                  {"unisono plan-model deepseek-v3 --on dgx_h100:nodes=32 --serve --input 4096",
+                   "Experts, cache and weights, by tokens a second and device."},
+                  {"unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train --explain "
+                   "tp=8,pp=4,vp=5,mb=1",
+                   "One layout, part by part."}}},
+    .description =
+        "MODEL is a name (llama3-8b, llama3-70b, llama3-405b, mixtral-8x7b, qwen3-30b-a3b, "
+        "qwen3-235b-a22b, deepseek-v3, kimi-k2, gpt-oss-120b, gpt3-175b) or the config.json of a "
+        "model. Nothing is downloaded and no device is needed.\n\n"
+        "Every layout of all the devices is tried: tp, pp, vp (parts a stage), cp, ep, dp, the "
+        "microbatch, ZeRO and what is computed again. Its step is the sum of matrix products (by "
+        "tiles and waves), memory traffic, communication that nothing hides, bubble and optimiser, "
+        "with constants fitted to published steps of the device. Memory is of the fullest rank. A "
+        "layout that does not fit is given no time.\n\n"
+        "Serving batches requests continuously; a token waits for weights, cache, kernels and the "
+        "prompts that are read in between.\n\n"
+        "The exit code is 1 where nothing fits.",
+    .options = kOptions,
+    .run = run_plan_model};
+
+}  // namespace unisono::cli
