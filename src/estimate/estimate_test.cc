@@ -236,6 +236,21 @@ TEST(Step, IsPlayedOnItsTopology) {
   }
 }
 
+// With few microbatches the bubble is a large part, so that its formula is tried.
+TEST(Step, HasItsBubble) {
+  const Parsed<Topology> topology = make_preset("dgx_h100");
+  ASSERT_TRUE(topology);
+  const Cluster where = cluster_of(*topology.value, find_device("h100").value_or(DeviceModel{}));
+  ModelShape shape = model("llama3-8b");
+  shape.vocabulary = 1024;  // no head that makes the last stage longer
+  const TrainingTask task{.batch = 8, .sequence = 4096};
+  for (const int parts : {1, 2, 4}) {
+    const Layout layout{.pp = 8, .vp = parts};
+    const double played = simulated_step_s(shape, layout, task, where, *topology.value);
+    EXPECT_NEAR(played / estimate_training(shape, layout, task, where).step_s, 1, 0.15) << parts;
+  }
+}
+
 TEST(Step, HasItsCollectives) {
   const Parsed<Topology> topology = make_preset("dgx_h100");
   ASSERT_TRUE(topology);

@@ -48,8 +48,8 @@ MUTANTS = [
     ("takes_another_size", WAITS, "if (wanted->bytes != envelope.bytes) {", "if (wanted == nullptr) {"),
     ("frees_a_send_that_waits", WAITS, "if (!transport_.flush(peer)) {", "if (!transport_.flush(peer) && false) {"),
     ("divides_a_parted_job", "src/membership/quorum.cc", "return present > absent;", "return present >= absent - 1;"),
-    ("forgets_the_order", "src/comm/core.cc", "mix(prepared.signature ^ sequence_ ^ salt)", "mix(salt)"),
-    ("lets_two_threads_in", "src/comm/core.h", "if (used.exchange(true)) {", "if (used.exchange(false)) {"),
+    ("forgets_the_order", "src/comm/operations.cc", "mix(prepared.signature ^ latest_.sequence ^ salt)", "mix(salt)"),
+    ("lets_two_threads_in", "src/comm/call_queue.cc", "if (used_.exchange(true)) {", "if (used_.exchange(false)) {"),
 ]  # fmt: skip
 TARGETS = ["engine_test", "engine_chaos_test", "cut_writes_test", "transport_test", "comm_test", "bootstrap_test", "membership_test", "error_test", "collective_progress",
            "collective_forms", "random_collectives"]  # fmt: skip
@@ -79,16 +79,16 @@ def copy_of(source, target):
             shutil.copy2(source / name, target / name)
 
 
-def build(tree):
-    words = ["cmake", "--build", tree / "build/dev", "--target", *TARGETS]
+def build(tree, targets):
+    words = ["cmake", "--build", tree / "build/dev", "--target", *targets]
     anywhere = os.environ | {"CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1"}
     return subprocess.run(words, capture_output=True, text=True, env=anywhere)
 
 
-def who_notices(tree, limits):
+def who_notices(tree, tests, limits):
     """The first test that fails; None: all pass. A test that takes longer than its limit hangs: that is noticed as
     well. One without a limit gets three times what it takes now, and half a minute at least."""
-    for i, (program, arguments, *world) in enumerate(TESTS):
+    for i, (program, arguments, *world) in enumerate(tests):
         environment = os.environ | ({"UNISONO_TEST_WORLD": world[0]} if world else {})
         begin = time.monotonic()
         test = subprocess.Popen([tree / "build/dev" / program, *arguments], cwd=tree, env=environment,
@@ -104,16 +104,17 @@ def who_notices(tree, limits):
     return None
 
 
-def main():
-    source, words = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
-    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant[0] for word in words)]
+def run(source, words, mutants, targets, tests):
+    """Prints who notices each of the mutants whose name contains one of the words; returns how many there were, and
+    the names of those that nobody noticed."""
+    chosen = [mutant for mutant in mutants if not words or any(word in mutant[0] for word in words)]
     with tempfile.TemporaryDirectory(prefix="mutants") as folder:
         tree = pathlib.Path(folder)
         copy_of(source, tree)
         subprocess.run(["cmake", "--preset", "dev"], cwd=tree, capture_output=True, check=True)
-        done = build(tree)
+        done = build(tree, targets)
         limits = {}
-        if done.returncode != 0 or (failed := who_notices(tree, limits)):
+        if done.returncode != 0 or (failed := who_notices(tree, tests, limits)):
             sys.exit(f"without a mutant: {done.stdout[-2000:] if done.returncode else failed}")
         alive = []
         for name, file, before, after in chosen:
@@ -121,14 +122,15 @@ def main():
             if text.count(before) != 1:
                 sys.exit(f"{name}: {file} has what it changes {text.count(before)} times, not once")
             (tree / file).write_text(text.replace(before, after))
-            done = build(tree)
-            by = "the compiler" if done.returncode != 0 else who_notices(tree, limits)
+            done = build(tree, targets)
+            by = "the compiler" if done.returncode != 0 else who_notices(tree, tests, limits)
             (tree / file).write_text(text)
             print(f"{name}: {'noticed by ' + by if by else 'NOT NOTICED'}", flush=True)
             alive += [] if by else [name]
     print(f"{len(chosen) - len(alive)} of {len(chosen)} noticed")
-    sys.exit(len(alive) * 20 > len(chosen))
+    return len(chosen), alive
 
 
 if __name__ == "__main__":
-    main()
+    count, missed = run(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:], MUTANTS, TARGETS, TESTS)
+    sys.exit(len(missed) * 20 > count)

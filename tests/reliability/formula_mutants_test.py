@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Breaks one formula of the estimates of whole models at a time: the published tables must notice.
+
+  formula_mutants_test.py SOURCE [NAME...]      those whose name contains one of the words; by default all
+"""
+
+import pathlib
+import sys
+
+from mutants_test import run
+
+TRAINING, WORK, DEVICE = "src/estimate/training.cc", "src/estimate/layer_work.cc", "src/estimate/device.cc"
+MEMORY, SERVING, MATRIX = "src/estimate/memory.cc", "src/estimate/serving.cc", "src/estimate/matrix_time.cc"
+MUTANTS = [
+    ("halves_the_products", MATRIX, "tile.columns * 2 * product.k;", "tile.columns * product.k;"),
+    ("forgets_the_waves", MATRIX, "const double waves = std::ceil(tiles / device.multiprocessors);", "const double waves = tiles / device.multiprocessors;"),
+    ("forgets_a_gradient", MATRIX, "return matrix_s(device, precision, of_input) + matrix_s(device, precision, of_weights);",
+     "return matrix_s(device, precision, of_input) + 0 * of_weights.m;"),
+    ("halves_the_bubble", TRAINING, "(layout_.pp - 1.0) / layout_.vp *", "(layout_.pp - 1.0) / 2 / layout_.vp *"),
+    ("bubble_of_tp", TRAINING, "(layout_.pp - 1.0) / layout_.vp *", "(layout_.tp - 1.0) / layout_.vp *"),
+    ("bubble_ignores_parts", TRAINING, "(layout_.pp - 1.0) / layout_.vp *", "(layout_.pp - 1.0) *"),
+    ("forgets_the_all_reduce", TRAINING, "parts.tensor = count * ways * stage.tensor;", "parts.tensor = 0 * ways;"),
+    ("forgets_what_is_done_again", TRAINING, "parts.recompute = count * again;", "parts.recompute = 0;"),
+    ("forgets_the_head", TRAINING, "const Passes head = passes_of(head_work(shape_, layout_, task_), 1);\n  const double count",
+     "const Passes head;\n  const double count"),
+    ("forgets_device_memory", TRAINING, "  parts.memory = count * (", "  parts.memory = 0 * ("),
+    ("forgets_the_experts_exchange", TRAINING, "parts.experts = count * ways * stage.experts;", "parts.experts = 0;"),
+    ("doubles_the_scores", WORK, "double seen = task.sequence / 2;", "double seen = task.sequence * 2;"),
+    ("heads_of_pp", WORK, "static_cast<double>(shape.heads) / layout.tp;", "static_cast<double>(shape.heads) / layout.pp;"),
+    ("inner_part_is_not_cut", WORK, "inner(tokens, shape.ffn / layout.tp, 1);", "inner(tokens, shape.ffn, 1);"),
+    ("one_gate", WORK, "const double parts = shape.gated ? 2 : 1;", "const double parts = 1;"),
+    ("one_expert", WORK, "const double sent = tokens / layout.tp * shape.experts_per_token;", "const double sent = tokens / layout.tp;"),
+    ("ways_out_are_not_shared", DEVICE, "std::max(1.0, 0.5 * cluster.domain / apart);", "1;"),
+    ("optimiser_is_not_shared", MEMORY, "parts.optimiser = held(12, 1);", "parts.optimiser = held(12, 9);"),
+    ("inputs_are_kept_once", MEMORY, "const double inputs = is_selective ? 4 : 8;", "const double inputs = 4;"),
+    ("cache_of_half", SERVING, "const double context = task.input + task.output / 2;", "const double context = task.output / 2;"),
+    ("weights_are_not_cut", SERVING, "read_weights(shape, batch) * weight_bytes(task.weights) / layout.tp / per_second;",
+     "read_weights(shape, batch) * weight_bytes(task.weights) / per_second;"),
+    ("prompts_are_free", SERVING, "parts.prompts = prompt * batch / task.output;", "parts.prompts = 0 * prompt;"),
+]  # fmt: skip
+
+if __name__ == "__main__":
+    count, missed = run(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:], MUTANTS, ["estimate_test"],
+                        [("src/estimate/estimate_test", [])])  # fmt: skip
+    sys.exit(1 if missed else 0)
