@@ -37,7 +37,8 @@ WORDS = {
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
                  "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl/", "tests/msccl/", "src/model/nccl_log",
-                 "tests/cli/expected/export_", "viewer/src/text/calls.ts")
+                 "tests/cli/expected/export_", "viewer/src/text/calls.ts", "tools/unisono/imports/", "tests/cli/files/kineto",
+                 "tests/cli/files/flight_recorder")
 BEGINS_WITH_OF = re.compile(r"^\s*// Of ")
 COMMENT = re.compile(r"^\s*//")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")

@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
+#include "imports/imports.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "record/replay.h"
@@ -304,9 +305,63 @@ int run_skew(const std::string& path, const Console& console) {
   return kDone;
 }
 
+// One file a rank. Ranks that left none are missing in the recording.
+int run_import(const Arguments& arguments, const Console& console) {
+  std::vector<ImportedRank> ranks;
+  for (std::size_t i = 1; i < arguments.operands().size(); ++i) {
+    ImportedRank rank = read_import(arguments.operands()[i]);
+    const auto same = std::ranges::find(ranks, rank.rank, &ImportedRank::rank);
+    if (same != ranks.end()) {
+      throw UsageError(
+          fmt::format("{} and {} are both of rank {}", same->path, rank.path, rank.rank),
+          "give one file of each rank", "unisono help trace");
+    }
+    ranks.push_back(std::move(rank));
+  }
+  if (ranks.empty()) {
+    throw UsageError("trace import what?", "unisono trace import rank0.json rank1.json",
+                     "unisono help trace");
+  }
+  std::ranges::sort(ranks, {}, &ImportedRank::rank);
+  const std::vector<double> uncertainty = align(ranks);
+  std::size_t calls = 0;
+  std::int64_t sends = 0;
+  for (const ImportedRank& rank : ranks) {
+    calls += rank.calls.size();
+    sends += rank.sends;
+  }
+  if (calls == 0) {
+    throw UsageError("the files have no collectives",
+                     "traces of the profiler have them from CPU backends, and of NCCL with its "
+                     "kernels",
+                     "unisono help trace");
+  }
+  write(arguments, dump(recording_of(ranks, uncertainty)), "imported.json", console);
+  console.note(fmt::format("{} of {}, {} and receives left out", times(calls, "collective"),
+                           times(ranks.size(), "rank"),
+                           times(static_cast<std::size_t>(sends), "send")));
+  if (arguments.has("workload")) {
+    std::int64_t left_out = 0;
+    write_output(arguments.text("workload"), workload_of(ranks, left_out).dump(1) + "\n");
+    console.note(fmt::format("{}  {} that not all ranks have left out", arguments.text("workload"),
+                             times(static_cast<std::size_t>(left_out), "call")));
+  }
+  return kDone;
+}
+
 int run_trace(const Arguments& arguments, const Console& console) {
   const auto& operands = arguments.operands();
   const std::string what = operands.empty() ? "" : operands.front();
+  if (what == "import") {
+    return run_import(arguments, console);
+  }
+  if (operands.size() > 2) {
+    throw UsageError(fmt::format("trace {} takes one name, not {}", what, operands.size() - 1), {},
+                     "unisono help trace");
+  }
+  if (arguments.has("workload")) {
+    throw UsageError("--workload goes with unisono trace import", {}, "unisono help trace");
+  }
   if (what != "why" && what != "export" && what != "merge" && what != "replay" && what != "skew") {
     throw UsageError(
         operands.empty() ? "what about the job?" : fmt::format("trace knows no '{}'", what),
@@ -340,16 +395,22 @@ constexpr Option kOptions[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "Where export and merge write; - is standard output. Without it: a file of this "
-             "folder."}};
+     .help = "Where export, merge and import write; - is standard output. Without it: a file of "
+             "this folder."},
+    {.name = "workload",
+     .value = "FILE",
+     .help = "Of import: also write what the ranks did as a workload, for unisono sim on another "
+             "network."}};
 
 }  // namespace
 
 const Command kTraceCommand = {
     .name = "trace",
     .summary = "say why a job does not go on, or who is late; convert recordings, play them again",
-    .operands = "why [JOB | PID | FILE] | skew FILE | export FILE | merge FOLDER | replay FILE",
-    .max_operands = 2,
+    .operands =
+        "why [JOB | PID | FILE] | skew FILE | export FILE | merge FOLDER | replay FILE | import "
+        "FILE...",
+    .max_operands = -1,
     .runs_program = false,
     .examples = {{{"unisono trace why", "All jobs of this host."},
                   {"unisono trace why run.json", "A job that unisono run --record recorded."},
@@ -372,6 +433,11 @@ const Command kTraceCommand = {
         "operations and for what a rank did at each step, arrows for messages. merge makes one "
         "recording of what ranks left in the folder UNISONO_RECORD, where something else than "
         "unisono run had started them.\n\n"
+        "import makes a recording of what PyTorch left, one file a rank: traces that its profiler "
+        "exported (with the collectives of CPU backends, or NCCL's kernels), or dumps of its "
+        "flight "
+        "recorder as JSON. Clocks of different hosts are brought together by the ends of "
+        "collectives that no rank leaves before all have come.\n\n"
         "replay runs the collectives of a recording again, on the engine of all ranks in this one "
         "process and on a simulated network: each rank does what it did in the same order, a rank "
         "that was killed stops where it stopped, and whoever waited then waits now; send and recv "

@@ -1,0 +1,277 @@
+// Reading what PyTorch left. The profiler's trace: events with a category, a time and arguments; a
+// collective is a kernel of NCCL with its arguments, or an annotation BACKEND:COLLECTIVE. The
+// flight recorder's dump: an entry for each collective, with its group and number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "cli/failure.h"
+#include "cli/target.h"
+#include "imports/imports.h"
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMostBytes = 1e15;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw UsageError(fmt::format("{}: {}", path, what),
+                   "a trace that PyTorch's profiler exported, or a dump of its flight recorder as "
+                   "JSON, one file a rank",
+                   "unisono help trace");
+}
+
+const json& member(const json& object, const char* key) {
+  static const json kNothing;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() ? *found : kNothing;
+}
+
+double number(const json& value, double fallback) {
+  const double given = value.is_number() ? value.get<double>() : fallback;
+  return std::isfinite(given) ? given : fallback;
+}
+
+std::string text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+// [0, 1], or "[0, 1]".
+std::vector<int> ranks_in(const json& value) {
+  json list = value;
+  if (value.is_string()) {
+    list = json::parse(value.get<std::string>(), nullptr, false);
+  }
+  std::vector<int> ranks;
+  for (const json& rank : list.is_array() ? list : json::array()) {
+    const double given = number(rank, -1);
+    if (given >= 0 && given < 1e6) {
+      ranks.push_back(static_cast<int>(given));
+    }
+  }
+  return ranks;
+}
+
+// The elements of all tensors in nested lists of their dimensions: [[4, 2], [3]] has 11.
+double elements(const json& dims) {
+  if (!dims.is_array()) {
+    return 0;
+  }
+  const bool is_tensor =
+      std::ranges::all_of(dims, [](const json& value) { return value.is_number(); });
+  double count = is_tensor ? 1 : 0;
+  for (const json& value : dims) {
+    count = is_tensor ? count * number(value, 0) : count + elements(value);
+  }
+  return is_tensor && dims.empty() ? 0 : count;
+}
+
+// The last number in the name of the file: trace_rank_3.json, dump.3.
+int rank_in_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::size_t last = name.find_last_of("0123456789");
+  if (last == std::string::npos) {
+    return -1;
+  }
+  std::size_t first = last;
+  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') {
+    --first;
+  }
+  return last - first < 7 ? std::stoi(name.substr(first, last - first + 1)) : -1;
+}
+
+// What a rank has in all: all_gather is told by what it sends.
+double whole_bytes(const std::string& collective, double bytes, double ranks) {
+  return collective == "all_gather" ? bytes * std::max(1.0, ranks) : bytes;
+}
+
+std::size_t size_of_group(const ImportedRank& rank, const std::string& group) {
+  const auto found = rank.groups.find(group);
+  return found == rank.groups.end() ? 1 : found->second.size();
+}
+
+void read_groups(const json& info, ImportedRank& rank) {
+  const int size = static_cast<int>(std::clamp(number(member(info, "world_size"), 0), 0.0, 1e6));
+  for (const json& group : member(info, "pg_config")) {
+    std::string name = text(member(group, "pg_name"));
+    std::vector<int> ranks = ranks_in(member(group, "ranks"));
+    if (static_cast<int>(ranks.size()) == size) {
+      name = "world";
+    }
+    if (!name.empty() && !ranks.empty()) {
+      rank.groups[name] = ranks;
+    }
+  }
+  if (!rank.groups.contains("world")) {
+    std::vector<int> all(static_cast<std::size_t>(size));
+    for (int i = 0; i < size; ++i) {
+      all[static_cast<std::size_t>(i)] = i;
+    }
+    rank.groups["world"] = all;
+  }
+}
+
+// A kernel says its group, an annotation does not: there is one group then, or it cannot be told.
+std::string group_of(const json& arguments, const ImportedRank& rank) {
+  const std::string name = text(member(arguments, "Process Group Name"));
+  return !name.empty() && rank.groups.contains(name) ? name : "world";
+}
+
+void add_kernel(const json& event, double base_us, ImportedRank& rank) {
+  const json& arguments = member(event, "args");
+  const std::string name = text(member(arguments, "Collective name"));
+  if (name == "send" || name == "recv") {
+    ++rank.sends;
+    return;
+  }
+  const std::string collective = collective_named_by_torch(name);
+  if (collective.empty()) {
+    return;
+  }
+  const TorchType type = type_named_by_torch(text(member(arguments, "dtype")));
+  const double in = number(member(arguments, "In msg nelems"), 0);
+  const double out = number(member(arguments, "Out msg nelems"), 0);
+  const double start = base_us + number(member(event, "ts"), 0);
+  rank.calls.push_back({.group = group_of(arguments, rank),
+                        .collective = collective,
+                        .dtype = type.name,
+                        .bytes = std::clamp(std::max(in, out) * type.bytes, 0.0, kMostBytes),
+                        .start_us = start,
+                        .end_us = start + number(member(event, "dur"), 0)});
+}
+
+void add_annotation(const json& event, const std::string& name, double base_us,
+                    ImportedRank& rank) {
+  if (name == "send" || name == "recv") {
+    ++rank.sends;
+    return;
+  }
+  const std::string collective = collective_named_by_torch(name);
+  if (collective.empty()) {
+    return;
+  }
+  const json& arguments = member(event, "args");
+  const json& types = member(arguments, "Input type");
+  const TorchType type =
+      type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
+  const double count = elements(member(arguments, "Input Dims"));
+  const double size = static_cast<double>(size_of_group(rank, "world"));
+  const double start = base_us + number(member(event, "ts"), 0);
+  rank.calls.push_back(
+      {.group = "world",
+       .collective = collective,
+       .dtype = type.name,
+       .bytes = std::clamp(whole_bytes(collective, count * type.bytes, size), 0.0, kMostBytes),
+       .start_us = start,
+       .end_us = start + number(member(event, "dur"), 0)});
+}
+
+bool is_backend(std::string_view name) {
+  return name == "nccl" || name == "gloo" || name == "unisono" || name == "mpi" || name == "ucc" ||
+         name == "xccl";
+}
+
+void sort_calls(ImportedRank& rank) {
+  std::ranges::stable_sort(rank.calls, {}, &ImportedCall::start_us);
+}
+
+}  // namespace
+
+ImportedRank read_kineto(const json& document, const std::string& path) {
+  ImportedRank rank{.path = path};
+  const json& info = member(document, "distributedInfo");
+  rank.rank = static_cast<int>(number(member(info, "rank"), rank_in_name(path)));
+  if (rank.rank < 0 || rank.rank >= 1'000'000) {
+    refuse(path, "it does not say which rank it is of, and its name has no number");
+  }
+  rank.host = text(member(document, "host_name"));
+  read_groups(info, rank);
+  const double base_us = number(member(document, "baseTimeNanoseconds"), 0) / 1000;
+  const json& events = member(document, "traceEvents");
+  const bool has_kernels = std::ranges::any_of(events, [](const json& event) {
+    return text(member(event, "cat")) == "kernel" &&
+           member(member(event, "args"), "Collective name").is_string();
+  });
+  for (const json& event : events) {
+    if (text(member(event, "ph")) != "X") {
+      continue;
+    }
+    const std::string category = text(member(event, "cat"));
+    if (has_kernels) {
+      if (category == "kernel") {
+        add_kernel(event, base_us, rank);
+      }
+      continue;
+    }
+    const std::string name = text(member(event, "name"));
+    const std::size_t colon = std::min(name.find(':'), name.size());
+    if (category == "user_annotation" && is_backend(std::string_view(name).substr(0, colon))) {
+      add_annotation(event, name.substr(std::min(colon + 1, name.size())), base_us, rank);
+    }
+  }
+  sort_calls(rank);
+  return rank;
+}
+
+ImportedRank read_flight_recorder(const json& document, const std::string& path) {
+  ImportedRank rank{.path = path};
+  rank.rank = static_cast<int>(number(member(document, "rank"), rank_in_name(path)));
+  if (rank.rank < 0 || rank.rank >= 1'000'000) {
+    refuse(path, "it does not say which rank it is of, and its name has no number");
+  }
+  for (const auto& [id, group] : member(document, "pg_config").items()) {
+    const bool is_all = text(member(group, "desc")) == "default_pg";
+    rank.groups[is_all ? "world" : id] = ranks_in(member(group, "ranks"));
+  }
+  for (const json& entry : member(document, "entries")) {
+    const json& process_group = member(entry, "process_group");
+    const bool is_named = process_group.is_array() && process_group.size() == 2;
+    const std::string group = is_named && text(process_group[1]) != "default_pg"
+                                  ? text(process_group[0])
+                                  : std::string("world");
+    const std::string name = text(member(entry, "profiling_name"));
+    const bool is_p2p = member(entry, "is_p2p").is_boolean() && member(entry, "is_p2p").get<bool>();
+    const std::string collective =
+        collective_named_by_torch(name.substr(std::min(name.find(':') + 1, name.size())));
+    if (is_p2p || collective.empty()) {
+      rank.sends += is_p2p ? 1 : 0;
+      continue;
+    }
+    const json& types = member(entry, "input_dtypes");
+    const TorchType type =
+        type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
+    const double bytes =
+        std::max(elements(member(entry, "input_sizes")), elements(member(entry, "output_sizes"))) *
+        type.bytes;
+    const double created = number(member(entry, "time_created_ns"), 0);
+    rank.calls.push_back(
+        {.group = group,
+         .collective = collective,
+         .dtype = type.name,
+         .bytes = std::clamp(bytes, 0.0, kMostBytes),
+         .start_us = number(member(entry, "time_discovered_started_ns"), created) / 1000,
+         .end_us = number(member(entry, "time_discovered_completed_ns"), -1000) / 1000});
+  }
+  sort_calls(rank);
+  return rank;
+}
+
+ImportedRank read_import(const std::string& path) {
+  const json document = json::parse(read_schedule_file(path), nullptr, false);
+  if (document.is_discarded() || !document.is_object()) {
+    refuse(path, "it is no JSON");
+  }
+  if (member(document, "traceEvents").is_array()) {
+    return read_kineto(document, path);
+  }
+  if (member(document, "entries").is_array()) {
+    return read_flight_recorder(document, path);
+  }
+  refuse(path, "it has neither \"traceEvents\" nor \"entries\"");
+}
+
+}  // namespace unisono::cli

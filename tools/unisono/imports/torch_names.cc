@@ -1,0 +1,72 @@
+// How PyTorch calls collectives and types.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "imports/imports.h"
+
+namespace unisono::cli {
+namespace {
+
+using Name = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array<Name, 22> kCollectives = {
+    {{"all_reduce", "all_reduce"},
+     {"allreduce", "all_reduce"},
+     {"allreduce_coalesced", "all_reduce"},
+     {"all_reduce_barrier", "barrier"},
+     {"all_gather", "all_gather"},
+     {"allgather", "all_gather"},
+     {"_all_gather_base", "all_gather"},
+     {"_allgather_base", "all_gather"},
+     {"all_gather_into_tensor_coalesced", "all_gather"},
+     {"allgather_into_tensor_coalesced", "all_gather"},
+     {"reduce_scatter", "reduce_scatter"},
+     {"_reduce_scatter_base", "reduce_scatter"},
+     {"reduce_scatter_tensor_coalesced", "reduce_scatter"},
+     {"all_to_all", "all_to_all"},
+     {"alltoall", "all_to_all"},
+     {"alltoall_base", "all_to_all"},
+     {"all_to_allv", "all_to_all"},
+     {"broadcast", "broadcast"},
+     {"reduce", "reduce"},
+     {"gather", "gather"},
+     {"scatter", "scatter"},
+     {"barrier", "barrier"}}};
+
+struct Type {
+  std::string_view torch;
+  std::string_view name;
+  int bytes;
+};
+constexpr std::array<Type, 16> kTypes = {{{"Float", "f32", 4},
+                                          {"float", "f32", 4},
+                                          {"BFloat16", "bf16", 2},
+                                          {"c10::BFloat16", "bf16", 2},
+                                          {"Half", "f16", 2},
+                                          {"c10::Half", "f16", 2},
+                                          {"Double", "f64", 8},
+                                          {"double", "f64", 8},
+                                          {"Long", "i64", 8},
+                                          {"long int", "i64", 8},
+                                          {"Int", "i32", 4},
+                                          {"int", "i32", 4},
+                                          {"Char", "i8", 1},
+                                          {"signed char", "i8", 1},
+                                          {"Byte", "u8", 1},
+                                          {"unsigned char", "u8", 1}}};
+
+}  // namespace
+
+std::string collective_named_by_torch(std::string_view name) {
+  const auto* const found = std::ranges::find(kCollectives, name, &Name::first);
+  return found == kCollectives.end() ? std::string() : std::string(found->second);
+}
+
+TorchType type_named_by_torch(std::string_view name) {
+  const auto* const found = std::ranges::find(kTypes, name, &Type::torch);
+  return found == kTypes.end() ? TorchType{}
+                               : TorchType{.name = std::string(found->name), .bytes = found->bytes};
+}
+
+}  // namespace unisono::cli
