@@ -11,6 +11,7 @@
 #include "estimate/measured.h"
 #include "estimate/search.h"
 #include "estimate/step.h"
+#include "model/simulator/simulate.h"
 #include "topology/presets.h"
 #include "unisono/error.hpp"
 
@@ -274,6 +275,11 @@ TEST(Step, HasItsCollectives) {
   EXPECT_EQ(tensor_bytes, 2.0 * 2 * 32 * 4 * 2 * (1024.0 * 4096 * 2));
   EXPECT_EQ(sends, 2 * 4 * 4);  // forward and backward, four ranks, four microbatches
   EXPECT_EQ(reductions, 4);     // a group for each stage and place in the tensor-parallel group
+  const Parsed<model::Workload> written = model::parse_workload_json(to_json(step));
+  ASSERT_TRUE(written) << written.message << written.position;
+  EXPECT_NEAR(model::simulate(*written.value, *topology.value).total_us /
+                  model::simulate(workload_of(step), *topology.value).total_us,
+              1, 1e-3);  // times are written in whole microseconds
   EXPECT_THROW(make_step(shape, {.dp = 2048}, task, where, 1), Error);
 }
 

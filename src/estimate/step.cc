@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/json_text.h"
 #include "estimate/layer_work.h"
@@ -53,9 +54,8 @@ class StepMaker {
   PassTimes times_;
   pipeline::Pipeline pipeline_;
   Step step_;
-  std::vector<std::size_t> next_;                          // of each rank of the pipeline
-  std::set<std::string> done_;                             // sends, by name
-  std::map<std::string, std::vector<std::string>> sends_;  // their items
+  std::vector<std::size_t> next_;  // of each rank of the pipeline
+  std::set<std::string> done_;     // sends, by name
 };
 
 std::string name_of(ActionKind kind, int stage, int microbatch) {
@@ -151,8 +151,8 @@ void StepMaker::compute(const pipeline::Action& action) {
   const std::string waited =
       is_forward ? name_of(ActionKind::send_forward, action.stage - 1, action.microbatch)
                  : name_of(ActionKind::send_backward, action.stage + 1, action.microbatch);
-  if (const auto sent = sends_.find(waited); sent != sends_.end()) {
-    item.after = sent->second;
+  if (done_.contains(waited)) {
+    item.after.push_back(waited);
   }
   step_.items.push_back(item);
   const double layers = stage_layers(shape_, layout_) / layout_.vp;
@@ -181,8 +181,7 @@ void StepMaker::send(const pipeline::Action& action) {
     if (from[i] == to[i]) {
       return;  // both stages lie on the same ranks
     }
-    sends_[name].push_back(name + " to rank " + std::to_string(to[i]));
-    step_.items.push_back({.name = sends_[name].back(),
+    step_.items.push_back({.name = name,
                            .ranks = {from[i], to[i]},
                            .stream = is_forward ? forward_sends : backward_sends,
                            .collective = "broadcast",
@@ -234,15 +233,60 @@ Step StepMaker::make() {
   return std::move(step_);
 }
 
-model::Workload workload_of(const Step& step) {
-  Parsed<model::Workload> parsed = model::parse_workload_json(to_json(step));
-  if (!parsed) {
-    throw Error(ErrorCode::internal, "a step is no workload: " + parsed.message);
+// Operations of as many ranks share their schedule.
+class WorkloadMaker {
+ public:
+  explicit WorkloadMaker(const Step& step) : step_(step) { workload_.ranks = step.ranks; }
+
+  model::Workload make() {
+    for (const StepItem& item : step_.items) {
+      add(item);
+    }
+    return std::move(workload_);
   }
-  return std::move(*parsed.value);
-}
+
+ private:
+  void add(const StepItem& item) {
+    model::WorkItem made = item.collective.empty() ? model::WorkItem{.compute_us = item.compute_us}
+                                                   : operation_of(item);
+    made.name = item.name;
+    made.ranks = item.ranks;
+    made.stream = item.stream;
+    for (const std::string& name : item.after) {
+      const std::vector<int>& named = named_[name];
+      made.after.insert(made.after.end(), named.begin(), named.end());
+    }
+    workload_.items.insert(workload_.items.end(), static_cast<std::size_t>(item.repeat), made);
+    named_[item.name].push_back(static_cast<int>(workload_.items.size()) - 1);
+  }
+
+  model::WorkItem operation_of(const StepItem& item) {
+    const auto ranks = static_cast<int>(item.ranks.size());
+    auto known = operations_.find({item.collective, ranks});
+    if (known == operations_.end()) {
+      const Algorithm* const algorithm =
+          find_algorithm(*parse_collective(item.collective), item.algorithm);
+      known = operations_
+                  .emplace(std::pair(item.collective, ranks),
+                           model::operation(*algorithm, {.ranks = ranks}, item.bytes))
+                  .first;
+    }
+    model::WorkItem made = known->second;
+    made.bytes = item.bytes;
+    return made;
+  }
+
+  const Step& step_;
+  model::Workload workload_;
+  std::map<std::string, std::vector<int>> named_;
+  std::map<std::pair<std::string, int>, model::WorkItem> operations_;
+};
 
 }  // namespace
+
+model::Workload workload_of(const Step& step) {
+  return WorkloadMaker(step).make();
+}
 
 Step make_step(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
                const Cluster& cluster, int count) {

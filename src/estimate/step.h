@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimate/training.h"
+#include "model/simulator/workload.h"
 #include "topology/topology.h"
 
 namespace unisono::estimate {
@@ -37,7 +38,9 @@ inline constexpr int kMostStepRanks = 1024;
 Step make_step(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
                const Cluster& cluster, int count);
 
-// `unisono.workload/1`.
+model::Workload workload_of(const Step& step);
+
+// The same as `unisono.workload/1`.
 std::string to_json(const Step& step);
 
 // How long the whole step takes: two numbers of microbatches are played, and what one more takes

@@ -48,9 +48,10 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
 //               "group": [1, 3, 5], "stream": 1, "repeat": 3}]}
 //
 // An item is for all ranks unless it has a group, by name or as a list. `root` is a place in the
-// group. `repeat` stands for so many items one after the other. `after` names earlier items, of
-// which all ranks have to end the last one of that name first. `schedule` instead of collective,
-// algorithm and root names a schedule that `load` gets. Limits: 2^20 ranks, a million items.
+// group. `repeat` stands for so many items one after the other. `after` names earlier items, which
+// all of their ranks have to end first: all items of that name so far. `schedule` instead of
+// collective, algorithm and root names a schedule that `load` gets. Limits: 2^20 ranks, a million
+// items.
 inline constexpr std::string_view kWorkloadFormat = "unisono.workload/1";
 
 // What it throws goes through the parser. REQUIRES: its schedules are verified.

@@ -109,27 +109,41 @@ class Reader {
     }
     if (const auto name = node.find("name")) {
       item.name = name->text();
-      last_named_[item.name] =
-          static_cast<int>(workload_.items.size() + static_cast<std::size_t>(repeat) - 1);
+      remember(item,
+               static_cast<int>(workload_.items.size() + static_cast<std::size_t>(repeat) - 1));
     }
     workload_.items.insert(workload_.items.end(), static_cast<std::size_t>(repeat), item);
   }
 
-  // One name, or a list of them.
+  // The ranks of a stream take its items in order: the last one of those that are alike ends last.
+  void remember(const WorkItem& item, int index) {
+    std::vector<int>& named = named_[item.name];
+    for (int& earlier : named) {
+      const WorkItem& other = workload_.items[static_cast<std::size_t>(earlier)];
+      if (other.stream == item.stream && other.ranks == item.ranks) {
+        earlier = index;
+        return;
+      }
+    }
+    named.push_back(index);
+  }
+
+  // One name, or a list of them: all items of these.
   std::vector<int> items_named(const JsonNode& after) const {
-    const auto find = [this](const JsonNode& name) {
-      const auto found = last_named_.find(name.text());
-      if (found == last_named_.end()) {
+    std::vector<int> items;
+    const auto add_named = [&](const JsonNode& name) {
+      const auto found = named_.find(name.text());
+      if (found == named_.end()) {
         name.fail("no item before this one has the name " + in_quotes(name.text()));
       }
-      return found->second;
+      items.insert(items.end(), found->second.begin(), found->second.end());
     };
     if (!after.is(JsonValue::Kind::array)) {
-      return {find(after)};
+      add_named(after);
+      return items;
     }
-    std::vector<int> items;
     for (std::size_t i = 0; i < after.size(); ++i) {
-      items.push_back(find(after.item(i)));
+      add_named(after.item(i));
     }
     return items;
   }
@@ -228,8 +242,8 @@ class Reader {
   RankSet met_{0};
   std::map<std::string, std::vector<int>> groups_;
   std::map<std::tuple<Collective, std::string, std::size_t, int>, WorkItem> known_;
-  std::map<std::string, WorkItem> own_;    // by the name of the schedule
-  std::map<std::string, int> last_named_;  // the last item of each name so far
+  std::map<std::string, WorkItem> own_;            // by the name of the schedule
+  std::map<std::string, std::vector<int>> named_;  // the items that `after` a name waits for
   std::int64_t places_ = 0;
   std::int64_t moves_ = 0;  // of the different schedules
 };

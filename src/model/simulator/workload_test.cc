@@ -134,6 +134,18 @@ TEST(Workload, StreamsWaitForEachOtherToo) {
   EXPECT_DOUBLE_EQ(result.item_end_us[5], 51);
 }
 
+// Two items of other groups have the name; the first of them ends last.
+TEST(Workload, AfterAllItemsOfAName) {
+  const std::string items = R"({"name": "part", "compute_us": 30, "group": "low"},
+                               {"name": "part", "compute_us": 10, "group": [4, 5]},
+                               {"name": "part", "compute_us": 5, "group": [4, 5]},
+                               {"compute_us": 1, "group": [6, 7], "after": "part"})";
+  for (const Contention contention : {Contention::off, Contention::on}) {
+    const SimulationResult result = simulate_items(items, {.contention = contention});
+    EXPECT_DOUBLE_EQ(result.item_end_us[3], 31);
+  }
+}
+
 TEST(Workload, AfterAnOperationOfAnotherGroup) {
   const std::string ring = R"({"name": "sum", "collective": "all_reduce", "algorithm": "ring",
                                "bytes": 1e6, "group": "low"})";
