@@ -46,6 +46,22 @@ def bench_moe(program, scratch, environment):
     return None
 
 
+def bench_words(program, scratch, environment):
+    """A collective with its algorithm, rows of 80 columns, one rank that is told so."""
+    result = bench(program, environment, 2, ["all_reduce/ring", "-b", "1K", "-e", "1K", "--iters", "5"])
+    lines = result.stdout.splitlines()
+    rows = [line.split() for line in lines if line.startswith(" ")]
+    if result.returncode != 0 or [row[2] for row in rows] != ["ring", "ring"]:
+        return f"code {result.returncode}\n{result.stdout}{result.stderr}"
+    if any(row[5] != "-" for row in rows) or max(len(line) for line in lines) > 90:
+        return f"p99 of five batches, or rows that are too long\n{result.stdout}"
+    alone = output(program, ["bench", "all_reduce", "-b", "1K", "-e", "1K", "--iters", "5"],
+                   environment)
+    if "nothing is communicated" not in alone.stdout:
+        return f"one rank is not warned\n{alone.stdout}"
+    return None
+
+
 def bench_types(program, scratch, environment):
     """Every dtype with every operation that it has: no wrong element."""
     result = bench(program, environment, 3, ["all_reduce", "-d", "all", "-o", "all", "-b", "64",

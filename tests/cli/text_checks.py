@@ -86,6 +86,15 @@ def topologies_read_back(program, scratch, environment):
     return None
 
 
+def this_host(program, scratch, environment):
+    """`topo` alone is --discover."""
+    alone = output(program, ["topo"], environment)
+    found = output(program, ["topo", "--discover"], environment)
+    if alone.returncode != 0 or alone.stdout != found.stdout or "ranks" not in alone.stdout:
+        return f"code {alone.returncode}\n{alone.stdout}{alone.stderr}"
+    return None
+
+
 def simulation_trace(program, scratch, environment):
     path = scratch / "trace.json"
     result = output(program, ["sim", "all_reduce/halving_doubling", "--on", "hgx_h200", "--trace",

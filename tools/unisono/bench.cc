@@ -99,7 +99,7 @@ constexpr Option kOptions[] = {
 const Command kBenchCommand = {
     .name = "bench",
     .summary = "measure collectives and check every result",
-    .operands = "COLLECTIVE[,COLLECTIVE...] | send_recv | all | moe",
+    .operands = "COLLECTIVE[,COLLECTIVE...] | COLLECTIVE/ALGORITHM | send_recv | all | moe",
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono run -n 4 -- unisono bench all_reduce -b 1K -e 64M",
@@ -113,7 +113,9 @@ const Command kBenchCommand = {
         "receives in all, algbw = size / time, busbw = algbw x 2(n-1)/n for all_reduce, (n-1)/n "
         "where each rank holds a part, 1 otherwise. GB are decimal, sizes binary.\n\n"
         "Calls are timed in batches after a barrier. The time of a batch is the slowest rank's; "
-        "time is the median over batches, p99 their 99th percentile. limit is what this machine "
+        "time is the median over batches, p99 their 99th percentile (- below 20 batches). On a "
+        "terminal of fewer than 150 columns the rows leave out what --verbose adds. limit is what "
+        "this machine "
         "allows, measured in the same run: one cache line between two cores, or all ranks copying "
         "as "
         "many bytes at once as the collective must move; a call that was quicker lowers it.\n\n"

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/help.h"
 
 namespace unisono::cli {
 namespace {
@@ -37,6 +38,22 @@ std::vector<Row> read_rows() {
   return rows;
 }
 
+std::string_view origin_of(const Row& row) {
+  return row.set ? "environment" : "default";
+}
+
+std::string meaning_of(const Row& row) {
+  return row.set && !row.variable.default_value.empty()
+             ? fmt::format("{} (default {})", row.variable.help, row.variable.default_value)
+             : std::string(row.variable.help);
+}
+
+std::string indented(const std::string& text, int width) {
+  std::string lines = wrap(text, 4, width);
+  lines.pop_back();  // the caller ends the line
+  return lines;
+}
+
 void print_text(const std::vector<Row>& rows, const Console& console) {
   std::size_t names = 8;
   std::size_t values = 5;
@@ -44,15 +61,21 @@ void print_text(const std::vector<Row>& rows, const Console& console) {
     names = std::max(names, row.variable.name.size());
     values = std::max(values, std::min<std::size_t>(row.value.size(), 40));
   }
-  fmt::print("{:<{}}  {:<{}}  {:<11}  {}\n", "variable", names, "value", values, "from", "meaning");
+  std::size_t meanings = 7;
+  for (const Row& row : rows) {
+    meanings = std::max(meanings, meaning_of(row).size());
+  }
+  const std::size_t before = names + values + 17;
+  const bool one_line = before + meanings <= static_cast<std::size_t>(console.width());
+  fmt::print("{:<{}}  {:<{}}  from{}\n", "variable", names, "value", values,
+             one_line ? "         meaning" : "");
   for (const Row& row : rows) {
     const std::string value = fmt::format("{:<{}}", row.value.empty() ? "-" : row.value, values);
-    fmt::print("{:<{}}  {}  {:<11}  {}{}\n", row.variable.name, names,
+    fmt::print("{:<{}}  {}  {}\n", row.variable.name, names,
                console.paint(row.set ? Paint::accent : Paint::plain, value),
-               row.set ? "environment" : "default", row.variable.help,
-               row.set && !row.variable.default_value.empty()
-                   ? fmt::format(" (default {})", row.variable.default_value)
-                   : "");
+               one_line ? fmt::format("{:<11}  {}", origin_of(row), meaning_of(row))
+                        : fmt::format("{}\n{}", origin_of(row),
+                                      indented(meaning_of(row), console.width())));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/help.h"
 #include "cli/target.h"
 #include "kernels/kernels.h"
 
@@ -18,6 +19,16 @@ namespace {
 
 std::vector<std::string_view> parameter_names(const Algorithm& algorithm) {
   return names_of(complete(algorithm, {.ranks = 2}).parameters);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    lines.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return lines;
 }
 
 std::string limits_of(const Algorithm& algorithm) {
@@ -34,6 +45,47 @@ std::string limits_of(const Algorithm& algorithm) {
   return limits;
 }
 
+// What a narrow terminal gets: an algorithm, then indented what it is and who wrote it up.
+void print_blocks(const std::vector<const Algorithm*>& algorithms, std::size_t names,
+                  const Console& console) {
+  constexpr int kIndent = 6;
+  Collective last = Collective::all_to_all_v;
+  for (const Algorithm* algorithm : algorithms) {
+    if (algorithm->collective != last) {
+      last = algorithm->collective;
+      fmt::print("{}\n", console.paint(Paint::strong, to_string(last)));
+    }
+    fmt::print("  {:<{}}  {}\n{}", algorithm->name, names, limits_of(*algorithm),
+               wrap(algorithm->summary, kIndent, console.width()));
+    for (const std::string& line : lines_of(wrap(algorithm->source, kIndent, console.width()))) {
+      fmt::print("{}\n", console.paint(Paint::dim, line));
+    }
+  }
+}
+
+struct Widths {
+  std::size_t collectives = 0;
+  std::size_t names = 0;
+  std::size_t limits = 0;
+  std::size_t summaries = 0;
+};
+
+void print_rows(const std::vector<const Algorithm*>& algorithms, const Widths& widths,
+                const Console& console) {
+  fmt::print("{:<{}}  {:<{}}  {:<{}}  {:<{}}  source\n", "collective", widths.collectives,
+             "algorithm", widths.names, "limits", widths.limits, "summary", widths.summaries);
+  Collective last = Collective::all_to_all_v;
+  for (const Algorithm* algorithm : algorithms) {
+    const std::string_view collective =
+        algorithm->collective == last ? std::string_view{} : to_string(algorithm->collective);
+    last = algorithm->collective;
+    fmt::print("{}  {:<{}}  {:<{}}  {:<{}}  {}\n",
+               console.paint(Paint::strong, fmt::format("{:<{}}", collective, widths.collectives)),
+               algorithm->name, widths.names, limits_of(*algorithm), widths.limits,
+               algorithm->summary, widths.summaries, console.paint(Paint::dim, algorithm->source));
+  }
+}
+
 void print_table(const std::vector<const Algorithm*>& algorithms, const Console& console) {
   std::size_t collectives = 10;
   std::size_t names = 9;
@@ -48,26 +100,15 @@ void print_table(const std::vector<const Algorithm*>& algorithms, const Console&
     sources = std::max(sources, algorithm->source.size());
   }
   const std::size_t before = collectives + names + limits + 6;
-  const bool one_line =
-      before + summaries + 2 + sources <= static_cast<std::size_t>(console.width());
-  fmt::print("{:<{}}  {:<{}}  {:<{}}  {:<{}}{}\n", "collective", collectives, "algorithm", names,
-             "limits", limits, "summary", one_line ? summaries : 0,
-             one_line ? "  source" : " / source");
-  Collective last = Collective::all_to_all_v;
-  for (const Algorithm* algorithm : algorithms) {
-    const std::string_view collective =
-        algorithm->collective == last ? std::string_view{} : to_string(algorithm->collective);
-    last = algorithm->collective;
-    fmt::print("{}  {:<{}}  {:<{}}  {:<{}}{}{}\n",
-               console.paint(Paint::strong, fmt::format("{:<{}}", collective, collectives)),
-               algorithm->name, names, limits_of(*algorithm), limits, algorithm->summary,
-               one_line ? summaries : 0,
-               one_line ? std::string("  ") : "\n" + std::string(before, ' '),
-               console.paint(Paint::dim, algorithm->source));
+  const std::size_t whole = before + summaries + 2 + sources;
+  if (whole > static_cast<std::size_t>(console.width())) {
+    print_blocks(algorithms, names, console);
+  } else {
+    print_rows(algorithms, {collectives, names, limits, summaries}, console);
   }
   if (!console.quiet()) {
     fmt::print(
-        "\n{} algorithms; n is the number of ranks, v: also serves the v-form, "
+        "\n{} algorithms; n is the number of ranks, v: also serves the v-form,\n"
         "radix= and so on: parameters\n",
         algorithms.size());
   }

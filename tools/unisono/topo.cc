@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/help.h"
 #include "topo/topo.h"
 #include "topology/json.h"
 #include "topology/presets.h"
@@ -45,11 +46,13 @@ void print_presets(const Console& console) {
     return;
   }
   for (const Preset* preset : presets()) {
-    fmt::print("{}  {}\n", console.paint(Paint::strong, fmt::format("{:<16}", preset->name)),
-               preset->summary);
+    const std::string summary = wrap(preset->summary, 18, console.width());
+    fmt::print("{}  {}", console.paint(Paint::strong, fmt::format("{:<16}", preset->name)),
+               summary.substr(18));
     for (const PresetParameter& parameter : preset->parameters) {
-      fmt::print("{:16}    {}={}  {} ({}..{})\n", "", parameter.name, parameter.fallback,
-                 parameter.help, parameter.least, parameter.most);
+      fmt::print("{}", wrap(fmt::format("{}={}  {} ({}..{})", parameter.name, parameter.fallback,
+                                        parameter.help, parameter.least, parameter.most),
+                            20, console.width()));
     }
   }
   fmt::print("\nNAME:PARAMETER=NUMBER,... chooses, such as fat_tree:hosts=1024,ports=32\n");
@@ -157,16 +160,11 @@ int run_topo(const Arguments& arguments, const Console& console) {
     print_presets(console);
     return kDone;
   }
-  if (arguments.operands().empty() && !arguments.has("discover")) {
-    throw UsageError("which topology?",
-                     "a preset (unisono topo --presets), a file, or --discover for this host",
-                     "unisono help topo");
-  }
   if (!arguments.operands().empty() && arguments.has("discover")) {
     throw UsageError("--discover goes without a topology", {}, "unisono help topo");
   }
   const Topology topology =
-      arguments.has("discover") ? discover_host() : load_topology(arguments.operands().front());
+      arguments.operands().empty() ? discover_host() : load_topology(arguments.operands().front());
   if (arguments.has("route")) {
     print_route(topology, arguments.text("route"), console);
   } else if (console.json()) {
@@ -180,7 +178,8 @@ int run_topo(const Arguments& arguments, const Console& console) {
 constexpr Option kOptions[] = {
     {.name = "presets", .help = "List the presets with their parameters; --json: and sources."},
     {.name = "discover",
-     .help = "This host: its sockets, cores, GPUs and NICs, as hwloc sees them."},
+     .help = "This host: its sockets, cores, GPUs and NICs, as hwloc sees them; also without a "
+             "topology."},
     {.name = "route", .value = "A,B", .help = "The links from one rank to another."}};
 
 }  // namespace

@@ -37,6 +37,39 @@ std::string place_text(const Heading& heading) {
                                           : fmt::format("on {} hosts", heading.hosts);
 }
 
+std::string columns(const Heading& heading, const Console& console) {
+  const std::string collective = fmt::format("{:<16}", "collective");
+  const std::string names = fmt::format(
+      "#{} {:>10}  {:>10}  {:>7} {:>6} {:>4}  {:<18} {:>5}  {:>9}  {:>9}  {:>6}  {:>6}  {:>9}  "
+      "{:>5}  {:>5}",
+      heading.several ? collective : "", "size", "count", "type", "redop", "root", "algorithm",
+      "place", "time", "p99", "algbw", "busbw", "limit", "of", "wrong");
+  const std::string units = fmt::format(
+      "#{} {:>10}  {:>10}  {:>7} {:>6} {:>4}  {:<18} {:>5}  {:>9}  {:>9}  {:>6}  {:>6}  {:>9}  "
+      "{:>5}\n",
+      heading.several ? std::string(16, ' ') : "", "(B)", "(elems)", "", "", "", "", "", "(us)",
+      "(us)", "(GB/s)", "(GB/s)", "(us)", "limit");
+  return console.paint(Paint::strong, names) + "\n" + units;
+}
+
+std::string narrow_columns(const Heading& heading, const Console& console) {
+  const auto line = [&](const auto& left, const auto&... rest) {
+    return fmt::format("{} {:<18} {:>3} {:>8} {}{:>6} {:>6} {:>5} {:>5}", left, rest...);
+  };
+  const auto left = [&](std::string_view collective, std::string_view size, std::string_view type) {
+    return heading.several ? fmt::format("#{:<16} {:>8}", collective, size)
+                           : fmt::format("#{:>8} {:>5}", size, type);
+  };
+  const auto p99 = [&](std::string_view word) {
+    return heading.several ? std::string() : fmt::format("{:>8} ", word);
+  };
+  return console.paint(Paint::strong, line(left("collective", "size", "type"), "algorithm", "at",
+                                           "time", p99("p99"), "algbw", "busbw", "of", "wrong")) +
+         "\n" +
+         line(left("", "", ""), "", "", "(us)", p99("(us)"), "(GB/s)", "(GB/s)", "limit", "") +
+         "\n";
+}
+
 std::string text_heading(const Heading& heading, const Console& console) {
   std::string text =
       fmt::format("# unisono {}  {} rank{} {}  {} core{}{}\n", UNISONO_VERSION, heading.ranks,
@@ -52,36 +85,56 @@ std::string text_heading(const Heading& heading, const Console& console) {
         "# limit: a cache line between two cores takes {:.2f} us; all ranks copy at once\n",
         heading.hop_us);
   }
-  text += console.paint(
-      Paint::strong,
-      fmt::format(
-          "#{} {:>10}  {:>10}  {:>7} {:>6} {:>4}  {:<18} {:>5}  {:>9}  {:>9}  {:>6}  {:>6}  "
-          "{:>9}  {:>5}  {:>5}",
-          heading.several ? fmt::format("{:<16}", "collective") : "", "size", "count", "type",
-          "redop", "root", "algorithm", "place", "time", "p99", "algbw", "busbw", "limit", "of",
-          "wrong"));
-  text += fmt::format(
-      "\n#{} {:>10}  {:>10}  {:>7} {:>6} {:>4}  {:<18} {:>5}  {:>9}  {:>9}  {:>6}  {:>6}  {:>9}  "
-      "{:>5}\n",
-      heading.several ? std::string(16, ' ') : "", "(B)", "(elems)", "", "", "", "", "", "(us)",
-      "(us)", "(GB/s)", "(GB/s)", "(us)", "limit");
-  return text;
+  if (heading.ranks == 1) {
+    text +=
+        "# 1 rank: nothing is communicated, so there is no busbw; more ranks:\n"
+        "#         unisono run -n 4 -- unisono bench ...\n";
+  }
+  return text + (heading.narrow ? narrow_columns(heading, console) : columns(heading, console));
+}
+
+std::string busbw_text(const Row& row) {
+  return row.ranks == 1 ? "-" : fmt::format("{:.2f}", row.busbw());
+}
+
+std::string p99_text(const Row& row) {
+  return row.timing.has_p99() ? number(row.timing.p99_us) : "-";
+}
+
+std::string of_text(const Row& row, const Console& console) {
+  const double share = row.limit_us > 0 ? row.limit_us / row.timing.time_us : 0;
+  const std::string of = row.limit_us > 0 ? fmt::format("{:.0f} %", share * 100) : "-";
+  return console.paint(share >= kGood ? Paint::good : Paint::plain, fmt::format("{:>5}", of));
+}
+
+std::string wrong_text(const Row& row, const Console& console) {
+  const std::string wrong = fmt::format("{:>5}", row.wrong);
+  return row.wrong == 0 ? wrong : console.paint(Paint::bad, wrong);
+}
+
+std::string narrow_row(const Row& row, const Heading& heading, const Console& console) {
+  const std::string left =
+      heading.several
+          ? fmt::format(" {:<16} {:>8}", row.what.workload.name(), format_bytes(row.bytes))
+          : fmt::format(" {:>8} {:>5}", format_bytes(row.bytes), to_string(row.what.dtype));
+  return fmt::format("{} {:<18} {:>3} {:>8} {}{:>6.2f} {:>6} {} {}\n", left, row.algorithm,
+                     row.what.in_place ? "in" : "out", number(row.timing.time_us),
+                     heading.several ? "" : fmt::format("{:>8} ", p99_text(row)), row.algbw(),
+                     busbw_text(row), of_text(row, console), wrong_text(row, console));
 }
 
 std::string text_row(const Row& row, const Heading& heading, const Console& console) {
-  const double share = row.limit_us > 0 ? row.limit_us / row.timing.time_us : 0;
-  const std::string of = row.limit_us > 0 ? fmt::format("{:.0f} %", share * 100) : "-";
-  const std::string wrong = fmt::format("{:>5}", row.wrong);
+  if (heading.narrow) {
+    return narrow_row(row, heading, console);
+  }
   return fmt::format(
              " {} {:>10}  {:>10}  {:>7} {:>6} {:>4}  {:<18} {:>5}  {:>9}  {:>9}  {:>6.2f}  "
-             "{:>6.2f}  {:>9}  {}  {}{}",
+             "{:>6}  {:>9}  {}  {}{}",
              heading.several ? fmt::format("{:<16}", row.what.workload.name()) : "", row.bytes,
              row.count, to_string(row.what.dtype), op_text(row), root_of(row), row.algorithm,
-             row.what.in_place ? "in" : "out", number(row.timing.time_us),
-             number(row.timing.p99_us), row.algbw(), row.busbw(),
-             row.limit_us > 0 ? number(row.limit_us) : "-",
-             console.paint(share >= kGood ? Paint::good : Paint::plain, fmt::format("{:>5}", of)),
-             row.wrong == 0 ? wrong : console.paint(Paint::bad, wrong),
+             row.what.in_place ? "in" : "out", number(row.timing.time_us), p99_text(row),
+             row.algbw(), busbw_text(row), row.limit_us > 0 ? number(row.limit_us) : "-",
+             of_text(row, console), wrong_text(row, console),
              console.verbose() ? fmt::format("  {} calls, {}", row.timing.iterations, row.bound)
                                : "") +
          "\n";

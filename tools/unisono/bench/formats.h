@@ -40,6 +40,7 @@ struct Heading {
   bool persistent = false;
   bool fresh = false;
   bool several = false;  // more than one collective: a column says which
+  bool narrow = false;   // text: no count, op, root and limit, so that a row fits 80 columns
 };
 
 std::string heading_text(Format format, const Heading& heading, const Console& console);

@@ -52,8 +52,32 @@ std::vector<T> read_words(const Arguments& arguments, std::string_view option, i
   return result;
 }
 
-std::vector<Workload> read_workloads(const Arguments& arguments, int ranks) {
-  const std::string text = arguments.operands().empty() ? "" : arguments.operands().front();
+// What is asked for: all_reduce, or all_reduce/ring as in show, verify and view.
+struct Asked {
+  std::string collectives;
+  std::string algorithm;
+};
+
+Asked read_asked(const Arguments& arguments) {
+  Asked asked{.collectives = arguments.operands().empty() ? "" : arguments.operands().front(),
+              .algorithm = arguments.text("algorithm")};
+  const std::size_t slash = asked.collectives.find('/');
+  if (slash != std::string::npos) {
+    if (arguments.has("algorithm")) {
+      throw UsageError(fmt::format("{} names an algorithm, and so does --algorithm {}",
+                                   asked.collectives, asked.algorithm),
+                       {}, "leave one of the two out");
+    }
+    algorithm_of(asked.collectives);  // a name that is wrong is refused with those that are right
+    asked.algorithm = asked.collectives.substr(slash + 1);
+    asked.collectives.resize(slash);
+  } else if (asked.algorithm.starts_with(asked.collectives + "/")) {
+    asked.algorithm = asked.algorithm.substr(asked.collectives.size() + 1);
+  }
+  return asked;
+}
+
+std::vector<Workload> read_workloads(const std::string& text, int ranks) {
   if (text.empty()) {
     throw UsageError("which collective?", "unisono bench all_reduce, or unisono bench all",
                      "unisono help bench");
@@ -132,13 +156,14 @@ void check_sweep(const SweepOptions& sweep) {
 
 SweepOptions read_sweep(const Arguments& arguments, int ranks) {
   const std::string places = arguments.text("place");
+  const Asked asked = read_asked(arguments);
   SweepOptions sweep{
-      .workloads = read_workloads(arguments, ranks),
+      .workloads = read_workloads(asked.collectives, ranks),
       .dtypes = read_words<Dtype>(arguments, "dtype", kDtypeCount, parse_dtype),
       .ops = read_words<ReduceOp>(arguments, "op", kReduceOpCount - 1, parse_reduce_op),
       .roots = read_roots(arguments, ranks),
       .sizes = read_sizes(arguments),
-      .algorithm = arguments.text("algorithm"),
+      .algorithm = asked.algorithm,
       .out_of_place = places != "in",
       .in_place = places != "out"};
   check_sweep(sweep);

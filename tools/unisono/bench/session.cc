@@ -55,7 +55,8 @@ int Session::run() {
               .registered = arguments_.has("registered"),
               .persistent = arguments_.has("persistent"),
               .fresh = arguments_.has("fresh"),
-              .several = several(cases)};
+              .several = several(cases),
+              .narrow = !table_.has_value() && !console_.verbose() && console_.width() < 150};
   add_to_table(heading_text(format_, heading_, console_));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     progress.show(fmt::format("{}/{}  {}", i + 1, cases.size(), case_text(cases[i])));

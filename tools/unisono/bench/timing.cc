@@ -77,7 +77,7 @@ Timing measure(Communicator& comm, const TimingOptions& options, const std::func
     first_us = std::min(first_us, slowest(comm, {time_batch(comm, 1, call)}).front());
   }
   if (options.brief && first_us > options.target_s * 1e6) {
-    return {.time_us = first_us, .p99_us = first_us, .iterations = 1};
+    return {.time_us = first_us, .p99_us = first_us, .iterations = 1, .batches = 1};
   }
   int iterations = options.iterations == 0 ? fitting(first_us) : options.iterations;
   if (options.warmup > 0) {
@@ -100,7 +100,8 @@ Timing measure(Communicator& comm, const TimingOptions& options, const std::func
   const std::vector<double> slow = slowest(comm, times);
   return {.time_us = quantile(slow, 0.5),
           .p99_us = quantile(slow, 0.99),
-          .iterations = batches * calls};
+          .iterations = batches * calls,
+          .batches = batches};
 }
 
 }  // namespace unisono::cli

@@ -29,6 +29,9 @@ struct Timing {
   double time_us = 0;
   double p99_us = 0;
   int iterations = 0;
+  int batches = 1;
+  // The 99th percentile of a few batches is only the longest of them.
+  bool has_p99() const { return batches >= 20; }
 };
 
 // `call` is the operation; `refresh` rewrites the input and reads the output (--fresh only).

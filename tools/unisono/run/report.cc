@@ -1,5 +1,6 @@
 // What the launcher says when a job did not end well.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <string.h>
 
@@ -52,12 +53,19 @@ bool is_hang(const Finding& finding) {
   return finding.kind == "mismatch" || finding.waited_s >= kMomentS;
 }
 
-std::string hint(const RankEnd& end, const LaunchOptions& options) {
+std::string hint(const RankEnd& end, int rank, const LaunchOptions& options) {
   if (!options.replay.empty()) {
     return options.replay;
   }
   if (end.signal != 0) {
     return signal_hint(end.signal, options);
+  }
+  // ssh ends with 255 when it could not start anything there.
+  const auto place = static_cast<std::size_t>(rank);
+  if (end.exit_code == 255 && place < options.remote.size()) {
+    std::vector<std::string> words = options.remote[place].program;
+    words.back() = "true";  // in place of the shell
+    return fmt::format("can the host be reached? try: {}", fmt::join(words, " "));
   }
   return options.log_dir.empty()
              ? "--log-dir DIR keeps everything that each rank printed"
@@ -103,7 +111,7 @@ void report_rank(const JobResult& result, const LaunchOptions& options, const Ou
   std::string detail = table_of(lines) + tail_of(output, rank);
   detail.pop_back();
   print_error(console, end.signal != 0 ? "peer_lost" : "rank_failed",
-              "the job cannot finish: " + message, detail, hint(end, options));
+              "the job cannot finish: " + message, detail, hint(end, rank, options));
 }
 
 std::string text_of(const Finding& finding) {

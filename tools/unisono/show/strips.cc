@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/help.h"
 #include "show/provenance.h"
 #include "show/show.h"
 
@@ -17,6 +18,7 @@ constexpr std::string_view kRankLetters =
 constexpr std::string_view kNothing = "·";
 constexpr std::string_view kTwice = "!";
 constexpr int kMostRows = 64;
+constexpr char kNoBreak = '~';
 
 struct Cell {
   std::string text;
@@ -25,8 +27,8 @@ struct Cell {
 
 class Drawing {
  public:
-  Drawing(const Schedule& schedule, const Console& console)
-      : schedule_(schedule), console_(console), state_(schedule) {
+  Drawing(const Schedule& schedule, bool compact, const Console& console)
+      : schedule_(schedule), console_(console), state_(schedule), compact_(compact) {
     by_source_ = cut_of(schedule.collective) == Cut::pairs;
   }
 
@@ -41,11 +43,20 @@ class Drawing {
   std::string letter(int rank) const {
     return std::string(1, kRankLetters[static_cast<std::size_t>(rank)]);
   }
-  std::string strip(int rank, int row) const;
+  std::string slots(int rank, int row) const;
+  std::string strip(int rank, int row) const {
+    return compact_ ? slots(rank, row) : "[" + slots(rank, row) + "]";
+  }
+  std::string sent_lines(int step) const;
   std::string marker(int rank, int row, int step) const;
   std::string row_name(int row) const {
     return by_source_ ? fmt::format("from {}", row) : fmt::format("c{}", row);
   }
+  std::string column_name(int rank) const {
+    return compact_ ? fmt::format("{}", rank) : fmt::format("rank {}", rank);
+  }
+  // Before a rank's column; in a compact grid the place of `>` parts two ranks.
+  std::string_view gap(int rank) const { return !compact_ ? "  " : rank == 0 ? " " : ""; }
   bool row_whole(int rank, int row) const;
   std::string grid(int step) const;
   // Chunks of a row: all of one source, or the one.
@@ -56,10 +67,11 @@ class Drawing {
   const Console& console_;
   Provenance state_;
   bool by_source_ = false;
+  bool compact_ = false;  // no brackets, and who sends to whom below the grid
 };
 
-std::string Drawing::strip(int rank, int row) const {
-  std::string text = "[";
+std::string Drawing::slots(int rank, int row) const {
+  std::string text;
   if (by_source_) {
     const int slices = std::max(1, per_source() / schedule_.ranks);
     for (int to = 0; to < schedule_.ranks; ++to) {
@@ -69,19 +81,19 @@ std::string Drawing::strip(int rank, int row) const {
       }
       text += held == 0 ? std::string(kNothing) : held >= slices ? letter(to) : std::string("+");
     }
-    return text + "]";
+    return text;
   }
   const auto counts = state_.shown(rank, row);
   if (counts.size() == 1) {
     text += counts[0] == 0 ? std::string(kNothing) : letter(origin_of(schedule_, row));
-    return text + "]";
+    return text;
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     text += counts[i] == 0   ? std::string(kNothing)
             : counts[i] == 1 ? letter(static_cast<int>(i))
                              : std::string(kTwice);
   }
-  return text + "]";
+  return text;
 }
 
 std::string Drawing::marker(int rank, int row, int step) const {
@@ -93,7 +105,27 @@ std::string Drawing::marker(int rank, int row, int step) const {
       targets.push_back(move.to);
     }
   }
-  return targets.empty() ? std::string{} : ">" + rank_list(targets);
+  return targets.empty() ? std::string{} : compact_ ? ">" : ">" + rank_list(targets);
+}
+
+// "sent  0>1 c5  1>2 c6", folded to the width of the grid.
+std::string Drawing::sent_lines(int step) const {
+  std::string words;
+  for (const Move& move : Provenance::moves_of(schedule_, step)) {
+    const int first = move.chunk / per_source();
+    const int last = (move.chunk + move.chunks - 1) / per_source();
+    // The blank that must not break is a letter until the lines are made.
+    words += fmt::format(" {}>{}{}{}{}{}", move.from, move.to, kNoBreak, by_source_ ? "from" : "c",
+                         by_source_ ? std::string(1, kNoBreak) : "", first);
+    words += first == last ? "," : fmt::format("-{},", last);
+  }
+  if (words.empty()) {
+    return {};
+  }
+  words.pop_back();
+  std::string text = wrap("sent" + words, 0, console_.width());
+  std::replace(text.begin(), text.end(), kNoBreak, ' ');
+  return text;
 }
 
 bool Drawing::row_whole(int rank, int row) const {
@@ -123,12 +155,13 @@ std::string Drawing::grid(int step) const {
       cells[static_cast<std::size_t>(row)].push_back({strip(rank, row) + move, paint});
       int& width = widths[static_cast<std::size_t>(rank)];
       width = std::max({width, display_width(cells[static_cast<std::size_t>(row)].back().text),
-                        display_width(fmt::format("rank {}", rank))});
+                        compact_ ? display_width(strip(rank, row)) + 1 : 0,
+                        display_width(column_name(rank))});
     }
   }
   std::string text(static_cast<std::size_t>(name_width), ' ');
   for (int rank = 0; rank < schedule_.ranks; ++rank) {
-    text += fmt::format("  {:<{}}", fmt::format("rank {}", rank),
+    text += fmt::format("{}{:<{}}", gap(rank), column_name(rank),
                         widths[static_cast<std::size_t>(rank)]);
   }
   text = text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
@@ -137,7 +170,7 @@ std::string Drawing::grid(int step) const {
     int owed = 0;  // spaces wait until something follows them
     for (int rank = 0; rank < schedule_.ranks; ++rank) {
       const Cell& cell = cells[static_cast<std::size_t>(row)][static_cast<std::size_t>(rank)];
-      text += std::string(static_cast<std::size_t>(owed + 2), ' ');
+      text += std::string(static_cast<std::size_t>(owed), ' ') + std::string(gap(rank));
       text += console_.paint(cell.paint, cell.text);
       owed = widths[static_cast<std::size_t>(rank)] - display_width(cell.text);
     }
@@ -168,7 +201,8 @@ std::string Drawing::after_line(int step) {
   const std::string each = least == most
                                ? fmt::format("{} chunk{} each", most, most == 1 ? "" : "s")
                                : fmt::format("{} to {} chunks each", least, most);
-  std::string text = fmt::format("{} move{}, {}", moves.size(), moves.size() == 1 ? "" : "s", each);
+  std::string text = compact_ ? sent_lines(step) : std::string();
+  text += fmt::format("{} move{}, {}", moves.size(), moves.size() == 1 ? "" : "s", each);
 
   std::vector<std::vector<bool>> before(static_cast<std::size_t>(rows()));
   for (int row = 0; row < rows(); ++row) {
@@ -202,11 +236,21 @@ std::string Drawing::after_line(int step) {
   return text + "\n";
 }
 
+int strip_width(const Schedule& schedule) {
+  return cut_of(schedule.collective) == Cut::pairs ? schedule.ranks : contributors(schedule);
+}
+
 int widest(const Schedule& schedule) {
-  const bool by_source = cut_of(schedule.collective) == Cut::pairs;
-  const int strip = by_source ? schedule.ranks : contributors(schedule);
   const int digits = display_width(fmt::format("{}", schedule.ranks - 1));
-  return 8 + schedule.ranks * std::max(strip + 2 + 1 + digits + 2, 5 + digits + 2);
+  return 8 + schedule.ranks * std::max(strip_width(schedule) + 2 + 1 + digits + 2, 5 + digits + 2);
+}
+
+int widest_compact(const Schedule& schedule) {
+  const bool by_source = cut_of(schedule.collective) == Cut::pairs;
+  const int rows = by_source ? schedule.ranks : schedule.chunks;
+  const int name = display_width(fmt::format("{}{}", by_source ? "from " : "c", rows - 1));
+  const int digits = display_width(fmt::format("{}", schedule.ranks - 1));
+  return name + 1 + schedule.ranks * (std::max(strip_width(schedule), digits) + 1);
 }
 
 }  // namespace
@@ -216,10 +260,10 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
   const bool by_source = cut_of(schedule.collective) == Cut::pairs;
   const int rows = by_source ? schedule.ranks : schedule.chunks;
   if (schedule.ranks > static_cast<int>(kRankLetters.size()) || rows > kMostRows ||
-      widest(schedule) > options.width) {
+      widest_compact(schedule) > options.width) {
     return {};
   }
-  Drawing drawing(schedule, console);
+  Drawing drawing(schedule, widest(schedule) > options.width, console);
   std::string text;
   for (int step = 0; step < schedule.steps; ++step) {
     if (options.step >= 0 && step != options.step) {

@@ -50,6 +50,17 @@ std::int64_t most_sent(const Schedule& schedule, std::span<const Move> moves) {
   return *std::max_element(sent.begin(), sent.end());
 }
 
+// Steps one after the other whose counts are equal; how many results are whole after the last.
+struct Line {
+  int first = 0;
+  int last = 0;
+  std::string counts;
+  std::string whole;
+  std::string steps() const {
+    return first == last ? fmt::format("{}", last) : fmt::format("{}-{}", first, last);
+  }
+};
+
 }  // namespace
 
 std::string head_of(const Schedule& schedule) {
@@ -77,11 +88,13 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
   for (const Phase& phase : schedule.phases) {
     phases = std::max(phases, phase.name.size());
   }
-  std::string text =
-      fmt::format("{}  {} chunks  {} moves in {} steps\n\n{:>5}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n",
-                  console.paint(Paint::strong, head_of(schedule)), schedule.chunks,
-                  schedule.moves.size(), schedule.steps, "step", "phase", phases, "moves", "chunks",
-                  "most/rank", "results whole after");
+  const std::size_t steps =
+      std::max<std::size_t>(5, 2 * fmt::format("{}", schedule.steps).size() + 1);
+  std::string text = fmt::format(
+      "{}  {} chunks  {} moves in {} steps\n\n{:>{}}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n",
+      console.paint(Paint::strong, head_of(schedule)), schedule.chunks, schedule.moves.size(),
+      schedule.steps, "step", steps, "phase", phases, "moves", "chunks", "most/rank",
+      "results whole after");
   const std::uint64_t bytes = Provenance::cost_bytes(schedule);
   const bool follow =
       bytes <= kMostBytes && bytes * static_cast<std::uint64_t>(schedule.steps) <= kMostWork;
@@ -90,6 +103,7 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
     state.emplace_back(schedule);
   }
   const std::int64_t needed = follow ? state.front().needed() : 0;
+  std::vector<Line> lines;
   for (int step = 0; step < schedule.steps; ++step) {
     const auto moves = Provenance::moves_of(schedule, step);
     std::int64_t chunks = 0;
@@ -101,9 +115,20 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
       state.front().advance();
       whole = fmt::format("{}/{}", state.front().whole(), needed);
     }
-    text +=
-        fmt::format("{:>5}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n", step + 1, phase_of(schedule, step),
-                    phases, moves.size(), chunks, most_sent(schedule, moves), whole);
+    Line line{.first = step + 1,
+              .last = step + 1,
+              .counts = fmt::format("{:<{}}  {:>8}  {:>8}  {:>9}", phase_of(schedule, step), phases,
+                                    moves.size(), chunks, most_sent(schedule, moves)),
+              .whole = whole};
+    if (!lines.empty() && lines.back().counts == line.counts) {
+      line.first = lines.back().first;
+      lines.back() = line;
+    } else {
+      lines.push_back(line);
+    }
+  }
+  for (const Line& line : lines) {
+    text += fmt::format("{:>{}}  {}  {}\n", line.steps(), steps, line.counts, line.whole);
   }
   if (!console.quiet()) {
     text += console.paint(
