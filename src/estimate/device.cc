@@ -56,8 +56,8 @@ const std::vector<DeviceModel>& devices() {
        .constants = {.compute = 1.20,
                      .memory = 3.83,
                      .network = 1.2,
-                     .experts = 0.95,
-                     .source = "those of gb200; experts of 14 throughputs"}},
+                     .experts = 1.3,
+                     .source = "those of gb200; experts of 7 throughputs"}},
       {.name = "b300",
        .bf16_flops = 2250 * kTera,
        .f8_flops = 4500 * kTera,
@@ -68,8 +68,8 @@ const std::vector<DeviceModel>& devices() {
        .constants = {.compute = 1.20,
                      .memory = 3.83,
                      .network = 1.2,
-                     .experts = 0.95,
-                     .source = "those of gb200; experts of 14 throughputs"}},
+                     .experts = 0.9,
+                     .source = "those of gb200; experts of 7 throughputs"}},
       {.name = "gb200",
        .bf16_flops = 2500 * kTera,
        .f8_flops = 5000 * kTera,
@@ -147,6 +147,9 @@ std::optional<DeviceModel> find_device(std::string_view name) {
 }
 
 std::string device_of_preset(std::string_view topology_name) {
+  if (topology_name.starts_with("rail_optimised")) {
+    return "h100";  // its nodes are DGX H100
+  }
   std::string best;
   for (const DeviceModel& device : devices()) {
     // "gb200" has "b200" in it: the longest name is meant.

@@ -9,6 +9,20 @@
 namespace unisono::model {
 namespace {
 
+using Key = std::tuple<Collective, std::string, int, double>;
+
+// The times of the same thing, sorted.
+std::map<Key, std::vector<double>> repeats_of(std::span<const Point> points) {
+  std::map<Key, std::vector<double>> all;
+  for (const Point& point : points) {
+    all[{point.collective, point.algorithm, point.ranks, point.bytes}].push_back(point.time_s);
+  }
+  for (auto& [key, times] : all) {
+    std::sort(times.begin(), times.end());
+  }
+  return all;
+}
+
 // A gap is one draw, and often small by chance: it counts as much as this part of what is usual.
 constexpr double kUsualCounts = 2;
 
@@ -29,14 +43,9 @@ double gap(const std::vector<double>& times) {
 }  // namespace
 
 std::vector<Point> quickest(std::span<const Point> points) {
-  using Key = std::tuple<Collective, std::string, int, double>;
-  std::map<Key, std::vector<double>> all;
-  for (const Point& point : points) {
-    all[{point.collective, point.algorithm, point.ranks, point.bytes}].push_back(point.time_s);
-  }
+  const std::map<Key, std::vector<double>> all = repeats_of(points);
   std::map<int, std::vector<double>> delays;  // by ranks
-  for (auto& [key, times] : all) {
-    std::sort(times.begin(), times.end());
+  for (const auto& [key, times] : all) {
     if (times.size() > 1) {
       delays[std::get<2>(key)].push_back(gap(times) * static_cast<double>(times.size() - 1));
     }
@@ -61,6 +70,17 @@ std::vector<Point> quickest(std::span<const Point> points) {
                       .noise = noise});
   }
   return result;
+}
+
+double median_over_quickest(std::span<const Point> points) {
+  constexpr std::size_t kLeast = 3;
+  std::vector<double> ratios;
+  for (const auto& [key, times] : repeats_of(points)) {
+    if (times.size() >= kLeast && times.front() > 0) {
+      ratios.push_back(median(times) / times.front());
+    }
+  }
+  return ratios.empty() ? 1 : median(std::move(ratios));
 }
 
 double typical_noise(std::span<const Point> points, int ranks) {

@@ -17,6 +17,11 @@ namespace unisono::model {
 // noise, in the order of these.
 std::vector<Point> quickest(std::span<const Point> points);
 
+// How many times as long as the quickest measurement of the same thing the median one takes, in the
+// median over all things that were measured at least three times; 1 where there are none. A
+// program sees the median in the long run.
+double median_over_quickest(std::span<const Point> points);
+
 // The median noise of the points of so many ranks; 0 where there are none.
 double typical_noise(std::span<const Point> points, int ranks);
 

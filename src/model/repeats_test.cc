@@ -44,6 +44,17 @@ TEST(Repeats, NoiseIsHowFarTheQuickestIsOffWhereDelaysAreExponential) {
   EXPECT_EQ(typical_noise(found, 8), 0);
 }
 
+TEST(Repeats, SayHowMuchLongerTheMedianTakes) {
+  std::vector<Point> points;
+  for (const double factor : {1.5, 1.0, 2.0}) {
+    points.push_back(timed("ring", 4, 8, 1e-6 * factor));
+    points.push_back(timed("ring", 4, 64, 3e-6 * factor));
+  }
+  points.push_back(timed("ring", 4, 128, 1));  // measured once
+  EXPECT_DOUBLE_EQ(median_over_quickest(points), 1.5);
+  EXPECT_DOUBLE_EQ(median_over_quickest({}), 1);
+}
+
 // flat is the built-in one; ring takes 10 % less.
 std::vector<Choice> choices_with_noise(double noise) {
   std::vector<Point> points;

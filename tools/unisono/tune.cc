@@ -97,6 +97,7 @@ void finish(TuneReport& report, const Measurements& measured, const Console& con
     throw UsageError("nothing was measured", "the time was too short", "give more with --time");
   }
   std::vector<model::Point> points = model::quickest(measured.points);
+  report.slower = model::median_over_quickest(measured.points);
   report.errors = model::hold_out_sizes(points);
   report.machine.machine = model::Machine::fit(std::move(points));
   const auto built_in = [](Collective collective, int ranks, double bytes) {

@@ -46,11 +46,8 @@ estimate::ModelShape read_shape(const std::string& name) {
 }
 
 estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology) {
-  std::string name = arguments.has("device") ? arguments.text("device")
-                                             : estimate::device_of_preset(topology.name);
-  if (name.empty() && topology.name.starts_with("rail_optimised")) {
-    name = "h100";  // its nodes are DGX H100
-  }
+  const std::string name = arguments.has("device") ? arguments.text("device")
+                                                   : estimate::device_of_preset(topology.name);
   if (const std::optional<estimate::DeviceModel> device = estimate::find_device(name)) {
     return *device;
   }

@@ -89,6 +89,15 @@ void print_text(const TuneReport& report, const Console& console) {
   }
   fmt::print("\nlargest sizes measured: {}; what is beyond is extrapolated\n",
              reach_of(report.machine.machine));
+  fmt::print("predictions are of quickest times; the median takes {:.2f}x as long here\n",
+             report.slower);
+  // A machine with nothing else running repeats its times more closely than this.
+  constexpr double kBusy = 1.25;
+  if (report.slower > kBusy) {
+    console.note(fmt::format(
+        "warning: the machine was busy: programs will see times {:.0f} % longer than predicted",
+        100 * (report.slower - 1)));
+  }
   // Where half of the predictions are this far off, the choices beyond are guesses.
   constexpr double kPoor = 0.5;
   if (report.errors.count() > 0 && report.errors.quantile(0.5) > kPoor) {
@@ -115,6 +124,7 @@ void print_json(const TuneReport& report) {
   for (const model::WaitChoice& row : report.machine.choices.waits()) {
     json["waits"].push_back({{"ranks", row.ranks}, {"policy", to_text(row.policy)}});
   }
+  json["median_over_quickest"] = rounded(report.slower);
   json["errors"] = nullptr;
   if (report.errors.count() > 0) {
     json["errors"] = {{"points", report.errors.count()},

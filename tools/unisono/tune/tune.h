@@ -12,6 +12,7 @@ namespace unisono::cli {
 struct TuneReport {
   model::NamedMachine machine;
   model::Errors errors;  // of points left out
+  double slower = 1;     // model::median_over_quickest()
   double seconds = 0;    // of measuring; 0: nothing was measured
   std::string path;      // of the profile
 };
