@@ -8,4 +8,5 @@
 #include "unisono/options.hpp"
 #include "unisono/parallel/pipeline.hpp"
 #include "unisono/statistics.hpp"
+#include "unisono/team.hpp"
 #include "unisono/types.hpp"

@@ -1,0 +1,47 @@
+// How the threads of a rank meet: a barrier of two levels, eight threads and then their leaders, in
+// which each thread writes only lines of its own. Whoever waits gives up when the team has failed,
+// or when a thread has not come in time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace unisono::team {
+
+class Arrival {
+ public:
+  enum class Outcome : std::uint8_t { all, failed, late };
+
+  explicit Arrival(int threads);
+
+  // Each thread calls it equally often. timeout_ms 0: for ever.
+  Outcome arrive(int thread, int timeout_ms) noexcept;
+  // Ends all waits, those to come as well.
+  void fail() noexcept { failed_.store(true, std::memory_order_release); }
+  bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  // After `late`: the first thread that had not come. `thread` asks for itself.
+  int missing(int thread) const noexcept {
+    return lines_[static_cast<std::size_t>(thread)].missing;
+  }
+
+ private:
+  static constexpr int kDomain = 8;  // threads that are likely to have a cache in common
+  struct alignas(64) Line {
+    std::atomic<std::uint64_t> entered{0};   // rounds that this thread has come to
+    std::atomic<std::uint64_t> gathered{0};  // leaders: rounds to which all of their eight came
+    std::atomic<std::uint64_t> released{0};  // leaders: rounds that are over
+    int missing = -1;                        // this thread's own
+  };
+
+  // `thread` waits until `word` has come to its round.
+  Outcome await(const std::atomic<std::uint64_t>& word, int thread, int timeout_ms) noexcept;
+  int first_missing(std::uint64_t round) const noexcept;
+
+  std::vector<Line> lines_;
+  int spin_;
+  alignas(64) std::atomic<bool> failed_{false};
+};
+
+}  // namespace unisono::team
