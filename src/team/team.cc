@@ -45,6 +45,20 @@ bool sums(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
 }
 
+// Whether a communicator would first copy the whole input aside: then it would read the slices of
+// other threads while these are written, so one thread makes the call.
+bool copies_input(const Call& call, int rank) {
+  if (call.collective == Collective::all_to_all) {
+    return call.in == call.out;
+  }
+  if (call.collective != Collective::reduce_scatter) {
+    return false;
+  }
+  const std::size_t before = static_cast<std::size_t>(rank) * call.count * size_of(call.dtype);
+  return call.reduction.op == ReduceOp::premul_sum ||
+         (call.in != nullptr && static_cast<const std::byte*>(call.in) + before == call.out);
+}
+
 void agree_on(Communicator& comm, int threads) {
   std::array<int, 2> most{threads, -threads};
   comm.all_reduce(most, max);
@@ -144,7 +158,8 @@ void Team::State::move(int thread) {
     }
     return;
   }
-  const int movers = team::movers_of(call.count, call.dtype, static_cast<int>(members.size()));
+  const int useful = team::movers_of(call.count, call.dtype, static_cast<int>(members.size()));
+  const int movers = copies_input(call, rank) ? 1 : useful;
   if (thread < movers) {
     const team::Slice slice = team::slice_of(call.count, call.dtype, movers, thread);
     member.comm.run(movers == 1 ? call : team::sliced(call, slice, member.parts));
