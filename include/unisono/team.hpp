@@ -51,7 +51,8 @@ class UNISONO_EXPORT Team {
   int threads() const;
 
   // The untyped form: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all and barrier.
-  // `algorithm` empty: "flat" for sums, whose order is that of the ranks; else chosen.
+  // `algorithm` empty: "flat" ("one_shot" for a short all_reduce) for sums, whose order is that
+  // of the ranks; else chosen.
   // `timeout_ms` of the call, if given, also limits the wait for the other threads.
   void run(int thread, const Call& call);
 
