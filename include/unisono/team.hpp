@@ -8,7 +8,8 @@
 // gives each a fixed slice that begins on a cache line of the buffer if the buffer does; so one
 // thread finds the same memory in its cache from call to call. A call returns when all the slices
 // of this rank are done; each thread then sees the whole result. Short vectors are moved by as many
-// threads as have 32 KiB to do.
+// threads as have 32 KiB to do. all_to_all and reduce_scatter in place, and reduce_scatter with
+// premul_sum, are made by thread 0 alone.
 //
 // Results: sums are taken in the order of the ranks, so they have the same bits whatever the number
 // of threads is, and on all ranks.
@@ -50,7 +51,8 @@ class UNISONO_EXPORT Team {
   int threads() const;
 
   // The untyped form: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all and barrier.
-  // `algorithm` empty: "flat" for sums, whose order is that of the ranks; else chosen.
+  // `algorithm` empty: "flat" ("one_shot" for a short all_reduce) for sums, whose order is that
+  // of the ranks; else chosen.
   // `timeout_ms` of the call, if given, also limits the wait for the other threads.
   void run(int thread, const Call& call);
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "team/arrival.h"
@@ -43,6 +44,27 @@ bool is_same(const Call& a, const Call& b) {
 
 bool sums(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+}
+
+// An algorithm that sums in the order of the ranks: all of these give the same bits.
+std::string_view rank_order(const Call& call) {
+  constexpr std::size_t kShortBytes = 16 << 10;
+  const bool is_short = call.count <= kShortBytes / size_of(call.dtype);
+  return call.collective == Collective::all_reduce && is_short ? "one_shot" : "flat";
+}
+
+// Whether a communicator would first copy the whole input aside: then it would read the slices of
+// other threads while these are written, so one thread makes the call.
+bool copies_input(const Call& call, int rank) {
+  if (call.collective == Collective::all_to_all) {
+    return call.in == call.out;
+  }
+  if (call.collective != Collective::reduce_scatter) {
+    return false;
+  }
+  const std::size_t before = static_cast<std::size_t>(rank) * call.count * size_of(call.dtype);
+  return call.reduction.op == ReduceOp::premul_sum ||
+         (call.in != nullptr && static_cast<const std::byte*>(call.in) + before == call.out);
 }
 
 void agree_on(Communicator& comm, int threads) {
@@ -144,7 +166,8 @@ void Team::State::move(int thread) {
     }
     return;
   }
-  const int movers = team::movers_of(call.count, call.dtype, static_cast<int>(members.size()));
+  const int useful = team::movers_of(call.count, call.dtype, static_cast<int>(members.size()));
+  const int movers = copies_input(call, rank) ? 1 : useful;
   if (thread < movers) {
     const team::Slice slice = team::slice_of(call.count, call.dtype, movers, thread);
     member.comm.run(movers == 1 ? call : team::sliced(call, slice, member.parts));
@@ -180,7 +203,7 @@ void Team::run(int thread, const Call& call) {
   Member& member = state.members[static_cast<std::size_t>(thread)];
   member.call = call;
   if (sums(call.collective) && call.algorithm.empty()) {
-    member.call.algorithm = "flat";
+    member.call.algorithm = rank_order(call);
   }
   if (threads() == 1) {
     state.move(0);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,13 +74,21 @@ TEST_P(TeamCalls, SumInRankOrder) {
       parts[i] = value(rank, i);
     }
     std::vector<float> mine(count());
+    std::vector<float> in_place = parts;
+    const std::span<float> own =
+        std::span(in_place).subspan(static_cast<std::size_t>(rank) * count(), count());
+    std::vector<float> scaled(count());
     in_each([&](int t) {
       team.all_reduce(t, data, sum);
       team.reduce_scatter(t, parts, mine, sum);
+      team.reduce_scatter(t, in_place, own, sum);
+      team.reduce_scatter(t, parts, scaled, Reduction::premul_sum(2.0));
     });
     for (std::size_t i = 0; i < count(); ++i) {
       ASSERT_EQ(data[i], sum_at(n, i)) << i;
       ASSERT_EQ(mine[i], sum_at(n, static_cast<std::size_t>(rank) * count() + i)) << i;
+      ASSERT_EQ(own[i], mine[i]) << i;
+      ASSERT_EQ(scaled[i], 2 * mine[i]) << i;
     }
   });
 }
