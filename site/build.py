@@ -17,6 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURE = re.compile(r"^<!-- figure: (#\S+) -->$", re.MULTILINE)
+CODE = re.compile(r"(```.*?```)", re.DOTALL)
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)#\s]+)(#[^)\s]*)?\)")
 TOP = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")  # beside README.md
 STAGED = ROOT / "build" / "site-docs"
@@ -34,6 +35,10 @@ def staged_place(path):
     return None
 
 
+def in_english(name):
+    return name.replace(".zh.md", ".md")
+
+
 def with_links(text, source):
     """Links follow their files; what is not in the site is told by its name."""
     place = pathlib.PurePosixPath(staged_place(source))
@@ -45,14 +50,17 @@ def with_links(text, source):
         found = (source.parent / target).resolve()
         if not found.exists():
             raise SystemExit(f"site: {source.relative_to(ROOT)}: {target} does not exist")
-        if found.name.endswith(".zh.md") != source.name.endswith(".zh.md"):
-            return ""  # the site has a switch for languages
+        if found != source and in_english(str(found)) == in_english(str(source)):
+            return ""  # the same in the other language: the site has a switch
         staged = staged_place(found)
         if staged is None or found.is_dir():
             return label[1:-1].strip("`") if label.startswith("!") else label[1:-1]
-        return f"{label}({os.path.relpath(staged, place.parent)}{anchor})"
+        # The site finds a page in the reader's language by its English name.
+        return f"{label}({in_english(os.path.relpath(staged, place.parent))}{anchor})"
 
-    return LINK.sub(follow, text)
+    # Code is no text: an index and a call look like a link there.
+    parts = CODE.split(text)
+    return "".join(part if i % 2 else LINK.sub(follow, part) for i, part in enumerate(parts))
 
 
 def with_figures(text, place):
