@@ -10,8 +10,8 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
-#include "cli/help.h"
 #include "cli/target.h"
+#include "cli/wrap.h"
 #include "kernels/kernels.h"
 
 namespace unisono::cli {

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
-#include "cli/help.h"
+#include "cli/wrap.h"
 #include "topo/topo.h"
 #include "topology/json.h"
 #include "topology/presets.h"

@@ -14,7 +14,4 @@ std::string help_json(const Command* command);          // nullptr: every comman
 std::string man_page(const Command* command);           // roff; nullptr: unisono(1)
 std::string completion_script(std::string_view shell);  // bash, zsh or fish
 
-// Folded to `width` columns, each line after `indent` spaces, ending with a line feed.
-std::string wrap(std::string_view text, int indent, int width);
-
 }  // namespace unisono::cli

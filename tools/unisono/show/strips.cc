@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cli/help.h"
+#include "cli/wrap.h"
 #include "show/provenance.h"
 #include "show/show.h"
 
