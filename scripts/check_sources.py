@@ -34,6 +34,12 @@ WORDS = {
     r"\bBoardEntry\b|\bFlightBoard\b": "FlightRecorder",
     r"\bRoads\b": "Fabric",
     r"\b[Uu]ntold\b": "unreported",
+    r"\bRollCall\b|\bcall_roll\b": "HostAgreement, agree_over_network()",
+    r"\bGreeter\b": "PendingPeer",
+    r"\bDoor\b": "Endpoints",
+    r"\btcp::Gate\b": "tcp::Acceptor",
+    r"\bReception\b": "TextExchange",
+    r"\.crowded\b|\bis_crowded\b": "oversubscribed",
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
                  "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl/", "tests/msccl/", "src/model/nccl_log",

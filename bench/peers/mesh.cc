@@ -37,15 +37,15 @@ tcp::Channels connect_mesh(const LaunchOptions& launch) {
                            .size = launch.size,
                            .job = launch.directory,
                            .token = "no secret: a benchmark"};
-  tcp::Gate gate(tcp::listen_at(*tcp::Address::parse(host).value), self);
+  tcp::Acceptor acceptor(tcp::listen_at(*tcp::Address::parse(host).value), self);
   const std::string mine = file_of(launch, launch.rank);
-  std::ofstream(mine + ".new") << gate.address().text() << "\n";
+  std::ofstream(mine + ".new") << acceptor.address().text() << "\n";
   std::rename((mine + ".new").c_str(), mine.c_str());
   std::vector<std::vector<tcp::Address>> addresses;
   for (int rank = 0; rank < launch.size; ++rank) {
     addresses.push_back({read_address(file_of(launch, rank))});
   }
-  return tcp::meet(gate, self, addresses);
+  return tcp::meet(acceptor, self, addresses);
 }
 
 }  // namespace unisono::bench

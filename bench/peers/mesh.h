@@ -1,5 +1,5 @@
-// Connects the processes of a benchmark job over TCP: each leaves the address of its gate in the
-// job's directory.
+// Connects the processes of a benchmark job over TCP: each leaves the address of its acceptor in
+// the job's directory.
 #pragma once
 
 #include <vector>

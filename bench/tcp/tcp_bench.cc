@@ -68,7 +68,7 @@ class Barrier {
 
 struct Shared {
   Options options;
-  bool crowded;  // more ranks than CPUs
+  bool oversubscribed;  // more ranks than CPUs
   Barrier barrier;
   tcp::Mesh raw;
   tcp::Mesh mesh;
@@ -88,12 +88,12 @@ class Rank {
         connections_(rank, std::move(shared.mesh[static_cast<std::size_t>(rank)]),
                      {.slots = shared.options.slots}),
         transport_(connections_, {.group = 1}, members(shared.options.ranks), rank),
-        crowded_(shared.crowded),
+        oversubscribed_(shared.oversubscribed),
         spin_(shared.options.spin >= 0 ? shared.options.spin
-              : crowded_               ? 0
+              : oversubscribed_        ? 0
                                        : 20000),
         yields_(shared.options.yields),
-        executor_(transport_, !crowded_) {}
+        executor_(transport_, !oversubscribed_) {}
 
   void prepare(std::size_t bytes) {
     in_.assign(bytes, std::byte{1});
@@ -168,7 +168,7 @@ class Rank {
   int rank_;
   tcp::Connections connections_;
   tcp::TcpTransport transport_;
-  bool crowded_;
+  bool oversubscribed_;
   int spin_;
   int yields_;
   engine::Executor executor_;
@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
   using namespace unisono;
   const bench::Options options = bench::parse(argc, argv);
   bench::Shared shared{.options = options,
-                       .crowded = options.ranks > bench::cpu_count(),
+                       .oversubscribed = options.ranks > bench::cpu_count(),
                        .barrier = bench::Barrier(options.ranks),
                        .raw = tcp::socket_mesh(2, options.streams, options.host),
                        .mesh = tcp::socket_mesh(options.ranks, options.streams, options.host)};

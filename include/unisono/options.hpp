@@ -76,8 +76,8 @@ struct ShrinkOptions {
   // without them. -1: as long as to connect; 0: for ever.
   int timeout_ms = -1;
   // Whether at most one world may come of this one, also where the network has parted its hosts:
-  // then those go on who are more than half of all that are not proved to be dead, or just half
-  // with the lowest of them. false: whoever is there goes on.
+  // then those ranks go on that are more than half of all that are not proved to be dead, or just
+  // half with the lowest of them. false: whoever is there goes on.
   bool quorum = true;
 };
 

@@ -1,5 +1,5 @@
-// Double binary tree reduce: half of the segments flow up one tree, half up another, and who adds
-// sums in one is a leaf of the other.
+// Double binary tree reduce: half of the segments flow up one tree, half up another, and the rank
+// that adds sums in one is a leaf of the other.
 //
 //   steps    s + 2*ceil(log2(n)) - 2 for s segments, or one less
 //   sent     s chunks = S bytes by every rank but the root

@@ -14,11 +14,11 @@ struct WaitPolicy {
   friend auto operator<=>(const WaitPolicy&, const WaitPolicy&) = default;
 };
 
-// Where nothing else is said. `crowded`: there are more ranks than CPUs, so that the peer that is
-// waited for may need this very core. A turn of eight ranks on two cores takes some 10 us; who
-// waits far longer leaves the core to others.
-constexpr WaitPolicy built_in_wait(bool crowded) {
-  return {.spin = crowded ? 0 : 3000, .yield_us = 500};
+// Where nothing else is said. `oversubscribed`: there are more ranks than CPUs, so that the peer
+// that is waited for may need this very core. A turn of eight ranks on two cores takes some 10 us;
+// one that waits far longer leaves the core to others.
+constexpr WaitPolicy built_in_wait(bool oversubscribed) {
+  return {.spin = oversubscribed ? 0 : 3000, .yield_us = 500};
 }
 
 // "spin=3000,yield_us=500".

@@ -9,7 +9,7 @@
 namespace unisono::tcp {
 namespace {
 
-// How long a gate waits for a descriptor to become free.
+// How long a acceptor waits for a descriptor to become free.
 constexpr std::int64_t kDeafMs = 50;
 
 }  // namespace
@@ -19,7 +19,7 @@ std::int64_t clock_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-bool Greeter::write() {
+bool PendingPeer::write() {
   while (!shake_.output().empty()) {
     const ssize_t put = ::send(socket_.get(), shake_.output().data(), shake_.output().size(),
                                MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -31,7 +31,7 @@ bool Greeter::write() {
   return true;
 }
 
-bool Greeter::step() {
+bool PendingPeer::step() {
   if (!write()) {
     return false;
   }
@@ -54,7 +54,7 @@ bool Greeter::step() {
   return shake_.state() != Handshake::State::done || !shake_.output().empty() || encrypt();
 }
 
-bool Greeter::encrypt() {
+bool PendingPeer::encrypt() {
   if (!shake_.protection().tls || tls_done_) {
     return true;
   }
@@ -67,7 +67,7 @@ bool Greeter::encrypt() {
   return !tls_failed_;
 }
 
-bool Greeter::finished() const {
+bool PendingPeer::finished() const {
   const Handshake::State state = shake_.state();
   if (state == Handshake::State::done && shake_.protection().tls && !tls_done_) {
     return false;
@@ -76,14 +76,14 @@ bool Greeter::finished() const {
          (state == Handshake::State::done || state == Handshake::State::refused);
 }
 
-short Greeter::events() const {
+short PendingPeer::events() const {
   const bool says = !shake_.output().empty() || (tls_ != nullptr && tls_->has_unsent());
   return says ? POLLIN | POLLOUT : POLLIN;
 }
 
-void Gate::step(std::int64_t now_ms) {
-  for (auto visitor = pending_.begin(); visitor != pending_.end();) {
-    visitor = attend(*visitor, now_ms) ? std::next(visitor) : pending_.erase(visitor);
+void Acceptor::step(std::int64_t now_ms) {
+  for (auto pending = pending_.begin(); pending != pending_.end();) {
+    pending = attend(*pending, now_ms) ? std::next(pending) : pending_.erase(pending);
   }
   deaf_ = now_ms < deaf_until_ms_;
   for (std::size_t i = 0; i < listeners_.size() && !deaf_; ++i) {
@@ -91,7 +91,7 @@ void Gate::step(std::int64_t now_ms) {
   }
 }
 
-std::vector<Address> Gate::addresses() const {
+std::vector<Address> Acceptor::addresses() const {
   std::vector<Address> all;
   for (const UniqueFd& listener : listeners_) {
     all.push_back(local_address(listener.get()));
@@ -99,13 +99,13 @@ std::vector<Address> Gate::addresses() const {
   return all;
 }
 
-void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
+void Acceptor::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
   // So many at a time that those inside get their turn as well.
   for (std::size_t i = 0; i < kMostPending; ++i) {
     UniqueFd socket = accept_one(listener.get());
     if (!socket) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // The listener stays readable: who waits for it would not wait.
+        // The listener stays readable: a poll for it would not wait.
         refusals_[""] = {kNoDescriptor, true};
         starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
         deaf_ = true;
@@ -119,7 +119,7 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
     const Address from = peer_address(socket.get());
     make_room();
     pending_.push_back(
-        {.greeter = Greeter(std::move(socket), Handshake::listen(self_), now_ms + kHandshakeMs),
+        {.peer = PendingPeer(std::move(socket), Handshake::listen(self_), now_ms + kHandshakeMs),
          .host = from.host_text()});
     if (!attend(pending_.back(), now_ms)) {
       pending_.pop_back();
@@ -127,12 +127,12 @@ void Gate::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
   }
 }
 
-void Gate::make_room() {
-  const auto is_stranger = [](const Visitor& visitor) { return !visitor.inside; };
+void Acceptor::make_room() {
+  const auto is_stranger = [](const Pending& pending) { return !pending.inside; };
   const auto strangers = std::count_if(pending_.begin(), pending_.end(), is_stranger);
   if (strangers >= static_cast<std::ptrdiff_t>(kMostPending)) {
-    auto oldest = std::find_if(pending_.begin(), pending_.end(), [&](const Visitor& visitor) {
-      return is_stranger(visitor) && !visitor.greeter.shake().has_greeted();
+    auto oldest = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
+      return is_stranger(pending) && !pending.peer.shake().has_greeted();
     });
     if (oldest == pending_.end()) {
       oldest = std::find_if(pending_.begin(), pending_.end(), is_stranger);
@@ -142,85 +142,85 @@ void Gate::make_room() {
   }
 }
 
-bool Gate::attend(Visitor& visitor, std::int64_t now_ms) {
-  Handshake& shake = visitor.greeter.shake();
+bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
+  Handshake& shake = pending.peer.shake();
   // Whoever is late has given up: what it said before is worth nothing.
-  if (now_ms >= visitor.greeter.deadline_ms()) {
-    turn_away(visitor, "did not prove in time who it is");
+  if (now_ms >= pending.peer.deadline_ms()) {
+    turn_away(pending, "did not prove in time who it is");
     return false;
   }
-  bool there = visitor.greeter.step();
+  bool there = pending.peer.step();
   if (shake.state() == Handshake::State::admitting) {
-    visitor.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
-    shake.admit(visitor.inside ? Refusal::none : Refusal::duplicate);
+    pending.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
+    shake.admit(pending.inside ? Refusal::none : Refusal::duplicate);
     // Before the connection is used, not for each stranger.
-    const int socket = visitor.greeter.descriptor();
+    const int socket = pending.peer.descriptor();
     apply(socket, options_, peer_address(socket).is_loopback());
-    visitor.greeter.wait_until(now_ms + kProvedMs);  // for TLS, while others are heard as well
-    there = visitor.greeter.step();
+    pending.peer.wait_until(now_ms + kProvedMs);  // for TLS, while others are heard as well
+    there = pending.peer.step();
   }
   if (shake.state() == Handshake::State::refused) {
-    turn_away(visitor, shake.problem());
+    turn_away(pending, shake.problem());
     return false;
   }
-  if (visitor.greeter.finished()) {
-    admitted_.push_back({.peer = shake.peer(), .socket = visitor.greeter.take()});
+  if (pending.peer.finished()) {
+    admitted_.push_back({.peer = shake.peer(), .socket = pending.peer.take()});
     return false;
   }
-  if (!there && visitor.greeter.is_silent()) {
+  if (!there && pending.peer.is_silent()) {
     return false;  // it only looked whether anybody listens: there is nothing to report
   }
   if (!there) {
-    turn_away(visitor, visitor.greeter.tls_failed() ? "the encryption did not come about"
-                       : visitor.inside             ? "hung up before it was told that it is let in"
-                                                    : "hung up before it had proved who it is");
+    turn_away(pending, pending.peer.tls_failed() ? "the encryption did not come about"
+                       : pending.inside          ? "hung up before it was told that it is let in"
+                                                 : "hung up before it had proved who it is");
     return false;
   }
   return true;
 }
 
 // It may come again.
-void Gate::turn_away(const Visitor& visitor, const std::string& why) {
-  if (visitor.inside) {
-    let_again(visitor.greeter.shake().peer());
+void Acceptor::turn_away(const Pending& pending, const std::string& why) {
+  if (pending.inside) {
+    let_again(pending.peer.shake().peer());
   }
-  note(visitor, why);
+  note(pending, why);
 }
 
-void Gate::note(const Visitor& visitor, const std::string& why) {
-  const bool knows_peer = visitor.greeter.shake().knows_peer();
-  const auto found = refusals_.find(visitor.host);
+void Acceptor::note(const Pending& pending, const std::string& why) {
+  const bool knows_peer = pending.peer.shake().knows_peer();
+  const auto found = refusals_.find(pending.host);
   if (found == refusals_.end() && refusals_.size() < kMostRefusals) {
-    refusals_[visitor.host] = {visitor.host + ": " + why, knows_peer};
+    refusals_[pending.host] = {pending.host + ": " + why, knows_peer};
   } else if (found != refusals_.end() && knows_peer && !found->second.knows_peer) {
-    found->second = {visitor.host + ": " + why, true};
+    found->second = {pending.host + ": " + why, true};
   }
 }
 
-void Gate::add_events(std::vector<pollfd>& entries) const {
+void Acceptor::add_events(std::vector<pollfd>& entries) const {
   for (std::size_t i = 0; i < listeners_.size() && !deaf_; ++i) {
     entries.push_back({listeners_[i].get(), POLLIN, 0});
   }
-  for (const Visitor& visitor : pending_) {
-    entries.push_back({visitor.greeter.descriptor(), visitor.greeter.events(), 0});
+  for (const Pending& pending : pending_) {
+    entries.push_back({pending.peer.descriptor(), pending.peer.events(), 0});
   }
 }
 
-std::int64_t Gate::next_deadline_ms() const {
+std::int64_t Acceptor::next_deadline_ms() const {
   // Not that of the first one: a rank that has proved who it is gets more time where it stands.
   std::int64_t first_ms = -1;
-  for (const auto& visitor : pending_) {
-    const std::int64_t ms = visitor.greeter.deadline_ms();
+  for (const auto& pending : pending_) {
+    const std::int64_t ms = pending.peer.deadline_ms();
     first_ms = first_ms < 0 ? ms : std::min(first_ms, ms);
   }
   return deaf_ && (first_ms < 0 || deaf_until_ms_ < first_ms) ? deaf_until_ms_ : first_ms;
 }
 
-std::vector<Admitted> Gate::take_admitted() {
+std::vector<Admitted> Acceptor::take_admitted() {
   return std::exchange(admitted_, {});
 }
 
-std::vector<std::string> Gate::refusals() const {
+std::vector<std::string> Acceptor::refusals() const {
   std::vector<std::string> lines;
   for (const auto& [host, line] : refusals_) {
     lines.push_back(line.text);

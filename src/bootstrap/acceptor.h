@@ -1,4 +1,4 @@
-// Where other ranks connect: it listens, hears who they are, and lets in who proves it.
+// Where other ranks connect: it listens, hears who they are, and lets in those that prove it.
 //
 // Strangers cost little: at most kMostPending of them are heard at once (the oldest of those that
 // have not even greeted makes room, then the oldest), each for two seconds and 256 bytes, and
@@ -31,9 +31,9 @@ inline constexpr const char* kNoDescriptor = "this process has no descriptor fre
 inline constexpr std::size_t kMostRefusals = 64;
 
 // A handshake on a socket, and that of TLS behind it where the job encrypts.
-class Greeter {
+class PendingPeer {
  public:
-  Greeter(UniqueFd socket, Handshake shake, std::int64_t deadline_ms)
+  PendingPeer(UniqueFd socket, Handshake shake, std::int64_t deadline_ms)
       : socket_(std::move(socket)), shake_(std::move(shake)), deadline_ms_(deadline_ms) {}
 
   // Reads and writes what can be. False: the other side has hung up.
@@ -74,11 +74,11 @@ struct Admitted {
 // By a clock that only goes on.
 std::int64_t clock_ms();
 
-class Gate {
+class Acceptor {
  public:
-  Gate(std::vector<UniqueFd> listeners, Identity self, SocketOptions options = {})
+  Acceptor(std::vector<UniqueFd> listeners, Identity self, SocketOptions options = {})
       : listeners_(std::move(listeners)), self_(std::move(self)), options_(std::move(options)) {}
-  Gate(UniqueFd listener, Identity self, SocketOptions options = {})
+  Acceptor(UniqueFd listener, Identity self, SocketOptions options = {})
       : self_(std::move(self)), options_(std::move(options)) {
     listeners_.push_back(std::move(listener));
   }
@@ -105,21 +105,21 @@ class Gate {
   }
 
  private:
-  struct Visitor {
-    Greeter greeter;
+  struct Pending {
+    PendingPeer peer;
     std::string host;
     bool inside = false;  // it counts as one of inside_
   };
   void make_room();
   void accept_all(const UniqueFd& listener, std::int64_t now_ms);
-  bool attend(Visitor& visitor, std::int64_t now_ms);  // false: nothing is left to be done
-  void turn_away(const Visitor& visitor, const std::string& why);
-  void note(const Visitor& visitor, const std::string& why);
+  bool attend(Pending& pending, std::int64_t now_ms);  // false: nothing is left to be done
+  void turn_away(const Pending& pending, const std::string& why);
+  void note(const Pending& pending, const std::string& why);
 
   std::vector<UniqueFd> listeners_;
   Identity self_;
   SocketOptions options_;
-  std::list<Visitor> pending_;
+  std::list<Pending> pending_;
   std::set<std::pair<int, int>> inside_;  // rank and stream
   std::vector<Admitted> admitted_;
   struct Line {

@@ -1,4 +1,4 @@
-// The gate of a rank: who is let in, and who is not.
+// The acceptor of a rank: who is let in, and who is not.
 #include "bootstrap/acceptor.h"
 
 #include <gtest/gtest.h>
@@ -20,10 +20,10 @@ Identity identity(int rank, int size, int streams = 1) {
       .rank = rank, .size = size, .job = "meet", .token = "0123456789abcdef", .streams = streams};
 }
 
-class TcpGate : public ::testing::Test {
+class TcpAcceptor : public ::testing::Test {
  protected:
   UniqueFd knock(const std::string& bytes = "") {
-    UniqueFd socket = begin_connect(gate_.address(), nullptr, {});
+    UniqueFd socket = begin_connect(acceptor_.address(), nullptr, {});
     pollfd entry{socket.get(), POLLOUT, 0};
     ::poll(&entry, 1, 1000);
     if (!bytes.empty()) {
@@ -34,19 +34,19 @@ class TcpGate : public ::testing::Test {
   }
   void step_for(int ms) {
     for (const std::int64_t end = clock_ms() + ms; clock_ms() < end;) {
-      gate_.step(clock_ms());
+      acceptor_.step(clock_ms());
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
   void expect_join() {
     std::thread joiner([this] {
-      meet(joiner_gate_, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 5000});
+      meet(joiner_acceptor_, identity(1, 2), {{acceptor_.address()}, {}}, {.timeout_ms = 5000});
     });
     const std::int64_t begin = clock_ms();
     std::vector<Admitted> in;
     while (in.empty() && clock_ms() < begin + 5000) {
-      gate_.step(clock_ms());
-      in = gate_.take_admitted();
+      acceptor_.step(clock_ms());
+      in = acceptor_.take_admitted();
     }
     joiner.join();
     ASSERT_EQ(in.size(), 1U);
@@ -54,11 +54,11 @@ class TcpGate : public ::testing::Test {
     EXPECT_LT(clock_ms() - begin, kHandshakeMs);
   }
 
-  Gate gate_{listen_at(*Address::parse("127.0.0.1").value), identity(0, 2)};
-  Gate joiner_gate_{listen_at(*Address::parse("127.0.0.1").value), identity(1, 2)};
+  Acceptor acceptor_{listen_at(*Address::parse("127.0.0.1").value), identity(0, 2)};
+  Acceptor joiner_acceptor_{listen_at(*Address::parse("127.0.0.1").value), identity(1, 2)};
 };
 
-TEST_F(TcpGate, IsNotDisturbedByStrangers) {
+TEST_F(TcpAcceptor, IsNotDisturbedByStrangers) {
   std::vector<UniqueFd> strangers;
   strangers.push_back(knock("GET / HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(200, 'a')));
   strangers.push_back(knock(std::string("\x16\x03\x01\x02\x00\x01", 6) + std::string(300, '\0')));
@@ -67,72 +67,72 @@ TEST_F(TcpGate, IsNotDisturbedByStrangers) {
   knock();  // and hangs up at once
   step_for(20);
   expect_join();
-  EXPECT_EQ(gate_.refusals().size(), 1U) << "one line for each host";
+  EXPECT_EQ(acceptor_.refusals().size(), 1U) << "one line for each host";
 }
 
-TEST_F(TcpGate, DropsWhoSaysTooLittleForTooLong) {
+TEST_F(TcpAcceptor, DropsWhoSaysTooLittleForTooLong) {
   const UniqueFd slow = knock("u");
   std::int64_t now_ms = 1000;
-  gate_.step(now_ms);
-  EXPECT_EQ(gate_.pending(), 1U);
-  EXPECT_EQ(gate_.next_deadline_ms(), now_ms + kHandshakeMs);
-  gate_.step(now_ms + kHandshakeMs - 1);
-  EXPECT_EQ(gate_.pending(), 1U);
-  gate_.step(now_ms + kHandshakeMs);
-  EXPECT_EQ(gate_.pending(), 0U);
-  EXPECT_EQ(gate_.refusals().front(), "127.0.0.1: did not prove in time who it is");
+  acceptor_.step(now_ms);
+  EXPECT_EQ(acceptor_.pending(), 1U);
+  EXPECT_EQ(acceptor_.next_deadline_ms(), now_ms + kHandshakeMs);
+  acceptor_.step(now_ms + kHandshakeMs - 1);
+  EXPECT_EQ(acceptor_.pending(), 1U);
+  acceptor_.step(now_ms + kHandshakeMs);
+  EXPECT_EQ(acceptor_.pending(), 0U);
+  EXPECT_EQ(acceptor_.refusals().front(), "127.0.0.1: did not prove in time who it is");
 }
 
-TEST_F(TcpGate, HearsTheNewestWhenManyDawdle) {
+TEST_F(TcpAcceptor, HearsTheNewestWhenManyDawdle) {
   std::vector<UniqueFd> slow;
   for (int i = 0; i < 300; ++i) {
     slow.push_back(knock("u"));
   }
   step_for(20);
-  EXPECT_LE(gate_.pending(), kMostPending);
+  EXPECT_LE(acceptor_.pending(), kMostPending);
   expect_join();
 }
 
-// With TLS a rank is through on its side before the gate has heard so.
-TEST_F(TcpGate, KeepsARankThatHasProvedItselfWhenManyCome) {
+// With TLS a rank is through on its side before the acceptor has heard so.
+TEST_F(TcpAcceptor, KeepsARankThatHasProvedItselfWhenManyCome) {
   Identity root = identity(0, 2);
   Identity one = identity(1, 2);
   root.protection = one.protection = {.tls = true};
-  Gate gate(listen_at(*Address::parse("127.0.0.1").value), root);
+  Acceptor acceptor(listen_at(*Address::parse("127.0.0.1").value), root);
   const auto connect = [&] {
-    UniqueFd socket = begin_connect(gate.address(), nullptr, {});
+    UniqueFd socket = begin_connect(acceptor.address(), nullptr, {});
     pollfd entry{socket.get(), POLLOUT, 0};
     ::poll(&entry, 1, 1000);
     return socket;
   };
   const std::int64_t end_ms = clock_ms() + 5000;
-  Greeter rank(connect(), Handshake::dial(one, {.peer = 0}), end_ms);
+  PendingPeer rank(connect(), Handshake::dial(one, {.peer = 0}), end_ms);
   while (rank.shake().state() != Handshake::State::done && clock_ms() < end_ms) {
     rank.step();
-    gate.step(clock_ms());
+    acceptor.step(clock_ms());
   }
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 300; ++i) {
     strangers.push_back(connect());
-    gate.step(clock_ms());
+    acceptor.step(clock_ms());
   }
-  EXPECT_LE(gate.pending(), kMostPending + 1);
+  EXPECT_LE(acceptor.pending(), kMostPending + 1);
   std::vector<Admitted> in;
   while (in.empty() && rank.step() && clock_ms() < end_ms) {
-    gate.step(clock_ms());
-    in = gate.take_admitted();
+    acceptor.step(clock_ms());
+    in = acceptor.take_admitted();
   }
   ASSERT_EQ(in.size(), 1U);
   EXPECT_EQ(in[0].peer.peer, 1);
 }
 
-TEST_F(TcpGate, LetsARankInOnlyOnce) {
+TEST_F(TcpAcceptor, LetsARankInOnlyOnce) {
   expect_join();
-  Gate second(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
+  Acceptor second(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
   std::string error;
   std::thread joiner([&] {
     try {
-      meet(second, identity(1, 2), {{gate_.address()}, {}}, {.timeout_ms = 1500});
+      meet(second, identity(1, 2), {{acceptor_.address()}, {}}, {.timeout_ms = 1500});
     } catch (const Error& refused) {
       error = refused.what();
     }
@@ -145,7 +145,7 @@ TEST_F(TcpGate, LetsARankInOnlyOnce) {
 }
 
 // A dialer that proved who it is and hung up before it heard the verdict is no rank that is here.
-TEST_F(TcpGate, LetsARankInAgainThatDiedBeforeItsVerdict) {
+TEST_F(TcpAcceptor, LetsARankInAgainThatDiedBeforeItsVerdict) {
   const Identity one = identity(1, 2);
   UniqueFd socket = knock();
   Handshake shake = Handshake::dial(one, {.peer = 0});
@@ -165,25 +165,25 @@ TEST_F(TcpGate, LetsARankInAgainThatDiedBeforeItsVerdict) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   socket.reset();  // the proof is on its way, or lost with the reset
   step_for(5);
-  for (const Admitted& admitted : gate_.take_admitted()) {
+  for (const Admitted& admitted : acceptor_.take_admitted()) {
     ASSERT_TRUE(is_dead(admitted.socket.get()));
-    gate_.let_again(admitted.peer);
+    acceptor_.let_again(admitted.peer);
   }
   expect_join();
 }
 
-TEST_F(TcpGate, AScannerDoesNotHideWhoHasAnotherToken) {
+TEST_F(TcpAcceptor, AScannerDoesNotHideWhoHasAnotherToken) {
   knock("x");  // and hangs up
   step_for(5);
   Identity other = identity(1, 2);
   other.token = "fedcba9876543210";
-  Gate second(listen_at(*Address::parse("127.0.0.1").value), other);
+  Acceptor second(listen_at(*Address::parse("127.0.0.1").value), other);
   std::thread joiner([&] {
-    EXPECT_THROW(meet(second, other, {{gate_.address()}, {}}, {.timeout_ms = 100}), Error);
+    EXPECT_THROW(meet(second, other, {{acceptor_.address()}, {}}, {.timeout_ms = 100}), Error);
   });
   step_for(200);
   joiner.join();
-  EXPECT_EQ(gate_.refusals().front(), "127.0.0.1: rank 1 says: rank 0 has another job token");
+  EXPECT_EQ(acceptor_.refusals().front(), "127.0.0.1: rank 1 says: rank 0 has another job token");
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ void Dial::fail_with(std::int64_t now_ms, int error) {
     starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
     return retry(now_ms, kNoDescriptor);
   }
-  // A refusal in words says more than a closed door behind it.
+  // A refusal in words says more than a closed port behind it.
   if (error == ECONNREFUSED && refused_ms_ >= 0) {
     return retry(now_ms, obstacle_);
   }

@@ -68,7 +68,7 @@ class Dial {
   std::size_t closed_ = 0;  // attempts in a row that found nobody listening
   Wanted wanted_;
   const MeetOptions& options_;
-  std::optional<Greeter> greeter_;
+  std::optional<PendingPeer> greeter_;
   bool connecting_ = false;
   bool proved_ = false;  // the peer has
   std::int64_t refused_ms_ = -1;

@@ -17,7 +17,7 @@ constexpr std::size_t kGreetingBytes = 96;  // all but the proof
 
 }  // namespace
 
-// As it travels, in the byte order of the sender: who has another is refused.
+// As it travels, in the byte order of the sender: a rank that has another is refused.
 struct Handshake::Greeting {
   char magic[8];
   std::uint32_t byte_order;

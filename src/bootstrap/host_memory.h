@@ -60,7 +60,7 @@ static_assert(sizeof(AbortRecord) == 1024);
 // Where the ranks of a host agree who goes on after a failure, round by round. Behind it: how far
 // each rank is in the meeting that follows an answer, how many rounds each has called in, and for
 // every second round who goes on.
-struct alignas(shm::kLine) RollRecord {
+struct alignas(shm::kLine) AgreementRecord {
   std::atomic<std::uint64_t> state;    // of the latest round: its number, and who answers it
   std::atomic<std::uint64_t> mark[2];  // random, of the answer: no two are the same
 };
@@ -98,15 +98,15 @@ struct GroupLayout {
   std::size_t bytes;
 };
 
-// Offsets in the segment of the world: the abort word, who is who, the roll, the event counts, who
-// lives, the first group, the pools.
+// Offsets in the segment of the world: the abort word, who is who, the agreement, the event counts,
+// who lives, the first group, the pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
       : header(sizeof(AbortRecord)),
         pids(header + sizeof(WorldHeader)),
-        roll((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + shm::kLine - 1) &
-             ~(shm::kLine - 1)),
-        meetings(roll + sizeof(RollRecord)),
+        agreement((pids + static_cast<std::size_t>(n) * sizeof(std::int32_t) + shm::kLine - 1) &
+                  ~(shm::kLine - 1)),
+        meetings(agreement + sizeof(AgreementRecord)),
         calls(meetings + static_cast<std::size_t>(n) * sizeof(std::uint64_t)),
         verdicts(calls + static_cast<std::size_t>(n) * sizeof(std::uint32_t)),
         event_counts((verdicts + 2 * static_cast<std::size_t>(n) + shm::kLine - 1) &
@@ -118,7 +118,7 @@ struct WorldLayout {
         bytes(pools + static_cast<std::size_t>(n) * shm::kPoolBytes) {}
   std::size_t header;
   std::size_t pids;          // [rank]: as the rank knows itself
-  std::size_t roll;          // the RollRecord
+  std::size_t agreement;     // the AgreementRecord
   std::size_t meetings;      // [rank]
   std::size_t calls;         // [rank]
   std::size_t verdicts;      // [round & 1][rank]: bytes

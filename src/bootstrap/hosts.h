@@ -14,7 +14,7 @@ class Hosts {
   // All on one host.
   Hosts(int rank, int size)
       : Hosts(rank, std::vector<std::string>(static_cast<std::size_t>(size))) {}
-  // `names`: by rank; who has the same is on the same host.
+  // `names`: by rank; ranks that have the same are on one host.
   Hosts(int rank, const std::vector<std::string>& names);
 
   int size() const noexcept { return static_cast<int>(host_.size()); }

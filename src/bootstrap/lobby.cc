@@ -13,9 +13,10 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostVisitors = 64;
-// A rank that has begun to talk may be stopped, or get no processor, for a while: who is late here
-// is turned away for good. One that says nothing takes no more than its place, which others get.
-constexpr int kVisitorMs = 10'000;
+// A rank that has begun to talk may be stopped, or get no processor, for a while: one that is late
+// here is turned away for good. One that says nothing takes no more than its place, which others
+// get.
+constexpr int kPendingMs = 10'000;
 constexpr int kLateMs = 1000;
 // With a full lobby, one who has said nothing for this long makes room; a rank that was only slow
 // tries again.
@@ -42,8 +43,8 @@ Meeting Lobby::collect() {
       fail(ErrorCode::aborted, names_.text(0) + " was interrupted before all ranks were there");
     }
     check_members();
-    for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
-      visitor = attend(*visitor) ? std::next(visitor) : visitors_.erase(visitor);
+    for (auto pending = pending_.begin(); pending != pending_.end();) {
+      pending = attend(*pending) ? std::next(pending) : pending_.erase(pending);
     }
     accept_visitors();
     if (joined_ < invitation_.size && deadline_.passed()) {
@@ -71,15 +72,15 @@ bool Lobby::is_interrupted() {
 // Until something happens or some deadline passes.
 void Lobby::wait() {
   std::vector<pollfd> entries;
-  const bool full = visitors_.size() >= kMostVisitors;
+  const bool full = pending_.size() >= kMostVisitors;
   entries.push_back({listener_.get(), static_cast<short>(full ? 0 : POLLIN), 0});
   Deadline next = full ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
   if (!said_waiting_) {
     next = Deadline::earlier(next, silent_);
   }
-  for (const Visitor& visitor : visitors_) {
-    entries.push_back({visitor.socket.get(), POLLIN, 0});
-    next = Deadline::earlier(next, visitor.deadline);
+  for (const Pending& pending : pending_) {
+    entries.push_back({pending.socket.get(), POLLIN, 0});
+    next = Deadline::earlier(next, pending.deadline);
   }
   for (const Member& member : members_) {
     if (member.socket) {
@@ -104,16 +105,16 @@ void Lobby::check_members() {
 }
 
 bool Lobby::make_room() {
-  if (visitors_.size() < kMostVisitors) {
+  if (pending_.size() < kMostVisitors) {
     return true;
   }
-  const auto oldest = std::find_if(visitors_.begin(), visitors_.end(),
-                                   [](const Visitor& visitor) { return !visitor.said_hello; });
-  if (oldest == visitors_.end() ||
+  const auto oldest = std::find_if(pending_.begin(), pending_.end(),
+                                   [](const Pending& pending) { return !pending.said_hello; });
+  if (oldest == pending_.end() ||
       std::chrono::steady_clock::now() - oldest->since < kHastyVisitor) {
     return false;
   }
-  visitors_.erase(oldest);
+  pending_.erase(oldest);
   return true;
 }
 
@@ -127,88 +128,88 @@ void Lobby::accept_visitors() {
     if (!who || who->uid != ::geteuid()) {
       continue;
     }
-    Visitor& visitor = visitors_.emplace_back();
-    visitor.socket = std::move(socket);
-    visitor.pid = who->pid;
-    visitor.deadline = Deadline::after_ms(kVisitorMs);
-    visitor.since = std::chrono::steady_clock::now();
-    if (!attend(visitor)) {  // most have said hello before we look
-      visitors_.pop_back();
+    Pending& pending = pending_.emplace_back();
+    pending.socket = std::move(socket);
+    pending.pid = who->pid;
+    pending.deadline = Deadline::after_ms(kPendingMs);
+    pending.since = std::chrono::steady_clock::now();
+    if (!attend(pending)) {  // most have said hello before we look
+      pending_.pop_back();
     }
   }
 }
 
-bool Lobby::attend(Visitor& visitor) {
-  if (visitor.deadline.passed()) {
-    if (visitor.said_hello) {
-      turn_away(visitor, "did not prove the job token in time");
+bool Lobby::attend(Pending& pending) {
+  if (pending.deadline.passed()) {
+    if (pending.said_hello) {
+      turn_away(pending, "did not prove the job token in time");
     }
     return false;
   }
-  return visitor.said_hello ? hear_proof(visitor) : hear_hello(visitor);
+  return pending.said_hello ? hear_proof(pending) : hear_hello(pending);
 }
 
-bool Lobby::hear_hello(Visitor& visitor) {
-  const Io result = receive_hello(visitor.socket.get(), visitor.hello);
+bool Lobby::hear_hello(Pending& pending) {
+  const Io result = receive_hello(pending.socket.get(), pending.hello);
   if (result != Io::done) {
     return result == Io::would_block;
   }
-  const auto problem = hello_problem(visitor.hello);
+  const auto problem = hello_problem(pending.hello);
   if (!problem) {
     return false;
   }
   const bool token = !invitation_.token.empty();
   if (!problem->empty()) {
-    const std::string who = "process " + number(visitor.pid) + " cannot join: " + *problem;
+    const std::string who = "process " + number(pending.pid) + " cannot join: " + *problem;
     if (!token) {
       fail(ErrorCode::config, who);
     }
-    turn_away(visitor, "cannot join: " + *problem);
+    turn_away(pending, "cannot join: " + *problem);
     return false;
   }
-  if (token != (visitor.hello.has_token != 0)) {
+  if (token != (pending.hello.has_token != 0)) {
     const std::string why = token ? "has no job token, but " + names_.text(0) + " has one"
                                   : "has a job token, but " + names_.text(0) + " has none";
     if (!token) {
       fail(ErrorCode::config,
-           names_.text(visitor.hello.rank) + " " + why + "\nthe same UNISONO_TOKEN on all ranks");
+           names_.text(pending.hello.rank) + " " + why + "\nthe same UNISONO_TOKEN on all ranks");
     }
-    turn_away(visitor, why);
+    turn_away(pending, why);
     return false;
   }
   if (!token) {
-    return let_in(visitor);
+    return let_in(pending);
   }
-  visitor.said_hello = true;
-  fill_random(visitor.nonce);
+  pending.said_hello = true;
+  fill_random(pending.nonce);
   const Proof proof =
-      prove(invitation_.token, invitation_.job, Side::listener, visitor.hello, visitor.nonce);
+      prove(invitation_.token, invitation_.job, Side::listener, pending.hello, pending.nonce);
   std::array<std::byte, kNonceBytes + sizeof(Proof)> challenge;
-  std::copy(visitor.nonce.begin(), visitor.nonce.end(), challenge.begin());
+  std::copy(pending.nonce.begin(), pending.nonce.end(), challenge.begin());
   std::copy(proof.begin(), proof.end(), challenge.begin() + kNonceBytes);
-  return send_packet(visitor.socket.get(), FrameType::challenge, false, challenge, {}) == Io::done;
+  return send_packet(pending.socket.get(), FrameType::challenge, false, challenge, {}) == Io::done;
 }
 
-bool Lobby::hear_proof(Visitor& visitor) {
+bool Lobby::hear_proof(Pending& pending) {
   Frame frame;
   bool more = false;
-  const Io result = receive_packet(visitor.socket.get(), frame, more);
+  const Io result = receive_packet(pending.socket.get(), frame, more);
   if (result == Io::would_block) {
     return true;
   }
   const Proof expected =
-      prove(invitation_.token, invitation_.job, Side::joiner, visitor.hello, visitor.nonce);
+      prove(invitation_.token, invitation_.job, Side::joiner, pending.hello, pending.nonce);
   if (result != Io::done || frame.type != FrameType::proof || !equal(frame.bytes, expected)) {
-    turn_away(visitor, "has another job token");
+    turn_away(pending, "has another job token");
     return false;
   }
-  return let_in(visitor);
+  return let_in(pending);
 }
 
-// The visitor is trusted from here on: what it says wrong is the whole job's error.
-bool Lobby::let_in(Visitor& visitor) {
-  const Hello& hello = visitor.hello;
-  const std::string who = names_.text(hello.rank) + " (process " + number(visitor.pid) + ")";
+// A rank that is let in is trusted from here on: what it says wrong is the whole job's error.
+bool Lobby::let_in(Pending& pending) {
+  const Hello& hello = pending.hello;
+  const std::string who = names_.text(hello.rank) + " (process " + number(pending.pid) + ")";
   if (hello.size != invitation_.size) {
     fail(ErrorCode::config,
          who + " says that the job has " + number(hello.size) + " ranks, " + names_.text(0) +
@@ -222,28 +223,28 @@ bool Lobby::let_in(Visitor& visitor) {
   if (hello.rank == 0 || member.socket) {
     fail(ErrorCode::config,
          names_.text(hello.rank) + " was given twice: to process " + number(member.process.seen) +
-             " and to process " + number(visitor.pid) +
+             " and to process " + number(pending.pid) +
              "\nanother rank for one of them; another UNISONO_JOB for another job");
   }
-  member = {std::move(visitor.socket), {visitor.pid, hello.pid}};
+  member = {std::move(pending.socket), {pending.pid, hello.pid}};
   deadline_ = Deadline::earlier(deadline_, Deadline::of_timeout(std::max(hello.patience_ms, 0)));
   ++joined_;
   return false;
 }
 
-void Lobby::turn_away(Visitor& visitor, const std::string& why) {
-  const std::string who = names_.text(visitor.hello.rank);
-  refusal_ = "process " + number(visitor.pid) + ", as " + who + ", was turned away: it " + why;
+void Lobby::turn_away(Pending& pending, const std::string& why) {
+  const std::string who = names_.text(pending.hello.rank);
+  refusal_ = "process " + number(pending.pid) + ", as " + who + ", was turned away: it " + why;
   const auto bytes =
       error_bytes(ErrorCode::config, who + " was turned away by " + names_.text(0) + ": it " + why +
                                          "\nthe same UNISONO_TOKEN and version on all ranks");
-  send_packet(visitor.socket.get(), FrameType::error, false, bytes, {});
+  send_packet(pending.socket.get(), FrameType::error, false, bytes, {});
 }
 
 // The address is free again before anyone can leave, so that a next job of the same name finds it.
 Meeting Lobby::welcome() {
   listener_.reset();
-  visitors_.clear();
+  pending_.clear();
   Meeting meeting;
   for (Member& member : members_) {
     meeting.processes.push_back(member.process);
@@ -259,8 +260,8 @@ Meeting Lobby::welcome() {
 }
 
 void Lobby::tell(std::span<const std::byte> reason) {
-  for (const Visitor& visitor : visitors_) {
-    send_packet(visitor.socket.get(), FrameType::error, false, reason, {});
+  for (const Pending& pending : pending_) {
+    send_packet(pending.socket.get(), FrameType::error, false, reason, {});
   }
   for (const Member& member : members_) {
     if (member.socket) {
@@ -282,7 +283,7 @@ void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
 void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   // Also of an interruption, which must not end this.
   const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
-  int told = joined_ + static_cast<int>(visitors_.size());
+  int told = joined_ + static_cast<int>(pending_.size());
   while (told < invitation_.size && wait_for(listener_.get(), POLLIN, end)) {
     const UniqueFd socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));

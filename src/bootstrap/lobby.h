@@ -1,4 +1,5 @@
-// Where rank 0 receives: it lets in who belongs to the job, and keeps the rest from disturbing.
+// Where rank 0 receives: it lets in the ranks that belong to the job, and keeps the rest from
+// disturbing.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ class Lobby {
   Meeting collect();
 
  private:
-  struct Visitor {  // connected, not yet let in
+  struct Pending {  // connected, not yet let in
     UniqueFd socket;
     pid_t pid = 0;
     Deadline deadline;
@@ -35,12 +36,12 @@ class Lobby {
   void wait();
   void accept_visitors();
   bool make_room();
-  // False: the visitor is done with (let in, or turned away).
-  bool attend(Visitor& visitor);
-  bool hear_hello(Visitor& visitor);
-  bool hear_proof(Visitor& visitor);
-  bool let_in(Visitor& visitor);
-  void turn_away(Visitor& visitor, const std::string& why);
+  // False: nothing more is to be heard from it (let in, or turned away).
+  bool attend(Pending& pending);
+  bool hear_hello(Pending& pending);
+  bool hear_proof(Pending& pending);
+  bool let_in(Pending& pending);
+  void turn_away(Pending& pending, const std::string& why);
   void check_members();
   Meeting welcome();
   // `at_fault`: a rank as they meet; -1: none alone.
@@ -57,10 +58,10 @@ class Lobby {
   Deadline deadline_;  // the earliest of all who are in
   Deadline silent_ = Deadline::after_ms(kSilentMs);
   bool said_waiting_ = false;
-  std::list<Visitor> visitors_;
+  std::list<Pending> pending_;
   std::vector<Member> members_;  // by rank
   int joined_ = 1;
-  std::string refusal_;  // the last visitor turned away, for the report
+  std::string refusal_;  // the last one that was turned away, for the report
 };
 
 }  // namespace unisono::comm

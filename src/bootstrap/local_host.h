@@ -1,5 +1,5 @@
 // What the ranks of one host share while a world liveness: one segment of memory (why the world has
-// ended, who goes on after a failure, who liveness, who sleeps, the first group, the pools),
+// ended, who goes on after a failure, who lives, who sleeps, the first group, the pools),
 // registered memory, and the sockets by which descriptors pass between processes.
 //
 // All ranks here are numbers on this host. Any thread may call, once it is made.

@@ -62,7 +62,7 @@ class LocalWorld {
   // Whether this rank is dead; also of those that die after the first.
   virtual bool is_dead(int rank) = 0;
   // Whether a rank of another process has destroyed its world in order, as far as find_death() has
-  // seen. It is no death: what it still owed is sent. But who waits for more waits in vain.
+  // seen. It is no death: what it still owed is sent. But a rank that waits for more waits in vain.
   virtual bool has_left(int rank) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Who knocks at rank 0's door: tokens, strangers, other versions.
+// Who comes to rank 0: tokens, strangers, other versions.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -49,7 +49,7 @@ UniqueFd connect_raw(const std::string& job) {
   return socket;
 }
 
-TEST(Door, TokenLetsIn) {
+TEST(Lobby, TokenLetsIn) {
   const std::string job = unique_name("token");
   const auto results = as_threads(9, [&](int rank) {
     ConnectOptions options = options_for(rank, 9, job);
@@ -59,8 +59,8 @@ TEST(Door, TokenLetsIn) {
   EXPECT_EQ(results, std::vector<std::string>(9, "joined"));
 }
 
-// Without the token nobody may end the job: rank 0 waits for the true rank 1, who comes later.
-TEST(Door, WrongTokenIsTurnedAwayAndDisturbsNobody) {
+// Without the token nobody may end the job: rank 0 waits for the true rank 1, which comes later.
+TEST(Lobby, WrongTokenIsTurnedAwayAndDisturbsNobody) {
   for (const std::string wrong : {"", "fedcba9876543210"}) {
     const std::string job = unique_name("intruder");
     std::atomic<bool> turned_away = false;
@@ -85,7 +85,7 @@ TEST(Door, WrongTokenIsTurnedAwayAndDisturbsNobody) {
   }
 }
 
-TEST(Door, WrongTokenIsInTheReportOfTheMissingRank) {
+TEST(Lobby, WrongTokenIsInTheReportOfTheMissingRank) {
   const std::string job = unique_name("refused");
   const auto results = as_threads(2, [&](int rank) {
     ConnectOptions options = options_for(rank, 2, job, 3000);
@@ -98,7 +98,7 @@ TEST(Door, WrongTokenIsInTheReportOfTheMissingRank) {
       << results[0];
 }
 
-TEST(Door, TokenOnOneSideOnly) {
+TEST(Lobby, TokenOnOneSideOnly) {
   const std::string job = unique_name("onesided");
   const auto results = as_threads(2, [&](int rank) {
     ConnectOptions options = options_for(rank, 2, job);
@@ -112,7 +112,7 @@ TEST(Door, TokenOnOneSideOnly) {
 }
 
 // A rank with a token does not believe a listener that has not proved to know it.
-TEST(Door, FalseListenerIsNotBelieved) {
+TEST(Lobby, FalseListenerIsNotBelieved) {
   const std::string job = unique_name("false");
   const Address address(job);
   for (const FrameType first : {FrameType::welcome, FrameType::challenge}) {
@@ -125,10 +125,10 @@ TEST(Door, FalseListenerIsNotBelieved) {
       options.token = kToken;
       result = testing::run_one([&](int) { return join(options); }, 1);
     });
-    const UniqueFd visitor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const UniqueFd pending(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     listener.reset();
     const std::vector<std::byte> zeros(first == FrameType::welcome ? 16 : 48);
-    send_packet(visitor.get(), first, false, zeros, {});
+    send_packet(pending.get(), first, false, zeros, {});
     rank.join();
     EXPECT_NE(result, "joined");
     EXPECT_NE(result.find(first == FrameType::welcome ? "does not behave like rank 0"
@@ -138,8 +138,8 @@ TEST(Door, FalseListenerIsNotBelieved) {
   }
 }
 
-// Nor does rank 0 believe a visitor that does not care whether the listener knows the token.
-TEST(Door, FalseProofIsTurnedAway) {
+// Nor does rank 0 believe a peer that does not care whether the listener knows the token.
+TEST(Lobby, FalseProofIsTurnedAway) {
   const std::string job = unique_name("proof");
   std::string told;
   const auto results = as_threads(2, [&](int rank) {
@@ -165,7 +165,7 @@ TEST(Door, FalseProofIsTurnedAway) {
   EXPECT_EQ(results, std::vector<std::string>(2, "joined"));
 }
 
-TEST(Door, VersionsDiffer) {
+TEST(Lobby, VersionsDiffer) {
   const std::string job = unique_name("version");
   std::string told;
   std::thread other([&] {
@@ -205,7 +205,7 @@ void disturb(const std::string& job, std::vector<UniqueFd>& held) {
   }
 }
 
-TEST(Door, StrayConnectionsDoNotDisturb) {
+TEST(Lobby, StrayConnectionsDoNotDisturb) {
   for (const char* token : {"", kToken}) {
     const std::string job = unique_name("stray");
     const auto start = Clock::now();
@@ -242,7 +242,7 @@ TEST(Wire, ErrorCutsIntoALongFrame) {
   EXPECT_STREQ(error_from(*frame).what(), "timeout: late");
 }
 
-TEST(Door, RankThatLeavesTooEarlyIsNamedOnAll) {
+TEST(Lobby, RankThatLeavesTooEarlyIsNamedOnAll) {
   const std::string job = unique_name("early");
   const auto results = as_threads(3, [&](int rank) {
     if (rank < 2) {

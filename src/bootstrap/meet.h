@@ -50,8 +50,8 @@ struct Attempt {
 };
 Attempt attempt_to_meet(const Invitation& invitation);
 
-// Who waits longer than that for the others says so, once, on stderr: most often they were never
-// started. Not with UNISONO_QUIET=1.
+// A rank that waits longer than that for the others says so, once, on stderr: most often they were
+// never started. Not with UNISONO_QUIET=1.
 inline constexpr int kSilentMs = 3000;
 void say_waiting(const std::string& what);
 

@@ -20,14 +20,14 @@ namespace {
 constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
 constexpr int kMostNetRanks = 65536;
 constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so in this time
-// Who finds a rank of its host dead waits for those of other hosts to find it too: they would take
-// the one that goes for that reason for the first.
+// A rank that finds one of its host dead waits for those of other hosts to find it too: they would
+// take the one that goes for that reason for the first.
 constexpr std::int64_t kNoticeMs = 300;
 constexpr std::chrono::milliseconds kPause(10);  // before it is asked again
 
 // Whoever is hung up on before it has the table has perhaps only made room for others, or was late:
 // it comes again. Where nobody listens then, rank 0 is gone.
-std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp::Gate& gate,
+std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp::Acceptor& acceptor,
                        const Card& mine) {
   std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
   addresses[0] = target.addresses;
@@ -37,7 +37,7 @@ std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp:
   const Deadline deadline = connected.later_by_ms(kGraceMs).asking(interrupted);
   for (bool was_there = false;; was_there = true) {
     const int left_ms = connected.left_ms();
-    auto streams = tcp::meet(gate, self, addresses,
+    auto streams = tcp::meet(acceptor, self, addresses,
                              {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
                               .all_listen = was_there,
                               .interrupted = options.interrupted});
@@ -109,32 +109,32 @@ NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
   mine.addresses =
       target.addresses.empty() ? own_addresses(options) : own_addresses(target, options);
   tcp::Identity identity = identity_of(options, "");
-  auto gate = std::make_unique<tcp::Gate>(listen_at_all(mine.addresses, ports), identity);
-  mine.addresses = gate->addresses();
+  auto acceptor = std::make_unique<tcp::Acceptor>(listen_at_all(mine.addresses, ports), identity);
+  mine.addresses = acceptor->addresses();
   std::vector<Card> cards;
   if (!has_lobby) {
     cards = exchange_cards(options, mine);
   } else if (is_root) {
-    tcp::Gate at(listen_at_all(lobby, {}), identity_of(options, "/lobby"));
+    tcp::Acceptor at(listen_at_all(lobby, {}), identity_of(options, "/lobby"));
     cards = collect_cards(at, mine, options);
   } else {
-    cards = join(target, options, *gate, mine);
+    cards = join(target, options, *acceptor, mine);
   }
-  return settle(std::move(gate), std::move(identity), cards, mine);
+  return settle(std::move(acceptor), std::move(identity), cards, mine);
 }
 
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
                             const std::function<bool()>& interrupted) {
-  auto streams = tcp::meet(*meeting.gate, meeting.identity, meeting.addresses,
+  auto streams = tcp::meet(*meeting.acceptor, meeting.identity, meeting.addresses,
                            {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms,
                             .relay = tcp::relay_from_environment(),
                             .all_listen = true,
                             .interrupted = interrupted});
-  const std::vector<tcp::Address> mine = meeting.gate->addresses();
-  meeting.gate.reset();
+  const std::vector<tcp::Address> mine = meeting.acceptor->addresses();
+  meeting.acceptor.reset();
   for (const tcp::Address& address : mine) {
     if (UniqueFd socket = tcp::reserve(address)) {
-      meeting.door.sockets.push_back(std::move(socket));
+      meeting.endpoints.sockets.push_back(std::move(socket));
     }
   }
   return streams;
@@ -152,7 +152,7 @@ std::function<void()> watch_host(const NetMeeting& meeting) {
     if (rank != meeting.identity.rank) {
       neighbours->push_back(
           {.rank = rank,
-           .probe = tcp::Probe(meeting.door.addresses[static_cast<std::size_t>(rank)])});
+           .probe = tcp::Probe(meeting.endpoints.addresses[static_cast<std::size_t>(rank)])});
     }
   }
   return [&meeting, neighbours] {
@@ -165,7 +165,7 @@ std::function<void()> watch_host(const NetMeeting& meeting) {
         one.silent_ms = now_ms;
       } else if (now_ms >= one.silent_ms + kNoticeMs) {
         tcp::throw_lost(meeting.identity.rank, one.rank,
-                        meeting.door.addresses[static_cast<std::size_t>(one.rank)].front());
+                        meeting.endpoints.addresses[static_cast<std::size_t>(one.rank)].front());
       }
     }
   };

@@ -16,8 +16,8 @@ bool meets_over_network(const ConnectOptions& options);
 // Blocks until all ranks are there. Errors: config (no token, an address that is none of this
 // host), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks). `worlds`: as in Card.
 NetMeeting meet_over_network(const ConnectOptions& options, int worlds = 0);
-// The streams to the ranks of other hosts, by rank. The gate is closed afterwards, and its ports
-// are kept in meeting.door.
+// The streams to the ranks of other hosts, by rank. The acceptor is closed afterwards, and its
+// ports are kept in meeting.endpoints.
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
                             const std::function<bool()>& interrupted = nullptr);
 

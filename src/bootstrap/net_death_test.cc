@@ -31,8 +31,8 @@ std::string milliseconds_since(Clock::time_point begin) {
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
 }
 
-// "2 310 ...": whom it lost, after how many milliseconds, and the words. Who has connected waits
-// for what a communicator would see then: a connection that ends.
+// "2 310 ...": whom it lost, after how many milliseconds, and the words. A rank that has connected
+// waits for what a communicator would see then: a connection that ends.
 std::string lose(int rank, const std::string& job, int pause_ms) {
   const ConnectOptions options = net_options(rank, kRanks, job, kTimeoutMs);
   NetMeeting meeting = meet_over_network(options);
@@ -201,7 +201,7 @@ TEST(NetDeath, WithoutADescriptorARankSaysSo) {
               const rlimit few{.rlim_cur = limit, .rlim_max = limit};
               ::setrlimit(RLIMIT_NOFILE, &few);
             }
-            // Who waits for a rank that never came cannot know.
+            // A rank that waits for one that never came cannot know.
             const int timeout_ms = self == starved ? kTimeoutMs : 3000;
             NetMeeting meeting = meet_over_network(net_options(self, 3, job, timeout_ms));
             connect_hosts(meeting, kTimeoutMs);

@@ -98,21 +98,21 @@ INSTANTIATE_TEST_SUITE_P(Protections, NetFlood,
                                                          : std::string(protection.param).substr(8);
                          });
 
-// The gate of rank 0, without what follows.
+// The acceptor of rank 0, without what follows.
 class Lobby0 {
  public:
   explicit Lobby0(const ConnectOptions& options)
-      : gate_(tcp::listen_at(*tcp::Address::parse(options.address).value,
-                             {.first = tcp::Address::parse(options.address).value->port()}),
-              {.rank = 0,
-               .size = options.size,
-               .job = options.job + "/lobby",
-               .token = options.token}) {}
+      : acceptor_(tcp::listen_at(*tcp::Address::parse(options.address).value,
+                                 {.first = tcp::Address::parse(options.address).value->port()}),
+                  {.rank = 0,
+                   .size = options.size,
+                   .job = options.job + "/lobby",
+                   .token = options.token}) {}
   tcp::Channel next() {
     for (const auto end = Clock::now() + std::chrono::seconds(20); Clock::now() < end;) {
-      gate_.step(tcp::clock_ms());
-      for (tcp::Admitted& admitted : gate_.take_admitted()) {
-        gate_.let_again(admitted.peer);
+      acceptor_.step(tcp::clock_ms());
+      for (tcp::Admitted& admitted : acceptor_.take_admitted()) {
+        acceptor_.let_again(admitted.peer);
         return std::move(admitted.socket);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -121,7 +121,7 @@ class Lobby0 {
   }
 
  private:
-  tcp::Gate gate_;
+  tcp::Acceptor acceptor_;
 };
 
 TEST(NetMeeting, WhoIsHungUpOnBeforeTheTableComesAgain) {
@@ -133,17 +133,17 @@ TEST(NetMeeting, WhoIsHungUpOnBeforeTheTableComesAgain) {
     }
     Lobby0 lobby(options);
     lobby.next().reset();
-    tcp::Channel guest = lobby.next();
+    tcp::Channel peer = lobby.next();
     TextReader reader;
-    while (guest && reader.step(guest, kMostCardBytes) == TextReader::State::going_on) {
+    while (peer && reader.step(peer, kMostCardBytes) == TextReader::State::going_on) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    if (!guest) {
+    if (!peer) {
       return "it did not come again";
     }
     Card mine = parse_card(reader.text());
     mine.host = "another";
-    return send_text(guest, to_table({mine, parse_card(reader.text())}), Deadline::never())
+    return send_text(peer, to_table({mine, parse_card(reader.text())}), Deadline::never())
                ? ""
                : "it is gone";
   });
@@ -156,8 +156,9 @@ TEST(NetMeeting, WhoGivesUpALateAnswerIsAwaitedAgain) {
   const auto said = as_threads(2, [&](int rank) -> std::string {
     const ConnectOptions options = net_options(rank, 2, job, 20'000);
     if (rank == 1) {  // in, and out without a card
-      tcp::Gate gate(std::vector<UniqueFd>{}, {});
-      tcp::meet(gate, {.rank = 1, .size = 2, .job = options.job + "/lobby", .token = options.token},
+      tcp::Acceptor acceptor(std::vector<UniqueFd>{}, {});
+      tcp::meet(acceptor,
+                {.rank = 1, .size = 2, .job = options.job + "/lobby", .token = options.token},
                 {{*tcp::Address::parse(options.address).value}, {}}, {.timeout_ms = 20'000});
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }

@@ -14,19 +14,20 @@ namespace {
 
 // How often those that are there are looked at.
 constexpr std::int64_t kLookMs = 50;
-// Who is refused by all that it still wants, for the same lasting reason, gives up after this.
+// A rank that is refused by all that it still wants, for the same lasting reason, gives up after
+// this.
 constexpr std::int64_t kInVainMs = 5000;
 // Without a descriptor for what is missing, and no stranger that holds one.
 constexpr std::int64_t kStarvedMs = 1000;
 // After so long ranks that have not called are looked for.
 constexpr std::int64_t kPatienceMs = 200;
-// Who has found a rank dead stays so long where the others can see it: they find it dead themselves
-// in this time, and do not take this rank, which goes for that reason, for the first.
+// A rank that has found another dead stays so long where the others can see it: they find it dead
+// themselves in this time, and do not take this rank, which goes for that reason, for the first.
 constexpr std::int64_t kFarewellMs = 300;
 
-[[noreturn]] void fail(const Gate& gate, const std::deque<Dial>& dials, const Channels& streams,
-                       const std::vector<std::vector<Address>>& addresses, int rank,
-                       const std::set<std::size_t>& lost, std::int64_t waited_ms) {
+[[noreturn]] void fail(const Acceptor& acceptor, const std::deque<Dial>& dials,
+                       const Channels& streams, const std::vector<std::vector<Address>>& addresses,
+                       int rank, const std::set<std::size_t>& lost, std::int64_t waited_ms) {
   std::string missing;
   int wanted = 0;
   int there = 0;
@@ -50,7 +51,7 @@ constexpr std::int64_t kFarewellMs = 300;
                addresses[peer].front().text() + ": " + why;
   }
   std::string refused;
-  for (const std::string& line : gate.refusals()) {
+  for (const std::string& line : acceptor.refusals()) {
     refused += (refused.empty() ? "; turned away: " : "; ") + line;
   }
   throw Error(
@@ -89,9 +90,9 @@ void check_protection(const Identity& self, const std::vector<std::vector<Addres
 // answer that was under way, before all have met.
 class Meeting {
  public:
-  Meeting(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
-          const MeetOptions& options)
-      : gate_(gate),
+  Meeting(Acceptor& acceptor, const Identity& self,
+          const std::vector<std::vector<Address>>& addresses, const MeetOptions& options)
+      : acceptor_(acceptor),
         self_(self),
         addresses_(addresses),
         streams_(addresses.size()),
@@ -124,8 +125,8 @@ class Meeting {
       look_ms_ = now_ms + kLookMs;
       drop_the_dead(now_ms);
     }
-    gate_.step(now_ms);
-    for (Admitted& admitted : gate_.take_admitted()) {
+    acceptor_.step(now_ms);
+    for (Admitted& admitted : acceptor_.take_admitted()) {
       keep(admitted.peer, std::move(admitted.socket));
     }
     for (Dial& dial : dials_) {
@@ -143,7 +144,7 @@ class Meeting {
       look_for_missing(now_ms);
     }
   }
-  // Who is dead for so long that all others know.
+  // The ranks that are dead for so long that all others know.
   void throw_if_dead(std::int64_t now_ms) const {
     // The first of several: those that found it dead go for that reason.
     const auto first = std::min_element(
@@ -165,7 +166,7 @@ class Meeting {
       }
     }
     if (missing_ > dialled) {
-      for_ms = std::max(for_ms, gate_.starved_for_ms(now_ms));
+      for_ms = std::max(for_ms, acceptor_.starved_for_ms(now_ms));
     }
     if (for_ms > kStarvedMs) {
       throw Error(ErrorCode::resource,
@@ -193,15 +194,15 @@ class Meeting {
     if (look_for_ && missing_ != 0 && probes_.empty()) {
       next_ms = std::min(next_ms, look_for_ms_);
     }
-    gate_.add_events(entries);
-    const std::int64_t gate_ms = gate_.next_deadline_ms();
-    next_ms = gate_ms < 0 ? next_ms : std::min(next_ms, gate_ms);
+    acceptor_.add_events(entries);
+    const std::int64_t acceptor_ms = acceptor_.next_deadline_ms();
+    next_ms = acceptor_ms < 0 ? next_ms : std::min(next_ms, acceptor_ms);
     ::poll(entries.data(), entries.size(),
            static_cast<int>(std::max<std::int64_t>(next_ms - clock_ms(), 0)));
   }
   Channels take() { return std::move(streams_); }
   [[noreturn]] void fail(std::int64_t waited_ms) const {
-    unisono::tcp::fail(gate_, dials_, streams_, addresses_, self_.rank, lost_, waited_ms);
+    unisono::tcp::fail(acceptor_, dials_, streams_, addresses_, self_.rank, lost_, waited_ms);
   }
 
  private:
@@ -232,7 +233,7 @@ class Meeting {
         ++missing_;
         lost_.insert(peer);
         const Wanted gone{.peer = static_cast<int>(peer), .stream = static_cast<int>(i)};
-        gate_.let_again(gone);
+        acceptor_.let_again(gone);
         for (Dial& dial : dials_) {
           if (dial.wanted().peer == gone.peer && dial.wanted().stream == gone.stream) {
             dial.again(now_ms);
@@ -273,7 +274,7 @@ class Meeting {
     }
   }
 
-  Gate& gate_;
+  Acceptor& acceptor_;
   const Identity& self_;
   const std::vector<std::vector<Address>>& addresses_;
   Channels streams_;
@@ -289,10 +290,10 @@ class Meeting {
 
 }  // namespace
 
-Channels meet(Gate& gate, const Identity& self, const std::vector<std::vector<Address>>& addresses,
-              const MeetOptions& options) {
+Channels meet(Acceptor& acceptor, const Identity& self,
+              const std::vector<std::vector<Address>>& addresses, const MeetOptions& options) {
   check_protection(self, addresses);
-  Meeting meeting(gate, self, addresses, options);
+  Meeting meeting(acceptor, self, addresses, options);
   const std::int64_t since_ms = clock_ms();
   const std::int64_t end_ms = since_ms + options.timeout_ms;
   const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);

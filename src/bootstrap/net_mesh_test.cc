@@ -1,4 +1,4 @@
-// Ranks that meet over the loopback device, and strangers at the gate.
+// Ranks that meet over the loopback device, and strangers at the acceptor.
 #include "bootstrap/net_mesh.h"
 
 #include <gtest/gtest.h>
@@ -23,27 +23,27 @@ Identity identity(int rank, int size, int streams = 1) {
 using Streams = Channels;
 
 struct Party {
-  std::vector<std::unique_ptr<Gate>> gates;
+  std::vector<std::unique_ptr<Acceptor>> acceptors;
   std::vector<std::vector<Address>> addresses;
   std::vector<Identity> identities;
 
   Party(int size, const std::string& host, int streams = 1) {
     for (int rank = 0; rank < size; ++rank) {
       identities.push_back(identity(rank, size, streams));
-      gates.push_back(
-          std::make_unique<Gate>(listen_at(*Address::parse(host).value), identities.back()));
-      addresses.push_back({gates.back()->address()});
+      acceptors.push_back(
+          std::make_unique<Acceptor>(listen_at(*Address::parse(host).value), identities.back()));
+      addresses.push_back({acceptors.back()->address()});
     }
   }
   // What each got, or why it did not.
   std::vector<std::string> meet_all(std::vector<Streams>& streams, const MeetOptions& options) {
-    std::vector<std::string> errors(gates.size());
-    streams.resize(gates.size());
+    std::vector<std::string> errors(acceptors.size());
+    streams.resize(acceptors.size());
     std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < gates.size(); ++rank) {
+    for (std::size_t rank = 0; rank < acceptors.size(); ++rank) {
       threads.emplace_back([&, rank] {
         try {
-          streams[rank] = meet(*gates[rank], identities[rank], addresses, options);
+          streams[rank] = meet(*acceptors[rank], identities[rank], addresses, options);
         } catch (const Error& error) {
           errors[rank] = error.what();
         }
@@ -102,9 +102,9 @@ TEST(TcpMeet, NamesTheRankWithAnotherToken) {
 
 TEST(TcpMeet, NamesWhoDoesNotListen) {
   Party party(2, "127.0.0.1");
-  party.gates[0].reset();
+  party.acceptors[0].reset();
   try {
-    meet(*party.gates[1], party.identities[1], party.addresses, {.timeout_ms = 100});
+    meet(*party.acceptors[1], party.identities[1], party.addresses, {.timeout_ms = 100});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::connection);
@@ -123,7 +123,7 @@ TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
   const auto join = [&](std::size_t rank, const Identity& self, Streams& streams) {
     return std::thread([&, rank] {
       try {
-        streams = meet(*party.gates[rank], self, party.addresses, {.timeout_ms = 10'000});
+        streams = meet(*party.acceptors[rank], self, party.addresses, {.timeout_ms = 10'000});
       } catch (const Error& error) {
         errors[rank] = error.what();
       }
@@ -132,7 +132,7 @@ TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
   std::thread zero = join(0, party.identities[0], got[0]);
   {
     // It connects to rank 0 alone, and is gone.
-    Gate early(listen_at(*Address::parse("127.0.0.1").value), party.identities[1]);
+    Acceptor early(listen_at(*Address::parse("127.0.0.1").value), party.identities[1]);
     meet(early, party.identities[1], {party.addresses[0], {}, {}});
   }
   std::thread one = join(1, party.identities[1], got[1]);
@@ -162,10 +162,10 @@ TEST(TcpMeet, NamesAnAddressThatNothingAnswersAt) {
   for (int i = 0; i < 3; ++i) {
     queue.push_back(begin_connect(local_address(full.get()), nullptr, {}));
   }
-  Gate gate(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
+  Acceptor acceptor(listen_at(*Address::parse("127.0.0.1").value), identity(1, 2));
   const std::clock_t cpu = std::clock();
   try {
-    meet(gate, identity(1, 2), {{local_address(full.get())}, {}}, {.timeout_ms = 4500});
+    meet(acceptor, identity(1, 2), {{local_address(full.get())}, {}}, {.timeout_ms = 4500});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("nothing answers there"), std::string::npos)
@@ -177,9 +177,9 @@ TEST(TcpMeet, NamesAnAddressThatNothingAnswersAt) {
 TEST(TcpMeet, RefusesOtherHostsWithoutAToken) {
   Identity self = identity(1, 2);
   self.token = "";
-  Gate gate(listen_at(*Address::parse("127.0.0.1").value), self);
+  Acceptor acceptor(listen_at(*Address::parse("127.0.0.1").value), self);
   try {
-    meet(gate, self, {{*Address::parse("192.0.2.1:5").value}, {}}, {.timeout_ms = 10});
+    meet(acceptor, self, {{*Address::parse("192.0.2.1:5").value}, {}}, {.timeout_ms = 10});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::config);
@@ -188,25 +188,25 @@ TEST(TcpMeet, RefusesOtherHostsWithoutAToken) {
 }
 
 TEST(TcpMeet, SaysSoWhenNoDescriptorIsFree) {
-  Gate gate(listen_at(*Address::parse("127.0.0.1").value), identity(0, 2));
-  const UniqueFd knock = begin_connect(gate.address(), nullptr, {});
+  Acceptor acceptor(listen_at(*Address::parse("127.0.0.1").value), identity(0, 2));
+  const UniqueFd knock = begin_connect(acceptor.address(), nullptr, {});
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   const std::clock_t cpu = std::clock();
   for (std::int64_t now_ms = 0; now_ms < 500; now_ms += 10) {
-    gate.step(now_ms);
+    acceptor.step(now_ms);
     std::vector<pollfd> entries;
-    gate.add_events(entries);
+    acceptor.add_events(entries);
     EXPECT_TRUE(entries.empty());
   }
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_LT(std::clock() - cpu, CLOCKS_PER_SEC / 4);
-  ASSERT_EQ(gate.refusals().size(), 1U);
-  EXPECT_EQ(gate.refusals().front(), "this process has no descriptor free (ulimit -n)");
-  gate.step(1000);
-  EXPECT_EQ(gate.pending(), 1U) << "and hears who waits when one is";
+  ASSERT_EQ(acceptor.refusals().size(), 1U);
+  EXPECT_EQ(acceptor.refusals().front(), "this process has no descriptor free (ulimit -n)");
+  acceptor.step(1000);
+  EXPECT_EQ(acceptor.pending(), 1U) << "and hears who waits when one is";
 }
 
 TEST(TcpMeet, TriesAllAddressesOfARank) {
@@ -223,9 +223,9 @@ TEST(TcpMeet, EncryptsAndCarriesChecksums) {
   Party party(3, "127.0.0.1", 2);
   for (std::size_t rank = 0; rank < 3; ++rank) {
     party.identities[rank].protection = {.tls = true, .checksum = true};
-    party.gates[rank] = std::make_unique<Gate>(listen_at(*Address::parse("127.0.0.1").value),
-                                               party.identities[rank]);
-    party.addresses[rank] = party.gates[rank]->addresses();
+    party.acceptors[rank] = std::make_unique<Acceptor>(
+        listen_at(*Address::parse("127.0.0.1").value), party.identities[rank]);
+    party.addresses[rank] = party.acceptors[rank]->addresses();
   }
   std::vector<Streams> got;
   for (const std::string& error : party.meet_all(got, {})) {
@@ -257,8 +257,8 @@ TEST(TcpMeet, EncryptsNothingWithoutAToken) {
   Identity self = identity(1, 2);
   self.token = "";
   self.protection = {.tls = true};
-  Gate gate(listen_at(*Address::parse("127.0.0.1").value), self);
-  EXPECT_THROW(meet(gate, self, {{gate.address()}, {}}, {.timeout_ms = 10}), Error);
+  Acceptor acceptor(listen_at(*Address::parse("127.0.0.1").value), self);
+  EXPECT_THROW(meet(acceptor, self, {{acceptor.address()}, {}}, {.timeout_ms = 10}), Error);
 }
 
 TEST(TcpListen, TakesAFreePortOfItsRangeOrSaysThatThereIsNone) {

@@ -5,25 +5,25 @@
 
 #include "base/asking.h"
 #include "bootstrap/meet.h"
-#include "bootstrap/reception.h"
+#include "bootstrap/text_exchange.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
 namespace {
 
 constexpr int kLateMs = 1000;
-// Who hangs up before it has left its card may have given up an answer that came late: it is back
-// in this time, or gone.
+// A rank that hangs up before it has left its card may have given up an answer that came late: it
+// is back in this time, or gone.
 constexpr int kComesAgainMs = 800;
 // As long without a free descriptor, though no stranger holds one, it will get none.
 constexpr std::int64_t kStarvedMs = 1000;
 
 class Host {
  public:
-  Host(tcp::Gate& lobby, const Card& mine, const ConnectOptions& options)
+  Host(tcp::Acceptor& lobby, const Card& mine, const ConnectOptions& options)
       : lobby_(lobby),
         size_(options.size),
-        reception_(lobby, size_, kMostCardBytes),
+        exchange_(lobby, size_, kMostCardBytes),
         interrupted_(ten_times_a_second(options.interrupted)),
         deadline_(Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted_)),
         known_(static_cast<std::size_t>(size_), false),
@@ -53,20 +53,20 @@ class Host {
         wait_ms = std::min(wait_ms, until.left_ms());
       }
       wait_ms = deadline_.poll_ms() < 0 ? wait_ms : std::min(wait_ms, deadline_.poll_ms());
-      reception_.wait(wait_ms);
-      for (const Reception::News& news : reception_.hear()) {
+      exchange_.wait(wait_ms);
+      for (const TextExchange::News& news : exchange_.hear()) {
         take(news);
       }
     }
     if (const std::string what = find_unreachable(cards_); !what.empty()) {
       fail(ErrorCode::config, what);
     }
-    reception_.tell(to_table(cards_), Deadline::earlier(Deadline::after_ms(10'000), deadline_));
+    exchange_.tell(to_table(cards_), Deadline::earlier(Deadline::after_ms(10'000), deadline_));
     return cards_;
   }
 
  private:
-  void take(const Reception::News& news) {
+  void take(const TextExchange::News& news) {
     const auto at = static_cast<std::size_t>(news.rank);
     if (news.hung_up && !known_[at]) {
       away_.try_emplace(news.rank, Deadline::after_ms(kComesAgainMs));
@@ -123,14 +123,14 @@ class Host {
     const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
     settled_[0] = true;
     for (;;) {
-      for (const int rank : reception_.tell(why, Deadline::after_ms(kLateMs))) {
+      for (const int rank : exchange_.tell(why, Deadline::after_ms(kLateMs))) {
         settled_[static_cast<std::size_t>(rank)] = true;
       }
       if (std::find(settled_.begin(), settled_.end(), false) == settled_.end() || end.passed()) {
         return;
       }
-      reception_.wait(end.poll_ms());
-      for (const Reception::News& news : reception_.hear()) {
+      exchange_.wait(end.poll_ms());
+      for (const TextExchange::News& news : exchange_.hear()) {
         settled_[static_cast<std::size_t>(news.rank)] =
             settled_[static_cast<std::size_t>(news.rank)] || news.hung_up;
       }
@@ -163,9 +163,9 @@ class Host {
                                     lobby_.address().text());
   }
 
-  tcp::Gate& lobby_;
+  tcp::Acceptor& lobby_;
   int size_;
-  Reception reception_;
+  TextExchange exchange_;
   Invitation invitation_;
   std::function<bool()> interrupted_;
   Deadline deadline_;
@@ -180,7 +180,8 @@ class Host {
 
 }  // namespace
 
-std::vector<Card> collect_cards(tcp::Gate& lobby, const Card& mine, const ConnectOptions& options) {
+std::vector<Card> collect_cards(tcp::Acceptor& lobby, const Card& mine,
+                                const ConnectOptions& options) {
   return Host(lobby, mine, options).collect();
 }
 

@@ -30,7 +30,7 @@ std::string identity_of_host(const std::string& machine, const ConnectOptions& o
   return identity;
 }
 
-bool is_crowded(const std::vector<Card>& cards, const Card& mine) {
+bool is_oversubscribed(const std::vector<Card>& cards, const Card& mine) {
   std::set<int> cpus;
   std::size_t ranks = 0;
   for (const Card& card : cards) {
@@ -70,7 +70,7 @@ tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
           .protection = tcp::protection_from_environment()};
 }
 
-NetMeeting settle(std::unique_ptr<tcp::Gate> gate, tcp::Identity identity,
+NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identity,
                   const std::vector<Card>& cards, const Card& mine) {
   std::vector<std::string> names;
   std::vector<std::vector<tcp::Address>> addresses;
@@ -79,11 +79,11 @@ NetMeeting settle(std::unique_ptr<tcp::Gate> gate, tcp::Identity identity,
     addresses.push_back(card.addresses);
   }
   NetMeeting meeting{.hosts = Hosts(identity.rank, names),
-                     .crowded = is_crowded(cards, mine),
+                     .oversubscribed = is_oversubscribed(cards, mine),
                      .identity = std::move(identity),
-                     .gate = std::move(gate),
+                     .acceptor = std::move(acceptor),
                      .addresses = addresses,
-                     .door = {.addresses = std::move(addresses), .sockets = {}}};
+                     .endpoints = {.addresses = std::move(addresses), .sockets = {}}};
   for (const Card& card : cards) {
     meeting.worlds = std::max(meeting.worlds, card.worlds);
   }

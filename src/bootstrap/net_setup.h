@@ -15,19 +15,19 @@ namespace unisono::comm {
 
 // Where the ranks of a world listened while they met, for those that must meet again after a
 // failure: by rank; and this one's sockets, which keep its ports.
-struct Door {
+struct Endpoints {
   std::vector<std::vector<tcp::Address>> addresses;
   std::vector<UniqueFd> sockets;
 };
 
 struct NetMeeting {
   Hosts hosts;
-  bool crowded = false;  // more ranks on this machine than CPUs that they may use
-  int worlds = 0;        // how many the job has had before: what the one knows who knows most
+  bool oversubscribed = false;  // more ranks on this machine than CPUs that they may use
+  int worlds = 0;  // how many the job has had before: the largest number that any of them knows
   tcp::Identity identity;
-  std::unique_ptr<tcp::Gate> gate;                   // where the ranks of other hosts connect
+  std::unique_ptr<tcp::Acceptor> acceptor;           // where the ranks of other hosts connect
   std::vector<std::vector<tcp::Address>> addresses;  // by rank; none for those of this host
-  Door door;
+  Endpoints endpoints;
 };
 
 // What this rank says of itself to the others, but for the addresses at which it listens.
@@ -42,7 +42,7 @@ std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
 tcp::Identity identity_of(const ConnectOptions& options, const char* use);
 
 // The meeting that follows from the cards of all ranks.
-NetMeeting settle(std::unique_ptr<tcp::Gate> gate, tcp::Identity identity,
+NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identity,
                   const std::vector<Card>& cards, const Card& mine);
 
 }  // namespace unisono::comm

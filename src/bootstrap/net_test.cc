@@ -24,7 +24,7 @@ using testing::unique_name;
 using testing::net_options;
 
 // What a rank found: how many hosts, and to how many ranks it is connected. The connections go to
-// `kept`, since who hangs up while others still meet is missed.
+// `kept`, since a rank that hangs up while others still meet is missed.
 std::string meet(const ConnectOptions& options, tcp::Channels& kept) {
   NetMeeting meeting = meet_over_network(options);
   const int hosts = meeting.hosts.count();
@@ -129,8 +129,9 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
       return rank == 0 ? meet(options) : "";
     }
     // Comes in, leaves no card, and goes.
-    tcp::Gate gate(tcp::listen_at(*tcp::Address::parse("127.0.0.1").value), {});
-    tcp::meet(gate, {.rank = 2, .size = 3, .job = options.job + "/lobby", .token = options.token},
+    tcp::Acceptor acceptor(tcp::listen_at(*tcp::Address::parse("127.0.0.1").value), {});
+    tcp::meet(acceptor,
+              {.rank = 2, .size = 3, .job = options.job + "/lobby", .token = options.token},
               {{*tcp::Address::parse(options.address).value}, {}, {}}, {.timeout_ms = 60'000});
     return "";
   });
@@ -146,8 +147,9 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
       return meet(options);
     }
     const tcp::Address at = *tcp::Address::parse(options.address).value;
-    tcp::Gate lobby(tcp::listen_at(at, {.first = at.port(), .last = 0}),
-                    {.rank = 0, .size = 2, .job = options.job + "/lobby", .token = options.token});
+    tcp::Acceptor lobby(
+        tcp::listen_at(at, {.first = at.port(), .last = 0}),
+        {.rank = 0, .size = 2, .job = options.job + "/lobby", .token = options.token});
     std::vector<tcp::Admitted> guests;
     for (int ms = 0; ms < 60'000 && guests.empty(); ++ms) {
       ::usleep(1000);

@@ -1,5 +1,5 @@
-// A relay between ranks, as `unisono run --chaos` is one: who dials a rank dials the relay in its
-// place, says in one line whom it means, and then goes on as if that rank were there. What
+// A relay between ranks, as `unisono run --chaos` is one: whoever dials a rank dials the relay in
+// its place, says in one line whom it means, and then goes on as if that rank were there. What
 // authenticates and encrypts a connection is between the ranks; the relay has no part in it.
 #pragma once
 

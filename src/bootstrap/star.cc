@@ -194,7 +194,7 @@ std::string Star::absent_after(int first) const {
 }
 
 void Star::fail_closed(int peer) {
-  // Who closes may have said why, behind what it sent before.
+  // A rank that closes may have said why, behind what it sent before.
   const AwaitSocket no_wait = [](short) {
     throw Error(ErrorCode::internal, "nothing to wait for");
   };

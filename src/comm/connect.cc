@@ -85,8 +85,8 @@ std::shared_ptr<World> meet_across(Setup setup, const Deadline& deadline, NetMee
   return std::make_shared<World>(std::move(setup), Peers{.hosts = std::move(meeting.hosts),
                                                          .local = std::move(local),
                                                          .network = std::move(network),
-                                                         .door = std::move(meeting.door),
-                                                         .oversubscribed = meeting.crowded});
+                                                         .endpoints = std::move(meeting.endpoints),
+                                                         .oversubscribed = meeting.oversubscribed});
 }
 
 std::shared_ptr<World> grow(const World& world, int size, const std::string& address) {

@@ -90,7 +90,7 @@ std::pair<std::string, double> said_by_shrink(Communicator& world) {
   return {said, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
-// Nobody calls the roll again and waits for one that will not come.
+// Nobody asks for agreement again and waits for one that will not come.
 TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
   const std::string job = "interrupt-shrink-" + std::to_string(::getpid());
   is_asleep = may_wake = false;
@@ -120,7 +120,8 @@ TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
     while (!has_begun) {
       ::usleep(1000);
     }
-    // Rank 1 has called the roll by then, so rank 0 goes to the meeting, where it waits for rank 1.
+    // Rank 1 has asked for agreement by then, so rank 0 goes to the meeting, where it waits for
+    // rank 1.
     ::usleep(300'000);
     ::pthread_kill(other.native_handle(), SIGUSR2);
     while (!is_asleep) {

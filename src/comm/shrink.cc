@@ -82,7 +82,7 @@ ShrinkAttempt::ShrinkAttempt(World& world, const Deadline& deadline, bool quorum
 }
 
 std::shared_ptr<World> ShrinkAttempt::run() {
-  RollCall& roll_call = world_.roll_call();
+  HostAgreement& roll_call = world_.roll_call();
   for (;;) {
     try {
       auto fresh = world_.network() == nullptr ? run_here() : run_across();
@@ -102,7 +102,7 @@ std::shared_ptr<World> ShrinkAttempt::run_here() {
   const auto is_gone = [&watch](int one) {
     return watch.is_dead_here(one) || watch.has_left_here(one);
   };
-  RollCall::Answer answer = world_.roll_call().call(is_gone, deadline_, quorum_);
+  HostAgreement::Answer answer = world_.roll_call().call(is_gone, deadline_, quorum_);
   world_.roll_call().begin_meeting(answer.mark);
   ranks_ = std::move(answer.ranks);
   mark_ = answer.mark;
@@ -119,13 +119,13 @@ std::shared_ptr<World> ShrinkAttempt::run_here() {
 }
 
 std::shared_ptr<World> ShrinkAttempt::run_across() {
-  RollCall& roll_call = world_.roll_call();
+  HostAgreement& roll_call = world_.roll_call();
   if (roll_call.has_anyone_gone_on()) {
     throw_evicted();
   }
   ConnectOptions options = world_.options();
   options.rank = world_.rank();
-  NetMeeting meeting = meet_again_over_network(options, world_.door(), rules(), survivors_);
+  NetMeeting meeting = meet_again_over_network(options, world_.endpoints(), rules(), survivors_);
   roll_call.hear_answer();
   ranks_ = survivors_.ranks;
   mark_ = Hash().add(survivors_.mark).value();
@@ -143,11 +143,11 @@ Rules ShrinkAttempt::rules() {
   // A rank that died after it had heard an answer may have gone on before, and others with it; but
   // not from a meeting that this rank has given up.
   const auto is_gone = [this, mark = mark_](int one) {
-    const RollCall& roll_call = world_.roll_call();
+    const HostAgreement& roll_call = world_.roll_call();
     const auto meeting = [&] { return roll_call.meeting_of(world_.hosts().local(one), mark); };
     return world_.watch().is_dead_here(one) &&
            (!roll_call.has_heard_answer(world_.hosts().local(one)) ||
-            (mark != 0 && meeting() != RollCall::Meeting::given_up));
+            (mark != 0 && meeting() != HostAgreement::Meeting::given_up));
   };
   return {.is_gone = is_gone,
           .patience_ms = [this](int one) { return patience_with(one); },
@@ -233,8 +233,9 @@ bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) cons
   const bool ended = has_ended(one);  // first, as in await_others()
   if (world_.hosts().is_here(one)) {
     const auto meeting = world_.roll_call().meeting_of(world_.hosts().local(one), mark_);
-    is_settled = meeting == RollCall::Meeting::done || ended || world_.watch().has_left_here(one);
-    return meeting == RollCall::Meeting::given_up;
+    is_settled =
+        meeting == HostAgreement::Meeting::done || ended || world_.watch().has_left_here(one);
+    return meeting == HostAgreement::Meeting::given_up;
   }
   const bool has_met = fresh.remote_records()->find(kMeeting, place) != nullptr;
   is_settled = has_met || ended;

@@ -26,7 +26,7 @@ class Profile;
 class Programs;
 class ProgressThread;
 class RemoteRecords;
-class RollCall;
+class HostAgreement;
 class Watch;
 
 // Where a world comes from, if it was made from another.
@@ -50,7 +50,7 @@ struct Peers {
   Hosts hosts;
   std::unique_ptr<LocalWorld> local;            // the ranks of this host
   std::unique_ptr<transport::Network> network;  // to the others; nullptr: there are none
-  Door door = {};                               // where the others found this one
+  Endpoints endpoints = {};                     // where the others found this one
   bool oversubscribed = false;  // as far as ranks of other hosts on this machine make it so
 };
 
@@ -67,12 +67,12 @@ class World final : public Surroundings {
   const Hosts& hosts() const noexcept { return peers_.hosts; }
   const ConnectOptions& options() const noexcept { return setup_.options; }
   const Setup& setup() const noexcept { return setup_; }
-  Door& door() noexcept { return peers_.door; }
+  Endpoints& endpoints() noexcept { return peers_.endpoints; }
   transport::Network* network() noexcept { return peers_.network.get(); }
   LocalHost& host() noexcept { return *host_; }
   AbortWord& abort() noexcept { return *abort_; }
   Watch& watch() noexcept { return *watch_; }
-  RollCall& roll_call() noexcept { return *roll_call_; }
+  HostAgreement& roll_call() noexcept { return *roll_call_; }
   GroupSegments& segments() noexcept { return *segments_; }
   // What ranks of other hosts tell; nullptr: there are none.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
@@ -114,7 +114,7 @@ class World final : public Surroundings {
   std::unique_ptr<LocalHost> host_;
   std::unique_ptr<AbortWord> abort_;
   std::unique_ptr<Watch> watch_;
-  std::unique_ptr<RollCall> roll_call_;
+  std::unique_ptr<HostAgreement> roll_call_;
   std::unique_ptr<GroupSegments> segments_;
   std::unique_ptr<RemoteRecords> remote_records_;
   WaitPolicy wait_policy_;

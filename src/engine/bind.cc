@@ -8,7 +8,7 @@ namespace {
 
 // Messages without bytes are not sent: number the others anew, in the order of their lane. Outgoing
 // lanes have odd keys.
-class Turns {
+class SequenceNumbers {
  public:
   void note(const Operand& operand, bool outgoing) {
     ordinals_[key(operand, outgoing)].push_back(operand.ordinal);
@@ -18,7 +18,7 @@ class Turns {
       std::sort(ordinals.begin(), ordinals.end());
     }
   }
-  std::uint32_t turn(const Operand& operand, bool outgoing) const {
+  std::uint32_t sequence(const Operand& operand, bool outgoing) const {
     const auto& ordinals = ordinals_.at(key(operand, outgoing));
     return static_cast<std::uint32_t>(
         std::lower_bound(ordinals.begin(), ordinals.end(), operand.ordinal) - ordinals.begin());
@@ -89,7 +89,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
   const std::size_t nothing = align_up(bound.scratch_bytes);
   std::vector<std::size_t> bytes;
   std::vector<bool> is_nothing;
-  Turns turns;
+  SequenceNumbers numbers;
   for (const Pass& pass : program.passes) {
     std::size_t sum = 0;
     for (int i = 0; i < pass.chunks; ++i) {
@@ -103,11 +103,11 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     bytes.push_back(sum);
     for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
       if (sum != 0 && operand.place == Place::lane) {
-        turns.note(operand, pass.send);
+        numbers.note(operand, pass.send);
       }
     }
   }
-  turns.sort();
+  numbers.sort();
   bound.small = is_small(program, bytes);
 
   const auto bind_operands = [&](const Pass& pass, const std::vector<Operand>& operands,
@@ -126,7 +126,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
           result.offset = scratch[chunk];
           break;
         case Place::lane:
-          result.turn = size == 0 ? 0 : turns.turn(operand, pass.send);
+          result.sequence = size == 0 ? 0 : numbers.sequence(operand, pass.send);
           break;
       }
       if (empty && operand.place != Place::lane) {

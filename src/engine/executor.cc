@@ -27,7 +27,7 @@ Executor::Executor(transport::Transport& transport, bool patient)
       through_kernel_(transport.limits().through_kernel),
       looks_(patient && !through_kernel_ ? kLooks : 1),
       in_(2 * static_cast<std::size_t>(ranks_)),
-      out_turn_(static_cast<std::size_t>(ranks_) + 1) {}
+      out_sequence_(static_cast<std::size_t>(ranks_) + 1) {}
 
 void Executor::start_general() {
   if (operation_.reducer.user != nullptr) {
@@ -54,10 +54,10 @@ void Executor::start_general() {
     }
   }
   for (Arriving& arriving : in_) {
-    arriving.turn = 0;
+    arriving.sequence = 0;
     arriving.open = false;
   }
-  std::fill(out_turn_.begin(), out_turn_.end(), 0);
+  std::fill(out_sequence_.begin(), out_sequence_.end(), 0);
 }
 
 Progress Executor::poll_general() noexcept {
@@ -136,9 +136,9 @@ std::size_t Executor::allowed(const BoundPass& pass) const noexcept {
 
 Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   const BoundOperand& lane = operation_.program->operands[pass.targets];
-  std::uint32_t& turn = out_turn_[static_cast<std::size_t>(lane.lane)];
+  std::uint32_t& sequence = out_sequence_[static_cast<std::size_t>(lane.lane)];
   const std::size_t limit = allowed(pass);
-  if (turn != lane.turn || limit <= state.done) {
+  if (sequence != lane.sequence || limit <= state.done) {
     return Progress::idle;
   }
   const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
@@ -178,7 +178,7 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   }
   state.done += bytes;
   if (state.done == pass.bytes) {
-    ++turn;
+    ++sequence;
   }
   if (writer_.on()) {
     writer_.stamp();
@@ -200,7 +200,7 @@ bool Executor::open_sources(const BoundPass& pass, const State& state,
       continue;
     }
     Arriving& arriving = in_[static_cast<std::size_t>(source.lane)];
-    if (arriving.turn != source.turn) {
+    if (arriving.sequence != source.sequence) {
       return false;
     }
     if (!arriving.open) {
@@ -262,7 +262,7 @@ void Executor::close_sources(const BoundPass& pass, const State& state,
       transport_.release(operands[i].lane);
     }
     if (state.done == pass.bytes) {
-      ++arriving.turn;
+      ++arriving.sequence;
     }
   }
 }
@@ -305,7 +305,7 @@ int Executor::open_forwards(const BoundPass& pass, const State& state, std::size
     const std::uint32_t i = program.forwards[k];
     const BoundOperand& lane = program.operands[program.passes[i].targets];
     const bool level = states_[i].done == state.done &&
-                       out_turn_[static_cast<std::size_t>(lane.lane)] == lane.turn;
+                       out_sequence_[static_cast<std::size_t>(lane.lane)] == lane.sequence;
     std::byte* room =
         level && taken < kernels::kMaxSources ? transport_.reserve(lane.lane, bytes) : nullptr;
     if (room != nullptr) {
@@ -325,7 +325,7 @@ void Executor::commit_forwards(int taken, std::size_t bytes) noexcept {
     transport_.commit(lane.lane, bytes, signature_of(forward, done, bytes));
     done += bytes;
     if (done == forward.bytes) {
-      ++out_turn_[static_cast<std::size_t>(lane.lane)];
+      ++out_sequence_[static_cast<std::size_t>(lane.lane)];
     }
   }
 }

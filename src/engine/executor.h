@@ -64,8 +64,8 @@ class Executor {
     }
     return operation_.program->small ? poll_small() : poll_general();
   }
-  // For who plays a recording again: one pass goes on, and nothing else but the sends that ride
-  // along with it. Finished: the pass is. REQUIRES: the program is not small.
+  // For those who play a recording again: one pass goes on, and nothing else but the sends that
+  // ride along with it. Finished: the pass is. REQUIRES: the program is not small.
   Progress poll_pass(std::uint32_t pass) noexcept;
   // Its passes go to this writer. REQUIRES: no operation runs.
   void record(const trace::TraceWriter& writer) { writer_ = writer; }
@@ -107,7 +107,7 @@ class Executor {
   struct Arriving {
     transport::Incoming message;
     std::size_t fetched = 0;  // of an offer
-    std::uint32_t turn = 0;
+    std::uint32_t sequence = 0;
     bool open = false;
   };
 
@@ -174,7 +174,7 @@ class Executor {
   std::vector<Busy> busy_;
   std::vector<std::uint32_t> active_;
   std::vector<Arriving> in_;
-  std::vector<std::uint32_t> out_turn_;
+  std::vector<std::uint32_t> out_sequence_;
   std::vector<std::byte> bounce_;  // one segment, once a user-defined operation comes
   const void* sources_[kernels::kMaxSources] = {};
   void* targets_[kernels::kMaxSources + 1] = {};

@@ -35,7 +35,7 @@ void Executor::emit(const BoundPass& pass, const Busy& busy) noexcept {
   if (pass.send) {
     const BoundOperand& lane = operands[pass.targets];
     const bool to_all = lane.lane >= ranks_;
-    writer_.pass(Kind::send, to_all, to_all ? recording::kEveryPeer : lane.lane, lane.turn,
+    writer_.pass(Kind::send, to_all, to_all ? recording::kEveryPeer : lane.lane, lane.sequence,
                  pass.step, bytes, busy.begin, busy.ticks);
     return;
   }
@@ -43,8 +43,8 @@ void Executor::emit(const BoundPass& pass, const Busy& busy) noexcept {
   bool came = false;
   for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
     if (operands[i].place == Place::lane) {
-      writer_.pass(kind, operands[i].lane >= ranks_, rank_of(operands[i].lane), operands[i].turn,
-                   pass.step, bytes, busy.begin, came ? 0 : busy.ticks);
+      writer_.pass(kind, operands[i].lane >= ranks_, rank_of(operands[i].lane),
+                   operands[i].sequence, pass.step, bytes, busy.begin, came ? 0 : busy.ticks);
       came = true;
     }
   }

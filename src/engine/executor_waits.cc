@@ -1,4 +1,4 @@
-// Whom an operation waits for, for the messages of timeouts and for who looks from outside.
+// Whom an operation waits for, for the messages of timeouts and for those who look from outside.
 #include "engine/executor.h"
 
 namespace unisono::engine {
@@ -22,8 +22,8 @@ std::vector<Executor::Wait> Executor::waits() const {
     }
     if (pass.send) {
       const BoundOperand& lane = program.operands[pass.targets];
-      const bool in_turn = out_turn_[static_cast<std::size_t>(lane.lane)] == lane.turn;
-      if (done || in_turn) {
+      const bool is_next = out_sequence_[static_cast<std::size_t>(lane.lane)] == lane.sequence;
+      if (done || is_next) {
         full.push_back({.rank = transport_.slowest_reader(lane.lane), .step = pass.step});
       }
       continue;
@@ -42,7 +42,8 @@ std::vector<Executor::Wait> Executor::waits() const {
 bool Executor::is_missing(const BoundOperand& source) const noexcept {
   const Arriving& arriving = in_[static_cast<std::size_t>(source.lane)];
   transport::Incoming message;
-  return arriving.turn == source.turn && !arriving.open && !transport_.peek(source.lane, message);
+  return arriving.sequence == source.sequence && !arriving.open &&
+         !transport_.peek(source.lane, message);
 }
 
 std::vector<Executor::Wait> Executor::waits_small() const {

@@ -156,7 +156,7 @@ TEST(Bind, MessagesWithoutBytesAreNotCounted) {
   for (const BoundPass& pass : program.passes) {
     (pass.send ? sent : received) += pass.bytes;
     for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
-      EXPECT_EQ(program.operands[i].turn, 0U);
+      EXPECT_EQ(program.operands[i].sequence, 0U);
     }
   }
   EXPECT_EQ(sent, 0U);

@@ -239,7 +239,7 @@ bool ReplayedOperation::has_sent(int from, int to, const BoundOperand& source) c
   for (std::size_t i = 0; i < rank.program.passes.size(); ++i) {
     const BoundPass& pass = rank.program.passes[i];
     const BoundOperand* const lane = rank.program.operands.data() + pass.targets;
-    if (pass.send && pass.bytes != 0 && lane->lane == wanted && lane->turn == source.turn) {
+    if (pass.send && pass.bytes != 0 && lane->lane == wanted && lane->sequence == source.sequence) {
       return rank.played[i];
     }
   }

@@ -12,7 +12,7 @@ namespace unisono::comm {
 namespace {
 
 constexpr unsigned kLookUs = 200;
-constexpr int kGraceMs = 5000;  // for who has begun to write the answer
+constexpr int kGraceMs = 5000;  // for the rank that has begun to write the answer
 constexpr std::uint64_t kWhole = 0xffff'ffff;
 constexpr std::uint32_t kWentOn = 0xffff'ffff;  // in place of the number of calls
 
@@ -32,16 +32,16 @@ int writer_of(std::uint64_t state) {
 
 }  // namespace
 
-RollCall::RollCall(std::byte* world, int rank, int ranks) : rank_(rank), ranks_(ranks) {
+HostAgreement::HostAgreement(std::byte* world, int rank, int ranks) : rank_(rank), ranks_(ranks) {
   const WorldLayout layout(ranks);
-  record_ = reinterpret_cast<RollRecord*>(world + layout.roll);
+  record_ = reinterpret_cast<AgreementRecord*>(world + layout.agreement);
   meetings_ = reinterpret_cast<std::atomic<std::uint64_t>*>(world + layout.meetings);
   calls_ = reinterpret_cast<std::atomic<std::uint32_t>*>(world + layout.calls);
   verdicts_ = reinterpret_cast<std::atomic<std::uint8_t>*>(world + layout.verdicts);
 }
 
-RollCall::Answer RollCall::call(const std::function<bool(int)>& is_gone, const Deadline& deadline,
-                                bool quorum) {
+HostAgreement::Answer HostAgreement::call(const std::function<bool(int)>& is_gone,
+                                          const Deadline& deadline, bool quorum) {
   calls_[rank_].store(++round_, std::memory_order_release);
   const Deadline end = deadline.later_by_ms(kGraceMs);
   for (;;) {
@@ -74,17 +74,17 @@ RollCall::Answer RollCall::call(const std::function<bool(int)>& is_gone, const D
   }
 }
 
-void RollCall::go_on() noexcept {
+void HostAgreement::go_on() noexcept {
   calls_[rank_].store(kWentOn, std::memory_order_release);
 }
 
-bool RollCall::has_anyone_gone_on() const {
+bool HostAgreement::has_anyone_gone_on() const {
   return std::any_of(calls_, calls_ + ranks_, [](const std::atomic<std::uint32_t>& calls) {
     return calls.load(std::memory_order_acquire) == kWentOn;
   });
 }
 
-std::vector<Standing> RollCall::look(const std::function<bool(int)>& is_gone) const {
+std::vector<Standing> HostAgreement::look(const std::function<bool(int)>& is_gone) const {
   std::vector<Standing> standing;
   for (int rank = 0; rank < ranks_; ++rank) {
     const std::uint32_t calls = calls_[rank].load(std::memory_order_acquire);
@@ -96,7 +96,7 @@ std::vector<Standing> RollCall::look(const std::function<bool(int)>& is_gone) co
 }
 
 // False: another was faster.
-bool RollCall::try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks) {
+bool HostAgreement::try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks) {
   std::uint64_t mark = 0;
   if (::getrandom(&mark, sizeof(mark), 0) != sizeof(mark)) {
     throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
@@ -115,7 +115,7 @@ bool RollCall::try_to_answer(std::uint64_t state, const std::vector<Standing>& r
   return true;
 }
 
-RollCall::Answer RollCall::read() const {
+HostAgreement::Answer HostAgreement::read() const {
   Answer answer;
   const std::atomic<std::uint8_t>* const verdict =
       verdicts_ + static_cast<std::size_t>(round_ & 1) * static_cast<std::size_t>(ranks_);

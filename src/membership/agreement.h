@@ -1,11 +1,12 @@
 // Which ranks of one host go on after a failure, agreed in the memory that they share: each calls,
-// and one that has seen all who live call, or whose time is over, writes the answer for all. A
+// and one that has seen all that live call, or whose time is over, writes the answer for all. A
 // writer that dies is found dead, and another writes.
 //
-// Rounds: who was in an answer and could not meet the others (one died meanwhile) calls again.
-// Nobody goes on before all who live have met, so that one who calls again finds the others there:
-// but one that says neither for five seconds after the time to meet, as it is stopped, is waited
-// for no longer (await_others() in comm/shrink.cc). If it could not meet them, it is evicted then.
+// Rounds: a rank that was in an answer and could not meet the others (one died meanwhile) calls
+// again. Nobody goes on before all that live have met, so that one that calls again finds the
+// others there: but one that says neither for five seconds after the time to meet, as it is
+// stopped, is waited for no longer (await_others() in comm/shrink.cc). If it could not meet them,
+// it is evicted then.
 #pragma once
 
 #include <atomic>
@@ -20,10 +21,10 @@
 
 namespace unisono::comm {
 
-class RollCall {
+class HostAgreement {
  public:
   // `world`: the segment; `rank` of `ranks` on this host.
-  RollCall(std::byte* world, int rank, int ranks);
+  HostAgreement(std::byte* world, int rank, int ranks);
 
   struct Answer {
     std::vector<int> ranks;  // that go on, in ascending order
@@ -33,7 +34,7 @@ class RollCall {
   // gone, at most until the deadline; then without them. Throws evicted: the others have answered
   // without this rank, or there is no quorum.
   Answer call(const std::function<bool(int)>& is_gone, const Deadline& deadline, bool quorum);
-  // This rank has met the others of the last answer. Who could not is evicted.
+  // This rank has met the others of the last answer. A rank that could not is evicted.
   void go_on() noexcept;
   // This rank has heard an answer that several hosts have got (net_agreement.h). A rank that dies
   // after that may have gone on before.
@@ -66,7 +67,7 @@ class RollCall {
   bool try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks);
   Answer read() const;
 
-  RollRecord* record_;
+  AgreementRecord* record_;
   std::atomic<std::uint64_t>* meetings_;
   std::atomic<std::uint32_t>* calls_;
   std::atomic<std::uint8_t>* verdicts_;

@@ -1,4 +1,4 @@
-// The roll call of one host, in memory that threads and processes share.
+// The agreement of one host, in memory that threads and processes share.
 #include "membership/agreement.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class Memory {
   void* data_;
 };
 
-std::string text_of(const RollCall::Answer& answer) {
+std::string text_of(const HostAgreement::Answer& answer) {
   std::string text;
   for (const int rank : answer.ranks) {
     text += std::to_string(rank) + " ";
@@ -46,13 +46,13 @@ std::string text_of(const RollCall::Answer& answer) {
 
 const auto kNobody = [](int) { return false; };
 
-TEST(RollCall, AllGetTheSameAnswerRoundAfterRound) {
+TEST(HostAgreement, AllGetTheSameAnswerRoundAfterRound) {
   const Memory memory(4);
   const auto answers = as_threads(4, [&](int rank) {
-    RollCall roll(memory.data(), rank, 4);
+    HostAgreement agreement(memory.data(), rank, 4);
     std::string text;
     for (int round = 0; round < 50; ++round) {
-      text += text_of(roll.call(kNobody, Deadline::after_ms(20'000), true)) + "\n";
+      text += text_of(agreement.call(kNobody, Deadline::after_ms(20'000), true)) + "\n";
     }
     return text;
   });
@@ -60,67 +60,69 @@ TEST(RollCall, AllGetTheSameAnswerRoundAfterRound) {
   EXPECT_EQ(answers, std::vector<std::string>(4, answers[0]));
 }
 
-TEST(RollCall, WhoIsGoneIsNotWaitedFor) {
+TEST(HostAgreement, WhoIsGoneIsNotWaitedFor) {
   const Memory memory(4);
   const auto answers = as_threads(3, [&](int rank) {
-    return text_of(RollCall(memory.data(), rank, 4)
+    return text_of(HostAgreement(memory.data(), rank, 4)
                        .call([](int one) { return one == 3; }, Deadline::never(), true));
   });
   EXPECT_EQ(answers[0].rfind("0 1 2 ", 0), 0U) << answers[0];
   EXPECT_EQ(answers, std::vector<std::string>(3, answers[0]));
 }
 
-TEST(RollCall, WhoComesTooLateIsEvicted) {
+TEST(HostAgreement, WhoComesTooLateIsEvicted) {
   const Memory memory(3);
   const auto answers = as_threads(2, [&](int rank) {
-    return text_of(RollCall(memory.data(), rank, 3).call(kNobody, Deadline::after_ms(1500), true));
+    return text_of(
+        HostAgreement(memory.data(), rank, 3).call(kNobody, Deadline::after_ms(1500), true));
   });
   EXPECT_EQ(answers[0].rfind("0 1 ", 0), 0U) << answers[0];
   const auto late = testing::run_one(
       [&](int rank) {
-        return text_of(RollCall(memory.data(), rank, 3).call(kNobody, Deadline::never(), true));
+        return text_of(
+            HostAgreement(memory.data(), rank, 3).call(kNobody, Deadline::never(), true));
       },
       2);
   EXPECT_EQ(late.rfind("evicted: the other ranks went on without this one", 0), 0U) << late;
 }
 
-TEST(RollCall, TheSmallerPartMayNotGoOn) {
+TEST(HostAgreement, TheSmallerPartMayNotGoOn) {
   const Memory memory(4);
   const auto text = testing::run_one(
       [&](int rank) {
         return text_of(
-            RollCall(memory.data(), rank, 4).call(kNobody, Deadline::after_ms(20), true));
+            HostAgreement(memory.data(), rank, 4).call(kNobody, Deadline::after_ms(20), true));
       },
       1);
   EXPECT_EQ(text.rfind("evicted: 1 rank came to go on, without ranks 0, 2, 3", 0), 0U) << text;
-  EXPECT_EQ(text_of(RollCall(memory.data(), 2, 4).call(kNobody, Deadline::after_ms(20), false))
+  EXPECT_EQ(text_of(HostAgreement(memory.data(), 2, 4).call(kNobody, Deadline::after_ms(20), false))
                 .rfind("1 2 ", 0),
             0U);
 }
 
-TEST(RollCall, WhoCouldNotMeetTheOthersIsEvictedOnceTheyHaveGoneOn) {
+TEST(HostAgreement, WhoCouldNotMeetTheOthersIsEvictedOnceTheyHaveGoneOn) {
   const Memory memory(2);
   const auto texts = as_threads(2, [&](int rank) {
-    RollCall roll(memory.data(), rank, 2);
-    roll.call(kNobody, Deadline::never(), true);
+    HostAgreement agreement(memory.data(), rank, 2);
+    agreement.call(kNobody, Deadline::never(), true);
     if (rank == 0) {
-      roll.go_on();
+      agreement.go_on();
       return std::string();
     }
-    return text_of(roll.call(kNobody, Deadline::never(), true));
+    return text_of(agreement.call(kNobody, Deadline::never(), true));
   });
   EXPECT_EQ(texts[1].rfind("evicted: ", 0), 0U) << texts[1];
 }
 
 // Processes are killed at random moments; the others agree all the same.
-TEST(RollCall, SurvivesDeathsAtAnyMoment) {
+TEST(HostAgreement, SurvivesDeathsAtAnyMoment) {
   std::mt19937 random(1);
   int without = 0;
   for (int round = 0; round < 60; ++round) {
     const Memory memory(4);
     auto* dead = new (memory.data() + WorldLayout(4).pools) std::atomic<int>(-1);
     const auto body = [&](int rank) {
-      return text_of(RollCall(memory.data(), rank, 4)
+      return text_of(HostAgreement(memory.data(), rank, 4)
                          .call([dead](int one) { return dead->load() == one; },
                                Deadline::after_ms(20'000), true));
     };

@@ -24,10 +24,10 @@ std::string name_of_survivors(const std::string& job, const std::string& mark) {
   return first_name(job) + kSurvivors + mark;
 }
 
-NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Rules& rules,
-                                   Survivors& survivors) {
+NetMeeting meet_again_over_network(ConnectOptions& options, Endpoints& endpoints,
+                                   const Rules& rules, Survivors& survivors) {
   const auto self = static_cast<std::size_t>(options.rank);
-  std::vector<tcp::Address> where = door.addresses[self];
+  std::vector<tcp::Address> where = endpoints.addresses[self];
   for (tcp::Address& address : where) {
     address = address.with_port(0);
   }
@@ -36,16 +36,16 @@ NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Ru
   for (const UniqueFd& listener : listeners) {
     mine.addresses.push_back(tcp::local_address(listener.get()));
   }
-  Roll roll{.self = identity_of(options, ""),
-            .addresses = door.addresses,
-            .door = door.sockets,
-            .mine = mine,
-            .is_gone = rules.is_gone,
-            .patience_ms = rules.patience_ms,
-            .timeout_ms = rules.timeout_ms,
-            .quorum = rules.quorum,
-            .last = survivors.ranks};
-  const RollAnswer answer = call_roll(roll);
+  NetAgreement agreement{.self = identity_of(options, ""),
+                         .addresses = endpoints.addresses,
+                         .endpoints = endpoints.sockets,
+                         .mine = mine,
+                         .is_gone = rules.is_gone,
+                         .patience_ms = rules.patience_ms,
+                         .timeout_ms = rules.timeout_ms,
+                         .quorum = rules.quorum,
+                         .last = survivors.ranks};
+  const AgreedView answer = agree_over_network(agreement);
   const auto place = std::find(answer.ranks.begin(), answer.ranks.end(), options.rank);
   if (place == answer.ranks.end()) {
     throw_evicted();
@@ -55,8 +55,8 @@ NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Ru
   options.size = static_cast<int>(answer.ranks.size());
   options.job = name_of_survivors(options.job, answer.mark);
   tcp::Identity identity = identity_of(options, "");
-  auto gate = std::make_unique<tcp::Gate>(std::move(listeners), identity);
-  return settle(std::move(gate), std::move(identity), answer.cards, mine);
+  auto acceptor = std::make_unique<tcp::Acceptor>(std::move(listeners), identity);
+  return settle(std::move(acceptor), std::move(identity), answer.cards, mine);
 }
 
 }  // namespace unisono::comm

@@ -24,8 +24,8 @@ struct Survivors {
 };
 // `options`: of the world that ends; on return of the one to come. `survivors`: of the last
 // meeting, if that failed; on return of this one. Errors: evicted.
-NetMeeting meet_again_over_network(ConnectOptions& options, Door& door, const Rules& rules,
-                                   Survivors& survivors);
+NetMeeting meet_again_over_network(ConnectOptions& options, Endpoints& endpoints,
+                                   const Rules& rules, Survivors& survivors);
 // The name of the job of those that go on; and of the first world of all.
 std::string name_of_survivors(const std::string& job, const std::string& mark);
 std::string first_name(const std::string& job);

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "bootstrap/net_mesh.h"
-#include "bootstrap/reception.h"
+#include "bootstrap/text_exchange.h"
 #include "membership/quorum.h"
 #include "unisono/error.hpp"
 
@@ -22,7 +22,7 @@ constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 // Attempts to reach a rank: the first, the longest.
 constexpr int kSliceMs = 300;
 constexpr int kLongestSliceMs = 2000;
-constexpr int kNextMs = 5000;   // who did not come in time gives way to the next
+constexpr int kNextMs = 5000;   // a rank that did not come in time gives way to the next
 constexpr int kLateMs = 1000;   // and each of the following has so long to be there
 constexpr int kGraceMs = 3000;  // for an answer, which is given at the end of the time
 constexpr int kLookMs = 20;
@@ -64,12 +64,12 @@ std::string new_mark() {
   return std::to_string(mark);
 }
 
-std::string answer_text(const RollAnswer& answer) {
+std::string answer_text(const AgreedView& answer) {
   return to_line(answer.ranks) + answer.mark + "\n" + to_table(answer.cards);
 }
 
-RollAnswer parse_answer(std::string_view text, int size) {
-  RollAnswer answer;
+AgreedView parse_answer(std::string_view text, int size) {
+  AgreedView answer;
   answer.ranks = take_line(text, size);
   const std::size_t end = std::min(text.find('\n'), text.size());
   answer.mark = text.substr(0, end);
@@ -78,53 +78,53 @@ RollAnswer parse_answer(std::string_view text, int size) {
   return answer;
 }
 
-class Keeper {
+class Coordinator {
  public:
-  Keeper(Roll& roll, const tcp::Identity& self, const Deadline& deadline)
-      : roll_(roll),
-        gate_(open(roll), self),
-        reception_(gate_, self.size, kMostCardBytes),
+  Coordinator(NetAgreement& agreement, const tcp::Identity& self, const Deadline& deadline)
+      : agreement_(agreement),
+        acceptor_(open(agreement), self),
+        exchange_(acceptor_, self.size, kMostCardBytes),
         deadline_(deadline),
         standing_(static_cast<std::size_t>(self.size), Standing::absent),
         cards_(static_cast<std::size_t>(self.size)) {
     standing_[static_cast<std::size_t>(self.rank)] = Standing::present;
-    cards_[static_cast<std::size_t>(self.rank)] = roll.mine;
-    note_last(roll.last);
+    cards_[static_cast<std::size_t>(self.rank)] = agreement.mine;
+    note_last(agreement.last);
   }
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
-  ~Keeper() {
-    for (const UniqueFd& socket : roll_.door) {
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+  ~Coordinator() {
+    for (const UniqueFd& socket : agreement_.endpoints) {
       tcp::stop_listening(socket.get());
     }
   }
 
-  RollAnswer keep() {
+  AgreedView coordinate() {
     while (!is_settled() && !deadline_.passed()) {
-      reception_.wait(kLookMs);
-      for (const Reception::News& news : reception_.hear()) {
+      exchange_.wait(kLookMs);
+      for (const TextExchange::News& news : exchange_.hear()) {
         take(news);
       }
     }
     if (!may_go_on()) {
       const std::string why = no_quorum(standing_);
-      reception_.tell(error_text(ErrorCode::evicted, why), Deadline::after_ms(1000));
+      exchange_.tell(error_text(ErrorCode::evicted, why), Deadline::after_ms(1000));
       throw Error(ErrorCode::evicted, why);
     }
-    RollAnswer answer;
+    AgreedView answer;
     answer.ranks = with_standing(standing_, Standing::present);
     answer.mark = new_mark();
     for (const int rank : answer.ranks) {
       answer.cards.push_back(cards_[static_cast<std::size_t>(rank)]);
     }
-    reception_.tell(answer_text(answer), Deadline::after_ms(kGraceMs));
+    exchange_.tell(answer_text(answer), Deadline::after_ms(kGraceMs));
     return answer;
   }
 
  private:
-  static std::vector<UniqueFd> open(Roll& roll) {
+  static std::vector<UniqueFd> open(NetAgreement& agreement) {
     std::vector<UniqueFd> listeners;
-    for (const UniqueFd& socket : roll.door) {
+    for (const UniqueFd& socket : agreement.endpoints) {
       UniqueFd copy(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
       if (copy && tcp::listen_again(copy.get())) {
         listeners.push_back(std::move(copy));
@@ -132,7 +132,7 @@ class Keeper {
     }
     if (listeners.empty()) {
       throw Error(ErrorCode::resource,
-                  "rank " + std::to_string(roll.self.rank) +
+                  "rank " + std::to_string(agreement.self.rank) +
                       " cannot listen where the others look for it: its ports are taken\nset "
                       "UNISONO_PORTS to a range that nothing else uses");
     }
@@ -143,7 +143,7 @@ class Keeper {
     bool settled = true;
     for (std::size_t rank = 0; rank < standing_.size(); ++rank) {
       const auto number = static_cast<int>(rank);
-      if (standing_[rank] == Standing::absent && roll_.is_gone(number)) {
+      if (standing_[rank] == Standing::absent && agreement_.is_gone(number)) {
         standing_[rank] = Standing::gone;
       }
       settled &= standing_[rank] != Standing::absent || is_given_up(number);
@@ -154,10 +154,10 @@ class Keeper {
   // Those of an earlier answer may have gone on: then no smaller part of them may. Without a
   // quorum, nobody may where somebody who has left may have done so.
   bool may_go_on() const {
-    if (!roll_.quorum) {
+    if (!agreement_.quorum) {
       const std::vector<int> absent = with_standing(standing_, Standing::absent);
       return std::none_of(absent.begin(), absent.end(),
-                          [&](int rank) { return roll_.patience_ms(rank) == 0; });
+                          [&](int rank) { return agreement_.patience_ms(rank) == 0; });
     }
     return has_quorum(standing_) &&
            std::all_of(last_.begin(), last_.end(), [&](const std::vector<int>& ranks) {
@@ -176,11 +176,11 @@ class Keeper {
   }
 
   bool is_given_up(int rank) const {
-    const int patience_ms = roll_.patience_ms(rank);
+    const int patience_ms = agreement_.patience_ms(rank);
     return patience_ms >= 0 && since_.later_by_ms(patience_ms).passed();
   }
 
-  void take(const Reception::News& news) {
+  void take(const TextExchange::News& news) {
     const auto at = static_cast<std::size_t>(news.rank);
     if (news.hung_up) {
       standing_[at] = Standing::absent;
@@ -188,7 +188,8 @@ class Keeper {
     }
     std::string_view text = news.text;
     const auto size = static_cast<int>(standing_.size());
-    // The least patient one sets the time for all; but who has none left does not end it at once.
+    // The least patient one sets the time for all; but one that has none left does not end it at
+    // once.
     const std::vector<int> left_ms = take_line(text, INT_MAX);
     if (!left_ms.empty()) {
       const int ms = std::max(left_ms.front(), kLateMs);
@@ -204,9 +205,9 @@ class Keeper {
     }
   }
 
-  Roll& roll_;
-  tcp::Gate gate_;
-  Reception reception_;
+  NetAgreement& agreement_;
+  tcp::Acceptor acceptor_;
+  TextExchange exchange_;
   Deadline deadline_;
   Deadline since_ = Deadline::after_ms(0);
   std::vector<Standing> standing_;
@@ -214,25 +215,27 @@ class Keeper {
   std::set<std::vector<int>> last_;
 };
 
-class Caller {
+class Participant {
  public:
-  explicit Caller(Roll& roll)
-      : roll_(roll), self_(roll.self), waited_ms_(static_cast<std::size_t>(roll.self.size), 0) {
-    self_.job += "/roll";
+  explicit Participant(NetAgreement& agreement)
+      : agreement_(agreement),
+        self_(agreement.self),
+        waited_ms_(static_cast<std::size_t>(agreement.self.size), 0) {
+    self_.job += "/agreement";
   }
 
-  RollAnswer call() {
-    Deadline deadline = Deadline::of_timeout(roll_.timeout_ms);
+  AgreedView call() {
+    Deadline deadline = Deadline::of_timeout(agreement_.timeout_ms);
     for (;;) {
-      const int keeper = find_keeper();
-      if (keeper == self_.rank) {
-        return Keeper(roll_, self_, deadline).keep();
+      const int coordinator = find_coordinator();
+      if (coordinator == self_.rank) {
+        return Coordinator(agreement_, self_, deadline).coordinate();
       }
-      if (auto answer = ask(keeper, deadline)) {
+      if (auto answer = ask(coordinator, deadline)) {
         return std::move(*answer);
       }
       if (deadline.passed()) {
-        waited_ms_[static_cast<std::size_t>(keeper)] = kForEver;
+        waited_ms_[static_cast<std::size_t>(coordinator)] = kForEver;
         most_ms_ = kLateMs;
         deadline = Deadline::after_ms(kNextMs);
       }
@@ -243,11 +246,11 @@ class Caller {
   static constexpr int kForEver = 1 << 30;
 
   // The lowest rank that may be there; this one, if there is none.
-  int find_keeper() const {
+  int find_coordinator() const {
     for (int rank = 0; rank < self_.rank; ++rank) {
       const int waited_ms = waited_ms_[static_cast<std::size_t>(rank)];
-      const int patience_ms = roll_.patience_ms(rank);
-      if (!roll_.is_gone(rank) && waited_ms <= (patience_ms < 0 ? most_ms_ : patience_ms)) {
+      const int patience_ms = agreement_.patience_ms(rank);
+      if (!agreement_.is_gone(rank) && waited_ms <= (patience_ms < 0 ? most_ms_ : patience_ms)) {
         return rank;
       }
     }
@@ -255,13 +258,13 @@ class Caller {
   }
 
   // None: it is not there, or not any more.
-  std::optional<RollAnswer> ask(int keeper, const Deadline& deadline) {
+  std::optional<AgreedView> ask(int coordinator, const Deadline& deadline) {
     std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(self_.size));
-    const auto at = static_cast<std::size_t>(keeper);
-    addresses[at] = roll_.addresses[at];
-    tcp::Gate closed(std::vector<UniqueFd>{}, self_);
+    const auto at = static_cast<std::size_t>(coordinator);
+    addresses[at] = agreement_.addresses[at];
+    tcp::Acceptor closed(std::vector<UniqueFd>{}, self_);
     tcp::Channel channel;
-    const int patience_ms = roll_.patience_ms(keeper);
+    const int patience_ms = agreement_.patience_ms(coordinator);
     const int left_ms = deadline.left_ms();
     // From farther away, or a busy one, it takes longer to be let in.
     const int longer_ms = std::clamp(waited_ms_[at], kSliceMs, kLongestSliceMs);
@@ -278,7 +281,7 @@ class Caller {
     }
     std::vector<int> gone;
     for (int rank = 0; rank < self_.size; ++rank) {
-      if (rank != self_.rank && roll_.is_gone(rank)) {
+      if (rank != self_.rank && agreement_.is_gone(rank)) {
         gone.push_back(rank);
       }
     }
@@ -287,16 +290,17 @@ class Caller {
       time.push_back(deadline.left_ms());
     }
     std::string obstacle;
-    const auto text =
-        ask_text(channel, to_line(time) + to_line(gone) + to_line(roll_.last) + to_text(roll_.mine),
-                 kMostBytes, deadline.later_by_ms(kGraceMs), obstacle);
+    const auto text = ask_text(
+        channel,
+        to_line(time) + to_line(gone) + to_line(agreement_.last) + to_text(agreement_.mine),
+        kMostBytes, deadline.later_by_ms(kGraceMs), obstacle);
     if (!text) {
       return std::nullopt;
     }
     return parse_answer(*text, self_.size);
   }
 
-  Roll& roll_;
+  NetAgreement& agreement_;
   tcp::Identity self_;
   std::vector<int> waited_ms_;  // in vain, by rank
   int most_ms_ = kForEver - 1;  // for one that can be reached
@@ -304,8 +308,8 @@ class Caller {
 
 }  // namespace
 
-RollAnswer call_roll(Roll& roll) {
-  return Caller(roll).call();
+AgreedView agree_over_network(NetAgreement& agreement) {
+  return Participant(agreement).call();
 }
 
 }  // namespace unisono::comm

@@ -1,7 +1,7 @@
-// Which ranks of several hosts go on after a failure. The lowest rank that can be reached takes the
-// roll: the others find it where it listened while they met, prove the token, and say which ranks
-// of their own host are proved to be gone. It tells all who came who goes on. If it dies before,
-// the next one takes the roll.
+// Which ranks of several hosts go on after a failure. The lowest rank that can be reached
+// coordinates: the others find it where it listened while they met, prove the token, and say which
+// ranks of their own host are proved to be gone. It tells all who came who goes on. If it dies
+// before, the next one coordinates.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 
 namespace unisono::comm {
 
-struct Roll {
+struct NetAgreement {
   tcp::Identity self;  // of the world that ends
   // By rank: where it can be found. This one's own sockets, reserved there.
   const std::vector<std::vector<tcp::Address>>& addresses;
-  std::vector<UniqueFd>& door;
+  std::vector<UniqueFd>& endpoints;
   Card mine;                         // of this rank, in the world to come
   std::function<bool(int)> is_gone;  // proved
   // How long a rank may still take to come whose connection has failed, or that has left, in
@@ -30,13 +30,13 @@ struct Roll {
   // gone on, so that no smaller part of them may.
   std::vector<int> last;
 };
-struct RollAnswer {
+struct AgreedView {
   std::vector<int> ranks;   // that go on, in ascending order
   std::string mark;         // the same for all of them, and of this answer alone
   std::vector<Card> cards;  // of those
 };
 // Blocks until all others have come or are given up. Throws evicted: there is no quorum, or the
 // others are not to be found any more.
-RollAnswer call_roll(Roll& roll);
+AgreedView agree_over_network(NetAgreement& agreement);
 
 }  // namespace unisono::comm

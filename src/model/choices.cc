@@ -152,10 +152,10 @@ const Choice* Choices::find(Collective collective, int ranks, double bytes) cons
   return found;
 }
 
-const WaitChoice* Choices::find_wait(int ranks, bool crowded) const {
+const WaitChoice* Choices::find_wait(int ranks, bool oversubscribed) const {
   const WaitChoice* found = nullptr;
   for (const WaitChoice& row : waits_) {
-    if (row.crowded == crowded &&
+    if (row.oversubscribed == oversubscribed &&
         (found == nullptr || distance(row.ranks, ranks) < distance(found->ranks, ranks))) {
       found = &row;
     }
@@ -181,10 +181,11 @@ std::vector<Choice> choose_algorithms(const Machine& machine,
 }
 
 std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed) {
-  // [ranks, crowded][policy][bytes]
+  // [ranks, oversubscribed][policy][bytes]
   std::map<std::pair<int, bool>, std::map<WaitPolicy, std::map<double, std::vector<double>>>> all;
   for (const TimedWait& one : timed) {
-    all[{one.wait.ranks, one.wait.crowded}][one.wait.policy][one.bytes].push_back(one.time_s);
+    all[{one.wait.ranks, one.wait.oversubscribed}][one.wait.policy][one.bytes].push_back(
+        one.time_s);
   }
   std::vector<WaitChoice> choices;
   for (const auto& [layout, policies] : all) {
@@ -192,7 +193,7 @@ std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed) {
     if (!policies.contains(usual)) {
       continue;
     }
-    WaitChoice choice{.ranks = layout.first, .crowded = layout.second, .policy = usual};
+    WaitChoice choice{.ranks = layout.first, .oversubscribed = layout.second, .policy = usual};
     double least = -std::max(std::log(kWorthChanging), noise_of(policies.at(usual)));
     for (const auto& [policy, sizes] : policies) {
       double sum = 0;  // of the logarithms of what it takes in proportion

@@ -29,7 +29,7 @@ struct Choice {
 // How so many ranks wait best.
 struct WaitChoice {
   int ranks = 1;
-  bool crowded = false;  // more ranks than CPUs
+  bool oversubscribed = false;  // more ranks than CPUs
   WaitPolicy policy = {};
   friend bool operator==(const WaitChoice&, const WaitChoice&) = default;
 };
@@ -48,7 +48,7 @@ class Choices {
   const std::vector<WaitChoice>& waits() const { return waits_; }
   // The choice for the nearest rank count, with as little or as much room on the CPUs; nullptr: not
   // known.
-  const WaitChoice* find_wait(int ranks, bool crowded) const;
+  const WaitChoice* find_wait(int ranks, bool oversubscribed) const;
 
  private:
   std::vector<Choice> rows_;

@@ -73,12 +73,12 @@ std::vector<WaitChoice> read_waits(const JsonNode& place) {
   const JsonNode columns = place.at("waits");
   const JsonNode ranks = columns.at("ranks");
   const std::size_t size = ranks.size();
-  const JsonNode crowded = columns.column("crowded", size);
+  const JsonNode oversubscribed = columns.column("oversubscribed", size);
   const JsonNode policies = columns.column("policy", size);
   std::vector<WaitChoice> rows;
   for (std::size_t i = 0; i < size; ++i) {
     rows.push_back({.ranks = read_ranks(ranks.item(i)),
-                    .crowded = crowded.item(i).truth(),
+                    .oversubscribed = oversubscribed.item(i).truth(),
                     .policy = read_policy(policies.item(i))});
   }
   return rows;
@@ -107,7 +107,8 @@ std::string choices_text(const Choices& choices) {
     text +=
         ",\n \"waits\": {" +
         column("ranks", [](const WaitChoice& row) { return std::to_string(row.ranks); }) + ", " +
-        column("crowded", [](const WaitChoice& row) { return row.crowded ? "true" : "false"; }) +
+        column("oversubscribed",
+               [](const WaitChoice& row) { return row.oversubscribed ? "true" : "false"; }) +
         ", " +
         column("policy", [](const WaitChoice& row) { return json_string(to_text(row.policy)); }) +
         "}";

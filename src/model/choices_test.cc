@@ -206,8 +206,9 @@ constexpr WaitPolicy kShort{.spin = 10, .yield_us = 20};
 constexpr WaitPolicy kLong{.spin = 30000, .yield_us = 500};
 
 TEST(Choices, OfWaitingTheOneThatIsWorthChanging) {
-  const auto timed = [](bool crowded, WaitPolicy policy, double bytes, double time_s) {
-    return TimedWait{{.ranks = 4, .crowded = crowded, .policy = policy}, bytes, time_s};
+  const auto timed = [](bool oversubscribed, WaitPolicy policy, double bytes, double time_s) {
+    return TimedWait{
+        {.ranks = 4, .oversubscribed = oversubscribed, .policy = policy}, bytes, time_s};
   };
   const WaitPolicy usual = built_in_wait(true);
   // Twice as fast at one size, a little slower at the other.

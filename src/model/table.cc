@@ -28,11 +28,11 @@ enum Column : std::size_t {
   kBytes,
   kTime,
   kWait,
-  kCrowded,
+  kOversubscribed,
   kColumns
 };
 constexpr std::array<std::string_view, kColumns> kNames = {
-    "machine", "collective", "algorithm", "ranks", "bytes", "time_us", "wait", "crowded"};
+    "machine", "collective", "algorithm", "ranks", "bytes", "time_us", "wait", "oversubscribed"};
 constexpr std::array kNeeded = {kCollective, kRanks, kBytes, kTime};
 
 std::string_view trimmed(std::string_view text) {
@@ -144,11 +144,12 @@ class Reader {
     if (!is_wait_policy(row.wait)) {
       return in_quotes(row.wait) + " is no way of waiting, such as \"spin=3000,yield_us=500\"";
     }
-    const std::string_view crowded = field(kCrowded);
-    if (!crowded.empty() && crowded != "0" && crowded != "1") {
-      return in_quotes(crowded) + " is neither 0 nor 1, for ranks with room and crowded ones";
+    const std::string_view oversubscribed = field(kOversubscribed);
+    if (!oversubscribed.empty() && oversubscribed != "0" && oversubscribed != "1") {
+      return in_quotes(oversubscribed) +
+             " is neither 0 nor 1, for ranks with room and oversubscribed ones";
     }
-    row.crowded = crowded == "1";
+    row.oversubscribed = oversubscribed == "1";
     if (machines_.insert(row.machine).second && machines_.size() > kMostMachines) {
       return "more than " + std::to_string(kMostMachines) + " machines";
     }

@@ -6,9 +6,9 @@
 // The first line names the columns, in any order. Needed: collective, ranks, bytes and time_us.
 // `machine` groups the rows ("" without it), `algorithm` names one of the catalogue (the library's
 // own choice without it); rows with a `wait` policy (base/wait_policy.h) were measured with another
-// way of waiting than the usual one, and `crowded` is 1 where there were more ranks than CPUs. All
-// other columns are for people. A field in double quotes may hold
-// commas, and two double quotes for one. Empty lines and lines that begin with # are left out.
+// way of waiting than the usual one, and `oversubscribed` is 1 where there were more ranks than
+// CPUs. All other columns are for people. A field in double quotes may hold commas, and two double
+// quotes for one. Empty lines and lines that begin with # are left out.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ struct Table {
   struct Row {
     std::string machine;
     Point point;
-    std::string wait = {};  // "": as nobody has said
-    bool crowded = false;   // more ranks than CPUs
+    std::string wait = {};        // "": as nobody has said
+    bool oversubscribed = false;  // more ranks than CPUs
   };
   std::vector<Row> rows;
 

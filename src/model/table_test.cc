@@ -106,8 +106,9 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
             "barrier has no algorithm \"rign\"");
   EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,wait\nbarrier,2,0,1,soon\n").message,
             "\"soon\" is no way of waiting, such as \"spin=3000,yield_us=500\"");
-  EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,crowded\nbarrier,2,0,1,yes\n").message,
-            "\"yes\" is neither 0 nor 1, for ranks with room and crowded ones");
+  EXPECT_EQ(
+      parse_table("collective,ranks,bytes,time_us,oversubscribed\nbarrier,2,0,1,yes\n").message,
+      "\"yes\" is neither 0 nor 1, for ranks with room and oversubscribed ones");
 }
 
 // Each is fitted: a table where every row is another one would take hours.

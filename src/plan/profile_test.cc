@@ -211,7 +211,7 @@ WaitPolicy policy_with(const std::string& profile, const std::string& wait) {
 TEST_F(ProfileTest, SaysHowToWaitUnlessTheOptionDoes) {
   const std::string path = write(
       "waits.json",
-      R"({"format": "unisono.machine/1", "waits": {"ranks": [2, 2], "crowded": [true, false],)"
+      R"({"format": "unisono.machine/1", "waits": {"ranks": [2, 2], "oversubscribed": [true, false],)"
       R"( "policy": ["spin=1,yield_us=2", "spin=3,yield_us=4"]}})");
   EXPECT_EQ(policy_with("none", ""), built_in_wait(false));
   EXPECT_EQ(policy_with(path, ""), (WaitPolicy{.spin = 3, .yield_us = 4}));

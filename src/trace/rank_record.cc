@@ -182,10 +182,10 @@ class Reader {
   }
   void read_operation(const Event& event, std::uint64_t place) {
     if (event.kind() != Kind::operation || event.peer >= record_.groups.size() ||
-        event.turn >= std::min<int>(header_.names, recording::kNames) || !is_sane(event)) {
+        event.detail >= std::min<int>(header_.names, recording::kNames) || !is_sane(event)) {
       return;
     }
-    const recording::Name& name = header_.name[event.turn];
+    const recording::Name& name = header_.name[event.detail];
     operations_[static_cast<std::uint32_t>(place)] = record_.operations.size();
     record_.operations.push_back({.group = event.peer,
                                   .number = event.order,
@@ -208,7 +208,7 @@ class Reader {
          .kind = event.kind(),
          .to_all = event.to_all(),
          .peer = world_rank(group, event.peer),
-         .turn = event.turn,
+         .sequence = event.detail,
          .step = event.step(),
          .bytes = event.bytes(),
          .begin_ns = clock_.ns(event.begin),
@@ -216,12 +216,12 @@ class Reader {
          .busy_ns = clock_.duration(event.busy() * static_cast<double>(event.duration()))});
   }
   void read_transfer(const Event& event) {
-    if (event.turn >= record_.groups.size() || !is_sane(event)) {
+    if (event.detail >= record_.groups.size() || !is_sane(event)) {
       return;
     }
-    record_.transfers.push_back({.group = event.turn,
+    record_.transfers.push_back({.group = event.detail,
                                  .send = event.busy() != 0,
-                                 .peer = world_rank(event.turn, event.peer),
+                                 .peer = world_rank(event.detail, event.peer),
                                  .tag = static_cast<int>(event.order),
                                  .bytes = event.bytes(),
                                  .begin_ns = clock_.ns(event.begin),

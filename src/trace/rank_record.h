@@ -47,7 +47,7 @@ struct RecordedPass {
   recording::Kind kind = recording::Kind::none;
   bool to_all = false;
   int peer = -1;  // of the world; -1: all, or nobody
-  unsigned turn = 0;
+  unsigned sequence = 0;
   unsigned step = 0;
   std::uint64_t bytes = 0;
   double begin_ns = 0;

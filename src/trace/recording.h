@@ -1,6 +1,6 @@
 // The memory that a rank records its operations in: a header, names, groups, and a ring of events
-// of 32 bytes each. It is shared memory or a file, and has no pointers, so that who comes later can
-// read it, also when the rank was killed in the middle of anything.
+// of 32 bytes each. It is shared memory or a file, and has no pointers, so that a process that
+// comes later can read it, also when the rank was killed in the middle of anything.
 //
 // Writers take the ring in blocks, one for each group that is busy, and fill a block with plain
 // stores: nothing on the way of an event is locked, and no cache line of a peer is waited for.
@@ -28,17 +28,17 @@ inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 // `none`: the rest of the block was not used.
 enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
 
-// In the event of an operation, `order` is its number in its group, `peer` its group, `turn` its
+// In the event of an operation, `order` is its number in its group, `peer` its group, `detail` its
 // name, `step` its root in the group and 1, or 0 where it has none; in place of busy() it has
-// terms(). Of a transfer (send and recv of a user): `order` is the tag, `turn` the group, and it is
-// busy where it sends. Of all others: `order` is the place of their operation, and they are one
-// pass of a program, or one source of it: `turn` is the number of the message in its lane.
+// terms(). Of a transfer (send and recv of a user): `order` is the tag, `detail` the group, and it
+// is busy where it sends. Of all others: `order` is the place of their operation, and they are one
+// pass of a program, or one source of it: `detail` is the number of the message in its lane.
 struct Event {
   std::uint64_t begin = 0;        // ticks
   std::uint64_t span = kUnended;  // what pack_span() makes
   std::uint32_t order = 0;
   std::uint16_t peer = 0;
-  std::uint16_t turn = 0;
+  std::uint16_t detail = 0;
   std::uint64_t packed = 0;  // what pack() makes
 
   // Ticks; longer ones count as kUnended - 1.

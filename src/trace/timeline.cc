@@ -138,7 +138,7 @@ class Builder {
         end.bytes = pass.bytes;
         end.label = name_of(source, operation.group) + " #" + std::to_string(operation.number);
         const MessageKey key(source.world, id, static_cast<std::int64_t>(operation.number), from,
-                             to, pass.turn);
+                             to, pass.sequence);
         (is_send ? sent[key] : received[key][record.rank]).push_back(std::move(end));
       }
       for (const RecordedTransfer& transfer : record.transfers) {

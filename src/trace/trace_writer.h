@@ -39,7 +39,7 @@ class TraceWriter {
              .span = recording::kUnended | std::uint64_t{terms} << recording::kSpanBits,
              .order = static_cast<std::uint32_t>(number),
              .peer = group_,
-             .turn = static_cast<std::uint16_t>(name),
+             .detail = static_cast<std::uint16_t>(name),
              .packed = recording::Event::pack(recording::Kind::operation, false,
                                               static_cast<std::uint32_t>(root + 1), bytes)});
     begun_ = at_ - 1;
@@ -68,13 +68,13 @@ class TraceWriter {
   std::uint64_t recent() noexcept { return fresh_ ? last_ : stamp(); }
 
   // One pass, or one source of it, from `begin` to the latest stamp().
-  void pass(recording::Kind kind, bool to_all, int peer, std::uint32_t turn, std::uint32_t step,
+  void pass(recording::Kind kind, bool to_all, int peer, std::uint32_t sequence, std::uint32_t step,
             std::uint64_t bytes, std::uint64_t begin, std::uint64_t busy) noexcept {
     put({.begin = begin,
          .span = recording::Event::pack_span(last_ - begin, busy),
          .order = static_cast<std::uint32_t>(operation_),
          .peer = static_cast<std::uint16_t>(peer),
-         .turn = static_cast<std::uint16_t>(turn),
+         .detail = static_cast<std::uint16_t>(sequence),
          .packed = recording::Event::pack(kind, to_all, step, bytes)});
   }
   // A send or recv of the user's begins. Returns its place, for end_transfer(). `peer`: negative
@@ -85,7 +85,7 @@ class TraceWriter {
                         (send ? std::uint64_t{recording::kWhole} << recording::kSpanBits : 0),
                 .order = static_cast<std::uint32_t>(tag),
                 .peer = static_cast<std::uint16_t>(peer),
-                .turn = group_,
+                .detail = group_,
                 .packed = recording::Event::pack(recording::Kind::transfer, false, 0, bytes)});
   }
   void end_transfer(std::uint64_t place, int peer) noexcept {
@@ -99,8 +99,8 @@ class TraceWriter {
   recording::Event& event(std::uint64_t place) const noexcept {
     return view_.ring[place % view_.header->events];
   }
-  // Others may have come around the ring since. Who comes around within the next few stores spoils
-  // one event, which readers check.
+  // Others may have come around the ring since. A writer that comes around within the next few
+  // stores spoils one event, which readers check.
   bool is_kept(std::uint64_t place) const noexcept {
     const std::uint64_t taken = view_.header->taken.load(std::memory_order_relaxed);
     return place + view_.header->events >= taken * recording::kBlockEvents;
@@ -122,7 +122,7 @@ class TraceWriter {
     event.span = value.span;
     event.order = value.order;
     event.peer = value.peer;
-    event.turn = value.turn;
+    event.detail = value.detail;
     std::atomic_signal_fence(std::memory_order_release);
     event.packed = value.packed;  // last: it says that this is an event
     // The ring is larger than the cache next to the core.

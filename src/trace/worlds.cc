@@ -12,17 +12,17 @@ namespace unisono::trace {
 
 std::vector<int> worlds_of(const std::vector<RankRecord>& records) {
   std::map<std::pair<int, int>, std::size_t> seen;  // rank, world
-  std::vector<std::size_t> turns;                   // by record
-  std::vector<int> counts;                          // by turn: worlds
+  std::vector<std::size_t> generations;             // by record
+  std::vector<int> counts;                          // by generation: worlds
   for (const RankRecord& record : records) {
-    const std::size_t turn = seen[{record.rank, record.world}]++;
-    turns.push_back(turn);
-    counts.resize(std::max(counts.size(), turn + 1), 0);
-    counts[turn] = std::max(counts[turn], record.world + 1);
+    const std::size_t generation = seen[{record.rank, record.world}]++;
+    generations.push_back(generation);
+    counts.resize(std::max(counts.size(), generation + 1), 0);
+    counts[generation] = std::max(counts[generation], record.world + 1);
   }
   std::vector<int> worlds;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const auto end = counts.begin() + static_cast<std::ptrdiff_t>(turns[i]);
+    const auto end = counts.begin() + static_cast<std::ptrdiff_t>(generations[i]);
     worlds.push_back(std::accumulate(counts.begin(), end, records[i].world));
   }
   return worlds;

@@ -66,8 +66,8 @@ class Transport {
   // Copies into that room, in the way that is best for the readers of the lane. It may be
   // committed when this returns.
   virtual void fill(int lane, std::byte* room, const void* data, std::size_t bytes) noexcept;
-  // Which stores are best for somebody else who writes so many bytes that they read; who streams
-  // must fence.
+  // Which stores are best for somebody else who writes so many bytes that they read; a writer that
+  // streams must fence.
   virtual kernels::Store store(int lane, std::size_t bytes) const noexcept;
 
   // Whether the readers of a lane, or of every lane, can read this memory where it is.
@@ -90,7 +90,7 @@ class Transport {
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;
   // Moves on what was sent over a lane, or over every lane, and has not left this process. True:
-  // nothing is left. Who stops calling before keeps its peers waiting.
+  // nothing is left. A rank that stops calling before keeps its peers waiting.
   virtual bool flush(int /*lane*/) noexcept { return true; }
   // Takes back the memory of messages that all readers are done with. True: nothing that was sent
   // is left here.

@@ -66,7 +66,7 @@ RUNS = {
         "TOLD_BEFORE_FETCHED": ("wrong", ""),
         "WITHOUT_A_WORD": ("wrong", "GIVES_UP"),
     }),
-    "roll": (SAFETY, ["", "LATE"], {
+    "agreement": (SAFETY, ["", "LATE"], {
         "NOT_EXCHANGED": ("wrong", ""),
         "NOT_AWAITED": ("wrong", ""),
         "NO_TAKE_OVER": ("stuck", ""),

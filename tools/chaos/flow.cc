@@ -28,7 +28,7 @@ void Flow::push(std::vector<std::byte> bytes, std::int64_t now_us) {
   if (options_.corrupt > 0 && draw() < options_.corrupt) {
     bytes[random_() % bytes.size()] ^= static_cast<std::byte>(1U << random_() % 8);
   }
-  // TCP hands nothing out of order: who comes early waits for those before.
+  // TCP hands nothing out of order: what comes early waits for those before.
   last_due_us_ = std::max(last_due_us_, due_us);
   held_ += bytes.size();
   packets_.push_back({.bytes = std::move(bytes), .done = 0, .due_us = last_due_us_});

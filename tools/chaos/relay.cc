@@ -114,7 +114,7 @@ void Relay::wait(std::int64_t now_us) {
       }
     }
   }
-  for (pollfd& entry : entries) {  // who hung up would wake it for ever
+  for (pollfd& entry : entries) {  // a side that hung up would wake it for ever
     entry.fd = entry.events == 0 ? -1 : entry.fd;
   }
   const std::int64_t left_us = std::max<std::int64_t>(until_us - now_us, 0);

@@ -19,6 +19,7 @@
 #include "cli/failure.h"
 #include "cli/output_file.h"
 #include "cli/target.h"
+#include "cli/text_file.h"
 #include "model/simulator/report.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -48,7 +49,7 @@ model::ScheduleLoader loader_beside(const std::string& path) {
 
 model::Workload workload_of_file(const std::string& path, const Arguments& arguments,
                                  bool written_out, std::uint64_t bytes) {
-  const std::string text = read_document(path);
+  const std::string text = read_text_file(path);
   const bool workload_file = is_workload(text);
   for (const std::string_view option : {"ranks", "root", "bytes"}) {
     if (arguments.has(option) && (workload_file || option != "bytes")) {

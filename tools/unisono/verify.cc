@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "cli/text_file.h"
 #include "msccl/verify_file.h"
 #include "schedule/final_state.h"
 
@@ -273,7 +274,7 @@ int run_verify(const Arguments& arguments, const Console& console) {
       }
     }
     if (is_msccl_file(target)) {
-      return verify_msccl(target, read_schedule_file(target), console);
+      return verify_msccl(target, read_text_file(target), console);
     }
     return verify_one(check(load_schedule(target), nullptr), console);
   }

@@ -34,7 +34,7 @@ class FixedRates {
   void operate(const PlayItem& item, std::size_t index);
   void play_needs(const Step& step);
   void play_steps(Step step);
-  // Who takes part in a block, each once.
+  // The flows that take part in a block, each once.
   struct Party {
     std::vector<int> senders = {};
     std::vector<int> receivers = {};

@@ -113,7 +113,7 @@ class Pool {
   }
   std::byte* memory_;
   std::vector<std::atomic<std::uint32_t>> next_;
-  std::vector<std::size_t> begins_;  // [slot]: of who holds it
+  std::vector<std::size_t> begins_;  // [slot]: of the lane that holds it
   std::uint32_t round_;
   std::atomic<std::uint64_t> free_ = 0;       // the top of those of the round to take
   std::atomic<std::uint32_t> given_ = kNone;  // of those of the round that were given back

@@ -77,7 +77,8 @@ class RegionTable {
     void set(const Region& region) noexcept {
       const std::uint32_t before = version.load(std::memory_order_relaxed);
       version.store(before + 1, std::memory_order_relaxed);
-      // Each store is a release, so that who sees one of them sees the odd version as well.
+      // Each store is a release, so that a reader that sees one of them sees the odd version as
+      // well.
       number.store(region.number, std::memory_order_release);
       owner.store(region.owner, std::memory_order_release);
       base.store(region.base, std::memory_order_release);

@@ -288,7 +288,7 @@ bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
 }
 
 // The kernel checks the address, so that an offer whose writer has given up its memory, after an
-// abort, is no fault here: the abort or the death is seen by who waits.
+// abort, is no fault here: the abort or the death is seen by the rank that waits.
 std::size_t ShmTransport::fetch(int lane, std::size_t offset, void* target,
                                 std::size_t bytes) noexcept {
   const In& in = in_[static_cast<std::size_t>(lane)];

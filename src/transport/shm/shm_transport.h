@@ -19,8 +19,8 @@ namespace unisono::shm {
 
 class ShmTransport;
 
-// The transports of one rank. A lane that falls idle keeps the slots of its last messages; who
-// needs slots takes them back.
+// The transports of one rank. A lane that falls idle keeps the slots of its last messages; a rank
+// that needs slots takes them back.
 class TransportRegistry {
  public:
   void add(ShmTransport* lender);

@@ -327,7 +327,7 @@ void Network::release_held(int from) noexcept {
       reader.seen[position] = later(options_.delay, before);
     }
     held.erase(held.begin());
-    changes_.push_back(now_);  // who was asked before sees something new
+    changes_.push_back(now_);  // a rank that was asked before sees something new
     std::push_heap(changes_.begin(), changes_.end(), std::greater<>());
   }
 }

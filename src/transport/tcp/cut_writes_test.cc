@@ -138,7 +138,7 @@ TEST(CutWrites, EveryMessageComesWholeAndInOrder) {
     }
     cuts = &random;
     constexpr int kActions = 4000;
-    // Now one talks and now another one: who only listens sends nothing but releases.
+    // Now one talks and now another one: a rank that only listens sends nothing but releases.
     std::uint64_t speaker = 0;
     for (int i = 0; i < kActions; ++i) {
       speaker = random.one_in(50) ? random.below(talkers.size()) : speaker;

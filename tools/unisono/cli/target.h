@@ -25,8 +25,6 @@ AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view t
 // Throws UsageError where the algorithm cannot serve the shape.
 Schedule build_checked(const Algorithm& algorithm, Shape shape);
 
-// Throws UsageError if it cannot be read.
-std::string read_schedule_file(const std::string& path);
 // Reads unisono.schedule/1, or MSCCL's XML where the name ends in ".xml". Throws UsageError
 // "file:line: what is wrong".
 Schedule load_schedule(const std::string& path);

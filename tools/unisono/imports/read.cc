@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "cli/failure.h"
-#include "cli/target.h"
+#include "cli/text_file.h"
 #include "imports/imports.h"
 
 namespace unisono::cli {
@@ -261,7 +261,7 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
 }
 
 ImportedRank read_import(const std::string& path) {
-  const json document = json::parse(read_schedule_file(path), nullptr, false);
+  const json document = json::parse(read_text_file(path), nullptr, false);
   if (document.is_discarded() || !document.is_object()) {
     refuse(path, "it is no JSON");
   }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/failure.h"
-#include "cli/target.h"
+#include "cli/text_file.h"
 #include "estimate/config_json.h"
 #include "models/models.h"
 #include "topo/topo.h"
@@ -37,7 +37,7 @@ estimate::ModelShape read_shape(const std::string& name) {
                      near.empty() ? "known are " + listed(names) : near, std::string(kHelp));
   }
   const Parsed<estimate::ModelShape> parsed = estimate::parse_config_json(
-      read_schedule_file(name), std::filesystem::path(name).parent_path().filename().string());
+      read_text_file(name), std::filesystem::path(name).parent_path().filename().string());
   if (!parsed) {
     throw UsageError(fmt::format("{}: {}", name, parsed.message),
                      parsed.position.empty() ? "" : "at " + parsed.position, std::string(kHelp));
@@ -60,7 +60,7 @@ estimate::DeviceModel read_device(const Arguments& arguments, const Topology& to
 
 void fit_to_measured(const std::string& path, ModelQuestion& question) {
   const Parsed<estimate::MeasuredTables> parsed =
-      estimate::parse_measured_steps(read_schedule_file(path));
+      estimate::parse_measured_steps(read_text_file(path));
   if (!parsed) {
     throw UsageError(fmt::format("{}: {}", path, parsed.message), "at " + parsed.position,
                      std::string(kHelp));

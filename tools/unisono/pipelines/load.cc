@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "cli/failure.h"
+#include "cli/text_file.h"
 #include "pipeline/catalog.h"
 #include "pipeline/json.h"
 #include "pipeline/text.h"
 #include "pipeline/transfers.h"
 #include "pipelines/pipelines.h"
-#include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
@@ -21,7 +21,7 @@ pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
       throw UsageError(fmt::format("--{} does not go with a file: {} says it", option, path));
     }
   }
-  const std::string text = read_document(path);
+  const std::string text = read_text_file(path);
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string::npos &&
                        text[text.find_first_not_of(" \t\r\n")] == '{';
   for (const char* option : {"forward", "input", "weight", "transfer", "lanes", "capacity"}) {

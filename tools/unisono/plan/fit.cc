@@ -12,6 +12,7 @@
 #include "cli/failure.h"
 #include "cli/output_file.h"
 #include "cli/target.h"
+#include "cli/text_file.h"
 #include "model/holdout.h"
 #include "model/nccl_log.h"
 #include "model/table.h"
@@ -39,7 +40,7 @@ struct Report {
 
 // A table, or what nccl-tests printed: `collective` is that of a log that does not say it.
 Table load_table(const std::string& path, std::optional<Collective> collective) {
-  const std::string text = read_document(path);
+  const std::string text = read_text_file(path);
   const bool is_log = model::is_nccl_log(text);
   auto parsed = is_log ? model::parse_nccl_log(text, collective) : model::parse_table(text);
   if (!parsed) {
@@ -227,7 +228,7 @@ int run_fit(const Arguments& arguments, const Console& console) {
 }
 
 model::NamedMachine load_machine(const std::string& path) {
-  const std::string text = read_document(path);
+  const std::string text = read_text_file(path);
   auto parsed = model::parse_machine_json(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),

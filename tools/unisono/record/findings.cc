@@ -234,7 +234,8 @@ void append(ordered_json& findings, const ordered_json& more) {
 ordered_json findings_of(const std::vector<trace::RankRecord>& records,
                          const trace::Timeline& timeline, const JobEnd& end,
                          std::size_t most_rows) {
-  // Who stopped the job looked at it while it still ran, and so knows more than its ranks.
+  // The launcher that stopped the job looked at it while it still ran, and so knows more than its
+  // ranks.
   ordered_json findings = end.findings;
   for (ordered_json& each : findings) {
     each["ops"] = operations_of(timeline, each);

@@ -28,7 +28,7 @@ struct RecordedCall {
   std::string group = {};
   std::uint64_t number = 0;
   std::vector<int> members = {};   // ranks of the world
-  std::map<int, Part> parts = {};  // by rank of the group; who did not get there has none
+  std::map<int, Part> parts = {};  // by rank of the group; a rank that did not get there has none
   std::string left_out = {};       // why it cannot be played; empty: it can
 
   engine::ReplayedCall call = {};

@@ -32,7 +32,7 @@ struct LaunchOptions {
   std::vector<RemoteRank> remote;             // by rank, where they are on several hosts
   std::vector<pid_t> spared = {};             // children that outlive the job
   bool bind = true;                           // rank i to allowed CPU floor(i * CPUs / ranks)
-  bool keep_going = false;                    // who is left goes on when a rank fails
+  bool keep_going = false;                    // the ranks that are left go on when one fails
   double timeout_s = 0;                       // 0: none
   std::string log_dir;                        // rank-<i>.out and rank-<i>.err; empty: none
   Chaos* chaos = nullptr;                     // what goes wrong; may be absent

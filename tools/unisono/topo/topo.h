@@ -7,9 +7,6 @@
 
 namespace unisono::cli {
 
-// The whole file; throws UsageError.
-std::string read_document(const std::string& path);
-
 // A preset ("dgx_h100:nodes=4"), or a file: what has a dot or exists. Throws UsageError with the
 // place of the mistake.
 Topology load_topology(const std::string& target);

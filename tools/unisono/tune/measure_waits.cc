@@ -20,15 +20,15 @@ constexpr WaitPolicy kWithRoom[] = {{.spin = 3000, .yield_us = 500},
                                     {.spin = 300, .yield_us = 500},
                                     {.spin = 30000, .yield_us = 500},
                                     {.spin = 3000, .yield_us = 5000}};
-constexpr WaitPolicy kCrowded[] = {{.spin = 0, .yield_us = 500},
-                                   {.spin = 0, .yield_us = 50},
-                                   {.spin = 0, .yield_us = 5000},
-                                   {.spin = 100, .yield_us = 500}};
+constexpr WaitPolicy kOversubscribed[] = {{.spin = 0, .yield_us = 500},
+                                          {.spin = 0, .yield_us = 50},
+                                          {.spin = 0, .yield_us = 5000},
+                                          {.spin = 100, .yield_us = 500}};
 constexpr std::size_t kSizes[] = {8, 4096, 65536};  // bytes
 constexpr double kLeastTargetS = 0.0005;
 
 // Whether there are more ranks than CPUs that any of them may use.
-bool is_crowded(Communicator& comm) {
+bool is_oversubscribed(Communicator& comm) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
   sched_getaffinity(0, sizeof(mine), &mine);
@@ -53,8 +53,9 @@ std::string job_name(Communicator& comm) {
 
 void measure_waits(Communicator& comm, double seconds,
                    const std::function<void(const model::TimedWait&)>& report) {
-  const bool crowded = is_crowded(comm);
-  const std::span<const WaitPolicy> policies = crowded ? std::span(kCrowded) : std::span(kWithRoom);
+  const bool oversubscribed = is_oversubscribed(comm);
+  const std::span<const WaitPolicy> policies =
+      oversubscribed ? std::span(kOversubscribed) : std::span(kWithRoom);
   const std::string job = job_name(comm);
   const double calls = static_cast<double>(policies.size() * std::size(kSizes));
   const double target_s = std::max(seconds / calls / 2, kLeastTargetS);  // half of it is set-up
@@ -70,7 +71,9 @@ void measure_waits(Communicator& comm, double seconds,
       const Timing timing =
           measure(world, {.target_s = target_s}, [&] { world.all_reduce(data, max); }, [] {});
       if (comm.rank() == 0) {
-        report({.wait = {.ranks = comm.size(), .crowded = crowded, .policy = policies[i]},
+        report({.wait = {.ranks = comm.size(),
+                         .oversubscribed = oversubscribed,
+                         .policy = policies[i]},
                 .bytes = static_cast<double>(bytes),
                 .time_s = timing.time_us * 1e-6});
       }

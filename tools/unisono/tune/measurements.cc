@@ -8,14 +8,15 @@
 #include "base/bytes_text.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
+#include "cli/text_file.h"
 #include "model/table.h"
-#include "topo/topo.h"
 #include "tune/measure_waits.h"
 
 namespace unisono::cli {
 namespace {
 
-constexpr std::string_view kHeading = "collective,algorithm,ranks,bytes,time_us,wait,crowded\n";
+constexpr std::string_view kHeading =
+    "collective,algorithm,ranks,bytes,time_us,wait,oversubscribed\n";
 // The share of a job's time that goes to ways of waiting.
 constexpr double kWaitsShare = 0.05;
 
@@ -59,7 +60,8 @@ void measure_into_table(const Arguments& arguments) {
   if (comm.size() > 1) {
     measure_waits(comm, options.seconds * kWaitsShare, [&](const model::TimedWait& one) {
       file.add(fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{}\n", one.wait.ranks, one.bytes,
-                           one.time_s * 1e6, to_text(one.wait.policy), one.wait.crowded ? 1 : 0));
+                           one.time_s * 1e6, to_text(one.wait.policy),
+                           one.wait.oversubscribed ? 1 : 0));
     });
   }
   options.seconds *= 1 - kWaitsShare;
@@ -70,7 +72,7 @@ void measure_into_table(const Arguments& arguments) {
 }
 
 void add_measurements(const std::string& path, Measurements& all) {
-  const std::string text = read_document(path);
+  const std::string text = read_text_file(path);
   auto parsed = model::parse_table(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
@@ -84,7 +86,7 @@ void add_measurements(const std::string& path, Measurements& all) {
       continue;
     }
     all.waits.push_back({.wait = {.ranks = row.point.ranks,
-                                  .crowded = row.crowded,
+                                  .oversubscribed = row.oversubscribed,
                                   .policy = parse_wait_policy(row.wait, {})},
                          .bytes = row.point.bytes,
                          .time_s = row.point.time_s});

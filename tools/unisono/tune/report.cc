@@ -79,7 +79,7 @@ void print_text(const TuneReport& report, const Console& console) {
     first = false;
   }
   for (const model::WaitChoice& row : report.machine.choices.waits()) {
-    const bool built_in = row.policy == built_in_wait(row.crowded);
+    const bool built_in = row.policy == built_in_wait(row.oversubscribed);
     fmt::print("{:<14}  {:>5}  {}{}\n", "waiting", row.ranks, to_text(row.policy),
                built_in ? ", as built in" : "");
   }

@@ -1,4 +1,4 @@
-// One rank hears a text of each other that comes to its gate, and tells them one.
+// One rank hears a text of each other that comes to its acceptor, and tells them one.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace unisono::comm {
 
-class Reception {
+class TextExchange {
  public:
   // `most_bytes`: of a text.
-  Reception(tcp::Gate& gate, int ranks, std::size_t most_bytes)
-      : gate_(gate), most_bytes_(most_bytes), guests_(static_cast<std::size_t>(ranks)) {}
+  TextExchange(tcp::Acceptor& acceptor, int ranks, std::size_t most_bytes)
+      : acceptor_(acceptor), most_bytes_(most_bytes), peers_(static_cast<std::size_t>(ranks)) {}
 
   // Until something happens, at most so long.
   void wait(int most_ms) const;
@@ -29,16 +29,16 @@ class Reception {
   std::vector<int> tell(std::string_view text, const Deadline& deadline);
 
  private:
-  struct Guest {
+  struct Peer {
     tcp::Channel socket = {};
     TextReader reader = {};
     bool heard = false;
     bool told = false;
   };
 
-  tcp::Gate& gate_;
+  tcp::Acceptor& acceptor_;
   std::size_t most_bytes_;
-  std::vector<Guest> guests_;  // by rank
+  std::vector<Peer> peers_;  // by rank
 };
 
 }  // namespace unisono::comm

@@ -1,4 +1,4 @@
-/* Who goes on after a failure (RollCall in membership/agreement.cc, World::shrink_here in
+/* Who goes on after a failure (HostAgreement in membership/agreement.cc, World::shrink_here in
    comm/shrink.cc). One rank may die at any step.
 
    Claims: all who get the answer of a round get the same, whole one; all who go on do so with the
@@ -10,7 +10,7 @@
      round, by, whole   the three parts of RollRecord::state, which change together
      verdict     the same: for every second round
      went_on[r]  calls[r] is kWentOn
-     has_met, gave_up   what RollCall::meeting_of says of the meeting behind an answer
+     has_met, gave_up   what HostAgreement::meeting_of says of the meeting behind an answer
 
    That meeting is a guard here: it comes about when all have come to it, and may fail for each of
    them once one of them is dead. What follows is World::await_others. With LATE, rank 2 may come when the others' time is over;

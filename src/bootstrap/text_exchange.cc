@@ -1,0 +1,59 @@
+#include "bootstrap/text_exchange.h"
+
+#include <poll.h>
+
+#include <utility>
+
+namespace unisono::comm {
+
+void TextExchange::wait(int most_ms) const {
+  std::vector<pollfd> entries;
+  acceptor_.add_events(entries);
+  for (const Peer& peer : peers_) {
+    if (peer.socket) {
+      entries.push_back({peer.socket.get(), POLLIN, 0});
+    }
+  }
+  ::poll(entries.data(), entries.size(), most_ms);
+}
+
+std::vector<TextExchange::News> TextExchange::hear() {
+  acceptor_.step(tcp::clock_ms());
+  for (tcp::Admitted& admitted : acceptor_.take_admitted()) {
+    peers_[static_cast<std::size_t>(admitted.peer.peer)] = {.socket = std::move(admitted.socket)};
+  }
+  std::vector<News> news;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    Peer& peer = peers_[rank];
+    if (!peer.socket) {
+      continue;
+    }
+    using State = TextReader::State;
+    const State state = peer.heard ? State::done : peer.reader.step(peer.socket, most_bytes_);
+    const auto number = static_cast<int>(rank);
+    if (state == State::closed || (peer.heard && has_hung_up(peer.socket))) {
+      peer = {};
+      acceptor_.let_again({.peer = number, .stream = 0});
+      news.push_back({.rank = number, .hung_up = true});
+    } else if (state == State::done && !peer.heard) {
+      peer.heard = true;
+      news.push_back({.rank = number, .text = peer.reader.text()});
+    }
+  }
+  return news;
+}
+
+std::vector<int> TextExchange::tell(std::string_view text, const Deadline& deadline) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    Peer& peer = peers_[rank];
+    if (peer.socket && !peer.told) {
+      peer.told = true;
+      send_text(peer.socket, text, deadline);
+      ranks.push_back(static_cast<int>(rank));
+    }
+  }
+  return ranks;
+}
+
+}  // namespace unisono::comm
