@@ -19,6 +19,12 @@ struct ModelQuestion {
   std::vector<std::string> fitted = {};  // lines about what --measured gave
 };
 
+// A model that is known by name, or a config.json. Throws UsageError, which points to `help`.
+estimate::ModelShape read_shape(const std::string& name, std::string_view help);
+// --device, or what the topology's name says. Throws UsageError, which points to `help`.
+estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
+                                  std::string_view help);
+
 // Reads the model, the machine and --measured. Throws UsageError.
 ModelQuestion read_model_question(const Arguments& arguments);
 

@@ -26,7 +26,9 @@ std::string listed(const std::vector<std::string_view>& names) {
   return text;
 }
 
-estimate::ModelShape read_shape(const std::string& name) {
+}  // namespace
+
+estimate::ModelShape read_shape(const std::string& name, std::string_view help) {
   if (const std::optional<estimate::ModelShape> known = estimate::find_model(name)) {
     return *known;
   }
@@ -34,18 +36,19 @@ estimate::ModelShape read_shape(const std::string& name) {
     const std::vector<std::string_view> names = estimate::known_models();
     const std::string near = did_you_mean(name, names);
     throw UsageError(fmt::format("{} is neither a model known by name nor a config.json", name),
-                     near.empty() ? "known are " + listed(names) : near, std::string(kHelp));
+                     near.empty() ? "known are " + listed(names) : near, std::string(help));
   }
   const Parsed<estimate::ModelShape> parsed = estimate::parse_config_json(
       read_text_file(name), std::filesystem::path(name).parent_path().filename().string());
   if (!parsed) {
     throw UsageError(fmt::format("{}: {}", name, parsed.message),
-                     parsed.position.empty() ? "" : "at " + parsed.position, std::string(kHelp));
+                     parsed.position.empty() ? "" : "at " + parsed.position, std::string(help));
   }
   return *parsed.value;
 }
 
-estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology) {
+estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
+                                  std::string_view help) {
   const std::string name = arguments.has("device") ? arguments.text("device")
                                                    : estimate::device_of_preset(topology.name);
   if (const std::optional<estimate::DeviceModel> device = estimate::find_device(name)) {
@@ -55,8 +58,10 @@ estimate::DeviceModel read_device(const Arguments& arguments, const Topology& to
                        ? fmt::format("{} does not say which devices it has, nor their memory",
                                      topology.name.empty() ? "the topology" : topology.name)
                        : fmt::format("there is no device {}", name),
-                   "--device is one of " + listed(estimate::known_devices()), std::string(kHelp));
+                   "--device is one of " + listed(estimate::known_devices()), std::string(help));
 }
+
+namespace {
 
 void fit_to_measured(const std::string& path, ModelQuestion& question) {
   const Parsed<estimate::MeasuredTables> parsed =
@@ -128,10 +133,10 @@ ModelQuestion read_model_question(const Arguments& arguments) {
   if (arguments.has("train") == arguments.has("serve")) {
     throw UsageError("what for? give one of --train and --serve", {}, std::string(kHelp));
   }
-  ModelQuestion question{.shape = read_shape(arguments.operands().front())};
+  ModelQuestion question{.shape = read_shape(arguments.operands().front(), kHelp)};
   question.topology = load_topology(arguments.text("on"));
   question.cluster =
-      estimate::cluster_of(question.topology, read_device(arguments, question.topology));
+      estimate::cluster_of(question.topology, read_device(arguments, question.topology, kHelp));
   if (arguments.has("measured")) {
     fit_to_measured(arguments.text("measured"), question);
   }

@@ -1,0 +1,112 @@
+#include "step/builder.h"
+
+#include <algorithm>
+
+namespace unisono::step {
+
+StepBuilder::StepBuilder(std::string name, const parallel::MeshShape& mesh) : mesh_(mesh) {
+  step_.name = std::move(name);
+  step_.mesh = mesh.text();
+}
+
+int StepBuilder::size(const std::string& axis) const {
+  const auto& axes = mesh_.axes();
+  const auto found = std::find_if(axes.begin(), axes.end(),
+                                  [&](const parallel::Axis& one) { return one.name == axis; });
+  return found == axes.end() ? 1 : found->size;
+}
+
+bool StepBuilder::is_wide(const std::string& axes) const {
+  const std::vector<std::string> names = axis_names(axes);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& axis) { return size(axis) > 1; });
+}
+
+Placements StepBuilder::wide(const Placements& placement) const {
+  Placements kept;
+  for (const auto& [axis, one] : placement) {
+    if (is_wide(axis) && one.kind != Placement::Kind::replicate) {
+      kept[axis] = one;
+    }
+  }
+  return kept;
+}
+
+void StepBuilder::tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,
+                         const Placements& placement, bool is_layered) {
+  step_.tensors.push_back({.name = std::move(name),
+                           .kind = kind,
+                           .dims = std::move(dims),
+                           .element_bytes = element_bytes_,
+                           .is_layered = is_layered,
+                           .placement = wide(placement)});
+}
+
+void StepBuilder::weight(std::string name, std::vector<std::string> dims,
+                         const Placements& placement, bool is_layered) {
+  tensor(Tensor::Kind::weight, std::move(name), std::move(dims), placement, is_layered);
+}
+
+void StepBuilder::section(std::string name, int stage, int first_layer, int repeat) {
+  step_.sections.push_back({.name = std::move(name),
+                            .stage = stage,
+                            .first_layer = first_layer,
+                            .repeat = repeat,
+                            .nodes = {}});
+}
+
+void StepBuilder::product(std::string name, const std::string& x, const std::string& weight,
+                          const std::string& y) {
+  Node node{.kind = Node::Kind::compute,
+            .name = std::move(name),
+            .reads = {x, weight},
+            .writes = {y},
+            .linear = Node::Linear::each,
+            .flops = 2};
+  const std::vector<std::string>& kept = step_.find_tensor(y)->dims;
+  node.pointwise = kept;
+  for (const std::string& read : node.reads) {
+    for (const std::string& dim : step_.find_tensor(read)->dims) {
+      const auto is_dim = [&](const std::string& one) { return one == dim; };
+      if (std::none_of(kept.begin(), kept.end(), is_dim) &&
+          std::none_of(node.summed.begin(), node.summed.end(), is_dim)) {
+        node.summed.push_back(dim);
+      }
+    }
+  }
+  add(std::move(node));
+}
+
+void StepBuilder::pointwise(std::string name, std::vector<std::string> reads,
+                            const std::string& write, std::vector<std::string> dims,
+                            Node::Linear linear) {
+  add({.kind = Node::Kind::compute,
+       .name = std::move(name),
+       .reads = std::move(reads),
+       .writes = {write},
+       .pointwise = std::move(dims),
+       .linear = linear});
+}
+
+void StepBuilder::redistribute(std::string name, std::vector<std::string> reads,
+                               std::vector<std::string> writes, const std::string& axes,
+                               Placement from, Placement to, std::string by) {
+  std::string kept;
+  for (const std::string& axis : axis_names(axes)) {
+    if (is_wide(axis)) {
+      kept += (kept.empty() ? "" : ",") + axis;
+    }
+  }
+  if (!kept.empty()) {
+    add({.kind = Node::Kind::redistribute,
+         .name = std::move(name),
+         .reads = std::move(reads),
+         .writes = std::move(writes),
+         .axes = std::move(kept),
+         .from = std::move(from),
+         .to = std::move(to),
+         .by = std::move(by)});
+  }
+}
+
+}  // namespace unisono::step

@@ -1,0 +1,58 @@
+// Writes a step down: tensors and nodes with the axes that are there.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "step/step.h"
+
+namespace unisono::step {
+
+class StepBuilder {
+ public:
+  StepBuilder(std::string name, const parallel::MeshShape& mesh);
+
+  bool is_wide(const std::string& axes) const;  // the mesh has it, with more than one rank
+  int size(const std::string& axis) const;
+  Step take() { return std::move(step_); }
+  Step& step() { return step_; }
+
+  void dim(Dim dim) { step_.dims.push_back(std::move(dim)); }
+  // Placements along axes that are not there are left out.
+  void weight(std::string name, std::vector<std::string> dims, const Placements& placement,
+              bool is_layered);
+  void tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,
+              const Placements& placement = {}, bool is_layered = false);
+  void activation(std::string name, std::vector<std::string> dims) {
+    tensor(Tensor::Kind::activation, std::move(name), std::move(dims));
+  }
+  void element_bytes(double bytes) { element_bytes_ = bytes; }
+
+  void section(std::string name, int stage, int first_layer = -1, int repeat = 1);
+  void compute(Node node) { add(std::move(node)); }
+  // y = x W: pointwise in what y has, summed over all else. 2 flops an element.
+  void product(std::string name, const std::string& x, const std::string& weight,
+               const std::string& y);
+  // Computes each element of `dims` by itself.
+  void pointwise(std::string name, std::vector<std::string> reads, const std::string& write,
+                 std::vector<std::string> dims, Node::Linear linear = Node::Linear::none);
+  // Nothing where the axis is not wide. Over several axes: over those that are.
+  void redistribute(std::string name, std::vector<std::string> reads,
+                    std::vector<std::string> writes, const std::string& axes, Placement from,
+                    Placement to, std::string by = {});
+  void redistribute(std::string name, const std::string& tensor, const std::string& axes,
+                    Placement from, Placement to) {
+    redistribute(std::move(name), {tensor}, {tensor}, axes, std::move(from), std::move(to));
+  }
+  void add(Node node) { step_.sections.back().nodes.push_back(std::move(node)); }
+
+ private:
+  Placements wide(const Placements& placement) const;
+
+  Step step_;
+  parallel::MeshShape mesh_;
+  double element_bytes_ = 4;
+};
+
+}  // namespace unisono::step

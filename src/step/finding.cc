@@ -1,0 +1,63 @@
+#include "step/finding.h"
+
+#include "base/bytes_text.h"
+
+namespace unisono::step {
+namespace {
+
+std::string lies(const std::string& tensor, const Placement& placement, const std::string& axis) {
+  return tensor + " is " + to_text(placement) + " over " + axis;
+}
+
+std::string sentence(const Finding& f) {
+  using Kind = Finding::Kind;
+  switch (f.kind) {
+    case Kind::not_there:
+      return f.tensor + " is not there yet";
+    case Kind::unsummed:
+      return lies(f.tensor, f.found, f.axis) + ", and read as if it were whole";
+    case Kind::summed_twice:
+      return lies(f.tensor, f.found, f.axis) + ", and added to summands of " + f.other +
+             ": it would count once for each rank";
+    case Kind::product_of_sums:
+      return lies(f.tensor, f.found, f.axis) + ", and so is " + f.other +
+             ": products of summands do not add up to the product";
+    case Kind::two_cuts:
+      return lies(f.tensor, f.found, f.axis) + ", and " + f.other + " is " + to_text(f.wanted);
+    case Kind::whole_beside_part:
+      return lies(f.tensor, f.found, f.axis) + ", where " + f.other + " is " + to_text(f.wanted);
+    case Kind::needs_whole:
+      return lies(f.tensor, f.found, f.axis) + ", and needed whole";
+    case Kind::not_as_said:
+      return lies(f.tensor, f.found, f.axis) + ", not " + to_text(f.wanted);
+    case Kind::no_conversion:
+      return "nothing makes " + to_text(f.wanted) + " of " + to_text(f.found) + " over " + f.axis;
+    case Kind::lost_dimension:
+      return lies(f.tensor, f.found, f.axis) + ", a dimension that " + f.other + " does not have";
+    case Kind::unread:
+      return "nothing reads the " + f.tensor + " that it writes";
+    case Kind::result:
+      return "in the end " + lies(f.tensor, f.found, f.axis) + ", and should be " +
+             to_text(f.wanted);
+    case Kind::no_result:
+      return f.stage < 0 ? "in the end no stage has " + f.tensor
+                         : "in the end stage " + std::to_string(f.stage) + " has no " + f.tensor;
+    case Kind::memory:
+      return "rank " + std::to_string(f.rank) + " needs " +
+             format_bytes(static_cast<std::uint64_t>(f.bytes)) + ", more than the " +
+             format_bytes(static_cast<std::uint64_t>(f.most_bytes)) + " that are stated";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string to_text(const Finding& finding) {
+  std::string place = finding.section;
+  if (!finding.node.empty()) {
+    place += (place.empty() ? "" : ", ") + finding.node;
+  }
+  return place.empty() ? sentence(finding) : place + ": " + sentence(finding);
+}
+
+}  // namespace unisono::step

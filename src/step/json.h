@@ -1,0 +1,18 @@
+// Steps as JSON, `unisono.step/1`; docs/formats/step.md has the form.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/parsed.h"
+#include "step/step.h"
+
+namespace unisono::step {
+
+inline constexpr std::string_view kStepFormat = "unisono.step/1";
+
+std::string to_json(const Step& step);
+// What it gives has no problem_of(). A failure's position is a JSON pointer.
+Parsed<Step> parse_step_json(std::string_view text);
+
+}  // namespace unisono::step

@@ -1,0 +1,215 @@
+// Steps of decoders: that they are right, what is said where they are not, what ranks call, what
+// they need.
+#include <gtest/gtest.h>
+
+#include "step/calls.h"
+#include "step/decoder.h"
+#include "step/json.h"
+#include "step/verify.h"
+#include "unisono/error.hpp"
+
+namespace unisono::step {
+namespace {
+
+estimate::ModelShape small() {
+  return {.name = "small",
+          .layers = 3,
+          .hidden = 72,
+          .heads = 9,
+          .kv_heads = 3,
+          .head_dim = 8,
+          .ffn = 160,
+          .vocabulary = 256,
+          .tied = true};
+}
+
+estimate::ModelShape with_experts() {
+  estimate::ModelShape shape = small();
+  shape.experts = 8;
+  shape.experts_per_token = 2;
+  shape.expert_ffn = 32;
+  shape.shared_ffn = 16;
+  shape.dense_layers = 1;
+  return shape;
+}
+
+constexpr const char* kMeshes[] = {
+    "tp=1",      "tp=2",      "tp=3",      "tp=4",      "tp=5",          "tp=9",
+    "pp=2",      "pp=3",      "cp=2",      "cp=3",      "cp=4",          "pp=2,tp=2",
+    "pp=3,tp=2", "cp=2,tp=2", "cp=2,tp=3", "pp=2,cp=2", "pp=2,cp=2,tp=2"};
+
+std::string text(const std::vector<Finding>& findings) {
+  std::string all;
+  for (const Finding& finding : findings) {
+    all += to_text(finding) + "\n";
+  }
+  return all;
+}
+
+TEST(Decoder, IsRightUnderAllLayouts) {
+  for (const char* mesh : kMeshes) {
+    for (const DecoderTask& task : {DecoderTask{.tokens = 17}, DecoderTask{.context = 9}}) {
+      const Step step = make_decoder_step(small(), mesh, task);
+      EXPECT_EQ(problem_of(step), "") << mesh;
+      EXPECT_EQ(text(verify(step)), "") << mesh;
+    }
+  }
+}
+
+TEST(Decoder, IsRightWithExperts) {
+  for (const char* mesh : {"tp=2", "ep=2", "ep=4,tp=2", "cp=2,ep=2", "pp=2,cp=2,ep=2,tp=3"}) {
+    for (const bool is_upcycled : {false, true}) {
+      const Step prompt =
+          make_decoder_step(with_experts(), mesh, {.tokens = 17, .is_upcycled = is_upcycled});
+      EXPECT_EQ(problem_of(prompt), "") << mesh;
+      EXPECT_EQ(text(verify(prompt)), "") << mesh;
+      const Step token = make_decoder_step(with_experts(), mesh, {.context = 9});
+      EXPECT_EQ(text(verify(token)), "") << mesh;
+    }
+  }
+}
+
+std::string refusal(const estimate::ModelShape& shape, const char* mesh, const DecoderTask& task) {
+  try {
+    make_decoder_step(shape, mesh, task);
+    return "none";
+  } catch (const Error& error) {
+    return std::string(error.summary());
+  }
+}
+
+TEST(Decoder, SaysWhatCannotBe) {
+  EXPECT_EQ(refusal(small(), "dp=2", {}), "a decoder that answers has no axis dp");
+  EXPECT_EQ(refusal(small(), "pp=4", {}), "4 stages are more than the 3 layers");
+  EXPECT_EQ(refusal(small(), "ep=2", {}), "small has no experts");
+  EXPECT_EQ(refusal(small(), "tp=1", {.tokens = 2, .context = 1}),
+            "a step is of a whole prompt, or of one token behind it");
+  EXPECT_NE(refusal(small(), "tp=10", {}), "none") << "more ranks than heads";
+}
+
+Node& node_of(Step& step, const std::string& name) {
+  for (Section& section : step.sections) {
+    for (Node& node : section.nodes) {
+      if (node.name == name) {
+        return node;
+      }
+    }
+  }
+  throw std::out_of_range(name);
+}
+
+void remove(Step& step, const std::string& name) {
+  for (Section& section : step.sections) {
+    std::erase_if(section.nodes, [&](const Node& node) { return node.name == name; });
+  }
+}
+
+std::string first(const Step& step) {
+  const std::vector<Finding> findings = verify(step);
+  return findings.empty() ? "right" : to_text(findings.front());
+}
+
+TEST(StepVerify, SaysWhatIsWrong) {
+  const Step good = make_decoder_step(small(), "pp=2,cp=2,tp=2", {.tokens = 8});
+  Step step = good;
+  remove(step, "attention summed");
+  EXPECT_EQ(first(step),
+            "layers, attention added: x is replicate over tp, and added to summands of y: it "
+            "would count once for each rank");
+  step = good;
+  remove(step, "embedding summed");
+  EXPECT_EQ(first(step),
+            "layers, attention norm: x is partial over tp, and read as if it were "
+            "whole");
+  step = good;
+  remove(step, "ring");
+  EXPECT_EQ(first(step), "layers, attention: all_keys is not there yet");
+  step = good;
+  node_of(step, "inner summed").axes = "cp";
+  EXPECT_EQ(first(step), "layers, inner summed: y is shard(rows) over cp, not partial");
+  step = good;
+  remove(step, "x");
+  EXPECT_EQ(first(step), "layers, attention norm: x is not there yet");
+  step = good;
+  remove(step, "best");
+  EXPECT_EQ(first(step), "in the end stage 0 has no best");
+  step = good;
+  node_of(step, "candidates gathered").to = shard("vocabulary");
+  EXPECT_NE(problem_of(step) + first(step), "right");
+  step = good;
+  step.memory_bytes = 1000;
+  EXPECT_EQ(first(step).substr(0, 12), "rank 0 needs");
+}
+
+TEST(StepVerify, MemoryIsThatOfThePlainSum) {
+  // By hand: weights of a layer, the ends, and keys and values of 16 tokens.
+  const double layer = 72 + 72 + 72 * 72 * 2 + 2 * 24 * 72 + 3 * 72 * 160;
+  const std::vector<Memory> alone = memory_of(make_decoder_step(small(), "tp=1", {.tokens = 16}));
+  EXPECT_EQ(alone.front().weights, 2 * (3 * layer + 256 * 72 + 72));
+  EXPECT_EQ(alone.front().cache, 2 * (3 * 2 * 16 * 24));
+  const std::vector<Memory> cut = memory_of(make_decoder_step(small(), "tp=3", {.tokens = 15}));
+  const double share = 2 * 72 + (72 * 72 * 2 + 2 * 24 * 72 + 3 * 72 * 160) / 3.0;
+  EXPECT_NEAR(cut[1].weights, 2 * (3 * share + 256 * 72 / 3.0 + 72), 4 * 1300);
+  EXPECT_EQ(cut[1].cache, 2 * (3 * 2 * 15 * 8));
+}
+
+TEST(StepCalls, AreTwoAllReducesALayerForHeads) {
+  const auto calls = calls_of(make_decoder_step(small(), "tp=2", {.context = 9}));
+  std::string said;
+  for (const Call& call : calls[1]) {
+    if (call.what != "computing") {
+      said += call.what + " " + std::to_string(static_cast<int>(call.bytes)) + "; ";
+    }
+  }
+  EXPECT_EQ(said,
+            "all_reduce 144; all_reduce 144; all_reduce 144; all_reduce 144; all_reduce 144; "
+            "all_reduce 144; all_reduce 144; all_gather 32; ");
+}
+
+TEST(StepCalls, OfExpertsMoveARowOncePerExpert) {
+  const auto calls = calls_of(make_decoder_step(with_experts(), "ep=4", {.tokens = 16}));
+  double bytes = 0;
+  for (const Call& call : calls[0]) {
+    bytes += call.what == "dispatch" ? call.bytes : 0;
+  }
+  EXPECT_EQ(bytes, 2 * 4 * 72 * 2 * 2) << "two layers, four tokens here, two experts each";
+}
+
+TEST(StepJson, ReadsWhatItWrites) {
+  for (const char* mesh : kMeshes) {
+    const Step step = make_decoder_step(small(), mesh, {.tokens = 6});
+    const Parsed<Step> read = parse_step_json(to_json(step));
+    ASSERT_TRUE(read) << read.message << " at " << read.position;
+    EXPECT_EQ(to_json(*read.value), to_json(step));
+    EXPECT_TRUE(verify(*read.value).empty());
+  }
+  const Step experts = make_decoder_step(with_experts(), "ep=2,tp=2", {.context = 3});
+  const Parsed<Step> read = parse_step_json(to_json(experts));
+  ASSERT_TRUE(read) << read.message;
+  EXPECT_EQ(to_json(*read.value), to_json(experts));
+}
+
+std::string problem_in(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  const Parsed<Step> read = parse_step_json(text.replace(at, from.size(), to));
+  return read ? "none" : read.position + " " + read.message;
+}
+
+TEST(StepJson, SaysWhereItIsWrong) {
+  const std::string text = to_json(make_decoder_step(small(), "cp=2,tp=2", {.tokens = 6}));
+  EXPECT_EQ(problem_in(text, "step/1", "step/2"), "/format is not \"unisono.step/1\"");
+  EXPECT_EQ(problem_in(text, "\"shard(vocabulary)\"", "\"cut\""),
+            "/tensors/0/placement/tp \"cut\" is no placement: replicate, partial, or "
+            "shard(DIMENSION)");
+  EXPECT_EQ(problem_in(text, "\"compute\": \"embedding\"", "\"do\": \"embedding\"").substr(0, 19),
+            "/sections/0/nodes/0");
+  EXPECT_EQ(problem_in(text, "cp=2,tp=2", "cp=0"),
+            "/mesh mesh: the size \"0\" of axis \"cp\" is no product of positive numbers and of "
+            "axes before it");
+  EXPECT_EQ(problem_in(text, "\"reads\": [\"tokens\"", "\"reads\": [\"token\""),
+            "/ section embed, embedding: there is no tensor token");
+}
+
+}  // namespace
+}  // namespace unisono::step

@@ -1,0 +1,185 @@
+#include "step/workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/json_text.h"
+#include "model/simulator/workload.h"
+#include "step/calls.h"
+
+namespace unisono::step {
+namespace {
+
+struct Algorithm {
+  const char* collective;
+  const char* name;
+};
+
+Algorithm algorithm_of(const std::string& what) {
+  static const std::map<std::string, Algorithm> kAlgorithms = {
+      {"all_reduce", {"all_reduce", "ring"}},         {"all_gather", {"all_gather", "ring"}},
+      {"reduce_scatter", {"reduce_scatter", "ring"}}, {"all_to_all", {"all_to_all", "pairwise"}},
+      {"dispatch", {"all_to_all", "pairwise"}},       {"combine", {"all_to_all", "pairwise"}},
+      {"broadcast", {"broadcast", "binomial"}}};
+  return kAlgorithms.at(what);
+}
+
+class Writer {
+ public:
+  Writer(const Step& step, const estimate::DeviceModel& device, estimate::Precision precision)
+      : calls_(calls_of(step)),
+        ranks_(static_cast<int>(calls_.size())),
+        flops_(device.flops(precision) / device.constants.compute),
+        bytes_per_s_(device.memory_bytes_per_s / device.constants.memory) {}
+
+  // A call that several ranks share is written when the first of its ranks comes to it. Items of a
+  // rank keep their order: whoever is in front waits until the others have written what is before.
+  std::string write() {
+    out_ = "{\"format\": " + json_string(model::kWorkloadFormat) +
+           ", \"ranks\": " + std::to_string(ranks_) + ",\n \"items\": [";
+    next_.assign(calls_.size(), 0);
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (int rank = 0; rank < ranks_; ++rank) {
+        has_moved = advance(rank) || has_moved;
+      }
+    }
+    return out_ + "\n]}\n";
+  }
+
+ private:
+  const Call* head(int rank) const {
+    const auto at = static_cast<std::size_t>(rank);
+    return next_[at] < calls_[at].size() ? &calls_[at][next_[at]] : nullptr;
+  }
+  void pass(int rank) { ++next_[static_cast<std::size_t>(rank)]; }
+
+  bool advance(int rank) {
+    bool has_moved = false;
+    for (const Call* call = head(rank); call != nullptr; call = head(rank)) {
+      if (call->what == "computing") {
+        compute(rank);
+      } else if (call->peer >= 0 ? !transfer(rank, *call) : !collective(*call)) {
+        return has_moved;
+      }
+      has_moved = true;
+    }
+    return has_moved;
+  }
+
+  // What a rank computes between two calls is one item, shared by the ranks that compute the same
+  // for as long and are there, too.
+  void compute(int rank) {
+    const Computing mine = computing(rank);
+    std::vector<int> group;
+    for (int other = 0; other < ranks_; ++other) {
+      if (computing(other) == mine) {
+        group.push_back(other);
+        next_[static_cast<std::size_t>(other)] += mine.calls;
+      }
+    }
+    begin(mine.name, group);
+    out_ += ", \"compute_us\": " + json_number(std::round(mine.us * 1000) / 1000) + "}";
+  }
+
+  struct Computing {
+    double us = 0;
+    std::size_t calls = 0;
+    std::string name = {};
+    bool operator==(const Computing&) const = default;
+  };
+  // From where the rank is to its next call.
+  Computing computing(int rank) const {
+    const std::vector<Call>& calls = calls_[static_cast<std::size_t>(rank)];
+    Computing all;
+    for (std::size_t i = next_[static_cast<std::size_t>(rank)];
+         i < calls.size() && calls[i].what == "computing"; ++i) {
+      all.us += 1e6 * std::max(calls[i].flops / flops_, calls[i].memory_bytes / bytes_per_s_);
+      all.name = name_of(calls[i]);
+      ++all.calls;
+    }
+    return all;
+  }
+
+  bool collective(const Call& call) {
+    double bytes = 0;
+    for (const int member : call.group) {
+      const Call* const other = head(member);
+      if (other == nullptr || other->what != call.what || other->group != call.group ||
+          other->node != call.node || other->layer != call.layer) {
+        return false;
+      }
+      bytes = std::max(bytes, other->bytes);
+    }
+    const Algorithm algorithm = algorithm_of(call.what);
+    operation(call, call.group, algorithm.collective, algorithm.name, bytes);
+    const std::vector<int> group = call.group;
+    for (const int member : group) {
+      pass(member);
+    }
+    return true;
+  }
+
+  // The receiver of a ring has posted its receive, so it need not stand before it.
+  bool transfer(int rank, const Call& call) {
+    if (call.what == "send") {
+      operation(call, {rank, call.peer}, "broadcast", "binomial", call.bytes);
+      ++under_way_[{rank, call.peer}];
+      pass(rank);
+      return true;
+    }
+    const auto at = static_cast<std::size_t>(rank);
+    if (under_way_[{call.peer, rank}] > 0) {
+      --under_way_[{call.peer, rank}];
+      pass(rank);
+      return true;
+    }
+    if (next_[at] + 1 < calls_[at].size() && calls_[at][next_[at] + 1].node == call.node &&
+        calls_[at][next_[at] + 1].what == "send") {
+      std::swap(calls_[at][next_[at]], calls_[at][next_[at] + 1]);
+      return true;
+    }
+    return false;
+  }
+
+  static std::string name_of(const Call& call) {
+    return (call.layer >= 0 ? "layer " + std::to_string(call.layer) + ", " : "") + call.node;
+  }
+
+  void begin(const std::string& name, const std::vector<int>& group) {
+    out_ += is_first_ ? "\n  {" : ",\n  {";
+    is_first_ = false;
+    out_ += "\"name\": " + json_string(name) + ", \"group\": [";
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      out_ += (i == 0 ? "" : ", ") + std::to_string(group[i]);
+    }
+    out_ += "]";
+  }
+
+  void operation(const Call& call, const std::vector<int>& group, const char* collective,
+                 const char* algorithm, double bytes) {
+    begin(name_of(call), group);
+    out_ += ", \"collective\": " + json_string(collective) +
+            ", \"algorithm\": " + json_string(algorithm) +
+            ", \"bytes\": " + json_number(std::round(bytes)) + "}";
+  }
+
+  std::vector<std::vector<Call>> calls_;
+  int ranks_;
+  double flops_;
+  double bytes_per_s_;
+  std::vector<std::size_t> next_;
+  std::map<std::pair<int, int>, int> under_way_;
+  std::string out_;
+  bool is_first_ = true;
+};
+
+}  // namespace
+
+std::string to_workload_json(const Step& step, const estimate::DeviceModel& device,
+                             estimate::Precision precision) {
+  return Writer(step, device, precision).write();
+}
+
+}  // namespace unisono::step

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Do the ranks of examples/llm call what the step of the model says?
+
+For each layout the program answers a prompt, recorded. Of each rank and each of its groups the
+collectives, sends and receives must be those of `unisono step show`: the same kinds, bytes and
+order. What the exchange of experts and redistribute() agree on by the way is not part of a step:
+all_gathers of bytes, and barriers, in groups of experts.
+
+Usage: recorded_test.py --program UNISONO --llm LLM [LAYOUT...]
+"""
+
+import argparse
+import json
+import math
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+PROMPT = "abcdefg"  # a token each
+TOKENS = 3
+# As examples/llm makes it up.
+CONFIG = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 72, "num_attention_heads": 9,
+          "num_key_value_heads": 3, "head_dim": 8, "intermediate_size": 160, "vocab_size": 256,
+          "tie_word_embeddings": True}
+LAYOUTS = ["tp=2", "tp=3", "tp=4", "tp=5", "tp=9", "pp=2", "pp=3", "cp=2", "cp=3", "cp=4", "ep=2", "ep=3",
+           "ep=4", "pp=2,tp=2", "pp=3,tp=2", "pp=2,tp=3", "cp=2,tp=2", "cp=2,tp=3", "cp=3,tp=2", "ep=2,tp=2",
+           "ep=2,tp=3", "ep=4,tp=2", "pp=2,cp=2", "pp=2,ep=2", "cp=2,ep=2", "pp=2,cp=2,tp=2",
+           "pp=2,cp=2,ep=2", "pp=3,cp=2", "cp=4,tp=2", "pp=2,tp=4"]
+
+
+def sizes_of(layout):
+    return {axis: int(size) for axis, size in re.findall(r"([a-z]+)=(\d+)", layout)}
+
+
+def expected(args, layout, folder):
+    """Of each rank and group: what is called, in order."""
+    ranks = math.prod(sizes_of(layout).values())
+    experts = sizes_of(layout).get("ep", 1)
+    calls = [defaultdict(list) for _ in range(ranks)]
+    for number in range(TOKENS):
+        tokens = len(PROMPT) if number == 0 else 1
+        words = [args.program, "step", "show", folder / "config.json", "--layout", layout, "--precision", "f32",
+                 "--json"]
+        words += ["--prompt", str(tokens)] if number == 0 else ["--behind", str(len(PROMPT) + number - 1)]
+        words += ["--upcycled", str(2 * experts)] if experts > 1 else []
+        step = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+        for rank in step["ranks"]:
+            for call in rank["calls"]:
+                if call["what"] == "computing":
+                    continue
+                mine = calls[rank["rank"]][tuple(sorted(call["group"]))]
+                if call["what"] == "dispatch":
+                    # On one host rows are read where they lie; what is told is which experts.
+                    mine.append(("all_gather", tokens_here(args, layout, rank["rank"], tokens) * 2 * 4))
+                elif call["what"] != "combine":
+                    mine.append((call["what"], call["bytes"], call.get("peer")) if "peer" in call
+                                else (call["what"], call["bytes"]))
+    return calls
+
+
+def tokens_here(args, layout, rank, tokens):
+    """How many tokens the rank's group of experts has: all, or what cp leaves."""
+    cp = sizes_of(layout).get("cp", 1)
+    if cp == 1 or tokens == 1:
+        return tokens
+    # Axes in the order of the layout, the last one fastest.
+    coordinate, left = {}, rank
+    for axis, size in reversed(sizes_of(layout).items()):
+        coordinate[axis], left = left % size, left // size
+    part = lambda i: tokens * (i + 1) // (2 * cp) - tokens * i // (2 * cp)
+    return part(coordinate["cp"]) + part(2 * cp - 1 - coordinate["cp"])
+
+
+def recorded(args, layout, folder):
+    ranks = math.prod(sizes_of(layout).values())
+    trace = folder / "trace.json"
+    done = subprocess.run([args.program, "run", "-q", "-n", str(ranks), "--record", trace, "--", args.llm, "--model",
+                           "random", "--layout", layout, "--prompt", PROMPT, "--tokens", str(TOKENS)],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{layout}: {done.stderr}")
+    data = json.loads(trace.read_text())
+    members = {name: tuple(sorted(group)) for name, group in zip(data["groups"]["name"], data["groups"]["ranks"])}
+    rows = []
+    ops = data["ops"]
+    for i, rank in enumerate(ops["rank"]):
+        # The world's own calls, and what meshes and exchanges agree on, come before a step or beside it.
+        about = ops["dtype"][i] == "u64" or ops["collective"][i] == "barrier" or ops["group"][i] == "world"
+        beside = ops["dtype"][i] == "u8" and ops["collective"][i] == "all_gather" and is_experts(
+            layout, members[ops["group"][i]])
+        if not about and not beside:
+            rows.append((ops["start_us"][i], rank, members[ops["group"][i]],
+                         (ops["collective"][i].removesuffix("_v"), ops["bytes"][i])))
+    sent = data.get("transfers", {"rank": []})
+    for i, rank in enumerate(sent["rank"]):
+        rows.append((sent["start_us"][i], rank, members[sent["group"][i]],
+                     (sent["kind"][i], sent["bytes"][i], sent["peer"][i])))
+    calls = [defaultdict(list) for _ in range(ranks)]
+    for _, rank, group, call in sorted(rows):
+        calls[rank][group].append(call)
+    return calls
+
+
+def is_experts(layout, group):
+    """Whether a group is one of the axis ep."""
+    sizes = sizes_of(layout)
+    stride = math.prod(size for axis, size in list(sizes.items())[list(sizes).index("ep") + 1:]) if "ep" in sizes else 0
+    return "ep" in sizes and len(group) == sizes["ep"] and all(
+        b - a == stride for a, b in zip(group, group[1:]))
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--llm", required=True)
+    parser.add_argument("layouts", nargs="*")
+    args = parser.parse_args()
+    wrong = 0
+    compared = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "config.json").write_text(json.dumps(CONFIG))
+        for layout in args.layouts or LAYOUTS:
+            wanted, found = expected(args, layout, folder), recorded(args, layout, folder)
+            for rank, (said, did) in enumerate(zip(wanted, found)):
+                # A call of a group of one rank moves nothing.
+                for group in sorted(one for one in set(said) | set(did) if len(one) > 1):
+                    a, b = said.get(group, []), did.get(group, [])
+                    compared += len(a)
+                    if a != b:
+                        wrong += 1
+                        at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+                        print(f"{layout}: rank {rank}, group {group}: call {at} of {len(a)} and {len(b)} is "
+                              f"{b[at:at + 3]}, the step says {a[at:at + 3]}")
+    print(f"{len(args.layouts or LAYOUTS)} layouts, {compared} calls, {wrong} wrong")
+    return 1 if wrong or compared == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+// `unisono step`: a model's step on a mesh of ranks, shown, proved, simulated.
+#include <fmt/format.h>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "steps/steps.h"
+
+namespace unisono::cli {
+namespace {
+
+int run_step(const Arguments& arguments, const Console& console) {
+  const auto& operands = arguments.operands();
+  const std::string what = operands.empty() ? "" : operands.front();
+  if (what != "show" && what != "verify" && what != "sim") {
+    throw UsageError(
+        what.empty() ? std::string("step does what?") : fmt::format("step knows no '{}'", what),
+        "show, verify or sim, such as unisono step show llama3-8b --layout tp=8",
+        "unisono help step");
+  }
+  if (operands.size() < 2) {
+    throw UsageError(fmt::format("step {} what?", what),
+                     fmt::format("unisono step {} llama3-8b --layout tp=8, or a file", what),
+                     "unisono help step");
+  }
+  const step::Step step = step_of(operands[1], arguments);
+  if (what == "verify") {
+    return verify_step(step, console);
+  }
+  return what == "sim" ? simulate_step(step, arguments, console)
+                       : show_step(step, arguments, console);
+}
+
+constexpr Option kOptions[] = {
+    {.name = "layout",
+     .value = "AXES",
+     .help = "Of a model: the axes of the mesh, the slowest first, such as pp=2,tp=4. Axes are pp "
+             "(stages), cp (the sequence), ep (experts) and tp (heads, inner width, vocabulary).",
+     .fallback = "tp=1"},
+    {.name = "prompt", .value = "N", .help = "Of a model: a prompt of N tokens."},
+    {.name = "behind",
+     .value = "N",
+     .help = "Of a model: one token behind N others.",
+     .fallback = "1024"},
+    {.name = "precision",
+     .value = "TYPE",
+     .help = "Of a model: its weights, activations and cache.",
+     .fallback = "bf16",
+     .choices = "f32|bf16|f8"},
+    {.name = "upcycled",
+     .value = "E",
+     .help =
+         "Of a dense model: E experts, copies of its inner part that all ranks have; each token "
+         "goes to two."},
+    {.name = "rank", .value = "R", .help = "For show: what that rank calls, one line a call."},
+    {.name = "on",
+     .value = "TOPOLOGY",
+     .help = "For sim: the machine, a preset or a file as `unisono topo` takes them."},
+    {.name = "device",
+     .value = "NAME",
+     .help = "For sim: what sits on its ranks, where the topology does not say it: a100, h100, "
+             "h200, b200, b300, gb200, gb300."},
+    {.name = "trace",
+     .value = "FILE",
+     .help = "For sim: write messages and compute steps, for unisono view and chrome://tracing."},
+    {.name = "workload",
+     .value = "FILE",
+     .help = "For sim: also write what is played (unisono.workload/1)."},
+    {.name = "format",
+     .value = "WHICH",
+     .help = "For show. text: what is computed and what moves; step: unisono.step/1.",
+     .fallback = "text",
+     .choices = "text|step"}};
+
+}  // namespace
+
+const Command kStepCommand = {
+    .name = "step",
+    .summary = "show, verify and simulate what the ranks of a model compute and move",
+    .operands = "show WHICH | verify WHICH | sim WHICH",
+    .max_operands = 2,
+    .runs_program = false,
+    .examples = {{{"unisono step show llama3-8b --layout tp=8 --prompt 512",
+                   "What each layer computes, and which collective moves what."},
+                  {"unisono step verify mine.json",
+                   "Whether a step of your own gives what one process would."},
+                  {"unisono step sim llama3-70b --layout pp=2,tp=8 --on dgx_h100:nodes=2",
+                   "How long one token takes on a machine, and what of it is waiting."}}},
+    .description =
+        "WHICH is a model, by name as for unisono plan-model or as its config.json, under "
+        "--layout: a "
+        "prompt (--prompt) or one token behind others (--behind). Or a file of unisono.step/1.\n\n"
+        "A step says how each tensor lies along each axis of the mesh (replicate, shard of a "
+        "dimension, partial), what is computed from what, and which redistribution moves what.\n\n"
+        "verify proves that it gives what one process would: no summand is read as if it were "
+        "whole, nothing whole is summed once for each rank, parts are used only where parts are "
+        "enough, what is read is there on its stage, and memory stays below what the file states. "
+        "Exit code 1: it is not right.\n\n"
+        "sim plays it on a topology. What a rank computes takes the longer of its products and its "
+        "bytes, with the constants that plan-model has fitted for the device.",
+    .options = kOptions,
+    .run = run_step};
+
+}  // namespace unisono::cli

@@ -1,0 +1,78 @@
+// Which step is meant.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/failure.h"
+#include "cli/text_file.h"
+#include "models/models.h"
+#include "step/decoder.h"
+#include "step/json.h"
+#include "steps/steps.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::int64_t kMostTokens = 100'000'000;
+constexpr std::int64_t kMostExperts = 100'000;
+
+// A file of a step says so; a config.json does not.
+bool is_step(const std::string& which) {
+  return std::filesystem::is_regular_file(which) &&
+         read_text_file(which).find(step::kStepFormat) != std::string::npos;
+}
+
+step::Step load(const std::string& path, const Arguments& arguments) {
+  for (const char* option : {"layout", "prompt", "behind", "precision", "upcycled"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} goes with a model: {} says it itself", option, path));
+    }
+  }
+  const std::string text = read_text_file(path);
+  Parsed<step::Step> parsed = step::parse_step_json(text);
+  if (!parsed) {
+    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
+                     "docs/formats/step.md says what belongs where");
+  }
+  return std::move(*parsed.value);
+}
+
+double element_bytes(const std::string& precision) {
+  return precision == "f32" ? 4 : precision == "bf16" ? 2 : 1;
+}
+
+}  // namespace
+
+step::Step step_of(const std::string& which, const Arguments& arguments) {
+  if (is_step(which)) {
+    return load(which, arguments);
+  }
+  if (arguments.has("prompt") && arguments.has("behind")) {
+    throw UsageError("--prompt does not go with --behind", "a step is of a prompt, or of one token",
+                     "unisono help step");
+  }
+  estimate::ModelShape shape = read_shape(which, "unisono help step");
+  step::DecoderTask task{.element_bytes = element_bytes(arguments.text("precision"))};
+  if (arguments.has("prompt")) {
+    task.tokens = static_cast<std::size_t>(arguments.number("prompt", 2, kMostTokens));
+  } else {
+    task.context = static_cast<std::size_t>(arguments.number("behind", 0, kMostTokens));
+  }
+  if (arguments.has("upcycled")) {
+    if (shape.has_experts()) {
+      throw UsageError(fmt::format("{} has experts already", which),
+                       "--upcycled is of dense models", "unisono help step");
+    }
+    shape.experts = static_cast<int>(arguments.number("upcycled", 2, kMostExperts));
+    shape.experts_per_token = 2;
+    shape.expert_ffn = shape.ffn;
+    task.is_upcycled = true;
+  }
+  try {
+    return make_decoder_step(shape, arguments.text("layout"), task);
+  } catch (const Error& error) {
+    throw UsageError(std::string(error.summary()), std::string(error.hint()), "unisono help step");
+  }
+}
+
+}  // namespace unisono::cli

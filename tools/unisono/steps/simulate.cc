@@ -1,0 +1,66 @@
+// `unisono step sim`.
+#include <fmt/format.h>
+
+#include "cli/failure.h"
+#include "cli/output_file.h"
+#include "model/simulator/report.h"
+#include "models/models.h"
+#include "sim/sim.h"
+#include "step/verify.h"
+#include "step/workload.h"
+#include "steps/steps.h"
+#include "topo/topo.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostPlayed = 4096;
+
+estimate::Precision precision_of(const step::Step& step) {
+  double bytes = 0;
+  for (const step::Tensor& tensor : step.tensors) {
+    bytes = tensor.kind == step::Tensor::Kind::weight ? tensor.element_bytes : bytes;
+  }
+  return bytes == 1 ? estimate::Precision::f8 : estimate::Precision::bf16;
+}
+
+}  // namespace
+
+int simulate_step(const step::Step& step, const Arguments& arguments, const Console& console) {
+  const std::vector<step::Finding> findings = verify(step);
+  if (!findings.empty()) {
+    throw UsageError(fmt::format("{} is not right", step.name), to_text(findings.front()),
+                     "unisono step verify says all that is wrong");
+  }
+  if (!arguments.has("on")) {
+    throw UsageError("on which machine? --on says", "--on dgx_h100:nodes=2",
+                     "unisono topo --presets");
+  }
+  const Topology topology = load_topology(arguments.text("on"));
+  const int ranks = parallel::MeshShape::parse(step.mesh).ranks();
+  if (ranks > topology.rank_count() || ranks > kMostPlayed) {
+    throw UsageError(fmt::format("{} has {} ranks, and the step {}",
+                                 ranks > kMostPlayed ? "the simulator" : topology.name,
+                                 ranks > kMostPlayed ? kMostPlayed : topology.rank_count(), ranks),
+                     {}, "unisono help step");
+  }
+  const estimate::DeviceModel device = read_device(arguments, topology, "unisono help step");
+  const std::string text = to_workload_json(step, device, precision_of(step));
+  if (arguments.has("workload")) {
+    write_output(arguments.text("workload"), text);
+  }
+  const model::Workload workload = *model::parse_workload_json(text).value;
+  constexpr std::size_t kRecords = 200'000;
+  const model::SimulationResult result =
+      model::simulate(workload, topology, {.records = arguments.has("trace") ? kRecords : 0});
+  print_simulation(result, workload, &topology, console);
+  if (arguments.has("trace")) {
+    write_output(arguments.text("trace"), model::chrome_trace(result, workload));
+    console.note(fmt::format("{} messages and {} compute steps in {}: unisono view {}",
+                             result.records.size(), result.computes.size(), arguments.text("trace"),
+                             arguments.text("trace")));
+  }
+  return kDone;
+}
+
+}  // namespace unisono::cli
