@@ -1,6 +1,7 @@
 // What the parallel layer costs: medians of runs that take turns, so that noise of the machine
 // meets all variants alike. Start it with mpirun.mpich -n 2, or with unisono run -n 2 where it was
-// built without MPICH. An argument measures one part alone: redistribute, overlap or gradients.
+// built without MPICH. An argument measures one part alone: redistribute, overlap, gradients or, of
+// any number of ranks, pipeline.
 // Over TCP: UNISONO_TRANSPORT=tcp UNISONO_ADDRESS=127.0.0.1:PORT.
 #ifdef UNISONO_MPI
 #include <mpi.h>
@@ -13,10 +14,14 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "pipeline/catalog.h"
+#include "pipeline/run.h"
 #include "unisono/parallel/gradient_buckets.hpp"
 #include "unisono/parallel/overlap.hpp"
+#include "unisono/parallel/pipeline.hpp"
 #include "unisono/parallel/placement.hpp"
 #include "unisono/unisono.hpp"
 
@@ -256,6 +261,44 @@ void gradients(Communicator& comm) {
           7);
 }
 
+// Stages that sleep for 5 ms: what the runner adds to what the player predicts.
+void pipelines(Communicator& comm) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kStage{5};
+  constexpr int kMicrobatches = 8;
+  constexpr int kSteps = 21;
+  for (const char* name : {"gpipe", "1f1b", "zb-h1"}) {
+    const auto schedule =
+        up::PipelineSchedule::by_name(name, {.ranks = comm.size(), .microbatches = kMicrobatches});
+    const auto known = build(*unisono::pipeline::find_entry(name),
+                             {.ranks = comm.size(), .chunks = 1, .microbatches = kMicrobatches});
+    const double predicted = unisono::pipeline::run(known).makespan * kStage.count();
+    const auto sleep = [&](const up::PipelinePass&) { std::this_thread::sleep_for(kStage); };
+    up::PipelineStage stage{.stage = comm.rank()};
+    if (comm.rank() + 1 < comm.size()) {
+      stage.output = up::TensorSpec{.dtype = unisono::Dtype::f32, .shape = {64, 64}};
+    }
+    up::Pipeline pipeline(
+        comm, schedule, {stage},
+        {.forward = sleep,
+         .backward = [&](const up::PipelinePass&) { std::this_thread::sleep_for(2 * kStage); },
+         .backward_input = sleep,
+         .backward_weight = sleep});
+    Variant variant{.name = name, .run = [&] { pipeline.run_step(); }};
+    for (int step = 0; step < kSteps + 2; ++step) {
+      const double ms = timed(comm, variant.run);
+      if (step >= 2) {
+        variant.ms.push_back(ms);
+      }
+    }
+    if (comm.rank() == 0) {
+      const double median = variant.median();
+      std::printf("%-8s %8.2f ms, predicted %8.2f: %+.2f %%\n", name, median, predicted,
+                  100 * (median / predicted - 1));
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -278,6 +321,9 @@ int main(int argc, char** argv) {
     }
     if (wants("gradients")) {
       gradients(comm);
+    }
+    if (wants("pipeline")) {
+      pipelines(comm);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
