@@ -157,10 +157,11 @@ void gathers(Communicator& comm) {
   measure(comm, "Shard -> Replicate of [4096, 4096] bf16, registered memory", std::move(variants));
 }
 
-// Multiplies, in registers, for about as long as it is told.
+// Multiplies, in registers, for about as long as it is told; or sleeps, as a rank does whose device
+// computes.
 class Compute {
  public:
-  Compute() {
+  explicit Compute(bool on_device) : on_device_(on_device) {
     for (int i = 0; i < 20; ++i) {  // the best: others may have had the core
       const auto begin = std::chrono::steady_clock::now();
       turn(kTurnsToMeasure);
@@ -169,7 +170,19 @@ class Compute {
       per_ms_ = std::max(per_ms_, kTurnsToMeasure / took.count());
     }
   }
-  void run(double ms) { turn(static_cast<std::uint64_t>(ms * per_ms_)); }
+  void run(double ms) {
+    if (on_device_) {
+      // A device has its work in a queue: a timer that is late for one part is not for the next.
+      using Clock = std::chrono::steady_clock;
+      constexpr auto kLate = std::chrono::microseconds(200);
+      const auto now = Clock::now();
+      end_ = (now - end_ < kLate ? end_ : now) + std::chrono::duration_cast<Clock::duration>(
+                                                     std::chrono::duration<double, std::milli>(ms));
+      std::this_thread::sleep_until(end_);
+    } else {
+      turn(static_cast<std::uint64_t>(ms * per_ms_));
+    }
+  }
 
  private:
   static constexpr std::uint64_t kTurnsToMeasure = 500'000;
@@ -182,60 +195,70 @@ class Compute {
     seed = value;
   }
   double per_ms_ = 1;
+  bool on_device_;
+  std::chrono::steady_clock::time_point end_ = {};
 };
 
-void overlaps(Communicator& comm) {
+std::string where(const char* title, bool on_device) {
+  return std::string(title) + (on_device ? ", on a device" : ", on the rank's core");
+}
+
+void overlaps(Communicator& comm, bool on_device) {
   constexpr double kComputeMs = 4;
   constexpr std::size_t kWidth = 1024;
   const auto n = static_cast<std::size_t>(comm.size());
   const std::size_t rows = 512 * n;
   std::vector<float> whole(rows * kWidth);
   std::vector<float> shard(rows / n * kWidth);
-  Compute compute;
+  const auto mine = std::span(whole).subspan(static_cast<std::size_t>(comm.rank()) * shard.size(),
+                                             shard.size());  // in place
+  Compute compute(on_device);
   const double block_ms = kComputeMs / comm.size();
-  measure(comm, "a product of 4 ms with 2 MiB a rank, TCP where UNISONO_TRANSPORT=tcp",
-          {{"compute alone", [&] { compute.run(kComputeMs); }},
-           {"all_gather, then compute",
-            [&] {
-              comm.all_gather(shard, whole);
-              compute.run(kComputeMs);
-            }},
-           {"all_gather_then",
-            [&] {
-              up::all_gather_then(comm, shard, whole, kWidth,
-                                  [&](up::Range) { compute.run(block_ms); });
-            }},
-           {"compute, then reduce_scatter",
-            [&] {
-              compute.run(kComputeMs);
-              comm.reduce_scatter(whole, shard, unisono::sum);
-            }},
-           {"then_reduce_scatter",
-            [&] {
-              up::then_reduce_scatter(comm, rows, shard, kWidth,
-                                      [&](up::Range, std::span<float>) { compute.run(block_ms); });
-            }},
-           {"compute, then all_reduce",
-            [&] {
-              compute.run(kComputeMs);
-              comm.all_reduce(whole, unisono::sum);
-            }},
-           {"then_all_reduce, 4 blocks", [&] {
-              up::then_all_reduce(comm, whole, kWidth, 4, [&](up::Range, std::span<float>) {
-                compute.run(kComputeMs / 4);
-              });
-            }}});
+  measure(
+      comm, where("a product of 4 ms with 2 MiB a rank", on_device).c_str(),
+      {{"compute alone", [&] { compute.run(kComputeMs); }},
+       {"all_gather, then compute",
+        [&] {
+          comm.all_gather(mine, whole);
+          compute.run(kComputeMs);
+        }},
+       {"all_gather_then",
+        [&] {
+          up::all_gather_then(comm, mine, whole, kWidth, [&](up::Range) { compute.run(block_ms); });
+        }},
+       {"compute, then reduce_scatter",
+        [&] {
+          compute.run(kComputeMs);
+          comm.reduce_scatter(whole, shard, unisono::sum);
+        }},
+       {"then_reduce_scatter",
+        [&] {
+          up::then_reduce_scatter(comm, rows, shard, kWidth,
+                                  [&](up::Range piece, std::span<float>) {
+                                    compute.run(kComputeMs * static_cast<double>(piece.count) /
+                                                static_cast<double>(rows));
+                                  });
+        }},
+       {"compute, then all_reduce",
+        [&] {
+          compute.run(kComputeMs);
+          comm.all_reduce(whole, unisono::sum);
+        }},
+       {"then_all_reduce, 8 blocks", [&] {
+          up::then_all_reduce(comm, whole, kWidth, 8,
+                              [&](up::Range, std::span<float>) { compute.run(kComputeMs / 8); });
+        }}});
 }
 
 // A backward pass of 200 ms whose gradients become ready in 50 equal parts.
-void gradients(Communicator& comm) {
+void gradients(Communicator& comm, bool on_device) {
   constexpr double kBackwardMs = 200;
   constexpr std::size_t kGradients = 50;
   constexpr std::size_t kCount = 25'000'000 / kGradients;
-  Compute compute;
+  Compute compute(on_device);
   const double part_ms = kBackwardMs / kGradients;
   std::vector<float> plain(kGradients * kCount);
-  up::GradientBuckets buckets(comm);
+  up::GradientBuckets buckets(comm, {.zeroed = false});
   for (std::size_t i = 0; i < kGradients; ++i) {
     buckets.add("gradient " + std::to_string(i), kCount);
   }
@@ -245,7 +268,7 @@ void gradients(Communicator& comm) {
       ready(i);
     }
   };
-  measure(comm, "gradients of 25 M parameters, a backward pass of 200 ms",
+  measure(comm, where("gradients of 25 M parameters, a backward pass of 200 ms", on_device).c_str(),
           {{"backward alone", [&] { backward([](std::size_t) {}); }},
            {"backward, then all_reduce",
             [&] {
@@ -317,10 +340,12 @@ int main(int argc, char** argv) {
       gathers(comm);
     }
     if (wants("overlap")) {
-      overlaps(comm);
+      overlaps(comm, false);
+      overlaps(comm, true);
     }
     if (wants("gradients")) {
-      gradients(comm);
+      gradients(comm, false);
+      gradients(comm, true);
     }
     if (wants("pipeline")) {
       pipelines(comm);

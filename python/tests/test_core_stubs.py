@@ -8,7 +8,9 @@ import pytest
 import unisono
 import unisono._core as core
 
-STUB = ast.parse((Path(unisono.__file__).parent / "_core.pyi").read_text())
+FOLDER = Path(unisono.__file__).parent
+STUB = ast.parse((FOLDER / "_core.pyi").read_text())
+PARALLEL = ast.parse((FOLDER / "parallel.pyi").read_text())
 
 
 def functions(node):
@@ -30,6 +32,31 @@ def arguments_of_extension(function):
 
 def public(thing):
     return {name for name in vars(thing) if not name.startswith("_")}
+
+
+def test_parallel_names():
+    classes = {c.name for c in PARALLEL.body if isinstance(c, ast.ClassDef)}
+    assert classes | set(functions(PARALLEL)) == set(unisono.parallel.__all__)
+
+
+# Checkpoints are functions of Python, the rest is the extension's.
+PARALLEL_FUNCTIONS = sorted(set(functions(PARALLEL)) - {"load_checkpoint", "save_checkpoint"})
+
+
+@pytest.mark.parametrize("name", PARALLEL_FUNCTIONS)
+def test_parallel_function(name):
+    real = getattr(core._parallel, name)
+    assert arguments_of_stub(functions(PARALLEL)[name]) == arguments_of_extension(real)
+
+
+@pytest.mark.parametrize("node", [c for c in PARALLEL.body if isinstance(c, ast.ClassDef)], ids=lambda c: c.name)
+def test_parallel_class(node):
+    real = getattr(core._parallel, node.name)
+    assert {n for n in functions(node) if not n.startswith("_")} == public(real)
+    for method, function in functions(node).items():
+        if method in ("__eq__", "__hash__") or isinstance(vars(real).get(method), property):
+            continue
+        assert arguments_of_stub(function) == arguments_of_extension(getattr(real, method)), method
 
 
 def test_names():

@@ -1,4 +1,4 @@
-// What the ranks of one host share while a world liveness: one segment of memory (why the world has
+// What the ranks of one host share while a world lives: one segment of memory (why the world has
 // ended, who goes on after a failure, who lives, who sleeps, the first group, the pools),
 // registered memory, and the sockets by which descriptors pass between processes.
 //

@@ -51,6 +51,11 @@ int CallQueue::effective_timeout(int timeout_ms) const {
   return timeout_ms >= 0 ? timeout_ms : group_.world().options().timeout_ms;
 }
 
+std::size_t CallQueue::bytes_of(const RequestState& request) {
+  return request.prepared == nullptr ? request.transfer.bytes
+                                     : request.call.count * size_of(request.call.dtype);
+}
+
 void CallQueue::start(const std::shared_ptr<RequestState>& request) {
   try {
     if (request->prepared != nullptr) {
@@ -64,7 +69,12 @@ void CallQueue::start(const std::shared_ptr<RequestState>& request) {
     pending_.fetch_sub(1, std::memory_order_release);
     throw;
   }
-  drive();  // what can start at once, starts
+  // What is short is done at once. What is long is left to the progress thread, or to wait(): the
+  // caller has something to compute.
+  constexpr std::size_t kShort = std::size_t{64} << 10U;
+  if (bytes_of(*request) <= kShort) {
+    drive();
+  }
 }
 
 void CallQueue::post(const std::shared_ptr<RequestState>& request) {
@@ -73,7 +83,9 @@ void CallQueue::post(const std::shared_ptr<RequestState>& request) {
   bool unlisted = false;
   bool left_over = false;
   {
+    callers_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(driving_);
+    callers_.fetch_sub(1, std::memory_order_relaxed);
     announce(request->prepared != nullptr ? collecting_ : transferring_);
     progressed_at_ = std::chrono::steady_clock::now();
     start(request);
@@ -307,6 +319,9 @@ bool CallQueue::drive_and_tell() {
 }
 
 bool CallQueue::drive_pending(Finished& finished) {
+  if (callers_.load(std::memory_order_relaxed) != 0) {
+    return false;  // a mutex is not fair: a thread that drives on and on would keep them out
+  }
   const std::lock_guard lock(driving_);
   const bool advanced = drive();
   if (advanced) {

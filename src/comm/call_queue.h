@@ -82,6 +82,7 @@ class CallQueue final : private Driven {
   std::atomic<bool>& used_by(Fabric::Use use) {
     return use == Fabric::Use::collectives ? collecting_ : transferring_;
   }
+  static std::size_t bytes_of(const RequestState& request);
   void start(const std::shared_ptr<RequestState>& request);
   // Moves everything pending by one poll. REQUIRES: driving_ is held.
   bool drive();
@@ -109,6 +110,7 @@ class CallQueue final : private Driven {
   std::atomic<bool> collecting_ = false;    // a blocking collective runs alone
   std::atomic<bool> transferring_ = false;  // a blocking send or recv does
   std::atomic<int> waiters_ = 0;
+  std::atomic<int> callers_ = 0;                         // threads that want to post
   Finished finished_;                                    // to be told when the lock is free
   std::chrono::steady_clock::time_point progressed_at_;  // as far as the progress thread knows
   bool listed_ = false;                                  // the progress thread knows this group

@@ -13,6 +13,9 @@ namespace {
 constexpr std::size_t kShareBytes = 4096;
 // How much of an offer one step fetches: so long nobody else of this rank is served.
 constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
+// After so many bytes to or from one rank poll() returns: a thread that wants to post waits no
+// longer.
+constexpr std::size_t kPollBytes = std::size_t{256} << 10;
 const char* const kTooLong = "a message is longer than its envelope says, from ";
 
 }  // namespace
@@ -116,7 +119,10 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
       }
       result = Progress::advanced;
     }
-    while (transfer.done < transfer.bytes) {
+    for (const std::size_t begun = transfer.done; transfer.done < transfer.bytes;) {
+      if (transfer.done - begun >= kPollBytes) {
+        return Progress::advanced;
+      }
       const std::byte* data = transfer.data + transfer.done;
       std::size_t bytes = transfer.bytes - transfer.done;
       if (bytes <= transport_.limits().inline_bytes) {
@@ -242,7 +248,7 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
 PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Progress result = Progress::idle;
-  for (;;) {
+  for (std::size_t taken_bytes = 0; taken_bytes < kPollBytes;) {
     const Progress served = serve_from_store(peer_rank);
     if (served == Progress::failed) {
       return served;
@@ -269,8 +275,10 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
     if (taken == Progress::idle) {
       return result;
     }
+    taken_bytes += message.bytes;
     result = Progress::advanced;
   }
+  return result;
 }
 
 // The next bytes of the message that is coming in; from nullptr they are fetched.

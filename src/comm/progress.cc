@@ -84,10 +84,10 @@ bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
 
 void ProgressThread::run() {
   std::uint64_t seen = 0;
-  // Somebody computes meanwhile, maybe on this very core: that goes before being quick.
+  // Somebody computes meanwhile, maybe on this very core: that goes before being quick. Giving way
+  // shows whether it is so.
   WaitPolicy policy = around_.wait_policy();
   policy.spin = std::min(policy.spin, 100);
-  policy.yield_us = std::min(policy.yield_us, 50);
   Waiter waiter(around_, 0, policy);
   for (;;) {
     {

@@ -82,14 +82,14 @@ ShrinkAttempt::ShrinkAttempt(World& world, const Deadline& deadline, bool quorum
 }
 
 std::shared_ptr<World> ShrinkAttempt::run() {
-  HostAgreement& roll_call = world_.roll_call();
+  HostAgreement& agreement = world_.agreement();
   for (;;) {
     try {
       auto fresh = world_.network() == nullptr ? run_here() : run_across();
-      roll_call.go_on();
+      agreement.go_on();
       return fresh;
     } catch (const Error& error) {
-      roll_call.give_up_meeting();
+      agreement.give_up_meeting();
       if (!may_try_again(error) || deadline_.passed()) {
         throw;
       }
@@ -102,8 +102,8 @@ std::shared_ptr<World> ShrinkAttempt::run_here() {
   const auto is_gone = [&watch](int one) {
     return watch.is_dead_here(one) || watch.has_left_here(one);
   };
-  HostAgreement::Answer answer = world_.roll_call().call(is_gone, deadline_, quorum_);
-  world_.roll_call().begin_meeting(answer.mark);
+  HostAgreement::Answer answer = world_.agreement().call(is_gone, deadline_, quorum_);
+  world_.agreement().begin_meeting(answer.mark);
   ranks_ = std::move(answer.ranks);
   mark_ = answer.mark;
   Setup fresh = setup();
@@ -119,17 +119,17 @@ std::shared_ptr<World> ShrinkAttempt::run_here() {
 }
 
 std::shared_ptr<World> ShrinkAttempt::run_across() {
-  HostAgreement& roll_call = world_.roll_call();
-  if (roll_call.has_anyone_gone_on()) {
+  HostAgreement& agreement = world_.agreement();
+  if (agreement.has_anyone_gone_on()) {
     throw_evicted();
   }
   ConnectOptions options = world_.options();
   options.rank = world_.rank();
   NetMeeting meeting = meet_again_over_network(options, world_.endpoints(), rules(), survivors_);
-  roll_call.hear_answer();
+  agreement.hear_answer();
   ranks_ = survivors_.ranks;
   mark_ = Hash().add(survivors_.mark).value();
-  roll_call.begin_meeting(mark_);
+  agreement.begin_meeting(mark_);
   Setup fresh = setup();
   fresh.options = std::move(options);
   const Deadline end = Deadline::earlier(deadline_, Deadline::after_ms(kMeetMs));
@@ -143,10 +143,10 @@ Rules ShrinkAttempt::rules() {
   // A rank that died after it had heard an answer may have gone on before, and others with it; but
   // not from a meeting that this rank has given up.
   const auto is_gone = [this, mark = mark_](int one) {
-    const HostAgreement& roll_call = world_.roll_call();
-    const auto meeting = [&] { return roll_call.meeting_of(world_.hosts().local(one), mark); };
+    const HostAgreement& agreement = world_.agreement();
+    const auto meeting = [&] { return agreement.meeting_of(world_.hosts().local(one), mark); };
     return world_.watch().is_dead_here(one) &&
-           (!roll_call.has_heard_answer(world_.hosts().local(one)) ||
+           (!agreement.has_heard_answer(world_.hosts().local(one)) ||
             (mark != 0 && meeting() != HostAgreement::Meeting::given_up));
   };
   return {.is_gone = is_gone,
@@ -232,7 +232,7 @@ bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) cons
   const int one = ranks_[static_cast<std::size_t>(place)];
   const bool ended = has_ended(one);  // first, as in await_others()
   if (world_.hosts().is_here(one)) {
-    const auto meeting = world_.roll_call().meeting_of(world_.hosts().local(one), mark_);
+    const auto meeting = world_.agreement().meeting_of(world_.hosts().local(one), mark_);
     is_settled =
         meeting == HostAgreement::Meeting::done || ended || world_.watch().has_left_here(one);
     return meeting == HostAgreement::Meeting::given_up;
@@ -246,7 +246,7 @@ bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) cons
 // one that dies now, before all have heard from it, is no reason to go back either. One that cannot
 // come so far lives on and says so: then nobody has gone on.
 void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
-  world_.roll_call().end_meeting(mark_);
+  world_.agreement().end_meeting(mark_);
   RemoteRecords* const records = fresh.remote_records();
   if (records != nullptr) {
     std::vector<int> all(ranks_.size());

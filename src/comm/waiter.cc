@@ -25,6 +25,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     since_ = now;
     checked_ = now;
     asked_ = now;
+    is_contended_ = around_.contention().count_wait();
   }
   if (now - checked_ >= kCheckEvery) {
     checked_ = now;
@@ -39,8 +40,9 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     }
   }
   // By the clock and not by a count: on a busy machine one yield can cost a whole time slice.
-  if (now - since_ < std::chrono::microseconds(policy_.yield_us)) {
+  if (!is_contended_ && now - since_ < std::chrono::microseconds(policy_.yield_us)) {
     sched_yield();
+    is_contended_ = around_.contention().note_yield(Clock::now() - now);
     return Verdict::look_again;
   }
   std::int64_t left_us = around_.longest_sleep_us();

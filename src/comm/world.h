@@ -72,7 +72,7 @@ class World final : public Surroundings {
   LocalHost& host() noexcept { return *host_; }
   AbortWord& abort() noexcept { return *abort_; }
   Watch& watch() noexcept { return *watch_; }
-  HostAgreement& roll_call() noexcept { return *roll_call_; }
+  HostAgreement& agreement() noexcept { return *agreement_; }
   GroupSegments& segments() noexcept { return *segments_; }
   // What ranks of other hosts tell; nullptr: there are none.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
@@ -114,7 +114,7 @@ class World final : public Surroundings {
   std::unique_ptr<LocalHost> host_;
   std::unique_ptr<AbortWord> abort_;
   std::unique_ptr<Watch> watch_;
-  std::unique_ptr<HostAgreement> roll_call_;
+  std::unique_ptr<HostAgreement> agreement_;
   std::unique_ptr<GroupSegments> segments_;
   std::unique_ptr<RemoteRecords> remote_records_;
   WaitPolicy wait_policy_;

@@ -82,13 +82,23 @@ struct GradientBuckets::State {
   // Puts gradients into buckets in this order.
   void fill(const std::vector<std::size_t>& order) {
     buckets.clear();
+    std::size_t left = 0;
+    for (const Gradient& gradient : gradients) {
+      left += gradient.count;
+    }
+    // The sum of the last bucket has no computation left to hide behind: towards the end buckets
+    // become smaller, each a third of what is left, but no smaller than the first one.
+    std::size_t limit = options.first_bytes / sizeof(float);
     for (const std::size_t index : order) {
-      const std::size_t limit =
-          (buckets.size() == 1 ? options.first_bytes : options.bytes) / sizeof(float);
       if (buckets.empty() || buckets.back().data.size() >= limit) {
+        limit = buckets.empty()
+                    ? limit
+                    : std::clamp(left / 3, options.first_bytes / sizeof(float),
+                                 std::max(options.first_bytes, options.bytes) / sizeof(float));
         buckets.emplace_back();
       }
       Gradient& gradient = gradients[index];
+      left -= gradient.count;
       gradient.bucket = buckets.size() - 1;
       gradient.first = buckets.back().data.size();
       buckets.back().data.resize(gradient.first + gradient.count);
@@ -148,6 +158,10 @@ std::span<float> GradientBuckets::gradient(std::size_t index) {
 
 void GradientBuckets::add_bf16(std::size_t index, std::span<const bf16> values) {
   const std::span<float> target = gradient(index);
+  if (!state_->options.zeroed) {
+    refuse("add_bf16() to gradients that are not zero when a step begins",
+           "leave BucketOptions::zeroed true, or write to gradient()");
+  }
   if (values.size() != target.size()) {
     refuse(std::to_string(values.size()) + " values for \"" + state_->at(index).name + "\" of " +
                std::to_string(target.size()),
@@ -172,7 +186,7 @@ void GradientBuckets::begin(bool reduce) {
   }
   for (Bucket& bucket : state.buckets) {
     bucket.missing = bucket.gradients;
-    if (!state.keeps) {
+    if (!state.keeps && state.options.zeroed) {
       std::fill(bucket.data.begin(), bucket.data.end(), 0.0F);
     }
   }
@@ -222,6 +236,9 @@ void GradientBuckets::finish() {
   }
   for (std::size_t index = 0; index < state.gradients.size(); ++index) {
     if (!state.gradients[index].is_ready) {
+      if (!state.options.zeroed) {  // what is not written counts as zero
+        std::ranges::fill(gradient(index), 0.0F);
+      }
       state.seen.push_back(index);
       --state.buckets[state.gradients[index].bucket].missing;
     }

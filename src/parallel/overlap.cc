@@ -1,7 +1,9 @@
 #include "unisono/parallel/overlap.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,39 +100,48 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
   constexpr const char* kCall = "then_reduce_scatter";
   const Neighbours at(communicator);
   expect(kCall, "shard", shard.count, shard_range(rows, at.ranks, at.rank).count, width);
-  const kernels::ReduceFunction add = kernels::find_reduce(shard.dtype, ReduceOp::sum);
-  if (add == nullptr) {
+  if (kernels::find_reduce(shard.dtype, ReduceOp::sum) == nullptr) {
     refuse(kCall, "elements of " + std::string(to_string(shard.dtype)) + " have no sum",
            "use a type that all_reduce() sums");
   }
-  std::vector<std::byte> sums;  // of the block that is to be passed on, on its way
-  Request sent;
-  Stopwatch waits;
-  for (int step = 0; step < at.ranks; ++step) {
-    // The own block is the last one, when the sums of all others have come.
-    const Range block = shard_range(rows, at.ranks, (at.rank - 1 - step + 2 * at.ranks) % at.ranks);
-    const std::size_t count = block.count * width;
-    const std::size_t bytes = count * size_of(shard.dtype);
-    const bool last = step + 1 == at.ranks;
-    std::vector<std::byte> coming(step == 0 ? 0 : bytes);
-    Request received;
-    if (step != 0) {
-      received = communicator.recv_async(coming.data(), bytes, at.before, kTag);
+  // All compute the block of one rank after the other, in pieces, each of which is summed to that
+  // rank while the next one is computed: one pass over what comes, where a ring of sends would copy
+  // it first. Only the sum of the last piece has nothing to hide behind.
+  constexpr int kPieces = 8;  // of all blocks, at least
+  constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
+  const std::size_t row_bytes = width * size_of(shard.dtype);
+  std::vector<Request> sums;
+  std::vector<std::unique_ptr<std::byte[]>> parts;
+  for (int owner = 0; owner < at.ranks; ++owner) {
+    const Range block = shard_range(rows, at.ranks, owner);
+    const std::size_t bytes = block.count * row_bytes;
+    const int pieces =
+        std::clamp(static_cast<int>(std::min<std::size_t>(bytes / kPieceBytes, kPieces)), 1,
+                   std::max(1, (kPieces + at.ranks - 1) / at.ranks));
+    if (owner != at.rank) {
+      parts.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
     }
-    std::vector<std::byte> own(last ? 0 : bytes);
-    void* out = last ? shard.data : own.data();
-    compute(block, out);
-    if (step != 0) {
-      waits.time([&] { received.wait(); });
-      const void* sources[] = {coming.data(), out};
-      add(&out, 1, sources, 2, count, kernels::Store::cached);
-      waits.time([&] { sent.wait(); });
-    }
-    if (!last) {
-      sums = std::move(own);
-      sent = communicator.send_async(sums.data(), bytes, at.next, kTag);
+    std::byte* const out =
+        owner == at.rank ? static_cast<std::byte*>(shard.data) : parts.back().get();
+    for (int i = 0; i < pieces; ++i) {
+      const Range piece = shard_range(block.count, pieces, i);
+      std::byte* const part = out + piece.first * row_bytes;
+      compute({.first = block.first + piece.first, .count = piece.count}, part);
+      sums.push_back(communicator.run_async({.collective = Collective::reduce,
+                                             .in = part,
+                                             .out = owner == at.rank ? part : nullptr,
+                                             .count = piece.count * width,
+                                             .dtype = shard.dtype,
+                                             .reduction = sum,
+                                             .root = owner}));
     }
   }
+  Stopwatch waits;
+  waits.time([&] {
+    for (Request& request : sums) {
+      request.wait();
+    }
+  });
   return {.exposed_us = waits.us()};
 }
 

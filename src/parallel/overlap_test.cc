@@ -22,7 +22,8 @@ class Overlap : public ::testing::TestWithParam<std::tuple<int, std::size_t>> {}
 INSTANTIATE_TEST_SUITE_P(Of, Overlap,
                          ::testing::Combine(::testing::Values(1, 2, 3, 5),
                                             ::testing::Values(std::size_t{0}, std::size_t{1},
-                                                              std::size_t{7}, std::size_t{1000})));
+                                                              std::size_t{7}, std::size_t{1000},
+                                                              std::size_t{300'000})));
 
 TEST_P(Overlap, GathersEveryBlockBeforeItIsComputed) {
   const int ranks = std::get<0>(GetParam());

@@ -258,6 +258,53 @@ TEST(GradientBuckets, HoldTheMeanAfterEachStep) {
   });
 }
 
+// Written whole at each step: what the last step left does not count, nor what nobody wrote.
+TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
+  run_threads(2, [](Communicator& comm) {
+    GradientBuckets buckets(
+        comm, {.first_bytes = 16, .bytes = 32, .allow_unused = true, .zeroed = false});
+    const std::size_t written = buckets.add("written", 5);
+    const std::size_t unused = buckets.add("unused", 7);
+    for (int step = 1; step <= 3; ++step) {
+      buckets.begin();
+      const auto value = static_cast<float>(step * (comm.rank() + 1));
+      std::ranges::fill(buckets.gradient(written), value);
+      std::ranges::fill(buckets.gradient(unused), 9.0F);  // and not ready
+      buckets.ready(written);
+      buckets.finish();
+      for (const float mean : buckets.gradient(written)) {
+        EXPECT_EQ(mean, 1.5F * static_cast<float>(step));
+      }
+      for (const float mean : buckets.gradient(unused)) {
+        EXPECT_EQ(mean, 0.0F);
+      }
+    }
+    buckets.begin();
+    const std::vector<bf16> more(5);
+    EXPECT_THROW(buckets.add_bf16(written, more), Error);
+    buckets.ready(written);
+    buckets.ready(unused);
+    buckets.finish();
+  });
+}
+
+// No computation is left to hide the last one behind.
+TEST(GradientBuckets, BecomeSmallerTowardsTheEnd) {
+  run_threads(1, [](Communicator& comm) {
+    GradientBuckets buckets(comm, {.first_bytes = 4000, .bytes = 100'000});
+    for (int i = 0; i < 100; ++i) {
+      buckets.add(std::to_string(i), 1000);
+    }
+    buckets.begin();
+    for (std::size_t i = 0; i < 100; ++i) {
+      buckets.ready(i);
+    }
+    buckets.finish();
+    // 4 kB, then 100 kB while that is a third of what is left, then a third each.
+    EXPECT_EQ(buckets.buckets(), 12U);
+  });
+}
+
 TEST(GradientBuckets, NameWhatIsNotReadyOrTwice) {
   const auto of = [](bool allowed) {
     return [=](Communicator& comm) {

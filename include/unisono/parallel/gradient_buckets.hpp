@@ -2,7 +2,8 @@
 //
 // Gradients lie in buckets, flat vectors of f32 that this class owns. As soon as all gradients of a
 // bucket are ready, and those of the buckets before, its all_reduce begins. The first bucket is
-// small, so that the network has work early (1 MiB, then 25 MiB: Li et al., VLDB 2020). After the
+// small, so that the network has work early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are
+// the last ones, so that little is left when the backward pass ends. After the
 // first step the buckets are filled anew in the order in which rank 0's gradients became ready.
 //
 // Thread rule: one thread at a time. ready() may be called while other operations of the
@@ -25,6 +26,9 @@ struct BucketOptions {
   ReduceOp op = ReduceOp::avg;  // avg or sum
   bool allow_unused = false;    // gradients that are never ready count as zero
   bool learn_order = true;
+  // Gradients are zero when a step begins, so that they can be added to. Otherwise they are left as
+  // they were, for a backward pass that writes each of them whole; add_bf16() then is an error.
+  bool zeroed = true;
   // How long after one gradient the next may take to become ready in a step that reduces, where
   // other ranks wait for it; 0: for ever. Less than the communicator's timeout, so that those are
   // told which one it was before they give up.
@@ -42,13 +46,14 @@ class UNISONO_EXPORT GradientBuckets {
   // step. Returns the number of the gradient.
   std::size_t add(std::string name, std::size_t count);
 
-  // Where to write a gradient, or add to it: zeros at the beginning of a step; after finish() the
+  // Where to write a gradient, or add to it: zeros when a step begins, unless the options say
+  // otherwise; after finish() the
   // combined one. Valid until the next begin(). Errors: usage.
   std::span<float> gradient(std::size_t index);
   // The same from bf16: it is added in f32.
   void add_bf16(std::size_t index, std::span<const bf16> values);
 
-  // Begins a step: gradients are zero, and none is ready. `reduce` false: a step that only
+  // Begins a step: no gradient is ready. `reduce` false: a step that only
   // accumulates; the gradients are kept for the next one, and nothing is sent until then.
   void begin(bool reduce = true);
   // The gradient is complete. Errors: usage, for one that is ready twice, named; the other ranks

@@ -1,7 +1,7 @@
 // Collective matrix products: compute one block while another one travels (Wang et al., ASPLOS
-// 2023). The caller's compute is called once for each block of rows, beginning with the rank's own
-// (all_gather_then) or ending with it (then_reduce_scatter), so that no rank waits for a whole
-// buffer.
+// 2023). The caller's compute is called once for each block of rows, so that no rank waits for a
+// whole buffer; all_gather_then begins with the rank's own, then_reduce_scatter with that of rank
+// 0.
 //
 // Blocks are those of the ranks, by shard_range() of the rows. Bytes move while compute runs: what
 // is asynchronous is moved by the world's progress thread.
@@ -71,8 +71,8 @@ Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& wh
                                  detail::out_elements(whole), width, compute);
 }
 
-// compute(rows, out): writes this rank's summand of these rows to `out`. Afterwards `shard` has the
-// sum of this rank's rows. Order of sums: that of a ring; each is rounded to the type.
+// compute(rows, out): writes this rank's summand of these rows to `out`, the rows of rank 0 first.
+// Afterwards `shard` has the sum of this rank's rows. Order of sums: that of reduce().
 template <OutBuffer Shard>
 Overlapped then_reduce_scatter(
     Communicator& communicator, std::size_t rows, Shard&& shard, std::size_t width,
