@@ -28,6 +28,18 @@ struct alignas(shm::kLine) WaitLine {
   std::atomic<std::int32_t> peer;      // in the world; -1: nobody in particular
   std::atomic<std::int64_t> place;     // a step, or a tag
 };
+// The same of a rank, in whichever group it waits (diagnose/world_waits.h).
+struct alignas(shm::kLine) WorldWait {
+  std::atomic<std::int64_t> since_ns;  // CLOCK_MONOTONIC; 0: it does not wait
+  std::atomic<std::uint64_t> group;
+  std::atomic<std::uint64_t> sequence;
+  std::atomic<std::int64_t> place;
+  std::atomic<std::uint32_t> call;  // Waiting::What, and behind it 8 bits of the collective
+  std::atomic<std::int32_t> peer;
+  std::atomic<std::int32_t> group_size;
+  std::atomic<std::int32_t> group_first;
+};
+static_assert(sizeof(WorldWait) == shm::kLine);
 // For how long a rank has waited in all, for those who look from outside.
 struct alignas(shm::kLine) WaitTotals {
   std::atomic<std::uint64_t> waited_ns;
@@ -99,7 +111,7 @@ struct GroupLayout {
 };
 
 // Offsets in the segment of the world: the abort word, who is who, the agreement, the event counts,
-// who lives, the first group, the pools.
+// who lives, who waits for whom, the first group, the pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
       : header(sizeof(AbortRecord)),
@@ -112,7 +124,8 @@ struct WorldLayout {
         event_counts((verdicts + 2 * static_cast<std::size_t>(n) + shm::kLine - 1) &
                      ~(shm::kLine - 1)),
         liveness(event_counts + shm::EventCountLayout(n).bytes),
-        group((liveness + static_cast<std::size_t>(n) * sizeof(LivenessWord) + 4095) &
+        waits(liveness + static_cast<std::size_t>(n) * sizeof(LivenessWord)),
+        group((waits + static_cast<std::size_t>(n) * sizeof(WorldWait) + 4095) &
               ~std::size_t{4095}),
         pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(n) * shm::kPoolBytes) {}
@@ -124,6 +137,7 @@ struct WorldLayout {
   std::size_t verdicts;      // [round & 1][rank]: bytes
   std::size_t event_counts;  // shm::EventCountLayout
   std::size_t liveness;      // [rank]
+  std::size_t waits;         // [rank]: WorldWait
   std::size_t group;
   std::size_t pools;  // [rank]
   std::size_t bytes;

@@ -48,6 +48,9 @@ class LocalHost {
   LivenessWord& liveness(int rank) const noexcept {
     return reinterpret_cast<LivenessWord*>(memory() + layout().liveness)[rank];
   }
+  WorldWait& world_wait(int rank) const noexcept {
+    return reinterpret_cast<WorldWait*>(memory() + layout().waits)[rank];
+  }
   shm::EventCounts& event_counts() noexcept { return event_counts_; }
   shm::Regions& regions() noexcept { return regions_; }
   // What lanes are made from. It outlives them.

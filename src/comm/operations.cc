@@ -55,7 +55,7 @@ Operations::Operations(Group& group)
       executor_(
           std::make_unique<engine::Executor>(*lanes_, !group.world().host().oversubscribed())),
       diagnosis_(std::make_unique<Diagnosis>(group.records(), *executor_, group.world().watch(),
-                                             group.world().abort())),
+                                             group.world().abort(), group.world().waits())),
       accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)),
       transfer_accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)) {
   executor_->record(group.make_writer());

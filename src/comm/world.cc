@@ -68,6 +68,7 @@ void World::set_up() {
     remote_records_ = std::make_unique<RemoteRecords>(*network(), rank_, size());
     host_->wake_through(*network());
   }
+  waits_ = std::make_unique<WorldWaits>(hosts(), *host_, remote_records_.get());
   agree_on_number();  // and nobody sends before everybody can be woken
 }
 

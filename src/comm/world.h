@@ -26,6 +26,7 @@ class Profile;
 class Programs;
 class ProgressThread;
 class RemoteRecords;
+class WorldWaits;
 class HostAgreement;
 class Watch;
 
@@ -76,6 +77,7 @@ class World final : public Surroundings {
   GroupSegments& segments() noexcept { return *segments_; }
   // What ranks of other hosts tell; nullptr: there are none.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
+  WorldWaits& waits() noexcept { return *waits_; }
   Fabric fabric() noexcept;
   Programs& programs() noexcept { return *programs_; }
   ProgressThread& progress() noexcept { return *progress_; }
@@ -117,6 +119,7 @@ class World final : public Surroundings {
   std::unique_ptr<HostAgreement> agreement_;
   std::unique_ptr<GroupSegments> segments_;
   std::unique_ptr<RemoteRecords> remote_records_;
+  std::unique_ptr<WorldWaits> waits_;
   WaitPolicy wait_policy_;
   std::unique_ptr<Programs> programs_;
   // In the child of a fork it is abandoned: there is no thread to join.

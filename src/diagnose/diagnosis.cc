@@ -28,6 +28,13 @@ void Diagnosis::hear_others(const Operation& operation) noexcept {
   if (records_.hear_others()) {
     records_.tell_others(operation.sequence, waiting(), false);
   }
+  try {
+    if (const std::vector<int> askers = records_.take_askers(); !askers.empty()) {
+      records_.tell(askers, operation.sequence, waiting(), false);
+    }
+  } catch (const std::bad_alloc&) {
+    return;  // what it would have told is missing in a message, no more
+  }
 }
 
 // A rank that waits tells what it is in; one that does not, is asked in vain.
@@ -119,7 +126,7 @@ bool Diagnosis::find_disagreement(const Operation& operation) {
 }
 
 void Diagnosis::look_around(const Operation& operation) {
-  note_wait(waiting());
+  note_wait(waiting(), operation.sequence);
   if (records_.has_remote()) {
     hear_others(operation);
   }
@@ -170,12 +177,19 @@ void Diagnosis::raise_left(int peer) {
             " waits for it\nall ranks must make the same calls before they leave");
 }
 
-void Diagnosis::note_wait(Waiting waiting) noexcept {
+void Diagnosis::note_wait(Waiting waiting, std::uint64_t sequence) noexcept {
   if (waiting.peer >= 0) {
     waiting.peer = records_.world_rank(waiting.peer);
   }
   notes_wait_.store(true, std::memory_order_relaxed);
   write_wait(records_.mine(), waiting);
+  const auto record = read_record(records_.mine(), sequence);
+  waits_.note({.group = records_.id(),
+               .group_size = records_.size(),
+               .group_first = records_.members().front(),
+               .sequence = sequence,
+               .collective = record ? record->collective : Collective::barrier,
+               .waiting = waiting});
 }
 
 void Diagnosis::note_wait(const TransferState& transfer) noexcept {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "diagnose/group_records.h"
+#include "diagnose/world_waits.h"
 #include "unisono/error.hpp"
 
 namespace unisono::engine {
@@ -38,8 +39,9 @@ struct TransferState {
 class Diagnosis {
  public:
   // All of these outlive it. `executor`: what runs the group's collectives.
-  Diagnosis(GroupRecords& records, const engine::Executor& executor, Watch& watch, AbortWord& abort)
-      : records_(records), executor_(executor), watch_(watch), abort_(abort) {}
+  Diagnosis(GroupRecords& records, const engine::Executor& executor, Watch& watch, AbortWord& abort,
+            WorldWaits& waits)
+      : records_(records), executor_(executor), watch_(watch), abort_(abort), waits_(waits) {}
 
   // The latest collective: its number and its signature.
   struct Operation {
@@ -60,12 +62,14 @@ class Diagnosis {
   void look_for_leaver(int peer, int& leaver);
 
   // For those who look from outside. end_wait() costs nothing where nothing was noted.
-  void note_wait(Waiting waiting) noexcept;
+  // `sequence`: of a collective.
+  void note_wait(Waiting waiting, std::uint64_t sequence = 0) noexcept;
   void note_wait(const TransferState& transfer) noexcept;
   void end_wait() noexcept {
     if (notes_wait_.load(std::memory_order_relaxed)) {
       notes_wait_.store(false, std::memory_order_relaxed);
       comm::end_wait(records_.mine());
+      waits_.end(records_.id());
     }
   }
 
@@ -82,6 +86,7 @@ class Diagnosis {
   std::vector<int> await_unheard(const Operation& operation, std::int64_t since_ns);
   int waits_for(int rank, std::int64_t since_ns) const;
   Culprit look_at(int rank) const;
+  std::string describe_circle(const WorldWaits::Circle& circle) const;
   Culprit find_culprit(int waited_for, std::int64_t since_ns) const;
   bool find_disagreement(const Operation& operation);
   void raise_disagreement(int peer, const OperationRecord& theirs);
@@ -92,6 +97,7 @@ class Diagnosis {
   const engine::Executor& executor_;
   Watch& watch_;
   AbortWord& abort_;
+  WorldWaits& waits_;
   std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be of two threads
   std::set<int> leavers_;  // ranks of other hosts that had left when they were waited for
   int looks_ = 0;          // around, in the operation `looked_in_`

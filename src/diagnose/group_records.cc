@@ -41,16 +41,22 @@ const FlightRecorder* GroupRecords::find(int rank) const noexcept {
                                                    : remote_->find(id_, world_rank(rank));
 }
 
-void GroupRecords::tell_others(std::uint64_t newest, const Waiting& waiting, bool ask) noexcept {
+std::vector<int> GroupRecords::take_askers() {
+  return remote_->take_askers();
+}
+
+void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const Waiting& waiting,
+                        bool ask) noexcept {
   const std::uint64_t first = newest - std::min(newest, kTold) + 1;
   for (std::uint64_t one = first; remote_ != nullptr && one <= newest; ++one) {
     if (const auto record = read_record(mine(), one)) {
-      RemoteRecords::Report report{.record = *record};
+      RemoteRecords::Report report{
+          .record = *record, .group_size = size(), .group_first = members_.front()};
       if (one == newest && waiting.peer >= 0) {
         report.waiting = {.peer = world_rank(waiting.peer), .place = waiting.place};
         report.asks = ask;
       }
-      remote_->tell(members_, id_, report);
+      remote_->tell(ranks, id_, report);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,14 @@ class GroupRecords {
 
   // Tells the ranks of other hosts which operations this one has entered last, up to number
   // `newest`, and for whom it waits in that one. `ask`: those that wait are to tell too.
-  void tell_others(std::uint64_t newest, const Waiting& waiting, bool ask) noexcept;
+  void tell_others(std::uint64_t newest, const Waiting& waiting, bool ask) noexcept {
+    tell(members_, newest, waiting, ask);
+  }
+  // The same to ranks of the world, which need not be of the group.
+  void tell(std::span<const int> ranks, std::uint64_t newest, const Waiting& waiting,
+            bool ask) noexcept;
+  // Who has asked, in whichever group. REQUIRES: has_remote().
+  std::vector<int> take_askers();
   // Takes in what they tell. True: somebody asks. REQUIRES: has_remote().
   bool hear_others() noexcept;
 

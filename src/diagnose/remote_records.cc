@@ -19,12 +19,24 @@ struct Note {
   std::int64_t place = 0;
   std::int32_t waits_for = -1;
   std::int32_t asks = 0;
+  std::int32_t group_size = 0;
+  std::int32_t group_first = 0;
 };
 
 std::vector<int> all_ranks(int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
+}
+
+WorldWaiting waiting_of(const Note& note, const FlightRecorder& recorder) {
+  const auto record = read_record(recorder, note.sequence);
+  return {.group = note.group,
+          .group_size = note.group_size,
+          .group_first = note.group_first,
+          .sequence = note.sequence,
+          .collective = record ? record->collective : Collective::barrier,
+          .waiting = {.peer = note.waits_for, .place = note.place, .since_ns = flight_clock_ns()}};
 }
 
 constexpr std::uint64_t kGroup = Hash().add("records").value();
@@ -44,7 +56,9 @@ void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
                   .record = pack(report.record),
                   .place = report.waiting.place,
                   .waits_for = report.waiting.peer,
-                  .asks = report.asks ? 1 : 0};
+                  .asks = report.asks ? 1 : 0,
+                  .group_size = report.group_size,
+                  .group_first = report.group_first};
   const std::lock_guard lock(mutex_);
   for (const int member : members) {
     lanes_->send(member, &note, sizeof(note), 0);  // false: it does not listen, or is here
@@ -75,15 +89,29 @@ void RemoteRecords::listen() noexcept {
         end_wait(*recorder);
         if (note.waits_for >= 0) {
           write_wait(*recorder, {.peer = note.waits_for, .place = note.place});
+          waits_[from] = waiting_of(note, *recorder);
         }
         if (note.asks != 0) {
           asked_.insert(note.group);
+          askers_.insert(from);
         }
       } catch (const std::bad_alloc&) {
         return;  // what it told is missing in a message, no more
       }
     }
   }
+}
+
+std::vector<int> RemoteRecords::take_askers() {
+  const std::lock_guard lock(mutex_);
+  const std::set<int> askers = std::exchange(askers_, {});
+  return {askers.begin(), askers.end()};
+}
+
+std::optional<WorldWaiting> RemoteRecords::wait_of(int rank) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = waits_.find(rank);
+  return found == waits_.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool RemoteRecords::was_asked(std::uint64_t group) noexcept {

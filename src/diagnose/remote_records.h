@@ -7,11 +7,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "diagnose/flight_recorder.h"
+#include "diagnose/world_waits.h"
 
 namespace unisono::transport {
 
@@ -33,6 +36,8 @@ class RemoteRecords {
     OperationRecord record = {};
     Waiting waiting = {};  // peer -1: it does not wait in this one
     bool asks = false;     // whoever waits as well is to tell now
+    int group_size = 0;
+    int group_first = 0;  // its rank 0
   };
   // `members`: ranks of the world; those of this host are passed over. Any thread.
   void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
@@ -41,6 +46,10 @@ class RemoteRecords {
   void listen() noexcept;
   // Whether somebody has asked since this was asked last.
   bool was_asked(std::uint64_t group) noexcept;
+  // The ranks that have asked since this was asked last, in whichever group.
+  std::vector<int> take_askers();
+  // What a rank of another host waits for, as it has told last; since_ns is when that came.
+  std::optional<WorldWaiting> wait_of(int rank) noexcept;
   // The recorder of a rank of another host in a group; nullptr: it has told nothing.
   const FlightRecorder* find(std::uint64_t group, int rank) noexcept;
   // A group has ended.
@@ -54,6 +63,8 @@ class RemoteRecords {
   std::unique_ptr<transport::Transport> lanes_;
   std::map<std::pair<std::uint64_t, int>, std::unique_ptr<FlightRecorder>> flight_recorders_;
   std::set<std::uint64_t> asked_;  // groups
+  std::set<int> askers_;
+  std::map<int, WorldWaiting> waits_;  // by rank
 };
 
 }  // namespace unisono::comm

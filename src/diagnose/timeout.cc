@@ -33,7 +33,9 @@ std::string seconds_text(double seconds) {
 std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
   std::vector<int> ranks;
   for (int peer = 0; peer < records_.size(); ++peer) {
-    if (records_.here(peer) == nullptr && waits_for(peer, since_ns) == kNobody) {
+    const auto elsewhere = waits_.of(records_.world_rank(peer));  // perhaps in another group
+    if (records_.here(peer) == nullptr && waits_for(peer, since_ns) == kNobody &&
+        !(elsewhere && elsewhere->waiting.since_ns >= since_ns)) {
       ranks.push_back(peer);
     }
   }
@@ -92,6 +94,14 @@ Diagnosis::Culprit Diagnosis::find_culprit(int waited_for, std::int64_t since_ns
   return {};
 }
 
+std::string Diagnosis::describe_circle(const WorldWaits::Circle& circle) const {
+  std::string text = "\nranks wait for each other in different groups:";
+  for (const auto& [rank, waiting] : circle) {
+    text += "\nrank " + std::to_string(rank) + " " + describe(waiting);
+  }
+  return text + "\nmake the calls of all groups in one order on all ranks";
+}
+
 void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   const std::uint64_t sequence = operation.sequence;
   const auto mine = read_record(records_.mine(), sequence);
@@ -114,6 +124,11 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   std::string others;
   for (const int peer : silent) {
     others += "\n" + records_.name(peer) + ", of another host, has not said that it waits";
+  }
+  const WorldWaits::Circle circle = waits_.circle(records_.world_rank(records_.rank()));
+  if (!circle.empty()) {
+    raise(ErrorCode::timeout, wait.rank, text + describe_circle(circle));
+    return;
   }
   int missing = kNobody;
   Culprit late;  // one that is stopped, of those that have not entered it

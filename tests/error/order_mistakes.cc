@@ -145,6 +145,20 @@ std::vector<Mistake> endings() {
            },
        .timeout_ms = 1500,
        .algorithm = "all_reduce=ring"},
+      {.name = "groups_in_another_order",
+       .make =
+           [](Communicator& comm) {
+             Communicator first = comm.split(0, comm.rank());
+             Communicator second = comm.split(0, -comm.rank());
+             if (comm.rank() == 0) {
+               first.barrier(1500);
+               second.barrier();
+             } else {
+               second.barrier(20'000);
+               first.barrier();
+             }
+           },
+       .algorithm = "barrier=dissemination"},
       {.name = "recv_never_sent",
        .make =
            [](Communicator& comm) {

@@ -1,0 +1,94 @@
+#include "diagnose/world_waits.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "bootstrap/hosts.h"
+#include "bootstrap/local_host.h"
+#include "diagnose/remote_records.h"
+
+namespace unisono::comm {
+
+std::string describe(const WorldWaiting& waiting) {
+  std::string text = "waits for " +
+                     (waiting.waiting.peer < 0 ? std::string("any rank")
+                                               : "rank " + std::to_string(waiting.waiting.peer)) +
+                     " in ";
+  if (waiting.waiting.what == Waiting::What::collective) {
+    text += std::string(to_string(waiting.collective)) + " #" + std::to_string(waiting.sequence);
+  } else {
+    text += waiting.waiting.what == Waiting::What::send ? "a send" : "a recv";
+    text += ", tag " + std::to_string(waiting.waiting.place) + ",";
+  }
+  return text + " of a group of " + std::to_string(waiting.group_size) + ", rank " +
+         std::to_string(waiting.group_first) + " its first";
+}
+
+void WorldWaits::note(const WorldWaiting& waiting) noexcept {
+  WorldWait& line = host_.world_wait(host_.rank());
+  const std::uint32_t call = static_cast<std::uint32_t>(waiting.waiting.what) << 8U |
+                             static_cast<std::uint32_t>(waiting.collective);
+  const bool is_same = line.group.load(std::memory_order_relaxed) == waiting.group &&
+                       line.sequence.load(std::memory_order_relaxed) == waiting.sequence &&
+                       line.peer.load(std::memory_order_relaxed) == waiting.waiting.peer &&
+                       line.call.load(std::memory_order_relaxed) == call;
+  if (is_same && line.since_ns.load(std::memory_order_relaxed) != 0) {
+    return;
+  }
+  line.since_ns.store(0, std::memory_order_release);
+  line.group.store(waiting.group, std::memory_order_relaxed);
+  line.sequence.store(waiting.sequence, std::memory_order_relaxed);
+  line.peer.store(waiting.waiting.peer, std::memory_order_relaxed);
+  line.call.store(call, std::memory_order_relaxed);
+  line.place.store(waiting.waiting.place, std::memory_order_relaxed);
+  line.group_size.store(waiting.group_size, std::memory_order_relaxed);
+  line.group_first.store(waiting.group_first, std::memory_order_relaxed);
+  line.since_ns.store(flight_clock_ns(), std::memory_order_release);
+}
+
+void WorldWaits::end(std::uint64_t group) noexcept {
+  WorldWait& line = host_.world_wait(host_.rank());
+  if (line.group.load(std::memory_order_relaxed) == group) {
+    line.since_ns.store(0, std::memory_order_release);
+  }
+}
+
+std::optional<WorldWaiting> WorldWaits::of(int rank) const noexcept {
+  if (!hosts_.is_here(rank)) {
+    return remote_ == nullptr ? std::nullopt : remote_->wait_of(rank);
+  }
+  const WorldWait& line = host_.world_wait(hosts_.local(rank));
+  const std::int64_t since = line.since_ns.load(std::memory_order_acquire);
+  if (since == 0) {
+    return std::nullopt;
+  }
+  const std::uint32_t call = line.call.load(std::memory_order_relaxed);
+  return WorldWaiting{.group = line.group.load(std::memory_order_relaxed),
+                      .group_size = line.group_size.load(std::memory_order_relaxed),
+                      .group_first = line.group_first.load(std::memory_order_relaxed),
+                      .sequence = line.sequence.load(std::memory_order_relaxed),
+                      .collective = static_cast<Collective>(call & 0xFFU),
+                      .waiting = {.what = static_cast<Waiting::What>(call >> 8U),
+                                  .peer = line.peer.load(std::memory_order_relaxed),
+                                  .place = line.place.load(std::memory_order_relaxed),
+                                  .since_ns = since}};
+}
+
+WorldWaits::Circle WorldWaits::circle(int rank) const {
+  Circle circle;
+  std::set<std::uint64_t> groups;
+  int next = rank;
+  do {
+    const auto waiting = of(next);
+    if (!waiting || waiting->waiting.peer < 0 || static_cast<int>(circle.size()) >= hosts_.size()) {
+      return {};  // it is not in one, though it may wait for ranks that are
+    }
+    circle.emplace_back(next, *waiting);
+    groups.insert(waiting->group);
+    next = waiting->waiting.peer;
+  } while (next != rank);
+  return groups.size() > 1 ? circle : Circle{};
+}
+
+}  // namespace unisono::comm

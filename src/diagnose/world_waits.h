@@ -1,0 +1,53 @@
+// What each rank waits for, in whichever group: so that ranks are found that wait for each other in
+// different groups, none of which shows it alone. All ranks here are ranks of the world.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "diagnose/flight_recorder.h"
+
+namespace unisono::comm {
+
+class Hosts;
+class LocalHost;
+class RemoteRecords;
+
+struct WorldWaiting {
+  std::uint64_t group = 0;
+  int group_size = 0;
+  int group_first = 0;         // its rank 0
+  std::uint64_t sequence = 0;  // of a collective
+  Collective collective = Collective::barrier;
+  Waiting waiting = {};
+};
+// "waits for rank 1 in barrier #3 of a group of 2, rank 0 its first".
+std::string describe(const WorldWaiting& waiting);
+
+// Any thread may call.
+class WorldWaits {
+ public:
+  // All outlive it. `remote`: nullptr where there is one host.
+  WorldWaits(const Hosts& hosts, LocalHost& host, RemoteRecords* remote)
+      : hosts_(hosts), host_(host), remote_(remote) {}
+
+  // Of this rank; where threads wait in several groups, the latest.
+  void note(const WorldWaiting& waiting) noexcept;
+  void end(std::uint64_t group) noexcept;
+  // nullopt: it is not known to wait. Of another host: as it has told, since then.
+  std::optional<WorldWaiting> of(int rank) const noexcept;
+
+  using Circle = std::vector<std::pair<int, WorldWaiting>>;
+  // Ranks that wait for each other in several groups, `rank` the first; empty: there are none.
+  Circle circle(int rank) const;
+
+ private:
+  const Hosts& hosts_;
+  LocalHost& host_;
+  RemoteRecords* remote_;
+};
+
+}  // namespace unisono::comm
