@@ -66,6 +66,15 @@ struct Waiting {
   std::int64_t place = 0;  // the step, from 1, or the tag
   std::int64_t since_ns = 0;
 };
+// The same in whichever group (diagnose/world_waits.h).
+struct WorldWaiting {
+  std::uint64_t group = 0;
+  int group_size = 0;
+  int group_first = 0;         // its rank 0
+  std::uint64_t sequence = 0;  // of a collective
+  Collective collective = Collective::barrier;
+  Waiting waiting = {};
+};
 // `since_ns` is set here, at the first note of a wait for this peer at this place.
 void write_wait(FlightRecorder& recorder, const Waiting& waiting) noexcept;
 inline void end_wait(FlightRecorder& recorder) noexcept {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "diagnose/flight_recorder.h"
-#include "diagnose/world_waits.h"
 
 namespace unisono::transport {
 

@@ -16,14 +16,6 @@ class Hosts;
 class LocalHost;
 class RemoteRecords;
 
-struct WorldWaiting {
-  std::uint64_t group = 0;
-  int group_size = 0;
-  int group_first = 0;         // its rank 0
-  std::uint64_t sequence = 0;  // of a collective
-  Collective collective = Collective::barrier;
-  Waiting waiting = {};
-};
 // "waits for rank 1 in barrier #3 of a group of 2, rank 0 its first".
 std::string describe(const WorldWaiting& waiting);
 
@@ -34,7 +26,7 @@ class WorldWaits {
   WorldWaits(const Hosts& hosts, LocalHost& host, RemoteRecords* remote)
       : hosts_(hosts), host_(host), remote_(remote) {}
 
-  // Of this rank; where threads wait in several groups, the latest.
+  // What this rank waits for; where threads wait in several groups, the latest.
   void note(const WorldWaiting& waiting) noexcept;
   void end(std::uint64_t group) noexcept;
   // nullopt: it is not known to wait. Of another host: as it has told, since then.
