@@ -1,14 +1,104 @@
 #include "bootstrap/connect_network.h"
 
+#include <poll.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.h"
+#include "bootstrap/card.h"
 #include "bootstrap/net.h"
+#include "bootstrap/relay.h"
 #include "transport/tcp/connections.h"
+#include "transport/ucx/ucx_network.h"
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kMostIntroduction = std::size_t{64} << 10;
+constexpr int kLookUs = 1000;
+
+[[noreturn]] void fail_with(ErrorCode code, int rank, int peer, const std::string& what) {
+  throw Error(code,
+              "rank " + std::to_string(rank) + " and rank " + std::to_string(peer) +
+                  " did not connect over UCX: " + what + "\nlook at the last output of rank " +
+                  std::to_string(peer) +
+                  ", and whether the hosts reach each other over what unisono doctor says of UCX",
+              {.rank = rank, .peer = peer});
+}
+
+// Each rank tells each other, over the connection that has proved the token, how to reach it.
+std::vector<std::string> exchange(ucx::Network& network, tcp::Channels& channels, int rank,
+                                  const Deadline& deadline) {
+  const auto at = [&](std::size_t peer) { return static_cast<int>(peer); };
+  for (std::size_t peer = 0; peer < channels.size(); ++peer) {
+    if (!channels[peer].empty() &&
+        !send_text(channels[peer].front(), network.introduction(at(peer)), deadline)) {
+      fail_with(ErrorCode::peer_lost, rank, at(peer), "it hung up");
+    }
+  }
+  std::vector<std::string> introductions(channels.size());
+  for (std::size_t peer = 0; peer < channels.size(); ++peer) {
+    if (channels[peer].empty()) {
+      continue;
+    }
+    tcp::Channel& from = channels[peer].front();
+    TextReader reader;
+    for (;;) {
+      const TextReader::State state = reader.step(from, kMostIntroduction);
+      if (state == TextReader::State::done) {
+        break;
+      }
+      if (state == TextReader::State::closed) {
+        fail_with(ErrorCode::peer_lost, rank, at(peer), "it hung up");
+      }
+      if (!wait_for(from.get(), POLLIN, deadline)) {
+        fail_with(ErrorCode::connection, rank, at(peer), "it says nothing");
+      }
+    }
+    introductions[peer] = reader.text();
+  }
+  return introductions;
+}
+
+std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, int timeout_ms,
+                                                const std::function<bool()>& interrupted) {
+  if (tcp::relay_from_environment()) {
+    throw Error(ErrorCode::config,
+                "UNISONO_NETWORK=ucx: what unisono run --chaos does to connections, it does to TCP "
+                "only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
+  }
+  const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
+  auto network = ucx::Network::create(rank, meeting.identity.size);
+  tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
+  const std::vector<std::string> introductions = exchange(*network, channels, rank, deadline);
+  network->meet(std::move(channels), introductions);
+  for (std::vector<int> missing = network->missing(); !missing.empty();
+       missing = network->missing()) {
+    network->look_for_losses();
+    if (const transport::Loss loss = network->first_loss()) {
+      fail_with(ErrorCode::peer_lost, rank, loss.peer, loss.how);
+    }
+    deadline.throw_if_interrupted();
+    if (deadline.passed()) {
+      fail_with(ErrorCode::connection, rank, missing.front(), "nothing came in time");
+    }
+    network->wait(kLookUs);
+  }
+  return network;
+}
+
+}  // namespace
 
 std::unique_ptr<transport::Network> connect_network(NetMeeting& meeting, int rank, int timeout_ms,
                                                     const std::function<bool()>& interrupted) {
   if (meeting.hosts.single()) {
     return nullptr;
+  }
+  if (meeting.identity.protection.ucx) {
+    return connect_ucx(meeting, rank, timeout_ms, interrupted);
   }
   return std::make_unique<tcp::Connections>(rank, connect_hosts(meeting, timeout_ms, interrupted));
 }
