@@ -71,15 +71,18 @@ std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, i
                 "only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
   }
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
-  auto network = ucx::Network::create(rank, meeting.identity.size);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
+  // Behind the channels: of a process that ends, the system closes first what was opened first.
+  auto network = ucx::Network::create(rank, meeting.identity.size);
   const std::vector<std::string> introductions = exchange(*network, channels, rank, deadline);
   network->meet(std::move(channels), introductions);
   for (std::vector<int> missing = network->missing(); !missing.empty();
        missing = network->missing()) {
     network->look_for_losses();
     if (const transport::Loss loss = network->first_loss()) {
-      fail_with(ErrorCode::peer_lost, rank, loss.peer, loss.how);
+      // Where the other connection lives, it is UCX that finds no way.
+      const bool lives = loss.kind == transport::Loss::Kind::broken;
+      fail_with(lives ? ErrorCode::config : ErrorCode::peer_lost, rank, loss.peer, loss.how);
     }
     deadline.throw_if_interrupted();
     if (deadline.passed()) {

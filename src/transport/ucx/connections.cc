@@ -47,7 +47,12 @@ Connections::~Connections() {
   const std::lock_guard lock(mutex_);
   shared_.arrived = nullptr;
   for (Entry& entry : links_) {
-    if (entry.connected) {
+    if (entry.is_peer && !entry.link->is_greeted()) {
+      worker_.abandon();  // the same where it tidies up
+    }
+  }
+  for (Entry& entry : links_) {
+    if (entry.is_peer) {
       entry.link->shut(true);
     }
   }
@@ -80,17 +85,26 @@ void Connections::meet(tcp::Channels channels, const std::vector<std::string>& i
     }
     Link::Introduction known{.loses = text[kPassBytes] == '\1', .address = text.substr(kHeadBytes)};
     std::memcpy(&known.pass, text.data(), kPassBytes);
+    links_[peer].is_peer = true;
     links_[peer].link->connect(rank_, known);
-    links_[peer].connected = true;
   }
 }
 
-std::vector<int> Connections::missing() noexcept {
+// Where a peer goes while they connect, UCX before 1.14 may end the process that goes on with it:
+// so the other connections are asked first.
+std::vector<int> Connections::missing() {
+  control_->progress();
+  const bool lost = static_cast<bool>(control_->first_loss());
   const std::lock_guard lock(mutex_);
-  progress_locked();
+  if (!lost) {
+    progress_locked();
+  }
   std::vector<int> ranks;
-  for (const Entry& entry : links_) {
-    if (entry.connected && !(entry.link->is_greeted() && entry.link->is_flushed())) {
+  for (Entry& entry : links_) {
+    if (!entry.is_peer) {
+      continue;
+    }
+    if (!entry.link->is_greeted() || !entry.link->is_flushed()) {
       ranks.push_back(entry.link->peer());
     }
   }
@@ -139,7 +153,7 @@ ucs_status_t Connections::dispatch(const Link::Arrival& arrival) noexcept {
 bool Connections::progress_locked() noexcept {
   const bool advanced = shared_.progress();
   for (Entry& entry : links_) {
-    if (entry.connected) {
+    if (entry.is_peer) {
       entry.link->retry();
     }
   }
@@ -160,7 +174,9 @@ Traffic Connections::traffic() noexcept {
 
 bool Connections::is_receiving() noexcept {
   const std::lock_guard lock(mutex_);
-  return shared_.receiving != 0;
+  return std::any_of(links_.begin(), links_.end(), [](const Entry& entry) {
+    return entry.link != nullptr && entry.link->is_receiving();
+  });
 }
 
 void Connections::begin_epoch(std::uint32_t epoch) noexcept {
@@ -168,7 +184,7 @@ void Connections::begin_epoch(std::uint32_t epoch) noexcept {
   const std::lock_guard lock(mutex_);
   epoch_ = epoch;
   for (Entry& entry : links_) {
-    if (entry.connected) {
+    if (entry.is_peer) {
       entry.link->retire_before(epoch);
     }
   }
@@ -230,7 +246,7 @@ bool Connections::has_left(int rank) noexcept {
   const bool said = control_->has_left(rank);
   const std::lock_guard lock(mutex_);
   const Entry& entry = links_[static_cast<std::size_t>(rank)];
-  return entry.connected && (entry.link->has_left() ||
+  return entry.is_peer && (entry.link->has_left() ||
                              (said && (entry.link->is_broken() ||
                                        (entry.odd_us != 0 && now_us() - entry.odd_us > kOddUs))));
 }
@@ -240,7 +256,7 @@ void Connections::look_for_losses() noexcept {
   const std::int64_t now = now_us();
   for (std::size_t rank = 0; rank < links_.size(); ++rank) {
     Entry& entry = links_[rank];
-    if (!entry.connected) {
+    if (!entry.is_peer) {
       continue;
     }
     const bool left = control_->has_left(static_cast<int>(rank));
@@ -262,7 +278,7 @@ void Connections::leave() noexcept {
   control_->leave();
   const std::lock_guard lock(mutex_);
   for (Entry& entry : links_) {
-    if (entry.connected) {
+    if (entry.is_peer) {
       entry.link->send_leave();
     }
   }
@@ -274,7 +290,7 @@ bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms
     const std::lock_guard lock(mutex_);
     progress_locked();
     for (Entry& entry : links_) {
-      all = all && (!entry.connected || lost(entry.link->peer()) || entry.link->is_flushed());
+      all = all && (!entry.is_peer || lost(entry.link->peer()) || entry.link->is_flushed());
     }
   }
   return control_->delivered(lost, silence_ms) && all;

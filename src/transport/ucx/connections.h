@@ -28,14 +28,13 @@ class Connections final : public Network {
 
   std::string introduction(int peer) override;
   void meet(tcp::Channels channels, const std::vector<std::string>& introductions) override;
-  bool is_connected() noexcept override { return missing().empty(); }
-  std::vector<int> missing() noexcept override;
+  std::vector<int> missing() override;
 
   int rank() const noexcept { return rank_; }
   // nullptr: there is no connection.
   Link* link(int rank) noexcept {
     Entry& entry = links_[static_cast<std::size_t>(rank)];
-    return entry.connected ? entry.link.get() : nullptr;
+    return entry.is_peer ? entry.link.get() : nullptr;
   }
   std::mutex& mutex() noexcept { return mutex_; }
   // The rest with the mutex held: makes everything progress for a reader of this lane.
@@ -68,7 +67,7 @@ class Connections final : public Network {
  private:
   struct Entry {
     std::unique_ptr<Link> link = nullptr;
-    bool connected = false;
+    bool is_peer = false;  // there are connections to it
     std::int64_t odd_us = 0;  // since when only one of its two connections lives; 0: both do
     bool lost = false;        // and for so long that it is a loss
   };

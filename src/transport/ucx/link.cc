@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "unisono/error.hpp"
 
 namespace unisono::ucx {
 namespace {
@@ -25,7 +24,7 @@ bool Shared::progress() noexcept {
   return advanced;
 }
 
-void Link::connect(int rank, const Introduction& peer) {
+void Link::connect(int rank, const Introduction& peer) noexcept {
   my_pass_ = peer.pass;
   can_be_lost_ = peer.loses && shared_->worker->can_lose_peers();
   from_ = static_cast<std::uint32_t>(rank) << 8;
@@ -41,12 +40,8 @@ void Link::connect(int rank, const Introduction& peer) {
   const UcxApi& api = shared_->worker->api();
   if (const ucs_status_t status = api.ep_create(shared_->worker->get(), &params, &endpoint_);
       status != UCS_OK) {
-    throw Error(ErrorCode::config,
-                "UCX knows no way from rank " + std::to_string(rank) + " to rank " +
-                    std::to_string(peer_) + ": " + api.status_string(status) +
-                    "\nboth need a device of one kind in one network: see unisono doctor, UCX_TLS "
-                    "and UCX_NET_DEVICES on both hosts",
-                {.rank = rank, .peer = peer_});
+    endpoint_ = nullptr;
+    return mark_broken(status);
   }
   hello_.link = this;
   leave_.link = this;
@@ -175,7 +170,7 @@ bool Link::is_quiet() const noexcept {
 // UCX gives back what it has of this process when the endpoint is closed; that takes calls of
 // progress. Where it does not, it is left with that, and not called any more.
 void Link::shut(bool gently) noexcept {
-  if (endpoint_ == nullptr) {
+  if (endpoint_ == nullptr || shared_->worker->is_abandoned()) {
     return;
   }
   const auto progress_until = [this](std::chrono::milliseconds limit, const auto& done) {
@@ -235,13 +230,12 @@ void Link::send_leave() noexcept {
   }
 }
 
-// The peer's last word may overtake what it sent before over another device.
-bool Link::note_leave() noexcept {
-  if (leave_came_ && !left_ && messages_come_ >= messages_promised_) {
+// The peer's last word may overtake what it sent before, over another device or in pieces.
+void Link::note_leave() noexcept {
+  if (leave_came_ && !left_ && messages_come_ >= messages_promised_ && receiving_ == 0) {
     left_ = true;
     shared_->changed();
   }
-  return left_;
 }
 
 }  // namespace unisono::ucx

@@ -34,8 +34,8 @@ class Link {
     bool loses = false;
     std::string address;
   };
-  // Throws config where UCX knows no way there.
-  void connect(int rank, const Introduction& peer);
+  // Where UCX knows no way there, the link is broken.
+  void connect(int rank, const Introduction& peer) noexcept;
   bool is_greeted() const noexcept { return greeted_; }
 
   Lane* open(const LaneKey& key) noexcept;
@@ -74,6 +74,7 @@ class Link {
   // Gives the endpoint up: what was under way ends. `gently`: waits until the peer has all.
   void shut(bool gently) noexcept;
 
+  bool is_receiving() const noexcept { return receiving_ != 0; }
   int peer() const noexcept { return peer_; }
   std::uint64_t pass() const noexcept { return pass_; }
   bool has_left() const noexcept { return left_; }
@@ -111,7 +112,7 @@ class Link {
   Lane* add_lane(const LaneKey& key) noexcept;
   void finish(Lane* lane) noexcept;
   void damaged(const char* detail) noexcept;
-  bool note_leave() noexcept;
+  void note_leave() noexcept;
 
   static void on_sent(void* request, ucs_status_t status, void* context);
   static void on_received(void* request, ucs_status_t status, std::size_t bytes, void* context);
@@ -138,6 +139,7 @@ class Link {
   std::uint64_t messages_sent_ = 0;
   std::uint64_t messages_come_ = 0;
   std::uint64_t messages_promised_ = 0;
+  int receiving_ = 0;  // messages on their way to memory of this process
   bool leave_came_ = false;
   bool greeted_ = false;
   bool left_ = false;

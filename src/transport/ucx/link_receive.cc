@@ -116,7 +116,7 @@ bool Link::receive(InMessage& message, std::byte* to, InMessage::Storage storage
                        message.bytes, &param);
   if (UCS_PTR_IS_PTR(request)) {
     ++message.lane->under_way;
-    ++shared_->receiving;
+    ++receiving_;
     return false;
   }
   received(message, UCS_PTR_RAW_STATUS(request));
@@ -138,8 +138,9 @@ void Link::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/
   Link& link = *lane.link;
   link.shared_->worker->api().request_free(request);
   --lane.under_way;
-  --link.shared_->receiving;
+  --link.receiving_;
   link.received(message, status);
+  link.note_leave();
   if (lane.closed) {
     link.forget(lane, message);
   }

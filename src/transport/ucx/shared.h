@@ -33,7 +33,6 @@ struct Shared {
   static constexpr std::size_t kMostAnnounced = 256;
   std::uint32_t slots_per_lane = 8;
   std::atomic<int> events = 0;  // links that broke, or whose peer left
-  int receiving = 0;            // messages on their way to memory of this process
 
   std::vector<Lane*> announced = {};  // lanes with long messages that nobody has looked at yet
 

@@ -29,13 +29,11 @@ class Network : public transport::Network {
 
   // What one peer must know to reach this rank, and must prove in each message: bytes.
   virtual std::string introduction(int peer) = 0;
-  // Connects with all peers that have channels: `introductions` by rank, of each what it said to
-  // this rank. Until is_connected() the others must be let in. Throws config, corrupt, resource.
+  // Begins to connect with all peers that have channels: `introductions` by rank, of each what it
+  // said to this rank. Throws corrupt, resource.
   virtual void meet(tcp::Channels channels, const std::vector<std::string>& introductions) = 0;
-  // Whether all peers have been heard over UCX.
-  virtual bool is_connected() noexcept = 0;
-  // Those that have not, of a network that is not connected.
-  virtual std::vector<int> missing() noexcept = 0;
+  // Goes on with it. Those that have not been heard over UCX yet.
+  virtual std::vector<int> missing() = 0;
 };
 
 }  // namespace unisono::ucx
