@@ -20,45 +20,41 @@ namespace {
 constexpr std::size_t kMostIntroduction = std::size_t{64} << 10;
 constexpr int kLookUs = 1000;
 
-[[noreturn]] void fail_with(ErrorCode code, int rank, int peer, const std::string& what) {
-  throw Error(code,
-              "rank " + std::to_string(rank) + " and rank " + std::to_string(peer) +
-                  " did not connect over UCX: " + what + "\nlook at the last output of rank " +
-                  std::to_string(peer) +
-                  ", and whether the hosts reach each other over what unisono doctor says of UCX",
-              {.rank = rank, .peer = peer});
+[[noreturn]] void fail_late(int rank, std::size_t peer) {
+  const std::string who = "rank " + std::to_string(peer);
+  throw Error(ErrorCode::connection,
+              "rank " + std::to_string(rank) + " and " + who +
+                  " did not connect over UCX in time\nlook at the last output of " + who +
+                  ", and whether the hosts reach each other over the devices that unisono doctor "
+                  "names",
+              {.rank = rank, .peer = static_cast<int>(peer)});
 }
 
-// Each rank tells each other, over the connection that has proved the token, how to reach it.
+// Each rank tells each other, over the connection that has proved the token, how to reach it. Of
+// one that hangs up, nothing: why, the world finds out.
 std::vector<std::string> exchange(ucx::Network& network, tcp::Channels& channels, int rank,
                                   const Deadline& deadline) {
-  const auto at = [&](std::size_t peer) { return static_cast<int>(peer); };
+  std::vector<std::string> introductions(channels.size());
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
-    if (!channels[peer].empty() &&
-        !send_text(channels[peer].front(), network.introduction(at(peer)), deadline)) {
-      fail_with(ErrorCode::peer_lost, rank, at(peer), "it hung up");
+    if (!channels[peer].empty()) {
+      send_text(channels[peer].front(), network.introduction(static_cast<int>(peer)), deadline);
     }
   }
-  std::vector<std::string> introductions(channels.size());
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
     if (channels[peer].empty()) {
       continue;
     }
     tcp::Channel& from = channels[peer].front();
     TextReader reader;
-    for (;;) {
-      const TextReader::State state = reader.step(from, kMostIntroduction);
-      if (state == TextReader::State::done) {
-        break;
-      }
-      if (state == TextReader::State::closed) {
-        fail_with(ErrorCode::peer_lost, rank, at(peer), "it hung up");
-      }
+    TextReader::State state = reader.step(from, kMostIntroduction);
+    for (; state == TextReader::State::going_on; state = reader.step(from, kMostIntroduction)) {
       if (!wait_for(from.get(), POLLIN, deadline)) {
-        fail_with(ErrorCode::connection, rank, at(peer), "it says nothing");
+        fail_late(rank, peer);
       }
     }
-    introductions[peer] = reader.text();
+    if (state == TextReader::State::done) {
+      introductions[peer] = reader.text();
+    }
   }
   return introductions;
 }
@@ -79,14 +75,12 @@ std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, i
   for (std::vector<int> missing = network->missing(); !missing.empty();
        missing = network->missing()) {
     network->look_for_losses();
-    if (const transport::Loss loss = network->first_loss()) {
-      // Where the other connection lives, it is UCX that finds no way.
-      const bool lives = loss.kind == transport::Loss::Kind::broken;
-      fail_with(lives ? ErrorCode::config : ErrorCode::peer_lost, rank, loss.peer, loss.how);
+    if (network->first_loss() || network->aborted()) {
+      return network;  // the world says so to all, in the same words
     }
     deadline.throw_if_interrupted();
     if (deadline.passed()) {
-      fail_with(ErrorCode::connection, rank, missing.front(), "nothing came in time");
+      fail_late(rank, static_cast<std::size_t>(missing.front()));
     }
     network->wait(kLookUs);
   }

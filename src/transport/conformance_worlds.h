@@ -270,7 +270,6 @@ inline constexpr Kind kWorlds[] = {
 #if UNISONO_UCX
     {"ucx_tcp", [] { return std::unique_ptr<World>(new UcxWorld(kRanks, "tcp")); }, false},
     {"ucx_shm", [] { return std::unique_ptr<World>(new UcxWorld(kRanks, "sm")); }, false},
-    {"ucx_posix", [] { return std::unique_ptr<World>(new UcxWorld(kRanks, "posix")); }, false},
     {"ucx_all", [] { return std::unique_ptr<World>(new UcxWorld(kRanks, "all")); }, false},
 #endif
 };

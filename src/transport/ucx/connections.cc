@@ -79,19 +79,19 @@ void Connections::meet(tcp::Channels channels, const std::vector<std::string>& i
   shared_.arrived = [this] { control_->note_arrival(); };
   for (const std::size_t peer : peers) {
     const std::string& text = introductions[peer];
+    links_[peer].is_peer = true;
     if (text.size() <= kHeadBytes) {
-      throw Error(ErrorCode::corrupt, "what rank " + std::to_string(peer) +
-                                          " said of its address over UCX cannot be read");
+      links_[peer].link->mark_broken(UCS_ERR_CONNECTION_RESET);
+      continue;
     }
     Link::Introduction known{.loses = text[kPassBytes] == '\1', .address = text.substr(kHeadBytes)};
     std::memcpy(&known.pass, text.data(), kPassBytes);
-    links_[peer].is_peer = true;
     links_[peer].link->connect(rank_, known);
   }
 }
 
 // Where a peer goes while they connect, UCX before 1.14 may end the process that goes on with it:
-// so the other connections are asked first.
+// so the other connections are asked first, and then UCX is left alone.
 std::vector<int> Connections::missing() {
   control_->progress();
   const bool lost = static_cast<bool>(control_->first_loss());
@@ -107,6 +107,9 @@ std::vector<int> Connections::missing() {
     if (!entry.link->is_greeted() || !entry.link->is_flushed()) {
       ranks.push_back(entry.link->peer());
     }
+  }
+  if (lost && !ranks.empty()) {
+    worker_.abandon();
   }
   return ranks;
 }
@@ -247,8 +250,8 @@ bool Connections::has_left(int rank) noexcept {
   const std::lock_guard lock(mutex_);
   const Entry& entry = links_[static_cast<std::size_t>(rank)];
   return entry.is_peer && (entry.link->has_left() ||
-                             (said && (entry.link->is_broken() ||
-                                       (entry.odd_us != 0 && now_us() - entry.odd_us > kOddUs))));
+                           (said && (entry.link->is_broken() ||
+                                     (entry.odd_us != 0 && now_us() - entry.odd_us > kOddUs))));
 }
 
 void Connections::look_for_losses() noexcept {

@@ -67,7 +67,7 @@ class Connections final : public Network {
  private:
   struct Entry {
     std::unique_ptr<Link> link = nullptr;
-    bool is_peer = false;  // there are connections to it
+    bool is_peer = false;     // there are connections to it
     std::int64_t odd_us = 0;  // since when only one of its two connections lives; 0: both do
     bool lost = false;        // and for so long that it is a loss
   };

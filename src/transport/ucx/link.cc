@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-
 namespace unisono::ucx {
 namespace {
 
@@ -154,9 +153,16 @@ void Link::damaged(const char* detail) noexcept {
 
 std::string Link::why_broken() const {
   const std::string connection = "the connection over UCX to rank " + std::to_string(peer_);
-  return detail_ != nullptr
-             ? connection + " carried a message that must not be (" + detail_ + ")"
-             : connection + " broke: " + shared_->worker->api().status_string(status_);
+  if (detail_ != nullptr) {
+    return connection + " carried a message that must not be (" + detail_ + ")";
+  }
+  const std::string how = shared_->worker->api().status_string(status_);
+  if (status_ == UCS_ERR_UNREACHABLE) {
+    return connection + " cannot be: UCX knows no way there (" + how +
+           "); both hosts need a device of one kind in one network, see UCX_TLS, UCX_NET_DEVICES "
+           "and unisono doctor";
+  }
+  return connection + " broke: " + how;
 }
 
 bool Link::is_quiet() const noexcept {

@@ -30,7 +30,7 @@ class Network : public transport::Network {
   // What one peer must know to reach this rank, and must prove in each message: bytes.
   virtual std::string introduction(int peer) = 0;
   // Begins to connect with all peers that have channels: `introductions` by rank, of each what it
-  // said to this rank. Throws corrupt, resource.
+  // said to this rank; of one that hung up, nothing. Throws resource.
   virtual void meet(tcp::Channels channels, const std::vector<std::string>& introductions) = 0;
   // Goes on with it. Those that have not been heard over UCX yet.
   virtual std::vector<int> missing() = 0;
