@@ -75,6 +75,30 @@ class Hosts(unittest.TestCase):
     def test_every_collective_between_two_and_two(self):
         self.check_all_right(2)
 
+    def has_ucx(self):
+        done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, timeout=60)
+        return re.search(r"UCX between hosts +UCX \d", done.stdout) is not None
+
+    def test_over_ucx(self):
+        if not self.has_ucx():
+            self.skipTest("no UCX here")
+        self.check_all_right(2, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self"})
+
+    def test_over_ucx_with_two_devices(self):
+        if not self.has_ucx():
+            self.skipTest("no UCX here")
+        devices = []
+        for (host, end), number in zip(HOSTS, (1, 2)):
+            call("ip", "-n", host, "link", "add", "link", end, "name", "second", "type", "macvlan",
+                 "mode", "bridge")
+            call("ip", "-n", host, "addr", "add", f"10.214.{os.getpid() % 250 + 1}.{number}/24",
+                 "dev", "second")
+            call("ip", "-n", host, "link", "set", "second", "up")
+            devices += [end]
+        self.check_all_right(1, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self",
+                                 "UCX_NET_DEVICES": ",".join([*devices, "second"]),
+                                 "UCX_MAX_EAGER_RAILS": "2", "UCX_MAX_RNDV_RAILS": "2"})
+
     def test_encrypted_and_with_checksums(self):
         self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})
 

@@ -85,6 +85,7 @@ std::vector<std::string> list_devices() {
   const ucp_context_h context = make_context(api, "unisono", 1);
   std::vector<std::string> names = devices_of(api, context);
   api.cleanup(context);
+  std::erase_if(names, [](const std::string& name) { return !notices_losses(name); });
   return names;
 }
 

@@ -9,8 +9,8 @@
 
 namespace unisono::ucx {
 
-// "tcp/eth0", "posix/memory": the devices that UCX may use, by UCX_TLS and UCX_NET_DEVICES.
-// Throws config.
+// Those of the worker's devices over which peers of other hosts can be reached: neither the memory
+// of this host nor this process. Throws config.
 std::vector<std::string> list_devices();
 
 class Worker {
