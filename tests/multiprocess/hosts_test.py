@@ -6,6 +6,7 @@
 PROGRAM is unisono. Needs the right to make network namespaces; without it the test is skipped (77).
 """
 
+import json
 import os
 import re
 import subprocess
@@ -42,6 +43,19 @@ def remove_hosts(hosts):
         call("ip", "netns", "del", host, check=False)
 
 
+def await_link(host, device):
+    """UCX sees only devices that are up, and a cable takes a moment."""
+    for _ in range(100):
+        if "LOWER_UP" in call("ip", "-n", host, "link", "show", device).stdout:
+            return
+        time.sleep(0.05)
+
+
+def bytes_sent(host, device):
+    shown = call("ip", "-n", host, "-s", "-j", "link", "show", device).stdout
+    return json.loads(shown)[0]["stats64"]["tx"]["bytes"]
+
+
 def run(ranks, *program, environment=None, timeout=120):
     """The job's ranks side by side on both hosts; ranks is how many each has."""
     hosts = ",".join(f"{host}:{ranks}" for host, _ in HOSTS)
@@ -75,29 +89,33 @@ class Hosts(unittest.TestCase):
     def test_every_collective_between_two_and_two(self):
         self.check_all_right(2)
 
-    def has_ucx(self):
+    def need_ucx(self):
         done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, timeout=60)
-        return re.search(r"UCX between hosts +UCX \d", done.stdout) is not None
+        if re.search(r"UCX between hosts +UCX \d", done.stdout) is None:
+            self.skipTest("no UCX here")
+        for host, end in HOSTS:
+            await_link(host, end)
 
     def test_over_ucx(self):
-        if not self.has_ucx():
-            self.skipTest("no UCX here")
+        self.need_ucx()
         self.check_all_right(2, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self"})
 
     def test_over_ucx_with_two_devices(self):
-        if not self.has_ucx():
-            self.skipTest("no UCX here")
-        devices = []
+        self.need_ucx()
+        tag = os.getpid() % 250 + 1
         for (host, end), number in zip(HOSTS, (1, 2)):
-            call("ip", "-n", host, "link", "add", "link", end, "name", "second", "type", "macvlan",
-                 "mode", "bridge")
-            call("ip", "-n", host, "addr", "add", f"10.214.{os.getpid() % 250 + 1}.{number}/24",
-                 "dev", "second")
-            call("ip", "-n", host, "link", "set", "second", "up")
-            devices += [end]
+            for name, network in (("first", 214), ("second", 215)):
+                for words in (["link", "add", "link", end, "name", name, "type", "macvlan"],
+                              ["addr", "add", f"10.{network}.{tag}.{number}/24", "dev", name],
+                              ["link", "set", name, "up"]):
+                    call("ip", "-n", host, *words)
+                await_link(host, name)
         self.check_all_right(1, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self",
-                                 "UCX_NET_DEVICES": ",".join([*devices, "second"]),
+                                 "UCX_NET_DEVICES": "first,second",
                                  "UCX_MAX_EAGER_RAILS": "2", "UCX_MAX_RNDV_RAILS": "2"})
+        for device in ("first", "second"):
+            carried = [bytes_sent(host, device) for host, _ in HOSTS]
+            self.assertGreater(min(carried), 1_000_000, device)
 
     def test_encrypted_and_with_checksums(self):
         self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})
