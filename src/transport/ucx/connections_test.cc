@@ -15,6 +15,13 @@
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
 
+// What UCX allocates when it is loaded stays, as it does not expect to be unloaded.
+extern "C" __attribute__((visibility("default"))) const char*
+__lsan_default_suppressions();                          // NOLINT
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT
+  return "leak:libucs.so\nleak:libuct.so\nleak:libucp.so\n";
+}
+
 namespace unisono::ucx {
 namespace {
 
