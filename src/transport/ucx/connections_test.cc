@@ -7,13 +7,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
-#include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
+#include "unisono/error.hpp"
 
 // What UCX allocates when it is loaded stays, as it does not expect to be unloaded.
 extern "C" __attribute__((visibility("default"))) const char*
@@ -205,6 +208,44 @@ TEST(Ucx, NamesItsDevices) {
   ASSERT_FALSE(devices().empty());
   for (const std::string& device : devices()) {
     EXPECT_EQ(device.substr(0, 4), "tcp/");
+  }
+}
+
+// The error that these variables make; none: "".
+std::string problem_with(const std::map<std::string, std::string>& variables) {
+  std::string problem;
+  for (const auto& [name, value] : variables) {
+    ::setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  try {
+    static_cast<void>(tcp::protection_from_environment());
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  for (const auto& [name, value] : variables) {
+    ::unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
+  }
+  return problem;
+}
+
+TEST(Ucx, IsAskedForByTheNameOfTheNetwork) {
+  ::setenv("UNISONO_NETWORK", "ucx", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_TRUE(tcp::protection_from_environment().ucx);
+  ::setenv("UNISONO_NETWORK", "tcp", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_FALSE(tcp::protection_from_environment().ucx);
+  ::unsetenv("UNISONO_NETWORK");  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_FALSE(tcp::protection_from_environment().ucx);
+  EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucz"}}),
+            "config: UNISONO_NETWORK=ucz is neither tcp nor ucx\ncorrect or unset UNISONO_NETWORK");
+}
+
+TEST(Ucx, IsNotHeldForProtected) {
+  for (const std::string name : {"UNISONO_TLS", "UNISONO_CHECKSUM"}) {
+    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucx"}, {name, "1"}}),
+              "config: " + name +
+                  "=1, but over UCX messages are neither encrypted nor checked"
+                  "\nunset it, or use UNISONO_NETWORK=tcp");
+    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "tcp"}, {name, "1"}}), "");
   }
 }
 
