@@ -85,3 +85,21 @@ function(unisono_test_on_hosts name)
                                   ENVIRONMENT UNISONO_TEST_WORLD=${world})
   endforeach()
 endfunction()
+
+# The same test again with each rank on a host of its own and messages over UCX: over UCX's TCP, or
+# its shared memory (OVER, UCX_TLS without "self"). WITHOUT: a filter of tests to leave out.
+function(unisono_test_on_ucx name)
+  cmake_parse_arguments(TEST "" "WITHOUT" "ARGS;OVER" ${ARGN})
+  if(NOT TARGET ${name} OR NOT UNISONO_UCX_INCLUDE OR UNISONO_SANITIZE)
+    return()
+  endif()
+  foreach(over IN LISTS TEST_OVER)
+    add_test(NAME ${name}_ucx_${over} COMMAND ${name} ${TEST_ARGS})
+    set(environment UNISONO_TEST_WORLD=tcp UNISONO_NETWORK=ucx UCX_TLS=${over},self)
+    if(TEST_WITHOUT)
+      list(APPEND environment GTEST_FILTER=-${TEST_WITHOUT})
+    endif()
+    set_tests_properties(${name}_ucx_${over} PROPERTIES TIMEOUT 300
+                                                        ENVIRONMENT "${environment}")
+  endforeach()
+endfunction()

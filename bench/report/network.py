@@ -75,6 +75,34 @@ class Loopback(SharedMemory):
         return "127.0.0.1"
 
 
+class Ucx(Loopback):
+    """UCX on one host, over its TCP on the loopback device or its shared memory."""
+
+    programs = {"limit": "bench_limits", "unisono": "bench_peer_unisono",
+                "tcp": "bench_peer_unisono"}
+
+    def __init__(self, over):
+        super().__init__()
+        self.name = f"ucx-{over}"
+        self.over = over
+
+    def mpi_arguments(self, implementation):
+        return ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
+
+    def environment(self, implementation, rank, ranks):
+        ucx = {"UCX_TLS": f"{self.over},self"}
+        if self.over == "tcp":
+            ucx["UCX_NET_DEVICES"] = self.device
+        if implementation == "openmpi":
+            return ucx
+        found = super().environment("unisono", rank, ranks)
+        if implementation == "tcp":
+            # A job of its own, beside the one over UCX.
+            host, port = found["UNISONO_ADDRESS"].rsplit(":", 1)
+            return found | {"UNISONO_ADDRESS": f"{host}:{int(port) + 1}"}
+        return found | ucx | {"UNISONO_NETWORK": "ucx"}
+
+
 class Veth(Loopback):
     """TCP between two namespaces: even ranks live in one, odd ranks in the other."""
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 24> kVariables = {{
+constexpr std::array<EnvVariable, 25> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -27,6 +27,7 @@ constexpr std::array<EnvVariable, 24> kVariables = {{
     {"UNISONO_INTERFACE", "", "Addresses of this host for other ranks: \"eth0,10.0.0.0/8\""},
     {"UNISONO_PORTS", "", "Ports at which this rank may listen: \"20000-20999\""},
     {"UNISONO_TRANSPORT", "auto", "auto, shm (one host only), or tcp (between all ranks)"},
+    {"UNISONO_NETWORK", "tcp", "tcp, or ucx: messages between hosts go over UCX; all ranks alike"},
     {"UNISONO_HOST", "", "Ranks with different names count as being on different hosts"},
     {"UNISONO_RELAY", "", "Set by unisono run --chaos: what stands between ranks of several hosts"},
     {"UNISONO_LAUNCHER", "",

@@ -1,14 +1,101 @@
 #include "bootstrap/connect_network.h"
 
+#include <poll.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.h"
+#include "bootstrap/card.h"
 #include "bootstrap/net.h"
+#include "bootstrap/relay.h"
 #include "transport/tcp/connections.h"
+#include "transport/ucx/ucx_network.h"
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
+namespace {
+
+constexpr std::size_t kMostIntroduction = std::size_t{64} << 10;
+constexpr int kLookUs = 1000;
+
+[[noreturn]] void fail_late(int rank, std::size_t peer) {
+  const std::string who = "rank " + std::to_string(peer);
+  throw Error(ErrorCode::connection,
+              "rank " + std::to_string(rank) + " and " + who +
+                  " did not connect over UCX in time\nlook at the last output of " + who +
+                  ", and whether the hosts reach each other over the devices that unisono doctor "
+                  "names",
+              {.rank = rank, .peer = static_cast<int>(peer)});
+}
+
+// Each rank tells each other, over the connection that has proved the token, how to reach it. Of
+// one that hangs up, nothing: why, the world finds out.
+std::vector<std::string> exchange(ucx::Network& network, tcp::Channels& channels, int rank,
+                                  const Deadline& deadline) {
+  std::vector<std::string> introductions(channels.size());
+  for (std::size_t peer = 0; peer < channels.size(); ++peer) {
+    if (!channels[peer].empty()) {
+      send_text(channels[peer].front(), network.introduction(static_cast<int>(peer)), deadline);
+    }
+  }
+  for (std::size_t peer = 0; peer < channels.size(); ++peer) {
+    if (channels[peer].empty()) {
+      continue;
+    }
+    tcp::Channel& from = channels[peer].front();
+    TextReader reader;
+    TextReader::State state = reader.step(from, kMostIntroduction);
+    for (; state == TextReader::State::going_on; state = reader.step(from, kMostIntroduction)) {
+      if (!wait_for(from.get(), POLLIN, deadline)) {
+        fail_late(rank, peer);
+      }
+    }
+    if (state == TextReader::State::done) {
+      introductions[peer] = reader.text();
+    }
+  }
+  return introductions;
+}
+
+std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, int timeout_ms,
+                                                const std::function<bool()>& interrupted) {
+  if (tcp::relay_from_environment()) {
+    throw Error(ErrorCode::config,
+                "UNISONO_NETWORK=ucx: what unisono run --chaos does to connections, it does to TCP "
+                "only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
+  }
+  const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
+  tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
+  // Behind the channels: of a process that ends, the system closes first what was opened first.
+  auto network = ucx::Network::create(rank, meeting.identity.size);
+  const std::vector<std::string> introductions = exchange(*network, channels, rank, deadline);
+  network->meet(std::move(channels), introductions);
+  for (std::vector<int> missing = network->missing(); !missing.empty();
+       missing = network->missing()) {
+    network->look_for_losses();
+    if (network->first_loss() || network->aborted()) {
+      return network;  // the world says so to all, in the same words
+    }
+    deadline.throw_if_interrupted();
+    if (deadline.passed()) {
+      fail_late(rank, static_cast<std::size_t>(missing.front()));
+    }
+    network->wait(kLookUs);
+  }
+  return network;
+}
+
+}  // namespace
 
 std::unique_ptr<transport::Network> connect_network(NetMeeting& meeting, int rank, int timeout_ms,
                                                     const std::function<bool()>& interrupted) {
   if (meeting.hosts.single()) {
     return nullptr;
+  }
+  if (meeting.identity.protection.ucx) {
+    return connect_ucx(meeting, rank, timeout_ms, interrupted);
   }
   return std::make_unique<tcp::Connections>(rank, connect_hosts(meeting, timeout_ms, interrupted));
 }

@@ -75,8 +75,18 @@ std::string one_side(const std::string& who, std::uint8_t bits) {
          " and UNISONO_CHECKSUM=" + std::to_string(bits >> 1 & 1);
 }
 
+constexpr std::uint8_t kUcx = 4;
+
+const char* network_of(std::uint8_t bits) {
+  return (bits & kUcx) != 0 ? " has UNISONO_NETWORK=ucx" : " has UNISONO_NETWORK=tcp";
+}
+
 std::string describe_protection(const std::string& who, std::uint8_t theirs,
                                 const std::string& self, std::uint8_t ours) {
+  if (((theirs ^ ours) & kUcx) != 0) {
+    return who + network_of(theirs) + ", " + self + network_of(ours) +
+           ": all ranks must have the same";
+  }
   return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
 }
 

@@ -253,6 +253,20 @@ TEST(TcpMeet, NamesBothSidesThatProtectInDifferentWays) {
       << errors[0];
 }
 
+TEST(TcpMeet, NamesBothSidesThatWantDifferentNetworks) {
+  Party party(2, "127.0.0.1");
+  party.identities[1].protection = {.ucx = true};
+  std::vector<Streams> got;
+  const auto errors = party.meet_all(got, {.timeout_ms = 2000});
+  EXPECT_NE(errors[1].find("rank 0 has UNISONO_NETWORK=tcp, rank 1 has UNISONO_NETWORK=ucx: all "
+                           "ranks must have the same"),
+            std::string::npos)
+      << errors[1];
+  EXPECT_NE(errors[0].find("rank 1 has UNISONO_NETWORK=ucx, rank 0 has UNISONO_NETWORK=tcp"),
+            std::string::npos)
+      << errors[0];
+}
+
 TEST(TcpMeet, EncryptsNothingWithoutAToken) {
   Identity self = identity(1, 2);
   self.token = "";

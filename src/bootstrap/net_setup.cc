@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "bootstrap/process.h"
+#include "transport/ucx/ucx_network.h"
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -63,11 +65,16 @@ std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
 }
 
 tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
+  const tcp::Protection protection = tcp::protection_from_environment();
+  if (const std::string why = protection.ucx ? ucx::why_no_ucx() : ""; !why.empty()) {
+    throw Error(ErrorCode::config, "UNISONO_NETWORK=ucx, but " + why +
+                                       "\ninstall UCX (Debian: libucx0), or unset UNISONO_NETWORK");
+  }
   return {.rank = options.rank,
           .size = options.size,
           .job = options.job + use,
           .token = options.token,
-          .protection = tcp::protection_from_environment()};
+          .protection = protection};
 }
 
 NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identity,

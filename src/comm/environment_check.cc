@@ -20,6 +20,7 @@ std::vector<std::string> check_environment() {
        {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO", "UNISONO_QUIET"}) {
     static_cast<void>(read_flag(name));
   }
+  static_cast<void>(tcp::protection_from_environment());
   static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
   static_cast<void>(comm::parse_forced(read_env("UNISONO_ALGORITHM").value_or("")));
   static_cast<void>(comm::Profile::find(read_env("UNISONO_PROFILE").value_or("")));

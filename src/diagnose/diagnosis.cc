@@ -148,12 +148,18 @@ void Diagnosis::look_around(const Operation& operation) {
       return;
     }
   }
-  // One of another host that has left and is still waited for sends nothing more.
+  // One of another host that has left and is still waited for sends nothing more. An operation may
+  // wait for it in several passes.
+  std::set<int> left;
   for (const engine::Executor::Wait& missing : executor_.waits()) {
     if (records_.here(missing.rank) == nullptr &&
-        watch_.has_left(records_.world_rank(missing.rank)) &&
-        !leavers_.insert(missing.rank).second) {
-      raise_left(missing.rank);  // its last messages would have come since the last look
+        watch_.has_left(records_.world_rank(missing.rank))) {
+      left.insert(missing.rank);
+    }
+  }
+  for (const int rank : left) {
+    if (!leavers_.insert(rank).second) {
+      raise_left(rank);  // its last messages would have come since the last look
       return;
     }
   }

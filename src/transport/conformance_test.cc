@@ -57,7 +57,10 @@ class Conformance : public ::testing::TestWithParam<Kind> {
                    std::uint64_t signature) {
     world_->settle();
     Incoming message;
-    ASSERT_TRUE(world_->at(rank).peek(lane, message));
+    if (!world_->at(rank).peek(lane, message)) {
+      world_->settle();  // a long message may only come because its reader asks for it
+      ASSERT_TRUE(world_->at(rank).peek(lane, message));
+    }
     ASSERT_EQ(message.signature, signature);
     ASSERT_EQ(std::vector<std::byte>(message.data, message.data + message.bytes), data);
     world_->at(rank).release(lane);
@@ -181,12 +184,12 @@ TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   ASSERT_TRUE(writer().share(kTo, memory.data() + 1, 99, 5));
   const Mark second = writer().mark(kTo);
   world_->settle();
-  // Where bytes go through the kernel, it has them by now, or soon.
-  EXPECT_EQ(writer().drained(kTo, first), limits().through_kernel);
+  // Where the kernel takes bytes before anybody reads them, it has them by now.
+  EXPECT_EQ(writer().drained(kTo, first), world_->drains_unread());
   expect_next(1, kFrom, memory, 4);
   world_->settle();
   EXPECT_TRUE(writer().drained(kTo, first));
-  EXPECT_EQ(writer().drained(kTo, second), limits().through_kernel);
+  EXPECT_EQ(writer().drained(kTo, second), world_->drains_short_unread());
   expect_next(1, kFrom, {memory.begin() + 1, memory.begin() + 100}, 5);
   world_->settle();
   EXPECT_TRUE(writer().drained(kTo, second));

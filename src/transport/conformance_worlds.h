@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +15,9 @@
 #include "transport/sim/network.h"
 #include "transport/tcp/tcp_transport.h"
 #include "transport/tcp/testing.h"
+#if UNISONO_UCX
+#include "transport/ucx/ucx_transport.h"
+#endif
 
 namespace unisono::transport {
 
@@ -25,6 +30,10 @@ class World {
   virtual void settle() {}
   // Whether ranks can offer memory to each other.
   virtual bool offers() const { return true; }
+  // Whether memory that is shared is its writer's again before anybody has read it; and a short
+  // piece of it, behind another that was read.
+  virtual bool drains_unread() { return at(0).limits().through_kernel; }
+  virtual bool drains_short_unread() { return drains_unread(); }
   // Makes memory of a rank one that it can share. False: it cannot.
   virtual bool let_share(int rank, const std::vector<std::byte>& memory) = 0;
 };
@@ -143,6 +152,69 @@ class TcpWorld final : public World {
   std::vector<std::unique_ptr<tcp::TcpTransport>> transports_;
 };
 
+#if UNISONO_UCX
+class UcxWorld final : public World {
+ public:
+  // `devices`: UCX_TLS.
+  UcxWorld(int ranks, const char* devices) {
+    ::setenv("UCX_TLS", devices, 1);  // NOLINT(concurrency-mt-unsafe): before any thread
+    tcp::Mesh mesh = tcp::socket_mesh(ranks, 1);
+    std::vector<int> members;
+    for (int rank = 0; rank < ranks; ++rank) {
+      members.push_back(rank);
+      connections_.push_back(std::make_unique<ucx::Connections>(rank, ranks));
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<std::string> introductions;
+      for (int peer = 0; peer < ranks; ++peer) {
+        introductions.push_back(
+            peer == rank ? "" : connections_[static_cast<std::size_t>(peer)]->introduction(rank));
+      }
+      connections_[static_cast<std::size_t>(rank)]->meet(
+          std::move(mesh[static_cast<std::size_t>(rank)]), introductions);
+    }
+    for (std::size_t connected = 0; connected < connections_.size();) {
+      connected = 0;
+      for (const auto& mine : connections_) {
+        connected += mine->missing().empty() ? 1 : 0;
+      }
+    }
+    for (const auto& mine : connections_) {
+      transports_.push_back(std::make_unique<ucx::UcxTransport>(*mine, ucx::LaneKey{.group = 7},
+                                                                members, mine->rank()));
+    }
+  }
+  ~UcxWorld() override {
+    for (const auto& mine : connections_) {
+      EXPECT_EQ(mine->first_loss().how, "");
+    }
+  }
+  bool offers() const override { return false; }
+  bool drains_unread() override { return false; }
+  bool drains_short_unread() override { return true; }
+  Transport& at(int rank) override { return *transports_[static_cast<std::size_t>(rank)]; }
+  void settle() override {
+    for (bool under_way = true; under_way;) {
+      ucx::Traffic all;
+      under_way = false;
+      for (const auto& mine : connections_) {
+        mine->progress();
+        const ucx::Traffic traffic = mine->traffic();
+        all.sent += traffic.sent;
+        all.come += traffic.come;
+        under_way = under_way || mine->is_receiving();
+      }
+      under_way = under_way || all.sent != all.come;
+    }
+  }
+  bool let_share(int, const std::vector<std::byte>&) override { return true; }
+
+ private:
+  std::vector<std::unique_ptr<ucx::Connections>> connections_;
+  std::vector<std::unique_ptr<ucx::UcxTransport>> transports_;
+};
+#endif
+
 struct Kind {
   const char* name;
   std::unique_ptr<World> (*make)();
@@ -195,6 +267,11 @@ inline constexpr Kind kWorlds[] = {
        return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {.send_buffer = 2048}));
      },
      false},
+#if UNISONO_UCX
+    {"ucx_tcp", [] { return std::unique_ptr<World>(new UcxWorld(kRanks, "tcp")); }, false},
+    {"ucx_shm", [] { return std::unique_ptr<World>(new UcxWorld(kRanks, "sm")); }, false},
+    {"ucx_all", [] { return std::unique_ptr<World>(new UcxWorld(kRanks, "all")); }, false},
+#endif
 };
 
 }  // namespace unisono::transport

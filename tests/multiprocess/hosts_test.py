@@ -6,6 +6,7 @@
 PROGRAM is unisono. Needs the right to make network namespaces; without it the test is skipped (77).
 """
 
+import json
 import os
 import re
 import subprocess
@@ -42,6 +43,19 @@ def remove_hosts(hosts):
         call("ip", "netns", "del", host, check=False)
 
 
+def await_link(host, device):
+    """UCX sees only devices that are up, and a cable takes a moment."""
+    for _ in range(100):
+        if "LOWER_UP" in call("ip", "-n", host, "link", "show", device).stdout:
+            return
+        time.sleep(0.05)
+
+
+def bytes_sent(host, device):
+    shown = call("ip", "-n", host, "-s", "-j", "link", "show", device).stdout
+    return json.loads(shown)[0]["stats64"]["tx"]["bytes"]
+
+
 def run(ranks, *program, environment=None, timeout=120):
     """The job's ranks side by side on both hosts; ranks is how many each has."""
     hosts = ",".join(f"{host}:{ranks}" for host, _ in HOSTS)
@@ -74,6 +88,35 @@ class Hosts(unittest.TestCase):
 
     def test_every_collective_between_two_and_two(self):
         self.check_all_right(2)
+
+    def need_ucx(self):
+        done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, timeout=60)
+        if re.search(r"UCX between hosts +UCX \d", done.stdout) is None:
+            self.skipTest("no UCX here")
+        for host, end in HOSTS:
+            await_link(host, end)
+
+    def test_over_ucx(self):
+        self.need_ucx()
+        self.check_all_right(2, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self"})
+
+    def test_over_ucx_with_two_devices(self):
+        self.need_ucx()
+        tag = os.getpid() % 250 + 1
+        for (host, end), number in zip(HOSTS, (1, 2)):
+            for name, network in (("first", 214), ("second", 215)):
+                for words in (["link", "add", "link", end, "name", name, "type", "macvlan"],
+                              ["addr", "add", f"10.{network}.{tag}.{number}/24", "dev", name],
+                              ["link", "set", name, "up"]):
+                    call("ip", "-n", host, *words)
+                await_link(host, name)
+        self.check_all_right(1, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self",
+                                 "UCX_NET_DEVICES": "first,second",
+                                 "UCX_MAX_EAGER_RAILS": "2", "UCX_MAX_RNDV_RAILS": "2"})
+        # How it shares a message between them is up to UCX.
+        for host, _ in HOSTS:
+            carried = [bytes_sent(host, device) for device in ("first", "second")]
+            self.assertGreater(sum(carried), 1_000_000, f"{host}: {carried}")
 
     def test_encrypted_and_with_checksums(self):
         self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})

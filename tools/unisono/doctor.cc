@@ -23,6 +23,7 @@
 #include "kernels/kernels.h"
 #include "run/spawn.h"
 #include "transport/shm/segment.h"
+#include "transport/ucx/ucx_network.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
@@ -161,6 +162,26 @@ Check check_variables() {
           "unisono env lists those that exist"};
 }
 
+// Fails only where the environment asks for UCX.
+Check check_ucx() {
+  const bool asked = read_env("UNISONO_NETWORK") == "ucx";
+  Check check{"UCX between hosts", !asked, "", "install UCX (Debian: libucx0), see UCX_TLS"};
+  if (const std::string why = ucx::why_no_ucx(); !why.empty()) {
+    check.found = "none, and not needed for TCP: " + why;
+    return check;
+  }
+  try {
+    const std::vector<std::string> devices = ucx::devices();
+    check.passed = !asked || !devices.empty();
+    check.found =
+        fmt::format("UCX {}{}: {}", ucx::version(), asked ? "" : ", used with UNISONO_NETWORK=ucx",
+                    devices.empty() ? "no devices" : fmt::format("{}", fmt::join(devices, ", ")));
+  } catch (const Error& error) {
+    check.found = error.what();
+  }
+  return check;
+}
+
 // What a rank of the probe does; the text of its error goes to `report`.
 int probe_rank(int rank, const std::string& job, const std::string& token, int report) {
   try {
@@ -267,7 +288,8 @@ int run_doctor(const Arguments&, const Console& console) {
       check_cpus(),
       check_simd(),
       check_variables(),
-      check_ranks()};
+      check_ranks(),
+      check_ucx()};  // last: UCX may leave threads and handlers of signals
   const bool passed =
       std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed; });
   if (console.json()) {

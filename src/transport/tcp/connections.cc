@@ -20,6 +20,7 @@ namespace unisono::tcp {
 namespace {
 
 constexpr std::uint64_t kWake = ~std::uint64_t{0};
+constexpr std::uint64_t kOther = kWake - 1;
 constexpr std::int64_t kLookUs = 100'000;
 constexpr std::int64_t kHalfDeadUs = 1'000'000;
 
@@ -87,6 +88,13 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
 }
 
 Connections::~Connections() = default;
+
+void Connections::wake_for(int descriptor) {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kOther}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    no_resource("place in epoll");
+  }
+}
 
 bool Connections::attend(Entry& entry) noexcept {
   const std::lock_guard lock(entry.link->mutex);
@@ -161,6 +169,10 @@ bool Connections::arm() noexcept {
       events_.arrivals.fetch_add(1);
       std::uint64_t rings = 0;
       came |= events_.sleepers.load() != 0 || ::read(wake_.get(), &rings, sizeof(rings)) > 0;
+      continue;
+    }
+    if (name == kOther) {
+      came = true;
       continue;
     }
     Entry& entry = links_[static_cast<std::size_t>(name / kMostStreams)];

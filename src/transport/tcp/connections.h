@@ -64,6 +64,10 @@ class Connections final : public transport::Network {
   int descriptor() const noexcept { return epoll_.get(); }
   int waker() const noexcept override { return wake_.get(); }
   bool arm() noexcept;
+  // wait() also returns when this descriptor is readable. Throws resource.
+  void wake_for(int descriptor);
+  // Something has come for threads that wait(), in another way than over these connections.
+  void note_arrival() noexcept { events_.arrived(); }
 
   int events() const noexcept override { return events_.failures.load(std::memory_order_acquire); }
   transport::Loss first_loss() override { return tcp::loss_of(failure()); }

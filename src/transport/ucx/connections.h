@@ -1,0 +1,90 @@
+// The network over UCX. One mutex guards the worker and all links: UCX is driven by one thread at a
+// time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/tcp/connections.h"
+#include "transport/ucx/link.h"
+#include "transport/ucx/ucx_network.h"
+
+namespace unisono::ucx {
+
+class Connections final : public Network {
+ public:
+  Connections(int rank, int ranks);
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+  ~Connections() override;
+
+  std::string introduction(int peer) override;
+  void meet(tcp::Channels channels, const std::vector<std::string>& introductions) override;
+  std::vector<int> missing() override;
+
+  int rank() const noexcept { return rank_; }
+  // nullptr: there is no connection.
+  Link* link(int rank) noexcept {
+    Entry& entry = links_[static_cast<std::size_t>(rank)];
+    return entry.is_peer ? entry.link.get() : nullptr;
+  }
+  std::mutex& mutex() noexcept { return mutex_; }
+  // The rest with the mutex held: makes everything progress for a reader of this lane.
+  void progress_for(const Lane* lane) noexcept;
+
+  Traffic traffic() noexcept;
+  // Whether something of a message is on its way that both sides know.
+  bool is_receiving() noexcept;
+
+  std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,
+                                              int rank) override;
+  void begin_epoch(std::uint32_t epoch) noexcept override;
+  bool progress() noexcept override;
+  bool flush() noexcept override;
+  bool wait(int timeout_us) noexcept override;
+  void wake() noexcept override { control_->wake(); }
+  int waker() const noexcept override { return control_->waker(); }
+  int events() const noexcept override {
+    return control_->events() + shared_.events.load(std::memory_order_acquire);
+  }
+  transport::Loss first_loss() override;
+  transport::Loss loss_of(int rank) override;
+  bool has_left(int rank) noexcept override;
+  std::optional<Abort> aborted() noexcept override { return control_->aborted(); }
+  void look_for_losses() noexcept override;
+  void abort(std::string_view reason) noexcept override { control_->abort(reason); }
+  void leave() noexcept override;
+  bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
+
+ private:
+  struct Entry {
+    std::unique_ptr<Link> link = nullptr;
+    bool is_peer = false;     // there are connections to it
+    std::int64_t odd_us = 0;  // since when only one of its two connections lives; 0: both do
+    bool lost = false;        // and for so long that it is a loss
+  };
+  static ucs_status_t on_packed(void* context, const void* header, std::size_t header_bytes,
+                                void* data, std::size_t bytes, const ucp_am_recv_param_t* param);
+  static ucs_status_t on_plain(void* context, const void* header, std::size_t header_bytes,
+                               void* data, std::size_t bytes, const ucp_am_recv_param_t* param);
+  ucs_status_t dispatch(const Link::Arrival& arrival) noexcept;
+  bool progress_locked() noexcept;
+
+  int rank_;
+  std::mutex mutex_;
+  Worker worker_;  // this and the rest are guarded by mutex_, but for control_
+  Shared shared_;
+  std::vector<Entry> links_;
+  std::uint32_t epoch_ = 0;
+  std::unique_ptr<tcp::Connections> control_;
+};
+
+}  // namespace unisono::ucx

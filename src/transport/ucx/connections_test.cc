@@ -1,0 +1,253 @@
+// What the conformance suite cannot know of UCX: which bytes are copied, who is heard, what happens
+// when a peer goes.
+#include "transport/ucx/connections.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/tcp/testing.h"
+#include "transport/ucx/ucx_transport.h"
+#include "unisono/error.hpp"
+
+// What UCX allocates when it is loaded stays, as it does not expect to be unloaded.
+extern "C" __attribute__((visibility("default"))) const char*
+__lsan_default_suppressions();                          // NOLINT
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT
+  return "leak:libucs.so\nleak:libuct.so\nleak:libucp.so\n";
+}
+
+namespace unisono::ucx {
+namespace {
+
+constexpr std::uint64_t kGroup = 5;
+
+class UcxConnections : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    ::setenv("UCX_TLS", GetParam(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
+    mesh_ = tcp::socket_mesh(2, 1);
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks_.push_back(std::make_unique<Connections>(rank, 2));
+    }
+  }
+  // `spoil` changes what rank 1 hears of rank 0.
+  void meet(const std::function<void(std::string&)>& spoil = nullptr) {
+    std::vector<std::string> to_0{"", ranks_[1]->introduction(0)};
+    std::vector<std::string> to_1{ranks_[0]->introduction(1), ""};
+    if (spoil != nullptr) {
+      spoil(to_1[0]);
+    }
+    ranks_[0]->meet(std::move(mesh_[0]), to_0);
+    ranks_[1]->meet(std::move(mesh_[1]), to_1);
+  }
+  bool comes_true(const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+      for (const auto& rank : ranks_) {
+        if (rank != nullptr) {
+          rank->progress();
+          rank->look_for_losses();
+        }
+      }
+    }
+    return condition();
+  }
+  void open() {
+    for (int rank = 0; rank < 2; ++rank) {
+      lanes_.push_back(std::make_unique<UcxTransport>(*ranks_[static_cast<std::size_t>(rank)],
+                                                      LaneKey{.group = kGroup},
+                                                      std::vector<int>{0, 1}, rank));
+    }
+  }
+  bool connected() {
+    return comes_true([&] {
+      const bool first = ranks_[0]->missing().empty();
+      return ranks_[1]->missing().empty() && first;
+    });
+  }
+
+  tcp::Mesh mesh_;
+  std::vector<std::unique_ptr<Connections>> ranks_;
+  std::vector<std::unique_ptr<UcxTransport>> lanes_;
+};
+
+std::vector<std::byte> bytes_of(std::size_t count) {
+  std::vector<std::byte> data(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    data[i] = static_cast<std::byte>(i * 7 + i / 251);
+  }
+  return data;
+}
+
+TEST_P(UcxConnections, CopyNothingOfALongMessageThatIsFetched) {
+  meet();
+  ASSERT_TRUE(connected());
+  open();
+  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  std::vector<std::byte> got(data.size());
+  for (int lap = 0; lap < 20; ++lap) {
+    std::fill(got.begin(), got.end(), std::byte{0});
+    ASSERT_TRUE(lanes_[0]->share(1, data.data(), data.size(), 9));
+    transport::Incoming message;
+    ASSERT_TRUE(comes_true([&] { return lanes_[1]->peek_unread(0, message); }));
+    ASSERT_TRUE(message.offered());
+    ASSERT_TRUE(
+        comes_true([&] { return lanes_[1]->fetch(0, 0, got.data(), got.size()) == got.size(); }));
+    ASSERT_TRUE(got == data);
+    lanes_[1]->release(0);
+    ASSERT_TRUE(comes_true([&] { return lanes_[0]->flush(1); }));
+  }
+  EXPECT_EQ(ranks_[0]->traffic().copied_bytes, 0U);
+  EXPECT_EQ(ranks_[1]->traffic().copied_bytes, 0U);
+  EXPECT_EQ(ranks_[1]->traffic().direct_bytes, 20 * data.size());
+}
+
+TEST_P(UcxConnections, CountWhatIsCopied) {
+  meet();
+  ASSERT_TRUE(connected());
+  open();
+  const std::vector<std::byte> data = bytes_of(100'000);
+  std::byte* const room = lanes_[0]->reserve(1, data.size());
+  ASSERT_NE(room, nullptr);
+  std::memcpy(room, data.data(), data.size());
+  lanes_[0]->commit(1, data.size(), 3);
+  EXPECT_EQ(ranks_[0]->traffic().copied_bytes, data.size());
+  transport::Incoming message;
+  ASSERT_TRUE(comes_true([&] { return lanes_[1]->peek(0, message); }));
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), message.data));
+  lanes_[1]->release(0);
+}
+
+TEST_P(UcxConnections, DoNotHearWhoDoesNotKnowThePass) {
+  meet([](std::string& introduction) { introduction[0] = static_cast<char>(introduction[0] ^ 1); });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  comes_true([&] { return std::chrono::steady_clock::now() > end; });
+  EXPECT_EQ(ranks_[0]->missing(), std::vector<int>{1}) << "rank 1 says what rank 0 never told";
+  EXPECT_EQ(ranks_[0]->traffic().come, 0U);
+}
+
+TEST_P(UcxConnections, NameAPeerThatHungUpBeforeItTold) {
+  meet([](std::string& introduction) { introduction.clear(); });
+  ASSERT_TRUE(comes_true([&] { return static_cast<bool>(ranks_[1]->first_loss()); }));
+  EXPECT_EQ(ranks_[1]->first_loss().peer, 0);
+  EXPECT_NE(ranks_[1]->first_loss().how.find("rank 0"), std::string::npos);
+}
+
+TEST_P(UcxConnections, NameAPeerThatIsGone) {
+  meet();
+  ASSERT_TRUE(connected());
+  open();
+  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  ASSERT_TRUE(lanes_[0]->share(1, data.data(), data.size(), 9));
+  lanes_[1].reset();
+  ranks_[1].reset();  // without a last word
+  ASSERT_TRUE(comes_true([&] { return static_cast<bool>(ranks_[0]->first_loss()); }));
+  EXPECT_EQ(ranks_[0]->first_loss().peer, 1);
+  EXPECT_FALSE(ranks_[0]->has_left(1));
+  lanes_[0]->close();
+}
+
+TEST_P(UcxConnections, TellOfAPeerThatLeavesBehindAllThatItSent) {
+  meet();
+  ASSERT_TRUE(connected());
+  open();
+  ASSERT_TRUE(lanes_[0]->send(1, "word", 4, 2));
+  ranks_[0]->leave();
+  ASSERT_TRUE(comes_true([&] { return ranks_[1]->has_left(0); }));
+  transport::Incoming message;
+  ASSERT_TRUE(lanes_[1]->peek(0, message));
+  EXPECT_EQ(message.bytes, 4U);
+  EXPECT_FALSE(static_cast<bool>(ranks_[1]->first_loss()));
+  EXPECT_TRUE(comes_true([&] { return ranks_[0]->delivered([](int) { return false; }, 1000); }));
+}
+
+TEST_P(UcxConnections, CarryAbortsOverTheOtherConnection) {
+  meet();
+  ASSERT_TRUE(connected());
+  ranks_[0]->abort("why");
+  ASSERT_TRUE(comes_true([&] { return ranks_[1]->aborted().has_value(); }));
+  EXPECT_EQ(ranks_[1]->aborted()->peer, 0);
+  EXPECT_EQ(ranks_[1]->aborted()->reason, "why");
+}
+
+TEST_P(UcxConnections, WakeASleeper) {
+  meet();
+  ASSERT_TRUE(connected());
+  open();
+  std::thread sender([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    lanes_[0]->send(1, "x", 1, 1);
+    lanes_[0]->flush(1);
+  });
+  transport::Incoming message;
+  int sleeps = 0;
+  for (; !lanes_[1]->peek(0, message) && sleeps < 1000; ++sleeps) {
+    ranks_[1]->wait(20'000'000);
+  }
+  sender.join();
+  EXPECT_EQ(message.bytes, 1U);
+  EXPECT_LT(sleeps, 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, UcxConnections, ::testing::Values("tcp", "sm"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(Ucx, NamesItsDevices) {
+  ::setenv("UCX_TLS", "tcp", 1);  // NOLINT(concurrency-mt-unsafe)
+  ASSERT_EQ(why_no_ucx(), "");
+  EXPECT_FALSE(version().empty());
+  ASSERT_FALSE(devices().empty());
+  for (const std::string& device : devices()) {
+    EXPECT_EQ(device.substr(0, 4), "tcp/");
+  }
+}
+
+// The error that these variables make; none: "".
+std::string problem_with(const std::map<std::string, std::string>& variables) {
+  std::string problem;
+  for (const auto& [name, value] : variables) {
+    ::setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  try {
+    static_cast<void>(tcp::protection_from_environment());
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  for (const auto& [name, value] : variables) {
+    ::unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
+  }
+  return problem;
+}
+
+TEST(Ucx, IsAskedForByTheNameOfTheNetwork) {
+  ::setenv("UNISONO_NETWORK", "ucx", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_TRUE(tcp::protection_from_environment().ucx);
+  ::setenv("UNISONO_NETWORK", "tcp", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_FALSE(tcp::protection_from_environment().ucx);
+  ::unsetenv("UNISONO_NETWORK");  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_FALSE(tcp::protection_from_environment().ucx);
+  EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucz"}}),
+            "config: UNISONO_NETWORK=ucz is neither tcp nor ucx\ncorrect or unset UNISONO_NETWORK");
+}
+
+TEST(Ucx, IsNotHeldForProtected) {
+  for (const std::string name : {"UNISONO_TLS", "UNISONO_CHECKSUM"}) {
+    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucx"}, {name, "1"}}),
+              "config: " + name +
+                  "=1, but over UCX messages are neither encrypted nor checked"
+                  "\nunset it, or use UNISONO_NETWORK=tcp");
+    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "tcp"}, {name, "1"}}), "");
+  }
+}
+
+}  // namespace
+}  // namespace unisono::ucx

@@ -1,0 +1,123 @@
+// Both directions of one group's lane to one peer, with the windows of the lanes over TCP
+// (transport/tcp/lane.h): the writer counts what the reader has room for, and the reader tells what
+// it has released in every message, or in one of its own once it is a quarter of something.
+//
+// A short message is copied behind its header, and goes as one. A longer one goes from where it
+// lies: UCX asks the reader where it shall go, and reads or writes the memory of both sides.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/tcp/lane.h"
+#include "transport/tcp/memory.h"
+
+namespace unisono::ucx {
+
+using tcp::kMessages;
+using tcp::LaneKey;
+
+// What stands before a message, as it lies in memory: the ranks of a job have one byte order.
+struct Header {
+  std::uint64_t pass =
+      0;  // proves the sender: the reader told it over the authenticated connection
+  std::uint64_t group = 0;
+  std::uint64_t signature = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t number = 0;    // of the message in its lane, counted from 0
+  std::uint32_t released = 0;  // messages of the other direction that its reader is done with
+  std::uint32_t from = 0;      // rank of the world, times 256, and the kind
+};
+static_assert(sizeof(Header) == 40);
+
+enum class Kind : std::uint8_t {
+  message = 1,
+  credit,  // says `released`, nothing else
+  hello,   // the first word: the way from there to here is open
+  leave,   // the last word; `signature` is how many messages went before it, on all lanes
+};
+
+struct Lane;
+class Link;
+
+struct OutMessage {
+  // Where its bytes are until UCX needs them no more.
+  enum class Storage : std::uint8_t { none, ring, slot, shared };
+
+  Link* link = nullptr;
+  Lane* lane = nullptr;  // nullptr: a word of the link's own
+  Header header = {};
+  const std::byte* data = nullptr;  // in the ring: its header and behind it the payload
+  std::size_t bytes = 0;            // of the payload
+  Storage storage = Storage::none;
+  bool done = true;
+};
+
+struct InMessage {
+  // How far it is: not here; its header only, `descriptor` says what to fetch; on its way to
+  // `data`; there.
+  enum class State : std::uint8_t { none, announced, coming, complete };
+  // Whose `data` is.
+  enum class Storage : std::uint8_t { none, ring, slot, ucx, reader };
+
+  Lane* lane = nullptr;
+  std::byte* data = nullptr;
+  void* descriptor = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t signature = 0;
+  State state = State::none;
+  Storage storage = Storage::none;
+};
+
+struct Lane {
+  Lane(Link* owner, const LaneKey& name) : link(owner), key(name) {
+    for (OutMessage& message : out) {
+      message.link = owner;
+      message.lane = this;
+    }
+    for (InMessage& message : in) {
+      message.lane = this;
+    }
+    credit.link = owner;
+    credit.lane = this;
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  OutMessage& outgoing(std::uint32_t number) noexcept { return out[number % kMessages]; }
+  InMessage& incoming(std::uint32_t number) noexcept { return in[number % kMessages]; }
+  bool is_quiet() const noexcept { return under_way == 0; }
+
+  Link* link;
+  LaneKey key;
+  bool open = false;    // a transport uses it; before, it only collects what comes early
+  bool closed = false;  // and no transport does any more: it lives until nothing is under way
+
+  tcp::Pages out_memory{tcp::kRingBytes};
+  tcp::Ring out_ring{out_memory.data()};
+  std::array<OutMessage, kMessages> out = {};
+  std::uint32_t sent = 0;      // messages given to the lane
+  std::uint32_t drained = 0;   // UCX needs the memory of all before no more
+  std::uint32_t told = 0;      // the peer says that it is done with all before
+  std::uint32_t released = 0;  // both
+  tcp::Window unreleased = {};
+  std::byte* reserved = nullptr;
+  std::size_t reserved_bytes = 0;
+
+  tcp::Pages in_memory{tcp::kRingBytes};
+  tcp::Ring in_ring{in_memory.data()};
+  bool in_ring_used = false;  // and the number of the message that was put there last
+  std::uint32_t in_ring_latest = 0;
+  std::array<InMessage, kMessages> in = {};
+  std::uint32_t next = 0;       // the message that peek() shows
+  tcp::Window unreported = {};  // released, and the peer has not heard of it
+  tcp::Window held = {};        // come and not released
+  bool reader_fetches = false;  // its reader says where long messages shall go,
+  bool reader_takes = false;    // or wants them in slots; neither: it has not asked yet
+  OutMessage credit = {};
+  bool credit_due = false;
+  int under_way = 0;  // requests that UCX has not ended
+};
+
+}  // namespace unisono::ucx

@@ -1,0 +1,269 @@
+// The receiving half of a link. Short messages come with their bytes; of a long one comes a header,
+// and its bytes when the reader has said where they shall go.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/ucx/link.h"
+
+namespace unisono::ucx {
+namespace {
+
+// How many long messages are received before their reader asks, where it reads them in slots.
+constexpr std::uint32_t kAhead = 3;
+
+}  // namespace
+
+ucs_status_t Link::take(const Arrival& arrival) noexcept {
+  const Header& header = arrival.header;
+  const auto kind = static_cast<Kind>(header.from & 0xffU);
+  if (kind == Kind::hello) {
+    greeted_ = true;
+    shared_->tell(nullptr);
+    return UCS_OK;
+  }
+  if (kind == Kind::leave) {
+    leave_came_ = true;
+    messages_promised_ = header.signature;
+    note_leave();
+    return UCS_OK;
+  }
+  if (kind != Kind::message && kind != Kind::credit) {
+    damaged("an unknown kind");
+    return UCS_OK;
+  }
+  ++messages_come_;
+  Lane* const lane = broken_ ? nullptr : lane_of(header);
+  ucs_status_t status = UCS_OK;
+  if (lane != nullptr) {
+    const std::uint32_t more = header.released - lane->told;
+    if (static_cast<std::int32_t>(more) > 0) {
+      if (more > lane->sent - lane->told) {
+        damaged("it releases what was never sent");
+        return UCS_OK;
+      }
+      apply_credit(*lane, header.released);
+    }
+    if (kind == Kind::message) {
+      InMessage& message = lane->incoming(header.number);
+      if (header.number - lane->next >= kMessages || message.state != InMessage::State::none ||
+          arrival.bytes > tcp::kMostBytes ||
+          !lane->held.holds(arrival.bytes, shared_->slots_per_lane)) {
+        damaged("a message beyond the window of its lane");
+        return UCS_OK;
+      }
+      status = keep(*lane, message, arrival);
+    }
+  }
+  note_leave();
+  return status;
+}
+
+ucs_status_t Link::keep(Lane& lane, InMessage& message, const Arrival& arrival) noexcept {
+  message.bytes = arrival.bytes;
+  message.signature = arrival.header.signature;
+  lane.held.add(arrival.bytes);
+  if (arrival.announced) {
+    message.descriptor = arrival.data;
+    message.state = InMessage::State::announced;
+    shared_->announce(&lane);
+    shared_->tell(&lane);
+    return UCS_INPROGRESS;
+  }
+  message.state = InMessage::State::complete;
+  shared_->tell(&lane);
+  if (arrival.stays) {
+    message.data = arrival.data;
+    message.storage = InMessage::Storage::ucx;
+    return UCS_INPROGRESS;
+  }
+  // The ring is released in the order of the lane, and so must be filled in it.
+  const bool in_order = !lane.in_ring_used ||
+                        static_cast<std::int32_t>(arrival.header.number - lane.in_ring_latest) > 0;
+  if (tcp::is_short(arrival.bytes) && in_order) {
+    message.data = lane.in_ring.place(arrival.bytes);
+    message.storage = InMessage::Storage::ring;
+    lane.in_ring_used = true;
+    lane.in_ring_latest = arrival.header.number;
+  }
+  if (message.data == nullptr) {
+    message.data = shared_->in_slots.take();
+    message.storage = InMessage::Storage::slot;
+  }
+  if (message.data == nullptr) {
+    message.storage = InMessage::Storage::none;
+    mark_broken(UCS_ERR_NO_MEMORY);
+    return UCS_OK;
+  }
+  if (arrival.bytes != 0) {
+    std::memcpy(message.data, arrival.data, arrival.bytes);
+  }
+  return UCS_OK;
+}
+
+// Begins to bring an announced message to where it shall go. True: it is there.
+bool Link::receive(InMessage& message, std::byte* to, InMessage::Storage storage) noexcept {
+  const UcxApi& api = shared_->worker->api();
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.recv_am = on_received;
+  param.user_data = &message;
+  message.data = to;
+  message.storage = storage;
+  message.state = InMessage::State::coming;
+  const auto request =
+      api.am_recv_data(shared_->worker->get(), std::exchange(message.descriptor, nullptr), to,
+                       message.bytes, &param);
+  if (UCS_PTR_IS_PTR(request)) {
+    ++message.lane->under_way;
+    ++receiving_;
+    return false;
+  }
+  received(message, UCS_PTR_RAW_STATUS(request));
+  return message.state == InMessage::State::complete;
+}
+
+bool Link::receive_to_slot(InMessage& message) noexcept {
+  std::byte* const slot = shared_->in_slots.take();
+  if (slot == nullptr) {
+    mark_broken(UCS_ERR_NO_MEMORY);
+    return false;
+  }
+  return receive(message, slot, InMessage::Storage::slot);
+}
+
+void Link::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/, void* context) {
+  InMessage& message = *static_cast<InMessage*>(context);
+  Lane& lane = *message.lane;
+  Link& link = *lane.link;
+  link.shared_->worker->api().request_free(request);
+  --lane.under_way;
+  --link.receiving_;
+  link.received(message, status);
+  link.note_leave();
+  if (lane.closed) {
+    link.forget(lane, message);
+  }
+  link.finish(&lane);
+}
+
+void Link::received(InMessage& message, ucs_status_t status) noexcept {
+  if (status != UCS_OK) {
+    if (message.storage == InMessage::Storage::slot) {
+      shared_->in_slots.give_back(message.data);
+    }
+    message.storage = InMessage::Storage::none;
+    message.data = nullptr;
+    message.state = InMessage::State::none;
+    mark_broken(status);
+    return;
+  }
+  message.state = InMessage::State::complete;
+  if (message.storage == InMessage::Storage::reader) {
+    shared_->traffic.direct_bytes += message.bytes;
+  }
+  shared_->tell(message.lane);
+}
+
+// What the reader of a lane will want in slots comes while it works on what is before.
+void Link::receive_ahead(Lane& lane) noexcept {
+  if (lane.closed || lane.reader_fetches || !lane.reader_takes) {
+    return;
+  }
+  for (std::uint32_t i = 0; i < kAhead && !broken_; ++i) {
+    InMessage& message = lane.incoming(lane.next + i);
+    if (message.state == InMessage::State::announced) {
+      receive_to_slot(message);
+    }
+  }
+}
+
+bool Link::peek(Lane& lane, transport::Incoming& message) noexcept {
+  lane.reader_fetches = false;
+  lane.reader_takes = true;
+  const InMessage& next = lane.incoming(lane.next);
+  if (next.state == InMessage::State::announced) {
+    receive_ahead(lane);
+  }
+  if (next.state != InMessage::State::complete) {
+    return false;
+  }
+  message = {.data = next.data, .bytes = next.bytes, .signature = next.signature};
+  return true;
+}
+
+bool Link::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
+  lane.reader_fetches = true;
+  const InMessage& next = lane.incoming(lane.next);
+  if (next.state == InMessage::State::none) {
+    return false;
+  }
+  const bool here = next.state == InMessage::State::complete;
+  message = {.data = here ? next.data : nullptr, .bytes = next.bytes, .signature = next.signature};
+  return true;
+}
+
+std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
+  InMessage& next = lane.incoming(lane.next);
+  if (next.state == InMessage::State::announced) {
+    // A reader who has no room for all of it yet gets it from a slot.
+    if (offset == 0 && bytes == next.bytes) {
+      receive(next, to, InMessage::Storage::reader);
+    } else {
+      receive_to_slot(next);
+    }
+  }
+  if (next.state != InMessage::State::complete || offset > next.bytes) {
+    return 0;
+  }
+  const std::size_t part = std::min(bytes, next.bytes - offset);
+  if (next.data + offset != to && part != 0) {
+    std::memcpy(to, next.data + offset, part);
+    shared_->traffic.copied_bytes += part;
+  }
+  return part;
+}
+
+void Link::release(Lane& lane) noexcept {
+  InMessage& message = lane.incoming(lane.next);
+  const std::size_t bytes = message.bytes;
+  if (message.state == InMessage::State::none || message.state == InMessage::State::coming) {
+    return;
+  }
+  forget(lane, message);
+  ++lane.next;
+  lane.held.remove(bytes);
+  lane.unreported.add(bytes);
+  if (lane.unreported.is_a_quarter(shared_->slots_per_lane)) {
+    send_credit(lane);
+  }
+  receive_ahead(lane);
+}
+
+// The memory of a message goes back to whom it belongs.
+void Link::forget(Lane& lane, InMessage& message) noexcept {
+  const UcxApi& api = shared_->worker->api();
+  switch (message.storage) {
+    case InMessage::Storage::ring:
+      lane.in_ring.release(message.data, message.bytes);
+      break;
+    case InMessage::Storage::slot:
+      shared_->in_slots.give_back(message.data);
+      break;
+    case InMessage::Storage::ucx:
+      api.am_data_release(shared_->worker->get(), message.data);
+      break;
+    case InMessage::Storage::reader:
+    case InMessage::Storage::none:
+      break;
+  }
+  if (message.descriptor != nullptr) {
+    api.am_data_release(shared_->worker->get(), message.descriptor);  // its writer may go on
+  }
+  message.descriptor = nullptr;
+  message.data = nullptr;
+  message.storage = InMessage::Storage::none;
+  message.state = InMessage::State::none;
+}
+
+}  // namespace unisono::ucx

@@ -1,0 +1,219 @@
+// The sending half of a link.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/ucx/link.h"
+
+namespace unisono::ucx {
+namespace {
+
+// From here on a message is read from, or written to, where its reader wants it: UCX asks first.
+// Shorter ones come along, and UCX copies them.
+constexpr std::size_t kRendezvousBytes = std::size_t{16} << 10;
+
+}  // namespace
+
+bool Link::has_room_now(const Lane& lane, std::size_t bytes) const noexcept {
+  tcp::Window window = lane.unreleased;
+  if (lane.reserved != nullptr) {
+    window.add(lane.reserved_bytes);
+  }
+  return window.holds(bytes, shared_->slots_per_lane) && !gone() && endpoint_ != nullptr;
+}
+
+bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
+  if (has_room_now(lane, bytes)) {
+    return true;
+  }
+  shared_->progress();  // the peer may have told of room
+  return has_room_now(lane, bytes);
+}
+
+bool Link::send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
+  if (!tcp::is_short(bytes) || !has_room(lane, bytes)) {
+    return false;
+  }
+  std::byte* const place = lane.out_ring.place(sizeof(Header) + bytes);
+  if (place == nullptr) {
+    return false;
+  }
+  if (bytes != 0) {
+    std::memcpy(place + sizeof(Header), data, bytes);
+  }
+  put(lane, place, bytes, signature, OutMessage::Storage::ring);
+  return true;
+}
+
+std::byte* Link::reserve(Lane& lane, std::size_t bytes) noexcept {
+  if (lane.reserved == nullptr && has_room(lane, bytes)) {
+    lane.reserved = shared_->out_slots.take();
+    lane.reserved_bytes = bytes;
+  }
+  return lane.reserved;
+}
+
+void Link::commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
+  const std::byte* data = std::exchange(lane.reserved, nullptr);
+  shared_->traffic.copied_bytes += bytes;
+  put(lane, data, bytes, signature, OutMessage::Storage::slot);
+}
+
+bool Link::share(Lane& lane, const void* data, std::size_t bytes,
+                 std::uint64_t signature) noexcept {
+  if (!has_room(lane, bytes)) {
+    return false;
+  }
+  put(lane, static_cast<const std::byte*>(data), bytes, signature, OutMessage::Storage::shared);
+  return true;
+}
+
+Header Link::header_of(Lane* lane, Kind kind) const noexcept {
+  Header header{
+      .pass = my_pass_, .epoch = epoch_, .from = from_ | static_cast<std::uint32_t>(kind)};
+  if (lane != nullptr) {
+    header.group = lane->key.group;
+    header.epoch = lane->key.epoch;
+    header.released = lane->next;
+  }
+  return header;
+}
+
+// REQUIRES: the window holds it.
+void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
+               OutMessage::Storage storage) noexcept {
+  const std::uint32_t number = lane.sent++;
+  OutMessage& message = lane.outgoing(number);
+  message.header = header_of(&lane, Kind::message);
+  message.header.signature = signature;
+  message.header.number = number;
+  message.data = data;
+  message.bytes = bytes;
+  message.storage = storage;
+  lane.unreleased.add(bytes);
+  // This header says it.
+  credits_due_ -= lane.credit_due ? 1 : 0;
+  lane.credit_due = false;
+  lane.unreported = {};
+  ++messages_sent_;
+  ++shared_->traffic.sent;
+  if (storage == OutMessage::Storage::ring) {
+    std::memcpy(const_cast<std::byte*>(data), &message.header, sizeof(Header));  // NOLINT: our ring
+    post(message, kPacked, 0);
+  } else {
+    post(message, kPlain,
+         bytes > kRendezvousBytes ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+  }
+}
+
+bool Link::post(OutMessage& message, unsigned handler, unsigned flags) noexcept {
+  ucp_request_param_t param{};
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.cb.send = on_sent;
+  param.user_data = &message;
+  param.flags = flags;
+  const bool packed = handler == kPacked;
+  message.done = false;
+  const auto request = shared_->worker->api().am_send(
+      endpoint_, handler, packed ? nullptr : &message.header, packed ? 0 : sizeof(Header),
+      message.data, message.bytes + (packed ? sizeof(Header) : 0), &param);
+  if (UCS_PTR_IS_PTR(request)) {
+    ++under_way(message);
+    return true;
+  }
+  const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
+  sent(message, status);
+  return status == UCS_OK;
+}
+
+// A message without a lane: a header alone.
+bool Link::post_word(OutMessage& word, const Header& header) noexcept {
+  word.header = header;
+  word.data = reinterpret_cast<const std::byte*>(&word.header);
+  word.bytes = 0;
+  ++shared_->traffic.sent;
+  return post(word, kPacked, 0);
+}
+
+void Link::on_sent(void* request, ucs_status_t status, void* context) {
+  OutMessage& message = *static_cast<OutMessage*>(context);
+  Link& link = *message.link;
+  Lane* const lane = message.lane;
+  link.shared_->worker->api().request_free(request);
+  --link.under_way(message);
+  link.sent(message, status);
+  if (lane != nullptr) {
+    link.finish(lane);
+  }
+}
+
+// UCX needs the memory of a message no more.
+void Link::sent(OutMessage& message, ucs_status_t status) noexcept {
+  message.done = true;
+  if (status != UCS_OK) {
+    mark_broken(status);
+  }
+  if (message.storage == OutMessage::Storage::slot) {
+    shared_->out_slots.give_back(message.data);
+  }
+  if (message.lane != nullptr) {
+    drain(*message.lane);
+  }
+}
+
+void Link::drain(Lane& lane) noexcept {
+  const std::uint32_t before = lane.drained;
+  while (lane.drained != lane.sent && lane.outgoing(lane.drained).done) {
+    const OutMessage& message = lane.outgoing(lane.drained);
+    if (message.storage == OutMessage::Storage::ring) {
+      lane.out_ring.release(message.data, sizeof(Header) + message.bytes);
+    }
+    ++lane.drained;
+  }
+  if (lane.drained != before) {
+    apply_credit(lane, lane.told);
+    shared_->tell(&lane);
+  }
+}
+
+// The window takes again what the peer is done with, and UCX too.
+void Link::apply_credit(Lane& lane, std::uint32_t released) noexcept {
+  lane.told = released;
+  bool more = false;
+  for (; lane.released != lane.told && lane.released != lane.drained; ++lane.released) {
+    lane.unreleased.remove(lane.outgoing(lane.released).bytes);
+    more = true;
+  }
+  if (more) {
+    shared_->tell(&lane);
+  }
+}
+
+void Link::send_credit(Lane& lane) noexcept {
+  if (!lane.credit_due) {
+    lane.credit_due = true;
+    ++credits_due_;
+  }
+  if (!lane.credit.done || gone() || endpoint_ == nullptr) {
+    return;  // retry() sends it
+  }
+  lane.credit_due = false;
+  --credits_due_;
+  lane.unreported = {};
+  ++messages_sent_;
+  post_word(lane.credit, header_of(&lane, Kind::credit));
+}
+
+void Link::retry() noexcept {
+  if (credits_due_ == 0) {
+    return;
+  }
+  for (const auto& [key, lane] : lanes_) {
+    if (lane->credit_due) {
+      send_credit(*lane);
+    }
+  }
+}
+
+}  // namespace unisono::ucx

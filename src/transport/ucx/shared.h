@@ -1,0 +1,59 @@
+// What the links of a process have in common: the worker, memory, and what they tell.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <vector>
+
+#include "transport/tcp/memory.h"
+#include "transport/ucx/worker.h"
+
+namespace unisono::ucx {
+
+struct Lane;
+
+// For tests and statistics. A message is counted when it goes and when its header comes.
+struct Traffic {
+  std::uint64_t sent = 0;
+  std::uint64_t come = 0;
+  std::uint64_t copied_bytes = 0;  // of long messages, by this library, on either side
+  std::uint64_t direct_bytes = 0;  // came straight to where their reader wanted them
+};
+
+struct Shared {
+  Worker* worker = nullptr;
+  std::function<void()> arrived = nullptr;  // something for another thread than the one that looks
+  const Lane* own = nullptr;                // what that thread looks at next
+  tcp::Slots out_slots;
+  tcp::Slots in_slots;
+  Traffic traffic;
+  static constexpr std::size_t kMostAnnounced = 256;
+  std::uint32_t slots_per_lane = 8;
+  std::atomic<int> events = 0;  // links that broke, or whose peer left
+
+  std::vector<Lane*> announced = {};  // lanes with long messages that nobody has looked at yet
+
+  Shared() { announced.reserve(kMostAnnounced); }
+  // Beyond that, their readers look themselves.
+  void announce(Lane* lane) {
+    if (announced.size() < kMostAnnounced) {
+      announced.push_back(lane);
+    }
+  }
+  // True: something happened.
+  bool progress() noexcept;
+  void tell(const Lane* lane) const {
+    if (lane != own && arrived != nullptr) {
+      arrived();
+    }
+  }
+  void changed() {
+    events.fetch_add(1, std::memory_order_release);
+    tell(nullptr);
+  }
+};
+
+}  // namespace unisono::ucx

@@ -1,0 +1,184 @@
+#include "transport/ucx/ucx_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "unisono/error.hpp"
+
+namespace unisono::ucx {
+namespace {
+
+constexpr std::size_t kInlineBytes = 1024;
+
+bool is_flushed(const Lane& lane) noexcept {
+  return lane.drained == lane.sent || lane.link->gone();
+}
+
+}  // namespace
+
+UcxTransport::UcxTransport(Connections& connections, const LaneKey& group,
+                           const std::vector<int>& members, int rank)
+    : connections_(connections),
+      rank_(rank),
+      limits_{.inline_bytes = kInlineBytes,
+              .slot_bytes = tcp::kMostBytes,
+              .multicast = false,
+              .share_bytes = tcp::kMostBytes,
+              .through_kernel = true},
+      lanes_(members.size()) {
+  bool enough = true;
+  {
+    const std::lock_guard lock(connections_.mutex());
+    for (std::size_t member = 0; member < members.size(); ++member) {
+      Link* const link = connections_.link(members[member]);
+      if (static_cast<int>(member) != rank && link != nullptr) {
+        lanes_[member] = link->open(group);
+        enough = enough && lanes_[member] != nullptr;
+      }
+    }
+  }
+  if (!enough) {
+    close();
+    throw Error(ErrorCode::resource, "no memory for the lanes of a group");
+  }
+}
+
+void UcxTransport::close() noexcept {
+  if (std::all_of(lanes_.begin(), lanes_.end(), [](Lane* one) { return one == nullptr; })) {
+    return;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  for (Lane*& one : lanes_) {
+    if (one != nullptr) {
+      one->link->close(std::exchange(one, nullptr));
+    }
+  }
+}
+
+bool UcxTransport::peek(int number, transport::Incoming& message) noexcept {
+  Lane* const from = lane(number);
+  if (from == nullptr) {
+    return false;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  if (from->link->peek(*from, message)) {
+    return true;
+  }
+  connections_.progress_for(from);
+  return from->link->peek(*from, message);
+}
+
+bool UcxTransport::peek_unread(int number, transport::Incoming& message) noexcept {
+  Lane* const from = lane(number);
+  if (from == nullptr) {
+    return false;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  if (from->link->peek_unread(*from, message)) {
+    return true;
+  }
+  connections_.progress_for(from);
+  return from->link->peek_unread(*from, message);
+}
+
+std::size_t UcxTransport::fetch(int number, std::size_t offset, void* target,
+                                std::size_t bytes) noexcept {
+  Lane* const from = lane(number);
+  if (from == nullptr) {
+    return 0;
+  }
+  auto* const to = static_cast<std::byte*>(target);
+  const std::lock_guard lock(connections_.mutex());
+  if (const std::size_t got = from->link->fetch(*from, offset, to, bytes)) {
+    return got;
+  }
+  connections_.progress_for(from);
+  return from->link->fetch(*from, offset, to, bytes);
+}
+
+void UcxTransport::release(int number) noexcept {
+  if (Lane* const from = lane(number)) {
+    const std::lock_guard lock(connections_.mutex());
+    from->link->release(*from);
+  }
+}
+
+bool UcxTransport::send(int number, const void* data, std::size_t bytes,
+                        std::uint64_t signature) noexcept {
+  Lane* const to = lane(number);
+  if (to == nullptr) {
+    return false;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  return to->link->send(*to, data, bytes, signature);
+}
+
+std::byte* UcxTransport::reserve(int number, std::size_t bytes) noexcept {
+  Lane* const to = lane(number);
+  if (to == nullptr) {
+    return nullptr;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  return to->link->reserve(*to, bytes);
+}
+
+void UcxTransport::commit(int number, std::size_t bytes, std::uint64_t signature) noexcept {
+  if (Lane* const to = lane(number)) {
+    const std::lock_guard lock(connections_.mutex());
+    to->link->commit(*to, bytes, signature);
+  }
+}
+
+bool UcxTransport::share(int number, const void* data, std::size_t bytes,
+                         std::uint64_t signature) noexcept {
+  Lane* const to = lane(number);
+  if (to == nullptr) {
+    return false;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  return to->link->share(*to, data, bytes, signature);
+}
+
+// What others have under way is theirs.
+bool UcxTransport::flush(int number) noexcept {
+  const std::lock_guard lock(connections_.mutex());
+  bool all = true;
+  for (int i = 0; i < ranks(); ++i) {
+    Lane* const to = number == transport::kEveryLane || number == i ? lane(i) : nullptr;
+    if (to != nullptr && !is_flushed(*to)) {
+      connections_.progress_for(to);
+      all = all && is_flushed(*to);
+    }
+  }
+  return all;
+}
+
+transport::Mark UcxTransport::mark(int number) const noexcept {
+  const Lane* const to = lane(number);
+  if (to == nullptr) {
+    return 0;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  return to->sent;
+}
+
+bool UcxTransport::drained(int number, transport::Mark mark) noexcept {
+  Lane* const to = lane(number);
+  if (to == nullptr) {
+    return true;
+  }
+  const std::lock_guard lock(connections_.mutex());
+  const auto is_drained = [&] { return static_cast<std::int32_t>(to->drained - mark) >= 0; };
+  if (!is_drained()) {
+    connections_.progress_for(to);
+  }
+  return is_drained();
+}
+
+std::unique_ptr<transport::Transport> Connections::lanes(std::uint64_t group,
+                                                         std::span<const int> members, int rank) {
+  return std::make_unique<UcxTransport>(*this, LaneKey{.group = group, .epoch = epoch_},
+                                        std::vector<int>(members.begin(), members.end()), rank);
+}
+
+}  // namespace unisono::ucx

@@ -1,0 +1,52 @@
+// One worker of UCX with what it hangs on: it makes everything progress, and owns the address at
+// which peers reach this process. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transport/ucx/ucx_api.h"
+
+namespace unisono::ucx {
+
+// Those of the worker's devices over which peers of other hosts can be reached: neither the memory
+// of this host nor this process. Throws config.
+std::vector<std::string> list_devices();
+
+class Worker {
+ public:
+  // Throws config where UCX is not there or has no device that it may use, and resource.
+  Worker(int rank, int ranks);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
+
+  const UcxApi& api() const noexcept { return api_; }
+  ucp_worker_h get() const noexcept { return worker_; }
+  std::string address() const;  // bytes; throws resource
+  // True: something happened.
+  bool progress() noexcept { return !abandoned_ && api_.worker_progress(worker_) != 0; }
+  // Readable when something happens after arm(), which returns false if something has already.
+  int descriptor() const noexcept { return descriptor_; }
+  bool arm() noexcept { return abandoned_ || api_.worker_arm(worker_) == UCS_OK; }
+  // REQUIRES: no progress is under way.
+  void handle(unsigned id, ucp_am_recv_callback_t callback, void* context);
+  // The devices that UCX has chosen among: "tcp/eth0".
+  const std::vector<std::string>& devices() const noexcept { return devices_; }
+  // Whether UCX can give up one peer and go on with the others. It cannot over shared memory alone.
+  bool can_lose_peers() const noexcept { return can_lose_peers_; }
+  // From now on UCX is not called any more. What it has of this process is left to it.
+  void abandon() noexcept { abandoned_ = true; }
+  bool is_abandoned() const noexcept { return abandoned_; }
+
+ private:
+  const UcxApi& api_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int descriptor_ = -1;
+  std::vector<std::string> devices_;
+  bool can_lose_peers_ = false;
+  bool abandoned_ = false;
+};
+
+}  // namespace unisono::ucx
