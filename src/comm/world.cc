@@ -11,6 +11,7 @@
 #include "comm/group_segments.h"
 #include "comm/progress.h"
 #include "diagnose/remote_records.h"
+#include "diagnose/world_waits.h"
 #include "membership/agreement.h"
 #include "membership/watch.h"
 #include "plan/profile.h"
