@@ -314,6 +314,9 @@ void Launcher::reap(Time now) {
       batch.push_back(rank);
     }
   }
+  if (stage_ == Stage::grace) {
+    look_for_killed(batch);
+  }
   if (!batch.empty() && stage_ == Stage::running) {
     if (result_.first_failure < 0) {
       choose_first_failure(batch);
@@ -334,6 +337,19 @@ void Launcher::choose_first_failure(const std::vector<int>& batch) {
   };
   result_.first_failure = *std::min_element(batch.begin(), batch.end(),
                                             [&](int a, int b) { return weight(a) < weight(b); });
+}
+
+// A process that was killed while it had much memory ends after the ranks that die of its death.
+void Launcher::look_for_killed(const std::vector<int>& batch) {
+  if (result_.first_failure < 0 || result_.ends[as_size(result_.first_failure)].signal != 0) {
+    return;
+  }
+  for (const int rank : batch) {
+    if (result_.ends[as_size(rank)].signal == SIGKILL) {
+      result_.first_failure = rank;
+      return;
+    }
+  }
 }
 
 void Launcher::check_clock(Time now) {

@@ -108,6 +108,7 @@ class Launcher {
   void read_signals(Time now);
   void reap(Time now);
   void choose_first_failure(const std::vector<int>& batch);
+  void look_for_killed(const std::vector<int>& batch);
   void check_clock(Time now);
   void strike(Time now);
   void tell_of_stop();
