@@ -3,7 +3,7 @@
 export const LEARN_TEXTS = {
   learn_intro: [
     'Nine operations that all ranks of a group call together. Each picture is the real schedule: what every rank has before, and after. Open one to see how it gets there.',
-    '一组 rank 共同调用的九种操作。每幅图都来自真实的 schedule：每个 rank 之前有什么、之后有什么。打开任意一个即可看到过程。',
+    '一组 rank 共同调用的九种操作。每幅图都来自真实的调度表：每个 rank 之前有什么、之后有什么。打开任意一个即可看到过程。',
   ],
   learn_legend: [
     'A column is a rank, a row a chunk of the vector; a coloured slot with a number: the part of that rank is in; a frame: the result is complete.',
@@ -79,7 +79,7 @@ export const LEARN_TEXTS = {
   ],
   is_v: [
     'scatter, gather, all_gather, reduce_scatter and all_to_all also come as …_v, where every part has a size of its own: the same schedule moves them.',
-    'scatter、gather、all_gather、reduce_scatter 和 all_to_all 还有 …_v 形式，各部分大小可以不同：schedule 相同。',
+    'scatter、gather、all_gather、reduce_scatter 和 all_to_all 还有 …_v 形式，各部分大小可以不同：调度表相同。',
   ],
   letters: [
     'n: ranks. S: bytes of the whole vector (of all_to_all: what one rank has for all).',

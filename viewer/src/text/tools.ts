@@ -99,7 +99,7 @@ export const TOOL_TEXTS = {
   machine_reset: ['Plain nodes', '使用普通节点'],
   machine_small: [
     'This machine has {have} ranks, the schedule {need}: choose fewer ranks, or a larger machine.',
-    '此机器有 {have} 个 rank，schedule 需要 {need} 个：请减少 rank 数或换更大的机器。',
+    '此机器有 {have} 个 rank，调度表需要 {need} 个：请减少 rank 数或换更大的机器。',
   ],
   machine_unreachable: [
     '{count} pairs of ranks that talk are not joined by any links.',
@@ -269,7 +269,7 @@ export const TOOL_TEXTS = {
   place_ended: ['Ended it: {list}.', '已完成：{list}。'],
   op_first: [
     'The recorded time is that of {op}, the first one that ran this schedule.',
-    '实测时间取自 {op}，即首个运行此 schedule 的操作。',
+    '实测时间取自 {op}，即首个运行此调度表的操作。',
   ],
   op_no_times: [
     'Without recorded times: none of its messages are in the recording.',

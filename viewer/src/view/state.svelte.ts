@@ -14,6 +14,7 @@ import { isRouting, routeCounts } from '../stories/moe';
 import type { Schedule } from '../schedule/types';
 import { modelClock, recordedClock, type Clock, type RecordedClock } from './clock';
 import {
+  algorithmAt,
   algorithmsOf,
   findAlgorithm,
   isCarried,
@@ -48,10 +49,14 @@ class Page {
 
   // The schedule before edits.
   original: Schedule | undefined = $derived.by(() => {
-    const { collective, algorithm, ranks, root } = this.view;
+    const { collective, algorithm, ranks, root, perNode, op } = this.view;
     const given = this.dropped ?? this.data.schedule;
     if (given && (algorithm === '' || isShape(given, this.view))) return given;
-    const found = findAlgorithm(this.data, collective, algorithm);
+    // A recorded operation is shown as it ran.
+    const found =
+      op === '' && root === 0
+        ? algorithmAt(this.data, collective, algorithm, ranks, perNode)
+        : findAlgorithm(this.data, collective, algorithm);
     const any = found ?? algorithmsOf(this.data, collective)[0];
     return any ? scheduleOf(any, ranks, root) : given;
   });
@@ -180,6 +185,12 @@ class Page {
       step: op.open.length > 0 ? stuckStep(this.placesOf(op)) : 0,
     });
     this.view.base = this.recorded ? 'recorded' : 'step';
+  }
+
+  // Another change to the schedule: "12x" drops move 12, "12t3" sends it to rank 3.
+  change(edit: string): void {
+    const { edits } = this.view;
+    this.view.edits = edits === '' ? edit : `${edits}.${edit}`;
   }
 
   checked: Checked = $derived(this.schedule ? check(this.schedule) : { findings: [] });
