@@ -1,5 +1,6 @@
 // The one state of the page. Everything else follows from it and from the data.
 import { timing, type Network, type Timing } from '../model/cost';
+import { fitRecording, type Fitted } from '../model/fit';
 import { mainOperation, summarize, type OpSummary } from '../model/operations';
 import { placesOf, stuckStep, type Place } from '../model/stuck';
 import { bytesOf, plannedSteps } from '../model/planned';
@@ -172,6 +173,16 @@ class Page {
     return (m) => planned(index(m));
   }
 
+  // What the recorded machine is like, as far as the model can say it.
+  fitted: Fitted | undefined = $derived(
+    this.run.recording && fitRecording(this.run.recording, this.ops, (op) => this.scheduleFor(op)),
+  );
+  private networkOfRun(): Partial<ViewState> {
+    if (!this.fitted) return {};
+    const { alphaUs, gbPerS } = this.fitted;
+    return { alphaUs, gbPerS };
+  }
+
   isCarried(op: OpSummary): boolean {
     return this.scheduleFor(op) !== undefined;
   }
@@ -213,7 +224,7 @@ class Page {
     if (this.data.recording !== undefined) {
       const bytes = given && this.ops[0]?.bytes;
       const size = bytes ? { bytes: Math.round(bytes) } : {};
-      return { ...DEFAULTS, tab: 'run', ...this.ran, ...shape, ...size };
+      return { ...DEFAULTS, tab: 'run', ...this.networkOfRun(), ...this.ran, ...shape, ...size };
     }
     if (this.data.topology) {
       const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
@@ -264,7 +275,7 @@ class Page {
       this.recording = document;
       Object.assign(this.view, {
         ...{ tab: 'run', edits: '', step: 0, follow: -1, zoom: 1, from: 0 },
-        ...{ op: '', find: '', sort: 'start', stuck: 0, ...this.ran },
+        ...{ op: '', find: '', sort: 'start', stuck: 0, ...this.networkOfRun(), ...this.ran },
       });
     } else {
       const schedule = parseSchedule(document);

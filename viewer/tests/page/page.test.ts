@@ -285,7 +285,7 @@ describe('steps', () => {
     expect(await page.locator('.segments').innerText()).toContain('S + k − 2 = 34');
     await page.getByRole('button', { name: 'Compare with one segment' }).click();
     await page.getByRole('heading', { name: 'chain:segments=1', exact: true }).waitFor();
-    expect(await page.locator('.stages > section').count()).toBe(2);
+    expect(await page.locator('.stages > section').count()).toBe(3);
     expect(problems).toEqual([]);
     await close();
   });
