@@ -361,13 +361,27 @@ describe('other views', () => {
   it('learn draws blocks that change places unlike parts of a sum', async () => {
     const { page, close } = await open(browser, file, '#learn');
     const texts = (name: string, when: number) =>
-      page.locator(`section[aria-label=${name}] svg`).nth(when).locator('.block').allTextContents();
+      page
+        .locator(`section[aria-label=${name}] svg ${when === 0 ? '.before' : '.after'} .block`)
+        .allTextContents();
     expect((await texts('all_to_all', 0)).slice(0, 4)).toEqual(['0→0', '0→1', '0→2', '0→3']);
     expect((await texts('all_to_all', 1)).slice(0, 4)).toEqual(['0→0', '1→0', '2→0', '3→0']);
     expect(await texts('reduce_scatter', 0)).toEqual([]);
     // A sum: one strip with everybody's part.
-    const sum = page.locator('section[aria-label=reduce_scatter] svg').nth(1);
+    const sum = page.locator('section[aria-label=reduce_scatter] svg .after');
     expect(await sum.locator('.digit').allTextContents()).toHaveLength(16);
+    await close();
+  });
+
+  it('learn moves by itself when it comes into view, and when it is pointed at', async () => {
+    const { page, problems, close } = await open(browser, file, '#learn', { motion: true });
+    const first = page.locator('section[aria-label=broadcast] svg');
+    await first.locator('.flying').first().waitFor({ timeout: 3000 });
+    await first.locator('.whole').first().waitFor();
+    await first.hover();
+    await first.locator('.flying').first().waitFor();
+    expect(await page.locator('.place').allInnerTexts()).toEqual([...'123456789']);
+    expect(problems).toEqual([]);
     await close();
   });
 

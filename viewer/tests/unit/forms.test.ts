@@ -11,6 +11,7 @@ import {
   scheduleOf,
   settingsOf,
 } from '../../src/view/data';
+import { flightsOf } from '../../src/view/primitive';
 import { resultOf } from '../../src/view/results';
 import { cardAt, edge, ring, trees, type Round } from '../../src/view/round';
 import { childrenOf, depthsOf, treesOf } from '../../src/view/trees';
@@ -147,5 +148,29 @@ describe('results', () => {
     expect(resultOf(replayOf('reduce_scatter/ring'), 2)).toBe('got_part_sum');
     expect(resultOf(replayOf('reduce/binomial'), 0)).toBe('got_sum');
     expect(resultOf(replayOf('reduce/binomial'), 1)).toBeUndefined();
+  });
+});
+
+describe('what flies in the primitives', () => {
+  const flights = (name: string) => flightsOf(check(schedule(name, 4)).replay!);
+
+  it('comes from who had it, and goes to who needs it', () => {
+    // Everybody's part of every chunk to everybody.
+    const sums = flights('all_reduce/ring');
+    expect(sums).toHaveLength(4 * 4 * 4);
+    expect(sums.every(({ from, slot }) => from === slot)).toBe(true);
+    expect(flights('reduce/reduce_scatter_gather').every(({ to }) => to === 0)).toBe(true);
+    expect(flights('broadcast/binomial')).toHaveLength(4);
+    expect(flights('broadcast/binomial').every(({ from }) => from === 0)).toBe(true);
+    const scattered = flights('scatter/binomial');
+    expect(scattered.map(({ to, row }) => [to, row])).toEqual([0, 1, 2, 3].map((r) => [r, r]));
+    const gathered = flights('gather/binomial');
+    expect(gathered.map(({ from, row }) => [from, row])).toEqual([0, 1, 2, 3].map((r) => [r, r]));
+  });
+
+  it('changes places in all_to_all', () => {
+    const blocks = flights('all_to_all/pairwise');
+    expect(blocks).toHaveLength(16);
+    for (const { from, to, row, target } of blocks) expect([row, target]).toEqual([to, from]);
   });
 });
