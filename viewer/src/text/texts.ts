@@ -156,8 +156,8 @@ const PAGE_TEXTS = {
   ],
   legend_share: ['The number counts the parts that are in.', '数字表示已计入的份数。'],
   legend_heat: [
-    'A row is a chunk, a column a rank; too many ranks for strips: the stronger the blue of a cell, the more parts are in. Red: on its way in this step.',
-    '一行是一个块，一列是一个 rank；rank 太多，无法画条带：蓝色越浓，已计入的份数越多。红色：本步正在传送。',
+    'A row is a chunk, a column a rank; too many ranks for strips: the stronger the blue of a cell, the more parts are in. Purple: on its way in this step.',
+    '一行是一个块，一列是一个 rank；rank 太多，无法画条带：蓝色越浓，已计入的份数越多。紫色：本步正在传送。',
   ],
   legend_shared: [
     'A cell is {ranks} ranks and {rows} chunks: their mean.',
