@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "algorithms/catalog.h"
 #include "view/pack.h"
@@ -45,6 +46,44 @@ nlohmann::ordered_json schedules_of(const Algorithm& algorithm) {
   return schedules;
 }
 
+// The settings that the page offers beside the defaults: numbers of segments, and ranks of a node.
+std::vector<std::string> offered_settings(const Algorithm& algorithm) {
+  std::vector<std::string> settings;
+  if (algorithm.defaults == nullptr) {
+    return settings;
+  }
+  const AlgorithmParameters defaults = algorithm.defaults(kMostRanks);
+  if (defaults.segments > 0 && algorithm.collective == Collective::broadcast) {
+    settings = {"segments=1", "segments=2",  "segments=4",
+                "segments=8", "segments=16", "segments=32"};
+  } else if (defaults.segments > 0) {
+    settings = {"segments=1", "segments=4", "segments=16"};
+  } else if (defaults.local != AlgorithmParameters::Levels{}) {
+    settings = {"local=2", "local=4", "local=8"};
+  }
+  return settings;
+}
+
+// With the root 0 only: the setting is what the reader changes there.
+nlohmann::ordered_json variants_of(const Algorithm& algorithm) {
+  nlohmann::ordered_json variants = nlohmann::ordered_json::array();
+  for (const std::string& setting : offered_settings(algorithm)) {
+    const AlgorithmParameters parameters =
+        parse_parameters(algorithm, std::string(algorithm.name) + ":" + setting);
+    nlohmann::ordered_json row;
+    row["setting"] = setting;
+    row["schedules"] = nlohmann::ordered_json::array();
+    for (int ranks = kLeastRanks; ranks <= kMostRanks; ++ranks) {
+      const Shape shape{.ranks = ranks, .parameters = parameters};
+      if (can_serve(algorithm, shape)) {
+        row["schedules"].push_back(pack(build_schedule(algorithm, shape)));
+      }
+    }
+    variants.push_back(std::move(row));
+  }
+  return variants;
+}
+
 }  // namespace
 
 std::string_view empty_page() {
@@ -61,6 +100,9 @@ nlohmann::ordered_json catalogue_data() {
     row["source"] = algorithm->source;
     row["file"] = build_schedule(*algorithm, {.ranks = kLeastRanks}).file;
     row["schedules"] = schedules_of(*algorithm);
+    if (nlohmann::ordered_json variants = variants_of(*algorithm); !variants.empty()) {
+      row["variants"] = std::move(variants);
+    }
     rows.push_back(std::move(row));
   }
   return rows;

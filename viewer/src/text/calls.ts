@@ -29,3 +29,9 @@ export const LEAST_SENT: Record<string, string> = {
   all_to_all: '(n−1)/n · S',
   barrier: '0',
 };
+
+export const CHINESE_NAMES: Record<string, string> = {
+  ...{ broadcast: '广播', scatter: '散发', gather: '收集', reduce: '规约' },
+  ...{ all_reduce: '全规约', all_gather: '全收集', reduce_scatter: '规约散发' },
+  ...{ all_to_all: '全交换', barrier: '屏障', send_recv: '点对点' },
+};

@@ -1,9 +1,19 @@
 // The texts of the primitives' page.
 
 export const LEARN_TEXTS = {
+  learn_title: ['How ranks talk to each other', 'rank 之间如何通信'],
+  learn_story: [
+    'Or see what language models do with them: the stories',
+    '或看语言模型如何使用它们：动画故事',
+  ],
+  start_here: ['start here', '从这里开始'],
+  family_one_to_all: ['One to all', '一对多'],
+  family_all_to_one: ['All to one', '多对一'],
+  family_all_to_all: ['All to all', '多对多'],
+  family_two: ['Two ranks', '两个 rank'],
   learn_intro: [
-    'Nine operations that all ranks of a group call together. Each picture is the real schedule: what every rank has before, and after. Open one to see how it gets there.',
-    '一组 rank 共同调用的九种操作。每幅图都来自真实的 schedule：每个 rank 之前有什么、之后有什么。打开任意一个即可看到过程。',
+    'Nine operations that all ranks of a group call together. Read them by number. Each picture is a real schedule: point at it, and what ranks have before flies to where it is after. Open one to see the way there.',
+    '一组 rank 共同调用的九种操作。请按编号阅读。每幅图都来自真实的调度表：指向它，各 rank 之前的数据就会飞到之后所在之处。打开任意一个即可看到过程。',
   ],
   learn_legend: [
     'A column is a rank, a row a chunk of the vector; a coloured slot with a number: the part of that rank is in; a frame: the result is complete.',
@@ -79,7 +89,7 @@ export const LEARN_TEXTS = {
   ],
   is_v: [
     'scatter, gather, all_gather, reduce_scatter and all_to_all also come as …_v, where every part has a size of its own: the same schedule moves them.',
-    'scatter、gather、all_gather、reduce_scatter 和 all_to_all 还有 …_v 形式，各部分大小可以不同：schedule 相同。',
+    'scatter、gather、all_gather、reduce_scatter 和 all_to_all 还有 …_v 形式，各部分大小可以不同：调度表相同。',
   ],
   letters: [
     'n: ranks. S: bytes of the whole vector (of all_to_all: what one rank has for all).',

@@ -73,7 +73,7 @@ export const STORY_TEXTS = {
   moe_open: ['This all_to_all, step by step', '逐步查看这个 all_to_all'],
   moe_uneven: [
     'In a real run the blocks are uneven, which is what all_to_all_v is for; the schedule is the same.',
-    '实际运行中各块大小不等，因此使用 all_to_all_v；schedule 相同。',
+    '实际运行中各块大小不等，因此使用 all_to_all_v；调度表相同。',
   ],
   moe_legend: [
     'Fill: the rank whose token it is. Frame: the expert. Number: the token. Circle: a result. Crossed out: dropped.',

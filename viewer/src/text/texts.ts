@@ -28,7 +28,7 @@ const PAGE_TEXTS = {
   open_file: ['Open a file', '打开文件'],
   drop_here: [
     'Drop a schedule, a recording or a topology here',
-    '把 schedule、运行记录或拓扑拖到这里',
+    '把调度表、运行记录或拓扑拖到这里',
   ],
   not_read: ['This file was not read. {what}', '未能读取此文件。{what}'],
   file_missing: [
@@ -37,7 +37,7 @@ const PAGE_TEXTS = {
   ],
   no_data: [
     'This page carries no schedules ({why}). `unisono view` writes one that does; or drop a schedule file here.',
-    '此页没有内置 schedule（{why}）。请用 `unisono view` 生成，或把 schedule 文件拖到这里。',
+    '此页没有内置调度表（{why}）。请用 `unisono view` 生成，或把调度表文件拖到这里。',
   ],
   skip: ['To the content', '跳到内容'],
 
@@ -49,7 +49,7 @@ const PAGE_TEXTS = {
   root: ['Root', 'root'],
   v_form: [
     'Parts of {collective} have sizes of their own; they are moved by the schedule of {plain}. Here all are alike.',
-    '{collective} 的各部分大小可以不同，使用 {plain} 的 schedule。此处各部分等大。',
+    '{collective} 的各部分大小可以不同，使用 {plain} 的调度表。此处各部分等大。',
   ],
   from_file: ['from a file', '来自文件'],
   verified: ['proved right', '已证明正确'],
@@ -72,6 +72,35 @@ const PAGE_TEXTS = {
   step_of: ['Step {step} of {steps}', '第 {step} 步，共 {steps} 步'],
   at_start: ['before step 1', '第 1 步之前'],
   finished: ['after the last step', '最后一步之后'],
+  form: ['Arrangement', '排列方式'],
+  form_row: ['Row', '一行'],
+  form_ring: ['Ring', '环'],
+  form_tree: ['Tree', '树'],
+  segments: ['Segments', '分段数'],
+  segments_label: ['{count} segments', '{count} 段'],
+  segments_title: ['Time against segments', '用时与分段数'],
+  segments_chart: [
+    'Predicted time by number of segments: {list}. At the best one can do, {least}, every byte is sent once.',
+    '按分段数预测的用时：{list}。下限 {least}：每个字节只发送一次。',
+  ],
+  segments_formula: [
+    'k = {ranks} ranks pass N = {bytes} on, in S segments. That is S + k − 2 = {steps} steps of N/S each: N (S + k − 2)/(S·B) = {time}, and {alpha} for each step.',
+    'k = {ranks} 个 rank 依次传递 N = {bytes}，分 S 段：共 S + k − 2 = {steps} 步，每步 N/S，即 N (S + k − 2)/(S·B) = {time}，另加每步 {alpha}。',
+  ],
+  segments_trees: [
+    '{steps} steps of {bytes} each: more segments keep more ports busy, until the {alpha} of every step weigh more.',
+    '{steps} 步，每步 {bytes}：段数越多，越多端口同时工作，直到每步 {alpha} 的开销占上风。',
+  ],
+  segments_least: ['N/B = {time}', 'N/B = {time}'],
+  segments_bound: ['the least possible is {time}', '下界为 {time}'],
+  segments_compare: ['Compare with one segment', '与不分段对比'],
+  got_copy: ['the copy', '副本'],
+  got_part: ['part {rank}', '第 {rank} 份'],
+  got_all: ['all parts', '全部'],
+  got_sum: ['the whole sum', '完整总和'],
+  got_part_sum: ['sum of part {rank}', '第 {rank} 份的和'],
+  got_blocks: ['all for {rank}', '给 {rank} 的全部'],
+  got_everyone: ['all are here', '全部到齐'],
   stage: ['Who has what', '谁有什么'],
   stage_label: [
     '{name}, {ranks} ranks, {where}. The table below says the same.',
@@ -127,8 +156,8 @@ const PAGE_TEXTS = {
   ],
   legend_share: ['The number counts the parts that are in.', '数字表示已计入的份数。'],
   legend_heat: [
-    'A row is a chunk, a column a rank; too many ranks for strips: the stronger the blue of a cell, the more parts are in. Red: on its way in this step.',
-    '一行是一个块，一列是一个 rank；rank 太多，无法画条带：蓝色越浓，已计入的份数越多。红色：本步正在传送。',
+    'A row is a chunk, a column a rank; too many ranks for strips: the stronger the blue of a cell, the more parts are in. Purple: on its way in this step.',
+    '一行是一个块，一列是一个 rank；rank 太多，无法画条带：蓝色越浓，已计入的份数越多。紫色：本步正在传送。',
   ],
   legend_shared: [
     'A cell is {ranks} ranks and {rows} chunks: their mean.',
@@ -200,8 +229,8 @@ const PAGE_TEXTS = {
 
   break_it: ['Break it', '动手改错'],
   break_hint: [
-    'Choose a move of this step, remove it or send it elsewhere: the checker says at once what is wrong then.',
-    '选择本步的一个移动，删去它或改发到别处：检查器会立刻说明哪里出错。',
+    'Grab an arrow and let it go over another rank, or beside all of them. Or choose a move of this step, remove it or send it elsewhere: the checker says at once what is wrong then.',
+    '抓住一个箭头，拖到别的 rank 上，或拖到空白处。也可以选择本步的一个移动，删去它或改发到别处：检查器会立刻说明哪里出错。',
   ],
   break_drop: ['Remove', '删去'],
   break_to: ['Send to', '改发到'],
@@ -218,7 +247,7 @@ const PAGE_TEXTS = {
   findings: ['What the checker says', '检查器的结论'],
   findings_words: [
     'In the words of `unisono verify`, which says the same of the same schedule.',
-    '与 `unisono verify` 对同一 schedule 的说法相同。',
+    '与 `unisono verify` 对同一调度表的说法相同。',
   ],
   findings_more: ['… and {count} more', '……以及另外 {count} 处'],
 

@@ -99,7 +99,7 @@ export const TOOL_TEXTS = {
   machine_reset: ['Plain nodes', '使用普通节点'],
   machine_small: [
     'This machine has {have} ranks, the schedule {need}: choose fewer ranks, or a larger machine.',
-    '此机器有 {have} 个 rank，schedule 需要 {need} 个：请减少 rank 数或换更大的机器。',
+    '此机器有 {have} 个 rank，调度表需要 {need} 个：请减少 rank 数或换更大的机器。',
   ],
   machine_unreachable: [
     '{count} pairs of ranks that talk are not joined by any links.',
@@ -180,6 +180,34 @@ export const TOOL_TEXTS = {
   run_only_open: ['only those that are not complete ({count})', '仅未完成的（{count}）'],
   run_no_op: ['No operation is like that.', '没有这样的操作。'],
   run_open: ['did not end on {list}', '在 rank {list} 上未结束'],
+  bars_label: [
+    '{count} operations as bars, a colour for each collective; the table of operations lists them.',
+    '{count} 个操作的条形图，每种集合操作一种颜色；操作表列出全部。',
+  ],
+  bars_said: [
+    '({algorithm}): {time}, the longest wait {wait}, rank {rank} came last',
+    '（{algorithm}）：{time}，最长等待 {wait}，rank {rank} 最后到达',
+  ],
+  bars_hint: [
+    'A bar is an operation: point at it to see what it was, click to choose it.',
+    '一个条是一个操作：指向它查看内容，点击选中。',
+  ],
+  run_groups: ['What the time goes to', '时间花在哪里'],
+  group_of: ['group', '组'],
+  group_calls: ['calls', '次数'],
+  group_waiting: ['of it waiting', '等待占比'],
+  group_worst: ['came last', '最常最后到达'],
+  group_last: ['rank {rank}: {count} of {calls}', 'rank {rank}：{calls} 次中 {count} 次'],
+  group_open: ['({count} not complete)', '（{count} 个未完成）'],
+  group_slowest: ['The slowest: {op}', '最慢的：{op}'],
+  group_words: [
+    'From the first rank that calls to the last one that ends. p99 needs 20 calls. Waiting is the share of the time that all ranks are in these calls.',
+    '从第一个 rank 调用到最后一个结束。p99 至少需要 20 次。等待占比是所有 rank 在这些调用中的时间里等待的部分。',
+  ],
+  fitted: [
+    'Fitted to this recording: {shapes} kinds of operations that ended, by their medians.',
+    '已按此记录拟合：取 {shapes} 类已完成操作的中位数。',
+  ],
   run_show: ['Messages', '消息'],
   run_to_op: ['Show {op}', '查看 {op}'],
   run_whole: [
@@ -269,7 +297,7 @@ export const TOOL_TEXTS = {
   place_ended: ['Ended it: {list}.', '已完成：{list}。'],
   op_first: [
     'The recorded time is that of {op}, the first one that ran this schedule.',
-    '实测时间取自 {op}，即首个运行此 schedule 的操作。',
+    '实测时间取自 {op}，即首个运行此调度表的操作。',
   ],
   op_no_times: [
     'Without recorded times: none of its messages are in the recording.',

@@ -32,3 +32,14 @@ export function rankColour(rank: number): string {
 export function brightness([red, green, blue]: number[]): number {
   return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
 }
+
+// Of an operation: other hues than those of ranks, light enough for dark letters.
+const COLLECTIVE_HUES: Record<string, string> = {
+  ...{ all_reduce: '#8fb8ff', all_gather: '#7fd6c2', reduce_scatter: '#f3b98a' },
+  ...{ all_to_all: '#e5a3d6', broadcast: '#d9d27a', reduce: '#f2a3a3' },
+  ...{ gather: '#a8d98a', scatter: '#c9b3f5', barrier: '#b9bec5' },
+};
+
+export function collectiveColour(name: string): string {
+  return COLLECTIVE_HUES[name.replace(/_v$/, '')] ?? '#b9bec5';
+}

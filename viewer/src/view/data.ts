@@ -14,6 +14,7 @@ export interface Algorithm {
   source: string;
   file: string;
   schedules: Packed[];
+  variants?: { setting: string; schedules: Packed[] }[]; // other numbers of segments, or of ranks of a node
 }
 
 export interface PipelineEntry {
@@ -74,8 +75,48 @@ export function algorithmsOf(data: PageData, collective: string): Algorithm[] {
   return data.catalogue.filter((each) => each.collective === plainForm(collective));
 }
 
-export function findAlgorithm(data: PageData, collective: string, name: string) {
-  return algorithmsOf(data, collective).find((each) => each.algorithm === name);
+// By its name, with a setting or without: "chain", "chain:segments=4".
+export function findAlgorithm(
+  data: PageData,
+  collective: string,
+  name: string,
+): Algorithm | undefined {
+  const base = baseName(name);
+  const entry = algorithmsOf(data, collective).find((each) => each.algorithm === base);
+  if (!entry || name === base) return entry;
+  return settingsOf(entry).find((each) => each.algorithm === name);
+}
+
+export function baseName(algorithm: string): string {
+  return algorithm.split(':')[0]!;
+}
+
+const spread = new Map<Algorithm, Algorithm[]>();
+
+// An algorithm with each setting that the page has of it.
+export function settingsOf(entry: Algorithm): Algorithm[] {
+  let list = spread.get(entry);
+  if (!list) {
+    list = (entry.variants ?? []).map(({ setting, schedules }) => ({
+      ...entry,
+      ...{ algorithm: `${entry.algorithm}:${setting}`, schedules, variants: [] },
+    }));
+    spread.set(entry, list);
+  }
+  return list;
+}
+
+// What is shown under a name: a hierarchy has the ranks of a node in a group, if it can.
+export function algorithmAt(
+  data: PageData,
+  collective: string,
+  name: string,
+  ranks: number,
+  perNode: number,
+): Algorithm | undefined {
+  const entry = findAlgorithm(data, collective, name);
+  const local = entry && findAlgorithm(data, collective, `${name}:local=${perNode}`);
+  return local && perNode < ranks && rankCounts(local).includes(ranks) ? local : entry;
 }
 
 interface Ran {

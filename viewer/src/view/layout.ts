@@ -76,6 +76,7 @@ export function labelOf(schedule: Schedule, row: number, slot: number): number {
 }
 
 const SLOT = 28; // the widest
+const SINGLE = 48; // where there is one in a strip
 const LEFT = 44;
 const NAMES = 24; // height of the names of ranks
 const MOST_SINGLE = 256; // ranks or rows; beyond, several share a cell
@@ -93,10 +94,11 @@ export function layout(schedule: Schedule, width: number): Layout {
   const grid = { rows: Math.ceil(all.rows / perRow), slots: all.slots };
   const columns = Math.ceil(schedule.ranks / perColumn);
   const left = width < 500 ? 30 : LEFT;
-  const columnWidth = Math.min((width - left - 4) / columns, 34 + SLOT * Math.max(grid.slots, 2));
+  const widest = grid.slots === 1 ? SINGLE : SLOT;
+  const columnWidth = Math.min((width - left - 4) / columns, 60 + widest * Math.max(grid.slots, 2));
   const gap = Math.max(4, Math.min(28, columnWidth * 0.2));
   const room = columnWidth - gap;
-  const slot = Math.min(SLOT, room / grid.slots);
+  const slot = Math.min(widest, room / grid.slots);
   const isLarge = columns * grid.rows > MOST_SVG;
   const detail: Detail =
     columns > 32 || isLarge

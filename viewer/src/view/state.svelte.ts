@@ -1,5 +1,6 @@
 // The one state of the page. Everything else follows from it and from the data.
 import { timing, type Network, type Timing } from '../model/cost';
+import { fitRecording, type Fitted } from '../model/fit';
 import { mainOperation, summarize, type OpSummary } from '../model/operations';
 import { placesOf, stuckStep, type Place } from '../model/stuck';
 import { bytesOf, plannedSteps } from '../model/planned';
@@ -14,6 +15,7 @@ import { isRouting, routeCounts } from '../stories/moe';
 import type { Schedule } from '../schedule/types';
 import { modelClock, recordedClock, type Clock, type RecordedClock } from './clock';
 import {
+  algorithmAt,
   algorithmsOf,
   findAlgorithm,
   isCarried,
@@ -48,10 +50,14 @@ class Page {
 
   // The schedule before edits.
   original: Schedule | undefined = $derived.by(() => {
-    const { collective, algorithm, ranks, root } = this.view;
+    const { collective, algorithm, ranks, root, perNode, op } = this.view;
     const given = this.dropped ?? this.data.schedule;
     if (given && (algorithm === '' || isShape(given, this.view))) return given;
-    const found = findAlgorithm(this.data, collective, algorithm);
+    // A recorded operation is shown as it ran.
+    const found =
+      op === '' && root === 0
+        ? algorithmAt(this.data, collective, algorithm, ranks, perNode)
+        : findAlgorithm(this.data, collective, algorithm);
     const any = found ?? algorithmsOf(this.data, collective)[0];
     return any ? scheduleOf(any, ranks, root) : given;
   });
@@ -167,6 +173,16 @@ class Page {
     return (m) => planned(index(m));
   }
 
+  // What the recorded machine is like, as far as the model can say it.
+  fitted: Fitted | undefined = $derived(
+    this.run.recording && fitRecording(this.run.recording, this.ops, (op) => this.scheduleFor(op)),
+  );
+  private networkOfRun(): Partial<ViewState> {
+    if (!this.fitted) return {};
+    const { alphaUs, gbPerS } = this.fitted;
+    return { alphaUs, gbPerS };
+  }
+
   isCarried(op: OpSummary): boolean {
     return this.scheduleFor(op) !== undefined;
   }
@@ -180,6 +196,12 @@ class Page {
       step: op.open.length > 0 ? stuckStep(this.placesOf(op)) : 0,
     });
     this.view.base = this.recorded ? 'recorded' : 'step';
+  }
+
+  // Another change to the schedule: "12x" drops move 12, "12t3" sends it to rank 3.
+  change(edit: string): void {
+    const { edits } = this.view;
+    this.view.edits = edits === '' ? edit : `${edits}.${edit}`;
   }
 
   checked: Checked = $derived(this.schedule ? check(this.schedule) : { findings: [] });
@@ -202,7 +224,7 @@ class Page {
     if (this.data.recording !== undefined) {
       const bytes = given && this.ops[0]?.bytes;
       const size = bytes ? { bytes: Math.round(bytes) } : {};
-      return { ...DEFAULTS, tab: 'run', ...this.ran, ...shape, ...size };
+      return { ...DEFAULTS, tab: 'run', ...this.networkOfRun(), ...this.ran, ...shape, ...size };
     }
     if (this.data.topology) {
       const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
@@ -253,7 +275,7 @@ class Page {
       this.recording = document;
       Object.assign(this.view, {
         ...{ tab: 'run', edits: '', step: 0, follow: -1, zoom: 1, from: 0 },
-        ...{ op: '', find: '', sort: 'start', stuck: 0, ...this.ran },
+        ...{ op: '', find: '', sort: 'start', stuck: 0, ...this.networkOfRun(), ...this.ran },
       });
     } else {
       const schedule = parseSchedule(document);

@@ -28,6 +28,10 @@ export type StoryName = (typeof STORIES)[number];
 export const TIME_BASES = ['step', 'model', 'recorded'] as const;
 export type TimeBase = (typeof TIME_BASES)[number];
 
+// Where ranks stand on the stage: side by side, around a ring, or in the tree of the schedule.
+export const FORMS = ['row', 'ring', 'tree'] as const;
+export type Form = (typeof FORMS)[number];
+
 export interface ViewState {
   tab: Tab;
   collective: string;
@@ -36,6 +40,7 @@ export interface ViewState {
   root: number;
   bytes: number;
   step: number;
+  form: Form;
   lang: 'en' | 'zh';
   theme: 'auto' | 'light' | 'dark';
   alphaUs: number;
@@ -74,6 +79,7 @@ export const DEFAULTS: ViewState = {
   root: 0,
   bytes: 64 * 2 ** 20,
   step: 0,
+  form: 'row',
   lang: 'en',
   theme: 'auto',
   alphaUs: 5,
@@ -150,6 +156,9 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'base':
       if ((TIME_BASES as readonly string[]).includes(text)) state.base = text as TimeBase;
       return;
+    case 'form':
+      if ((FORMS as readonly string[]).includes(text)) state.form = text as Form;
+      return;
     case 'file':
     case 'op':
     case 'find':
@@ -185,7 +194,7 @@ function setField(state: ViewState, key: string, text: string): void {
       if (/^\d{1,6}(\.\d{1,6}){0,14}$/.test(text)) state[key] = text;
       return;
     case 'compare':
-      if (/^[a-z0-9_,]{0,200}$/.test(text)) {
+      if (/^[a-z0-9_:=,]{0,200}$/.test(text)) {
         state.compare = text === '' ? [] : text.split(',').slice(0, 2);
       }
       return;

@@ -215,6 +215,81 @@ describe('steps', () => {
     await close();
   });
 
+  it('lets an arrow be pulled to another rank, or away', async () => {
+    for (const form of ['row', 'ring']) {
+      const { page, problems, close } = await open(browser, file, `#steps?ranks=4&form=${form}`);
+      const drop = async (x: number, y: number) => {
+        await page.evaluate(() => scrollTo(0, 0));
+        const at = await page
+          .locator('.hit[data-move="0"]')
+          .last()
+          .evaluate((path: SVGPathElement) => {
+            const middle = path.getPointAtLength(path.getTotalLength() / 2);
+            const { x, y } = middle.matrixTransform(path.getScreenCTM()!);
+            return { x, y };
+          });
+        await page.mouse.move(at.x, at.y);
+        await page.mouse.down();
+        await page.mouse.move(x, y, { steps: 4 });
+        expect(await page.locator('.held').count()).toBe(1);
+        await page.mouse.up();
+      };
+      const strip = page.locator('.strip[data-rank="2"][data-row="1"]');
+      const box = (await strip.boundingBox())!;
+      await drop(box.x + box.width / 2, box.y + box.height / 2);
+      expect(await address(page)).toContain('edits=0t2');
+      await page.getByText('Undo all').click();
+      const stage = (await page.locator('svg.stage').boundingBox())!;
+      await drop(stage.x + stage.width / 2, stage.y + stage.height + 30);
+      expect(await address(page)).toContain('edits=0x');
+      expect(problems).toEqual([]);
+      await close();
+    }
+  });
+
+  it('draws rings, trees and trails, and keeps tables closed', async () => {
+    const ring = await open(browser, file, '#steps?form=ring&follow=2&step=3');
+    expect(await ring.page.locator('.card').count()).toBe(8);
+    expect(await ring.page.locator('.trail circle').count()).toBe(4);
+    expect(await ring.page.locator('details.twin[open]').count()).toBe(0);
+    await ring.close();
+    const hash = '#steps?collective=broadcast&algorithm=double_tree&step=99&form=';
+    const tree = await open(browser, file, `${hash}tree`);
+    expect(await tree.page.locator('.card').count()).toBe(16);
+    await tree.page.keyboard.press('End');
+    expect(await tree.page.locator('.frame.over').count()).toBe(16);
+    for (const lang of ['en', 'zh']) {
+      await tree.page.evaluate((to) => (location.hash = to), `${hash}tree&lang=${lang}`);
+      await tree.page.locator(lang === 'zh' ? 'html[lang=zh-CN]' : 'html[lang=en]').waitFor();
+      expect(await axe(tree.page)).toEqual([]);
+    }
+    expect(tree.problems).toEqual([]);
+    await tree.close();
+    // A ring has no tree: the choice is not there, and the row is shown.
+    const row = await open(browser, file, '#steps?form=tree');
+    expect(await row.page.locator('.card').count()).toBe(0);
+    expect(await row.page.getByRole('button', { name: 'Tree' }).count()).toBe(0);
+    await row.close();
+  });
+
+  it('changes the number of segments, and compares two of them', async () => {
+    const { page, problems, close } = await open(
+      browser,
+      file,
+      '#steps?collective=broadcast&algorithm=chain&ranks=4',
+    );
+    await page.locator('.forms input[type=range]').focus();
+    await page.keyboard.press('End');
+    expect(await address(page)).toContain('chain%3Asegments%3D32');
+    expect(await page.locator('aside h2').first().innerText()).toBe('Step 1 of 34');
+    expect(await page.locator('.segments').innerText()).toContain('S + k − 2 = 34');
+    await page.getByRole('button', { name: 'Compare with one segment' }).click();
+    await page.getByRole('heading', { name: 'chain:segments=1', exact: true }).waitFor();
+    expect(await page.locator('.stages > section').count()).toBe(3);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it('shows the line and the time of a move that is clicked', async () => {
     const { page, close } = await open(browser, file, '#steps?ranks=4&bytes=4194304');
     await page
@@ -232,6 +307,7 @@ describe('steps', () => {
   it('names blocks of all_to_all in the table as in the picture', async () => {
     const hash = '#steps?collective=all_to_all&algorithm=pairwise&ranks=4&step=1';
     const { page, close } = await open(browser, file, hash);
+    await page.keyboard.press('t');
     const rows = page.locator('details').first().locator('table.cards tbody tr');
     const chunks = await rows.locator('td:nth-child(3)').allInnerTexts();
     const parts = await rows.locator('td:nth-child(5)').allInnerTexts();
@@ -285,13 +361,27 @@ describe('other views', () => {
   it('learn draws blocks that change places unlike parts of a sum', async () => {
     const { page, close } = await open(browser, file, '#learn');
     const texts = (name: string, when: number) =>
-      page.locator(`section[aria-label=${name}] svg`).nth(when).locator('.block').allTextContents();
+      page
+        .locator(`section[aria-label=${name}] svg ${when === 0 ? '.before' : '.after'} .block`)
+        .allTextContents();
     expect((await texts('all_to_all', 0)).slice(0, 4)).toEqual(['0→0', '0→1', '0→2', '0→3']);
     expect((await texts('all_to_all', 1)).slice(0, 4)).toEqual(['0→0', '1→0', '2→0', '3→0']);
     expect(await texts('reduce_scatter', 0)).toEqual([]);
     // A sum: one strip with everybody's part.
-    const sum = page.locator('section[aria-label=reduce_scatter] svg').nth(1);
+    const sum = page.locator('section[aria-label=reduce_scatter] svg .after');
     expect(await sum.locator('.digit').allTextContents()).toHaveLength(16);
+    await close();
+  });
+
+  it('learn moves by itself when it comes into view, and when it is pointed at', async () => {
+    const { page, problems, close } = await open(browser, file, '#learn', { motion: true });
+    const first = page.locator('section[aria-label=broadcast] svg');
+    await first.locator('.flying').first().waitFor({ timeout: 3000 });
+    await first.locator('.whole').first().waitFor();
+    await first.hover();
+    await first.locator('.flying').first().waitFor();
+    expect(await page.locator('.place').allInnerTexts()).toEqual([...'123456789']);
+    expect(problems).toEqual([]);
     await close();
   });
 

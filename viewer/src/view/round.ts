@@ -1,0 +1,146 @@
+// Where the cards of ranks are when they stand around a ring or in trees: pure functions of sizes.
+import { gridOf } from './layout';
+import { childrenOf, depthsOf, type Tree } from './trees';
+import type { Schedule } from '../schedule/types';
+
+// The card of a rank: strips of some rows below each other.
+export interface Card {
+  rank: number;
+  x: number; // of its upper left corner
+  y: number;
+  rows: number[];
+}
+
+export interface Round {
+  cards: Card[];
+  edges: [Card, Card][]; // of trees
+  cardOf: (rank: number, row: number) => Card | undefined;
+  slotWidth: number;
+  rowHeight: number;
+  cardWidth: number;
+  cardHeight: number;
+  width: number;
+  height: number;
+}
+
+export const HEAD = 20; // of a card: the name of its rank
+const GAP = 16;
+const APART = 30; // room between cards of a ring, for their arrows
+const MOST_WIDE = 132;
+const MOST_HIGH = 600; // of trees, where their strips can be so flat
+const ARROW = 38; // room for one between two levels
+
+function sizes(slots: number, rows: number, room: number, high: number) {
+  const widest = slots === 1 ? 52 : 26;
+  const slotWidth = Math.max(1, Math.min(widest, Math.floor(Math.min(room, MOST_WIDE) / slots)));
+  const rowHeight = Math.max(5, Math.min(20, Math.floor(high / rows)));
+  return {
+    ...{ slotWidth, rowHeight },
+    ...{ cardWidth: Math.max(slots * slotWidth + 8, 22), cardHeight: HEAD + rows * rowHeight + 4 },
+  };
+}
+
+function finder(cards: Card[]): Round['cardOf'] {
+  return (rank, row) => cards.find((card) => card.rank === rank && card.rows.includes(row));
+}
+
+// As flat an ellipse as the room asks for, and as high as keeps neighbours apart.
+export function ring(schedule: Schedule, width: number): Round {
+  const { rows, slots } = gridOf(schedule);
+  const { ranks } = schedule;
+  const size = sizes(slots, rows, width / 4 - GAP, 116);
+  const { cardWidth, cardHeight } = size;
+  const all = Array.from({ length: rows }, (_, row) => row);
+  const wide = Math.max(cardWidth, Math.min((width - cardWidth) / 2 - 4, 90 + 36 * ranks));
+  const at = (rank: number, high: number) => {
+    const angle = (2 * Math.PI * rank) / ranks;
+    return { x: wide * Math.sin(angle), y: -high * Math.cos(angle) };
+  };
+  const touches = (high: number) => {
+    for (let a = 0; a < ranks; a++) {
+      for (let b = a + 1; b < ranks; b++) {
+        const [one, two] = [at(a, high), at(b, high)];
+        const isNear = Math.abs(one.x - two.x) < cardWidth + APART;
+        if (isNear && Math.abs(one.y - two.y) < cardHeight + APART) return true;
+      }
+    }
+    return false;
+  };
+  let high = cardHeight * 0.6;
+  while (touches(high) && high < 4000) high += 12;
+  const cards =
+    all.length === 0
+      ? []
+      : Array.from({ length: ranks }, (_, rank) => {
+          const { x, y } = at(rank, high);
+          return { rank, x: x + width / 2 - cardWidth / 2, y: y + high + 4, rows: all };
+        });
+  return {
+    ...{ ...size, cards, edges: [], cardOf: finder(cards), width },
+    height: Math.max(0, ...cards.map(({ y }) => y)) + cardHeight + 6,
+  };
+}
+
+// Leaves side by side, parents above the middle of their children; two trees beside each other, or
+// where there is little room below each other.
+export function trees(schedule: Schedule, list: Tree[], width: number): Round {
+  const { slots } = gridOf(schedule);
+  const plans = list.map(({ parent, rows }) => {
+    const children = childrenOf(parent);
+    const depths = depthsOf(parent)!;
+    const columns: number[] = [];
+    let leaves = 0;
+    const place = (rank: number): number => {
+      const below = children[rank]!.map(place);
+      const column = below.length === 0 ? leaves++ : (below[0]! + below.at(-1)!) / 2;
+      return (columns[rank] = column);
+    };
+    place(parent.indexOf(-1));
+    return { parent, rows, depths, columns, leaves };
+  });
+  const leaves = Math.max(...plans.map((plan) => plan.leaves));
+  const half = width / list.length - GAP / 2;
+  const isBeside = list.length > 1 && half >= leaves * (slots * 4 + 24);
+  const each = isBeside ? half : width;
+  const most = Math.max(...plans.map(({ rows }) => rows.length));
+  const levels = Math.max(...plans.map(({ depths }) => Math.max(...depths))) + 1;
+  const size = sizes(slots, most, each / leaves - 22, MOST_HIGH / levels - HEAD - ARROW);
+  const level = size.cardHeight + ARROW;
+  const cards: Card[] = [];
+  const edges: [Card, Card][] = [];
+  let top = 4;
+  plans.forEach(({ parent, rows, depths, columns }, tree) => {
+    const left = isBeside ? tree * (each + GAP) : 0;
+    const column = Math.min(each / leaves, size.cardWidth + 80);
+    const inset = left + (each - column * leaves) / 2 + (column - size.cardWidth) / 2;
+    const own = columns.map((at, rank) => ({
+      ...{ rank, rows },
+      ...{ x: inset + at * column, y: top + depths[rank]! * level },
+    }));
+    cards.push(...own);
+    parent.forEach((of, rank) => of >= 0 && edges.push([own[of]!, own[rank]!]));
+    if (!isBeside) top += (Math.max(...depths) + 1) * level;
+  });
+  return {
+    ...{ ...size, cards, edges, cardOf: finder(cards), width },
+    height: Math.max(...cards.map(({ y }) => y)) + size.cardHeight + 6,
+  };
+}
+
+// Where the middles of two cards are joined: at their edges, not below them.
+export function edge(l: Round, from: Card, to: Card, room = 3): { x: number; y: number } {
+  const middle = (card: Card) => ({ x: card.x + l.cardWidth / 2, y: card.y + l.cardHeight / 2 });
+  const [a, b] = [middle(from), middle(to)];
+  const [dx, dy] = [b.x - a.x, b.y - a.y];
+  const part = Math.min(
+    dx === 0 ? Infinity : (l.cardWidth / 2 + room) / Math.abs(dx),
+    dy === 0 ? Infinity : (l.cardHeight / 2 + room) / Math.abs(dy),
+  );
+  return { x: a.x + dx * part, y: a.y + dy * part };
+}
+
+export function cardAt(l: Round, x: number, y: number): number {
+  const inside = (card: Card) =>
+    x >= card.x && x <= card.x + l.cardWidth && y >= card.y && y <= card.y + l.cardHeight;
+  return l.cards.find(inside)?.rank ?? -1;
+}
