@@ -2,8 +2,6 @@
 // and looks around while it waits.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -13,36 +11,6 @@
 #include "base/wait_policy.h"
 
 namespace unisono::comm {
-
-// Whether others want this process's cores. A thread that gives way to one that computes gets its
-// core back a whole time slice later, while one that sleeps is woken into that slice: so once
-// giving way took long, the next waits of the process sleep early, and then it is tried again. Any
-// thread.
-class Contention {
- public:
-  bool is_likely() const noexcept { return waits_.load(std::memory_order_relaxed) > 0; }
-  // A wait has come to where it would give way.
-  bool count_wait() noexcept {
-    const int left = waits_.load(std::memory_order_relaxed);
-    if (left > 0) {
-      waits_.store(left - 1, std::memory_order_relaxed);
-    }
-    return left > 0;
-  }
-  // Whether it took long.
-  bool note_yield(std::chrono::nanoseconds took) noexcept {
-    if (took >= kLong) {
-      waits_.store(kWaits, std::memory_order_relaxed);
-    }
-    return took >= kLong;
-  }
-
- private:
-  // Eight ranks on two cores that only wait for each other are around in some 10 us.
-  static constexpr std::chrono::microseconds kLong{100};
-  static constexpr int kWaits = 64;
-  std::atomic<int> waits_ = 0;
-};
 
 // What a rank that waits can notice besides what it waits for, and what it sleeps on. The world is
 // one; a test of waiting brings its own.
@@ -59,13 +27,9 @@ class Surroundings {
   // Sleeps until something may have happened; not if `look`, which is asked once more between the
   // announcement of the sleep and the sleep itself, returns true, which this then returns.
   virtual bool sleep(const std::function<bool()>& look, int timeout_us) = 0;
-  Contention& contention() noexcept { return contention_; }
 
  protected:
   ~Surroundings() = default;
-
- private:
-  Contention contention_;
 };
 
 enum class Polled : std::uint8_t { idle, advanced, finished };
@@ -78,11 +42,7 @@ class Waiter {
   Waiter(Surroundings& around, int timeout_ms) noexcept
       : Waiter(around, timeout_ms, around.wait_policy()) {}
   Waiter(Surroundings& around, int timeout_ms, const WaitPolicy& policy) noexcept
-      : around_(around), timeout_ms_(timeout_ms), policy_(policy) {
-    if (around.contention().is_likely()) {
-      policy_.spin = std::min(policy_.spin, kSpinContended);
-    }
-  }
+      : around_(around), timeout_ms_(timeout_ms), policy_(policy) {}
 
   // Asks `poll` (a Polled) until it is finished, or until the wait is aborted or times out: no
   // progress at all for that long. `check` is called now and then for what only shows after a
@@ -130,14 +90,13 @@ class Waiter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kSpinContended = 100;
 
   Surroundings& around_;
   int timeout_ms_;
   WaitPolicy policy_;
   int spent_ = 0;
   bool timing_ = false;
-  bool is_contended_ = false;  // in this wait, since it is timed
+  bool is_contended_ = false;  // somebody else computes on this core
   Clock::time_point since_;
   Clock::time_point checked_;
   Clock::time_point asked_;  // the user, whether to go on

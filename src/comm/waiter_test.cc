@@ -56,25 +56,6 @@ TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {
   EXPECT_EQ(alone.sleeps, 2);
 }
 
-// While giving way comes back at once it goes on; once it took long, so many waits sleep instead.
-TEST(Waiter, SleepsEarlyWhereGivingWayTookLong) {
-  Alone alone;
-  alone.policy = {.spin = 0, .yield_us = 50'000};
-  EXPECT_FALSE(alone.contention().note_yield(std::chrono::microseconds(10)));
-  EXPECT_FALSE(alone.contention().is_likely());
-  EXPECT_TRUE(alone.contention().note_yield(std::chrono::milliseconds(4)));
-  int waits = 0;
-  for (; alone.contention().is_likely(); ++waits) {
-    const int before = alone.sleeps;
-    int polls = 0;
-    const auto poll = [&] { return ++polls > 2 ? Polled::finished : Polled::idle; };
-    EXPECT_EQ(Waiter(alone, 0).wait(poll, [] {}), Waiter::Verdict::finished);
-    EXPECT_GT(alone.sleeps, before);
-  }
-  EXPECT_GT(waits, 10);
-  EXPECT_LT(waits, 1000);
-}
-
 TEST(Waiter, TimesOutAfterNoProgressAtAll) {
   Alone alone;
   Waiter waiter(alone, 20);
