@@ -67,7 +67,13 @@ class Interpreter {
     return values;
   }
   Memory& memory(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  std::size_t size(const std::string& dim) const { return step_.find_dim(dim)->size; }
+  std::size_t size(const std::string& dim) const {
+    const Dim* const found = step_.find_dim(dim);
+    if (found == nullptr) {
+      throw std::out_of_range(dim);
+    }
+    return found->size;
+  }
   std::size_t count(const Tensor& tensor) const {
     std::size_t all = 1;
     for (const std::string& dim : tensor.dims) {
