@@ -44,10 +44,12 @@ std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
 
 // A rank that waits as well says so soon; so that only those are left that do not.
 std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64_t since_ns) {
-  records_.tell_others(operation.sequence, waiting(), true);
+  // All, for they may wait for each other in other groups.
+  records_.tell(waits_.all_ranks(), operation.sequence, waiting(), true);
   const auto start = std::chrono::steady_clock::now();
   std::vector<int> ranks = unheard(since_ns);
-  while (!ranks.empty() && !abort_.is_set() &&
+  const int self = records_.world_rank(records_.rank());
+  while ((!ranks.empty() || waits_.unheard(self, since_ns) >= 0) && !abort_.is_set() &&
          std::chrono::steady_clock::now() - start < kTellingTime) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     watch_.look();
@@ -125,7 +127,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   for (const int peer : silent) {
     others += "\n" + records_.name(peer) + ", of another host, has not said that it waits";
   }
-  const WorldWaits::Circle circle = waits_.circle(records_.world_rank(records_.rank()));
+  const WorldWaits::Circle circle = waits_.circle(records_.world_rank(records_.rank()), asked_ns);
   if (!circle.empty()) {
     raise(ErrorCode::timeout, wait.rank, text + describe_circle(circle));
     return;

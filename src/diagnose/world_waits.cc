@@ -1,6 +1,6 @@
 #include "diagnose/world_waits.h"
 
-#include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 
@@ -75,20 +75,50 @@ std::optional<WorldWaiting> WorldWaits::of(int rank) const noexcept {
                                   .since_ns = since}};
 }
 
-WorldWaits::Circle WorldWaits::circle(int rank) const {
-  Circle circle;
-  std::set<std::uint64_t> groups;
+bool WorldWaits::holds(int rank, const WorldWaiting& waiting,
+                       std::int64_t since_ns) const noexcept {
+  constexpr std::int64_t kLastingNs = 100'000'000;
+  const std::int64_t begun = waiting.waiting.since_ns;
+  return hosts_.is_here(rank) ? flight_clock_ns() - begun >= kLastingNs : begun >= since_ns;
+}
+
+WorldWaits::Circle WorldWaits::walk(int rank, std::int64_t since_ns) const {
+  Circle ranks;
   int next = rank;
   do {
     const auto waiting = of(next);
-    if (!waiting || waiting->waiting.peer < 0 || static_cast<int>(circle.size()) >= hosts_.size()) {
-      return {};  // it is not in one, though it may wait for ranks that are
+    if (!waiting || waiting->waiting.peer < 0 || !holds(next, *waiting, since_ns) ||
+        static_cast<int>(ranks.size()) >= hosts_.size()) {
+      ranks.emplace_back(next, WorldWaiting{});  // it waits for nobody, as far as is known
+      return ranks;
     }
-    circle.emplace_back(next, *waiting);
-    groups.insert(waiting->group);
+    ranks.emplace_back(next, *waiting);
     next = waiting->waiting.peer;
   } while (next != rank);
-  return groups.size() > 1 ? circle : Circle{};
+  return ranks;
+}
+
+WorldWaits::Circle WorldWaits::circle(int rank, std::int64_t since_ns) const {
+  Circle ranks = walk(rank, since_ns);
+  if (ranks.back().second.waiting.peer != rank) {
+    return {};  // it is not in one, though it may wait for ranks that are
+  }
+  std::set<std::uint64_t> groups;
+  for (const auto& [one, waiting] : ranks) {
+    groups.insert(waiting.group);
+  }
+  return groups.size() > 1 ? ranks : Circle{};
+}
+
+int WorldWaits::unheard(int rank, std::int64_t since_ns) const {
+  const auto [last, waiting] = walk(rank, since_ns).back();
+  return waiting.waiting.peer < 0 && !hosts_.is_here(last) ? last : -1;
+}
+
+std::vector<int> WorldWaits::all_ranks() const {
+  std::vector<int> ranks(static_cast<std::size_t>(hosts_.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 }  // namespace unisono::comm

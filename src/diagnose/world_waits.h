@@ -29,14 +29,24 @@ class WorldWaits {
   // What this rank waits for; where threads wait in several groups, the latest.
   void note(const WorldWaiting& waiting) noexcept;
   void end(std::uint64_t group) noexcept;
-  // nullopt: it is not known to wait. Of another host: as it has told, since then.
+  // nullopt: it is not known to wait. Of another host: as it has told, since_ns being when.
   std::optional<WorldWaiting> of(int rank) const noexcept;
 
   using Circle = std::vector<std::pair<int, WorldWaiting>>;
-  // Ranks that wait for each other in several groups, `rank` the first; empty: there are none.
-  Circle circle(int rank) const;
+  // Ranks that wait for each other in several groups, `rank` the first; empty: there are none. What
+  // a rank of another host told before `since_ns` may be true no more, and is not looked at; nor is
+  // a wait here that has just begun.
+  Circle circle(int rank, std::int64_t since_ns) const;
+  // The rank of another host that has not told since then, and that the walk from `rank` to whom it
+  // waits for, and so on, comes to; -1: none.
+  int unheard(int rank, std::int64_t since_ns) const;
+  std::vector<int> all_ranks() const;
 
  private:
+  bool holds(int rank, const WorldWaiting& waiting, std::int64_t since_ns) const noexcept;
+  // From `rank` on, to where nothing is known, or back to it.
+  Circle walk(int rank, std::int64_t since_ns) const;
+
   const Hosts& hosts_;
   LocalHost& host_;
   RemoteRecords* remote_;

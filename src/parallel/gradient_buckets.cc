@@ -230,13 +230,14 @@ void GradientBuckets::finish() {
                 "call ready() for each, or set BucketOptions::allow_unused");
   }
   state.is_begun = false;
+  const bool has_kept = state.keeps;
   state.keeps = !state.is_reducing;
   if (!state.is_reducing) {
     return;
   }
   for (std::size_t index = 0; index < state.gradients.size(); ++index) {
     if (!state.gradients[index].is_ready) {
-      if (!state.options.zeroed) {  // what is not written counts as zero
+      if (!state.options.zeroed && !has_kept) {  // what is not written counts as zero
         std::ranges::fill(gradient(index), 0.0F);
       }
       state.seen.push_back(index);

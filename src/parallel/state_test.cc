@@ -279,6 +279,15 @@ TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
         EXPECT_EQ(mean, 0.0F);
       }
     }
+    buckets.begin(false);  // kept, though the next step leaves it out
+    std::ranges::fill(buckets.gradient(unused), 4.0F);
+    buckets.ready(unused);
+    buckets.finish();
+    buckets.begin();
+    std::ranges::fill(buckets.gradient(written), 1.0F);
+    buckets.ready(written);
+    buckets.finish();
+    EXPECT_EQ(buckets.gradient(unused)[0], 4.0F);
     buckets.begin();
     const std::vector<bf16> more(5);
     EXPECT_THROW(buckets.add_bf16(written, more), Error);
