@@ -1,6 +1,7 @@
 #include "unisono/parallel/overlap.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -110,38 +111,52 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
   constexpr int kPieces = 8;  // of all blocks, at least
   constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
   const std::size_t row_bytes = width * size_of(shard.dtype);
-  std::vector<Request> sums;
-  std::vector<std::unique_ptr<std::byte[]>> parts;
+  Stopwatch waits;
+  // Memory of two blocks: one is summed while the next one is computed.
+  struct Part {
+    std::unique_ptr<std::byte[]> data = {};
+    std::vector<Request> sums = {};
+    void wait(Stopwatch& waits) {
+      waits.time([&] {
+        for (Request& request : sums) {
+          request.wait();
+        }
+      });
+      sums.clear();
+    }
+  };
+  std::array<Part, 2> parts;
+  const std::size_t most_bytes =
+      ((rows + static_cast<std::size_t>(at.ranks) - 1) / static_cast<std::size_t>(at.ranks)) *
+      row_bytes;
   for (int owner = 0; owner < at.ranks; ++owner) {
+    Part& room = parts[static_cast<std::size_t>(owner % 2)];
+    room.wait(waits);
     const Range block = shard_range(rows, at.ranks, owner);
     const std::size_t bytes = block.count * row_bytes;
     const int pieces =
         std::clamp(static_cast<int>(std::min<std::size_t>(bytes / kPieceBytes, kPieces)), 1,
                    std::max(1, (kPieces + at.ranks - 1) / at.ranks));
-    if (owner != at.rank) {
-      parts.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
+    if (owner != at.rank && room.data == nullptr) {
+      room.data = std::make_unique_for_overwrite<std::byte[]>(most_bytes);
     }
-    std::byte* const out =
-        owner == at.rank ? static_cast<std::byte*>(shard.data) : parts.back().get();
+    std::byte* const out = owner == at.rank ? static_cast<std::byte*>(shard.data) : room.data.get();
     for (int i = 0; i < pieces; ++i) {
       const Range piece = shard_range(block.count, pieces, i);
       std::byte* const part = out + piece.first * row_bytes;
       compute({.first = block.first + piece.first, .count = piece.count}, part);
-      sums.push_back(communicator.run_async({.collective = Collective::reduce,
-                                             .in = part,
-                                             .out = owner == at.rank ? part : nullptr,
-                                             .count = piece.count * width,
-                                             .dtype = shard.dtype,
-                                             .reduction = sum,
-                                             .root = owner}));
+      room.sums.push_back(communicator.run_async({.collective = Collective::reduce,
+                                                  .in = part,
+                                                  .out = owner == at.rank ? part : nullptr,
+                                                  .count = piece.count * width,
+                                                  .dtype = shard.dtype,
+                                                  .reduction = sum,
+                                                  .root = owner}));
     }
   }
-  Stopwatch waits;
-  waits.time([&] {
-    for (Request& request : sums) {
-      request.wait();
-    }
-  });
+  for (Part& room : parts) {
+    room.wait(waits);
+  }
   return {.exposed_us = waits.us()};
 }
 

@@ -72,7 +72,8 @@ Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& wh
 }
 
 // compute(rows, out): writes this rank's summand of these rows to `out`, the rows of rank 0 first.
-// Afterwards `shard` has the sum of this rank's rows. Order of sums: that of reduce().
+// Afterwards `shard` has the sum of this rank's rows. Order of sums: that of reduce(). Memory: two
+// blocks.
 template <OutBuffer Shard>
 Overlapped then_reduce_scatter(
     Communicator& communicator, std::size_t rows, Shard&& shard, std::size_t width,

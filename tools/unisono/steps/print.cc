@@ -257,7 +257,8 @@ void print_json(const step::Step& step, const std::vector<std::vector<step::Call
          {"ranks", std::move(ranks)}});
 }
 
-// What is wrong has no calls.
+}  // namespace
+
 void refuse_wrong(const step::Step& step) {
   const std::vector<step::Finding> findings = verify(step);
   if (!findings.empty()) {
@@ -265,8 +266,6 @@ void refuse_wrong(const step::Step& step) {
                      "unisono step verify says all that is wrong");
   }
 }
-
-}  // namespace
 
 int verify_step(const step::Step& step, const Console& console) {
   const std::vector<step::Finding> findings = verify(step);

@@ -6,7 +6,6 @@
 #include "model/simulator/report.h"
 #include "models/models.h"
 #include "sim/sim.h"
-#include "step/verify.h"
 #include "step/workload.h"
 #include "steps/steps.h"
 #include "topo/topo.h"
@@ -27,11 +26,7 @@ estimate::Precision precision_of(const step::Step& step) {
 }  // namespace
 
 int simulate_step(const step::Step& step, const Arguments& arguments, const Console& console) {
-  const std::vector<step::Finding> findings = verify(step);
-  if (!findings.empty()) {
-    throw UsageError(fmt::format("{} is not right", step.name), to_text(findings.front()),
-                     "unisono step verify says all that is wrong");
-  }
+  refuse_wrong(step);
   if (!arguments.has("on")) {
     throw UsageError("on which machine? --on says", "--on dgx_h100:nodes=2",
                      "unisono topo --presets");
