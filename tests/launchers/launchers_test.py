@@ -41,7 +41,7 @@ def run(*words, **more):
 
 
 def needs(program):
-    return unittest.skipUnless(shutil.which(program), f"no {program} here")
+    return unittest.skipUnless(shutil.which(program), f"no {program} here: scripts/setup test python installs it")
 
 
 class Case(unittest.TestCase):
