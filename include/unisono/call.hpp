@@ -66,7 +66,8 @@ struct Call {
   std::span<const std::size_t> displs = {};
   std::span<const std::size_t> recv_counts = {};
   std::span<const std::size_t> recv_displs = {};
-  // A name, with parameters or not, or a schedule file "mine.json"; empty: chosen.
+  // A name, with parameters or not, "reproducible" (ConnectOptions::algorithm), or a schedule file
+  // "mine.json"; empty: chosen.
   std::string_view algorithm = {};
   int timeout_ms = -1;  // -1: the communicator's; 0: for ever
 };

@@ -157,7 +157,8 @@ typedef struct unisono_connect_options {
   const char* job;       /* ranks with the same name find each other */
   const char* token;     /* at least 16 characters: proves that a connection belongs to the job */
   const char* file;      /* one host: a file that every rank can write, as the meeting point */
-  const char* algorithm; /* forces algorithms: "all_reduce=ring,broadcast=binomial" */
+  const char* algorithm; /* "all_reduce=ring,broadcast=binomial"; "reproducible": the same bits
+                            everywhere */
   const char* profile;   /* what `unisono tune` has written, chooses algorithms; "none": built in */
   const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
   const char* address;   /* several hosts: where rank 0 listens, "host:port"; needs a token */
@@ -388,7 +389,7 @@ typedef struct unisono_call {
   double factor;             /* UNISONO_PREMUL_SUM; the same on all ranks */
   unisono_combine_t combine; /* UNISONO_USER */
   void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
-  const char* algorithm;     /* NULL: chosen; "ring", "mine.json"; all ranks must name the same */
+  const char* algorithm; /* NULL: chosen; "ring", "reproducible", "mine.json"; the same on all */
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \
   {sizeof(unisono_call_t), \

@@ -52,6 +52,7 @@ extern constinit const Algorithm all_reduce_flat{
                                   : (3 * shape.ranks - 4) * (t.alpha + t.beta / shape.ranks) +
                                         (shape.ranks - 1) * t.gamma / shape.ranks;
         },
-    .edge = [](Shape, int from, int to) { return from != to; }};
+    .edge = [](Shape, int from, int to) { return from != to; },
+    .rank_order = true};
 
 }  // namespace unisono::algorithms

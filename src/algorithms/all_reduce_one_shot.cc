@@ -42,6 +42,7 @@ extern constinit const Algorithm all_reduce_one_shot{
                      ? 0
                      : (2 * shape.ranks - 3) * (t.alpha + t.beta) + (shape.ranks - 1) * t.gamma;
         },
-    .edge = [](Shape, int from, int to) { return from != to; }};
+    .edge = [](Shape, int from, int to) { return from != to; },
+    .rank_order = true};
 
 }  // namespace unisono::algorithms

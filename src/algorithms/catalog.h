@@ -42,6 +42,8 @@ struct Algorithm {
   bool (*supports)(Shape shape) = nullptr;
   std::string_view limits = {};  // prose for `unisono list`: "n a power of two"
   bool in_place = true;          // claim: right when input and output are the same memory
+  // claim: sums in the order of the ranks (schedule/rank_order.h), whatever the shape
+  bool rank_order = false;
   // claim, where there is one: may these chunks go this way?
   bool (*route)(Shape shape, const Move& move) = nullptr;
   // claim, where there is one: chunks that all ranks together send to others

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/rank_order.h"
+
 namespace unisono {
 namespace {
 
@@ -295,6 +297,18 @@ TEST(CatalogList, HasChunksOfOneRankWhereCountsPerRankAreAllowed) {
     });
   }
   EXPECT_GE(allowing, 5);  // each of the five v-forms has one
+}
+
+// In both directions: who says nothing of the order has another one, for some shape.
+TEST(CatalogList, SumsInTheOrderOfTheRanksWhereItSaysSo) {
+  for (const Algorithm* algorithm : catalog()) {
+    bool always = true;
+    for_each_shape(*algorithm, 1, 9, [&](Shape shape) {
+      always = always && sums_in_rank_order(build_schedule(*algorithm, shape));
+    });
+    EXPECT_EQ(always && reduces(algorithm->collective), algorithm->rank_order)
+        << name_of(*algorithm);
+  }
 }
 
 TEST(CatalogList, HasNoNameTwiceAndServesEveryCollective) {

@@ -34,6 +34,7 @@ extern constinit const Algorithm reduce_flat{
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
     .cost = [](Shape shape,
                const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta + t.gamma); },
-    .edge = [](Shape shape, int from, int to) { return from != to && to == shape.root; }};
+    .edge = [](Shape shape, int from, int to) { return from != to && to == shape.root; },
+    .rank_order = true};
 
 }  // namespace unisono::algorithms

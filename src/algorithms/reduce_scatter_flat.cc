@@ -44,6 +44,7 @@ extern constinit const Algorithm reduce_scatter_flat{
                                         (shape.ranks - 1) * t.gamma / shape.ranks;
         },
     .edge = [](Shape, int from, int to) { return from != to; },
-    .allows_v = true};
+    .allows_v = true,
+    .rank_order = true};
 
 }  // namespace unisono::algorithms

@@ -82,7 +82,8 @@ OnTopology plan_on(const Call& call, const Topology& topology, const OnTopologyO
   OnTopology result;
   for (const Algorithm* algorithm : catalog()) {
     if (algorithm->collective != plain_form(call.collective) ||
-        (is_v_form(call.collective) && !algorithm->allows_v)) {
+        (is_v_form(call.collective) && !algorithm->allows_v) ||
+        (options.rank_order && !algorithm->rank_order)) {
       continue;
     }
     if (!can_serve(*algorithm, {.ranks = call.ranks})) {

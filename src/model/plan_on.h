@@ -27,6 +27,7 @@ struct OnTopology {
 struct OnTopologyOptions {
   double most_messages = 2e7;    // that share links: played in about a minute
   double gamma_us_per_byte = 0;  // to reduce
+  bool rank_order = false;       // only those that sum in the order of the ranks
   std::function<void(const std::string&)> begins = [](const std::string&) {};  // with this one
 };
 

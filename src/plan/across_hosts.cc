@@ -57,15 +57,15 @@ AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members)
   }
 }
 
-const std::string& AcrossHosts::choose(Collective collective, double bytes) {
+const std::string& AcrossHosts::choose(Collective collective, double bytes, bool rank_order) {
   const int power = bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
-  const auto [entry, fresh] = chosen_.try_emplace({collective, power});
+  const auto [entry, fresh] = chosen_.try_emplace({collective, power, rank_order});
   if (fresh) {
     const double size = std::exp2(power);
     const double gamma = size <= kCachedBytes ? 1 / kReducedBytesPerUs : 0;
-    const model::OnTopology plan =
-        model::plan_on({.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
-                       {.most_messages = kMostMessages, .gamma_us_per_byte = gamma});
+    const model::OnTopology plan = model::plan_on(
+        {.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
+        {.most_messages = kMostMessages, .gamma_us_per_byte = gamma, .rank_order = rank_order});
     entry->second = plan.rows.empty() ? std::string() : plan.rows.front().name;
   }
   return entry->second;

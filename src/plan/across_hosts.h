@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "bootstrap/hosts.h"
@@ -20,16 +20,17 @@ class AcrossHosts {
   AcrossHosts(const Hosts& hosts, std::span<const int> members);
 
   bool several() const { return several_; }
-  // With its parameters; of all ranks the same. `bytes`: of the vector (model/cost.h). Sizes up to
+  // With its parameters; of all ranks the same. `rank_order`: of those that sum in the order of the
+  // ranks. `bytes`: of the vector (model/cost.h). Sizes up to
   // the next power of two have one answer, which is simulated once: some milliseconds. Empty:
   // nothing could be simulated.
-  const std::string& choose(Collective collective, double bytes);
+  const std::string& choose(Collective collective, double bytes, bool rank_order);
 
  private:
   bool several_ = false;
   int ranks_;
   Topology topology_;
-  std::map<std::pair<Collective, int>, std::string> chosen_;
+  std::map<std::tuple<Collective, int, bool>, std::string> chosen_;
 };
 
 }  // namespace unisono::comm

@@ -52,16 +52,24 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), item.size() + 1));
+    if (item == kReproducible) {
+      for (const Collective collective :
+           {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter}) {
+        forced.try_emplace(collective, item);
+      }
+      continue;
+    }
     const std::size_t equals = item.find('=');
     const auto collective = parse_collective(item.substr(0, equals));
     if (equals == std::string_view::npos || !collective.has_value()) {
       throw Error(ErrorCode::config, "algorithm \"" + std::string(item) +
                                          "\" is not of the form collective=algorithm\n"
-                                         "write for example all_reduce=ring,broadcast=binomial");
+                                         "write for example all_reduce=ring,broadcast=binomial, or "
+                                         "reproducible");
     }
     const std::string_view name = item.substr(equals + 1);
-    if (is_own_schedule(name)) {
-      forced[*collective] = name;
+    if (is_own_schedule(name) || name == kReproducible) {
+      forced[plain_form(*collective)] = name;
       continue;
     }
     const Algorithm* algorithm = find_algorithm(*collective, name);

@@ -19,7 +19,12 @@ std::string_view default_algorithm(Collective collective, int ranks, std::size_t
 // do not know the same of it (all_to_all_v).
 std::optional<double> vector_bytes(const Call& call, int ranks);
 
-// "all_reduce=ring,broadcast=binomial". Throws config.
+// In the place of an algorithm: the fastest of those that sum in the order of the ranks, whose
+// results have the same bits wherever the ranks are and however long the vector is.
+inline constexpr std::string_view kReproducible = "reproducible";
+
+// "all_reduce=ring,broadcast=binomial"; "reproducible" alone stands for all that reduce. Throws
+// config.
 std::map<Collective, std::string> parse_forced(std::string_view text);
 
 // Why find_algorithm() has none of that name for the collective, for messages.

@@ -123,8 +123,8 @@ class Planner {
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
   // What others than the user say where that can serve the call; "": nothing. The profile was
   // measured on one host.
-  std::string_view profiled(const Call& call) const;
-  std::string_view modelled(const Call& call);
+  std::string_view profiled(const Call& call, bool reproducible) const;
+  std::string_view modelled(const Call& call, bool reproducible);
   std::string_view if_it_serves(const Call& call, const std::string& name) const;
   Prepared prepare(const Call& call, bool in_place);
   void check_shape(const Call& call) const;

@@ -21,20 +21,25 @@ Planner::Choice Planner::choose_own(const Call& call, const std::string& path) {
   return {.shape = {.ranks = ranks_, .root = root}, .name = own->name, .own = own};
 }
 
-std::string_view Planner::profiled(const Call& call) const {
+std::string_view Planner::profiled(const Call& call, bool reproducible) const {
   const auto bytes = vector_bytes(call, ranks_);
   const model::Choice* found =
       bytes ? profile_.choices().find(plain_form(call.collective), ranks_, *bytes) : nullptr;
   if (found == nullptr || found->algorithm.empty()) {
     return {};
   }
+  const Algorithm* algorithm = find_algorithm(call.collective, found->algorithm);
+  if (reproducible && (algorithm == nullptr || !algorithm->rank_order)) {
+    return {};
+  }
   return if_it_serves(call, found->algorithm);
 }
 
-std::string_view Planner::modelled(const Call& call) {
+std::string_view Planner::modelled(const Call& call, bool reproducible) {
   const auto bytes = vector_bytes(call, ranks_);
-  return bytes ? if_it_serves(call, hosts_.choose(plain_form(call.collective), *bytes))
-               : std::string_view();
+  return bytes
+             ? if_it_serves(call, hosts_.choose(plain_form(call.collective), *bytes, reproducible))
+             : std::string_view();
 }
 
 // What is said of other rank counts or of plain forms need not hold here.
@@ -63,19 +68,23 @@ std::string Planner::inability(const Call& call, const Algorithm& algorithm,
 
 Planner::Choice Planner::choose(const Call& call) {
   using Why = Explanation::Why;
+  const auto forced = forced_.find(plain_form(call.collective));
   std::string_view name = call.algorithm;
   Why why = Why::call;
-  if (name.empty()) {
-    const auto found = forced_.find(plain_form(call.collective));
-    const bool forced = found != forced_.end();
-    const Why others = hosts_.several() ? Why::model : Why::profile;
-    why = forced ? Why::option : others;
-    name = forced             ? std::string_view(found->second)
-           : hosts_.several() ? modelled(call)
-                              : profiled(call);
+  if (name.empty() && forced != forced_.end()) {
+    name = forced->second;
+    why = Why::option;
+  }
+  const bool reproducible = name == kReproducible;
+  if (name.empty() || reproducible) {
+    const bool in_order = reproducible && reduces(call.collective);
+    name = hosts_.several() ? modelled(call, in_order) : profiled(call, in_order);
+    if (!reproducible) {
+      why = hosts_.several() ? Why::model : Why::profile;
+    }
   }
   if (name.empty()) {
-    why = Why::built_in;
+    why = reproducible ? why : Why::built_in;
     name = default_algorithm(call.collective, ranks_, call.count * size_of(call.dtype));
   }
   if (is_own_schedule(name)) {

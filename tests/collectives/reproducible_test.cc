@@ -1,0 +1,180 @@
+// `reproducible`: the same bits wherever the ranks are, and however long the vector is.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/hash.h"
+#include "ranks.h"
+
+namespace unisono::testing {
+namespace {
+
+// The magnitudes differ, so that sums depend on their order.
+double value(int rank, std::size_t element) {
+  const std::uint64_t bits =
+      Hash().add(static_cast<std::uint64_t>(rank)).add(static_cast<std::uint64_t>(element)).value();
+  const double mantissa = 1.0 + std::ldexp(static_cast<double>(bits >> 12), -52);
+  return std::ldexp((bits & 1) != 0 ? -mantissa : mantissa, static_cast<int>((bits >> 1) % 12));
+}
+
+template <typename T>
+T stored(double number) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return to_bf16(static_cast<float>(number));
+  } else if constexpr (std::is_same_v<T, f16>) {
+    return to_f16(static_cast<float>(number));
+  } else {
+    return static_cast<T>(number);
+  }
+}
+
+struct Sizes {
+  std::size_t in = 0;
+  std::size_t out = 0;
+};
+
+Sizes sizes_of(const Call& call, int rank, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  switch (call.collective) {
+    case Collective::all_reduce:
+      return {call.count, call.count};
+    case Collective::reduce:
+      return {call.count, rank == call.root ? call.count : 0};
+    default:
+      return {call.count * n, call.count};
+  }
+}
+
+// All results of one rank, one after the other, as bytes.
+template <typename T>
+void append_results(Communicator& communicator, Dtype dtype, const std::string& per_call,
+                    std::string& bytes) {
+  const int rank = communicator.rank();
+  const int ranks = communicator.size();
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter}) {
+    for (const std::size_t count : {1U, 5U, 333U, 5000U, 70'000U}) {
+      Call call{.collective = collective,
+                .count = count,
+                .dtype = dtype,
+                .root = ranks - 1,
+                .algorithm = per_call};
+      const Sizes sizes = sizes_of(call, rank, ranks);
+      std::vector<T> in;
+      for (std::size_t i = 0; i < sizes.in; ++i) {
+        in.push_back(stored<T>(value(rank, i)));
+      }
+      std::vector<T> out(sizes.out);
+      call.in = in.data();
+      call.out = out.data();
+      communicator.run(call);
+      bytes.append(reinterpret_cast<const char*>(out.data()), out.size() * sizeof(T));
+    }
+  }
+}
+
+struct Layout {
+  int ranks = 1;
+  int ranks_per_host = 1;
+};
+
+enum class Asked : std::uint8_t { by_option, by_call };
+
+std::vector<std::string> results(const Layout& layout, Ranks kind, Asked asked) {
+  const std::string job = comm::testing::unique_name("reproducible");
+  const auto one = [&](int rank) {
+    ConnectOptions options = test_options(rank, layout.ranks, job);
+    if (layout.ranks_per_host < layout.ranks) {
+      options.address = comm::testing::loopback_address(job);
+      options.token = comm::testing::kToken;
+      options.host = "host-" + std::to_string(rank / layout.ranks_per_host);
+    }
+    options.algorithm = asked == Asked::by_option ? "reproducible" : "";
+    Communicator communicator = Communicator::connect(options);
+    const std::string per_call = asked == Asked::by_call ? "reproducible" : "";
+    std::string bytes;
+    append_results<float>(communicator, Dtype::f32, per_call, bytes);
+    append_results<double>(communicator, Dtype::f64, per_call, bytes);
+    append_results<bf16>(communicator, Dtype::bf16, per_call, bytes);
+    append_results<f16>(communicator, Dtype::f16, per_call, bytes);
+    return bytes;
+  };
+  return kind == Ranks::threads ? comm::testing::as_threads(layout.ranks, one)
+                                : comm::testing::as_processes(layout.ranks, one);
+}
+
+std::vector<Layout> layouts() {
+  std::vector<Layout> all;
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    for (int per_host = ranks; per_host >= 1; --per_host) {
+      all.push_back({.ranks = ranks, .ranks_per_host = per_host});
+    }
+  }
+  return all;
+}
+
+// What one process computes: all_reduce of floats in the order of the ranks.
+TEST(Reproducible, IsTheSumInTheOrderOfTheRanks) {
+  for (const Layout& layout : {Layout{3, 3}, Layout{5, 2}, Layout{6, 3}}) {
+    const std::string bytes = results(layout, Ranks::threads, Asked::by_option).front();
+    float first = 0;
+    std::memcpy(&first, bytes.data(), sizeof(first));
+    auto sum = static_cast<float>(value(0, 0));
+    for (int rank = 1; rank < layout.ranks; ++rank) {
+      sum += static_cast<float>(value(rank, 0));
+    }
+    EXPECT_EQ(first, sum);
+    // An element is the same whatever the count: the first of the five counts is one element, the
+    // second five, and so on.
+    std::size_t at = 0;
+    for (const std::size_t count : {1U, 5U, 333U, 5000U, 70'000U}) {
+      EXPECT_EQ(bytes.compare(at, sizeof(float), bytes, 0, sizeof(float)), 0) << count;
+      at += count * sizeof(float);
+    }
+  }
+}
+
+TEST(Reproducible, HasTheSameBitsInEveryLayout) {
+  std::vector<std::string> expected;
+  int compared = 0;
+  for (const Layout& layout : layouts()) {
+    if (layout.ranks == layout.ranks_per_host) {
+      expected = results(layout, Ranks::threads, Asked::by_option);
+      continue;
+    }
+    ++compared;
+    EXPECT_TRUE(results(layout, Ranks::threads, Asked::by_option) == expected)
+        << layout.ranks << " ranks, " << layout.ranks_per_host << " on each host";
+  }
+  EXPECT_EQ(compared, 28);
+}
+
+TEST(Reproducible, IsAskedForByACallOrByAnOption) {
+  for (const Layout& layout : {Layout{4, 4}, Layout{4, 2}, Layout{5, 2}}) {
+    EXPECT_TRUE(results(layout, Ranks::processes, Asked::by_call) ==
+                results(layout, Ranks::processes, Asked::by_option));
+  }
+}
+
+TEST(Reproducible, LeavesWhatOnlyMovesAlone) {
+  const auto said = on_ranks(Ranks::threads, 3, [](Communicator& communicator) {
+    std::int32_t number = communicator.rank() == 1 ? 41 : 0;
+    communicator.run({.collective = Collective::broadcast,
+                      .in = &number,
+                      .out = &number,
+                      .count = 1,
+                      .dtype = Dtype::i32,
+                      .root = 1,
+                      .algorithm = "reproducible"});
+    return std::to_string(number);
+  });
+  EXPECT_EQ(said, std::vector<std::string>(3, "41"));
+}
+
+}  // namespace
+}  // namespace unisono::testing
