@@ -254,3 +254,15 @@ CASES = [
 def test_results(case, ranks):
     for rank, wrong in enumerate(jobs.run(ranks, run_case, case)):
         assert wrong == [], f"rank {rank}"
+
+
+def average_of_bytes():
+    signed = torch.full((5,), 100 + dist.get_rank(), dtype=torch.int8)
+    dist.all_reduce(signed, op=dist.ReduceOp.AVG)
+    unsigned = torch.full((5,), 250, dtype=torch.uint8)
+    dist.all_reduce(unsigned, op=dist.ReduceOp.AVG)
+    return signed.tolist(), unsigned.tolist()
+
+
+def test_the_sum_behind_an_average_of_bytes_does_not_wrap():
+    assert jobs.run(3, average_of_bytes) == [([101] * 5, [250] * 5)] * 3

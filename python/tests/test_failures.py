@@ -91,7 +91,7 @@ def test_timeout_names_who_has_not_come(run_async):
     with jobs.Job(2, late, run_async) as job:
         kind, text, took = job.ending(0).value
         assert kind in ("DistBackendError", "RuntimeError")
-        assert "timeout: all_reduce" in text
+        assert "timeout: all_reduce" in text and " Timed out " in text
         assert "rank 1 has not entered it" in text
         assert 0.3 <= took < 20
 
@@ -103,6 +103,21 @@ def group_timeout():
     kind, text = caught(dist.recv, torch.zeros(3), 1 - dist.get_rank())
     errors = [kind, text, caught(dist.barrier)[0]]
     return errors, time.monotonic() - start, group._is_failed()
+
+
+def timeout_that_pytorch_sets():
+    c10d = dist.distributed_c10d
+    alone = dist.new_group([dist.get_rank()], use_local_synchronization=True)
+    c10d._set_pg_timeout(timedelta(seconds=7), alone)
+    untouched = dist.group.WORLD._get_backend(torch.device("cpu")).options._timeout
+    c10d._set_pg_timeout(timedelta(milliseconds=200))
+    start = time.monotonic()
+    kind, text = caught(dist.recv, torch.zeros(3), 1 - dist.get_rank())
+    return kind, "timeout: recv" in text, time.monotonic() - start < 20, untouched.total_seconds()
+
+
+def test_timeout_that_pytorch_sets():
+    assert jobs.run(2, timeout_that_pytorch_sets) == [("DistBackendError", True, True, 30.0)] * 2
 
 
 def test_timeout_of_the_group_and_the_end_of_it():
@@ -119,10 +134,10 @@ def limited_wait():
         return True
     x = torch.ones(3)
     work = dist.all_reduce(x, async_op=True)
-    kind, _ = caught(work.wait, timedelta(milliseconds=50))
+    kind, text = caught(work.wait, timedelta(milliseconds=50))
     jobs.say("gave up")
     work.wait()  # giving up has not ended it
-    return kind == "DistBackendError" and x.tolist() == [2.0] * 3
+    return kind == "DistBackendError" and " Timed out " in text and x.tolist() == [2.0] * 3
 
 
 def test_a_wait_may_give_up_and_come_back():

@@ -84,13 +84,17 @@ def by_the_name_of_gloo():
     group = dist.new_group([0, 1], backend="gloo")
     dist.barrier(group=group)
     dist.monitored_barrier()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        dist.all_reduce(x)
+        dist.all_reduce(x, async_op=True).wait()
+    shown = sum(event.count for event in profile.key_averages() if event.key == "gloo:all_reduce")
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    return dist.get_backend(), backend.name(), x.tolist()
+    return dist.get_backend(), backend.name(), shown, x.tolist()
 
 
 def test_gloo_may_mean_unisono(tmp_path):
     results = jobs.run(2, with_store, str(tmp_path / "store"), backend=None)
-    assert results == [("gloo", "unisono", [2.0, 2.0])] * 2
+    assert results == [("gloo", "unisono", 2, [8.0, 8.0])] * 2
 
 
 def with_store(path):

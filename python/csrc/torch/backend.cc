@@ -47,10 +47,12 @@ class WithoutPython {
 // What the profiler shows of an operation in the caller's thread.
 class Recorded {
  public:
-  Recorded(const char* title, at::TensorList inputs) : record_(at::RecordScope::USER_SCOPE) {
+  Recorded(const std::string& backend, const char* op, at::TensorList inputs)
+      : record_(at::RecordScope::USER_SCOPE) {
     if (record_.isActive()) {
       std::vector<c10::IValue> values(inputs.begin(), inputs.end());
-      record_.before(title, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
+      record_.before(backend + ":" + op,
+                     c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
     }
   }
 
@@ -61,9 +63,11 @@ class Recorded {
 }  // namespace
 
 Backend::Backend(const Pointer<c10d::Store>& store, int rank, int size,
-                 std::chrono::milliseconds timeout, const std::vector<int>& members)
+                 std::chrono::milliseconds timeout, const std::vector<int>& members,
+                 std::string shown_as)
     : c10d::Backend(rank, size),
       options_(c10::make_intrusive<Options>(timeout)),
+      shown_as_(std::move(shown_as)),
       timeout_ms_(timeout.count()),
       place_(meet(store, rank, size, timeout, members)),
       pid_(getpid()) {
@@ -151,7 +155,7 @@ c10d::ErrorType Backend::getError() {
 }
 
 void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
-  const Recorded recorded(launch.title, launch.inputs);
+  const Recorded recorded(shown_as_, launch.op, launch.inputs);
   try {
     const std::lock_guard lock(issuing_);
     unisono::Communicator& group = this->group();
@@ -172,7 +176,7 @@ void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
 Operation::Description Backend::describe(const Launch& launch, std::span<Piece> pieces) {
   Operation::Description description{.rank = getRank(),
                                      .type = launch.type,
-                                     .title = launch.title,
+                                     .title = shown_as_ + ":" + launch.op,
                                      .inputs = launch.inputs.vec(),
                                      .outputs = launch.outputs.vec()};
   std::vector<std::function<void()>> steps;
@@ -315,16 +319,17 @@ Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
   if (found == ranks.end()) {
     return nullptr;
   }
-  return c10::make_intrusive<Backend>(store, static_cast<int>(found - ranks.begin()),
-                                      static_cast<int>(ranks.size()),
-                                      options == nullptr ? options_->timeout : options->timeout);
+  return c10::make_intrusive<Backend>(
+      store, static_cast<int>(found - ranks.begin()), static_cast<int>(ranks.size()),
+      options == nullptr ? options_->timeout : options->timeout, std::vector<int>(), shown_as_);
 }
 
 Pointer<c10d::Backend> Backend::merge(const Pointer<c10d::Store>& store,
                                       const Pointer<c10d::Backend::Options>& options,
                                       const int& rank, const int& size) {
   return c10::make_intrusive<Backend>(store, rank, size,
-                                      options == nullptr ? options_->timeout : options->timeout);
+                                      options == nullptr ? options_->timeout : options->timeout,
+                                      std::vector<int>(), shown_as_);
 }
 
 }  // namespace unisono_torch

@@ -34,9 +34,9 @@ class Backend final : public c10d::Backend {
   };
 
   // Returns when all ranks of the group are there.
-  // `members`: see meet().
+  // `members`: see meet(). `shown_as`: the backend that the profiler names, "gloo" in its place.
   Backend(const Pointer<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
-          const std::vector<int>& members = {});
+          const std::vector<int>& members, std::string shown_as);
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
   ~Backend() override;
@@ -113,7 +113,7 @@ class Backend final : public c10d::Backend {
  private:
   struct Launch {
     c10d::OpType type = c10d::OpType::UNKNOWN;
-    const char* title = nullptr;
+    const char* op = nullptr;  // "all_reduce"
     // The caller's: copied only where they are needed after the call.
     at::TensorList inputs = {};
     at::TensorList outputs = {};
@@ -136,6 +136,7 @@ class Backend final : public c10d::Backend {
   [[noreturn]] void raise(const unisono::Error& error);
 
   Pointer<Options> options_;
+  std::string shown_as_;
   std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
   Place place_;
   pid_t pid_;

@@ -33,7 +33,7 @@ WorkPointer Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& o
                     "; there is one tensor, number 0");
   const at::Tensor& tensor = only("broadcast", "tensors", tensors);
   return launch({.type = OpType::BROADCAST,
-                 .title = "unisono:broadcast",
+                 .op = "broadcast",
                  .inputs = tensors,
                  .outputs = tensors,
                  .timeout = options.timeout,
@@ -47,7 +47,7 @@ WorkPointer Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& o
   }
   const at::Tensor& tensor = only("all_reduce", "tensors", tensors);
   return launch({.type = OpType::ALLREDUCE,
-                 .title = "unisono:all_reduce",
+                 .op = "all_reduce",
                  .inputs = tensors,
                  .outputs = tensors,
                  .timeout = options.timeout,
@@ -86,7 +86,7 @@ WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
     }
   }
   return launch({.type = OpType::ALLREDUCE_COALESCED,
-                 .title = "unisono:all_reduce_coalesced",
+                 .op = "all_reduce_coalesced",
                  .inputs = tensors,
                  .outputs = tensors,
                  .timeout = options.timeout,
@@ -100,7 +100,7 @@ WorkPointer Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options
                     "; there is one tensor, number 0");
   const at::Tensor& tensor = only("reduce", "tensors", tensors);
   return launch({.type = OpType::REDUCE,
-                 .title = "unisono:reduce",
+                 .op = "reduce",
                  .inputs = tensors,
                  .outputs = tensors,
                  .timeout = options.timeout,
@@ -114,7 +114,7 @@ WorkPointer Backend::allgather(TensorLists& outs, Tensors& ins,
   const at::Tensor& in = only("all_gather", "inputs", ins);
   const Tensors& list = only_list("all_gather", outs);
   return launch({.type = OpType::ALLGATHER,
-                 .title = "unisono:all_gather",
+                 .op = "all_gather",
                  .inputs = ins,
                  .outputs = list,
                  .timeout = options.timeout,
@@ -125,7 +125,7 @@ WorkPointer Backend::allgather(TensorLists& outs, Tensors& ins,
 WorkPointer Backend::_allgather_base(at::Tensor& out, at::Tensor& in,
                                      const c10d::AllgatherOptions& options) {
   return launch({.type = OpType::_ALLGATHER_BASE,
-                 .title = "unisono:_all_gather_base",
+                 .op = "_all_gather_base",
                  .inputs = in,
                  .outputs = out,
                  .timeout = options.timeout,
@@ -150,7 +150,7 @@ WorkPointer Backend::allgather_coalesced(TensorLists& outs, Tensors& ins,
     pieces.push_back(all_gather_list_piece(op, list, ins[i], getRank(), getSize()));
   }
   return launch({.type = OpType::ALLGATHER_COALESCED,
-                 .title = "unisono:all_gather_coalesced",
+                 .op = "all_gather_coalesced",
                  .inputs = ins,
                  .outputs = outputs,
                  .timeout = options.timeout,
@@ -167,7 +167,7 @@ WorkPointer Backend::allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins
     pieces.push_back(all_gather_piece(op, outs[i], ins[i], getRank(), getSize()));
   }
   return launch({.type = OpType::COALESCED,
-                 .title = "unisono:all_gather_into_tensor_coalesced",
+                 .op = "all_gather_into_tensor_coalesced",
                  .inputs = ins,
                  .outputs = outs,
                  .timeout = options.timeout,
@@ -184,7 +184,7 @@ WorkPointer Backend::gather(TensorLists& outs, Tensors& ins, const c10d::GatherO
   const Tensors none;
   const Tensors& list = root == getRank() ? only_list("gather", outs) : none;
   return launch({.type = OpType::GATHER,
-                 .title = "unisono:gather",
+                 .op = "gather",
                  .inputs = ins,
                  .outputs = list,
                  .timeout = options.timeout,
@@ -201,7 +201,7 @@ WorkPointer Backend::scatter(Tensors& outs, TensorLists& ins, const c10d::Scatte
   const Tensors none;
   const Tensors& list = root == getRank() ? only_list("scatter", ins) : none;
   return launch({.type = OpType::SCATTER,
-                 .title = "unisono:scatter",
+                 .op = "scatter",
                  .inputs = list,
                  .outputs = outs,
                  .timeout = options.timeout,
@@ -214,7 +214,7 @@ WorkPointer Backend::reduce_scatter(Tensors& outs, TensorLists& ins,
   const at::Tensor& out = only("reduce_scatter", "outputs", outs);
   const Tensors& list = only_list("reduce_scatter", ins);
   return launch({.type = OpType::REDUCE_SCATTER,
-                 .title = "unisono:reduce_scatter",
+                 .op = "reduce_scatter",
                  .inputs = list,
                  .outputs = outs,
                  .timeout = options.timeout,
@@ -225,7 +225,7 @@ WorkPointer Backend::reduce_scatter(Tensors& outs, TensorLists& ins,
 WorkPointer Backend::_reduce_scatter_base(at::Tensor& out, at::Tensor& in,
                                           const c10d::ReduceScatterOptions& options) {
   return launch({.type = OpType::_REDUCE_SCATTER_BASE,
-                 .title = "unisono:_reduce_scatter_base",
+                 .op = "_reduce_scatter_base",
                  .inputs = in,
                  .outputs = out,
                  .timeout = options.timeout,
@@ -244,7 +244,7 @@ WorkPointer Backend::reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins
         reduce_scatter_piece(op, outs[i], ins[i], options.reduceOp, getRank(), getSize()));
   }
   return launch({.type = OpType::REDUCE_SCATTER_TENSOR_COALESCED,
-                 .title = "unisono:reduce_scatter_tensor_coalesced",
+                 .op = "reduce_scatter_tensor_coalesced",
                  .inputs = ins,
                  .outputs = outs,
                  .timeout = options.timeout,
@@ -257,7 +257,7 @@ WorkPointer Backend::alltoall_base(at::Tensor& out, at::Tensor& in,
                                    std::vector<int64_t>& in_splits,
                                    const c10d::AllToAllOptions& options) {
   return launch({.type = OpType::ALLTOALL_BASE,
-                 .title = "unisono:all_to_all",
+                 .op = "all_to_all",
                  .inputs = in,
                  .outputs = out,
                  .timeout = options.timeout,
@@ -267,7 +267,7 @@ WorkPointer Backend::alltoall_base(at::Tensor& out, at::Tensor& in,
 
 WorkPointer Backend::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllOptions& options) {
   return launch({.type = OpType::ALLTOALL,
-                 .title = "unisono:all_to_all",
+                 .op = "all_to_all",
                  .inputs = ins,
                  .outputs = outs,
                  .timeout = options.timeout,
@@ -278,27 +278,25 @@ WorkPointer Backend::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllO
 WorkPointer Backend::send(Tensors& tensors, int to, int tag) {
   const at::Tensor& tensor = only("send", "tensors", tensors);
   check_rank("send", "destination", to);
-  return transfer({.type = OpType::SEND, .title = "unisono:send", .inputs = tensors}, tensor, true,
-                  to, tag);
+  return transfer({.type = OpType::SEND, .op = "send", .inputs = tensors}, tensor, true, to, tag);
 }
 
 WorkPointer Backend::recv(Tensors& tensors, int from, int tag) {
   const at::Tensor& tensor = only("recv", "tensors", tensors);
   check_rank("recv", "source", from);
-  return transfer({.type = OpType::RECV, .title = "unisono:recv", .outputs = tensors}, tensor,
-                  false, from, tag);
+  return transfer({.type = OpType::RECV, .op = "recv", .outputs = tensors}, tensor, false, from,
+                  tag);
 }
 
 WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
   const at::Tensor& tensor = only("recv", "tensors", tensors);
-  return transfer(
-      {.type = OpType::RECVANYSOURCE, .title = "unisono:recvAnySource", .outputs = tensors}, tensor,
-      false, unisono::kAnySource, tag);
+  return transfer({.type = OpType::RECVANYSOURCE, .op = "recvAnySource", .outputs = tensors},
+                  tensor, false, unisono::kAnySource, tag);
 }
 
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
   return launch({.type = OpType::BARRIER,
-                 .title = "unisono:barrier",
+                 .op = "barrier",
                  .timeout = options.timeout,
                  .async = options.asyncOp},
                 Piece{.call = {.collective = unisono::Collective::barrier}});
@@ -308,7 +306,7 @@ WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
 // one; afterwards the world is unusable.
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
   launch({.type = OpType::BARRIER,
-          .title = "unisono:monitored_barrier",
+          .op = "monitored_barrier",
           .timeout = options.timeout,
           .async = false},
          Piece{.call = {.collective = unisono::Collective::barrier}});
@@ -323,7 +321,7 @@ WorkPointer Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
   const at::Tensor mine = sparse.detach().coalesce();
   const auto size = static_cast<std::int64_t>(getSize());
   Launch step{.type = OpType::_ALLREDUCE_SPARSE,
-              .title = "unisono:sparse_all_reduce",
+              .op = "sparse_all_reduce",
               .inputs = tensors,
               .timeout = options.timeout,
               .async = false};

@@ -110,7 +110,9 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
     real = c10::toRealValueType(type);
     result.units = 2;
   }
-  if (type == ScalarType::Short || type == ScalarType::UInt16) {
+  const bool averages_bytes =
+      word == ReduceOp::avg && (type == ScalarType::Char || type == ScalarType::Byte);
+  if (type == ScalarType::Short || type == ScalarType::UInt16 || averages_bytes) {
     real = result.as = ScalarType::Int;
   }
   const auto dtype = dtype_of(real);
@@ -125,7 +127,10 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
 }
 
 std::exception_ptr to_torch(const unisono::Error& error) {
-  const std::string text = std::string("unisono: ") + error.what();
+  // What tools and tests of PyTorch look for in the text of a time limit.
+  const char* const timed_out =
+      error.code() == unisono::ErrorCode::timeout ? "Timed out waiting: " : "";
+  const std::string text = std::string("unisono: ") + timed_out + error.what();
   if (error.code() == unisono::ErrorCode::usage || error.code() == unisono::ErrorCode::config) {
     return std::make_exception_ptr(c10::ValueError(text));
   }

@@ -18,12 +18,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::class_<Backend, c10::intrusive_ptr<Backend>, c10d::Backend>(
       module, "Backend", "The unisono backend of one process group.")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                       std::chrono::milliseconds timeout, const std::vector<int>& members) {
+                       std::chrono::milliseconds timeout, const std::vector<int>& members,
+                       const std::string& shown_as) {
              const py::gil_scoped_release unlocked;
-             return c10::make_intrusive<Backend>(store, rank, size, timeout, members);
+             return c10::make_intrusive<Backend>(store, rank, size, timeout, members, shown_as);
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
-           py::arg("members") = std::vector<int>(),
+           py::arg("members") = std::vector<int>(), py::arg("shown_as") = "unisono",
            "Returns when all ranks of the group are there.")
       .def_property_readonly("options", &Backend::getBackendOptions)
       .def("_is_failed",

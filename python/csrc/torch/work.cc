@@ -111,7 +111,7 @@ std::optional<unisono::ErrorCode> Flights::failure() const {
 }
 
 Operation::Operation(Description description, std::shared_ptr<Flights> flights)
-    : Work(description.rank, description.type, description.title, description.inputs),
+    : Work(description.rank, description.type, description.title.c_str(), description.inputs),
       outputs_(std::move(description.outputs)),
       held_(std::move(description.held)),
       finish_(std::move(description.finish)),
@@ -227,7 +227,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
         break;
       }
       if (limited && std::chrono::steady_clock::now() >= end) {
-        throw c10::DistBackendError("unisono: this wait gave up after " +
+        throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
                                     std::to_string(timeout.count()) +
                                     " ms; the operation goes on, and may be waited for again");
       }

@@ -14,9 +14,18 @@ class Backend(torch.distributed.Backend):
     """The unisono backend of one process group."""
 
     def __init__(
-        self, store: torch.distributed.Store, rank: int, size: int, timeout: timedelta
+        self,
+        store: torch.distributed.Store,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        members: list[int] = ...,
+        shown_as: str = ...,
     ) -> None:
-        """Returns when all ranks are there. DistBackendError names those that do not come."""
+        """Returns when all ranks are there. DistBackendError names those that do not come.
+
+        The profiler shows operations as those of the backend `shown_as`.
+        """
     @property
     def options(self) -> Any: ...
     def _set_default_timeout(self, timeout: timedelta) -> None: ...

@@ -81,6 +81,9 @@ def register():
         from torch.distributed import distributed_c10d
 
         distributed_c10d.Backend.backend_capability["unisono"] = ["cpu"]
+        from unisono.torch import _timeout
+
+        _timeout.extend(lambda: extension().Backend)
     if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
         replace_gloo()
 

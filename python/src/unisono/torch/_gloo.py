@@ -25,7 +25,7 @@ class _Meta(type):
             options, timeout = None, options
         if options is not None:
             return cls.real(store, rank, size, options)
-        return extension().Backend(store, rank, size, timeout)
+        return extension().Backend(store, rank, size, timeout, shown_as="gloo")
 
 
 def replace():

@@ -1,0 +1,32 @@
+"""Time limits of groups: torch.distributed sets them for the backends alone that it knows by name."""
+
+import functools
+
+import torch
+
+
+def extend(unisono_backend):
+    """Lets torch.distributed._set_pg_timeout, which others call too, reach unisono groups as well.
+
+    `unisono_backend()` is the class of their backends.
+    """
+    from torch.distributed import distributed_c10d as c10d
+
+    original = c10d._set_pg_timeout
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def set_timeout(timeout, group=None):
+        asked = c10d._get_default_group() if group is None else group
+        cpu = torch.device("cpu")
+        known = isinstance(asked, c10d.ProcessGroup) and not c10d._rank_not_in_group(asked)
+        if known and cpu in asked._device_types:
+            backend = asked._get_backend(cpu)
+            if isinstance(backend, unisono_backend()):
+                backend._set_default_timeout(timeout)
+                if asked._device_types == [cpu]:
+                    return
+        original(timeout, group)
+
+    c10d._set_pg_timeout = set_timeout
