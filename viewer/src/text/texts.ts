@@ -4,6 +4,7 @@ import { PARALLEL_TEXTS } from './parallel';
 import { PIPELINE_TEXTS } from './pipelines';
 import { STORY_TEXTS } from './stories';
 import { TOOL_TEXTS } from './tools';
+import { WORKED_TEXTS } from './worked';
 
 export type Lang = 'en' | 'zh';
 
@@ -271,6 +272,7 @@ export const TEXTS = {
   ...TOOL_TEXTS,
   ...PIPELINE_TEXTS,
   ...PARALLEL_TEXTS,
+  ...WORKED_TEXTS,
 };
 export type TextKey = keyof typeof TEXTS;
 

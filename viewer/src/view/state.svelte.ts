@@ -40,6 +40,7 @@ class Page {
   pipeline: Pipeline | undefined = $state.raw(); // from a file
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
+  isWelcome = $state(false); // say what this is, to somebody who has not seen it
   message = $state(''); // about a file that could not be read
 
   // The file that was open where the link was made, and is not here.
@@ -212,6 +213,18 @@ class Page {
     this.topology = this.data.topology;
     this.pipeline = this.data.pipeline;
     this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
+  }
+
+  // Was the page opened without asking for anything: no link, no topic, no file?
+  isPlain(hash: string): boolean {
+    const { open, schedule, recording, topology, pipeline, problem } = this.data;
+    return [hash, open, schedule, recording, topology, pipeline, problem].every((each) => !each);
+  }
+
+  // Starts with a story for somebody who is here for the first time.
+  welcome(): void {
+    Object.assign(this.view, { tab: 'parallel', story: 'tensor' });
+    this.isWelcome = true;
   }
 
   // A page that was written for one schedule opens there; beside a recording it is the one that ran.

@@ -62,6 +62,7 @@ export interface ViewState {
   stuck: number; // 1: only those that are not complete
   moe: string; // the settings of the stories, as numbers between dots
   layer: string;
+  worked: string; // the worked example and the places of its sliders
   story: StoryName;
   set: string; // of the story
   beat: number; // where its clock stands
@@ -101,6 +102,7 @@ export const DEFAULTS: ViewState = {
   stuck: 0,
   moe: '4.2.6.2.50.0.0',
   layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
+  worked: '',
   story: 'tensor',
   set: '',
   beat: 0,
@@ -191,6 +193,7 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'moe':
     case 'pipe':
     case 'layer':
+    case 'worked':
       if (/^\d{1,6}(\.\d{1,6}){0,14}$/.test(text)) state[key] = text;
       return;
     case 'compare':
