@@ -1,5 +1,6 @@
 // Every text of the page, in both languages. {name} stands for a value.
 import { LEARN_TEXTS } from './learn';
+import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
 import { PIPELINE_TEXTS } from './pipelines';
 import { STORY_TEXTS } from './stories';
@@ -272,6 +273,7 @@ export const TEXTS = {
   ...TOOL_TEXTS,
   ...PIPELINE_TEXTS,
   ...PARALLEL_TEXTS,
+  ...OVERLAP_TEXTS,
   ...WORKED_TEXTS,
 };
 export type TextKey = keyof typeof TEXTS;
