@@ -11,11 +11,12 @@ export const TABS = [
   'pipeline',
   'moe',
   'layer',
+  'step',
 ] as const;
 export type Tab = (typeof TABS)[number];
 
 // Those behind `parallel`: it leads to the others.
-export const PARALLEL_TABS: readonly Tab[] = ['parallel', 'pipeline', 'moe', 'layer'];
+export const PARALLEL_TABS: readonly Tab[] = ['parallel', 'pipeline', 'moe', 'layer', 'step'];
 export const NAV_TABS: readonly Tab[] = TABS.filter(
   (tab) => tab === 'parallel' || !PARALLEL_TABS.includes(tab),
 );
