@@ -41,6 +41,8 @@ constexpr Topic kTopics[] = {
      "#parallel?story=ulysses"},
     {"overlap", "buckets that leave while the rest is computed, and fewer walks through memory",
      "#parallel?story=overlap"},
+    {"together", "all axes on one machine: which of them goes over which wire",
+     "#parallel?story=together"},
     {"pipeline", "stages, microbatches and the bubble", "#pipeline"},
     {"experts", "mixture of experts: tokens fly to their experts and back", "#moe"},
     {"layer", "what one layer moves under any of these: the calculator", "#layer"}};

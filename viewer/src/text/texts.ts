@@ -5,6 +5,7 @@ import { PARALLEL_TEXTS } from './parallel';
 import { PIPELINE_TEXTS } from './pipelines';
 import { STEP_TEXTS } from './step';
 import { STORY_TEXTS } from './stories';
+import { TOGETHER_TEXTS } from './together';
 import { TOOL_TEXTS } from './tools';
 import { WORKED_TEXTS } from './worked';
 
@@ -273,6 +274,7 @@ export const TEXTS = {
   ...STORY_TEXTS,
   ...STEP_TEXTS,
   ...TOOL_TEXTS,
+  ...TOGETHER_TEXTS,
   ...PIPELINE_TEXTS,
   ...PARALLEL_TEXTS,
   ...OVERLAP_TEXTS,

@@ -22,7 +22,7 @@ export const NAV_TABS: readonly Tab[] = TABS.filter(
 );
 
 // The drawn stories of the view `parallel`.
-export const STORIES = ['tensor', 'data', 'context', 'ulysses', 'overlap'] as const;
+export const STORIES = ['tensor', 'data', 'context', 'ulysses', 'overlap', 'together'] as const;
 export type StoryName = (typeof STORIES)[number];
 
 // How long a step takes on the stage: all alike, as the model predicts, or as it was recorded.
