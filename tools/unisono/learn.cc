@@ -39,6 +39,10 @@ constexpr Topic kTopics[] = {
     {"context", "long sequences: keys and values travel around a ring", "#parallel?story=context"},
     {"ulysses", "from a part of the sequence to a part of the heads, and back",
      "#parallel?story=ulysses"},
+    {"overlap", "buckets that leave while the rest is computed, and fewer walks through memory",
+     "#parallel?story=overlap"},
+    {"together", "all axes on one machine: which of them goes over which wire",
+     "#parallel?story=together"},
     {"pipeline", "stages, microbatches and the bubble", "#pipeline"},
     {"experts", "mixture of experts: tokens fly to their experts and back", "#moe"},
     {"layer", "what one layer moves under any of these: the calculator", "#layer"}};

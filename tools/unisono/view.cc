@@ -14,6 +14,7 @@
 #include "cli/target.h"
 #include "record/files.h"
 #include "record/views.h"
+#include "steps/steps.h"
 #include "topo/topo.h"
 #include "topology/json.h"
 #include "unisono/error.hpp"
@@ -138,7 +139,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   }
   if (document.is_discarded()) {
     refuse_other_files(path, text,
-                       "a recording, a schedule, a pipeline, a topology or a simulation");
+                       "a recording, a schedule, a pipeline, a step, a topology or a simulation");
   }
   if (is_recording(document)) {
     refuse_other_version(path, document);
@@ -160,15 +161,25 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     throw UsageError(fmt::format("{} is no recording", path), "--op goes with one",
                      "unisono run --record FILE makes one");
   }
+  if (begins(document, "format", "unisono.step/")) {
+    data["step"] = step_page_data(load_step(path));
+    return;
+  }
+  if (begins(document, "schema", "unisono.step_show/") ||
+      begins(document, "schema", "unisono.step_verify/")) {
+    data["step"] = document;
+    return;
+  }
   if (begins(document, "format", "unisono.topology/")) {
     data["topology"] = topology_data(path);
     return;
   }
   if (const std::string format = format_of(document);
       !format.empty() && !format.starts_with("unisono.schedule/")) {
-    throw UsageError(fmt::format("{} is {}", path, format),
-                     "a recording, a schedule, a pipeline, a topology or a simulation is expected",
-                     "unisono help view");
+    throw UsageError(
+        fmt::format("{} is {}", path, format),
+        "a recording, a schedule, a pipeline, a step, a topology or a simulation is expected",
+        "unisono help view");
   }
   data["schedule"] = schedule_data(load_schedule(path));
 }
@@ -291,7 +302,8 @@ const Command kViewCommand = {
         "form, with the same count for every rank.\n\n"
         "FILE is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a pipeline "
         "(unisono.pipeline/1, or FILE.csv of torch.distributed.pipelining), a topology "
-        "(unisono.topology/1), what unisono sim --trace wrote, or what unisono trace why --json "
+        "(unisono.topology/1), a step of a model (unisono.step/1, or what unisono step show --json "
+        "printed), what unisono sim --trace wrote, or what unisono trace why --json "
         "printed. Files can also be dropped on the page. Where there is a "
         "desktop, the page is opened with xdg-open.",
     .options = kOptions,

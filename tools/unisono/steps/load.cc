@@ -22,12 +22,21 @@ bool is_step(const std::string& which) {
          read_text_file(which).find(step::kStepFormat) != std::string::npos;
 }
 
-step::Step load(const std::string& path, const Arguments& arguments) {
+void refuse_options_of_models(const std::string& path, const Arguments& arguments) {
   for (const char* option : {"layout", "prompt", "behind", "precision", "upcycled"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("--{} goes with a model: {} says it itself", option, path));
     }
   }
+}
+
+double element_bytes(const std::string& precision) {
+  return precision == "f32" ? 4 : precision == "bf16" ? 2 : 1;
+}
+
+}  // namespace
+
+step::Step load_step(const std::string& path) {
   const std::string text = read_text_file(path);
   Parsed<step::Step> parsed = step::parse_step_json(text);
   if (!parsed) {
@@ -37,15 +46,10 @@ step::Step load(const std::string& path, const Arguments& arguments) {
   return std::move(*parsed.value);
 }
 
-double element_bytes(const std::string& precision) {
-  return precision == "f32" ? 4 : precision == "bf16" ? 2 : 1;
-}
-
-}  // namespace
-
 step::Step step_of(const std::string& which, const Arguments& arguments) {
   if (is_step(which)) {
-    return load(which, arguments);
+    refuse_options_of_models(which, arguments);
+    return load_step(which);
   }
   if (arguments.has("prompt") && arguments.has("behind")) {
     throw UsageError("--prompt does not go with --behind", "a step is of a prompt, or of one token",

@@ -223,7 +223,7 @@ void print_rank(const step::Step& step, const std::vector<step::Call>& calls, in
   }
 }
 
-void print_json(const step::Step& step, const std::vector<std::vector<step::Call>>& calls) {
+Json calls_json(const step::Step& step, const std::vector<std::vector<step::Call>>& calls) {
   Json ranks = Json::array();
   const std::vector<step::Memory> memory = memory_of(step);
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
@@ -251,13 +251,34 @@ void print_json(const step::Step& step, const std::vector<std::vector<step::Call
                      {"activation_bytes", memory[rank].activations},
                      {"calls", std::move(list)}});
   }
-  print({{"schema", "unisono.step_show/1"},
-         {"name", step.name},
-         {"mesh", step.mesh},
-         {"ranks", std::move(ranks)}});
+  return {{"schema", "unisono.step_show/1"},
+          {"name", step.name},
+          {"mesh", step.mesh},
+          {"ranks", std::move(ranks)}};
+}
+
+Json findings_json(const std::vector<step::Finding>& findings) {
+  Json texts = Json::array();
+  for (const step::Finding& finding : findings) {
+    texts.push_back({{"section", finding.section},
+                     {"node", finding.node},
+                     {"tensor", finding.tensor},
+                     {"axis", finding.axis},
+                     {"text", to_text(finding)}});
+  }
+  return texts;
 }
 
 }  // namespace
+
+Json step_page_data(const step::Step& step) {
+  const std::vector<step::Finding> findings = verify(step);
+  // What is wrong has no calls.
+  Json data =
+      calls_json(step, findings.empty() ? calls_of(step) : std::vector<std::vector<step::Call>>{});
+  data["findings"] = findings_json(findings);
+  return data;
+}
 
 void refuse_wrong(const step::Step& step) {
   const std::vector<step::Finding> findings = verify(step);
@@ -270,19 +291,11 @@ void refuse_wrong(const step::Step& step) {
 int verify_step(const step::Step& step, const Console& console) {
   const std::vector<step::Finding> findings = verify(step);
   if (console.json()) {
-    Json texts = Json::array();
-    for (const step::Finding& finding : findings) {
-      texts.push_back({{"section", finding.section},
-                       {"node", finding.node},
-                       {"tensor", finding.tensor},
-                       {"axis", finding.axis},
-                       {"text", to_text(finding)}});
-    }
     print({{"schema", "unisono.step_verify/1"},
            {"name", step.name},
            {"mesh", step.mesh},
            {"right", findings.empty()},
-           {"findings", std::move(texts)}});
+           {"findings", findings_json(findings)}});
     return findings.empty() ? kDone : kAnswerIsNo;
   }
   fmt::print(
@@ -302,7 +315,7 @@ int show_step(const step::Step& step, const Arguments& arguments, const Console&
   refuse_wrong(step);
   const std::vector<std::vector<step::Call>> calls = calls_of(step);
   if (console.json()) {
-    print_json(step, calls);
+    print(calls_json(step, calls));
     return kDone;
   }
   if (arguments.has("rank")) {

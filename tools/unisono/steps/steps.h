@@ -1,6 +1,7 @@
 // The parts of `unisono step`.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/arguments.h"
@@ -11,6 +12,12 @@ namespace unisono::cli {
 
 // A model by name or config.json under --layout, or a file. Throws UsageError.
 step::Step step_of(const std::string& which, const Arguments& arguments);
+
+// Reads a file of unisono.step/1. Throws UsageError.
+step::Step load_step(const std::string& path);
+
+// unisono.step_show/1 with the findings of the proof; without calls where there are some.
+nlohmann::ordered_json step_page_data(const step::Step& step);
 
 // Throws UsageError with the first finding: what is wrong has no calls.
 void refuse_wrong(const step::Step& step);

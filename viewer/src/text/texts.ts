@@ -1,9 +1,13 @@
 // Every text of the page, in both languages. {name} stands for a value.
 import { LEARN_TEXTS } from './learn';
+import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
 import { PIPELINE_TEXTS } from './pipelines';
+import { STEP_TEXTS } from './step';
 import { STORY_TEXTS } from './stories';
+import { TOGETHER_TEXTS } from './together';
 import { TOOL_TEXTS } from './tools';
+import { WORKED_TEXTS } from './worked';
 
 export type Lang = 'en' | 'zh';
 
@@ -27,8 +31,8 @@ const PAGE_TEXTS = {
   close: ['Close', '关闭'],
   open_file: ['Open a file', '打开文件'],
   drop_here: [
-    'Drop a schedule, a recording or a topology here',
-    '把调度表、运行记录或拓扑拖到这里',
+    'Drop a schedule, a recording, a step or a topology here',
+    '把调度表、运行记录、模型步骤或拓扑拖到这里',
   ],
   not_read: ['This file was not read. {what}', '未能读取此文件。{what}'],
   file_missing: [
@@ -268,9 +272,13 @@ export const TEXTS = {
   ...PAGE_TEXTS,
   ...LEARN_TEXTS,
   ...STORY_TEXTS,
+  ...STEP_TEXTS,
   ...TOOL_TEXTS,
+  ...TOGETHER_TEXTS,
   ...PIPELINE_TEXTS,
   ...PARALLEL_TEXTS,
+  ...OVERLAP_TEXTS,
+  ...WORKED_TEXTS,
 };
 export type TextKey = keyof typeof TEXTS;
 

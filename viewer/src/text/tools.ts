@@ -211,20 +211,20 @@ export const TOOL_TEXTS = {
   run_show: ['Messages', '消息'],
   run_to_op: ['Show {op}', '查看 {op}'],
   run_whole: [
-    'All {count} operations are complete, and nobody waits for anybody.',
-    '全部 {count} 个操作都已完成，没有 rank 在等待。',
+    'All {count} operations are complete, and nobody is stuck.',
+    '全部 {count} 个操作都已完成，没有 rank 卡住。',
   ],
   run_whole_one: [
-    'The only operation is complete, and nobody waits for anybody.',
-    '唯一的操作已完成，没有 rank 在等待。',
+    'The only operation is complete, and nobody is stuck.',
+    '唯一的操作已完成，没有 rank 卡住。',
   ],
   run_whole_seen: [
     'All {count} operations are complete on the ranks that have recorded; of {list} nothing is known.',
     '在有记录的 rank 上，全部 {count} 个操作都已完成；对 {list} 一无所知。',
   ],
   run_whole_kept: [
-    'All {count} operations that were kept are complete, and nobody waits for anybody.',
-    '保留的 {count} 个操作都已完成，没有 rank 在等待。',
+    'All {count} operations that were kept are complete, and nobody is stuck.',
+    '保留的 {count} 个操作都已完成，没有 rank 卡住。',
   ],
   run_many_ranks: [
     '{ranks} ranks are too many to draw; the table has the messages.',

@@ -1,4 +1,5 @@
 // What the page carries: the catalogue, and what `unisono view` was asked to show.
+import { parseStep, type ModelStep } from '../model/step';
 import { parseTopology, type Topology } from '../model/topology';
 import { parsePipeline, type PackedPipeline } from '../pipeline/parse';
 import type { Pipeline } from '../pipeline/types';
@@ -31,6 +32,7 @@ export interface PageData {
   open?: string; // where the page opens, as an address says it: "#parallel?story=context"
   pipelines: PipelineEntry[];
   pipeline?: Pipeline; // from a file
+  step?: ModelStep; // from a file
   schedule?: Schedule; // asked for by name, or from a file
   recording?: unknown;
   topology?: Topology;
@@ -55,6 +57,7 @@ export function readPageData(text: string | null | undefined): PageData {
     if (data.lang === 'en' || data.lang === 'zh') page.lang = data.lang;
     if (typeof data.open === 'string') page.open = data.open;
     if (data.pipeline !== undefined) page.pipeline = parsePipeline(data.pipeline);
+    if (data.step !== undefined) page.step = parseStep(data.step);
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {
       const given = data.schedule as unknown as Packed & {

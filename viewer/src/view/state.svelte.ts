@@ -5,6 +5,7 @@ import { mainOperation, summarize, type OpSummary } from '../model/operations';
 import { placesOf, stuckStep, type Place } from '../model/stuck';
 import { bytesOf, plannedSteps } from '../model/planned';
 import { parseRecording, type RecordedMessage, type Recording } from '../model/recording';
+import { isStep, parseStep, type ModelStep } from '../model/step';
 import { isTopology, parseTopology, type Topology } from '../model/topology';
 import { isPipeline, parseCsv, parsePipeline } from '../pipeline/parse';
 import type { Pipeline } from '../pipeline/types';
@@ -38,8 +39,10 @@ class Page {
   routing: unknown = $state.raw(); // counts for the story of MoE; undefined: a toy router
   topology: Topology | undefined = $state.raw(); // of Traffic; undefined: plain nodes
   pipeline: Pipeline | undefined = $state.raw(); // from a file
+  step: ModelStep | undefined = $state.raw(); // of a model, from a file
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
+  isWelcome = $state(false); // say what this is, to somebody who has not seen it
   message = $state(''); // about a file that could not be read
 
   // The file that was open where the link was made, and is not here.
@@ -211,7 +214,22 @@ class Page {
     this.recording = this.data.recording;
     this.topology = this.data.topology;
     this.pipeline = this.data.pipeline;
+    this.step = this.data.step;
     this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
+  }
+
+  // Was the page opened without asking for anything: no link, no topic, no file?
+  isPlain(hash: string): boolean {
+    const { open, schedule, recording, topology, pipeline, step, problem } = this.data;
+    return [hash, open, schedule, recording, topology, pipeline, step, problem].every(
+      (each) => !each,
+    );
+  }
+
+  // Starts with a story for somebody who is here for the first time.
+  welcome(): void {
+    Object.assign(this.view, { tab: 'parallel', story: 'tensor' });
+    this.isWelcome = true;
   }
 
   // A page that was written for one schedule opens there; beside a recording it is the one that ran.
@@ -230,6 +248,7 @@ class Page {
       const ranks = Math.max(2, Math.min(MOST_RANKS, this.data.topology.ranks.length));
       return { ...DEFAULTS, tab: 'traffic', ranks, ...shape };
     }
+    if (this.data.step) return { ...DEFAULTS, tab: 'step' };
     if (this.data.pipeline) return { ...DEFAULTS, tab: 'pipeline', pipes: ['own'] };
     return given ? { ...DEFAULTS, tab: 'steps', ...shape } : DEFAULTS;
   }
@@ -264,6 +283,9 @@ class Page {
   private showFile(document: unknown): void {
     if (isObject(document) && isPipeline(document)) {
       this.showPipeline(parsePipeline(document));
+    } else if (isObject(document) && isStep(document)) {
+      this.step = parseStep(document);
+      Object.assign(this.view, { tab: 'step', beat: 0 });
     } else if (isObject(document) && isTopology(document)) {
       this.topology = parseTopology(document);
       this.view.tab = 'traffic';

@@ -11,17 +11,18 @@ export const TABS = [
   'pipeline',
   'moe',
   'layer',
+  'step',
 ] as const;
 export type Tab = (typeof TABS)[number];
 
 // Those behind `parallel`: it leads to the others.
-export const PARALLEL_TABS: readonly Tab[] = ['parallel', 'pipeline', 'moe', 'layer'];
+export const PARALLEL_TABS: readonly Tab[] = ['parallel', 'pipeline', 'moe', 'layer', 'step'];
 export const NAV_TABS: readonly Tab[] = TABS.filter(
   (tab) => tab === 'parallel' || !PARALLEL_TABS.includes(tab),
 );
 
 // The drawn stories of the view `parallel`.
-export const STORIES = ['tensor', 'data', 'context', 'ulysses'] as const;
+export const STORIES = ['tensor', 'data', 'context', 'ulysses', 'overlap', 'together'] as const;
 export type StoryName = (typeof STORIES)[number];
 
 // How long a step takes on the stage: all alike, as the model predicts, or as it was recorded.
@@ -62,6 +63,7 @@ export interface ViewState {
   stuck: number; // 1: only those that are not complete
   moe: string; // the settings of the stories, as numbers between dots
   layer: string;
+  worked: string; // the worked example and the places of its sliders
   story: StoryName;
   set: string; // of the story
   beat: number; // where its clock stands
@@ -101,6 +103,7 @@ export const DEFAULTS: ViewState = {
   stuck: 0,
   moe: '4.2.6.2.50.0.0',
   layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
+  worked: '',
   story: 'tensor',
   set: '',
   beat: 0,
@@ -191,6 +194,7 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'moe':
     case 'pipe':
     case 'layer':
+    case 'worked':
       if (/^\d{1,6}(\.\d{1,6}){0,14}$/.test(text)) state[key] = text;
       return;
     case 'compare':

@@ -1,0 +1,59 @@
+// The worked examples of the page: where each begins, and the places of its sliders.
+
+export interface WorkedExample {
+  id: 'chain' | 'ring' | 'tensor' | 'latency' | 'gather' | 'experts';
+  collective: string;
+  algorithm: string; // whose formula is written out
+  ranks: number;
+  bytes: number;
+  alphaUs: number;
+  gbPerS: number;
+}
+
+const KIB = 1024;
+const example = (
+  id: WorkedExample['id'],
+  collective: string,
+  algorithm: string,
+  ranks: number,
+  bytes: number,
+  alphaUs: number,
+  gbPerS: number,
+): WorkedExample => ({ id, collective, algorithm, ranks, bytes, alphaUs, gbPerS });
+
+export const WORKED: WorkedExample[] = [
+  example('chain', 'broadcast', 'chain', 8, KIB ** 3, 5, 100),
+  example('ring', 'all_reduce', 'ring', 8, 64 * KIB ** 2, 5, 12.5),
+  example('tensor', 'all_reduce', 'ring', 8, 1536 * KIB ** 2, 3, 300),
+  example('latency', 'all_reduce', 'ring', 1024, KIB ** 2, 5, 12.5),
+  example('gather', 'all_gather', 'ring', 8, 256 * KIB ** 2, 5, 50),
+  example('experts', 'all_to_all', 'pairwise', 64, KIB ** 2, 5, 50),
+];
+
+export const RANKS = [
+  ...Array.from({ length: 15 }, (_, i) => i + 2),
+  ...[24, 32, 48, 64, 128, 256, 512, 1024],
+];
+// Powers of two, and the half-way points between them.
+export const BYTES = Array.from({ length: 52 }, (_, i) =>
+  i % 2 === 0 ? 256 * 2 ** (i / 2) : 384 * 2 ** ((i - 1) / 2),
+);
+export const ALPHAS = [0, 0.5, 1, 2, 3, 5, 10, 20, 50, 100];
+export const BANDWIDTHS = [1, 3, 6, 12.5, 25, 50, 100, 200, 300, 450, 900, 1800];
+export const SEGMENTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+// The address holds the example and the places of the sliders: "1.6.32.5.3"; the last is of segments.
+export function settingsOf(example: WorkedExample, segments = 64): number[] {
+  return [
+    WORKED.indexOf(example),
+    RANKS.indexOf(example.ranks),
+    BYTES.indexOf(example.bytes),
+    ALPHAS.indexOf(example.alphaUs),
+    BANDWIDTHS.indexOf(example.gbPerS),
+    SEGMENTS.indexOf(segments),
+  ];
+}
+
+export const LIMITS = [WORKED, RANKS, BYTES, ALPHAS, BANDWIDTHS, SEGMENTS].map((list) => [
+  ...list.keys(),
+]);

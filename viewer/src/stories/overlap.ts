@@ -1,0 +1,125 @@
+// Overlap and fusion: the same computing and communicating, one after the other, at the same time, and
+// in fewer walks through memory. Pure; what a call takes is given.
+import type { BeatComm, Plan } from './beat';
+
+export interface OverlapShape {
+  ranks: number;
+  billions: number; // parameters
+  tokens: number; // of a rank in a step
+  buckets: number;
+}
+
+export const BUCKET_COUNTS = [1, 4, 16, 64, 256, 1024, 4096];
+// Of a rank: what large matrix products reach on an H100, and its memory by data sheet.
+const FLOPS = 400e12; // a second
+const MEMORY = 3350e9; // bytes a second
+export const HIDDEN = 8192;
+
+export interface Bar {
+  lane: 'compute' | 'network';
+  what: string; // B, a collective, or a walk through memory
+  part: number; // which bucket; -1: there is one
+  start: number; // us
+  end: number;
+}
+
+// How long one call takes.
+export type CallUs = (collective: string, bytes: number) => number;
+
+const gradientBytes = ({ billions }: OverlapShape) => 2e9 * billions;
+
+// The backward pass: four operations for each parameter and token.
+export function backwardUs({ billions, tokens }: OverlapShape): number {
+  return ((4 * billions * 1e9 * tokens) / FLOPS) * 1e6;
+}
+
+// A bucket leaves as soon as its layers are computed and the one before it has left; with `wait` only
+// when all are computed.
+export function backward(shape: OverlapShape, us: CallUs, wait: boolean): Bar[] {
+  const { buckets } = shape;
+  const computing = backwardUs(shape) / buckets;
+  const sending = us('all_reduce', gradientBytes(shape) / buckets);
+  const bars: Bar[] = [];
+  let free = 0;
+  for (let part = 0; part < buckets; part++) {
+    const end = (part + 1) * computing;
+    bars.push({ lane: 'compute', what: 'B', part, start: part * computing, end });
+    const start = Math.max(free, wait ? buckets * computing : end);
+    free = start + sending;
+    bars.push({ lane: 'network', what: 'all_reduce', part, start, end: free });
+  }
+  return bars;
+}
+
+export const endOf = (bars: Bar[]) => Math.max(0, ...bars.map((bar) => bar.end));
+
+// What is not hidden behind computing.
+export function exposedUs(bars: Bar[]): number {
+  const computed = bars.filter((bar) => bar.lane === 'compute');
+  return endOf(bars) - computed.reduce((sum, bar) => sum + bar.end - bar.start, 0);
+}
+
+// The step with each number of buckets.
+export function sweep(shape: OverlapShape, us: CallUs): { buckets: number; us: number }[] {
+  return BUCKET_COUNTS.map((buckets) => ({
+    ...{ buckets, us: endOf(backward({ ...shape, buckets }, us, false)) },
+  }));
+}
+
+export const activationBytes = ({ tokens }: OverlapShape) => 2 * tokens * HIDDEN;
+
+export const FUSIONS = ['apart', 'fused', 'between'] as const;
+export type Fusion = (typeof FUSIONS)[number];
+
+// Walks through memory after the partial sums of a block are added up: how often the activations are
+// read and written. Apart, the residual reads two and writes one, and the norm reads one and writes one.
+// Fused, what the residual gives is not read again. Between the halves of an all_reduce, each rank does
+// that for its own tokens only, as sequence parallelism does (Korthikanti et al., 2022).
+export function fusion(shape: OverlapShape, us: CallUs, kind: Fusion): Bar[] {
+  const bytes = activationBytes(shape);
+  const walk = (times: number) => ((times * bytes) / MEMORY) * 1e6;
+  const parts: [Bar['lane'], string, number][] =
+    kind === 'between'
+      ? [
+          ['network', 'reduce_scatter', us('reduce_scatter', bytes)],
+          ['compute', 'residual_norm', walk(4 / shape.ranks)],
+          ['network', 'all_gather', us('all_gather', bytes)],
+        ]
+      : [
+          ['network', 'all_reduce', us('all_reduce', bytes)],
+          ...(kind === 'fused'
+            ? ([['compute', 'residual_norm', walk(4)]] as [Bar['lane'], string, number][])
+            : ([
+                ['compute', 'residual', walk(3)],
+                ['compute', 'norm', walk(2)],
+              ] as [Bar['lane'], string, number][])),
+        ];
+  let time = 0;
+  return parts.map(([lane, what, takes]) => {
+    const start = time;
+    time += takes;
+    return { lane, what, part: -1, start, end: time };
+  });
+}
+
+export function overlapPlans(shape: OverlapShape): Plan[] {
+  const call = (collective: string, bytes: number, times: number): BeatComm => ({
+    ...{ collective, ranks: shape.ranks, bytes, times },
+  });
+  const whole = gradientBytes(shape);
+  const bytes = activationBytes(shape);
+  return [
+    { id: 'apart', length: 2, comms: [call('all_reduce', whole, 1)] },
+    {
+      ...{ id: 'buckets', length: 3 },
+      comms: [call('all_reduce', whole / shape.buckets, shape.buckets)],
+    },
+    { id: 'sweep', length: 1.5 },
+    { id: 'unfused', length: 1.5, comms: [call('all_reduce', bytes, 1)] },
+    { id: 'fused', length: 1.5, comms: [call('all_reduce', bytes, 1)] },
+    {
+      ...{ id: 'between', length: 1.5 },
+      comms: [call('reduce_scatter', bytes, 1), call('all_gather', bytes, 1)],
+    },
+  ];
+}

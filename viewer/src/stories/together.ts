@@ -1,0 +1,49 @@
+// All axes of parallelism together: which of them goes over which wire, for models and machines that
+// `unisono plan-model` has planned (src/stories/plans.json, compared with the program by a test). Pure.
+import type { Plan as Beat } from './beat';
+import plans from './plans.json';
+
+export interface PlanWire {
+  axis: 'tp' | 'ep' | 'pp' | 'dp';
+  what: string;
+  size: number; // of a group
+  stride: number; // between its ranks
+  calls: number; // of all groups
+  inside: number; // bytes of all ranks, of groups that lie in a node
+  between: number;
+}
+
+export interface Plan {
+  model: string;
+  machine: string;
+  asked: string; // a layout; "": the one that is ranked first
+  devices: number;
+  perNode: number;
+  layout: { tp: number; cp: number; ep: number; dp: number; pp: number; zero: number };
+  stepS: number;
+  seconds: Record<string, number>;
+  wires: PlanWire[];
+}
+
+export const PLANS = plans as Plan[];
+
+// The number of a rank's group, where groups are `size` ranks that are `stride` apart.
+export function groupOf({ size, stride }: PlanWire, rank: number): number {
+  return Math.trunc(rank / (size * stride)) * stride + (rank % stride);
+}
+
+export function togetherPlans(plan: Plan): Beat[] {
+  return [
+    { id: 'nodes', length: 1 },
+    ...plan.wires.map((_, i) => ({ id: `wire${i}`, length: 1.5 })),
+    { id: 'time', length: 1.5 },
+  ];
+}
+
+// Parts of a step that take time, the longest first.
+export function partsOf({ seconds }: Plan): { name: string; seconds: number }[] {
+  return Object.entries(seconds)
+    .map(([name, each]) => ({ name, seconds: each }))
+    .filter((each) => each.seconds > 0)
+    .sort((a, b) => b.seconds - a.seconds);
+}

@@ -1,0 +1,45 @@
+// The texts of the story of all axes together.
+
+export const TOGETHER_TEXTS = {
+  story_together: ['All together', '综合'],
+  to_nodes: ['A model on a machine', '一台机器上的模型'],
+  to_nodes_words: [
+    '{model} is trained on {devices} GPUs in {nodes} nodes of {each}: {layout}. A frame is a node; inside it links are fast, between nodes they are slow.',
+    '{model} 在 {devices} 个 GPU（{nodes} 个节点，每个 {each} 个）上训练：{layout}。一个框是一个节点；节点内链路快，节点间慢。',
+  ],
+  to_wire: ['{axis}: {what}', '{axis}：{what}'],
+  to_wire_words: [
+    'Ranks of one colour are a group of {size}. In a round of the pipeline: {calls} calls, {inside} inside nodes and {between} between them, of all ranks together.',
+    '同色的 rank 是一个 {size} 个 rank 的组。流水线一轮中：{calls} 次调用，所有 rank 合计节点内 {inside}，节点间 {between}。',
+  ],
+  to_pair_words: [
+    'Stages of one colour pass activations on, and gradients back. In a round of the pipeline: {calls} messages, {inside} inside nodes and {between} between them.',
+    '同色的流水级依次传递激活，并回传梯度。流水线一轮中：{calls} 条消息，节点内 {inside}，节点间 {between}。',
+  ],
+  to_time: ['What a step is made of', '一步由什么组成'],
+  to_time_words: [
+    'A step takes {time}. Communication here is what nothing hides. The more bytes an axis has, the more it gains from links inside nodes.',
+    '一步用时 {time}。这里的通信是未被隐藏的部分。字节越多的轴，放在节点内收益越大。',
+  ],
+  to_legend: [
+    'A frame is a node. Bars: bytes of all ranks, plain inside nodes, striped between nodes.',
+    '一个框是一个节点。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
+  ],
+  to_choice: ['Model and machine', '模型与机器'],
+  to_ranked: ['ranked first', '排名第一'],
+  to_source: [
+    'From `unisono plan-model {model} --on {machine} --train`. What context parallelism sends is in its time only.',
+    '来自 `unisono plan-model {model} --on {machine} --train`。上下文并行的通信只计入时间。',
+  ],
+  to_table: ['All axes as a table', '所有轴（表格）'],
+  to_part_matrix_products: ['matrix products', '矩阵乘法'],
+  to_part_device_memory: ['device memory', '显存访问'],
+  to_part_recompute: ['recomputing', '重计算'],
+  to_part_tensor: ['tensor parallel', '张量并行'],
+  to_part_context: ['context parallel', '上下文并行'],
+  to_part_experts: ['expert parallel', '专家并行'],
+  to_part_pipeline: ['pipeline', '流水线'],
+  to_part_data: ['data parallel', '数据并行'],
+  to_part_bubble: ['bubble', '气泡'],
+  to_part_optimiser: ['optimizer', '优化器'],
+} as const;

@@ -1,0 +1,69 @@
+// What src/stories/plans.json is made from: `unisono plan-model`, its ranking and its workload. Written anew by
+// UNISONO_UPDATE=1 npx vitest run tests/unit/together.test.ts
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Plan, PlanWire } from '../src/stories/together';
+import { run } from './program';
+
+const PER_NODE = 8;
+const CHOICES = [
+  { model: 'llama3-8b', nodes: 1, explain: '' },
+  { model: 'llama3-70b', nodes: 8, explain: 'tp=8,pp=4,vp=5,mb=1' },
+  { model: 'llama3-70b', nodes: 8, explain: '' },
+  { model: 'mixtral-8x7b', nodes: 4, explain: '' },
+  { model: 'deepseek-v3', nodes: 32, explain: '' },
+];
+const KINDS: [RegExp, PlanWire['axis']][] = [
+  [/^tensor$/, 'tp'],
+  [/^experts$/, 'ep'],
+  [/^\d*SEND_/, 'pp'],
+  [/^gradients/, 'dp'],
+];
+
+interface Item {
+  name: string;
+  collective?: string;
+  bytes: number;
+  group: number[];
+  repeat?: number;
+}
+
+function wiresOf(items: Item[]): PlanWire[] {
+  const wires = new Map<string, PlanWire>();
+  for (const { name, collective, bytes, group, repeat = 1 } of items) {
+    if (collective === undefined) continue;
+    const axis = KINDS.find(([pattern]) => pattern.test(name))?.[1];
+    if (!axis) throw new Error(`${name}: of which axis?`);
+    const what = axis === 'pp' ? 'send_recv' : collective;
+    const key = `${axis} ${what} ${group.length}`;
+    const stride = Math.abs(group[1]! - group[0]!);
+    const wire = wires.get(key) ?? {
+      ...{ axis, what, size: group.length, stride, calls: 0, inside: 0, between: 0 },
+    };
+    wires.set(key, wire);
+    wire.calls += repeat;
+    const node = (rank: number) => Math.trunc(rank / PER_NODE);
+    const all = bytes * repeat * (axis === 'pp' ? 1 : group.length);
+    if (group.every((rank) => node(rank) === node(group[0]!))) wire.inside += all;
+    else wire.between += all;
+  }
+  return [...wires.values()];
+}
+
+export function plansOfProgram(): Plan[] {
+  return CHOICES.map(({ model, nodes, explain }) => {
+    const file = join(mkdtempSync(join(tmpdir(), 'plans-')), 'workload.json');
+    const asked = explain ? ['--explain', explain] : ['--top', '1'];
+    const machine = `dgx_h100:nodes=${nodes}`;
+    const words = ['plan-model', model, '--on', machine, '--train', '--json', '--step', file];
+    const answer = JSON.parse(run([...words, ...asked]));
+    const { layout, step_s, seconds } = answer.layouts[0];
+    const { tp, pp, cp, ep, dp, zero } = layout;
+    return {
+      ...{ model, machine, asked: explain, devices: answer.devices, perNode: PER_NODE },
+      ...{ layout: { tp, cp, ep, dp, pp, zero }, stepS: step_s, seconds },
+      wires: wiresOf(JSON.parse(readFileSync(file, 'utf8')).items),
+    };
+  });
+}

@@ -1,0 +1,81 @@
+// The story of overlap and fusion: its bars against sums, and its calls against the model.
+import { describe, expect, it } from 'vitest';
+import { timing } from '../../src/model/cost';
+import {
+  backward,
+  backwardUs,
+  BUCKET_COUNTS,
+  endOf,
+  exposedUs,
+  fusion,
+  overlapPlans,
+  sweep,
+  type OverlapShape,
+} from '../../src/stories/overlap';
+import { schedule } from '../schedules';
+
+const NETWORK = { alphaUs: 5, gbPerS: 12.5 };
+const SHAPE: OverlapShape = { ranks: 8, billions: 7, tokens: 4096, buckets: 16 };
+const us = (collective: string, bytes: number) =>
+  timing(schedule(`${collective}/ring`, SHAPE.ranks), bytes, NETWORK).total;
+
+describe('overlap', () => {
+  it('takes as long as both together where one waits for the other', () => {
+    const bars = backward({ ...SHAPE, buckets: 1 }, us, true);
+    expect(endOf(bars)).toBeCloseTo(backwardUs(SHAPE) + us('all_reduce', 14e9), 3);
+    expect(exposedUs(bars)).toBeCloseTo(us('all_reduce', 14e9), 3);
+  });
+
+  it.each(BUCKET_COUNTS)('of %i buckets never sends before it has computed', (buckets) => {
+    const bars = backward({ ...SHAPE, buckets }, us, false);
+    for (let part = 0; part < buckets; part++) {
+      const [computed, sent] = bars.filter((bar) => bar.part === part);
+      expect(sent!.start).toBeGreaterThanOrEqual(computed!.end - 1e-9);
+    }
+    const network = bars.filter((bar) => bar.lane === 'network');
+    network.slice(1).forEach((bar, i) => expect(bar.start).toBeGreaterThanOrEqual(network[i]!.end));
+    // Never less than either of the two, nor more than both.
+    const sending = buckets * us('all_reduce', 14e9 / buckets);
+    expect(endOf(bars)).toBeGreaterThanOrEqual(Math.max(backwardUs(SHAPE), sending) - 1e-6);
+    expect(endOf(bars)).toBeLessThanOrEqual(backwardUs(SHAPE) + sending + 1e-6);
+    expect(endOf(bars)).toBeCloseTo(
+      sweep(SHAPE, us).find((each) => each.buckets === buckets)!.us,
+      6,
+    );
+  });
+
+  it('has a best number of buckets where messages cost', () => {
+    const slow = (collective: string, bytes: number) =>
+      timing(schedule(`${collective}/ring`, 8), bytes, { alphaUs: 500, gbPerS: 450 }).total;
+    const steps = sweep({ ...SHAPE, tokens: 1024 }, slow).map((each) => each.us);
+    const best = steps.indexOf(Math.min(...steps));
+    expect(best).toBeGreaterThan(0);
+    expect(best).toBeLessThan(steps.length - 1);
+  });
+
+  it('sends the same with and without buckets, and in two halves as in one', () => {
+    const plans = overlapPlans(SHAPE);
+    const bytes = (id: string) =>
+      plans
+        .find((each) => each.id === id)!
+        .comms!.reduce((sum, each) => sum + each.bytes * each.times, 0);
+    expect(bytes('buckets')).toBe(bytes('apart'));
+    expect(us('reduce_scatter', 2 ** 26) + us('all_gather', 2 ** 26)).toBeCloseTo(
+      us('all_reduce', 2 ** 26),
+      6,
+    );
+  });
+});
+
+describe('fusion', () => {
+  it('saves walks through memory and nothing else', () => {
+    const computed = (kind: 'apart' | 'fused' | 'between') =>
+      fusion(SHAPE, us, kind)
+        .filter((bar) => bar.lane === 'compute')
+        .reduce((sum, bar) => sum + bar.end - bar.start, 0);
+    expect(computed('fused') / computed('apart')).toBeCloseTo(4 / 5);
+    expect(computed('between') / computed('fused')).toBeCloseTo(1 / SHAPE.ranks);
+    const sent = (kind: 'apart' | 'between') => endOf(fusion(SHAPE, us, kind)) - computed(kind);
+    expect(sent('between')).toBeCloseTo(sent('apart'), 6);
+  });
+});
