@@ -92,6 +92,44 @@ TEST(ExpertMistakes, RowsThatDiffer) {
   });
 }
 
+TEST(ExpertMistakes, OutputsThatDiffer) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    const std::size_t hidden = comm.rank() == 0 ? 1 : 2;
+    const std::vector<float> rows(small.routing.rows() * hidden);
+    std::vector<float> out(2 * hidden, 7.0F);
+    expect_error(ErrorCode::mismatch, "rank 0 has rows of 4 bytes, and rank 1 has rows of 8", [&] {
+      small.exchange.combine(small.routing, {.rows = std::as_bytes(std::span(rows)),
+                                             .out = std::as_writable_bytes(std::span(out)),
+                                             .dtype = Dtype::f32,
+                                             .hidden = hidden,
+                                             .weights = small.weights});
+    });
+    EXPECT_EQ(out, std::vector<float>(2 * hidden, 7.0F));
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, CallsThatDiffer) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    std::vector<float> rows(small.routing.rows());
+    std::vector<float> out = {7.0F, 7.0F};
+    const Payload tokens = {.in = std::as_bytes(std::span(small.tokens)),
+                            .out = std::as_writable_bytes(std::span(rows)),
+                            .row_bytes = sizeof(float)};
+    expect_error(ErrorCode::mismatch, "rank 0 calls dispatch(), and rank 1 calls combine()", [&] {
+      if (comm.rank() == 0) {
+        small.exchange.dispatch(small.routing, {tokens});
+      } else {
+        small.combine(rows, out, small.weights);
+      }
+    });
+    EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
+    small.round_trip();
+  });
+}
+
 TEST(ExpertMistakes, RoutingsOfOthers) {
   run_threads(2, [](Communicator& comm) {
     Small small(comm);
