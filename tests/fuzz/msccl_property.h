@@ -1,0 +1,54 @@
+// What must hold for any bytes given to the parser of MSCCL programs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "msccl/check.h"
+#include "msccl/export.h"
+#include "msccl/xml.h"
+#include "schedule/verify.h"
+#include "unisono/error.hpp"
+
+namespace unisono::fuzz {
+
+// What is proved becomes a schedule that is right, or is refused in words.
+inline std::string converted(const msccl::Program& program) {
+  try {
+    const Schedule schedule = msccl::to_schedule(program);
+    const std::vector<Finding> findings = verify(schedule);
+    return findings.empty() ? ""
+                            : "proved, but its schedule is wrong: " + to_text(findings.front());
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::usage ? "" : std::string("refused as ") + error.what();
+  }
+}
+
+// Empty if it holds, else what does not.
+inline std::string msccl_property(std::string_view text) {
+  const Parsed<msccl::Program> parsed = msccl::parse_xml(text);
+  if (!parsed) {
+    return parsed.message.empty() ? "refused without a message" : "";
+  }
+  const std::string written = msccl::to_xml(*parsed.value);
+  const Parsed<msccl::Program> again = msccl::parse_xml(written);
+  if (!again) {
+    return "not read back: " + again.position + ": " + again.message;
+  }
+  if (msccl::to_xml(*again.value) != written) {
+    return "not the same when read back";
+  }
+  constexpr std::size_t kMost = 1 << 16;  // beyond, a proof takes long
+  if (written.size() > kMost) {
+    return "";
+  }
+  const msccl::Proof proof = msccl::check(*parsed.value);
+  for (const msccl::Flaw& flaw : proof.flaws) {
+    if (to_text(flaw).empty()) {
+      return "a flaw without words";
+    }
+  }
+  return proof.flaws.empty() ? converted(*parsed.value) : "";
+}
+
+}  // namespace unisono::fuzz
