@@ -31,9 +31,9 @@ struct ConnectOptions {
   int timeout_ms = 300'000;
   // Forces one algorithm for a collective: "all_reduce=ring,broadcast=binomial", or a schedule from
   // a file: "all_reduce=mine.json". One that cannot serve is an error at the call, never replaced.
-  // "reproducible" in the place of an algorithm takes the fastest of those that sum in the order of
-  // the ranks: the same bits over any transport, on any hosts, whatever the length. Alone it stands
-  // for all collectives that reduce.
+  // "reproducible" in the place of an algorithm takes one that sums in the order of the ranks: the
+  // same bits over any transport, on any hosts, whatever the length. Alone it stands for all
+  // collectives that reduce.
   std::string algorithm;
   // What `unisono tune` has measured: the file that chooses algorithms where none is forced, the
   // same on all ranks; "none" for the built-in choice. Groups with ranks on several hosts choose by

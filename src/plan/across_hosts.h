@@ -20,11 +20,10 @@ class AcrossHosts {
   AcrossHosts(const Hosts& hosts, std::span<const int> members);
 
   bool several() const { return several_; }
-  // With its parameters; of all ranks the same. `rank_order`: of those that sum in the order of the
-  // ranks. `bytes`: of the vector (model/cost.h). Sizes up to
+  // With its parameters; of all ranks the same. `bytes`: of the vector (model/cost.h). Sizes up to
   // the next power of two have one answer, which is simulated once: some milliseconds. Empty:
-  // nothing could be simulated.
-  const std::string& choose(Collective collective, double bytes, bool rank_order);
+  // nothing could be simulated. `rank_order`: of those that sum in the order of the ranks.
+  const std::string& choose(Collective collective, double bytes, bool rank_order = false);
 
  private:
   bool several_ = false;

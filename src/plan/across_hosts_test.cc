@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "algorithms/catalog.h"
+
 namespace unisono::comm {
 namespace {
 
@@ -28,25 +30,23 @@ TEST(AcrossHosts, HasNothingToChooseOnOneHost) {
 }
 
 TEST(AcrossHosts, GoesBetweenHostsOnceWhereEachHasSeveralRanks) {
-  EXPECT_EQ(across(16, 8).choose(Collective::all_reduce, 64e6, false), "hierarchical:local=8");
-  EXPECT_EQ(across(16, 8).choose(Collective::all_gather, 64e6, false), "hierarchical:local=8");
+  EXPECT_EQ(across(16, 8).choose(Collective::all_reduce, 64e6), "hierarchical:local=8");
+  EXPECT_EQ(across(16, 8).choose(Collective::all_gather, 64e6), "hierarchical:local=8");
 }
 
 TEST(AcrossHosts, TakesHostsForGroupsOnlyWhereTheirRanksStandSideBySide) {
   AcrossHosts mixed(Hosts(0, {"a", "b", "a", "b", "a", "b", "a", "b"}), all(8));
   AcrossHosts uneven(Hosts(0, {"a", "a", "a", "b", "b", "b", "c", "c"}), all(8));
   for (const double bytes : {8.0, 65536.0, 64e6}) {
-    EXPECT_EQ(mixed.choose(Collective::all_reduce, bytes, false).find("local=4"),
-              std::string::npos);
-    EXPECT_EQ(uneven.choose(Collective::all_reduce, bytes, false).find("local=3"),
-              std::string::npos);
+    EXPECT_EQ(mixed.choose(Collective::all_reduce, bytes).find("local=4"), std::string::npos);
+    EXPECT_EQ(uneven.choose(Collective::all_reduce, bytes).find("local=3"), std::string::npos);
   }
 }
 
 TEST(AcrossHosts, ChoosesOtherAlgorithmsForShortAndForLongVectors) {
   AcrossHosts apart = across(16, 1);
-  const std::string brief = apart.choose(Collective::all_reduce, 8, false);
-  const std::string large = apart.choose(Collective::all_reduce, 64e6, false);
+  const std::string brief = apart.choose(Collective::all_reduce, 8);
+  const std::string large = apart.choose(Collective::all_reduce, 64e6);
   EXPECT_NE(brief, "");
   EXPECT_NE(brief, large);
   EXPECT_NE(brief.rfind("ring", 0), 0U) << "fifteen messages in a row, twice";
@@ -54,9 +54,25 @@ TEST(AcrossHosts, ChoosesOtherAlgorithmsForShortAndForLongVectors) {
 
 TEST(AcrossHosts, LetsEachOfTwoRanksReduceAHalfOfAVectorThatIsLongButInTheCache) {
   AcrossHosts apart = across(2, 1);
-  EXPECT_EQ(apart.choose(Collective::all_reduce, 65536, false), "recursive_doubling");
-  EXPECT_NE(apart.choose(Collective::all_reduce, 4e6, false), "recursive_doubling");
-  EXPECT_EQ(apart.choose(Collective::all_reduce, 64e6, false), "recursive_doubling");
+  EXPECT_EQ(apart.choose(Collective::all_reduce, 65536), "recursive_doubling");
+  EXPECT_NE(apart.choose(Collective::all_reduce, 4e6), "recursive_doubling");
+  EXPECT_EQ(apart.choose(Collective::all_reduce, 64e6), "recursive_doubling");
+}
+
+TEST(AcrossHosts, TakesOnesThatSumInTheOrderOfTheRanksWhereAsked) {
+  AcrossHosts hosts = across(8, 4);
+  for (const Collective collective :
+       {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter}) {
+    for (const double bytes : {8.0, 65536.0, 64e6}) {
+      const Algorithm* const free = find_algorithm(collective, hosts.choose(collective, bytes));
+      const Algorithm* const bound =
+          find_algorithm(collective, hosts.choose(collective, bytes, true));
+      ASSERT_TRUE(free != nullptr && bound != nullptr);
+      EXPECT_TRUE(bound->rank_order) << bound->name;
+    }
+  }
+  EXPECT_NE(hosts.choose(Collective::all_reduce, 64e6),
+            hosts.choose(Collective::all_reduce, 64e6, true));
 }
 
 TEST(AcrossHosts, AnswersForEveryCollectiveAndUnevenHosts) {
@@ -65,7 +81,7 @@ TEST(AcrossHosts, AnswersForEveryCollectiveAndUnevenHosts) {
        {Collective::broadcast, Collective::scatter, Collective::gather, Collective::reduce,
         Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
         Collective::all_to_all, Collective::barrier}) {
-    EXPECT_NE(uneven.choose(collective, 4096, false), "") << to_string(collective);
+    EXPECT_NE(uneven.choose(collective, 4096), "") << to_string(collective);
   }
 }
 

@@ -12,15 +12,15 @@
 
 namespace unisono::comm {
 
-// `bytes`: count times the size of an element, as in Call.
+// `bytes`: count times the size of an element, as in Call. Sums in the order of the ranks.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes);
 
 // The larger of what a rank sends and receives in all, as the models count; nothing where the ranks
 // do not know the same of it (all_to_all_v).
 std::optional<double> vector_bytes(const Call& call, int ranks);
 
-// In the place of an algorithm: the fastest of those that sum in the order of the ranks, whose
-// results have the same bits wherever the ranks are and however long the vector is.
+// In the place of an algorithm: one of those that sum in the order of the ranks, whose results have
+// the same bits wherever the ranks are and however long the vector is.
 inline constexpr std::string_view kReproducible = "reproducible";
 
 // "all_reduce=ring,broadcast=binomial"; "reproducible" alone stands for all that reduce. Throws

@@ -78,14 +78,13 @@ Planner::Choice Planner::choose(const Call& call) {
   const bool reproducible = name == kReproducible;
   if (name.empty() || reproducible) {
     const bool in_order = reproducible && reduces(call.collective);
+    Why found = hosts_.several() ? Why::model : Why::profile;
     name = hosts_.several() ? modelled(call, in_order) : profiled(call, in_order);
-    if (!reproducible) {
-      why = hosts_.several() ? Why::model : Why::profile;
+    if (name.empty()) {
+      found = Why::built_in;
+      name = default_algorithm(call.collective, ranks_, call.count * size_of(call.dtype));
     }
-  }
-  if (name.empty()) {
-    why = reproducible ? why : Why::built_in;
-    name = default_algorithm(call.collective, ranks_, call.count * size_of(call.dtype));
+    why = reproducible ? why : found;
   }
   if (is_own_schedule(name)) {
     Choice choice = choose_own(call, std::string(name));

@@ -345,7 +345,18 @@ TEST(Fork, AKilledRankIsMissedThoughItsChildLives) {
   expect_lost(report, {1});
 }
 
+// The AddressSanitizer of GCC before 14 does not take the locks of its allocator at a fork: a child
+// hangs in malloc() where another thread, such as that of progress, was in it.
+#if defined(__SANITIZE_ADDRESS__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14
+constexpr bool kChildMayAllocate = false;
+#else
+constexpr bool kChildMayAllocate = true;
+#endif
+
 TEST(Fork, AChildIsRefusedAndItsParentGoesOn) {
+  if (!kChildMayAllocate) {
+    GTEST_SKIP() << "this AddressSanitizer hangs in the child of a process with threads";
+  }
   Job job(2, [](Communicator& first) {
     const pid_t rank_process = ::getpid();
     int status = 0;
