@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <fstream>
 #include <numeric>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -39,6 +42,22 @@ static_assert(Reducible<Floats, Floats&> && !AsyncReducible<Floats, Floats&>);
 static_assert(AsyncReducible<const Floats&, std::span<float>>);
 static_assert(!Reducible<std::vector<int>&, Floats&> && !Reducible<Floats&, const Floats&>);
 
+// Whether a page of it belongs to the file `name`.
+bool mapped_from(std::span<const std::byte> memory, const std::string& name) {
+  const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    std::istringstream(line) >> std::hex >> begin >> dash >> end;
+    if (begin < first + memory.size() && first < end && line.find(name) != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 TEST(Buffers, OfEveryKindAreReducedInPlace) {
   run_threads(2, [](Communicator& comm) {
     const float mine = comm.rank() == 0 ? 1 : 2;
@@ -55,6 +74,33 @@ TEST(Buffers, OfEveryKindAreReducedInPlace) {
     comm.all_reduce(std::span(vector).first<2>(), prod);
     EXPECT_EQ(Floats(array.begin(), array.end()), Floats(3, 9));
     EXPECT_EQ(vector, Floats({9, 9, 3}));
+  });
+}
+
+// Odd lengths at odd places: only the whole pages within are shared. What was shared is ordinary
+// memory again in the end, and can be shared anew.
+TEST(Buffers, ThatWereRegisteredAreOrdinaryMemoryAgain) {
+  run_threads(2, [](Communicator& comm) {
+    constexpr std::size_t kMostBytes = (std::size_t{5} << 20) + 4321;
+    std::vector<std::byte> memory(kMostBytes);
+    unsigned value = 1;
+    for (const std::size_t bytes : {std::size_t{9000}, std::size_t{1} << 20, kMostBytes}) {
+      for (int round = 0; round < 3; ++round) {
+        const std::span<std::byte> part = std::span(memory).last(bytes);
+        {
+          const Region region = comm.register_buffer(part);
+          for (std::byte& byte : part) {
+            byte = static_cast<std::byte>(value++ * 2654435761U >> 24U);
+          }
+        }
+        value -= static_cast<unsigned>(bytes);
+        for (const std::byte& byte : part) {
+          ASSERT_EQ(byte, static_cast<std::byte>(value++ * 2654435761U >> 24U))
+              << &byte - part.data() << " of " << bytes << ", round " << round;
+        }
+        EXPECT_FALSE(mapped_from(part, "unisono-region"));
+      }
+    }
   });
 }
 

@@ -176,7 +176,7 @@ void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
 Operation::Description Backend::describe(const Launch& launch, std::span<Piece> pieces) {
   Operation::Description description{.rank = getRank(),
                                      .type = launch.type,
-                                     .title = shown_as_ + ":" + launch.op,
+                                     .title = at::hasCallbacks() ? shown_as_ + ":" + launch.op : "",
                                      .inputs = launch.inputs.vec(),
                                      .outputs = launch.outputs.vec()};
   std::vector<std::function<void()>> steps;

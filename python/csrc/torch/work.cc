@@ -111,7 +111,8 @@ std::optional<unisono::ErrorCode> Flights::failure() const {
 }
 
 Operation::Operation(Description description, std::shared_ptr<Flights> flights)
-    : Work(description.rank, description.type, description.title.c_str(), description.inputs),
+    : Work(description.rank, description.type,
+           description.title.empty() ? nullptr : description.title.c_str(), description.inputs),
       outputs_(std::move(description.outputs)),
       held_(std::move(description.held)),
       finish_(std::move(description.finish)),

@@ -48,7 +48,7 @@ class Operation final : public c10d::Work {
   struct Description {
     int rank = 0;
     c10d::OpType type = c10d::OpType::UNKNOWN;
-    std::string title = {};  // "unisono:all_reduce"
+    std::string title = {};  // "unisono:all_reduce"; empty where no profiler listens
     std::uint64_t sequence = 0;
     std::optional<std::vector<at::Tensor>> inputs = std::nullopt;  // for the profiler
     std::vector<at::Tensor> outputs = {};                          // the value of the future
