@@ -1,8 +1,16 @@
 # unisono/torch/_C, against the PyTorch of the interpreter; nothing where there is none.
-#
+option(UNISONO_TORCH "Build unisono.torch where PyTorch is installed" ON)
+if(NOT UNISONO_TORCH)
+  message(STATUS "Without unisono.torch, as asked for")
+  return()
+endif()
+
 # Asks PyTorch itself instead of find_package(Torch), which wants all that PyTorch was built with.
+# By PYTHONPATH pip hides from a build what the environment has installed: PyTorch is looked for
+# there all the same.
 execute_process(
-  COMMAND ${Python_EXECUTABLE} -c [[
+  COMMAND ${CMAKE_COMMAND} -E env --unset=PYTHONPATH --unset=PYTHONNOUSERSITE
+          ${Python_EXECUTABLE} -c [[
 import torch, torch.utils.cpp_extension as extension
 print(torch.__version__.split("+")[0], int(torch._C._GLIBCXX_USE_CXX11_ABI), torch.__path__[0],
       *extension.include_paths(), sep=";")]]
@@ -10,7 +18,7 @@ print(torch.__version__.split("+")[0], int(torch._C._GLIBCXX_USE_CXX11_ABI), tor
   RESULT_VARIABLE torch_missing ERROR_QUIET)
 if(torch_missing)
   message(WARNING "PyTorch is not installed for ${Python_EXECUTABLE}: no unisono.torch. "
-                  "With it, build again with pip install --no-build-isolation")
+                  "Install again once it is")
   return()
 endif()
 list(POP_FRONT torch_facts torch_version torch_abi torch_folder)

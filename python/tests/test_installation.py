@@ -71,6 +71,14 @@ def test_the_doctor_says_what_was_raised_and_what_to_do():
     assert reason("killed\n") == "killed"
 
 
+def test_the_doctor_says_that_others_compete():
+    from unisono.torch.doctor import contention, running_now
+
+    assert contention(0, 2) == "" and contention(14, 16) == ""
+    assert contention(3, 2) == ", with 3 other threads running on 2 CPUs: a quiet machine is quicker"
+    assert running_now() >= 0
+
+
 def by_the_name_of_gloo():
     import unisono.torch
 

@@ -39,13 +39,13 @@ def extension():
         except ImportError:
             raise ImportError(
                 "unisono was installed without its extension for PyTorch; install it again where "
-                "torch is installed: pip install --no-build-isolation ./python"
+                "torch is installed: pip install --force-reinstall ./python"
             ) from None
         minor = ".".join(torch.__version__.split(".")[:2])
         if minor != built_for.TORCH:
             raise ImportError(
                 f"unisono was built for PyTorch {built_for.TORCH}, but this is {torch.__version__}; "
-                "build it again: pip install --no-build-isolation --force-reinstall ./python"
+                "build it again: pip install --force-reinstall ./python"
             )
         _extension = importlib.import_module("unisono.torch._C")
         # A process that ends without destroy_process_group() leaves in order, and is not mistaken
