@@ -88,7 +88,9 @@ void ProgressThread::run() {
   // shows whether it is so.
   WaitPolicy policy = around_.wait_policy();
   policy.spin = std::min(policy.spin, 100);
-  Waiter waiter(around_, 0, policy);
+  // Its own: callers who wait while nobody computes need not hear of it.
+  Contention contention(around_.contention().own());
+  Waiter waiter(around_, 0, policy, contention);
   for (;;) {
     {
       const std::lock_guard lock(sleeping_);

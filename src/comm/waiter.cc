@@ -9,8 +9,6 @@
 namespace unisono::comm {
 namespace {
 
-// Eight ranks on two cores that only wait for each other are around in some 10 us.
-constexpr auto kLongYield = std::chrono::microseconds(200);
 constexpr auto kCheckEvery = std::chrono::milliseconds(1);
 constexpr std::chrono::milliseconds kAskEvery(kAskMs);
 
@@ -27,7 +25,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     since_ = now;
     checked_ = now;
     asked_ = now;
-    is_contended_ = false;
+    was_slow_ = false;
   }
   if (now - checked_ >= kCheckEvery) {
     checked_ = now;
@@ -41,11 +39,11 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
       return Verdict::aborted;
     }
   }
-  // By the clock and not by a count: on a busy machine one yield can cost a whole time slice. Then
-  // it sleeps: a thread that is woken gets its core at once.
-  if (!is_contended_ && now - since_ < std::chrono::microseconds(policy_.yield_us)) {
+  // By the clock and not by a count: on a busy machine one yield can cost a whole time slice.
+  const bool yields = contention_.is_on() ? contention_.wants_probe(now) : !was_slow_;
+  if (yields && now - since_ < std::chrono::microseconds(policy_.yield_us)) {
     sched_yield();
-    is_contended_ = Clock::now() - now >= kLongYield;
+    was_slow_ = contention_.gave_way(now, Clock::now());
     return Verdict::look_again;
   }
   std::int64_t left_us = around_.longest_sleep_us();

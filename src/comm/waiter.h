@@ -9,6 +9,7 @@
 
 #include "base/relax.h"
 #include "base/wait_policy.h"
+#include "comm/contention.h"
 
 namespace unisono::comm {
 
@@ -17,6 +18,8 @@ namespace unisono::comm {
 class Surroundings {
  public:
   virtual const WaitPolicy& wait_policy() const noexcept = 0;
+  // What the waits of callers have learnt, and the next ones begin with.
+  virtual Contention& contention() noexcept = 0;
   virtual bool aborted() const noexcept = 0;
   // Look for what ends every wait, and make aborted() true then.
   virtual void look_for_deaths() noexcept = 0;
@@ -40,9 +43,10 @@ class Waiter {
 
   // timeout_ms 0: none.
   Waiter(Surroundings& around, int timeout_ms) noexcept
-      : Waiter(around, timeout_ms, around.wait_policy()) {}
-  Waiter(Surroundings& around, int timeout_ms, const WaitPolicy& policy) noexcept
-      : around_(around), timeout_ms_(timeout_ms), policy_(policy) {}
+      : Waiter(around, timeout_ms, around.wait_policy(), around.contention()) {}
+  Waiter(Surroundings& around, int timeout_ms, const WaitPolicy& policy,
+         Contention& contention) noexcept
+      : around_(around), contention_(contention), timeout_ms_(timeout_ms), policy_(policy) {}
 
   // Asks `poll` (a Polled) until it is finished, or until the wait is aborted or times out: no
   // progress at all for that long. `check` is called now and then for what only shows after a
@@ -75,7 +79,7 @@ class Waiter {
   }
   // True: look again at once. False: the budget is spent, call pause().
   bool spin() noexcept {
-    if (spent_ >= policy_.spin) {
+    if (spent_ >= policy_.spin || contention_.is_on()) {
       return false;
     }
     ++spent_;
@@ -92,11 +96,12 @@ class Waiter {
   using Clock = std::chrono::steady_clock;
 
   Surroundings& around_;
+  Contention& contention_;
   int timeout_ms_;
   WaitPolicy policy_;
   int spent_ = 0;
   bool timing_ = false;
-  bool is_contended_ = false;  // somebody else computes on this core
+  bool was_slow_ = false;  // giving way was, in this wait
   Clock::time_point since_;
   Clock::time_point checked_;
   Clock::time_point asked_;  // the user, whether to go on

@@ -13,6 +13,7 @@ namespace {
 class Alone final : public Surroundings {
  public:
   const WaitPolicy& wait_policy() const noexcept override { return policy; }
+  Contention& contention() noexcept override { return others; }
   bool aborted() const noexcept override { return ended; }
   void look_for_deaths() noexcept override { ++looks_for_deaths; }
   void ask_whether_to_go_on() noexcept override {}
@@ -29,6 +30,7 @@ class Alone final : public Surroundings {
   }
 
   WaitPolicy policy = {.spin = 3, .yield_us = 0};
+  Contention others;
   bool ended = false;
   int looks_for_deaths = 0;
   int sleeps = 0;
@@ -54,6 +56,19 @@ TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {
   // and polls once more before it does: the 10th is finished, and the 11th says so.
   EXPECT_EQ(polls, 11);
   EXPECT_EQ(alone.sleeps, 2);
+}
+
+TEST(Waiter, SleepsAtOnceWhereOthersCompute) {
+  Alone alone;
+  alone.policy = {.spin = 1000, .yield_us = 1'000'000};
+  const auto now = Contention::Clock::now();
+  alone.others.gave_way(now - std::chrono::milliseconds(3), now);
+  int polls = 0;
+  EXPECT_EQ(
+      Waiter(alone, 0).wait([&] { return ++polls < 3 ? Polled::idle : Polled::finished; }, [] {}),
+      Waiter::Verdict::finished);
+  EXPECT_EQ(polls, 3);
+  EXPECT_EQ(alone.sleeps, 1);
 }
 
 TEST(Waiter, TimesOutAfterNoProgressAtAll) {

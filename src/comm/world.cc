@@ -65,6 +65,7 @@ void World::set_up() {
   agreement_ = std::make_unique<HostAgreement>(host_->memory(), host_->rank(), host_->size());
   segments_ = std::make_unique<GroupSegments>(hosts(), *host_, *watch_, *abort_);
   wait_policy_ = choose_wait_policy();
+  contention_.emplace(host_->oversubscribed() ? host_->size() : 0);
   if (network() != nullptr) {
     remote_records_ = std::make_unique<RemoteRecords>(*network(), rank_, size());
     host_->wake_through(*network());

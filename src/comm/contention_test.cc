@@ -1,0 +1,79 @@
+#include "comm/contention.h"
+
+#include <gtest/gtest.h>
+
+namespace unisono::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ContentionTest : public ::testing::Test {
+ protected:
+  void give_way(Contention::Clock::duration takes) {
+    contention.gave_way(now, now + takes);
+    now += takes;
+  }
+
+  Contention contention{0, []() noexcept { return 0; }};
+  Contention::Clock::time_point now{1h};
+};
+
+TEST_F(ContentionTest, IsOffWhereGivingWayIsQuick) {
+  for (int i = 0; i < 100; ++i) {
+    give_way(50us);
+    EXPECT_FALSE(contention.is_on());
+  }
+}
+
+TEST_F(ContentionTest, BeginsWithOneSliceOfAnotherAndEndsWithSeveralQuickProbes) {
+  give_way(3ms);
+  EXPECT_TRUE(contention.is_on());
+  EXPECT_FALSE(contention.wants_probe(now + 19ms));
+  now += 20ms;
+  EXPECT_TRUE(contention.wants_probe(now));
+  for (int i = 0; i < 3; ++i) {
+    give_way(1us);
+    EXPECT_TRUE(contention.is_on() && contention.wants_probe(now)) << i;
+  }
+  give_way(1us);
+  EXPECT_FALSE(contention.is_on());
+}
+
+TEST_F(ContentionTest, IsProbedMoreAndMoreSeldomWhileItLasts) {
+  Contention::Clock::duration probing = 0ms;
+  const auto begin = now;
+  give_way(3ms);
+  while (now - begin < 10s) {
+    now += 1ms;
+    if (contention.wants_probe(now)) {
+      give_way(1us);  // a neighbour that slept for a moment
+      give_way(3ms);
+      probing += 3ms;
+    }
+  }
+  EXPECT_TRUE(contention.is_on());
+  EXPECT_LT(probing, (now - begin) / 50);
+  // It begins anew with short pauses.
+  now += 1s;
+  for (int i = 0; i < 4; ++i) {
+    give_way(1us);
+  }
+  give_way(3ms);
+  EXPECT_TRUE(contention.wants_probe(now + 20ms));
+}
+
+TEST_F(ContentionTest, IsNotOfRanksThatTakeTurns) {
+  Contention turns(4, []() noexcept { return 4; });
+  turns.gave_way(now, now + 3ms);
+  EXPECT_FALSE(turns.is_on());
+  Contention beside_another(4, []() noexcept { return 5; });
+  beside_another.gave_way(now, now + 3ms);
+  EXPECT_TRUE(beside_another.is_on());
+}
+
+TEST(RunnableThreads, AreAtLeastTheOneThatAsks) {
+  EXPECT_GE(runnable_threads(), 1);
+}
+
+}  // namespace
+}  // namespace unisono::comm
