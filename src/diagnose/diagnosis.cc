@@ -105,8 +105,26 @@ void Diagnosis::raise_fault(const Operation& operation) {
   raise(ErrorCode::mismatch, fault.from,
         "operation #" + std::to_string(operation.sequence) + ": " + records_.name(fault.from) +
             " sends " + records_.name(records_.rank()) + " another number of bytes than the " +
-            std::to_string(fault.expected) +
-            " it expects\nsend counts and receive counts must agree");
+            std::to_string(fault.expected) + " it expects" + calls(told, fault.from, operation) +
+            "\nsend counts and receive counts must agree");
+}
+
+// "; rank 1 calls ..., rank 0 calls ...", as far as is known.
+std::string Diagnosis::calls(const FlightRecorder* told, int peer,
+                             const Operation& operation) const {
+  std::string text;
+  if (const auto mine = read_record(records_.mine(), operation.sequence)) {
+    text += "; " + records_.name(records_.rank()) + " calls " + describe(*mine);
+  }
+  if (const auto theirs = told == nullptr ? std::nullopt : read_record(*told, operation.sequence)) {
+    return text + ", " + records_.name(peer) + " calls " + describe(*theirs);
+  }
+  if (told != nullptr && newest_record(*told).sequence != 0) {
+    const OperationRecord latest = newest_record(*told);
+    text += ", the latest of " + records_.name(peer) + " is #" + std::to_string(latest.sequence) +
+            ", " + describe(latest);
+  }
+  return text;
 }
 
 void Diagnosis::raise_transfer_fault(int peer, const std::string& fault) {

@@ -87,6 +87,7 @@ class Diagnosis {
   int waits_for(int rank, std::int64_t since_ns) const;
   Culprit look_at(int rank) const;
   std::string describe_circle(const WorldWaits::Circle& circle) const;
+  std::string calls(const FlightRecorder* told, int peer, const Operation& operation) const;
   Culprit find_culprit(int waited_for, std::int64_t since_ns) const;
   bool find_disagreement(const Operation& operation);
   void raise_disagreement(int peer, const OperationRecord& theirs);
