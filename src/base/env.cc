@@ -15,12 +15,14 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 25> kVariables = {{
+constexpr std::array<EnvVariable, 27> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
     {"UNISONO_TOKEN", "", "Secret of the job, at least 16 characters; every connection proves it"},
     {"UNISONO_TLS", "0", "1: connections between hosts are encrypted, by TLS 1.3; all ranks alike"},
+    {"UNISONO_TLS_IDENTITY", "", "With UNISONO_TLS=1: this host's certificate and key, a PEM file"},
+    {"UNISONO_TLS_TRUSTED", "", "The folder of certificates that other hosts must show one of"},
     {"UNISONO_CHECKSUM", "0", "1: messages between hosts carry a checksum; all ranks alike"},
     {"UNISONO_FILE", "", "A file as the meeting point; gives out ranks in the order of arrival"},
     {"UNISONO_ADDRESS", "", "Several hosts: where rank 0 listens, host:port; needs a token"},

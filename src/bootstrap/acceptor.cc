@@ -59,12 +59,15 @@ bool PendingPeer::encrypt() {
     return true;
   }
   if (tls_ == nullptr) {
-    tls_ = std::make_unique<Tls>(socket_.get(), shake_.session_key(), shake_.listens());
+    tls_ = std::make_unique<Tls>(socket_.get(), shake_.session_key(), shake_.listens(),
+                                 shake_.certificates());
   }
   const Tls::State state = tls_->shake();
   tls_done_ = state == Tls::State::done;
-  tls_failed_ = state == Tls::State::failed;
-  return !tls_failed_;
+  if (state == Tls::State::failed) {
+    tls_problem_ = tls_->problem();
+  }
+  return state != Tls::State::failed;
 }
 
 bool PendingPeer::finished() const {
@@ -171,9 +174,9 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
     return false;  // it only looked whether anybody listens: there is nothing to report
   }
   if (!there) {
-    turn_away(pending, pending.peer.tls_failed() ? "the encryption did not come about"
-                       : pending.inside          ? "hung up before it was told that it is let in"
-                                                 : "hung up before it had proved who it is");
+    turn_away(pending, !pending.peer.tls_problem().empty() ? pending.peer.tls_problem()
+                       : pending.inside ? "hung up before it was told that it is let in"
+                                        : "hung up before it had proved who it is");
     return false;
   }
   return true;

@@ -40,8 +40,8 @@ class PendingPeer {
   bool step();
   // Nothing is left to be done or said.
   bool finished() const;
-  // TLS did not come about between two sides that had proved who they are.
-  bool tls_failed() const { return tls_failed_; }
+  // Why TLS did not come about between two sides that had proved who they are; else empty.
+  const std::string& tls_problem() const { return tls_problem_; }
   // The other side has not said a byte.
   bool is_silent() const { return got_ == 0 && shake_.listens() && !shake_.has_greeted(); }
   Handshake& shake() { return shake_; }
@@ -60,7 +60,7 @@ class PendingPeer {
   Handshake shake_;
   std::unique_ptr<Tls> tls_ = {};
   bool tls_done_ = false;
-  bool tls_failed_ = false;
+  std::string tls_problem_ = {};
   std::int64_t deadline_ms_;
   std::array<std::byte, kHandshakeBytes> in_ = {};
   std::size_t got_ = 0;

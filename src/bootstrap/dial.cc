@@ -89,9 +89,11 @@ void Dial::shake(std::int64_t now_ms) {
     done_ = greeter_->take();
     greeter_.reset();
   } else if (!there || now_ms >= greeter_->deadline_ms()) {
-    retry(now_ms, greeter_->tls_failed() ? "the encryption did not come about"
-                  : there                ? "it does not answer"
-                                         : "it hung up");
+    const std::string problem = greeter_->tls_problem();
+    if (!problem.empty() && refused_ms_ < 0) {
+      refused_ms_ = now_ms;  // who is not trusted now will hardly be soon
+    }
+    retry(now_ms, !problem.empty() ? problem : there ? "it does not answer" : "it hung up");
   }
 }
 

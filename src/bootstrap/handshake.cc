@@ -76,6 +76,7 @@ std::string one_side(const std::string& who, std::uint8_t bits) {
 }
 
 constexpr std::uint8_t kUcx = 4;
+constexpr std::uint8_t kCertificates = 8;
 
 const char* network_of(std::uint8_t bits) {
   return (bits & kUcx) != 0 ? " has UNISONO_NETWORK=ucx" : " has UNISONO_NETWORK=tcp";
@@ -86,6 +87,11 @@ std::string describe_protection(const std::string& who, std::uint8_t theirs,
   if (((theirs ^ ours) & kUcx) != 0) {
     return who + network_of(theirs) + ", " + self + network_of(ours) +
            ": all ranks must have the same";
+  }
+  if (((theirs ^ ours) & kCertificates) != 0 && (theirs & ours & 1U) != 0) {
+    const bool here = (ours & kCertificates) != 0;
+    return (here ? self : who) + " has UNISONO_TLS_IDENTITY, " + (here ? who : self) +
+           " has not: all ranks must show a certificate, or none";
   }
   return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/secret.h"
+#include "transport/tcp/certificates.h"
 #include "transport/tcp/lane.h"
 #include "transport/tcp/protection.h"
 
@@ -35,6 +36,7 @@ struct Identity {
   std::string token;  // whoever knows it is let in; empty: everybody knows it
   int streams = 1;    // to each peer; of all ranks the same
   Protection protection = {};
+  std::shared_ptr<const Certificates> certificates = nullptr;  // where protection says so
 };
 
 enum class Refusal : std::uint8_t {
@@ -87,6 +89,7 @@ class Handshake {
   // It has said a greeting of this job.
   bool has_greeted() const { return listens_ && due_ == Step::proof; }
   const Protection& protection() const { return self_.protection; }
+  const std::shared_ptr<const Certificates>& certificates() const { return self_.certificates; }
   bool knows_peer() const { return knows_peer_; }
   Refusal refusal() const { return refusal_; }
   bool refused_by_peer() const { return by_peer_; }

@@ -253,6 +253,23 @@ TEST(TcpMeet, NamesBothSidesThatProtectInDifferentWays) {
       << errors[0];
 }
 
+TEST(TcpMeet, NamesWhoShowsACertificateAndWhoDoesNot) {
+  Party party(2, "127.0.0.1");
+  party.identities[0].protection = {.tls = true};
+  party.acceptors[0] = std::make_unique<Acceptor>(listen_at(*Address::parse("127.0.0.1").value),
+                                                  party.identities[0]);
+  party.addresses[0] = party.acceptors[0]->addresses();
+  party.identities[1].protection = {.tls = true, .certificates = true};
+  std::vector<Streams> got;
+  const auto errors = party.meet_all(got, {.timeout_ms = 2000});
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("rank 1 has UNISONO_TLS_IDENTITY, rank 0 has not: all ranks must show a "
+                         "certificate, or none"),
+              std::string::npos)
+        << error;
+  }
+}
+
 TEST(TcpMeet, NamesBothSidesThatWantDifferentNetworks) {
   Party party(2, "127.0.0.1");
   party.identities[1].protection = {.ucx = true};

@@ -74,7 +74,8 @@ tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
           .size = options.size,
           .job = options.job + use,
           .token = options.token,
-          .protection = protection};
+          .protection = protection,
+          .certificates = tcp::certificates_from_environment()};
 }
 
 NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identity,

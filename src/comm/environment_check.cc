@@ -10,6 +10,7 @@
 #include "bootstrap/relay.h"
 #include "plan/choice.h"
 #include "plan/profile.h"
+#include "transport/tcp/certificates.h"
 #include "transport/tcp/protection.h"
 
 namespace unisono {
@@ -21,6 +22,7 @@ std::vector<std::string> check_environment() {
     static_cast<void>(read_flag(name));
   }
   static_cast<void>(tcp::protection_from_environment());
+  static_cast<void>(tcp::certificates_from_environment());
   static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
   static_cast<void>(comm::parse_forced(read_env("UNISONO_ALGORITHM").value_or("")));
   static_cast<void>(comm::Profile::find(read_env("UNISONO_PROFILE").value_or("")));

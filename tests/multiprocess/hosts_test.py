@@ -8,9 +8,12 @@ PROGRAM is unisono. Needs the right to make network namespaces; without it the t
 
 import json
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -120,6 +123,36 @@ class Hosts(unittest.TestCase):
 
     def test_encrypted_and_with_checksums(self):
         self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})
+
+    def make_certificates(self, folder):
+        """Each host's own, and a folder with both; the environment of a job with them."""
+        os.mkdir(f"{folder}/trusted")
+        for host, _ in HOSTS:
+            made = subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                 "1", "-subj", f"/CN={host}", "-keyout", f"{folder}/{host}.key", "-out", f"{folder}/trusted/{host}.crt"],
+                capture_output=True, text=True)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            with open(f"{folder}/{host}.pem", "w") as identity:
+                for part in (f"{folder}/trusted/{host}.crt", f"{folder}/{host}.key"):
+                    identity.write(pathlib.Path(part).read_text())
+        return {"UNISONO_TLS": "1", "UNISONO_TLS_TRUSTED": f"{folder}/trusted"}
+
+    def test_with_certificates_of_hosts(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("no openssl")
+        with tempfile.TemporaryDirectory() as folder:
+            environment = self.make_certificates(folder)
+            shows = (f"UNISONO_TLS_IDENTITY={folder}/$(ip netns identify).pem "
+                     f"exec {PROGRAM} bench all_reduce -b 1M -e 1M --time-per-row 1ms")
+            done = run(2, "sh", "-c", shows, environment=environment)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            os.remove(f"{folder}/trusted/{HOSTS[1][0]}.crt")
+            begin = time.monotonic()
+            done = run(2, "sh", "-c", shows, environment=environment)
+            self.assertLess(time.monotonic() - begin, 25)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("it does not trust the certificate of UNISONO_TLS_IDENTITY here", done.stderr)
 
     def test_a_killed_rank_is_named_on_both_hosts(self):
         script = (f"[ $RANK = 3 ] && (sleep 4; kill -9 $$) & "

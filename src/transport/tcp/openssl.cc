@@ -62,6 +62,22 @@ OpenSsl load() {
   find(api.bio_set_flags, "BIO_set_flags");
   find(api.bio_clear_flags, "BIO_clear_flags");
   find(api.clear_errors, "ERR_clear_error");
+  find(api.set_session_verify, "SSL_set_verify");
+  find(api.use_certificates, "SSL_CTX_use_certificate_chain_file");
+  find(api.use_private_key, "SSL_CTX_use_PrivateKey_file");
+  find(api.check_private_key, "SSL_CTX_check_private_key");
+  find(api.load_trusted, "SSL_CTX_load_verify_file");
+  find(api.verify_parameters, "SSL_CTX_get0_param");
+  find(api.export_key, "SSL_export_keying_material");
+  find(api.verified_session, "SSL_get_ex_data_X509_STORE_CTX_idx");
+  find(api.set_verify_flags, "X509_VERIFY_PARAM_set_flags");
+  find(api.verification_data, "X509_STORE_CTX_get_ex_data");
+  find(api.verification_error, "X509_STORE_CTX_get_error");
+  find(api.verified_certificate, "X509_STORE_CTX_get_current_cert");
+  find(api.subject_of, "X509_get_subject_name");
+  find(api.name_text, "X509_NAME_oneline");
+  find(api.verification_text, "X509_verify_cert_error_string");
+  find(api.peek_error, "ERR_peek_error");
   return api;
 }
 

@@ -9,6 +9,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 
 #include <string>
 
@@ -45,6 +46,14 @@ struct OpenSsl {
   decltype(&::SSL_SESSION_set_cipher) session_set_cipher = nullptr;
   decltype(&::SSL_SESSION_set_protocol_version) session_set_version = nullptr;
   decltype(&::SSL_CIPHER_find) cipher_find = nullptr;
+  decltype(&::SSL_set_verify) set_session_verify = nullptr;
+  decltype(&::SSL_CTX_use_certificate_chain_file) use_certificates = nullptr;
+  decltype(&::SSL_CTX_use_PrivateKey_file) use_private_key = nullptr;
+  decltype(&::SSL_CTX_check_private_key) check_private_key = nullptr;
+  decltype(&::SSL_CTX_load_verify_file) load_trusted = nullptr;
+  decltype(&::SSL_CTX_get0_param) verify_parameters = nullptr;
+  decltype(&::SSL_export_keying_material) export_key = nullptr;
+  decltype(&::SSL_get_ex_data_X509_STORE_CTX_idx) verified_session = nullptr;
   // From the libcrypto that this libssl uses, which need not be the one that unisono links.
   decltype(&::BIO_meth_new) bio_meth_new = nullptr;
   decltype(&::BIO_meth_set_read_ex) bio_meth_set_read = nullptr;
@@ -57,6 +66,14 @@ struct OpenSsl {
   decltype(&::BIO_set_flags) bio_set_flags = nullptr;
   decltype(&::BIO_clear_flags) bio_clear_flags = nullptr;
   decltype(&::ERR_clear_error) clear_errors = nullptr;
+  decltype(&::X509_VERIFY_PARAM_set_flags) set_verify_flags = nullptr;
+  decltype(&::X509_STORE_CTX_get_ex_data) verification_data = nullptr;
+  decltype(&::X509_STORE_CTX_get_error) verification_error = nullptr;
+  decltype(&::X509_STORE_CTX_get_current_cert) verified_certificate = nullptr;
+  decltype(&::X509_get_subject_name) subject_of = nullptr;
+  decltype(&::X509_NAME_oneline) name_text = nullptr;
+  decltype(&::X509_verify_cert_error_string) verification_text = nullptr;
+  decltype(&::ERR_peek_error) peek_error = nullptr;
 
   std::string problem;  // empty: all is there
 

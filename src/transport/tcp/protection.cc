@@ -22,6 +22,7 @@ bool asks_for_ucx() {
 Protection protection_from_environment() {
   const Protection read{.tls = read_flag("UNISONO_TLS"),
                         .checksum = read_flag("UNISONO_CHECKSUM"),
+                        .certificates = !read_env("UNISONO_TLS_IDENTITY").value_or("").empty(),
                         .ucx = asks_for_ucx()};
   if (read.ucx && (read.tls || read.checksum)) {
     throw Error(ErrorCode::config, std::string(read.tls ? "UNISONO_TLS" : "UNISONO_CHECKSUM") +

@@ -7,12 +7,14 @@
 namespace unisono::tcp {
 
 struct Protection {
-  bool tls = false;       // TLS 1.3 for all that follows the handshake
-  bool checksum = false;  // a checksum of each payload
-  bool ucx = false;       // messages go over UCX, and these connections carry the rest
+  bool tls = false;           // TLS 1.3 for all that follows the handshake
+  bool checksum = false;      // a checksum of each payload
+  bool certificates = false;  // each side shows one, beside the token
+  bool ucx = false;           // messages go over UCX, and these connections carry the rest
 
   std::uint8_t bits() const {
-    return static_cast<std::uint8_t>((tls ? 1U : 0U) | (checksum ? 2U : 0U) | (ucx ? 4U : 0U));
+    return static_cast<std::uint8_t>((tls ? 1U : 0U) | (checksum ? 2U : 0U) | (ucx ? 4U : 0U) |
+                                     (certificates ? 8U : 0U));
   }
   friend bool operator==(const Protection&, const Protection&) = default;
 };

@@ -1,7 +1,8 @@
 // TLS 1.3 over a connected socket whose two sides have proved to each other that they are of one
-// job. There are no certificates: both take a key from the job's token and from that handshake
+// job. Without certificates both take a key from the job's token and from that handshake
 // (an external PSK, RFC 8446 section 2.2, with a fresh Diffie-Hellman exchange), so that nobody
-// between them can take part in one and not in the other.
+// between them can take part in one and not in the other. Where both show certificates as well,
+// these make the session, and each side proves in it that it has that key.
 //
 // OpenSSL's libssl is loaded when the first session is made: programs that do not encrypt do not
 // need it.
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "base/secret.h"
+#include "transport/tcp/tls_session.h"
 
 namespace unisono::tcp {
 
@@ -23,16 +25,21 @@ class Tls {
   // AES-GCM keeps its promises for 2^24.5 long records of one key (RFC 8446, section 5.5).
   static constexpr std::uint64_t kRecordsOfAKey = std::uint64_t{1} << 23;
 
-  // The socket must outlive it. After `records_of_a_key` what is sent is encrypted with a new one.
-  // Throws resource; where why_no_tls() says so, always.
-  Tls(int socket, const Digest& key, bool listens, std::uint64_t records_of_a_key = kRecordsOfAKey);
+  // The socket must outlive it. `certificates`: both sides show one; nullptr: neither does. After
+  // `records_of_a_key` what is sent is encrypted with a new one. Throws resource; where
+  // why_no_tls() says so, always.
+  Tls(int socket, const Digest& key, bool listens,
+      std::shared_ptr<const Certificates> certificates = nullptr,
+      std::uint64_t records_of_a_key = kRecordsOfAKey);
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
   ~Tls();
 
-  enum class State : std::uint8_t { going_on, done, failed };
+  using State = TlsSession::State;
   // Goes on with what can go on; never blocks.
   State shake() noexcept;
+  // After `failed`, in words about the other side: "its certificate (...) is not trusted: ...".
+  std::string problem() const;
 
   // As the calls of the same name on a socket that does not block: bytes, 0 at the end, or -1 and
   // errno, which is EPROTO where the other side broke the protocol or something was forged.
@@ -46,8 +53,7 @@ class Tls {
   bool has_unread() const noexcept;
 
  private:
-  struct Session;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<TlsSession> session_;
 };
 
 // Why there can be no TLS here; empty: there can.

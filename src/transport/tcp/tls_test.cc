@@ -26,8 +26,8 @@ class TlsTest : public ::testing::Test {
     sockets_ = socket_pair();
     Digest key{};
     fill_random(key);
-    a_ = std::make_unique<Tls>(sockets_.a.get(), key, false, records_of_a_key);
-    b_ = std::make_unique<Tls>(sockets_.b.get(), key, true, records_of_a_key);
+    a_ = std::make_unique<Tls>(sockets_.a.get(), key, false, nullptr, records_of_a_key);
+    b_ = std::make_unique<Tls>(sockets_.b.get(), key, true, nullptr, records_of_a_key);
     shake(*a_, *b_);
   }
   // All of it, with what the other side must take meanwhile.
