@@ -10,6 +10,7 @@
 #include "pipeline/greedy.h"
 #include "pipeline/run.h"
 #include "pipeline/search.h"
+#include "pipeline/stage_actions.h"
 #include "pipeline/verify.h"
 
 namespace unisono::pipeline {
@@ -122,6 +123,7 @@ class Making {
   // As the player sees it, with lanes that hold all.
   void consider(Made& made, const Candidate& candidate) {
     Pipeline pipeline = with_orders(frame_, candidate.orders);
+    copy_stage_actions(frame_, pipeline);
     pipeline.capacity = std::max(0, verify(pipeline).least_capacity);
     const double makespan = unlimited(pipeline);
     if (made.makespan < 0 || makespan < made.makespan) {
