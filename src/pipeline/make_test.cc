@@ -97,6 +97,23 @@ TEST(PipelineMake, ALimitThatNothingKeepsIsAnError) {
   EXPECT_TRUE(make(entry_of("zbv", 4, 8), {.most_bytes = 2, .work = 1e5}));
 }
 
+// What is kept between I and W may be more than the activation. A B that is taken apart needs that
+// memory, and the entry that has the B does not.
+TEST(PipelineMake, AnEntryKeepsItsOwnLimitWhereItsPartsDoNot) {
+  for (const char* name : {"naive", "1f1b", "dualpipe"}) {
+    SCOPED_TRACE(name);
+    Pipeline frame = entry_of(name, 2, 4);
+    frame.memory.kept_bytes.assign(frame.stage_rank.size(), 1.25);
+    const Made made = made_of(frame, 1e4);
+    EXPECT_EQ(made.best_entry_makespan, run(frame, {.capacity = kUnlimited}).makespan);
+  }
+}
+
+TEST(PipelineMake, TheWorkBoundsTheGreedyOrdersAsWell) {
+  const Pipeline frame = entry_of("zb-h1", 1024, 1);
+  EXPECT_EQ(made_of(frame, 1).makespan, run(frame).makespan);
+}
+
 TEST(PipelineMake, WhatIsDoneOnWholeStagesStays) {
   const Parsed<Pipeline> frame =
       parse_csv("0UNSHARD,0F0,0F1,0B0,0B1,0REDUCE_GRAD,0RESHARD\n1F0,1F1,1B0,1B1,1REDUCE_GRAD");

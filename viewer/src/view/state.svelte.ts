@@ -29,6 +29,7 @@ import {
 } from './data';
 import { DEFAULTS, fromHash, parseEdits, RECORDED, toHash, type ViewState } from './url';
 
+const MOST_BYTES = 64_000_000; // of a file, as of `unisono view`
 const MOST_TIMED = 60_000; // moves
 const MOST_RANKS = 16; // of the catalogue in the page
 
@@ -262,7 +263,8 @@ class Page {
   }
 
   async openFile(file: File): Promise<void> {
-    this.open(file.name, await file.text());
+    if (file.size > MOST_BYTES) this.message = `${file.name}: more than ${MOST_BYTES} bytes`;
+    else this.open(file.name, await file.text());
   }
 
   // Shows a file that was dropped on the page, or says why not.

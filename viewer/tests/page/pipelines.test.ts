@@ -1,5 +1,5 @@
 // Pipelines on the page: what is drawn, played, broken and read from a file.
-import { readFileSync, writeFileSync, mkdtempSync } from 'node:fs';
+import { writeFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -116,8 +116,10 @@ describe('pipelines', () => {
     writeFileSync(csv, '0F0,what\n');
     await page.locator('main input[type=file]').setInputFiles(csv);
     await page.getByText("cell 2: 'what' is no action").waitFor();
+    writeFileSync(csv, Buffer.alloc(64_000_001, ','));
+    await page.locator('main input[type=file]').setInputFiles(csv);
+    await page.getByText('theirs.csv: more than 64000000 bytes').waitFor();
     expect(problems).toEqual([]);
-    expect(readFileSync(csv, 'utf8')).toContain('what');
     await close();
   });
 });
