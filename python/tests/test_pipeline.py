@@ -1,6 +1,7 @@
 """unisono.pipeline: schedules, and training under them."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -95,6 +96,7 @@ def test_gradients_are_those_of_one_process(name):
         times = json.loads(runner.times_json())
         assert times["makespan"] > 0 and len(times["ranks"]) == len(times["predicted"]) == 4
         assert [a["action"] for a in times["ranks"][2]] == schedule.actions_of(2)
+        assert times["pipeline"]["format"] == "unisono.pipeline/1"
         assert runner.most_bytes_held > 0
 
     unisono.run_threads(4, body)
@@ -110,6 +112,46 @@ def test_schedules():
         unisono.pipeline.parse("0F0\n1F0,1B0")
     with pytest.raises(unisono.UsageError, match="there is no pipeline schedule 'pipedream'"):
         unisono.pipeline.by_name("pipedream", ranks=2, microbatches=4)
+
+
+def test_dualpipe_has_two_sequences_of_stages():
+    schedule = unisono.pipeline.by_name("dualpipe", ranks=2, microbatches=4)
+    assert schedule.chains() == [[0, 1], [2, 3]] and [schedule.rank_of(s) for s in range(4)] == [0, 1, 1, 0]
+    with pytest.raises(unisono.UsageError, match="the pipeline schedule has no rank 2\nit has 0 to 1"):
+        schedule.stages_of(2)
+
+
+@pytest.mark.parametrize("content, message", [
+    (b"\xff\xfe0F0", "cell 1: '??0F0' is no action"),
+    (b"", "a pipeline has 1 to 16384 stages"),
+    (b"," * ((64 << 20) + 1), "more than 64 MiB"),
+])  # fmt: skip
+def test_files_that_are_no_pipelines(content, message, tmp_path):
+    path = tmp_path / "theirs.csv"
+    path.write_bytes(content)
+    with pytest.raises(unisono.UsageError, match=re.escape(message)):
+        unisono.pipeline.load(path)
+
+
+@pytest.mark.parametrize("call", ["run_step", "times_json", "close"])
+def test_a_callback_cannot_use_the_pipeline_that_calls_it(call):
+    schedule = unisono.pipeline.by_name("naive", ranks=1, microbatches=1)
+
+    def body(comm):
+        said = []
+
+        def forward(*_):
+            with pytest.raises(unisono.UsageError, match="a step is under way"):
+                getattr(runner, call)()
+            said.append(call)
+
+        runner = unisono.pipeline.Pipeline(
+            comm, schedule, {0: (None, None)}, forward=forward, backward=lambda *_: None, record=True)  # fmt: skip
+        runner.run_step()
+        runner.run_step()
+        assert said == [call, call]
+
+    unisono.run_threads(1, body)
 
 
 def test_what_a_callback_raises_is_raised_and_ends_the_others(tmp_path):

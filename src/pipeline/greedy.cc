@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <set>
+#include <utility>
 
 namespace unisono::pipeline {
 namespace {
@@ -39,26 +41,29 @@ class Greedy {
 
   std::optional<Orders> run() {
     Orders orders(ranks_.size());
-    std::vector<Choice> choices;
+    std::vector<Choice> choices(ranks_.size());
+    std::set<std::pair<double, std::size_t>> next;  // when each rank would begin its choice
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      choices.push_back(choose(rank));
+      choices[rank] = choose(rank);
+      next.emplace(choices[rank].start, rank);
     }
+    const auto choose_again = [&](std::size_t rank) {
+      next.erase({choices[rank].start, rank});
+      choices[rank] = choose(rank);
+      next.emplace(choices[rank].start, rank);
+    };
     for (; left_ > 0; --left_) {
-      const auto best =
-          std::min_element(choices.begin(), choices.end(),
-                           [](const Choice& a, const Choice& b) { return a.start < b.start; });
-      if (best->start == kNever) {
+      const auto [start, rank] = *next.begin();
+      if (start == kNever) {
         return std::nullopt;
       }
-      const auto rank = static_cast<std::size_t>(best - choices.begin());
-      const Task task = best->task;
-      orders[rank].push_back(task);
-      commit(ranks_[rank], *best);
+      const Choice best = choices[rank];
+      orders[rank].push_back(best.task);
+      commit(ranks_[rank], best);
       // Nobody else's choice depends on it.
-      choices[rank] = choose(rank);
-      if (const Task after = tasks_.follower(task); after.stage >= 0) {
-        const auto other = static_cast<std::size_t>(tasks_.rank_of(after.stage));
-        choices[other] = choose(other);
+      choose_again(rank);
+      if (const Task after = tasks_.follower(best.task); after.stage >= 0) {
+        choose_again(static_cast<std::size_t>(tasks_.rank_of(after.stage)));
       }
     }
     return orders;

@@ -10,100 +10,134 @@
 #include "pipeline/greedy.h"
 #include "pipeline/run.h"
 #include "pipeline/search.h"
+#include "pipeline/stage_actions.h"
+#include "pipeline/transfers.h"
 #include "pipeline/verify.h"
 
 namespace unisono::pipeline {
 namespace {
 
 constexpr double kRounding = 1e-9;
+constexpr std::size_t kStarts = 4;  // of the search
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Candidate {
+// Where the search may start.
+struct Start {
   Orders orders = {};
   std::string from = {};
   double makespan = 0;
-  bool is_entry = false;
 };
 
 class Making {
  public:
   Making(const Pipeline& frame, const MakeOptions& options)
-      : frame_(frame), options_(options), tasks_(frame) {}
+      : frame_(frame), options_(options), tasks_(frame) {
+    made_.makespan = kInfinity;
+    made_.best_entry_makespan = kInfinity;
+  }
 
   Parsed<Made> run() {
     add_entries();
+    if (!frame_.actions.empty() && verify(frame_).least_capacity >= 0) {
+      Pipeline pipeline = frame_;
+      if (!has_transfers(pipeline)) {
+        add_transfers(pipeline);
+      }
+      add(std::move(pipeline), frame_.name);
+    }
     add_greedy();
-    if (candidates_.empty()) {
+    if (starts_.empty() && made_.makespan == kInfinity) {
       return Parsed<Made>::failure("no order is known that needs at most " +
                                        json_number(options_.most_bytes) + " bytes on each rank",
                                    "memory");
     }
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const auto& a, const auto& b) { return a.makespan < b.makespan; });
-    Made made;
-    for (const Candidate& candidate : candidates_) {
-      if (candidate.is_entry) {
-        made.best_entry = candidate.from;
-        made.best_entry_makespan = candidate.makespan;
-        break;
-      }
+    made_.bound = least_makespan(tasks_, options_.most_bytes);
+    for (const Start& start : starts_) {
+      consider(start.orders, start);
     }
-    // The best starts share the work; what comes of the first is often not what is best.
-    const std::size_t starts = std::min<std::size_t>(candidates_.size(), 4);
-    made.makespan = -1;
-    made.bound = least_makespan(tasks_, options_.most_bytes);
-    for (std::size_t i = 0; i < starts; ++i) {
-      if (i > 0 && made.makespan <= made.bound * (1 + kRounding)) {
+    // The starts share the work; what comes of the first is often not what is best.
+    std::uint64_t seed = options_.seed;
+    const double enough = made_.bound * (1 + kRounding);
+    for (Start& start : starts_) {
+      if (made_.makespan <= enough) {
         break;
       }
-      consider(made, candidates_[i]);  // as it is: so nothing that follows can be worse
-      Candidate bettered = candidates_[i];
-      better(tasks_, bettered.orders,
+      better(tasks_, start.orders,
              {.most_bytes = options_.most_bytes,
-              .work = options_.work / static_cast<double>(starts),
-              .enough = made.bound * (1 + kRounding)},
-             options_.seed + i);
-      consider(made, bettered);
+              .work = options_.work / static_cast<double>(starts_.size()),
+              .enough = enough},
+             seed++);
+      consider(start.orders, start);
     }
-    set_capacity(made);
-    return Parsed<Made>::success(std::move(made));
+    set_capacity();
+    return Parsed<Made>::success(std::move(made_));
   }
 
  private:
-  void add(Orders orders, std::string from, bool is_entry) {
+  // Those that have the same stages on the same ranks.
+  void add_entries() {
+    for (const Entry* entry : catalog()) {
+      // Two chains have twice as many stages as they have chunks.
+      const Shape shape{.ranks = frame_.ranks,
+                        .chunks = entry->chunks != 0 ? entry->chunks
+                                                     : std::max(1, frame_.stages() / frame_.ranks),
+                        .microbatches = frame_.microbatches};
+      if (!refusal(*entry, shape).empty()) {
+        continue;
+      }
+      Pipeline known = entry->build(shape);
+      if (known.stage_rank != frame_.stage_rank || known.chains != frame_.chains) {
+        continue;
+      }
+      Pipeline pipeline = frame_;
+      pipeline.actions = std::move(known.actions);
+      copy_stage_actions(frame_, pipeline);
+      add_transfers(pipeline);
+      const double makespan = add(std::move(pipeline), std::string(entry->name));
+      if (makespan < made_.best_entry_makespan) {
+        made_.best_entry = entry->name;
+        made_.best_entry_makespan = makespan;
+      }
+    }
+  }
+
+  // An order that there is: as it is, so that the result is not worse, and as a start, with each B
+  // as I and W, which may need more memory. What it takes; infinite: it does not keep the limit.
+  double add(Pipeline pipeline, const std::string& from) {
+    const Verdict verdict = verify(pipeline);
+    add_start(orders_of(pipeline), from);
+    if (*std::max_element(verdict.peak_bytes.begin(), verdict.peak_bytes.end()) >
+        options_.most_bytes) {
+      return kInfinity;
+    }
+    pipeline.capacity = std::max(0, verdict.least_capacity);
+    const double makespan = unlimited(pipeline);
+    take(std::move(pipeline), {.from = from, .makespan = makespan}, makespan);
+    return makespan;
+  }
+
+  void add_start(Orders orders, std::string from) {
     for (const std::vector<Task>& order : orders) {
       if (tasks_.peak_bytes(order) > options_.most_bytes) {
         return;
       }
     }
     tasks_.time(orders, timing_);
-    if (timing_.makespan < std::numeric_limits<double>::infinity()) {
-      candidates_.push_back({.orders = std::move(orders),
-                             .from = std::move(from),
-                             .makespan = timing_.makespan,
-                             .is_entry = is_entry});
+    const auto place = std::upper_bound(
+        starts_.begin(), starts_.end(), timing_.makespan,
+        [](double makespan, const Start& start) { return makespan < start.makespan; });
+    if (timing_.makespan == kInfinity || place - starts_.begin() == kStarts) {
+      return;
     }
+    starts_.insert(
+        place,
+        {.orders = std::move(orders), .from = std::move(from), .makespan = timing_.makespan});
+    starts_.resize(std::min(starts_.size(), kStarts));
   }
 
-  // Those that have the same stages on the same ranks, and the order that the frame has.
-  void add_entries() {
-    const Shape shape{.ranks = frame_.ranks,
-                      .chunks = std::max(1, frame_.stages() / frame_.ranks),
-                      .microbatches = frame_.microbatches};
-    for (const Entry* entry : catalog()) {
-      if (!refusal(*entry, shape).empty()) {
-        continue;
-      }
-      const Pipeline known = build(*entry, shape);
-      if (known.stage_rank == frame_.stage_rank && known.chains == frame_.chains) {
-        add(orders_of(known), std::string(entry->name), true);
-      }
-    }
-    if (!frame_.actions.empty() && verify(frame_).least_capacity >= 0) {
-      add(orders_of(frame_), frame_.name, false);
-    }
-  }
-
+  // Half of the work at most goes into these.
   void add_greedy() {
+    double work = options_.work / 2;
     for (const double ahead : {0.0, 1.0, 1.5, 2.0, 3.0, 1e6}) {
       for (const int more : {0, 1, 2}) {
         for (const double fill : {0.25, 0.6, 1.0}) {
@@ -111,7 +145,11 @@ class Making {
             const GreedyRule rule{
                 .ahead = ahead, .more = more, .fill = fill, .forward_first = forward_first};
             if (std::optional<Orders> orders = greedy_orders(tasks_, options_.most_bytes, rule)) {
-              add(std::move(*orders), "greedy", false);
+              add_start(std::move(*orders), "greedy");
+            }
+            work -= static_cast<double>(tasks_.count());
+            if (work < 0) {
+              return;
             }
           }
         }
@@ -120,15 +158,20 @@ class Making {
   }
 
   // As the player sees it, with lanes that hold all.
-  void consider(Made& made, const Candidate& candidate) {
-    Pipeline pipeline = with_orders(frame_, candidate.orders);
+  void consider(const Orders& orders, const Start& start) {
+    Pipeline pipeline = with_orders(frame_, orders);
+    copy_stage_actions(frame_, pipeline);
     pipeline.capacity = std::max(0, verify(pipeline).least_capacity);
     const double makespan = unlimited(pipeline);
-    if (made.makespan < 0 || makespan < made.makespan) {
-      made.pipeline = std::move(pipeline);
-      made.makespan = makespan;
-      made.from = candidate.from;
-      made.start_makespan = candidate.makespan;
+    take(std::move(pipeline), start, makespan);
+  }
+
+  void take(Pipeline pipeline, const Start& start, double makespan) {
+    if (makespan < made_.makespan) {
+      made_.pipeline = std::move(pipeline);
+      made_.makespan = makespan;
+      made_.from = start.from;
+      made_.start_makespan = start.makespan;
     }
   }
 
@@ -136,20 +179,24 @@ class Making {
     return pipeline::run(pipeline, {.capacity = kUnlimited}).makespan;
   }
 
-  static void set_capacity(Made& made) {
-    int capacity = std::max(1, made.pipeline.capacity);
-    while (pipeline::run(made.pipeline, {.capacity = capacity}).makespan > made.makespan) {
+  void set_capacity() {
+    int capacity = std::max(1, made_.pipeline.capacity);
+    while (pipeline::run(made_.pipeline, {.capacity = capacity}).makespan > made_.makespan) {
       capacity *= 2;
     }
-    made.pipeline.capacity = capacity;
-    made.pipeline.name = "made";
+    made_.pipeline.capacity = capacity;
+    made_.pipeline.name = "made";
+    if (made_.best_entry.empty()) {
+      made_.best_entry_makespan = 0;
+    }
   }
 
   const Pipeline& frame_;
   const MakeOptions& options_;
   Tasks tasks_;
   Timing timing_;
-  std::vector<Candidate> candidates_;
+  std::vector<Start> starts_;  // the quickest first
+  Made made_;
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ struct Made {
 };
 
 // `frame` says stages, ranks, chains, costs, memory, lanes and microbatches; its actions are one of
-// the orders to start from, if there are any. Never worse than any entry of the catalogue that has
+// the orders to start from, if there are any; what they do on whole stages is done once, around the
+// computations of the stage. Never worse than any entry of the catalogue that has
 // the same stages and keeps the limit. The same arguments give the same order. Fails where no order
 // within the limit is found.
 Parsed<Made> make(const Pipeline& frame, const MakeOptions& options = {});

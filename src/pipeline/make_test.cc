@@ -6,6 +6,7 @@
 
 #include "pipeline/catalog.h"
 #include "pipeline/run.h"
+#include "pipeline/text.h"
 #include "pipeline/verify.h"
 
 namespace unisono::pipeline {
@@ -94,6 +95,36 @@ TEST(PipelineMake, ALimitThatNothingKeepsIsAnError) {
   EXPECT_EQ(made.message, "no order is known that needs at most 0.5 bytes on each rank");
   EXPECT_TRUE(make(entry_of("1f1b", 4, 8), {.most_bytes = 1, .work = 1e5}));
   EXPECT_TRUE(make(entry_of("zbv", 4, 8), {.most_bytes = 2, .work = 1e5}));
+}
+
+// What is kept between I and W may be more than the activation. A B that is taken apart needs that
+// memory, and the entry that has the B does not.
+TEST(PipelineMake, AnEntryKeepsItsOwnLimitWhereItsPartsDoNot) {
+  for (const char* name : {"naive", "1f1b", "dualpipe"}) {
+    SCOPED_TRACE(name);
+    Pipeline frame = entry_of(name, 2, 4);
+    frame.memory.kept_bytes.assign(frame.stage_rank.size(), 1.25);
+    const Made made = made_of(frame, 1e4);
+    EXPECT_EQ(made.best_entry_makespan, run(frame, {.capacity = kUnlimited}).makespan);
+  }
+}
+
+TEST(PipelineMake, TheWorkBoundsTheGreedyOrdersAsWell) {
+  const Pipeline frame = entry_of("zb-h1", 1024, 1);
+  EXPECT_EQ(made_of(frame, 1).makespan, run(frame).makespan);
+}
+
+TEST(PipelineMake, WhatIsDoneOnWholeStagesStays) {
+  const Parsed<Pipeline> frame =
+      parse_csv("0UNSHARD,0F0,0F1,0B0,0B1,0REDUCE_GRAD,0RESHARD\n1F0,1F1,1B0,1B1,1REDUCE_GRAD");
+  ASSERT_TRUE(frame) << frame.message;
+  const Parsed<Made> made = make(*frame.value, {.work = 1e4});
+  ASSERT_TRUE(made) << made.message;
+  EXPECT_TRUE(verify(made.value->pipeline).right());
+  const std::string csv = to_csv(made.value->pipeline);
+  EXPECT_TRUE(csv.starts_with("0UNSHARD,0F0,")) << csv;
+  EXPECT_NE(csv.find(",0W1,0REDUCE_GRAD,0RESHARD\n1RECV_F0,1F0,"), std::string::npos) << csv;
+  EXPECT_TRUE(csv.ends_with(",1REDUCE_GRAD\n")) << csv;
 }
 
 TEST(PipelineMake, TheSameArgumentsGiveTheSameOrder) {

@@ -20,12 +20,21 @@ class OrderCheck {
       done.assign(cells, false);
     }
     left_.assign(pipeline.stage_rank.size(), 0);
+    reduced_.assign(pipeline.stage_rank.size(), false);
+    gathered_.assign(pipeline.stage_rank.size(), true);
     for (const Chain& chain : pipeline.chains) {
       for (const int stage : chain.stages) {
         left_[static_cast<std::size_t>(stage)] = chain.count;
       }
     }
-    sharded_.assign(pipeline.stage_rank.size(), -1);
+    for (const std::vector<Action>& actions : pipeline.actions) {
+      for (const Action& action : actions) {
+        if (action.kind == ActionKind::unshard || action.kind == ActionKind::reshard) {
+          gathered_[static_cast<std::size_t>(action.stage)] = false;  // until it is gathered here
+        }
+        reduces_ = reduces_ || action.kind == ActionKind::reduce_grad;
+      }
+    }
   }
 
   std::vector<Finding> run() {
@@ -155,13 +164,7 @@ class OrderCheck {
   void note(int rank, int index, const Action& action) {
     const auto stage = static_cast<std::size_t>(action.stage);
     if (is_compute(action.kind)) {
-      if (sharded_[stage] == 1) {
-        add({.kind = Kind::too_early,
-             .rank = rank,
-             .index = index,
-             .action = action,
-             .other = {ActionKind::unshard, action.stage}});
-      }
+      require_parameters(rank, index, action);
       const bool is_last =
           action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight;
       left_[stage] -= is_last ? 1 : 0;
@@ -182,20 +185,34 @@ class OrderCheck {
     }
   }
 
+  void require_parameters(int rank, int index, const Action& action) {
+    if (!gathered_[static_cast<std::size_t>(action.stage)]) {
+      add({.kind = Kind::too_early,
+           .rank = rank,
+           .index = index,
+           .action = action,
+           .other = {ActionKind::unshard, action.stage}});
+    }
+  }
+
   void look_at_stage(int rank, int index, const Action& action) {
     const auto stage = static_cast<std::size_t>(action.stage);
-    if (action.kind == ActionKind::reduce_grad) {
-      if (left_[stage] > 0) {
-        add({.kind = Kind::too_early,
-             .rank = rank,
-             .index = index,
-             .action = action,
-             .other = {ActionKind::backward_weight, action.stage}});
-      }
-      left_[stage] = left_[stage] > 0 ? left_[stage] : -1;
+    if (action.kind == ActionKind::reshard) {
+      require_parameters(rank, index, action);
+      gathered_[stage] = false;
       return;
     }
-    sharded_[stage] = action.kind == ActionKind::reshard ? 1 : 0;
+    const bool is_reduction = action.kind == ActionKind::reduce_grad;
+    if (is_reduction ? reduced_[stage] : gathered_[stage]) {
+      add({.kind = Kind::twice, .rank = rank, .index = index, .action = action});
+    } else if (is_reduction && left_[stage] > 0) {
+      add({.kind = Kind::too_early,
+           .rank = rank,
+           .index = index,
+           .action = action,
+           .other = {ActionKind::backward_weight, action.stage}});
+    }
+    (is_reduction ? reduced_ : gathered_)[stage] = true;
   }
 
   void find_missing() {
@@ -203,6 +220,12 @@ class OrderCheck {
       for (const int stage : chain.stages) {
         for (int i = chain.first; i < chain.first + chain.count; ++i) {
           find_missing(stage, i);
+        }
+        // Gradients are reduced because others have copies of the model, and those have all stages.
+        if (reduces_ && !reduced_[static_cast<std::size_t>(stage)]) {
+          add({.kind = Kind::missing,
+               .rank = rank_of(stage),
+               .action = {ActionKind::reduce_grad, stage}});
         }
       }
     }
@@ -261,8 +284,10 @@ class OrderCheck {
   const Pipeline& pipeline_;
   Neighbours around_;
   std::array<std::vector<bool>, kKinds> done_;
-  std::vector<int> left_;     // W of each stage that are still to come; -1: reduced
-  std::vector<int> sharded_;  // 1: the parameters have been freed; -1: never gathered
+  std::vector<int> left_;       // W of each stage that are still to come
+  std::vector<bool> reduced_;   // the gradients of each stage
+  std::vector<bool> gathered_;  // the parameters of each stage
+  bool reduces_ = false;        // any stage
   std::map<Lane, std::vector<Action>> sent_;
   std::map<Lane, std::vector<Action>> received_;
   std::vector<Finding> findings_;

@@ -7,6 +7,8 @@
 namespace unisono::pipeline {
 namespace {
 
+constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
   const std::size_t first = text.find_first_not_of(kBlank);
@@ -171,7 +173,10 @@ Parsed<Pipeline> parse_csv(std::string_view text) {
   const auto fail = [](std::string message, std::size_t line) {
     return Parsed<Pipeline>::failure(std::move(message), "line " + std::to_string(line));
   };
-  while (text.ends_with('\n') || text.ends_with('\r')) {
+  if (text.size() > kMostBytes) {
+    return Parsed<Pipeline>::failure("more than 64 MiB", "byte " + std::to_string(kMostBytes));
+  }
+  if (text.ends_with('\n')) {  // one: a line without actions is a rank without stages
     text.remove_suffix(1);
   }
   std::size_t total = 0;

@@ -38,6 +38,16 @@ TEST(PipelineText, EveryActionOfTorchIsRead) {
   EXPECT_EQ(actions.value->size(), 13U);
 }
 
+TEST(PipelineText, ARankWithoutStagesIsALineWithoutActions) {
+  for (const char* text : {"0F0,0B0\n\n", "\n0F0,0B0\n", "0F0,0B0\r\n\r\n"}) {
+    const Parsed<Pipeline> parsed = parse_csv(text);
+    ASSERT_TRUE(parsed) << parsed.message;
+    EXPECT_EQ(parsed.value->ranks, 2);
+    EXPECT_EQ(parse_csv(to_csv(*parsed.value)).value->actions, parsed.value->actions);
+  }
+  EXPECT_EQ(parse_csv("0F0,0B0\n").value->ranks, 1);
+}
+
 TEST(PipelineText, MistakesHaveAPlace) {
   EXPECT_EQ(parse_csv("0F0,0B0\n1F0,1X0").position, "line 2");
   EXPECT_EQ(parse_csv("0F0,0B0\n1F0,1X0").message,
@@ -48,6 +58,7 @@ TEST(PipelineText, MistakesHaveAPlace) {
         "(0F0;0SEND_F0)OVERLAP_F_B", "99999999999F0", "0F70000"}) {
     EXPECT_FALSE(parse_csv(text)) << text;
   }
+  EXPECT_EQ(parse_csv(std::string((std::size_t{64} << 20U) + 1, ',')).message, "more than 64 MiB");
   const std::string head = R"({"format": "unisono.pipeline/1", "microbatches": 1, )";
   EXPECT_EQ(parse_pipeline_json(head + R"("stages": [0], "actions": [["0F0", "0?"]]})").position,
             "/actions/0");

@@ -1,6 +1,7 @@
 #include "pipeline/transfers.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -15,7 +16,12 @@ struct Message {
 
 class Placing {
  public:
-  explicit Placing(Pipeline& pipeline) : pipeline_(pipeline), around_(neighbours(pipeline)) {}
+  explicit Placing(Pipeline& pipeline) : pipeline_(pipeline), around_(neighbours(pipeline)) {
+    for (std::vector<int>& places : place_) {
+      places.assign(pipeline.stage_rank.size() * static_cast<std::size_t>(pipeline.microbatches),
+                    -1);
+    }
+  }
 
   void run() {
     for (int rank = 0; rank < pipeline_.ranks; ++rank) {
@@ -32,7 +38,7 @@ class Placing {
   using Pair = std::pair<int, int>;
   struct Lane {
     std::vector<Message> messages;
-    std::size_t received = 0;
+    int received = 0;
   };
 
   int rank_of(int stage) const {
@@ -64,6 +70,14 @@ class Placing {
     return rank_of(stage) == rank ? -1 : stage;
   }
 
+  // Where the message is among those of its lane; below 0: nobody sends it.
+  int& place_of(const Message& message) {
+    return place_[message.kind == ActionKind::receive_forward ? 0 : 1]
+                 [static_cast<std::size_t>(message.stage) *
+                      static_cast<std::size_t>(pipeline_.microbatches) +
+                  static_cast<std::size_t>(message.microbatch)];
+  }
+
   void list_sends(int rank) {
     for (const Action& action : pipeline_.actions[static_cast<std::size_t>(rank)]) {
       if (action.kind == ActionKind::overlap) {
@@ -73,7 +87,12 @@ class Placing {
       if (stage >= 0) {
         const ActionKind kind = action.kind == ActionKind::forward ? ActionKind::receive_forward
                                                                    : ActionKind::receive_backward;
-        lanes_[{rank, rank_of(stage)}].messages.push_back({kind, stage, action.microbatch});
+        const Message message{kind, stage, action.microbatch};
+        std::vector<Message>& messages = lanes_[{rank, rank_of(stage)}].messages;
+        if (int& place = place_of(message); place < 0) {
+          place = static_cast<int>(messages.size());
+        }
+        messages.push_back(message);
       }
     }
   }
@@ -86,17 +105,11 @@ class Placing {
     const ActionKind kind = action.kind == ActionKind::forward ? ActionKind::receive_forward
                                                                : ActionKind::receive_backward;
     Lane& lane = lanes_[{rank_of(stage), rank}];
-    const auto rest = lane.messages.begin() + static_cast<std::ptrdiff_t>(lane.received);
-    const auto found = std::find_if(rest, lane.messages.end(), [&](const Message& message) {
-      return message.kind == kind && message.stage == action.stage &&
-             message.microbatch == action.microbatch;
-    });
-    if (found == lane.messages.end()) {
-      return;  // received already, or nobody computes it: verify() tells
-    }
-    for (auto message = rest; message != found + 1; ++message) {
-      result.push_back({message->kind, message->stage, message->microbatch});
-      ++lane.received;
+    // Nothing where it is received already, or nobody computes it: verify() tells.
+    for (const int place = place_of({kind, action.stage, action.microbatch});
+         lane.received <= place; ++lane.received) {
+      const Message& message = lane.messages[static_cast<std::size_t>(lane.received)];
+      result.push_back({message.kind, message.stage, message.microbatch});
     }
   }
 
@@ -133,6 +146,7 @@ class Placing {
   Pipeline& pipeline_;
   Neighbours around_;
   std::map<Pair, Lane> lanes_;
+  std::array<std::vector<int>, 2> place_;  // of what goes forward, and of what goes backward
 };
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace unisono::pipeline {
 namespace {
 
 // The shortest circle of ranks that wait for each other, else a rank that is waited for in vain.
-// Each rank waits for one other, so a walk that marks where it has been finds every circle once.
+// Each rank waits for one other, so a walk that marks where it has been finds every circle once. A
+// circle is told from its first rank on, wherever the walk came upon it.
 std::vector<Waiting> shortest_wait(const std::vector<Waiting>& waiting, int ranks) {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> place(static_cast<std::size_t>(ranks), kNone);
@@ -39,6 +40,10 @@ std::vector<Waiting> shortest_wait(const std::vector<Waiting>& waiting, int rank
       best = std::move(circle);
     }
   }
+  std::rotate(best.begin(),
+              std::min_element(best.begin(), best.end(),
+                               [](const Waiting& a, const Waiting& b) { return a.rank < b.rank; }),
+              best.end());
   if (best.empty()) {
     const auto in_vain = std::find_if(waiting.begin(), waiting.end(), [&](const Waiting& wait) {
       return wait.peer < 0 || place[static_cast<std::size_t>(wait.peer)] == kNone;

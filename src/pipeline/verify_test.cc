@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "pipeline/catalog.h"
 #include "pipeline/json.h"
 #include "pipeline/run.h"
+#include "pipeline/stage_actions.h"
 #include "pipeline/text.h"
 
 namespace unisono::pipeline {
@@ -41,6 +43,22 @@ TEST(PipelineVerify, SaysWhatIsWrong) {
             "rank 0 does 0RECV_B0, for which rank 1 has no send");
 }
 
+// As PyTorch has it, which refuses these when it runs them on stages that are sharded.
+TEST(PipelineVerify, ParametersAndGradientsOfAStageAreThereOnce) {
+  EXPECT_EQ(first_finding("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD,0RESHARD"), "right");
+  EXPECT_EQ(first_finding("0F0,0UNSHARD,0B0"),
+            "rank 0 does 0F0 (action 1) without 0UNSHARD before it");
+  EXPECT_EQ(first_finding("0UNSHARD,0F0,0RESHARD,0B0"),
+            "rank 0 does 0B0 (action 4) without 0UNSHARD before it");
+  EXPECT_EQ(first_finding("0UNSHARD,0F0,0UNSHARD,0B0"),
+            "rank 0 does 0UNSHARD (action 3), which is done already or is not of this stage");
+  EXPECT_EQ(first_finding("0UNSHARD,0F0,0B0,0RESHARD,0RESHARD"),
+            "rank 0 does 0RESHARD (action 5) without 0UNSHARD before it");
+  EXPECT_EQ(first_finding("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD"),
+            "rank 0 does 0REDUCE_GRAD (action 4), which is done already or is not of this stage");
+  EXPECT_EQ(first_finding("0F0,0B0,0REDUCE_GRAD\n1F0,1B0"), "rank 1 never does 1REDUCE_GRAD");
+}
+
 // The order of https://github.com/pytorch/pytorch/issues/172668, made whole: each of two ranks
 // sends, and neither receives.
 TEST(PipelineVerify, FindsTheDeadlockOfTwoSends) {
@@ -67,6 +85,14 @@ TEST(PipelineVerify, RanksThatWaitInACircleAreNamed) {
       first_finding("0F0,0B0,2F0,2B0\n1F0,1B0"),
       "rank 0 cannot begin 0B0, as 0RECV_B0 waits for rank 1, and rank 1 cannot begin 1B0, as "
       "1RECV_B0 waits for rank 0");
+}
+
+// Rank 0 only leads into the circle, and comes upon rank 2 before rank 1.
+TEST(PipelineVerify, ACircleIsToldFromItsFirstRank) {
+  EXPECT_EQ(
+      first_finding("4F0,4B0\n0F0,0B0,2F0,2B0\n1F0,1B0,3F0,3B0"),
+      "rank 1 cannot begin 0B0, as 0RECV_B0 waits for rank 2, and rank 2 cannot begin 1B0, as "
+      "1RECV_B0 waits for rank 1");
 }
 
 TEST(PipelineVerify, BytesAreThoseOfTheStages) {
@@ -100,6 +126,20 @@ TEST(PipelineVerify, ACircleOfManyRanksIsFoundAtOnce) {
   EXPECT_EQ(verdict.findings.front().waits.size(), static_cast<std::size_t>(kMostRanks));
 }
 
+// Every I on rank 1 asks for a message that nobody sends, behind as many that rank 0 does send.
+TEST(PipelineVerify, WhatNobodySendsIsNotLookedForAgainAndAgain) {
+  constexpr int kStages = 8;
+  constexpr int kMicrobatches = kMostMicrobatches;
+  std::string rows[2];
+  for (int i = 0; i < kMicrobatches; ++i) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      rows[stage % 2] += std::to_string(stage) + (stage % 2 == 0 ? "F" : "I") + std::to_string(i);
+      rows[stage % 2] += ',';
+    }
+  }
+  EXPECT_FALSE(verify(read(rows[0] + "\n" + rows[1])).right());
+}
+
 struct Mutant {
   Pipeline pipeline;
   bool may_be_right = false;
@@ -129,13 +169,29 @@ Mutant mutate(Pipeline pipeline, std::mt19937& random) {
   const std::ptrdiff_t from = any_of(starts());
   const auto end = static_cast<std::ptrdiff_t>(after(actions, static_cast<std::size_t>(from)));
   const std::vector<Action> moved(actions.begin() + from, actions.begin() + end);
+  // Parameters that nobody frees are there.
+  const bool is_kept = kind == 2 && moved.front().kind == ActionKind::reshard;
   if (kind != 1) {
     actions.erase(actions.begin() + from, actions.begin() + end);
   }
   if (kind != 2) {
     actions.insert(actions.begin() + any_of(starts()), moved.begin(), moved.end());
   }
-  return {std::move(pipeline), kind > 2};
+  return {std::move(pipeline), kind > 2 || is_kept};
+}
+
+// As of a model whose parameters are sharded, and whose ranks have copies elsewhere.
+void add_stage_actions(Pipeline& pipeline) {
+  Pipeline all = pipeline;
+  all.actions.assign(all.actions.size(), {});
+  for (int stage = 0; stage < pipeline.stages(); ++stage) {
+    for (const ActionKind kind :
+         {ActionKind::unshard, ActionKind::reduce_grad, ActionKind::reshard}) {
+      all.actions[static_cast<std::size_t>(pipeline.stage_rank[static_cast<std::size_t>(stage)])]
+          .push_back({kind, stage});
+    }
+  }
+  copy_stage_actions(all, pipeline);
 }
 
 // What is dropped or doubled is rejected, and so is a capacity that is too small; what is moved is
@@ -144,6 +200,7 @@ TEST(PipelineVerify, MutantsAreRejectedOrRun) {
   std::mt19937 random(18);
   int rejected = 0;
   int harmless = 0;
+  std::map<std::string_view, int> tried;
   while (rejected + harmless < 10000) {
     const Entry& entry = *catalog()[random() % catalog().size()];
     const Shape shape{.ranks = 2 + static_cast<int>(random() % 3),
@@ -152,7 +209,13 @@ TEST(PipelineVerify, MutantsAreRejectedOrRun) {
     if (!refusal(entry, shape).empty()) {
       continue;
     }
-    const Mutant mutant = mutate(build(entry, shape), random);
+    ++tried[entry.name];
+    Pipeline pipeline = build(entry, shape);
+    if (random() % 3 == 0) {
+      add_stage_actions(pipeline);
+      ASSERT_TRUE(verify(pipeline).right());
+    }
+    const Mutant mutant = mutate(std::move(pipeline), random);
     const Verdict verdict = verify(mutant.pipeline);
     if (!verdict.right()) {
       EXPECT_FALSE(sentence(verdict.findings.front()).empty());
@@ -165,6 +228,9 @@ TEST(PipelineVerify, MutantsAreRejectedOrRun) {
   }
   EXPECT_GT(rejected, 5000);
   EXPECT_GT(harmless, 500);
+  for (const Entry* entry : catalog()) {
+    EXPECT_GT(tried[entry->name], 500) << entry->name;
+  }
 }
 
 TEST(PipelineVerify, OneLessThanTheLeastCapacityDoesNotWork) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "pipelining/rethrow.h"
 #include "unisono/error.hpp"
 
 namespace unisono::parallel::detail {
@@ -138,8 +139,9 @@ void Lanes::end_first_send() {
   try {
     message.request->wait(setting_.timeout_ms);
   } catch (const Error& error) {
-    rethrow(error, "the end of " + to_string(own()[message.action]) + numbered(message.action) +
-                       ", for which " + owes(message));
+    rethrow_waiting(error, rank_,
+                    "the end of " + to_string(own()[message.action]) + numbered(message.action) +
+                        ", for which " + owes(message));
   }
   message.request.reset();
   pool_.give_back(std::move(message.buffer));
@@ -166,22 +168,14 @@ std::string Lanes::owes(const Message& message) const {
          numbered(message.partner);
 }
 
-void Lanes::rethrow(const Error& error, const std::string& what) const {
-  std::string reason = error.what();
-  const std::string code = std::string(to_string(error.code())) + ": ";
-  reason = reason.starts_with(code) ? reason.substr(code.size()) : reason;
-  throw Error(error.code(),
-              "pipeline: rank " + std::to_string(rank_) + " waited for " + what + ": " + reason,
-              error.context());
-}
-
 Buffer Lanes::take(const Action& receive, std::size_t needed_by) {
   Message& message = message_of(receives_.at({receive.kind, receive.stage, receive.microbatch}));
   try {
     message.request->wait(setting_.timeout_ms);
   } catch (const Error& error) {
-    rethrow(error, to_string(receive) + ", which " + to_string(own()[needed_by]) +
-                       numbered(needed_by) + " needs and " + owes(message));
+    rethrow_waiting(error, rank_,
+                    to_string(receive) + ", which " + to_string(own()[needed_by]) +
+                        numbered(needed_by) + " needs and " + owes(message));
   }
   message.request.reset();
   setting_.ended(message.action);

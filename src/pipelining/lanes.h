@@ -69,7 +69,6 @@ class Lanes {
     return pipeline_.actions[static_cast<std::size_t>(rank_)];
   }
   std::string owes(const Message& message) const;
-  [[noreturn]] void rethrow(const Error& error, const std::string& what) const;
 
   const pipeline::Pipeline& pipeline_;
   Pool& pool_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pipelining/agree.h"
+#include "pipelining/rethrow.h"
 #include "unisono/error.hpp"
 
 namespace unisono::parallel {
@@ -119,30 +120,51 @@ double Runner::now_us() const {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin_).count();
 }
 
-void Runner::run_step() {
-  if (has_failed_) {
+void Runner::expect_ready() const {
+  if (state_ == State::in_step) {
+    throw Error(ErrorCode::usage,
+                "pipeline: a step is under way\na callback cannot begin another one, nor ask for "
+                "the times of this one");
+  }
+  if (state_ == State::failed) {
     throw Error(ErrorCode::usage,
                 "pipeline: a step has failed before\nmake a new pipeline, on a communicator that "
                 "works (see Communicator::shrink)");
   }
-  has_failed_ = true;
-  if (options_.record) {
-    spans_.assign(spans_.size(), {});
+}
+
+// So that the times of all ranks begin with the same moment.
+void Runner::begin_together() {
+  spans_.assign(spans_.size(), {});
+  try {
     comm_.barrier(options_.timeout_ms);
+  } catch (const Error& error) {
+    rethrow_waiting(error, comm_.rank(), "all ranks to begin the step, as it is recorded");
   }
-  begin_ = Clock::now();
+}
+
+void Runner::run_step() {
+  expect_ready();
+  state_ = State::in_step;
+  current_ = 0;
   // Whatever is thrown must not leave the other ranks waiting; a world that has ended already keeps
   // its reason.
   try {
+    if (options_.record) {
+      begin_together();
+    }
+    begin_ = Clock::now();
     do_actions();
   } catch (const std::exception& error) {
+    state_ = State::failed;
     comm_.abort(failure_of() + error.what());
     throw;
   } catch (...) {
+    state_ = State::failed;
     comm_.abort(failure_of() + "what was thrown is no std::exception");
     throw;
   }
-  has_failed_ = false;
+  state_ = State::ready;
 }
 
 std::string Runner::failure_of() const {

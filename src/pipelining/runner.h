@@ -39,6 +39,10 @@ class Runner {
     Buffer input_gradient = {};
   };
 
+  enum class State { ready, in_step, failed };
+
+  void expect_ready() const;
+  void begin_together();
   std::string problem(const std::vector<PipelineStage>& stages) const;
   std::string stages_problem(const std::vector<PipelineStage>& stages) const;
   std::size_t bytes_of(const pipeline::Action& action) const;
@@ -73,7 +77,7 @@ class Runner {
   std::vector<Span> spans_;  // of the actions of this rank, with options_.record
   Clock::time_point begin_;
   std::size_t current_ = 0;  // the action that is being done
-  bool has_failed_ = false;
+  State state_ = State::ready;
 };
 
 }  // namespace unisono::parallel::detail

@@ -30,6 +30,14 @@ PipelineSchedule proved(pipeline::Pipeline pipeline) {
       detail::ScheduleState{.pipeline = std::move(pipeline), .capacity = capacity}));
 }
 
+void expect_within(const std::string& what, int index, int count) {
+  if (index < 0 || index >= count) {
+    throw Error(ErrorCode::usage, "the pipeline schedule has no " + what + " " +
+                                      std::to_string(index) + "\nit has 0 to " +
+                                      std::to_string(count - 1));
+  }
+}
+
 }  // namespace
 
 PipelineSchedule::PipelineSchedule(std::shared_ptr<const detail::ScheduleState> state)
@@ -82,10 +90,12 @@ int PipelineSchedule::capacity() const {
 }
 
 int PipelineSchedule::rank_of(int stage) const {
-  return state_->pipeline.stage_rank.at(static_cast<std::size_t>(stage));
+  expect_within("stage", stage, stages());
+  return state_->pipeline.stage_rank[static_cast<std::size_t>(stage)];
 }
 
 std::vector<int> PipelineSchedule::stages_of(int rank) const {
+  expect_within("rank", rank, ranks());
   std::vector<int> stages;
   for (int stage = 0; stage < this->stages(); ++stage) {
     if (rank_of(stage) == rank) {
@@ -104,9 +114,9 @@ std::vector<std::vector<int>> PipelineSchedule::chains() const {
 }
 
 std::vector<std::string> PipelineSchedule::actions_of(int rank) const {
+  expect_within("rank", rank, ranks());
   std::vector<std::string> texts;
-  for (const pipeline::Action& action :
-       state_->pipeline.actions.at(static_cast<std::size_t>(rank))) {
+  for (const pipeline::Action& action : state_->pipeline.actions[static_cast<std::size_t>(rank)]) {
     texts.push_back(to_string(action));
   }
   return texts;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/json_text.h"
+#include "pipeline/json.h"
 #include "pipeline/run.h"
 #include "pipelining/runner.h"
 #include "unisono/error.hpp"
@@ -80,6 +81,7 @@ std::string spans_json(const pipeline::Pipeline& plan, const Spans& spans) {
 }  // namespace
 
 std::string Runner::times_json() {
+  expect_ready();
   const std::vector<ActionTime> mine = times();
   std::vector<double> numbers;
   for (const ActionTime& time : mine) {
@@ -109,7 +111,8 @@ std::string Runner::times_json() {
          ",\n \"makespan\": " + json_number(makespan(plan(), measured)) +
          ",\n \"predicted_makespan\": " + json_number(predicted.makespan) +
          ",\n \"ranks\": " + spans_json(plan(), measured) +
-         ",\n \"predicted\": " + spans_json(plan(), predicted.spans) + "}\n";
+         ",\n \"predicted\": " + spans_json(plan(), predicted.spans) +
+         ",\n \"pipeline\": " + to_json(fitted) + "}\n";
 }
 
 }  // namespace unisono::parallel::detail

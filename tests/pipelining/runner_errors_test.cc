@@ -150,6 +150,70 @@ TEST(PipelineErrors, ATimeLimitNamesTheActionAndWhoOwesIt) {
               "rank 1 waited for 1RECV_B1, which 1B1 (action 14) needs and rank 2 owes 2SEND_B1");
 }
 
+// A step that is recorded begins with a barrier: it is named as well.
+TEST(PipelineErrors, ARankThatDoesNotBeginARecordedStepIsNamed) {
+  const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 2, .microbatches = 4});
+  const std::vector<std::string> texts = testing::as_processes(2, [&](Communicator& comm) {
+    Pipeline pipeline(comm, schedule, {stage_of(comm.rank(), 2)}, idle(),
+                      {.timeout_ms = 500, .record = true});
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(2500));
+    }
+    pipeline.run_step();
+  });
+  expect_part(
+      texts[0],
+      "timeout: pipeline: rank 0 waited for all ranks to begin the step, as it is recorded: "
+      "barrier");
+  expect_part(texts[0], "rank 1 has not entered it");
+}
+
+TEST(PipelineErrors, ACallbackCannotBeginAnotherStep) {
+  const auto schedule = PipelineSchedule::by_name("naive", {.ranks = 1, .microbatches = 1});
+  run_threads(1, [&](Communicator& comm) {
+    Pipeline* self = nullptr;
+    std::string text;
+    PipelineCallbacks callbacks = idle();
+    callbacks.forward = [&](const PipelinePass&) {
+      for (const auto& call : std::vector<std::function<void()>>{
+               [&] { self->run_step(); }, [&] { static_cast<void>(self->times_json()); }}) {
+        try {
+          call();
+        } catch (const Error& error) {
+          text += error.what();
+        }
+      }
+    };
+    Pipeline pipeline(comm, schedule, {stage_of(0, 1)}, callbacks, {.record = true});
+    self = &pipeline;
+    pipeline.run_step();
+    const std::string once =
+        "usage: pipeline: a step is under way\na callback cannot begin another one, nor ask for "
+        "the "
+        "times of this one";
+    EXPECT_EQ(text, once + once);
+    pipeline.run_step();
+  });
+}
+
+TEST(PipelineErrors, StagesAndRanksThatThereAreNotAreNamed) {
+  const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 2, .microbatches = 4});
+  const auto message = [](const std::function<void()>& body) -> std::string {
+    try {
+      body();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(message([&] { static_cast<void>(schedule.rank_of(2)); }),
+            "usage: the pipeline schedule has no stage 2\nit has 0 to 1");
+  EXPECT_EQ(message([&] { static_cast<void>(schedule.stages_of(-1)); }),
+            "usage: the pipeline schedule has no rank -1\nit has 0 to 1");
+  EXPECT_EQ(message([&] { static_cast<void>(schedule.actions_of(7)); }),
+            "usage: the pipeline schedule has no rank 7\nit has 0 to 1");
+}
+
 TEST(PipelineErrors, NoStepFollowsOneThatFailed) {
   const auto schedule = PipelineSchedule::by_name("naive", {.ranks = 1, .microbatches = 1});
   run_threads(1, [&](Communicator& comm) {

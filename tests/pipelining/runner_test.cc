@@ -250,6 +250,7 @@ TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
                                     std::to_string(100 * (best / predicted_us - 1)));
     EXPECT_NE(json.find("\"predicted_makespan\""), std::string::npos);
     EXPECT_NE(json.find("{\"action\": \"0RECV_B0\", \"start\": "), std::string::npos);
+    EXPECT_NE(json.find("\"pipeline\": {\"format\": \"unisono.pipeline/1\""), std::string::npos);
   }
 }
 

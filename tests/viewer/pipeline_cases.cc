@@ -1,10 +1,11 @@
 // Prints what the player and the verifier say of pipeline schedules: every entry of the catalogue
-// in several shapes, with several costs and capacities, and mutants of each: one JSON object a
-// line.
+// in several shapes, with several costs and capacities, orders in which ranks wait for each other
+// in any way, and mutants of each: one JSON object a line.
 //
 //   pipeline_cases MUTANTS
 //
 // The page's own player is compared with it. A mutant is an edit that the page can make as well.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -16,12 +17,14 @@
 #include "pipeline/json.h"
 #include "pipeline/run.h"
 #include "pipeline/text.h"
+#include "pipeline/transfers.h"
 #include "pipeline/verify.h"
 
 namespace {
 
 using nlohmann::ordered_json;
 using unisono::pipeline::Action;
+using unisono::pipeline::ActionKind;
 using unisono::pipeline::Pipeline;
 
 ordered_json verdict_of(const Pipeline& pipeline) {
@@ -77,9 +80,50 @@ bool mutate(Pipeline& pipeline, std::mt19937& random, ordered_json& edit) {
   return true;
 }
 
-void print_case(const unisono::pipeline::Entry& entry, unisono::pipeline::Shape shape, int mutants,
-                std::mt19937& random) {
+// B before F.
+void reverse_overlaps(Pipeline& pipeline) {
+  for (std::vector<Action>& actions : pipeline.actions) {
+    for (std::size_t i = 0; i < actions.size(); i = after(actions, i)) {
+      std::reverse(actions.begin() + static_cast<std::ptrdiff_t>(i + 1),
+                   actions.begin() + static_cast<std::ptrdiff_t>(after(actions, i)));
+    }
+  }
+}
+
+// As of a model whose parameters are sharded, and whose ranks have copies elsewhere.
+void add_stage_actions(Pipeline& pipeline) {
+  for (int stage = 0; stage < pipeline.stages(); ++stage) {
+    auto& actions = pipeline.actions[static_cast<std::size_t>(
+        pipeline.stage_rank[static_cast<std::size_t>(stage)])];
+    actions.insert(actions.begin(), {ActionKind::unshard, stage});
+    actions.push_back({ActionKind::reduce_grad, stage});
+    actions.push_back({ActionKind::reshard, stage});
+  }
+}
+
+// Any order that is right on each rank by itself, where no stage is on the rank of the next one.
+void shuffle(Pipeline& pipeline, std::mt19937& random) {
+  for (std::vector<Action>& actions : pipeline.actions) {
+    for (std::size_t i = actions.size(); i-- > 1;) {
+      std::swap(actions[i], actions[random() % (i + 1)]);
+    }
+    for (auto backward = actions.begin(); backward != actions.end(); ++backward) {
+      Action forward = *backward;
+      forward.kind = ActionKind::forward;
+      if (const auto late = std::find(backward, actions.end(), forward);
+          backward->kind == ActionKind::backward && late != actions.end()) {
+        std::iter_swap(backward, late);
+      }
+    }
+  }
+}
+
+// `computations`: of the shape of the entry.
+void print_case(const unisono::pipeline::Entry& entry, unisono::pipeline::Shape shape,
+                const Pipeline& computations, int mutants, std::mt19937& random) {
   Pipeline pipeline = build(entry, shape);
+  pipeline.actions = computations.actions;
+  add_transfers(pipeline);
   // Every third is uneven and slow to send, in steps that binary fractions hold exactly.
   const bool is_uneven = random() % 3 == 0;
   for (std::size_t stage = 0; is_uneven && stage < pipeline.stage_rank.size(); ++stage) {
@@ -91,7 +135,7 @@ void print_case(const unisono::pipeline::Entry& entry, unisono::pipeline::Shape 
   ordered_json line;
   line["pipeline"] = ordered_json::parse(to_json(pipeline));
   line["computations"] = ordered_json::array();
-  for (const std::vector<Action>& row : entry.build(shape).actions) {
+  for (const std::vector<Action>& row : computations.actions) {
     line["computations"].push_back(unisono::pipeline::actions_text(row));
   }
   line["runs"] = {run_of(pipeline, {}), run_of(pipeline, {.slow_stage = 1, .slow_factor = 1.5})};
@@ -119,9 +163,23 @@ int main(int argc, char** argv) {
                                              .chunks = entry->chunks == 0 ? 2 : entry->chunks,
                                              .microbatches = microbatches};
         if (unisono::pipeline::refusal(*entry, shape).empty()) {
-          print_case(*entry, shape, mutants, random);
+          Pipeline computations = entry->build(shape);
+          if (random() % 2 == 0) {
+            reverse_overlaps(computations);
+          }
+          if (random() % 3 == 0) {
+            add_stage_actions(computations);
+          }
+          print_case(*entry, shape, computations, mutants, random);
         }
       }
     }
+  }
+  for (int i = 0; i < 60; ++i) {
+    const int ranks = 2 + i % 5;
+    const unisono::pipeline::Shape shape{.ranks = ranks, .chunks = 2, .microbatches = ranks};
+    Pipeline computations = unisono::pipeline::interleaved.build(shape);
+    shuffle(computations, random);
+    print_case(unisono::pipeline::interleaved, shape, computations, mutants, random);
   }
 }

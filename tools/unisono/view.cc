@@ -161,6 +161,10 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     throw UsageError(fmt::format("{} is no recording", path), "--op goes with one",
                      "unisono run --record FILE makes one");
   }
+  if (begins(document, "schema", "unisono.pipeline_times/")) {
+    data["pipeline_times"] = pipeline_times_data(path, document);
+    return;
+  }
   if (begins(document, "format", "unisono.step/")) {
     data["step"] = step_page_data(load_step(path));
     return;
@@ -301,8 +305,9 @@ const Command kViewCommand = {
         "plain "
         "form, with the same count for every rank.\n\n"
         "FILE is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a pipeline "
-        "(unisono.pipeline/1, or FILE.csv of torch.distributed.pipelining), a topology "
-        "(unisono.topology/1), a step of a model (unisono.step/1, or what unisono step show --json "
+        "(unisono.pipeline/1, or FILE.csv of torch.distributed.pipelining), the times of its run "
+        "(unisono.pipeline_times/1), a topology (unisono.topology/1), a step of a model "
+        "(unisono.step/1, or what unisono step show --json "
         "printed), what unisono sim --trace wrote, or what unisono trace why --json "
         "printed. Files can also be dropped on the page. Where there is a "
         "desktop, the page is opened with xdg-open.",

@@ -41,8 +41,9 @@ class UNISONO_EXPORT PipelineSchedule {
  public:
   // One of `unisono pipeline list`. Errors: usage, if there is none of that name and shape.
   static PipelineSchedule by_name(std::string_view name, const PipelineShape& shape);
-  // The text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining. Errors:
-  // usage, with the place of the mistake, or with the first thing that verify finds.
+  // The text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining; at most
+  // 64 MiB. Errors: usage, with the place of the mistake, or with the first thing that verify
+  // finds.
   static PipelineSchedule parse(std::string_view text);
 
   explicit PipelineSchedule(std::shared_ptr<const detail::ScheduleState> state);
@@ -50,6 +51,7 @@ class UNISONO_EXPORT PipelineSchedule {
   int ranks() const;
   int stages() const;
   int microbatches() const;
+  // Errors of these and of actions_of(): usage, of a stage or rank that there is not.
   int rank_of(int stage) const;
   std::vector<int> stages_of(int rank) const;
   // The stages that a microbatch passes, in order: one sequence, or two where the ranks hold the
@@ -137,7 +139,8 @@ struct ActionTime {
 // ahead as the schedule's capacity says. One thread at a time.
 //
 // Errors of run_step(), besides what callbacks throw: timeout, peer_lost, aborted, with the action
-// that was waited for and the rank that owes it. The world is unusable after any of them.
+// that was waited for and the rank that owes it. The world is unusable after any of them. And
+// usage, if a callback calls it, or after a step that failed.
 class UNISONO_EXPORT Pipeline {
  public:
   // All ranks call it: they agree on the schedule and the shapes once. Errors, on all ranks:
@@ -155,6 +158,7 @@ class UNISONO_EXPORT Pipeline {
   // With record: what this rank did in the last step.
   std::vector<ActionTime> times() const;
   // With record: the last step of all ranks as unisono.pipeline_times/1 (docs/formats/pipeline.md),
+  // which `unisono view` draws,
   // with what the player predicts from the medians of its computations. All ranks call it; all get
   // the text.
   std::string times_json();

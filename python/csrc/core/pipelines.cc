@@ -3,8 +3,8 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -101,6 +101,25 @@ struct Functions {
   py::object overlap = py::none();
 };
 
+// While it lives, nobody else uses the runner.
+class Turn {
+ public:
+  explicit Turn(std::atomic_flag& is_used) : is_used_(is_used) {
+    // It must not wait: a callback that calls again would do so for ever.
+    if (is_used.test_and_set(std::memory_order_acquire)) {
+      throw unisono::Error(unisono::ErrorCode::usage,
+                           "pipeline: a step is under way\na callback cannot use the pipeline that "
+                           "calls it, nor another thread until the step has ended");
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { is_used_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag& is_used_;
+};
+
 // One thread at a time is in a step; it has Python's lock in callbacks alone.
 class Runner {
  public:
@@ -124,18 +143,18 @@ class Runner {
 
   void run_step() {
     const py::gil_scoped_release unlocked;
-    const std::lock_guard lock(using_);
+    const Turn turn(is_used_);
     open().run_step();
   }
   std::string times_json() {
     const py::gil_scoped_release unlocked;
-    const std::lock_guard lock(using_);
+    const Turn turn(is_used_);
     return open().times_json();
   }
   std::size_t most_bytes_held() { return open().most_bytes_held(); }
   void close() {
     const py::gil_scoped_release unlocked;
-    const std::lock_guard lock(using_);
+    const Turn turn(is_used_);
     pipeline_.reset();
   }
 
@@ -195,7 +214,7 @@ class Runner {
 
   Functions functions_;
   std::optional<Pipeline> pipeline_;
-  std::mutex using_;  // guards the pipeline
+  std::atomic_flag is_used_;  // in a step, or being closed
 };
 
 }  // namespace
@@ -220,6 +239,9 @@ void define_pipelines(py::module_& module) {
       .def_property_readonly("capacity", &PipelineSchedule::capacity)
       .def("rank_of", &PipelineSchedule::rank_of, arg("stage"), "The rank that has the stage.")
       .def("stages_of", &PipelineSchedule::stages_of, arg("rank"), "The stages of a rank.")
+      .def("chains", &PipelineSchedule::chains,
+           "The stages that a microbatch passes, in order: one sequence, or two where the ranks "
+           "hold the model twice (DualPipe).")
       .def("actions_of", &PipelineSchedule::actions_of, arg("rank"),
            "What a rank does, in order: '0F0', '0SEND_F0', ...")
       .def("text", &PipelineSchedule::text, "As unisono.pipeline/1.");

@@ -12,22 +12,26 @@ numpy.asarray(view) and torch.frombuffer(view, ...) share it. They must not be k
 """
 
 import atexit
+import contextlib
 import weakref
 
 from unisono._core import PipelineRunner, PipelineSchedule
+from unisono._errors import UsageError
 
 __all__ = ["Pipeline", "PipelineSchedule", "by_name", "load", "parse"]
 
 by_name = PipelineSchedule.by_name
 parse = PipelineSchedule.parse
 
+_MOST_BYTES = 64 << 20
+
 _open = weakref.WeakSet()
 
 
 def load(path):
-    """The schedule of a file: unisono.pipeline/1, or torch's CSV."""
-    with open(path, encoding="utf-8") as file:
-        return parse(file.read())
+    """The schedule of a file of at most 64 MiB: unisono.pipeline/1, or torch's CSV."""
+    with open(path, "rb") as file:
+        return parse(file.read(_MOST_BYTES + 1))  # one more is refused
 
 
 class Pipeline(PipelineRunner):
@@ -57,4 +61,5 @@ class Pipeline(PipelineRunner):
 @atexit.register
 def _close_all():
     for runner in list(_open):
-        runner.close()
+        with contextlib.suppress(UsageError):  # in a step of a thread that nobody waited for
+            runner.close()

@@ -39,6 +39,15 @@ Json schedule_json(const pipeline::Entry& entry, pipeline::Shape shape) {
           {"actions", actions}};
 }
 
+// The texts of a list, as one line of the CSV.
+std::string joined(const Json& row) {
+  std::string line;
+  for (const Json& action : row) {
+    line += (line.empty() ? "" : ",") + action.get<std::string>();
+  }
+  return line;
+}
+
 }  // namespace
 
 Json pipelines_data() {
@@ -89,6 +98,40 @@ Json pipeline_file_data(const std::string& path, const std::string& text) {
                      "unisono pipeline show prints any pipeline");
   }
   return Json::parse(pipeline::to_json(pipeline));
+}
+
+Json pipeline_times_data(const std::string& path, const Json& document) {
+  const auto refuse = [&](const std::string& place) {
+    throw UsageError(fmt::format("{} at {}: no time for each action", path, place),
+                     "Pipeline::times_json() writes such a file", "docs/formats/pipeline.md");
+  };
+  if (!document.contains("pipeline")) {
+    refuse("/pipeline");
+  }
+  Json data = document;
+  data["pipeline"] = pipeline_file_data(path, document["pipeline"].dump());
+  const Json& rows = data["pipeline"]["actions"];
+  for (const char* key : {"ranks", "predicted"}) {
+    if (!data.contains(key) || !data[key].is_array() || data[key].size() != rows.size()) {
+      refuse(fmt::format("/{}", key));
+    }
+    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+      // An overlap is one text of the file, and stands before its parts here.
+      const auto actions = pipeline::parse_actions(joined(rows[rank]));
+      if (!data[key][rank].is_array() || data[key][rank].size() != actions.value->size()) {
+        refuse(fmt::format("/{}/{}", key, rank));
+      }
+      for (std::size_t i = 0; i < actions.value->size(); ++i) {
+        const Json& time = data[key][rank][i];
+        if (!time.is_object() || !time.contains("start") || !time["start"].is_number() ||
+            !time.contains("end") || !time["end"].is_number() ||
+            time.value("action", "") != to_string((*actions.value)[i])) {
+          refuse(fmt::format("/{}/{}/{}", key, rank, i));
+        }
+      }
+    }
+  }
+  return data;
 }
 
 }  // namespace unisono::cli

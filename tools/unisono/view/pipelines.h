@@ -14,4 +14,8 @@ nlohmann::ordered_json pipelines_data();
 // the place where it cannot be read.
 nlohmann::ordered_json pipeline_file_data(const std::string& path, const std::string& text);
 
+// A file of unisono.pipeline_times/1, what a run took and what was predicted. Throws as above.
+nlohmann::ordered_json pipeline_times_data(const std::string& path,
+                                           const nlohmann::ordered_json& document);
+
 }  // namespace unisono::cli

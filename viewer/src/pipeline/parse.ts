@@ -54,6 +54,11 @@ function chainOf(value: unknown, place: string, stages: number, microbatches: nu
 // Each stage is in one chain, and what is done is within stages and microbatches.
 function finish(pipeline: Pipeline): Pipeline {
   const { stages, microbatches, actions } = pipeline;
+  if (stages.length * microbatches > MOST_ACTIONS) {
+    throw new BadInput(
+      `/stages: ${stages.length} times ${microbatches} microbatches; a page shows ${MOST_ACTIONS}`,
+    );
+  }
   const seen = pipeline.chains.flatMap((chain) => chain.stages);
   if (seen.length !== stages.length || new Set(seen).size !== stages.length) {
     throw new BadInput('/chains: each stage has to be in one chain, once');
@@ -114,9 +119,10 @@ function rowText(row: unknown, i: number): string {
   throw new BadInput(`/actions/${i}: no list of actions`);
 }
 
-// A stage lies where its computations are, and all is of cost 1.
+// A stage lies where its computations are, and all is of cost 1. A line without actions is a rank
+// without stages.
 export function parseCsv(text: string, name: string): Pipeline {
-  const lines = text.replace(/[\r\n]+$/, '').split('\n');
+  const lines = text.replace(/\n$/, '').split('\n');
   if (lines.length > MOST_RANKS) throw new BadInput(`more than ${MOST_RANKS} ranks`);
   const actions = lines.map((line, i) => parseActions(line, `line ${i + 1}`));
   const stages: number[] = [];

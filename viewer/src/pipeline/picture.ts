@@ -1,6 +1,15 @@
 // What the bubble diagram draws, from the spans that were played.
 import type { Played, Span } from './play';
-import { isCompute, isSend, neighbours, partnerOf, type Kind, type Pipeline } from './types';
+import {
+  after,
+  isCompute,
+  isReceive,
+  isSend,
+  neighbours,
+  partnerOf,
+  type Kind,
+  type Pipeline,
+} from './types';
 import { bytesChange } from './verify';
 
 export interface Box extends Span {
@@ -30,16 +39,27 @@ export interface Arrow extends Span {
   to: number;
 }
 
-// From when a message leaves to when it arrives.
+// From when a message leaves to when it arrives. In what was measured, each end of a lane notes that
+// when it looks, so the earlier of the two is nearer to it.
 export function arrowsOf(pipeline: Pipeline, { spans }: Played): Arrow[] {
   const around = neighbours(pipeline);
+  const nameOf = (kind: Kind, stage: number, microbatch: number) =>
+    `${kind.slice(-1)} ${stage} ${microbatch}`;
+  const received = new Map<string, number>();
+  pipeline.actions.forEach((row, rank) =>
+    row.forEach(({ kind, stage, microbatch }, i) => {
+      const { end } = spans[rank]![i]!;
+      if (isReceive(kind) && end >= 0) received.set(nameOf(kind, stage, microbatch), end);
+    }),
+  );
   return pipeline.actions.flatMap((row, from) =>
     row.flatMap((action, i) => {
       const { start, end } = spans[from]![i]!;
       const partner = isSend(action.kind) ? partnerOf(around, action) : -1;
       if (partner < 0 || start < 0) return [];
       const to = pipeline.stages[partner]!;
-      return [{ from, to, start, end }];
+      const taken = received.get(nameOf(action.kind, partner, action.microbatch)) ?? end;
+      return [{ from, to, start, end: Math.max(start, Math.min(end, taken)) }];
     }),
   );
 }
@@ -49,14 +69,19 @@ export interface Holding {
   peak: number;
 }
 
-// The memory of each rank over time: from the begin of F to the end of B, I and W.
+// The memory of each rank over time: from the begin of F to the end of B, I and W, or of the overlap
+// that they are in.
 export function holdings(pipeline: Pipeline, { spans }: Played): Holding[] {
   return pipeline.actions.map((row, rank) => {
-    const events = row.flatMap((action, i) => {
+    const events: { time: number; change: number }[] = [];
+    for (let i = 0; i < row.length; i = after(row, i)) {
       const { start, end } = spans[rank]![i]!;
-      if (!isCompute(action.kind) || start < 0) return [];
-      return [{ time: action.kind === 'F' ? start : end, change: bytesChange(pipeline, action) }];
-    });
+      for (const action of start < 0 ? [] : row.slice(i, after(row, i))) {
+        if (!isCompute(action.kind)) continue;
+        const change = bytesChange(pipeline, action);
+        events.push({ time: action.kind === 'F' ? start : end, change });
+      }
+    }
     // What is freed at the same moment is freed before more is taken.
     events.sort((a, b) => a.time - b.time || a.change - b.change);
     let bytes = 0;

@@ -37,6 +37,8 @@ export function addTransfers(pipeline: Pipeline): void {
   const target = (action: Action) => stageOf(pipeline, around.next, around.before, action);
   const source = (action: Action) => stageOf(pipeline, around.before, around.next, action);
   const lanes = new Map<string, Lane>();
+  const place = new Map<string, number>(); // of a message, among those of its lane
+  const nameOf = ({ kind, stage, microbatch }: Action) => `${kind} ${stage} ${microbatch}`;
   const laneOf = (from: number, to: number): Lane => {
     const key = `${from} ${to}`;
     if (!lanes.has(key)) lanes.set(key, { messages: [], received: 0 });
@@ -48,7 +50,9 @@ export function addTransfers(pipeline: Pipeline): void {
       if (stage < 0) continue;
       const kind = action.kind === 'F' ? 'RECV_F' : 'RECV_B';
       const receive: Action = { kind, stage, microbatch: action.microbatch, parts: 0 };
-      laneOf(rank, pipeline.stages[stage]!).messages.push(receive);
+      const { messages } = laneOf(rank, pipeline.stages[stage]!);
+      if (!place.has(nameOf(receive))) place.set(nameOf(receive), messages.length);
+      messages.push(receive);
     }
   });
   pipeline.actions = pipeline.actions.map((row, rank) => {
@@ -60,16 +64,9 @@ export function addTransfers(pipeline: Pipeline): void {
         if (stage < 0) continue;
         const lane = laneOf(pipeline.stages[stage]!, rank);
         const kind = action.kind === 'F' ? 'RECV_F' : 'RECV_B';
-        const found = lane.messages.findIndex(
-          (each, at) =>
-            at >= lane.received &&
-            each.kind === kind &&
-            each.stage === action.stage &&
-            each.microbatch === action.microbatch,
-        );
-        if (found < 0) continue; // received already, or nobody computes it: verify tells
-        placed.push(...lane.messages.slice(lane.received, found + 1));
-        lane.received = found + 1;
+        // Nothing where it is received already, or nobody computes it: verify tells.
+        const found = place.get(nameOf({ ...action, kind })) ?? -1;
+        for (; lane.received <= found; lane.received++) placed.push(lane.messages[lane.received]!);
       }
       placed.push(...all);
       for (const { kind, stage, microbatch } of all.filter((each) => target(each) >= 0)) {

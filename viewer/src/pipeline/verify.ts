@@ -3,6 +3,7 @@
 import { play, type Played, type Waiting } from './play';
 import { hasTransfers, addTransfers } from './transfers';
 import {
+  after,
   hasMicrobatch,
   isCompute,
   isForwardLane,
@@ -52,7 +53,13 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
   const findings: PipelineFinding[] = [];
   const done = new Set<string>();
   const left = stages.map((_, i) => chains[around.chain[i]!]?.count ?? 0); // W still to come
-  const sharded = stages.map(() => -1); // 1: the parameters have been freed
+  const reduced = stages.map(() => false); // the gradients of each stage
+  const gathered = stages.map(() => true); // the parameters of each stage
+  let reduces = false; // any stage
+  for (const { kind, stage } of pipeline.actions.flat()) {
+    if (kind === 'UNSHARD' || kind === 'RESHARD') gathered[stage] = false; // until it is gathered here
+    reduces ||= kind === 'REDUCE_GRAD';
+  }
   const sent = new Map<string, Action[]>();
   const received = new Map<string, Action[]>();
 
@@ -87,12 +94,15 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
       ? has('I', stage, microbatch) || has('W', stage, microbatch)
       : (kind === 'I' || kind === 'W') && has('B', stage, microbatch);
 
+  const requireParameters = (at: Place) => {
+    const { stage } = at.action;
+    if (!gathered[stage]) add({ kind: 'too_early', ...at, other: make('UNSHARD', stage) });
+  };
+
   const note = (at: Place) => {
     const { action, rank } = at;
     if (isCompute(action.kind)) {
-      if (sharded[action.stage] === 1) {
-        add({ kind: 'too_early', ...at, other: make('UNSHARD', action.stage) });
-      }
+      requireParameters(at);
       if (action.kind === 'B' || action.kind === 'W') left[action.stage]!--;
       return;
     }
@@ -106,17 +116,25 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
     const [from, to] = out ? [rank, stages[partner]!] : [stages[partner]!, rank];
     const lanes = out ? sent : received;
     const name = [from, to, lane].join(' ');
-    lanes.set(name, [...(lanes.get(name) ?? []), action]);
+    const list = lanes.get(name);
+    if (list) list.push(action);
+    else lanes.set(name, [action]);
   };
 
   const lookAtStage = (at: Place) => {
     const { stage, kind } = at.action;
-    if (kind !== 'REDUCE_GRAD') {
-      sharded[stage] = kind === 'RESHARD' ? 1 : 0;
+    if (kind === 'RESHARD') {
+      requireParameters(at);
+      gathered[stage] = false;
       return;
     }
-    if (left[stage]! > 0) add({ kind: 'too_early', ...at, other: make('W', stage) });
-    left[stage] = left[stage]! > 0 ? left[stage]! : -1;
+    const isReduction = kind === 'REDUCE_GRAD';
+    const done = isReduction ? reduced : gathered;
+    if (done[stage]) add({ kind: 'twice', ...at });
+    else if (isReduction && left[stage]! > 0) {
+      add({ kind: 'too_early', ...at, other: make('W', stage) });
+    }
+    done[stage] = true;
   };
 
   const lookAt = (at: Place) => {
@@ -162,6 +180,9 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
         need('F', stage, i);
         need(has('I', stage, i) ? 'W' : 'B', stage, i);
       }
+      if (reduces && !reduced[stage]) {
+        add({ kind: 'missing', rank: stages[stage]!, action: make('REDUCE_GRAD', stage) });
+      }
     }
   }
 
@@ -193,28 +214,27 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
   return findings;
 }
 
-// The shortest circle of ranks that wait for each other, else the first way to a rank that is
-// waited for in vain.
+// The shortest circle of ranks that wait for each other, told from its first rank on, else a rank
+// that is waited for in vain. A walk that marks where it has been finds every circle once.
 function shortestWait(waiting: Waiting[]): Waiting[] {
+  const place = new Map(waiting.map(({ rank }, i) => [rank, i]));
+  const next = (at: number) => place.get(waiting[at]!.peer);
+  const walkOf = new Map<number, number>();
   let best: Waiting[] = [];
-  let hasCircle = false;
-  for (const start of waiting) {
-    const way = [start];
-    while (way.length <= waiting.length) {
-      const next = waiting.find((each) => each.rank === way.at(-1)!.peer);
-      if (!next || next.rank === start.rank) {
-        const isCircle = next !== undefined;
-        const isShorter = isCircle === hasCircle && way.length < best.length;
-        if (best.length === 0 || (isCircle && !hasCircle) || isShorter) {
-          best = way;
-          hasCircle = isCircle;
-        }
-        break;
-      }
-      way.push(next);
+  for (let start = 0; start < waiting.length; start++) {
+    let at: number | undefined = start;
+    while (at !== undefined && !walkOf.has(at)) {
+      walkOf.set(at, start);
+      at = next(at);
     }
+    if (at === undefined || walkOf.get(at) !== start) continue; // it ends, or another walk was there
+    const circle = [waiting[at]!];
+    for (let i = next(at)!; i !== at; i = next(i)!) circle.push(waiting[i]!);
+    if (best.length === 0 || circle.length < best.length) best = circle;
   }
-  return best;
+  if (best.length === 0) return waiting.filter(({ peer }) => !place.has(peer)).slice(0, 1);
+  const first = best.findIndex(({ rank }) => best.every((each) => rank <= each.rank));
+  return [...best.slice(first), ...best.slice(0, first)];
 }
 
 function deadlock(pipeline: Pipeline, { waiting }: Played): PipelineFinding {
@@ -254,11 +274,17 @@ function peaksOf(pipeline: Pipeline): Pick<Verdict, 'peakBytes' | 'peakActivatio
   const peakActivations: number[] = [];
   for (const row of pipeline.actions) {
     let [bytes, peak, held, most] = [0, 0, 0, 0];
-    for (const action of row.filter(({ kind }) => isCompute(kind))) {
+    const change = (action: Action) => {
       bytes += bytesChange(pipeline, action);
       held += heldChange(action.kind);
       peak = Math.max(peak, bytes);
       most = Math.max(most, held);
+    };
+    for (let i = 0; i < row.length; i = after(row, i)) {
+      // What an overlap's F makes is there before the others have freed anything.
+      const together = row.slice(i, after(row, i)).filter(({ kind }) => isCompute(kind));
+      together.filter(({ kind }) => kind === 'F').forEach(change);
+      together.filter(({ kind }) => kind !== 'F').forEach(change);
     }
     peakBytes.push(peak);
     peakActivations.push(most);

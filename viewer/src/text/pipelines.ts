@@ -74,14 +74,21 @@ export const PIPELINE_TEXTS = {
     'units of time, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak} activations',
     '个时间单位，最忙的 rank 有 {bubble} % 是气泡；每个 rank 最多占用 {peak} 份激活',
   ],
+  pl_figures_us: [
+    'us, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak} activations',
+    '微秒，最忙的 rank 有 {bubble} % 是气泡；每个 rank 最多占用 {peak} 份激活',
+  ],
+  pl_over: ['({over} % longer than predicted)', '（比预测长 {over} %）'],
+  pl_measured: ['measured', '实测'],
+  pl_predicted: ['predicted', '预测'],
   pl_no_shape: [
     'There is no {name} for {ranks} ranks and {micro} microbatches: choose another count.',
     '{ranks} 个 rank、{micro} 个微批没有 {name}：请换一个数量。',
   ],
   pl_legend_later: ['Dark foot: a later stage of the same rank', '深色底边：同一 rank 上靠后的级'],
   pl_commands: [
-    'The same on the command line: `unisono pipeline show 1f1b`, `verify`, `sim`. `unisono view FILE` opens a CSV of torch.distributed.pipelining or a file of unisono.pipeline/1 here.',
-    '命令行同样可用：`unisono pipeline show 1f1b`、`verify`、`sim`。`unisono view FILE` 可在此打开 torch.distributed.pipelining 的 CSV 或 unisono.pipeline/1 文件。',
+    'The same on the command line: `unisono pipeline show 1f1b`, `verify`, `sim`. `unisono view FILE` opens a CSV of torch.distributed.pipelining or a file of unisono.pipeline/1 here, and what a run took (unisono.pipeline_times/1) over what was predicted.',
+    '命令行同样可用：`unisono pipeline show 1f1b`、`verify`、`sim`。`unisono view FILE` 可在此打开 torch.distributed.pipelining 的 CSV 或 unisono.pipeline/1 文件；也可打开一次运行的时间（unisono.pipeline_times/1），与预测对照。',
   ],
   pl_now: ['time {now} of {end}', '时刻 {now} / {end}'],
   pl_stopped: [

@@ -2,6 +2,7 @@
 import { parseStep, type ModelStep } from '../model/step';
 import { parseTopology, type Topology } from '../model/topology';
 import { parsePipeline, type PackedPipeline } from '../pipeline/parse';
+import { parsePipelineTimes, type PipelineTimes } from '../pipeline/recorded';
 import type { Pipeline } from '../pipeline/types';
 import { plainForm } from '../schedule/collective';
 import { unpack, type Packed } from '../schedule/pack';
@@ -32,6 +33,7 @@ export interface PageData {
   open?: string; // where the page opens, as an address says it: "#parallel?story=context"
   pipelines: PipelineEntry[];
   pipeline?: Pipeline; // from a file
+  pipelineTimes?: PipelineTimes; // from a file
   step?: ModelStep; // from a file
   schedule?: Schedule; // asked for by name, or from a file
   recording?: unknown;
@@ -57,6 +59,10 @@ export function readPageData(text: string | null | undefined): PageData {
     if (data.lang === 'en' || data.lang === 'zh') page.lang = data.lang;
     if (typeof data.open === 'string') page.open = data.open;
     if (data.pipeline !== undefined) page.pipeline = parsePipeline(data.pipeline);
+    if (isObject(data.pipeline_times)) {
+      page.pipelineTimes = parsePipelineTimes(data.pipeline_times);
+      page.pipeline = page.pipelineTimes.pipeline;
+    }
     if (data.step !== undefined) page.step = parseStep(data.step);
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {

@@ -8,6 +8,7 @@ import { parseRecording, type RecordedMessage, type Recording } from '../model/r
 import { isStep, parseStep, type ModelStep } from '../model/step';
 import { isTopology, parseTopology, type Topology } from '../model/topology';
 import { isPipeline, parseCsv, parsePipeline } from '../pipeline/parse';
+import { isPipelineTimes, parsePipelineTimes, type PipelineTimes } from '../pipeline/recorded';
 import type { Pipeline } from '../pipeline/types';
 import { check, type Checked } from '../replay/check';
 import { apply, type Edit } from '../schedule/edit';
@@ -26,8 +27,9 @@ import {
   scheduleOf,
   type PageData,
 } from './data';
-import { DEFAULTS, fromHash, parseEdits, toHash, type ViewState } from './url';
+import { DEFAULTS, fromHash, parseEdits, RECORDED, toHash, type ViewState } from './url';
 
+const MOST_BYTES = 64_000_000; // of a file, as of `unisono view`
 const MOST_TIMED = 60_000; // moves
 const MOST_RANKS = 16; // of the catalogue in the page
 
@@ -39,6 +41,7 @@ class Page {
   routing: unknown = $state.raw(); // counts for the story of MoE; undefined: a toy router
   topology: Topology | undefined = $state.raw(); // of Traffic; undefined: plain nodes
   pipeline: Pipeline | undefined = $state.raw(); // from a file
+  pipelineTimes: PipelineTimes | undefined = $state.raw(); // of a run of that pipeline
   step: ModelStep | undefined = $state.raw(); // of a model, from a file
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
@@ -214,6 +217,7 @@ class Page {
     this.recording = this.data.recording;
     this.topology = this.data.topology;
     this.pipeline = this.data.pipeline;
+    this.pipelineTimes = this.data.pipelineTimes;
     this.step = this.data.step;
     this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
   }
@@ -249,6 +253,7 @@ class Page {
       return { ...DEFAULTS, tab: 'traffic', ranks, ...shape };
     }
     if (this.data.step) return { ...DEFAULTS, tab: 'step' };
+    if (this.data.pipelineTimes) return { ...DEFAULTS, tab: 'pipeline', pipes: [...RECORDED] };
     if (this.data.pipeline) return { ...DEFAULTS, tab: 'pipeline', pipes: ['own'] };
     return given ? { ...DEFAULTS, tab: 'steps', ...shape } : DEFAULTS;
   }
@@ -258,7 +263,8 @@ class Page {
   }
 
   async openFile(file: File): Promise<void> {
-    this.open(file.name, await file.text());
+    if (file.size > MOST_BYTES) this.message = `${file.name}: more than ${MOST_BYTES} bytes`;
+    else this.open(file.name, await file.text());
   }
 
   // Shows a file that was dropped on the page, or says why not.
@@ -275,14 +281,18 @@ class Page {
     }
   }
 
-  private showPipeline(pipeline: Pipeline): void {
+  private showPipeline(pipeline: Pipeline, times?: PipelineTimes): void {
     this.pipeline = pipeline;
-    Object.assign(this.view, { tab: 'pipeline', pipes: ['own'], cuts: '' });
+    this.pipelineTimes = times;
+    Object.assign(this.view, { tab: 'pipeline', pipes: times ? [...RECORDED] : ['own'], cuts: '' });
   }
 
   private showFile(document: unknown): void {
     if (isObject(document) && isPipeline(document)) {
       this.showPipeline(parsePipeline(document));
+    } else if (isObject(document) && isPipelineTimes(document)) {
+      const times = parsePipelineTimes(document);
+      this.showPipeline(times.pipeline, times);
     } else if (isObject(document) && isStep(document)) {
       this.step = parseStep(document);
       Object.assign(this.view, { tab: 'step', beat: 0 });

@@ -16,6 +16,8 @@ export const TABS = [
 export type Tab = (typeof TABS)[number];
 
 // Those behind `parallel`: it leads to the others.
+// What took place, and beneath it what was predicted.
+export const RECORDED = ['measured', 'predicted'] as const;
 export const PARALLEL_TABS: readonly Tab[] = ['parallel', 'pipeline', 'moe', 'layer', 'step'];
 export const NAV_TABS: readonly Tab[] = TABS.filter(
   (tab) => tab === 'parallel' || !PARALLEL_TABS.includes(tab),
@@ -67,7 +69,7 @@ export interface ViewState {
   story: StoryName;
   set: string; // of the story
   beat: number; // where its clock stands
-  pipes: string[]; // pipeline schedules; "own": from a file
+  pipes: string[]; // pipeline schedules; "own": from a file; those of RECORDED: of a run
   pipe: string; // shape, costs in per cent, slow stage (0: none), capacity
   cuts: string; // edits of the first pipeline: "2.5x,0.1s"
   bare: number; // 1: without the head of the page, for a frame in another one

@@ -5,6 +5,7 @@ import { editPipeline, parsePipelineEdits } from '../../src/pipeline/edit';
 import { parseCsv, parsePipeline, unpackPipeline } from '../../src/pipeline/parse';
 import { arrowsOf, bubbleOf, holdings } from '../../src/pipeline/picture';
 import { play } from '../../src/pipeline/play';
+import { parsePipelineTimes } from '../../src/pipeline/recorded';
 import { actionsText } from '../../src/pipeline/text';
 import type { Pipeline } from '../../src/pipeline/types';
 import { verify } from '../../src/pipeline/verify';
@@ -55,6 +56,24 @@ describe('pipelines are those of the command line', () => {
 });
 
 describe('files', () => {
+  it('have a rank without stages where a line has no actions', () => {
+    expect(parseCsv('0F0,0B0\r\n\r\n', '').ranks).toBe(2);
+    expect(parseCsv('0F0,0B0\n', '').ranks).toBe(1);
+  });
+
+  // 200000 actions, most of them in one lane, and messages that nobody sends behind as many as that.
+  it('of the largest size are read and proved at once', { timeout: 20_000 }, () => {
+    const rows = ['', ''];
+    for (let i = 0; i < 12_000; i++) {
+      for (let stage = 0; stage < 8; stage++) {
+        rows[stage % 2] += `${stage}${stage % 2 === 0 ? 'F' : 'I'}${i},`;
+      }
+    }
+    const pipeline = parseCsv(rows.join('\n'), '');
+    expect(verify(pipeline).findings).toHaveLength(100);
+    expect(() => parseCsv('0F65535,3F0,2F0,1F0', '')).toThrow('4 times 65536 microbatches');
+  });
+
   it('reads the CSV of torch.distributed.pipelining, with what it leaves out', () => {
     const pipeline = parseCsv('0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n', 'mine');
     expect(pipeline.stages).toEqual([0, 1]);
@@ -113,6 +132,55 @@ describe('edits', () => {
     expect(editPipeline(pipeline, { rank: 9, index: 0, drop: true }).actions).toEqual(
       pipeline.actions,
     );
+  });
+});
+
+describe('times of a run', () => {
+  const words = ['dualpipev', '-n', '2', '-m', '4'];
+  const pipeline = JSON.parse(run(['pipeline', 'show', ...words, '--format', 'pipeline']));
+  const { ranks } = JSON.parse(run(['pipeline', 'show', ...words, '--json']));
+  const times = { schema: 'unisono.pipeline_times/1', pipeline, ranks, predicted: ranks };
+
+  it('are played as they were', () => {
+    const read = parsePipelineTimes(times);
+    const played = play(read.pipeline);
+    expect(read.measured).toEqual({ ...played, busy: read.measured.busy });
+    read.measured.busy.forEach((each, rank) => expect(each).toBeCloseTo(played.busy[rank]!));
+  });
+
+  it('have messages that end where either end has noted it', () => {
+    const read = parsePipelineTimes(times);
+    const late = { ...read.measured, spans: structuredClone(read.measured.spans) };
+    read.pipeline.actions.forEach((row, rank) =>
+      row.forEach(({ kind }, i) => {
+        if (kind.startsWith('SEND')) late.spans[rank]![i]!.end += 100;
+      }),
+    );
+    const ends = arrowsOf(read.pipeline, late).map(({ end }) => end);
+    expect(Math.max(...ends)).toBeLessThanOrEqual(read.measured.makespan);
+    expect(ends.length).toBeGreaterThan(10);
+  });
+
+  const without = ranks.map((row: unknown[]) => row.slice(1));
+  it.each([
+    [{ ...times, schema: 'unisono.pipeline_times/2' }, '/schema'],
+    [{ ...times, pipeline: undefined }, '/pipeline'],
+    [{ ...times, ranks: [] }, '/ranks/0'],
+    [{ ...times, predicted: without }, '/predicted/0: not a time for each'],
+    [{ ...times, ranks: [ranks[1], ranks[0]] }, '/ranks/0'],
+    [{ ...times, ranks: [[{ action: '0F0', start: 0 }, ...ranks[0].slice(1)]] }, '/ranks/0/0'],
+  ])('say where they are wrong: %#', (document, message) => {
+    expect(() => parsePipelineTimes(document)).toThrow(message);
+  });
+});
+
+describe('the curve of what is held', () => {
+  it('has both of an overlap, whichever is spelt first', () => {
+    for (const cell of ['(0F1;0B0)', '(0B0;0F1)']) {
+      const pipeline = parseCsv(`0F0,${cell}OVERLAP_F_B,0B1`, '');
+      expect(holdings(pipeline, play(pipeline))[0]!.peak).toBe(2);
+      expect(verify(pipeline).peakBytes).toEqual([2]);
+    }
   });
 });
 
