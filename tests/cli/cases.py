@@ -257,7 +257,7 @@ def approval_cases():
         "view_counts_alone": text("view", "--counts", "counts.csv"),
         "export_counts": text("export", "exchange.json"),
         "plan_counts": text("plan", "all_to_all", "-n", "2", "--algorithm", "exchange.json", "--link", LINK),
-        "plan_routing": text("plan", "moe", "--routing", "routing.txt", "-n", "2", "--hidden", "1024", "--save", "SCRATCH/counts.json"),
+        "plan_routing": text("plan", "moe", "--routing", "routing.txt", "-n", "2", "--hidden", "1024"),
         "plan_routing_json": text("plan", "moe", "--routing", "routing.txt", "-n", "2", "--experts", "6", "--json"),
         "plan_routing_tokens": text("plan", "moe", "--routing", "routing.txt", "-n", "2", "--tokens", "3"),
         "plan_routing_few": text("plan", "moe", "--routing", "routing.txt", "-n", "8"),

@@ -38,7 +38,7 @@ nlohmann::ordered_json schedule_data(const Schedule& schedule) {
                      fmt::format("at most {}", kMostMoves), "unisono show prints any schedule");
   }
   nlohmann::ordered_json data = pack(schedule);
-  data["collective"] = to_string(schedule.collective);
+  data["collective"] = to_string(called_form(schedule));
   data["algorithm"] = schedule.algorithm;
   data["file"] = schedule.file;
   if (const Counts& counts = schedule.counts; !counts.empty()) {
