@@ -13,7 +13,8 @@
 namespace unisono::model {
 namespace {
 
-// A chain of messages, counted in whole chunks, so that sums are exact.
+// A chain of messages, counted in whole chunks (or elements, see chunk_bytes), so that sums are
+// exact.
 struct Chain {
   double messages = 0;
   double chunks = 0;
@@ -88,8 +89,9 @@ class Network {
       }
       message_of_.push_back(place);
       Message& message = messages_[place];
-      message.chunks += move.chunks;
-      message.reduced += move.combine == Combine::reduce ? move.chunks : 0;
+      const auto length = static_cast<double>(length_of(schedule_, move));
+      message.chunks += length;
+      message.reduced += move.combine == Combine::reduce ? length : 0;
       for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
         read({move.from, move.source, chunk}, message.ready);
       }
@@ -170,6 +172,9 @@ double chunk_bytes(const Schedule& schedule, double vector_bytes) {
   if (!moves_data(schedule.collective)) {
     return 0;
   }
+  if (!schedule.counts.empty()) {
+    return static_cast<double>(schedule.counts.element_bytes);
+  }
   const bool pairs = cut_of(schedule.collective) == Cut::pairs;
   return vector_bytes * (pairs ? schedule.ranks : 1) / schedule.chunks;
 }
@@ -191,13 +196,14 @@ Traffic traffic(const Schedule& schedule, double vector_bytes) {
   std::vector<double> reduced(ranks);
   double total = 0;
   for (const Move& move : schedule.moves) {
+    const auto length = static_cast<double>(length_of(schedule, move));
     if (move.combine == Combine::reduce) {
-      reduced[static_cast<std::size_t>(move.to)] += move.chunks;
+      reduced[static_cast<std::size_t>(move.to)] += length;
     }
     if (move.from != move.to) {
-      sent[static_cast<std::size_t>(move.from)] += move.chunks;
-      received[static_cast<std::size_t>(move.to)] += move.chunks;
-      total += move.chunks;
+      sent[static_cast<std::size_t>(move.from)] += length;
+      received[static_cast<std::size_t>(move.to)] += length;
+      total += length;
     }
   }
   const double chunk = chunk_bytes(schedule, vector_bytes);

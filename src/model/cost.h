@@ -44,7 +44,9 @@ struct Cost {
 // Bytes of one chunk. `vector_bytes` is the larger of what a rank sends and receives in all, as the
 // benchmarks count: the whole vector of broadcast, reduce and all_reduce; all parts together of
 // scatter, gather, all_gather and reduce_scatter; what one rank has for all of all_to_all. Chunks
-// are of equal size here, not rounded to elements.
+// are of equal size here, not rounded to elements. Where the schedule has counts, they say all
+// sizes: then it is the bytes of one element, whatever `vector_bytes`, and length_of() says how
+// many.
 double chunk_bytes(const Schedule& schedule, double vector_bytes);
 
 // The critical path. Of chains that take equally long it is one of most messages.

@@ -48,6 +48,16 @@ TEST(CriticalPath, SerialisesWhatOneRankReceivesAndReduces) {
   expect_path(std::move(builder).build(), 64, {.messages = 3, .bytes = 192, .reduced_bytes = 192});
 }
 
+TEST(CriticalPath, OfCountsTakesTheirSizes) {
+  Schedule schedule =
+      build_schedule(*find_algorithm(Collective::all_to_all, "pairwise"), {.ranks = 2});
+  schedule.counts = {.element_bytes = 16, .send = {{9, 4}, {1, 9}}};
+  expect_path(schedule, 1e9, {.messages = 1, .bytes = 64});
+  const Traffic moved = traffic(schedule, 1e9);
+  EXPECT_EQ(moved.sent_bytes, 64);
+  EXPECT_EQ(moved.total_bytes, 80);
+}
+
 TEST(CriticalPath, LetsARankSendAndReceiveAtOnce) {
   ScheduleBuilder builder{Collective::all_reduce, {.ranks = 2, .chunks = 1}};
   builder.step();

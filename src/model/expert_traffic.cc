@@ -148,6 +148,34 @@ double chance_of_part(const ExpertShape& shape, double part) {
   return 1 - none;
 }
 
+int rank_of_expert(int expert, int experts, int ranks) {
+  const int each = experts / ranks;
+  const int larger = experts % ranks;
+  const int edge = larger * (each + 1);
+  return expert < edge ? expert / (each + 1) : larger + (expert - edge) / each;
+}
+
+Counts dispatch_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks) {
+  const auto n = at(ranks);
+  const auto k = at(shape.k);
+  Counts counts{.element_bytes = static_cast<std::int64_t>(dispatch_row_bytes(shape.hidden)),
+                .send = CountRows(n, std::vector<std::int64_t>(n))};
+  const std::size_t tokens = chosen.size() / k / n;
+  std::vector<bool> meant(n);
+  for (std::size_t token = 0; token < tokens * n; ++token) {
+    std::fill(meant.begin(), meant.end(), false);
+    for (const std::int32_t expert : chosen.subspan(token * k, k)) {
+      if (expert >= 0) {
+        meant[at(rank_of_expert(expert, shape.experts, ranks))] = true;
+      }
+    }
+    for (std::size_t to = 0; to < n; ++to) {
+      counts.send[token / tokens][to] += meant[to] ? 1 : 0;
+    }
+  }
+  return counts;
+}
+
 ExpertCost dispatch_cost(const ExpertShape& shape, ExpertMode mode, const Topology& topology) {
   return cost_of(shape, mode, topology, dispatch_row_bytes(shape.hidden), false);
 }

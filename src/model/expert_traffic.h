@@ -12,8 +12,11 @@
 // with the most to do, and the latencies of a row's way; what kernels and calls cost is not in it.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 
+#include "schedule/counts.h"
 #include "topology/topology.h"
 
 namespace unisono::model {
@@ -49,5 +52,14 @@ double chance_of_part(const ExpertShape& shape, double part);
 // <= experts.
 ExpertCost dispatch_cost(const ExpertShape& shape, ExpertMode mode, const Topology& topology);
 ExpertCost combine_cost(const ExpertShape& shape, ExpertMode mode, const Topology& topology);
+
+// The rank of an expert where all ranks hold as many, contiguous ones; the first ranks hold one
+// more where they do not divide.
+int rank_of_expert(int expert, int experts, int ranks);
+
+// The rows that dispatch sends for what the tokens have chosen, [token][k], -1 for none: a token
+// goes once to each rank that has one of its experts. Each rank has as many of the tokens, in their
+// order. REQUIRES: expert numbers below shape.experts, tokens of all ranks in `chosen`.
+Counts dispatch_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks);
 
 }  // namespace unisono::model

@@ -123,6 +123,27 @@ TEST(ExpertTraffic, BytesOfNormalAreThoseOfDrawnRouters) {
   EXPECT_NEAR((cost.sent_bytes - cost.host_bytes) / cost.row_bytes, to_ranks, 0.02 * to_ranks);
 }
 
+TEST(ExpertTraffic, CountsOfARouting) {
+  // Two ranks with two experts each, two tokens each: a token with both experts of a rank goes
+  // there once, one without any goes nowhere.
+  const std::vector<std::int32_t> chosen = {0, 1, 1, 2, -1, -1, 3, -1};
+  const ExpertShape shape{.hidden = 256, .experts = 4, .k = 2};
+  const Counts two = dispatch_counts(chosen, shape, 2);
+  EXPECT_EQ(two.send, (CountRows{{2, 1}, {0, 1}}));
+  EXPECT_EQ(two.element_bytes, 256 + 8);
+  EXPECT_EQ(dispatch_counts(chosen, shape, 1).send, (CountRows{{3}}));
+  EXPECT_TRUE(check_counts(two).message.empty());
+}
+
+TEST(ExpertTraffic, ExpertsThatDoNotDivide) {
+  std::vector<int> held;
+  for (int expert = 0; expert < 11; ++expert) {
+    held.push_back(rank_of_expert(expert, 11, 4));
+  }
+  EXPECT_EQ(held, (std::vector<int>{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3}));
+  EXPECT_EQ(rank_of_expert(1, 2, 4), 1);
+}
+
 TEST(ExpertTraffic, EdgesOfShapes) {
   const ExpertShape all{.tokens = 1, .hidden = 130, .experts = 8, .k = 8};
   EXPECT_EQ(chance_of_part(all, 1), 1);

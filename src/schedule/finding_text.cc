@@ -62,7 +62,13 @@ constexpr std::array kWords = {
           "a lane"},
     Words{Mistake::stale_input, "stale_input",
           "rank {rank} reads its input chunk {chunk}, whose place output chunk {0} took in step "
-          "{1}"}};
+          "{1}"},
+    Words{Mistake::counts_differ, "counts_differ",
+          "rank {0} sends {2} to rank {1}, which expects {3}"},
+    Words{Mistake::size_unknown, "size_unknown",
+          "rank {rank} takes part in the block {0}->{1}, whose size only these two know"},
+    Words{Mistake::block_place, "block_place",
+          "the block {0}->{1} begins at byte {2} of rank {rank}, not at {3}"}};
 
 constexpr bool is_in_order() {
   for (std::size_t i = 0; i < kWords.size(); ++i) {
@@ -70,7 +76,7 @@ constexpr bool is_in_order() {
       return false;
     }
   }
-  return kWords.size() == static_cast<std::size_t>(Mistake::stale_input) + 1;
+  return kWords.size() == static_cast<std::size_t>(Mistake::block_place) + 1;
 }
 static_assert(is_in_order(), "each mistake has its words, in the order of the enumeration");
 

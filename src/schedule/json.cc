@@ -32,6 +32,7 @@ bool has_control_characters(std::string_view text) {
 class Reader : public JsonReader {
  public:
   bool has_phases() const { return phases_seen_; }
+  bool has_counts() const { return counts_seen_; }
   Values& of(FieldIndex field) { return values_[field]; }
 
  private:
@@ -41,6 +42,13 @@ class Reader : public JsonReader {
 
   void whole(std::int64_t value) override {
     const Field* field = expected();
+    if (field != nullptr && field->type == Type::rows && in_row_) {
+      if (value < 0) {
+        fail(std::to_string(value) + "; a count is 0 or more");
+      }
+      values_[field_].rows.back().push_back(value);
+      return;
+    }
     if (field == nullptr || field->type != Type::number) {
       wrong_type("a number");
     }
@@ -53,7 +61,7 @@ class Reader : public JsonReader {
 
   void text(std::string value) override {
     const Field* field = expected();
-    if (field == nullptr || field->type == Type::number) {
+    if (field == nullptr || field->type == Type::number || field->type == Type::rows) {
       wrong_type("a string");
     }
     if (field->type == Type::word) {
@@ -85,7 +93,7 @@ class Reader : public JsonReader {
     const auto found = std::find_if(kFields.begin(), kFields.end(),
                                     [&place](const Field& field) { return field.path == place; });
     field_ = static_cast<std::size_t>(found - kFields.begin());
-    const bool is_group = place == "/phases" || place == "/moves";
+    const bool is_group = place == "/phases" || place == "/moves" || place == "/counts";
     if (name.find('/') != std::string::npos || (found == kFields.end() && !is_group)) {
       fail("unknown key " + in_quotes(name));
     }
@@ -93,18 +101,25 @@ class Reader : public JsonReader {
       values_[field_].seen = true;
     }
     phases_seen_ = phases_seen_ || place == "/phases";
+    counts_seen_ = counts_seen_ || place == "/counts";
   }
 
   void end_object() override { group_.clear(); }
 
   void begin_array() override {
+    const Field* field = expected();
+    if (field != nullptr && field->type == Type::rows && !in_row_) {
+      values_[field_].rows.emplace_back();
+      in_row_ = true;
+      return;
+    }
     if (depth() == 0 || field_ >= kFieldCount || !kFields[field_].column || in_column_) {
       wrong_type("an array");
     }
     in_column_ = true;
   }
 
-  void end_array() override { in_column_ = false; }
+  void end_array() override { (in_row_ ? in_row_ : in_column_) = false; }
 
   // The field that a value here belongs to, nullptr if none may be here.
   const Field* expected() const {
@@ -134,9 +149,11 @@ class Reader : public JsonReader {
       const bool column = field_ < kFieldCount && !in_column_;
       fail(std::string(found) + " where " + (column ? "an array" : "an object") + " belongs");
     }
-    const std::string wanted = field->type == Type::number ? "a number"
-                               : field->type == Type::word ? "one of " + words_of(*field)
-                                                           : "a string";
+    const std::string wanted = field->type == Type::rows
+                                   ? std::string(in_row_ ? "a whole number" : "a row of counts")
+                               : field->type == Type::number ? "a number"
+                               : field->type == Type::word   ? "one of " + words_of(*field)
+                                                             : "a string";
     fail(std::string(found) + " where " + wanted + " belongs");
   }
 
@@ -149,17 +166,20 @@ class Reader : public JsonReader {
   }
 
   std::array<Values, kFieldCount> values_;
-  std::string group_;  // "", "/phases" or "/moves"
+  std::string group_;  // "", "/phases", "/moves" or "/counts"
   std::size_t field_ = kFieldCount;
   bool in_column_ = false;
+  bool in_row_ = false;
   bool phases_seen_ = false;
+  bool counts_seen_ = false;
 };
 
 std::optional<JsonProblem> check_presence(Reader& reader) {
   for (std::size_t i = 0; i < kFieldCount; ++i) {
     const Field& field = kFields[i];
     const bool of_phases = reader.has_phases() && (i == kPhaseName || i == kPhaseFirstStep);
-    if ((field.required || of_phases) && !reader.of(static_cast<FieldIndex>(i)).seen) {
+    const bool of_counts = reader.has_counts() && i == kCountsSend;
+    if ((field.required || of_phases || of_counts) && !reader.of(static_cast<FieldIndex>(i)).seen) {
       return JsonProblem{"missing", std::string(field.path)};
     }
   }
@@ -176,7 +196,7 @@ std::optional<JsonProblem> check_presence(Reader& reader) {
   if (auto problem = differs(kPhaseFirstStep, kPhaseName)) {
     return problem;
   }
-  for (std::size_t i = kMoveFrom; i < kFieldCount; ++i) {
+  for (std::size_t i = kMoveFrom; i <= kMoveLine; ++i) {
     if (auto problem = differs(static_cast<FieldIndex>(i), kMoveStep)) {
       return problem;
     }
@@ -224,6 +244,28 @@ std::optional<JsonProblem> check_ranges(const Schedule& schedule) {
   return std::nullopt;
 }
 
+std::optional<JsonProblem> check_counts_of(const Schedule& schedule) {
+  if (schedule.collective != Collective::all_to_all) {
+    return JsonProblem{"only all_to_all has counts; leave them out", "/counts"};
+  }
+  const CountProblem problem = check_counts(schedule.counts);
+  if (!problem.message.empty()) {
+    return JsonProblem{problem.message, "/counts" + problem.position};
+  }
+  if (schedule.counts.ranks() != schedule.ranks) {
+    return JsonProblem{"counts for " + std::to_string(schedule.counts.ranks()) +
+                           ", but there are " + std::to_string(schedule.ranks) + " ranks",
+                       "/counts/send"};
+  }
+  const std::int64_t blocks = std::int64_t{schedule.ranks} * schedule.ranks;
+  if (schedule.chunks % blocks != 0) {
+    return JsonProblem{std::to_string(schedule.chunks) + ", but with counts it is a multiple of " +
+                           std::to_string(blocks) + ", the blocks",
+                       "/chunks"};
+  }
+  return std::nullopt;
+}
+
 void fill_moves(Reader& reader, Schedule& schedule) {
   const auto& steps = reader.of(kMoveStep).numbers;
   const auto& chunks = reader.of(kMoveChunks).numbers;
@@ -256,6 +298,13 @@ void fill(Reader& reader, Schedule& schedule) {
   for (std::size_t i = 0; i < reader.of(kPhaseName).names.size(); ++i) {
     schedule.phases.push_back({.name = std::move(reader.of(kPhaseName).names[i]),
                                .first_step = reader.of(kPhaseFirstStep).numbers[i]});
+  }
+  if (reader.has_counts()) {
+    schedule.counts = {.element_bytes = reader.of(kElementBytes).seen
+                                            ? reader.of(kElementBytes).numbers.front()
+                                            : 1,
+                       .send = std::move(reader.of(kCountsSend).rows),
+                       .receive = std::move(reader.of(kCountsReceive).rows)};
   }
   fill_moves(reader, schedule);
 }
@@ -290,6 +339,11 @@ Parsed<Schedule> parse_schedule_json(std::string_view text) {
   }
   if (auto problem = check_ranges(schedule)) {
     return Parsed<Schedule>::failure(problem->message, problem->position);
+  }
+  if (reader.has_counts()) {
+    if (auto problem = check_counts_of(schedule)) {
+      return Parsed<Schedule>::failure(problem->message, problem->position);
+    }
   }
   return Parsed<Schedule>::success(std::move(schedule));
 }

@@ -8,10 +8,12 @@
 //    "moves": {"step": [0, ...], "from": [0, ...], "to": [1, ...],
 //              "chunk": [1, ...], "chunks": [1, ...],
 //              "source": ["output", ...], "target": ["output", ...],
-//              "combine": ["reduce", ...], "line": [28, ...]}}
+//              "combine": ["reduce", ...], "line": [28, ...]},
+//    "counts": {"element_bytes": 4096, "send": [[0, 5], [3, 0]], "receive": [[0, 3], [5, 0]]}}
 //
-// `algorithm`, `file`, `phases`, `root` (where the collective has none) and the columns `chunks`
-// (then 1) and `line` (then unknown) may be left out; nothing may be added. Numbers are whole.
+// `counts`, of all_to_all alone, are those of one call (schedule/counts.h). They, `algorithm`,
+// `file`, `phases`, `root` (where the collective has none) and the columns `chunks` (then 1) and
+// `line` (then unknown) may be left out; nothing may be added. Numbers are whole.
 // Limits: 4096 ranks, 2^24 chunks, 2^30 steps, 50 million moves.
 #pragma once
 

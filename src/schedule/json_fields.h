@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "schedule/counts.h"
+
 namespace unisono::json_fields {
 
 inline constexpr std::int64_t kMostRanks = 4096;
@@ -20,9 +22,10 @@ inline constexpr std::int64_t kMostLines = std::int64_t{1} << 30;
 inline constexpr std::array<std::string_view, 3> kBuffers = {"input", "output", "scratch"};
 inline constexpr std::array<std::string_view, 2> kCombines = {"replace", "reduce"};
 
-enum class Type { number, word, name };
+enum class Type { number, word, name, rows };
 
-// A value of the document: a number up to `most`, one of the `words`, or a free name.
+// A value of the document: a number up to `most`, one of the `words`, a free name, or rows of
+// counts.
 struct Field {
   std::string_view path;  // as a JSON pointer; the place of a column is that of its array
   Type type = Type::number;
@@ -53,6 +56,9 @@ enum FieldIndex : std::size_t {
   kMoveTarget,
   kMoveCombine,
   kMoveLine,
+  kElementBytes,
+  kCountsSend,
+  kCountsReceive,
   kFieldCount
 };
 
@@ -76,6 +82,9 @@ inline constexpr std::array<Field, kFieldCount> kFields = {{
     {.path = "/moves/target", .type = Type::word, .column = true, .words = kBuffers},
     {.path = "/moves/combine", .type = Type::word, .column = true, .words = kCombines},
     {.path = "/moves/line", .column = true, .required = false, .most = kMostLines},
+    {.path = "/counts/element_bytes", .required = false, .least = 1, .most = kMostElementBytes},
+    {.path = "/counts/send", .type = Type::rows, .column = true, .required = false},
+    {.path = "/counts/receive", .type = Type::rows, .column = true, .required = false},
 }};
 
 // The values of one field; a scalar has one.
@@ -83,6 +92,7 @@ struct Values {
   bool seen = false;
   std::vector<std::int32_t> numbers;  // also the index of a word
   std::vector<std::string> names;
+  CountRows rows;
 
   std::size_t size() const { return std::max(numbers.size(), names.size()); }
 };

@@ -60,7 +60,11 @@ std::string to_json(const Schedule& schedule) {
           ",";
   number("line", &Move::line);
   text.back() = '\n';
-  return text + "  }\n}\n";
+  text += "  }";
+  if (!schedule.counts.empty()) {
+    text += ",\n  \"counts\": {" + counts_members(schedule.counts, "    ") + "\n  }";
+  }
+  return text + "\n}\n";
 }
 
 }  // namespace unisono

@@ -68,6 +68,34 @@ bool needs_output(const Schedule& schedule, int rank, int chunk) {
   return true;
 }
 
+std::int64_t length_of(const Schedule& schedule, int chunk) {
+  if (schedule.counts.empty()) {
+    return 1;
+  }
+  const int pieces = pair_size(schedule);
+  const int block = chunk / pieces;
+  const std::int64_t count = schedule.counts.sent(block / schedule.ranks, block % schedule.ranks);
+  const auto begin = [&](std::int64_t piece) {  // without overflow
+    return count / pieces * piece + count % pieces * piece / pieces;
+  };
+  return begin(chunk % pieces + 1) - begin(chunk % pieces);
+}
+
+std::int64_t length_of(const Schedule& schedule, const Move& move) {
+  if (schedule.counts.empty()) {
+    return move.chunks;
+  }
+  std::int64_t length = 0;
+  for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
+    length += length_of(schedule, chunk);
+  }
+  return length;
+}
+
+Collective called_form(const Schedule& schedule) {
+  return schedule.counts.empty() ? schedule.collective : Collective::all_to_all_v;
+}
+
 ScheduleBuilder::ScheduleBuilder(Collective collective, Shape shape, std::source_location where) {
   schedule_.collective = collective;
   schedule_.ranks = shape.ranks;

@@ -20,7 +20,9 @@
 // than once: it says only that a rank has arrived.
 //
 // The v-forms have the layout of their plain forms, with explicit chunk sizes at run time, and use
-// the same schedules.
+// the same schedules. A schedule of all_to_all may carry the counts of one call of all_to_all_v: it
+// is the exchange of that call then, for who draws, proves or simulates it. What runs it takes the
+// counts of its own call.
 //
 // A cell is (rank, buffer, chunk). Buffers: `input` (never written), `output`, `scratch`.
 // An output or scratch cell that nobody has written in an earlier step *reads as the rank's input*
@@ -42,6 +44,7 @@
 #include <vector>
 
 #include "base/collectives.h"
+#include "schedule/counts.h"
 
 namespace unisono {
 
@@ -69,18 +72,27 @@ struct Phase {
 
 struct Schedule {
   Collective collective = Collective::barrier;
-  std::string algorithm;  // catalogue name, or the user's
+  std::string algorithm = {};  // catalogue name, or the user's
   int ranks = 1;
   int root = 0;  // 0 for collectives without one
   int chunks = 1;
   int steps = 0;
-  std::string file;  // source file of the moves' lines
-  std::vector<Phase> phases;
-  std::vector<Move> moves;  // sorted by step; within a step in the order they were added
+  std::string file = {};  // source file of the moves' lines
+  std::vector<Phase> phases = {};
+  std::vector<Move> moves = {};  // sorted by step; within a step in the order they were added
+  Counts counts = {};            // of the one call that it is for; empty: of any, with equal blocks
 };
 
 bool has_input(const Schedule& schedule, int rank, int chunk);
 bool needs_output(const Schedule& schedule, int rank, int chunk);
+
+// What blocks are long in: elements where the schedule has counts, else chunks, of which each is 1.
+// Of a block of several chunks, piece i of p is its elements [count*i/p, count*(i+1)/p).
+std::int64_t length_of(const Schedule& schedule, int chunk);
+std::int64_t length_of(const Schedule& schedule, const Move& move);
+
+// The collective as it is called: the v-form where there are counts.
+Collective called_form(const Schedule& schedule);
 
 // What the author of an algorithm writes. An automatic target is the output where `to` needs the
 // chunk as output, scratch elsewhere. An automatic source is the output where `from` needs the

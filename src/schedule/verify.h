@@ -16,7 +16,7 @@ namespace unisono {
 struct Finding {
   using Argument = std::variant<std::int64_t, std::string>;
 
-  enum class Kind : std::uint8_t { structure, data_flow, hazard, claim, progress, in_place };
+  enum class Kind : std::uint8_t { structure, data_flow, hazard, claim, progress, in_place, sizes };
   enum class Mistake : std::uint8_t {
     shape,
     root,
@@ -47,7 +47,10 @@ struct Finding {
     cannot_copy,
     cannot_send,
     cannot_receive,
-    stale_input
+    stale_input,
+    counts_differ,
+    size_unknown,
+    block_place
   };
   Kind kind = Kind::structure;
   Mistake mistake = Mistake::shape;

@@ -118,6 +118,36 @@ def shown_file_verifies(program, scratch, environment):
     return None
 
 
+def exchange_of_counts(program, scratch, environment):
+    """From a routing to counts, to a schedule that carries them: all say the same of it."""
+    run = lambda *words: output(program, [str(word) for word in words], environment)
+    examples = FILES.parents[2] / "examples" / "moe"
+    counts, exchange, page = scratch / "counts.json", scratch / "exchange.json", scratch / "exchange.html"
+    run("plan", "moe", "--routing", examples / "routing.txt", "-n", "4", "--hidden", "2048", "--save", counts)
+    if counts.read_text() != (examples / "counts.json").read_text():
+        return f"examples/moe/counts.json is not that of its routing\n{counts.read_text()}"
+    named = ("all_to_all_v/pairwise", "--counts", counts)
+    exchange.write_text(run("show", *named, "--json").stdout)
+    for command, more in (("verify", ()), ("show", ()), ("sim", ("--on", "dgx_h100", "--json"))):
+        by_name, by_file = (run(command, *words, *more) for words in (named, (exchange,)))
+        if by_name.returncode != 0 or by_name.stdout != by_file.stdout:
+            return f"{command}: {by_name.stdout}{by_name.stderr}{by_file.stdout}{by_file.stderr}"
+    sent = json.loads(counts.read_text())["send"]
+    for words in (named, (exchange,)):
+        run("view", *words, "--no-open", "-o", page)
+        found = page_data(page)["schedule"]
+        if (found["counts"], found["collective"]) != ({"element_bytes": 2112, "send": sent}, "all_to_all_v"):
+            return f"the page has {found.get('counts')} of {found['collective']}"
+    wrong = json.loads(exchange.read_text())
+    wrong["counts"]["receive"] = [list(row) for row in zip(*sent)]
+    wrong["counts"]["receive"][2][1] += 1
+    exchange.write_text(json.dumps(wrong))
+    result = run("verify", exchange)
+    if result.returncode != 1 or f"rank 1 sends {sent[1][2]} to rank 2, which expects {sent[1][2] + 1}" not in result.stdout:
+        return f"a count that is wrong at one end: {result.stdout}{result.stderr}"
+    return None
+
+
 def page_data(path):
     """The data in a page that `unisono view` wrote."""
     text = path.read_text()

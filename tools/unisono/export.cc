@@ -23,6 +23,11 @@ int run_export(const Arguments& arguments, const Console& console) {
                      to_text(findings.front()),
                      fmt::format("unisono verify {}", arguments.operands().front()));
   }
+  if (!schedule.counts.empty()) {
+    throw UsageError(fmt::format("{} has counts, and MSCCL has blocks of equal size only",
+                                 arguments.operands().front()),
+                     "leave the counts out of the file", "unisono help export");
+  }
   std::string text;
   try {
     text = msccl::to_xml(msccl::to_program(schedule));

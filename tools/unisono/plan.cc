@@ -52,6 +52,11 @@ model::Parameters network_of(const Arguments& arguments) {
 
 Schedule own_schedule(const std::string& path, const model::Call& call) {
   Schedule schedule = load_verified_schedule(path);
+  if (!schedule.counts.empty()) {
+    throw UsageError(fmt::format("{} has counts, and a plan compares calls of so many bytes", path),
+                     "unisono sim says how long it takes",
+                     fmt::format("unisono sim {} --on dgx_h100", path));
+  }
   if (schedule.collective != call.collective || schedule.ranks != call.ranks) {
     throw UsageError(fmt::format("{} is a schedule for {} of {} ranks, not for {} of {}", path,
                                  to_string(schedule.collective), schedule.ranks,
@@ -92,18 +97,24 @@ int run_plan(const Arguments& arguments, const Console& console) {
                   {"link", "on", "floor", "algorithm", "machine", "ranks", "bytes"});
     return run_fit(arguments, console);
   }
+  const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
+  const bool is_routing = is_moe && arguments.has("routing");
   for (const std::string_view option : {"test", "save", "only"}) {
-    if (arguments.has(option)) {
-      throw UsageError(fmt::format("--{} goes with --fit", option), {}, "unisono help plan");
+    if (arguments.has(option) && !(is_routing && option == "save")) {
+      throw UsageError(fmt::format("--{} goes with --fit", option),
+                       option == "save" && is_moe ? "or with moe and --routing" : "",
+                       "unisono help plan");
     }
   }
-  if (!arguments.operands().empty() && arguments.operands().front() == "moe") {
-    check_options(arguments, "experts",
-                  {"link", "floor", "algorithm", "machine", "ranks", "bytes"});
+  if (is_moe) {
+    check_options(arguments, "experts", {"link", "floor", "algorithm", "machine", "bytes"});
+    if (!is_routing || arguments.has("on")) {
+      check_options(arguments, is_routing ? "on" : "experts", {"ranks"});
+    }
     plan_experts(arguments, console);
     return kDone;
   }
-  for (const std::string_view option : {"tokens", "hidden", "experts", "choices"}) {
+  for (const std::string_view option : {"tokens", "hidden", "experts", "choices", "routing"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("--{} goes with unisono plan moe", option), {},
                        "unisono help plan");
@@ -153,6 +164,10 @@ constexpr Option kOptions[] = {
      .value = "K",
      .help = "With moe: experts that a token goes to.",
      .fallback = "8"},
+    {.name = "routing",
+     .value = "FILE",
+     .help = "With moe: what the tokens chose, a line each, dealt to the -n ranks in equal parts. "
+             "Shows what dispatch sends."},
     {.name = "floor", .value = "TIME", .help = "What starting a call costs, however small."},
     {.name = "algorithm",
      .value = "NAME",
@@ -168,7 +183,11 @@ constexpr Option kOptions[] = {
              "say how far off they are on rows they have not seen."},
     {.name = "test", .value = "TABLE", .help = "With --fit: also predict the rows of this table."},
     {.name = "only", .value = "NAME", .help = "With --fit: only this machine of the table."},
-    {.name = "save", .value = "FILE", .help = "With --fit: write the machine for --machine."}};
+    {.name = "save",
+     .value = "FILE",
+     .help =
+         "With --fit: write the machine for --machine. With --routing: the counts for --counts of "
+         "show, verify, sim and view."}};
 
 }  // namespace
 
@@ -191,7 +210,11 @@ const Command kPlanCommand = {
         "moe stands for dispatch and combine with k experts chosen evenly: rows in f8 with a "
         "scale for each 128 elements go there, and in bf16 back. low_latency sends a row for each "
         "choice, normal one for each host and there one for each rank. The bound is that of the "
-        "busiest link, the time has the latencies too; what kernels cost is not in it.\n\n"
+        "busiest link, the time has the latencies too; what kernels cost is not in it. With "
+        "--routing, "
+        "what a router chose is counted instead: a token goes once to each rank that has one of "
+        "its "
+        "experts.\n\n"
         "A table for --fit names its columns in the first line: collective, ranks, bytes and "
         "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
         "an algorithm are of a library that chose itself. Logs of nccl-tests are read as they are; "

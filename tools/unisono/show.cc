@@ -13,7 +13,7 @@ namespace unisono::cli {
 namespace {
 
 int run_show(const Arguments& arguments, const Console& console) {
-  const Schedule schedule = asked_schedule(arguments, "show");
+  const Schedule schedule = asked_schedule(arguments, "show", asked_counts(arguments));
   if (console.json() || arguments.text("format") == "json") {
     fmt::print("{}", to_json(schedule));
     return kDone;
@@ -41,6 +41,10 @@ constexpr Option kOptions[] = {
      .value = "R",
      .help = "The root of broadcast, scatter, gather and reduce.",
      .fallback = "0"},
+    {.name = "counts",
+     .value = "FILE",
+     .help = "For all_to_all_v: how much each rank sends to each other, a row for each sender. "
+             "Draws blocks as long as they are."},
     {.name = "step", .value = "K", .help = "Only this step, counted from 1."},
     {.name = "width",
      .value = "COLUMNS",
@@ -68,7 +72,8 @@ const Command kShowCommand = {
         "A row is a chunk, a column a rank. The strip in a cell says whose contribution the rank "
         "has in that chunk before the step: [0·2·] those of ranks 0 and 2. >1 means that it is "
         "sent to rank 1 in this step; ! that a rank is counted twice. For all_to_all a row is a "
-        "source, and the strip says for which destinations the rank holds its data.\n\n"
+        "source, and the strip says for which destinations the rank holds its data. With --counts "
+        "a block is as wide as it is long, and an empty one is not drawn.\n\n"
         "Where strips would be wider than the terminal, each step is one line of counts; --step "
         "then lists the moves of that step.",
     .options = kOptions,

@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "cli/arguments.h"
+#include "cli/asked_schedule.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
@@ -46,13 +47,60 @@ model::ScheduleLoader loader_beside(const std::string& path) {
     return load_verified_schedule((folder / name).string());
   };
 }
+model::CountsLoader counts_beside(const std::string& path) {
+  return [folder = std::filesystem::path(path).parent_path()](const std::string& name) {
+    return load_counts((folder / name).string());
+  };
+}
+
+// The exchange of counts, from --counts or from the schedule's own file.
+model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments) {
+  if (arguments.has("bytes")) {
+    throw UsageError("--bytes does not go with counts",
+                     "the counts say how much is sent, --element how long an element is",
+                     "unisono help sim");
+  }
+  if (arguments.has("element")) {
+    const std::uint64_t bytes = arguments.bytes("element");
+    const bool is_length = bytes >= 1 && bytes <= std::uint64_t{kMostElementBytes};
+    schedule.counts.element_bytes = is_length ? static_cast<std::int64_t>(bytes) : 1;
+    const CountProblem problem = check_counts(schedule.counts);
+    if (!is_length || !problem.message.empty()) {
+      throw UsageError(fmt::format("--element cannot be '{}'", arguments.text("element")),
+                       is_length ? problem.message : "1 byte to 1 GiB", "unisono help sim");
+    }
+  }
+  // Nothing can be wrong with an algorithm of the catalogue and the same counts at both ends.
+  const bool is_trusted =
+      !is_schedule_file(arguments.operands().front()) && schedule.counts.receive.empty();
+  const std::vector<Finding> findings =
+      is_trusted ? std::vector<Finding>() : verify_whole(schedule);
+  if (!findings.empty()) {
+    throw UsageError(fmt::format("{} is no right exchange of these counts", title_of(schedule)),
+                     to_text(findings.front()),
+                     fmt::format("unisono verify {}{}", arguments.operands().front(),
+                                 arguments.has("counts") ? " --counts " + arguments.text("counts")
+                                                         : std::string()));
+  }
+  model::Workload workload{.ranks = schedule.ranks};
+  workload.items.push_back(model::exchange(std::move(schedule)));
+  return workload;
+}
+
+void refuse_element(const Arguments& arguments) {
+  if (arguments.has("element")) {
+    throw UsageError("--element goes with --counts", "--bytes says how much is sent in all",
+                     "unisono help sim");
+  }
+}
 
 model::Workload workload_of_file(const std::string& path, const Arguments& arguments,
                                  bool written_out, std::uint64_t bytes) {
   const std::string text = read_text_file(path);
   const bool workload_file = is_workload(text);
-  for (const std::string_view option : {"ranks", "root", "bytes"}) {
-    if (arguments.has(option) && (workload_file || option != "bytes")) {
+  for (const std::string_view option : {"ranks", "root", "bytes", "counts", "element"}) {
+    const bool is_size = option == "bytes" || option == "counts" || option == "element";
+    if (arguments.has(option) && (workload_file || !is_size)) {
       throw UsageError(fmt::format("--{} does not go with a {}", option,
                                    workload_file ? "workload" : "schedule file"),
                        fmt::format("{} says it already", path), "unisono help sim");
@@ -60,7 +108,7 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
   }
   if (workload_file) {
     Parsed<model::Workload> parsed =
-        model::parse_workload_json(text, written_out, loader_beside(path));
+        model::parse_workload_json(text, written_out, loader_beside(path), counts_beside(path));
     if (!parsed) {
       throw UsageError(
           fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
@@ -68,7 +116,14 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
     }
     return std::move(*parsed.value);
   }
+  if (arguments.has("counts")) {
+    return workload_of_counts(asked_schedule(arguments, "sim", asked_counts(arguments)), arguments);
+  }
   Schedule schedule = load_verified_schedule(path);
+  if (!schedule.counts.empty()) {
+    return workload_of_counts(std::move(schedule), arguments);
+  }
+  refuse_element(arguments);
   model::Workload workload{.ranks = schedule.ranks};
   workload.items.push_back({.name = title_of(schedule),
                             .bytes = static_cast<double>(bytes),
@@ -82,6 +137,11 @@ model::Workload workload_of(const Arguments& arguments, int most_ranks, bool wri
   if (is_schedule_file(target)) {
     return workload_of_file(target, arguments, written_out, bytes);
   }
+  if (arguments.has("counts")) {
+    return workload_of_counts(
+        asked_schedule(arguments, "sim", asked_counts(arguments), kMostCountedRanks), arguments);
+  }
+  refuse_element(arguments);
   const Algorithm& algorithm = algorithm_of(target);
   const int ranks = arguments.has("ranks")
                         ? static_cast<int>(arguments.number("ranks", 1, kMostRanks))
@@ -224,6 +284,13 @@ constexpr Option kOptions[] = {
      .help = "The larger of what a rank sends and receives in all. Several make a table.",
      .fallback = "1MiB",
      .repeats = true},
+    {.name = "counts",
+     .value = "FILE",
+     .help = "For all_to_all_v: how many elements each rank sends to each other, a row for each "
+             "sender; instead of --bytes."},
+    {.name = "element",
+     .value = "SIZE",
+     .help = "With counts: how long an element is. Without it: as their file says, or 1 byte."},
     {.name = "root", .value = "R", .help = "The root of a rooted collective.", .fallback = "0"},
     {.name = "ports",
      .value = "N",

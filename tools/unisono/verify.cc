@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "cli/asked_schedule.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
@@ -27,14 +28,26 @@ struct Checked {
   bool in_place = true;  // right in place as well
 };
 
+// Does each rank's block for another lie where the one from there will? Equal blocks do.
+bool lies_alike(const Counts& counts) {
+  for (int rank = 0; rank < counts.ranks(); ++rank) {
+    for (int other = 0; other < counts.ranks(); ++other) {
+      if (counts.sent(rank, other) != counts.expected(rank, other)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 Checked check(Schedule schedule, const Algorithm* algorithm) {
   Checked result{.schedule = std::move(schedule), .findings = {}, .in_place = true};
-  result.findings = verify(result.schedule);
+  result.findings = verify_whole(result.schedule);
   if (algorithm != nullptr) {
     const std::vector<Finding> claims = verify_claims(*algorithm, result.schedule);
     result.findings.insert(result.findings.end(), claims.begin(), claims.end());
   }
-  result.in_place = verify_in_place(result.schedule).empty();
+  result.in_place = lies_alike(result.schedule.counts) && verify_in_place(result.schedule).empty();
   return result;
 }
 
@@ -67,6 +80,16 @@ void print_findings(const Checked& checked, const Console& console) {
   }
 }
 
+void print_counts(const Counts& counts) {
+  const CountTotals totals = totals_of(counts);
+  fmt::print(
+      "  each rank ends with its {} block{}, in the order of ranks: {} element{} of {} byte{} in "
+      "all,\n  at most {} sent (rank {}), {} received (rank {}), {} in a block\n",
+      counts.ranks(), counts.ranks() == 1 ? "" : "s", totals.all, totals.all == 1 ? "" : "s",
+      counts.element_bytes, counts.element_bytes == 1 ? "" : "s", totals.most_sent,
+      totals.busiest_sender, totals.most_received, totals.busiest_receiver, totals.largest);
+}
+
 void print_checked(const Checked& checked, const Console& console) {
   const Schedule& schedule = checked.schedule;
   const bool right = checked.findings.empty();
@@ -78,6 +101,9 @@ void print_checked(const Checked& checked, const Console& console) {
              schedule.steps == 1 ? "" : "s",
              right ? console.paint(Paint::good, "right") : console.paint(Paint::bad, "wrong"));
   print_findings(checked, console);
+  if (right && !schedule.counts.empty() && !console.quiet()) {
+    print_counts(schedule.counts);
+  }
   if (!right) {
     fmt::print("{} finding{}\n", checked.findings.size(), checked.findings.size() == 1 ? "" : "s");
   } else if (!checked.in_place && !console.quiet()) {
@@ -93,7 +119,7 @@ bool has_sound_structure(const std::vector<Finding>& findings) {
 
 nlohmann::ordered_json json_of(const Checked& checked) {
   nlohmann::ordered_json row;
-  row["collective"] = to_string(checked.schedule.collective);
+  row["collective"] = to_string(called_form(checked.schedule));
   row["algorithm"] = checked.schedule.algorithm;
   row["ranks"] = checked.schedule.ranks;
   row["root"] = checked.schedule.root;
@@ -101,6 +127,14 @@ nlohmann::ordered_json json_of(const Checked& checked) {
   row["steps"] = checked.schedule.steps;
   row["right"] = checked.findings.empty();
   row["in_place"] = checked.in_place;
+  if (const Counts& counts = checked.schedule.counts; !counts.empty()) {
+    const CountTotals totals = totals_of(counts);
+    row["counts"] = {{"element_bytes", counts.element_bytes},
+                     {"elements", totals.all},
+                     {"most_sent", totals.most_sent},
+                     {"most_received", totals.most_received},
+                     {"largest_block", totals.largest}};
+  }
   if (has_sound_structure(checked.findings)) {
     row["final_state"] = final_state_text(checked.schedule);
   }
@@ -256,8 +290,10 @@ int verify_one(Checked checked, const Console& console) {
 
 int run_verify(const Arguments& arguments, const Console& console) {
   if (arguments.has("all")) {
-    if (!arguments.operands().empty()) {
-      throw UsageError("--all goes without a schedule", {}, "unisono help verify");
+    if (!arguments.operands().empty() || arguments.has("counts")) {
+      throw UsageError(
+          fmt::format("--all goes without {}", arguments.has("counts") ? "--counts" : "a schedule"),
+          {}, "unisono help verify");
     }
     return verify_sweep(catalog(), {}, arguments, console);
   }
@@ -273,13 +309,22 @@ int run_verify(const Arguments& arguments, const Console& console) {
                          fmt::format("{} says it already", target), "unisono help verify");
       }
     }
+    if (is_msccl_file(target) && arguments.has("counts")) {
+      throw UsageError(fmt::format("{} has blocks of equal size", target),
+                       "a program of MSCCL takes no --counts", "unisono help verify");
+    }
     if (is_msccl_file(target)) {
       return verify_msccl(target, read_text_file(target), console);
     }
-    return verify_one(check(load_schedule(target), nullptr), console);
+    return verify_one(check(asked_schedule(arguments, "verify", asked_counts(arguments)), nullptr),
+                      console);
   }
   const Algorithm& algorithm = algorithm_of(target);
   const AlgorithmParameters parameters = parameters_of(algorithm, target);
+  if (arguments.has("counts")) {
+    return verify_one(
+        check(asked_schedule(arguments, "verify", asked_counts(arguments)), &algorithm), console);
+  }
   const Range range = arguments.has("ranks") ? read_ranks(arguments) : Range{};
   if (arguments.has("ranks") && range.first == range.last &&
       (!is_rooted(algorithm.collective) || arguments.has("root"))) {
@@ -299,7 +344,11 @@ constexpr Option kOptions[] = {
      .value = "N",
      .help = "How many ranks: a number, or a range such as 1..64.",
      .fallback = "1..64"},
-    {.name = "root", .value = "R", .help = "Only this root. Without it: every root."}};
+    {.name = "root", .value = "R", .help = "Only this root. Without it: every root."},
+    {.name = "counts",
+     .value = "FILE",
+     .help = "For all_to_all_v: how much each rank sends to each other, a row for each sender. "
+             "Proves sizes too."}};
 
 }  // namespace
 
@@ -317,6 +366,9 @@ const Command kVerifyCommand = {
         "was written and for writes that meet, and runs the programs of all ranks over lanes that "
         "hold one segment. A catalogue entry must also keep its own claims: steps, edges, chunks "
         "sent.\n\n"
+        "With --counts, also that both ends of each block know the same size, that no rank passes "
+        "on what it does not know the size of, and that each rank ends with its blocks one behind "
+        "the other in the order of ranks.\n\n"
         "An XML file is a program of MSCCL, whoever made it. It is proved as it stands, in the "
         "ways "
         "that it says it runs (in place, out of place): every contribution once, no deadlock, and "

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/arguments.h"
+#include "cli/asked_schedule.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
@@ -37,9 +38,15 @@ nlohmann::ordered_json schedule_data(const Schedule& schedule) {
                      fmt::format("at most {}", kMostMoves), "unisono show prints any schedule");
   }
   nlohmann::ordered_json data = pack(schedule);
-  data["collective"] = to_string(schedule.collective);
+  data["collective"] = to_string(called_form(schedule));
   data["algorithm"] = schedule.algorithm;
   data["file"] = schedule.file;
+  if (const Counts& counts = schedule.counts; !counts.empty()) {
+    data["counts"] = {{"element_bytes", counts.element_bytes}, {"send", counts.send}};
+    if (!counts.receive.empty()) {
+      data["counts"]["receive"] = counts.receive;
+    }
+  }
   return data;
 }
 
@@ -194,12 +201,9 @@ void add_algorithm(const std::string& target, const Arguments& arguments,
     throw UsageError("--op goes with a recording", "unisono view FILE --op 'world #17'",
                      "unisono run --record FILE makes one");
   }
-  const Algorithm& algorithm = algorithm_of(target);
-  const int ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
-  const int root = static_cast<int>(arguments.number("root", 0, ranks - 1));
-  data["schedule"] = schedule_data(build_checked(
-      algorithm, {.ranks = ranks, .root = root, .parameters = parameters_of(algorithm, target)}));
-  // A v-form has the schedule of the plain form; the page says that its counts are equal there.
+  data["schedule"] =
+      schedule_data(asked_schedule(arguments, "view", asked_counts(arguments), kMostRanks));
+  // A v-form has the schedule of the plain form; the page says that it draws equal blocks.
   data["schedule"]["collective"] = to_string(collective_of(target.substr(0, target.find('/'))));
 }
 
@@ -232,7 +236,8 @@ std::string default_name(const Arguments& arguments) {
   for (char& c : name) {
     c = c == '/' || c == ':' || c == '=' || c == ',' ? '-' : c;
   }
-  return fmt::format("{}-n{}.html", name, arguments.text("ranks"));
+  return arguments.has("counts") ? name + ".html"
+                                 : fmt::format("{}-n{}.html", name, arguments.text("ranks"));
 }
 
 int run_view(const Arguments& arguments, const Console& console) {
@@ -240,6 +245,10 @@ int run_view(const Arguments& arguments, const Console& console) {
   if (arguments.has("op") && (arguments.text("op").empty() || arguments.operands().empty())) {
     throw UsageError("--op: which operation, and of which recording?",
                      "unisono view FILE --op 'world #17'", "unisono view FILE lists them");
+  }
+  if (arguments.has("counts") && (arguments.operands().empty() || arguments.has("op"))) {
+    throw UsageError("--counts goes with a schedule of all_to_all_v",
+                     "unisono view all_to_all_v/pairwise --counts FILE", "unisono help view");
   }
   if (!arguments.operands().empty()) {
     const std::string& target = arguments.operands().front();
@@ -250,7 +259,12 @@ int run_view(const Arguments& arguments, const Console& console) {
                            fmt::format("{} says it already", target), "unisono help view");
         }
       }
-      add_file(target, arguments.text("op"), data);
+      if (arguments.has("counts")) {
+        data["schedule"] =
+            schedule_data(asked_schedule(arguments, "view", asked_counts(arguments)));
+      } else {
+        add_file(target, arguments.text("op"), data);
+      }
     } else {
       add_algorithm(target, arguments, data);
     }
@@ -267,6 +281,10 @@ constexpr Option kOptions[] = {
      .value = "R",
      .help = "The root of broadcast, scatter, gather and reduce.",
      .fallback = "0"},
+    {.name = "counts",
+     .value = "FILE",
+     .help = "For all_to_all_v: how much each rank sends to each other, a row for each sender. The "
+             "page has it in its data."},
     {.name = "op",
      .value = "WHICH",
      .help = "Of a recording only this operation, such as 'world #17' (or 17), over what is "

@@ -32,6 +32,11 @@ void check(const Workload& workload, const SimulationOptions& options) {
       wrong(item.name +
             " is in its short form, which has no segments\ntake operation(..., written_out)");
     }
+    if (item.schedule != nullptr && !item.schedule->counts.empty() && options.segment_bytes > 0) {
+      wrong(item.name +
+            " has blocks of different sizes, which are not cut into segments\nleave the segments "
+            "out");
+    }
   }
   for (const RankFault& fault : options.rank_faults) {
     if (!(fault.factor > 0) || !(fault.late_us >= 0) || !std::isfinite(fault.factor) ||

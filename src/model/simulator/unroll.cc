@@ -66,9 +66,10 @@ class Unroller {
   }
 
   void read(const Move& move, UnrolledMessage& message) const {
-    message.chunks += static_cast<double>(move.chunks) / segments_;
+    const double length = static_cast<double>(length_of(schedule_, move)) / segments_;
+    message.chunks += length;
     if (move.combine == Combine::reduce) {
-      message.reduced += static_cast<double>(move.chunks) / segments_;
+      message.reduced += length;
     }
     for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
       const auto found = writers_.find(cell_key(schedule_, {move.from, move.source, chunk}));

@@ -14,7 +14,7 @@ inline constexpr std::int64_t kMostMessages = 50'000'000;
 struct UnrolledMessage {
   int from = 0;
   int to = 0;
-  double chunks = 0;
+  double chunks = 0;  // or elements (model/cost.h, chunk_bytes)
   double reduced = 0;
   std::vector<std::uint32_t> needs = {};  // numbers of earlier messages
 };

@@ -1,6 +1,7 @@
 #include "model/simulator/workload.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "unisono/error.hpp"
 
@@ -41,6 +42,18 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
                     "with a short form, such as ring or hierarchical");
   }
   item.schedule = std::make_shared<const Schedule>(build_schedule(algorithm, shape));
+  return item;
+}
+
+WorkItem exchange(Schedule schedule) {
+  const CountTotals totals = totals_of(schedule.counts);
+  WorkItem item{.name = std::string(to_string(called_form(schedule)))};
+  if (!schedule.algorithm.empty()) {
+    item.name += "/" + schedule.algorithm;
+  }
+  item.bytes = static_cast<double>(std::max(totals.most_sent, totals.most_received)) *
+               static_cast<double>(schedule.counts.element_bytes);
+  item.schedule = std::make_shared<const Schedule>(std::move(schedule));
   return item;
 }
 

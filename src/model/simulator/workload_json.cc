@@ -22,8 +22,9 @@ constexpr std::int64_t kMostStreams = 64;
 
 class Reader {
  public:
-  Reader(const JsonNode& document, bool written_out, const ScheduleLoader& load)
-      : document_(document), written_out_(written_out), load_(load) {}
+  Reader(const JsonNode& document, bool written_out, const ScheduleLoader& load,
+         const CountsLoader& load_counts)
+      : document_(document), written_out_(written_out), load_(load), load_counts_(load_counts) {}
 
   Workload read() {
     document_.allow_only({"format", "ranks", "groups", "items"});
@@ -83,8 +84,8 @@ class Reader {
   }
 
   void add(const JsonNode& node) {
-    node.allow_only({"name", "compute_us", "collective", "algorithm", "schedule", "bytes", "root",
-                     "group", "stream", "after", "repeat"});
+    node.allow_only({"name", "compute_us", "collective", "algorithm", "schedule", "bytes", "counts",
+                     "element_bytes", "root", "group", "stream", "after", "repeat"});
     const std::vector<int> ranks = group_of(node);
     WorkItem item = node.find("compute_us") ? compute(node)
                     : node.find("schedule") ? own_operation(node, ranks)
@@ -149,7 +150,8 @@ class Reader {
   }
 
   static WorkItem compute(const JsonNode& node) {
-    for (const char* key : {"collective", "algorithm", "schedule", "bytes", "root"}) {
+    for (const char* key :
+         {"collective", "algorithm", "schedule", "bytes", "counts", "element_bytes", "root"}) {
       if (const auto other = node.find(key)) {
         other->fail("a compute step has none");
       }
@@ -181,14 +183,23 @@ class Reader {
         other->fail("the schedule says it already");
       }
     }
+    for (const char* key : {"counts", "element_bytes"}) {
+      if (const auto other = node.find(key)) {
+        other->fail("a schedule carries its own: unisono show --counts FILE --json writes it");
+      }
+    }
     const JsonNode name = node.at("schedule");
     auto known = own_.find(name.text());
     if (known == own_.end()) {
       if (!load_) {
         name.fail("files of schedules are not read here");
       }
-      WorkItem item{.name = name.text(),
-                    .schedule = std::make_shared<const Schedule>(load_(name.text()))};
+      Schedule schedule = load_(name.text());
+      WorkItem item = schedule.counts.empty() ? WorkItem{} : exchange(schedule);
+      if (item.schedule == nullptr) {
+        item.schedule = std::make_shared<const Schedule>(std::move(schedule));
+      }
+      item.name = name.text();
       count_moves(item, name);
       known = own_.emplace(name.text(), std::move(item)).first;
     }
@@ -197,8 +208,61 @@ class Reader {
       name.fail("a schedule for " + std::to_string(item.schedule->ranks) +
                 " ranks, in a group of " + std::to_string(ranks.size()));
     }
-    item.bytes = node.at("bytes").number(0, kMostBytes);
+    if (item.schedule->counts.empty()) {
+      item.bytes = node.at("bytes").number(0, kMostBytes);
+    } else if (const auto bytes = node.find("bytes")) {
+      bytes->fail("the counts of the schedule say it already");
+    }
     return item;
+  }
+
+  // Rows, or the name of a file of them.
+  Counts counts_of(const JsonNode& node, std::size_t ranks) const {
+    constexpr auto kMostCount = std::int64_t{1} << 53;  // of what a double keeps
+    const JsonNode rows = node.at("counts");
+    Counts counts;
+    if (rows.is(JsonValue::Kind::text)) {
+      if (!load_counts_) {
+        rows.fail("files of counts are not read here; write the rows");
+      }
+      counts = load_counts_(rows.text());
+    } else {
+      for (std::size_t from = 0; from < rows.size(); ++from) {
+        const JsonNode row = rows.item(from);
+        counts.send.emplace_back();
+        for (std::size_t to = 0; to < row.size(); ++to) {
+          counts.send.back().push_back(row.item(to).whole(0, kMostCount));
+        }
+      }
+    }
+    if (const auto element = node.find("element_bytes")) {
+      counts.element_bytes = element->whole(1, kMostElementBytes);
+    }
+    const CountProblem problem = check_counts(counts);
+    if (!problem.message.empty()) {
+      rows.fail(problem.message);
+    }
+    if (counts.send.size() != ranks) {
+      rows.fail("counts of " + std::to_string(counts.ranks()) + " ranks, in a group of " +
+                std::to_string(ranks));
+    }
+    return counts;
+  }
+
+  // Equal blocks under the name of all_to_all_v would be a silent guess.
+  void check_sizes(const JsonNode& node, Collective collective) const {
+    const bool counted = collective == Collective::all_to_all_v;
+    for (const char* key : {"counts", "element_bytes"}) {
+      const auto other = node.find(key);
+      if (other && !counted) {
+        other->fail(std::string(to_string(collective)) +
+                    " has bytes; only all_to_all_v has counts");
+      }
+    }
+    const auto bytes = node.find("bytes");
+    if (bytes && counted) {
+      bytes->fail("all_to_all_v has counts; all_to_all is the one with equal blocks");
+    }
   }
 
   WorkItem operation_of(const JsonNode& node, const std::vector<int>& ranks) {
@@ -212,11 +276,14 @@ class Reader {
     if (algorithm == nullptr) {
       name.fail(std::string(to_string(*parsed)) + " has no algorithm " + in_quotes(name.text()));
     }
+    check_sizes(node, *parsed);
     int root = 0;
     if (const auto given = node.find("root")) {
       root = static_cast<int>(given->whole(0, static_cast<std::int64_t>(ranks.size()) - 1));
     }
-    const double bytes = node.at("bytes").number(0, kMostBytes);
+    const bool counted = *parsed == Collective::all_to_all_v;
+    Counts counts = counted ? counts_of(node, ranks.size()) : Counts{};
+    const double bytes = counted ? 0 : node.at("bytes").number(0, kMostBytes);
     const auto key = std::tuple(*parsed, name.text(), ranks.size(), root);
     auto known = known_.find(key);
     if (known == known_.end()) {
@@ -224,11 +291,19 @@ class Reader {
         const Shape shape{.ranks = static_cast<int>(ranks.size()),
                           .root = root,
                           .parameters = parse_parameters(*algorithm, name.text())};
-        known = known_.emplace(key, operation(*algorithm, shape, bytes, written_out_)).first;
+        known =
+            known_.emplace(key, operation(*algorithm, shape, bytes, written_out_ || counted)).first;
       } catch (const Error& error) {
         name.fail(std::string(error.summary()));
       }
       count_moves(known->second, name);
+    }
+    if (counted) {
+      Schedule schedule = *known->second.schedule;
+      schedule.counts = std::move(counts);
+      WorkItem item = exchange(std::move(schedule));
+      count_moves(item, name);
+      return item;
     }
     WorkItem item = known->second;
     item.bytes = bytes;
@@ -238,6 +313,7 @@ class Reader {
   const JsonNode& document_;
   bool written_out_;
   const ScheduleLoader& load_;
+  const CountsLoader& load_counts_;
   Workload workload_;
   RankSet met_{0};
   std::map<std::string, std::vector<int>> groups_;
@@ -251,9 +327,9 @@ class Reader {
 }  // namespace
 
 Parsed<Workload> parse_workload_json(std::string_view text, bool written_out,
-                                     const ScheduleLoader& load) {
-  return parse_json_as<Workload>(text, [written_out, &load](const JsonNode& document) {
-    return Reader(document, written_out, load).read();
+                                     const ScheduleLoader& load, const CountsLoader& load_counts) {
+  return parse_json_as<Workload>(text, [&](const JsonNode& document) {
+    return Reader(document, written_out, load, load_counts).read();
   });
 }
 

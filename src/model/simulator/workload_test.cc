@@ -188,6 +188,95 @@ TEST(WorkloadJson, TakesSchedulesOfTheUser) {
   expect_failure(items, "/items/0/schedule", "files of schedules are not read here");
 }
 
+TEST(WorkloadJson, TakesCounts) {
+  const std::string rows = "[[0, 5, 0], [3, 1, 1], [9, 0, 0]]";
+  const auto item = [](const std::string& sizes) {
+    return R"({"collective": "all_to_all_v", "algorithm": "pairwise", "group": [0, 1, 2], )" +
+           sizes + "}";
+  };
+  const auto parsed =
+      parse_workload_json(document(item("\"counts\": " + rows + ", \"element_bytes\": 100")));
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  const WorkItem& read = parsed.value->items[0];
+  EXPECT_EQ(read.name, "all_to_all_v/pairwise");
+  EXPECT_EQ(read.bytes, 1200);  // what rank 0 receives
+  EXPECT_EQ(read.schedule->counts.sent(2, 0), 9);
+  const CountsLoader load = [](const std::string& name) {
+    EXPECT_EQ(name, "routing.csv");
+    return Counts{.element_bytes = 7, .send = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}};
+  };
+  const auto named =
+      parse_workload_json(document(item("\"counts\": \"routing.csv\"")), false, {}, load);
+  ASSERT_TRUE(named) << named.position << ": " << named.message;
+  EXPECT_EQ(named.value->items[0].bytes, 24 * 7);
+}
+
+TEST(WorkloadJson, SaysWhatIsWrongWithCounts) {
+  const std::string v = R"({"collective": "all_to_all_v", "algorithm": "flat", "group": [0, 1], )";
+  expect_failure(v + "\"bytes\": 5}", "/items/0/bytes",
+                 "all_to_all_v has counts; all_to_all is the one with equal blocks");
+  expect_failure(v + "\"element_bytes\": 5}", "/items/0", "key \"counts\" is missing");
+  expect_failure(v + "\"counts\": [[1, 2]]}", "/items/0/counts",
+                 "2 counts in a table of 1 row; give each rank one row and one column");
+  expect_failure(v + "\"counts\": [[1]]}", "/items/0/counts", "counts of 1 ranks, in a group of 2");
+  expect_failure(v + "\"counts\": [[1, -1], [0, 0]]}", "/items/0/counts/0/1",
+                 "-1 is not in 0..9007199254740992");
+  expect_failure(v + "\"counts\": \"file.csv\"}", "/items/0/counts",
+                 "files of counts are not read here; write the rows");
+  expect_failure(R"({"collective": "all_to_all", "algorithm": "flat", "bytes": 8,
+                     "counts": [[1]]})",
+                 "/items/0/counts", "all_to_all has bytes; only all_to_all_v has counts");
+  expect_failure(R"({"compute_us": 8, "counts": [[1]]})", "/items/0/counts",
+                 "a compute step has none");
+}
+
+// Each message has the bytes of its block, whatever the network and the engine.
+TEST(Workload, MovesWhatTheCountsSay) {
+  const Topology topology = *make_preset("dgx_h100:nodes=2").value;
+  for (const char* name : {"flat", "pairwise"}) {
+    Schedule schedule =
+        build_schedule(*find_algorithm(Collective::all_to_all, name), {.ranks = 16});
+    schedule.counts.element_bytes = 1000;
+    for (int from = 0; from < 16; ++from) {
+      schedule.counts.send.emplace_back();
+      for (int to = 0; to < 16; ++to) {
+        schedule.counts.send.back().push_back((from * 7 + to * 3) % 5 * (to == 3 ? 100 : 1));
+      }
+    }
+    Workload workload{.ranks = 16};
+    workload.items.push_back(exchange(schedule));
+    for (const Contention contention : {Contention::off, Contention::on}) {
+      const SimulationResult result =
+          simulate(workload, topology, {.contention = contention, .records = 1000});
+      ASSERT_EQ(result.records.size(), 240U);  // empty blocks are messages, too
+      for (const MessageRecord& record : result.records) {
+        EXPECT_EQ(record.bytes,
+                  1000.0 * static_cast<double>(schedule.counts.sent(record.from, record.to)));
+      }
+    }
+    EXPECT_THROW(simulate(workload, topology, {.segment_bytes = 100}), Error);
+  }
+}
+
+// The fuller rank 0 is, the later all are done; equal counts take as long as equal blocks.
+TEST(Workload, CountsThatAreEqualAreEqualBlocks) {
+  const Topology topology = *make_preset("dgx_h100").value;
+  const Algorithm& pairwise = *find_algorithm(Collective::all_to_all, "pairwise");
+  Schedule schedule = build_schedule(pairwise, {.ranks = 8});
+  schedule.counts = {.element_bytes = 4096, .send = CountRows(8, std::vector<std::int64_t>(8, 10))};
+  Workload counted{.ranks = 8};
+  counted.items.push_back(exchange(schedule));
+  Workload equal{.ranks = 8};
+  equal.items.push_back(operation(pairwise, {.ranks = 8}, 8 * 40960));
+  const double us = simulate(equal, topology).total_us;
+  EXPECT_NEAR(simulate(counted, topology).total_us, us, 1e-9 * us);
+  for (std::vector<std::int64_t>& row : schedule.counts.send) {
+    row = {80, 0, 0, 0, 0, 0, 0, 0};
+  }
+  counted.items = {exchange(schedule)};
+  EXPECT_GT(simulate(counted, topology).total_us, us);
+}
+
 TEST(WorkloadJson, HasRoomForManyGroups) {
   std::string groups;
   for (int i = 0; i < 5000; ++i) {

@@ -1,6 +1,9 @@
-// The schedule that a command's words name: an algorithm with --ranks and --root, or a file.
+// The schedule that a command's words name: an algorithm with --ranks and --root, or a file; with
+// the counts of a call, if it has been given some.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "cli/arguments.h"
@@ -10,7 +13,19 @@ namespace unisono::cli {
 
 inline constexpr int kMostShownRanks = 1024;
 
-// `command` is for the hints of errors: "show". Throws UsageError. A file is read, not verified.
-Schedule asked_schedule(const Arguments& arguments, std::string_view command);
+// Reads a table of counts (schedule/counts.h). Throws UsageError "file:line: what is wrong".
+Counts load_counts(const std::string& path);
+
+// What --counts says, if it is given. REQUIRES: the command has that option.
+std::optional<Counts> asked_counts(const Arguments& arguments);
+
+// Makes the schedule the exchange of these counts. `name` is for errors: what the user calls the
+// schedule. Throws UsageError where it is for another collective, or for other ranks.
+void give_counts(Schedule& schedule, Counts counts, const std::string& name);
+
+// `command` is for the hints of errors: "show". With counts, they say how many ranks there are.
+// Throws UsageError. A file is read, not verified.
+Schedule asked_schedule(const Arguments& arguments, std::string_view command,
+                        std::optional<Counts> counts = {}, int most_ranks = kMostShownRanks);
 
 }  // namespace unisono::cli

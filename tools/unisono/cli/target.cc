@@ -78,8 +78,8 @@ Schedule build_checked(const Algorithm& algorithm, Shape shape) {
 
 std::string title_of(const Schedule& schedule) {
   return schedule.algorithm.empty()
-             ? std::string(to_string(schedule.collective))
-             : fmt::format("{}/{}", to_string(schedule.collective), schedule.algorithm);
+             ? std::string(to_string(called_form(schedule)))
+             : fmt::format("{}/{}", to_string(called_form(schedule)), schedule.algorithm);
 }
 
 }  // namespace unisono::cli

@@ -7,13 +7,20 @@
 #include <utility>
 #include <vector>
 
+#include "bench/moe_routing.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "model/expert_traffic.h"
 #include "plan/plan.h"
+#include "schedule/counts.h"
+#include "show/show.h"
 #include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
+
+constexpr int kMostRanks = 4096;  // all pairs are looked at
+constexpr std::int64_t kMost = 1'000'000'000;
 
 struct Row {
   const char* mode;
@@ -22,7 +29,6 @@ struct Row {
 };
 
 model::ExpertShape shape_of(const Arguments& arguments) {
-  constexpr std::int64_t kMost = 1'000'000'000;
   const model::ExpertShape shape{
       .tokens = static_cast<double>(arguments.number("tokens", 0, kMost)),
       .hidden = static_cast<double>(arguments.number("hidden", 1, kMost)),
@@ -78,16 +84,77 @@ void print_json(const model::ExpertShape& shape, const Topology& topology,
   fmt::print("{}\n", json.dump(2));
 }
 
+// What a router chose, as the counts of dispatch.
+void plan_routing(const Arguments& arguments, const Console& console) {
+  for (const std::string_view option : {"tokens", "choices"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} does not go with --routing", option),
+                       fmt::format("{} says it", arguments.text("routing")), "unisono help plan");
+    }
+  }
+  const int ranks = arguments.has("on")
+                        ? load_topology(arguments.text("on")).rank_count()
+                        : static_cast<int>(arguments.number("ranks", 1, kMostRanks));
+  if (ranks > kMostRanks) {
+    throw UsageError(fmt::format("{} ranks are too many for plan moe", ranks),
+                     fmt::format("give a topology of at most {}", kMostRanks), "unisono help plan");
+  }
+  const std::string& path = arguments.text("routing");
+  const MoeCase row = read_routing(path, 0, ranks);
+  model::ExpertShape shape{.tokens = static_cast<double>(row.tokens),
+                           .hidden = static_cast<double>(arguments.number("hidden", 1, kMost)),
+                           .experts = row.experts,
+                           .k = row.k};
+  if (arguments.has("experts")) {
+    shape.experts = static_cast<int>(arguments.number("experts", row.experts, 1'000'000));
+  }
+  const Counts counts = model::dispatch_counts(row.chosen, shape, ranks);
+  const CountTotals totals = totals_of(counts);
+  const double mean = static_cast<double>(totals.all) / ranks;
+  const double imbalance = mean > 0 ? static_cast<double>(totals.most_received) / mean : 1;
+  if (arguments.has("save")) {
+    write_output(arguments.text("save"), to_json(counts));
+  }
+  if (console.json()) {
+    nlohmann::ordered_json json;
+    json["schema"] = "unisono.plan_moe_routing/1";
+    json["ranks"] = ranks;
+    json["tokens"] = row.tokens;
+    json["hidden"] = static_cast<std::int64_t>(shape.hidden);
+    json["experts"] = shape.experts;
+    json["k"] = shape.k;
+    json["element_bytes"] = counts.element_bytes;
+    json["send"] = counts.send;
+    json["rows"] = totals.all;
+    json["most_sent"] = totals.most_sent;
+    json["most_received"] = totals.most_received;
+    json["imbalance"] = rounded(imbalance);
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("moe  {} ranks  {} tokens each, hidden {}, {} of {} experts   chosen in {}\n\n", ranks,
+             row.tokens, static_cast<std::int64_t>(shape.hidden), shape.k, shape.experts, path);
+  std::fputs(draw_counts(counts, console.width(), console).c_str(), stdout);
+  fmt::print("rank {} receives most, {:.2f} of the mean\n", totals.busiest_receiver, imbalance);
+  if (arguments.has("save")) {
+    console.note(
+        fmt::format("{}: for --counts of show, verify, sim and view", arguments.text("save")));
+  }
+}
+
 }  // namespace
 
 void plan_experts(const Arguments& arguments, const Console& console) {
+  if (arguments.has("routing")) {
+    plan_routing(arguments, console);
+    return;
+  }
   if (!arguments.has("on")) {
     throw UsageError("which topology? --on says", {},
                      "unisono plan moe --tokens 128 --experts 256 -k 8 --on dgx_h100:nodes=2");
   }
   const model::ExpertShape shape = shape_of(arguments);
   const Topology topology = load_topology(arguments.text("on"));
-  constexpr int kMostRanks = 4096;  // all pairs are looked at
   if (topology.rank_count() > kMostRanks) {
     throw UsageError(fmt::format("{} ranks are too many for plan moe", topology.rank_count()),
                      fmt::format("give a topology of at most {}", kMostRanks), "unisono help plan");

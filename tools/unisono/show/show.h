@@ -19,6 +19,9 @@ std::string head_of(const Schedule& schedule);
 // "reduce-scatter", or empty.
 std::string phase_of(const Schedule& schedule, int step);
 
+// The counts of an exchange as a table with sums; only sums where it would be wider.
+std::string draw_counts(const Counts& counts, int width, const Console& console);
+
 // Provenance strips: what every rank holds of every chunk, before each step and at the end. Empty
 // if they are wider than asked for.
 std::string draw_strips(const Schedule& schedule, const ShowOptions& options,

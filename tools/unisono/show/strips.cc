@@ -1,9 +1,12 @@
 // Provenance strips. A row is a chunk (all_to_all: all chunks of one source, as a strip over their
 // destinations), a column a rank; a cell's strip says whose contributions it holds, and `>r` that
-// it is sent to rank r in this step.
+// it is sent to rank r in this step. Where there are counts, a block is as wide as it is long.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "cli/wrap.h"
@@ -20,6 +23,25 @@ constexpr std::string_view kTwice = "!";
 constexpr int kMostRows = 64;
 constexpr char kNoBreak = '~';
 
+// [from][to]: in how many columns the blocks of a source are drawn. Empty: each in one.
+using BlockWidths = std::vector<std::vector<int>>;
+
+// The fullest rank's row takes about `columns`, or one for each element if these are fewer. What is
+// not empty is seen.
+BlockWidths block_widths(const Counts& counts, int columns) {
+  BlockWidths widths;
+  const std::int64_t most = counts.empty() ? 0 : totals_of(counts).most_sent;
+  const double scale = most <= columns ? 1 : columns / static_cast<double>(most);
+  for (const std::vector<std::int64_t>& row : counts.send) {
+    widths.emplace_back();
+    for (const std::int64_t count : row) {
+      const auto width = static_cast<int>(std::lround(static_cast<double>(count) * scale));
+      widths.back().push_back(count == 0 ? 0 : std::max(1, width));
+    }
+  }
+  return widths;
+}
+
 struct Cell {
   std::string text;
   Paint paint = Paint::plain;
@@ -27,8 +49,12 @@ struct Cell {
 
 class Drawing {
  public:
-  Drawing(const Schedule& schedule, bool compact, const Console& console)
-      : schedule_(schedule), console_(console), state_(schedule), compact_(compact) {
+  Drawing(const Schedule& schedule, bool compact, BlockWidths widths, const Console& console)
+      : schedule_(schedule),
+        console_(console),
+        state_(schedule),
+        compact_(compact),
+        widths_(std::move(widths)) {
     by_source_ = cut_of(schedule.collective) == Cut::pairs;
   }
 
@@ -44,6 +70,10 @@ class Drawing {
     return std::string(1, kRankLetters[static_cast<std::size_t>(rank)]);
   }
   std::string slots(int rank, int row) const;
+  int width_of(int from, int to) const {
+    return widths_.empty() ? 1
+                           : widths_[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
+  }
   std::string strip(int rank, int row) const {
     return compact_ ? slots(rank, row) : "[" + slots(rank, row) + "]";
   }
@@ -68,6 +98,7 @@ class Drawing {
   Provenance state_;
   bool by_source_ = false;
   bool compact_ = false;  // no brackets, and who sends to whom below the grid
+  BlockWidths widths_;
 };
 
 std::string Drawing::slots(int rank, int row) const {
@@ -79,7 +110,12 @@ std::string Drawing::slots(int rank, int row) const {
       for (int slice = 0; slice < slices; ++slice) {
         held += state_.shown(rank, first_chunk(row) + to * slices + slice)[0];
       }
-      text += held == 0 ? std::string(kNothing) : held >= slices ? letter(to) : std::string("+");
+      const std::string drawn = held == 0        ? std::string(kNothing)
+                                : held >= slices ? letter(to)
+                                                 : std::string("+");
+      for (int i = 0; i < width_of(row, to); ++i) {
+        text += drawn;
+      }
     }
     return text;
   }
@@ -170,6 +206,10 @@ std::string Drawing::grid(int step) const {
     int owed = 0;  // spaces wait until something follows them
     for (int rank = 0; rank < schedule_.ranks; ++rank) {
       const Cell& cell = cells[static_cast<std::size_t>(row)][static_cast<std::size_t>(rank)];
+      if (cell.text.empty()) {
+        owed += static_cast<int>(gap(rank).size()) + widths[static_cast<std::size_t>(rank)];
+        continue;
+      }
       text += std::string(static_cast<std::size_t>(owed), ' ') + std::string(gap(rank));
       text += console_.paint(cell.paint, cell.text);
       owed = widths[static_cast<std::size_t>(rank)] - display_width(cell.text);
@@ -192,15 +232,16 @@ std::string Drawing::end_block() const {
 // "4 moves, 1 chunk each; afterwards c1 is whole on rank 1, c2 on 2"; performs the step.
 std::string Drawing::after_line(int step) {
   const auto moves = Provenance::moves_of(schedule_, step);
-  int least = moves.empty() ? 0 : moves[0].chunks;
-  int most = least;
+  std::int64_t least = moves.empty() ? 0 : length_of(schedule_, moves[0]);
+  std::int64_t most = least;
   for (const Move& move : moves) {
-    least = std::min(least, move.chunks);
-    most = std::max(most, move.chunks);
+    least = std::min(least, length_of(schedule_, move));
+    most = std::max(most, length_of(schedule_, move));
   }
+  const char* unit = schedule_.counts.empty() ? "chunk" : "element";
   const std::string each = least == most
-                               ? fmt::format("{} chunk{} each", most, most == 1 ? "" : "s")
-                               : fmt::format("{} to {} chunks each", least, most);
+                               ? fmt::format("{} {}{} each", most, unit, most == 1 ? "" : "s")
+                               : fmt::format("{} to {} {}s each", least, most, unit);
   std::string text = compact_ ? sent_lines(step) : std::string();
   text += fmt::format("{} move{}, {}", moves.size(), moves.size() == 1 ? "" : "s", each);
 
@@ -236,21 +277,42 @@ std::string Drawing::after_line(int step) {
   return text + "\n";
 }
 
-int strip_width(const Schedule& schedule) {
+int strip_width(const Schedule& schedule, const BlockWidths& widths) {
+  if (!widths.empty()) {
+    int most = 0;
+    for (const std::vector<int>& row : widths) {
+      most = std::max(most, std::accumulate(row.begin(), row.end(), 0));
+    }
+    return most;
+  }
   return cut_of(schedule.collective) == Cut::pairs ? schedule.ranks : contributors(schedule);
 }
 
-int widest(const Schedule& schedule) {
+int widest(const Schedule& schedule, const BlockWidths& widths) {
   const int digits = display_width(fmt::format("{}", schedule.ranks - 1));
-  return 8 + schedule.ranks * std::max(strip_width(schedule) + 2 + 1 + digits + 2, 5 + digits + 2);
+  return 8 + schedule.ranks *
+                 std::max(strip_width(schedule, widths) + 2 + 1 + digits + 2, 5 + digits + 2);
 }
 
-int widest_compact(const Schedule& schedule) {
+int widest_compact(const Schedule& schedule, const BlockWidths& widths) {
   const bool by_source = cut_of(schedule.collective) == Cut::pairs;
   const int rows = by_source ? schedule.ranks : schedule.chunks;
   const int name = display_width(fmt::format("{}{}", by_source ? "from " : "c", rows - 1));
   const int digits = display_width(fmt::format("{}", schedule.ranks - 1));
-  return name + 1 + schedule.ranks * (std::max(strip_width(schedule), digits) + 1);
+  return name + 1 + schedule.ranks * (std::max(strip_width(schedule, widths), digits) + 1);
+}
+
+// The widest blocks with which `widest` says that it fits; else the narrowest.
+template <typename Widest>
+BlockWidths widths_within(const Schedule& schedule, int width, const Widest& widest) {
+  BlockWidths widths;
+  for (const int columns : {32, 24, 16, 12, 8, 4, 1}) {
+    widths = block_widths(schedule.counts, columns);
+    if (widest(schedule, widths) <= width) {
+      break;
+    }
+  }
+  return widths;
 }
 
 }  // namespace
@@ -259,12 +321,22 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
                         const Console& console) {
   const bool by_source = cut_of(schedule.collective) == Cut::pairs;
   const int rows = by_source ? schedule.ranks : schedule.chunks;
-  if (schedule.ranks > static_cast<int>(kRankLetters.size()) || rows > kMostRows ||
-      widest_compact(schedule) > options.width) {
+  if (schedule.ranks > static_cast<int>(kRankLetters.size()) || rows > kMostRows) {
     return {};
   }
-  Drawing drawing(schedule, widest(schedule) > options.width, console);
+  BlockWidths widths = widths_within(schedule, options.width, widest);
+  const bool compact = widest(schedule, widths) > options.width;
+  if (compact) {
+    widths = widths_within(schedule, options.width, widest_compact);
+  }
+  if (widest_compact(schedule, widths) > options.width) {
+    return {};
+  }
+  Drawing drawing(schedule, compact, std::move(widths), console);
   std::string text;
+  if (!schedule.counts.empty() && options.step < 0) {
+    text += draw_counts(schedule.counts, options.width, console) + "\n";
+  }
   for (int step = 0; step < schedule.steps; ++step) {
     if (options.step >= 0 && step != options.step) {
       drawing.advance();
@@ -281,7 +353,11 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
   if (!console.quiet()) {
     text += console.paint(
         Paint::dim,
-        by_source ? "strip: destinations whose data from this source the rank holds; >r: goes to r"
+        !schedule.counts.empty()
+            ? "strip: destinations whose data from this source the rank holds, as wide as there is "
+              "of it; >r: goes to r"
+        : by_source
+            ? "strip: destinations whose data from this source the rank holds; >r: goes to r"
         : reduces(schedule.collective) || contributors(schedule) > 1
             ? "strip: ranks whose contribution is in; >r: goes to rank r in this step; !: twice"
             : "strip: the rank whose data it is, · nothing yet; >r: goes to rank r in this step");

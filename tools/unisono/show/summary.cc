@@ -16,11 +16,19 @@ constexpr std::uint64_t kMostBytes = 256'000'000;
 constexpr std::uint64_t kMostWork = 4'000'000'000;
 constexpr int kMostMoves = 64;  // listed for one step
 
-std::string move_line(const Move& move) {
+const char* unit_of(const Schedule& schedule) {
+  return schedule.counts.empty() ? "chunks" : "elements";
+}
+
+std::string move_line(const Schedule& schedule, const Move& move) {
   const std::string chunks = move.chunks == 1
                                  ? fmt::format("c{}", move.chunk)
                                  : fmt::format("c{}-c{}", move.chunk, move.chunk + move.chunks - 1);
-  return fmt::format("  {} -> {}  {}{}{}\n", move.from, move.to, chunks,
+  const std::int64_t count = length_of(schedule, move);
+  const std::string length = schedule.counts.empty()
+                                 ? std::string()
+                                 : fmt::format("  {} element{}", count, count == 1 ? "" : "s");
+  return fmt::format("  {} -> {}  {}{}{}{}\n", move.from, move.to, chunks, length,
                      move.combine == Combine::reduce ? "  reduce" : "",
                      move.line == 0 ? "" : fmt::format("  line {}", move.line));
 }
@@ -31,7 +39,7 @@ std::string one_step(const Schedule& schedule, int step) {
   std::string text = fmt::format("{}  step {}/{}{}{}\n", head_of(schedule), step + 1,
                                  schedule.steps, phase.empty() ? "" : "  ", phase);
   for (std::size_t i = 0; i < moves.size() && i < kMostMoves; ++i) {
-    text += move_line(moves[i]);
+    text += move_line(schedule, moves[i]);
   }
   if (moves.size() > kMostMoves) {
     text += fmt::format("  ... and {} more; --json has all\n", moves.size() - kMostMoves);
@@ -39,12 +47,12 @@ std::string one_step(const Schedule& schedule, int step) {
   return text;
 }
 
-// The most chunks that one rank sends in the step.
+// The most chunks, or elements, that one rank sends in the step.
 std::int64_t most_sent(const Schedule& schedule, std::span<const Move> moves) {
   std::vector<std::int64_t> sent(static_cast<std::size_t>(schedule.ranks));
   for (const Move& move : moves) {
     if (move.from != move.to) {
-      sent[static_cast<std::size_t>(move.from)] += move.chunks;
+      sent[static_cast<std::size_t>(move.from)] += length_of(schedule, move);
     }
   }
   return *std::max_element(sent.begin(), sent.end());
@@ -91,10 +99,11 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
   const std::size_t steps =
       std::max<std::size_t>(5, 2 * fmt::format("{}", schedule.steps).size() + 1);
   std::string text = fmt::format(
-      "{}  {} chunks  {} moves in {} steps\n\n{:>{}}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n",
+      "{}  {} chunks  {} moves in {} steps\n{}\n{:>{}}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n",
       console.paint(Paint::strong, head_of(schedule)), schedule.chunks, schedule.moves.size(),
-      schedule.steps, "step", steps, "phase", phases, "moves", "chunks", "most/rank",
-      "results whole after");
+      schedule.steps,
+      schedule.counts.empty() ? "" : draw_counts(schedule.counts, options.width, console), "step",
+      steps, "phase", phases, "moves", unit_of(schedule), "most/rank", "results whole after");
   const std::uint64_t bytes = Provenance::cost_bytes(schedule);
   const bool follow =
       bytes <= kMostBytes && bytes * static_cast<std::uint64_t>(schedule.steps) <= kMostWork;
@@ -106,9 +115,9 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
   std::vector<Line> lines;
   for (int step = 0; step < schedule.steps; ++step) {
     const auto moves = Provenance::moves_of(schedule, step);
-    std::int64_t chunks = 0;
+    std::int64_t chunks = 0;  // or elements
     for (const Move& move : moves) {
-      chunks += move.chunks;
+      chunks += length_of(schedule, move);
     }
     std::string whole = "-";
     if (follow) {
