@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 #include "base/parsed.h"
+#include "engine/verify_sizes.h"
 #include "model/machine_json.h"
 #include "model/plan.h"
 #include "model/simulator/report.h"
@@ -125,7 +126,7 @@ model::Workload workload_of(const py::object& target, double bytes, std::optiona
                             int root, bool written_out, int most_ranks) {
   if (py::isinstance<Schedule>(target)) {
     const auto schedule = target.cast<std::shared_ptr<Schedule>>();
-    if (const auto findings = unisono::verify(*schedule); !findings.empty()) {
+    if (const auto findings = unisono::engine::verify_with_sizes(*schedule); !findings.empty()) {
       refuse("the schedule is not right: " + to_text(findings.front()));
     }
     model::Workload workload{.ranks = schedule->ranks};

@@ -10,6 +10,7 @@
 #include <vector>
 #include "base/parsed.h"
 #include "cli/console.h"
+#include "engine/verify_sizes.h"
 #include "schedule/compose.h"
 #include "schedule/json.h"
 #include "schedule/text.h"
@@ -208,7 +209,7 @@ void define_schedule(py::module_& module) {
           },
           "Name and first step of each.")
       .def_readonly("moves", &Schedule::moves, "A copy, in the order of steps.")
-      .def("verify", &unisono::verify, unlocked(),
+      .def("verify", &unisono::engine::verify_with_sizes, unlocked(),
            "Findings; none: data flow, hazards and progress are right.")
       .def("verify_in_place", &unisono::verify_in_place, unlocked(),
            "Findings; none: it is also right where input and output are the same memory.")
