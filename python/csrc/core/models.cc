@@ -130,6 +130,10 @@ model::Workload workload_of(const py::object& target, double bytes, std::optiona
       refuse("the schedule is not right: " + to_text(findings.front()));
     }
     model::Workload workload{.ranks = schedule->ranks};
+    if (!schedule->counts.empty()) {
+      workload.items.push_back(model::exchange(*schedule));
+      return workload;
+    }
     workload.items.push_back({.name = std::string(to_string(schedule->collective)),
                               .bytes = bytes,
                               .schedule = schedule});
