@@ -16,7 +16,7 @@ pybind11_add_module(unisono_core MODULE NO_EXTRAS
   # What `unisono show` draws with.
   ${tools}/cli/console.cc ${tools}/cli/failure.cc ${tools}/cli/target.cc ${tools}/cli/wrap.cc
   ${tools}/show/provenance.cc
-  ${tools}/show/strips.cc ${tools}/show/summary.cc)
+  ${tools}/show/counts.cc ${tools}/show/strips.cc ${tools}/show/summary.cc)
 set_target_properties(unisono_core PROPERTIES OUTPUT_NAME _core CXX_VISIBILITY_PRESET hidden)
 target_include_directories(unisono_core PRIVATE csrc csrc/core ${root}/src ${tools})
 target_compile_options(unisono_core PRIVATE -O2 -Wall -Wextra -Wshadow)

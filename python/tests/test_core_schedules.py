@@ -128,6 +128,28 @@ def test_faults_and_workloads():
     assert again.devices == machine.devices and again.links == machine.links
 
 
+def test_the_exchange_of_counts():
+    pairwise = schedules.build("all_to_all_v/pairwise", 3)
+    send = [[0, 5, 1], [3, 2, 40], [0, 0, 0]]
+    exchange = pairwise.with_counts(send, element_bytes=4096)
+    assert exchange.counts == send and pairwise.counts == [] and exchange.verify() == []
+    assert "[···]" not in exchange.show() and "from 1" in exchange.show()
+    assert schedules.Schedule.from_json(exchange.to_json()).counts == send
+    receive = [[0, 3, 0], [5, 2, 0], [1, 41, 0]]
+    (finding,) = pairwise.with_counts(send, receive).verify()
+    assert "rank 1 sends 40 to rank 2, which expects 41" in str(finding)
+    machine = model.topology("ethernet_cluster:hosts=3")
+    even = pairwise.with_counts([[1] * 3] * 3, element_bytes=4096)
+    slow, quick = (model.simulate(each, machine, bytes=0) for each in (exchange, even))
+    assert slow.total_us > 1.5 * quick.total_us
+    for wrong, why in (([[1]], "counts for 1 ranks"), ([[1, 2], [3]], "1 count in a table"),
+                       ([[0, -1, 0]] * 3, "0 or more"), ([], "no counts")):  # fmt: skip
+        with pytest.raises(ValueError, match=why):
+            pairwise.with_counts(wrong)
+    with pytest.raises(ValueError, match="takes no counts"):
+        schedules.build("all_reduce/ring", 3).with_counts(send)
+
+
 def test_a_measured_machine(tmp_path):
     points = {
         "collective": ["all_reduce"] * 4, "algorithm": [""] * 4, "ranks": [2] * 4,

@@ -1,5 +1,6 @@
 #include "engine/verify_sizes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -134,6 +135,18 @@ class Proof {
 
 std::vector<Finding> verify_sizes(const Schedule& schedule) {
   return Proof(schedule).run();
+}
+
+std::vector<Finding> verify_with_sizes(const Schedule& schedule) {
+  std::vector<Finding> findings = verify(schedule);
+  const bool is_sound = std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.kind == Finding::Kind::structure;
+  });
+  if (!schedule.counts.empty() && is_sound) {
+    const std::vector<Finding> sizes = verify_sizes(schedule);
+    findings.insert(findings.end(), sizes.begin(), sizes.end());
+  }
+  return findings;
 }
 
 }  // namespace unisono::engine

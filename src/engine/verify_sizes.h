@@ -19,4 +19,7 @@ namespace unisono::engine {
 // REQUIRES: verify() finds no mistake of structure.
 std::vector<Finding> verify_sizes(const Schedule& schedule);
 
+// verify(), and verify_sizes() where there are counts.
+std::vector<Finding> verify_with_sizes(const Schedule& schedule);
+
 }  // namespace unisono::engine

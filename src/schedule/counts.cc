@@ -238,7 +238,7 @@ CountProblem check_counts(const Counts& counts) {
     std::int64_t left = kMost / counts.element_bytes;
     for (std::size_t row = 0; problem.message.empty() && row < rows->size(); ++row) {
       for (const std::int64_t count : (*rows)[row]) {
-        left -= count <= left ? count : left + 1;
+        left -= count;
         if (left < 0) {
           problem = {"up to here they take more than 2^63-1 bytes, at " +
                          plural(static_cast<std::size_t>(counts.element_bytes), "byte") +

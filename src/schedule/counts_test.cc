@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+
 #include "schedule/json.h"
 
 namespace unisono {
@@ -83,6 +86,31 @@ TEST(Counts, SayWhatIsWrongInJson) {
             "/receive: 2 rows, but there is 1 rank; give each rank one");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\", \"sent\": [[1]]}"),
             "/: unknown key \"sent\"; there are format, element_bytes, send, receive");
+}
+
+// Whatever the text: a refusal that says something, or counts that are right and read back.
+TEST(Counts, OfAnyTextAreRightOrRefused) {
+  std::mt19937 random(21);
+  const std::string_view letters = "0123456789[]{},;:-.e\"\n #\tsendreceiveformat";
+  const std::string seeds[] = {"0,5\n3,1\n", "[[0, 5], [3, 1]]",
+                               to_json({.element_bytes = 9, .send = {{1, 2}, {3, 4}}})};
+  int read = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = seeds[random() % 3];
+    for (auto left = random() % 3; left > 0; --left) {
+      text[random() % text.size()] = letters[random() % letters.size()];
+    }
+    text.resize(random() % 4 == 0 ? random() % (text.size() + 1) : text.size());
+    const Parsed<Counts> parsed = parse_counts(text);
+    if (!parsed) {
+      ASSERT_FALSE(parsed.message.empty()) << text;
+      continue;
+    }
+    ++read;
+    ASSERT_TRUE(check_counts(*parsed.value).message.empty()) << text;
+    ASSERT_EQ(*parse_counts(to_json(*parsed.value)).value, *parsed.value) << text;
+  }
+  EXPECT_GT(read, 1000);
 }
 
 TEST(Counts, TotalsNameTheBusiest) {

@@ -21,6 +21,7 @@
 #include "cli/output_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
+#include "engine/verify_sizes.h"
 #include "model/simulator/report.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -74,7 +75,7 @@ model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments
   const bool is_trusted =
       !is_schedule_file(arguments.operands().front()) && schedule.counts.receive.empty();
   const std::vector<Finding> findings =
-      is_trusted ? std::vector<Finding>() : verify_whole(schedule);
+      is_trusted ? std::vector<Finding>() : engine::verify_with_sizes(schedule);
   if (!findings.empty()) {
     throw UsageError(fmt::format("{} is no right exchange of these counts", title_of(schedule)),
                      to_text(findings.front()),

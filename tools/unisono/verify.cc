@@ -13,6 +13,7 @@
 #include "cli/failure.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
+#include "engine/verify_sizes.h"
 #include "msccl/verify_file.h"
 #include "schedule/final_state.h"
 
@@ -42,7 +43,7 @@ bool lies_alike(const Counts& counts) {
 
 Checked check(Schedule schedule, const Algorithm* algorithm) {
   Checked result{.schedule = std::move(schedule), .findings = {}, .in_place = true};
-  result.findings = verify_whole(result.schedule);
+  result.findings = engine::verify_with_sizes(result.schedule);
   if (algorithm != nullptr) {
     const std::vector<Finding> claims = verify_claims(*algorithm, result.schedule);
     result.findings.insert(result.findings.end(), claims.begin(), claims.end());

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 #include "base/parsed.h"
+#include "engine/verify_sizes.h"
 #include "model/machine_json.h"
 #include "model/plan.h"
 #include "model/simulator/report.h"
@@ -125,10 +126,14 @@ model::Workload workload_of(const py::object& target, double bytes, std::optiona
                             int root, bool written_out, int most_ranks) {
   if (py::isinstance<Schedule>(target)) {
     const auto schedule = target.cast<std::shared_ptr<Schedule>>();
-    if (const auto findings = unisono::verify(*schedule); !findings.empty()) {
+    if (const auto findings = unisono::engine::verify_with_sizes(*schedule); !findings.empty()) {
       refuse("the schedule is not right: " + to_text(findings.front()));
     }
     model::Workload workload{.ranks = schedule->ranks};
+    if (!schedule->counts.empty()) {
+      workload.items.push_back(model::exchange(*schedule));
+      return workload;
+    }
     workload.items.push_back({.name = std::string(to_string(schedule->collective)),
                               .bytes = bytes,
                               .schedule = schedule});

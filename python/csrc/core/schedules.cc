@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +12,7 @@
 #include <vector>
 #include "base/parsed.h"
 #include "cli/console.h"
+#include "engine/verify_sizes.h"
 #include "schedule/compose.h"
 #include "schedule/json.h"
 #include "schedule/text.h"
@@ -23,6 +26,7 @@ using py::arg;
 using unisono::Algorithm;
 using unisono::Buffer;
 using unisono::Combine;
+using unisono::CountRows;
 using unisono::Finding;
 using unisono::Move;
 using unisono::MoveSpec;
@@ -185,6 +189,36 @@ void define_parts(py::module_& module) {
       });
 }
 
+Schedule with_counts(const Schedule& schedule, CountRows send, CountRows receive,
+                     std::int64_t element_bytes) {
+  const int blocks = schedule.ranks * schedule.ranks;
+  if (schedule.collective != unisono::Collective::all_to_all || schedule.chunks % blocks != 0) {
+    refuse(title_of(schedule) + " takes no counts; a schedule of all_to_all does");
+  }
+  if (element_bytes < 1 || element_bytes > unisono::kMostElementBytes) {
+    refuse("an element has 1 to 2^30 bytes");
+  }
+  for (const CountRows* rows : {&send, &receive}) {
+    for (const auto& row : *rows) {
+      if (std::any_of(row.begin(), row.end(), [](std::int64_t count) { return count < 0; })) {
+        refuse("a count is 0 or more");
+      }
+    }
+  }
+  Schedule exchange = schedule;
+  exchange.counts = {
+      .element_bytes = element_bytes, .send = std::move(send), .receive = std::move(receive)};
+  const unisono::CountProblem problem = check_counts(exchange.counts);
+  if (!problem.message.empty()) {
+    refuse(problem.position + ": " + problem.message);
+  }
+  if (exchange.counts.ranks() != schedule.ranks) {
+    refuse("counts for " + std::to_string(exchange.counts.ranks()) +
+           " ranks, and the schedule has " + std::to_string(schedule.ranks));
+  }
+  return exchange;
+}
+
 void define_schedule(py::module_& module) {
   using unlocked = py::call_guard<py::gil_scoped_release>;
   py::class_<Schedule, std::shared_ptr<Schedule>>(
@@ -208,10 +242,18 @@ void define_schedule(py::module_& module) {
           },
           "Name and first step of each.")
       .def_readonly("moves", &Schedule::moves, "A copy, in the order of steps.")
-      .def("verify", &unisono::verify, unlocked(),
-           "Findings; none: data flow, hazards and progress are right.")
+      .def("verify", &unisono::engine::verify_with_sizes, unlocked(),
+           "Findings; none: data flow, hazards and progress are right, and sizes where it has "
+           "counts.")
       .def("verify_in_place", &unisono::verify_in_place, unlocked(),
            "Findings; none: it is also right where input and output are the same memory.")
+      .def_property_readonly(
+          "counts", [](const Schedule& self) { return self.counts.send; },
+          "Of the call that it is the exchange of, [from][to]; empty: blocks are equal.")
+      .def("with_counts", &with_counts, arg("send"), arg("receive") = CountRows(),
+           arg("element_bytes") = 1,
+           "The exchange of one call of all_to_all_v: a row for each rank, how many elements it "
+           "sends to each; `receive`: how many each expects of each, where that is not the same.")
       .def("show", &show, arg("step") = py::none(), arg("width") = 100,
            "Whose data is where, step by step (counted from 1), as `unisono show` prints it.")
       .def("to_json", py::overload_cast<const Schedule&>(&unisono::to_json))

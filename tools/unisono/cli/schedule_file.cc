@@ -1,7 +1,6 @@
 // Reading a schedule from a file.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "cli/failure.h"
@@ -27,21 +26,10 @@ Schedule load_schedule(const std::string& path) {
   return std::move(*parsed.value);
 }
 
-std::vector<Finding> verify_whole(const Schedule& schedule) {
-  std::vector<Finding> findings = verify(schedule);
-  const bool is_sound = std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.kind == Finding::Kind::structure;
-  });
-  if (!schedule.counts.empty() && is_sound) {
-    const std::vector<Finding> sizes = engine::verify_sizes(schedule);
-    findings.insert(findings.end(), sizes.begin(), sizes.end());
-  }
-  return findings;
-}
-
 Schedule load_verified_schedule(const std::string& path) {
   Schedule schedule = load_schedule(path);
-  if (const std::vector<Finding> findings = verify_whole(schedule); !findings.empty()) {
+  if (const std::vector<Finding> findings = engine::verify_with_sizes(schedule);
+      !findings.empty()) {
     throw UsageError(fmt::format("{} is no right schedule", path), to_text(findings.front()),
                      fmt::format("unisono verify {}", path));
   }

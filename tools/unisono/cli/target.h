@@ -4,11 +4,9 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "algorithms/catalog.h"
 #include "schedule/schedule.h"
-#include "schedule/verify.h"
 
 namespace unisono::cli {
 
@@ -32,9 +30,6 @@ Schedule build_checked(const Algorithm& algorithm, Shape shape);
 Schedule load_schedule(const std::string& path);
 // Throws UsageError also where it is not right.
 Schedule load_verified_schedule(const std::string& path);
-
-// All that is wrong with it; its sizes too, where it has counts.
-std::vector<Finding> verify_whole(const Schedule& schedule);
 
 // "all_reduce/ring", or the collective alone where the algorithm has no name; the v-form where the
 // schedule has counts.
