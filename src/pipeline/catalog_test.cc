@@ -29,6 +29,27 @@ double pause_of_ranks(const Pipeline& pipeline, const Run& run) {
   return most;
 }
 
+// With the formula, where there is one for these times.
+void expect_bubble(const Entry& entry, Shape shape, const Times& times) {
+  const auto bubble = entry.bubble(shape, times);
+  if (!bubble) {
+    return;
+  }
+  SCOPED_TRACE(std::to_string(times.forward) + " " + std::to_string(times.input) + " " +
+               std::to_string(times.weight));
+  Pipeline pipeline = build(entry, shape);
+  for (std::size_t stage = 0; stage < pipeline.stage_rank.size(); ++stage) {
+    pipeline.costs.forward[stage] = times.forward / shape.chunks;
+    pipeline.costs.input[stage] = times.input / shape.chunks;
+    pipeline.costs.weight[stage] = times.weight / shape.chunks;
+  }
+  const pipeline::Run played = run(pipeline, {.capacity = kUnlimited});
+  const double work = (times.forward + times.input + times.weight) * shape.microbatches;
+  EXPECT_NEAR(*bubble,
+              entry.is_bubble_of_rank ? pause_of_ranks(pipeline, played) : played.makespan - work,
+              1e-9);
+}
+
 void expect_claims(const Entry& entry, Shape shape) {
   const Pipeline pipeline = build(entry, shape);
   ASSERT_EQ(check(pipeline), std::nullopt);
@@ -40,12 +61,9 @@ void expect_claims(const Entry& entry, Shape shape) {
     EXPECT_TRUE(entry.is_peak_bound ? peak <= claimed : peak == claimed)
         << "rank " << rank << " holds " << peak << ", not " << claimed;
   }
-  if (const auto bubble = entry.bubble(shape, {})) {
-    const pipeline::Run played = run(pipeline);
-    const double work = 3.0 * shape.microbatches;
-    EXPECT_NEAR(*bubble,
-                entry.is_bubble_of_rank ? pause_of_ranks(pipeline, played) : played.makespan - work,
-                1e-9);
+  for (const Times& times : {Times{}, Times{.forward = 2, .input = 2, .weight = 1},
+                             Times{.forward = 1, .input = 3, .weight = 0.5}}) {
+    expect_bubble(entry, shape, times);
   }
 }
 

@@ -2,7 +2,8 @@
 // model (stage r of one copy, stage p-1-r of the other), and computes the forward pass of one
 // together with the backward pass of the other.
 //
-//   bubble  (p/2-1) (F&B + B - 3W), with F&B = F+B where nothing is hidden
+//   bubble  (p/2-1) (F&B + B - 3W), with F&B = F+B where nothing is hidden, for F = I and W at most
+//           F; no formula else
 //   peak    p+1 microbatches on each rank
 //   limits  p even; m even, at least 2p
 //   source  DeepSeek-AI, DeepSeek-V3 Technical Report, 2024; its code: deepseek-ai/DualPipe
@@ -65,7 +66,8 @@ const Entry dual_pipe{
     },
     .build = build_dual_pipe,
     .bubble = [](Shape shape, Times times) -> std::optional<double> {
-      return (shape.ranks / 2 - 1) * (times.forward + 2 * times.input - times.weight);
+      const std::optional<double> one = dual_bubble(times);
+      return one ? std::optional((shape.ranks / 2 - 1) * *one) : std::nullopt;
     },
     .peak = [](Shape shape, int) { return shape.ranks + 1; }};
 

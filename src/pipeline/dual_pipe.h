@@ -2,9 +2,20 @@
 // turn: the forward pass of one together with the backward pass of the other.
 #pragma once
 
+#include <optional>
+
 #include "pipeline/order.h"
 
 namespace unisono::pipeline {
+
+// F&B + B - 3W, with F&B = F+B where nothing is hidden. Absent where F and I differ or W is longer
+// than they are: what is computed at the same time on two ranks is then not in step.
+inline std::optional<double> dual_bubble(Times times) {
+  if (times.forward != times.input || times.weight > times.forward) {
+    return std::nullopt;
+  }
+  return times.forward + 2 * times.input - times.weight;
+}
 
 struct DualSteps {
   int first = 0;  // the stage whose microbatches come first

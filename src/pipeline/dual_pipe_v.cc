@@ -1,7 +1,8 @@
 // DualPipeV: DualPipe cut in half, so that it needs one copy of the model. A rank has two stages in
 // a V, and computes the forward pass of one together with the backward pass of the other.
 //
-//   bubble  (p-1) (F&B + B - 3W) / 2, with F&B = F+B where nothing is hidden
+//   bubble  (p-1) (F&B + B - 3W) / 2, with F&B = F+B where nothing is hidden, for F = I and W at
+//           most F; no formula else
 //   peak    2p+1 microbatches of a stage on each rank
 //   limits  m at least 2p
 //   source  Qi, 2025 ("DualPipe could be better without the dual"); deepseek-ai/DualPipe
@@ -36,8 +37,8 @@ const Entry dual_pipe_v{.name = "dualpipev",
                         },
                         .build = build_dual_pipe_v,
                         .bubble = [](Shape shape, Times times) -> std::optional<double> {
-                          return (shape.ranks - 1) *
-                                 (times.forward + 2 * times.input - times.weight) / 2;
+                          const std::optional<double> one = dual_bubble(times);
+                          return one ? std::optional((shape.ranks - 1) * *one / 2) : std::nullopt;
                         },
                         .peak = [](Shape shape, int) { return 2 * shape.ranks + 1; },
                         .is_peak_bound = true};

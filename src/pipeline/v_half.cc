@@ -2,8 +2,7 @@
 // back to rank 0, forward and backward.
 //
 //   order   blocks in a V, one after the other at the shortest distance at which they fit, as in
-//   the
-//           source; the waits within a block are our own choice, not those of the source
+//           the source; the waits within a block are our own choice, not those of the source
 //   peak    at most p+4 microbatches of a stage (1F1B: 2p on rank 0) on each rank, as tested; the
 //           source proves its own bounds for its own blocks
 //   bubble  no formula

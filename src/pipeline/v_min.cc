@@ -2,11 +2,9 @@
 // one before it has ended, so activations live as shortly as they can.
 //
 //   order   blocks in a V, one after the other at the shortest distance at which they fit, as in
-//   the
-//           source
+//           the source
 //   peak    at most 2p/3 + 3 microbatches of a stage (1F1B: 2p on rank 0) on each rank, as tested;
-//   the
-//           source proves its own bounds for its own blocks
+//           the source proves its own bounds for its own blocks
 //   bubble  no formula
 //   source  Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 #include <algorithm>

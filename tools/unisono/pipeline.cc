@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/transfers.h"
 #include "pipelines/pipelines.h"
 
 namespace unisono::cli {
@@ -26,9 +27,13 @@ int run_pipeline(const Arguments& arguments, const Console& console) {
                      fmt::format("unisono pipeline {} zbv, or a file", what),
                      "unisono pipeline list");
   }
-  const pipeline::Pipeline pipeline = pipeline_of(operands[1], arguments);
+  pipeline::Pipeline pipeline = pipeline_of(operands[1], arguments);
+  const bool is_bare = !has_transfers(pipeline);
+  if (is_bare) {
+    add_transfers(pipeline);
+  }
   if (what == "verify") {
-    return verify_pipeline(pipeline, console);
+    return verify_pipeline(pipeline, is_bare && has_transfers(pipeline), console);
   }
   if (what == "make") {
     return make_pipeline(pipeline, arguments, console);

@@ -9,7 +9,6 @@
 #include "pipeline/catalog.h"
 #include "pipeline/json.h"
 #include "pipeline/text.h"
-#include "pipeline/transfers.h"
 #include "pipelines/pipelines.h"
 
 namespace unisono::cli {
@@ -40,9 +39,6 @@ pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
     set_costs(*parsed.value, arguments);
   }
   adjust_costs(*parsed.value, arguments);
-  if (!has_transfers(*parsed.value)) {
-    add_transfers(*parsed.value);
-  }
   return std::move(*parsed.value);
 }
 

@@ -11,7 +11,8 @@
 
 namespace unisono::cli {
 
-// By name, or from a file (CSV or unisono.pipeline/1). Throws UsageError.
+// By name, or from a file (CSV or unisono.pipeline/1), which may be without sends and receives.
+// Throws UsageError.
 pipeline::Pipeline pipeline_of(const std::string& which, const Arguments& arguments);
 
 // Times, lanes and capacity from the options; of a file that says nothing of them, or a name.
@@ -26,7 +27,9 @@ pipeline::Run on_shared_links(const pipeline::Pipeline& pipeline, const pipeline
 nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run);
 
 int list_pipelines(const Console& console);
-int verify_pipeline(const pipeline::Pipeline& pipeline, const Console& console);
+// `has_more_actions`: than the file, which has no sends and receives.
+int verify_pipeline(const pipeline::Pipeline& pipeline, bool has_more_actions,
+                    const Console& console);
 int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,
                       const Console& console);
 int make_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,

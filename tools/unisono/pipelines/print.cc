@@ -96,7 +96,8 @@ int list_pipelines(const Console& console) {
   return kDone;
 }
 
-int verify_pipeline(const pipeline::Pipeline& pipeline, const Console& console) {
+int verify_pipeline(const pipeline::Pipeline& pipeline, bool has_more_actions,
+                    const Console& console) {
   const pipeline::Verdict verdict = verify(pipeline);
   if (console.json()) {
     Json findings = Json::array();
@@ -123,6 +124,9 @@ int verify_pipeline(const pipeline::Pipeline& pipeline, const Console& console) 
   }
   if (verdict.findings.size() > kShown) {
     fmt::print("  ... and more; --json has up to 100\n");
+  }
+  if (has_more_actions && !verdict.right()) {
+    fmt::print("  actions are counted with the sends and receives that follow from the file\n");
   }
   if (verdict.least_capacity >= 0) {
     fmt::print("  lanes hold {} message{}; the least that works is {}\n", pipeline.capacity,
