@@ -20,7 +20,7 @@ ENGINE, WAITS = "src/engine/executor.cc", "src/comm/point_to_point.cc"
 SEND, RECEIVE, LANE = "src/transport/tcp/link_send.cc", "src/transport/tcp/link_receive.cc", "src/transport/shm/lane.h"
 # Name, file, what stands there, what takes its place.
 MUTANTS = [
-    ("sends_out_of_turn", ENGINE, "if (turn != lane.turn || limit <= state.done)", "if (limit <= state.done)"),
+    ("sends_out_of_turn", ENGINE, "if (sequence != lane.sequence || limit <= state.done)", "if (limit <= state.done)"),
     ("ignores_dependencies", ENGINE, "limit = std::min(limit, state.finished ? pass.bytes : state.done)",
      "limit = std::min(limit, pass.bytes)"),
     ("gives_shared_memory_back_early", ENGINE, "if (!transport_.drained(lane.lane, state.mark))",
@@ -29,7 +29,7 @@ MUTANTS = [
     ("takes_any_signature", ENGINE, "if (message.signature != signature_of(pass, state.done, message.bytes) ||",
      "if ("),
     ("reads_a_message_from_its_beginning", ENGINE, "arriving.message.data += bytes;", ";"),
-    ("never_takes_the_next_turn", ENGINE, "++arriving.turn;", ";"),
+    ("never_takes_the_next_turn", ENGINE, "++arriving.sequence;", ";"),
     ("cuts_elements", ENGINE, "bytes = std::min(bytes, slot_bytes_);\n    std::byte* slot",
      "bytes = std::min(bytes, slot_bytes_ - 1);\n    std::byte* slot"),
     ("copies_one_byte_less", ENGINE, "kernels::copy(targets_[i], sources_[0], bytes, store);",
