@@ -1,6 +1,7 @@
 // Reads `unisono.schedule/1` from a file that somebody dropped on the page: nothing in it is
 // trusted. A mistake is a message with its place.
-import { isCollective, isRooted } from './collective';
+import { isCollective, isRooted, plainForm } from './collective';
+import { readCounts } from './counts';
 import { BUFFERS, COMBINES, emptyMoves, type Schedule } from './types';
 
 export const FORMAT = 'unisono.schedule/1';
@@ -51,7 +52,9 @@ function refuseOthers(object: Record<string, unknown>, path: string, keys: strin
   }
 }
 
-const KEYS = 'format collective algorithm ranks root chunks steps file phases moves'.split(' ');
+const KEYS = 'format collective algorithm ranks root chunks steps file phases moves counts'.split(
+  ' ',
+);
 const COLUMNS = 'step from to chunk chunks source target combine line'.split(' ');
 
 export function parseJson(text: string): unknown {
@@ -88,6 +91,13 @@ export function parseSchedule(document: unknown): Schedule {
     phases: [],
     moves: emptyMoves(0),
   };
+  if (document.counts !== undefined) {
+    if (!isObject(document.counts)) fail('/counts', 'no object');
+    const counts = readCounts(document.counts, ranks);
+    if (typeof counts === 'string') fail('/counts', counts);
+    if (plainForm(collective) !== 'all_to_all') fail('/counts', `${collective} has equal blocks`);
+    schedule.counts = counts;
+  }
   readPhases(document.phases, schedule);
   readMoves(document.moves, schedule);
   return schedule;

@@ -25,6 +25,12 @@ export interface Phase {
   firstStep: number;
 }
 
+// Of the blocks of all_to_all_v, in elements.
+export interface Counts {
+  elementBytes: number;
+  send: number[][]; // [from][to]
+}
+
 export interface Schedule {
   collective: string;
   algorithm: string;
@@ -35,6 +41,7 @@ export interface Schedule {
   file: string;
   phases: Phase[];
   moves: Moves; // by step
+  counts?: Counts; // without them all blocks are equal
 }
 
 export interface Move {

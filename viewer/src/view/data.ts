@@ -5,6 +5,7 @@ import { parsePipeline, type PackedPipeline } from '../pipeline/parse';
 import { parsePipelineTimes, type PipelineTimes } from '../pipeline/recorded';
 import type { Pipeline } from '../pipeline/types';
 import { plainForm } from '../schedule/collective';
+import { readCounts } from '../schedule/counts';
 import { unpack, type Packed } from '../schedule/pack';
 import { BadInput, isObject } from '../schedule/parse';
 import type { Schedule } from '../schedule/types';
@@ -72,6 +73,11 @@ export function readPageData(text: string | null | undefined): PageData {
         file: string;
       };
       page.schedule = unpack(given, given);
+      if (isObject(data.schedule.counts)) {
+        const counts = readCounts(data.schedule.counts, given.ranks);
+        if (typeof counts === 'string') throw new BadInput(`counts: ${counts}`);
+        page.schedule.counts = counts;
+      }
     }
     return page;
   } catch (error) {

@@ -1,0 +1,32 @@
+// A schedule whose blocks have counts, as `unisono view --counts` opens it.
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { writePage } from '../program';
+import { launch, open } from './browser';
+
+let browser: Browser;
+let path = '';
+
+beforeAll(async () => {
+  browser = await launch();
+  path = writePage('all_to_all_v/pairwise', '--counts', '../examples/moe/counts.json');
+});
+afterAll(() => browser.close());
+
+test('blocks are as wide as they are long', async () => {
+  const { page, problems, close } = await open(browser, path, '');
+  const widths = await page
+    .locator('g.strip[data-rank="1"][data-row="0"] rect.slot')
+    .evaluateAll((slots) => slots.map((slot) => slot.getBoundingClientRect()))
+    .then((boxes) => boxes.map((box) => box.x));
+  // To rank 0 the others send 11, 11, 8 and 11 elements, to rank 3 they send 2, 1, 2 and 1.
+  const steps = widths.slice(1).map((x, i) => x - widths[i]!);
+  expect(steps[2]! / steps[0]!).toBeCloseTo(8 / 11, 1);
+  const ends = await page
+    .locator('g.strip[data-rank="1"]')
+    .evaluateAll((strips) => strips.map((strip) => strip.getBoundingClientRect().width));
+  expect(ends[3]! / ends[0]!).toBeLessThan(0.35);
+  expect(await page.locator('p.legend').textContent()).toContain('1 to 11 elements of 2.06 KiB');
+  expect(problems).toEqual([]);
+  await close();
+});
