@@ -71,7 +71,7 @@ class Player {
   struct Rank {
     std::size_t next = 0;
     double now = 0;
-    std::vector<std::size_t> queues = {};
+    std::vector<std::size_t> stirred = {};  // its queues that may have something to do
     bool is_awake = false;
   };
 
@@ -88,6 +88,13 @@ class Player {
       state.is_awake = true;
       awake_.push_back(rank);
     }
+  }
+
+  // Only the queues that something has happened to are looked at: a rank may have thousands.
+  void stir(std::size_t queue) {
+    const int rank = queues_[queue].rank;
+    ranks_[static_cast<std::size_t>(rank)].stirred.push_back(queue);
+    wake(rank);
   }
 
   // The other stage of a transfer; -1: the chain ends there.
@@ -108,8 +115,6 @@ class Player {
     queues_.push_back({.rank = peer, .peer = rank, .other = mine});
     index_[{{rank, peer}, lane}] = mine;
     index_[{{peer, rank}, lane}] = mine + 1;
-    ranks_[static_cast<std::size_t>(rank)].queues.push_back(mine);
-    ranks_[static_cast<std::size_t>(peer)].queues.push_back(mine + 1);
     return mine;
   }
 
@@ -168,7 +173,7 @@ class Player {
       (action.kind == ActionKind::receive_forward ? input_ : gradient_)[cell(action)] = queue.turn;
     }
     ++queue.head;
-    wake(queue.peer);
+    stir(queue.other);
     return true;
   }
 
@@ -181,7 +186,8 @@ class Player {
     const std::size_t queue = queue_of(rank, rank_of(stage), is_forward_lane(action.kind));
     queues_[queue].posted.push_back({.action = index, .time = state.now});
     if (queues_[queue].head + 1 == queues_[queue].posted.size()) {
-      wake(rank_of(stage));  // its send may wait for a receive that begins
+      state.stirred.push_back(queue);
+      stir(queues_[queue].other);  // its send may wait for a receive that begins
     }
   }
 
@@ -288,7 +294,9 @@ class Player {
     bool moved = true;
     while (moved) {
       moved = false;
-      for (const std::size_t queue : state.queues) {
+      while (!state.stirred.empty()) {
+        const std::size_t queue = state.stirred.back();
+        state.stirred.pop_back();
         while (queues_[queue].head < queues_[queue].posted.size() && transfer(queues_[queue])) {
           moved = true;
         }
@@ -320,10 +328,12 @@ class Player {
       result_.waiting.push_back(waiting);
       return;
     }
-    for (const std::size_t queue : state.queues) {
-      if (queues_[queue].head < queues_[queue].posted.size()) {
-        waiting.peer = queues_[queue].peer;
-        note_head(queues_[queue], waiting);
+    for (auto at = index_.lower_bound({{rank, 0}, 0});
+         at != index_.end() && at->first.first.first == rank; ++at) {
+      const Queue& queue = queues_[at->second];
+      if (queue.head < queue.posted.size()) {
+        waiting.peer = queue.peer;
+        note_head(queue, waiting);
         result_.waiting.push_back(waiting);
         return;
       }
@@ -342,7 +352,7 @@ class Player {
   const int capacity_;
   const Neighbours around_;
   std::vector<Rank> ranks_;
-  std::map<std::pair<std::pair<int, int>, int>, std::size_t> index_;
+  std::map<std::pair<std::pair<int, int>, int>, std::size_t> index_;  // of a rank, a peer, a lane
   std::vector<Queue> queues_;
   // When each stage has done a microbatch, and when what it needs has come; below 0: not yet.
   std::vector<double> forward_, backward_, input_, gradient_;

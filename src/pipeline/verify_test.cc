@@ -126,6 +126,31 @@ TEST(PipelineVerify, ACircleOfManyRanksIsFoundAtOnce) {
   EXPECT_EQ(verdict.findings.front().waits.size(), static_cast<std::size_t>(kMostRanks));
 }
 
+// Rank 0 has thousands of lanes, and does little with each.
+TEST(PipelineVerify, ARankWithManyPeersIsPlayedAtOnce) {
+  constexpr int kPeers = 2047;
+  constexpr int kMicrobatches = 64;
+  std::string rows;
+  std::string others;
+  for (const char* kind : {"F", "B"}) {
+    for (int i = 0; i < kMicrobatches; ++i) {
+      for (int peer = 0; peer < kPeers; ++peer) {
+        const int place = kind[0] == 'F' ? peer : kPeers - 1 - peer;
+        rows += std::to_string(2 * place) + kind + std::to_string(i) + ",";
+      }
+    }
+  }
+  for (int peer = 0; peer < kPeers; ++peer) {
+    others += "\n";
+    for (const char* kind : {"F", "B"}) {
+      for (int i = 0; i < kMicrobatches; ++i) {
+        others += std::to_string(2 * peer + 1) + kind + std::to_string(i) + ",";
+      }
+    }
+  }
+  EXPECT_TRUE(verify(read(rows + others)).right());
+}
+
 // Every I on rank 1 asks for a message that nobody sends, behind as many that rank 0 does send.
 TEST(PipelineVerify, WhatNobodySendsIsNotLookedForAgainAndAgain) {
   constexpr int kStages = 8;

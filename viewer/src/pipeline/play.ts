@@ -42,6 +42,7 @@ export interface PlayOptions {
 interface Queue {
   rank: number;
   peer: number;
+  lane: number;
   other: number;
   posted: { action: number; time: number }[];
   head: number;
@@ -54,6 +55,7 @@ interface Rank {
   next: number;
   now: number;
   queues: number[];
+  stirred: number[]; // those that may have something to do
   isAwake: boolean;
 }
 
@@ -68,7 +70,7 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
   ) as [Float64Array, Float64Array, Float64Array, Float64Array];
   const cellOf = ({ stage, microbatch }: Action) => stage * microbatches + microbatch;
   const ranks: Rank[] = pipeline.actions.map(() => ({
-    ...{ next: 0, now: 0, queues: [], isAwake: false },
+    ...{ next: 0, now: 0, queues: [], stirred: [], isAwake: false },
   }));
   const queues: Queue[] = [];
   const index = new Map<number, number>();
@@ -85,6 +87,11 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
     ranks[rank]!.isAwake = true;
     awake.push(rank);
   }
+  function stir(queue: number): void {
+    const { rank } = queues[queue]!;
+    ranks[rank]!.stirred.push(queue);
+    wake(rank);
+  }
 
   function queueOf(rank: number, peer: number, isForward: boolean): number {
     const lane = pipeline.lanes === 2 && !isForward ? 1 : 0;
@@ -94,11 +101,11 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
     const mine = queues.length;
     const fresh = { head: 0, turn: 0 };
     queues.push({
-      ...{ rank, peer, other: mine + 1, ...fresh },
+      ...{ rank, peer, lane, other: mine + 1, ...fresh },
       ...{ posted: [], arrivals: [], received: [] },
     });
     queues.push({
-      ...{ rank: peer, peer: rank, other: mine, ...fresh },
+      ...{ rank: peer, peer: rank, lane, other: mine, ...fresh },
       ...{ posted: [], arrivals: [], received: [] },
     });
     index.set(key(rank, peer), mine);
@@ -145,7 +152,7 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
       (action.kind === 'RECV_F' ? input : gradient)[cellOf(action)] = queue.turn;
     }
     queue.head++;
-    wake(queue.peer);
+    stir(queue.other);
     return true;
   }
 
@@ -153,9 +160,12 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
     const stage = partnerOf(around, action);
     const peer = stage < 0 ? rank : stages[stage]!;
     if (peer === rank) return; // verify tells
-    const queue = queues[queueOf(rank, peer, isForwardLane(action.kind))]!;
+    const mine = queueOf(rank, peer, isForwardLane(action.kind));
+    const queue = queues[mine]!;
     queue.posted.push({ action: at, time: ranks[rank]!.now });
-    if (queue.head + 1 === queue.posted.length) wake(peer); // its send may wait for a receive
+    if (queue.head + 1 !== queue.posted.length) return;
+    ranks[rank]!.stirred.push(mine);
+    stir(queue.other); // its send may wait for a receive
   }
 
   // When the input of a computation is there; below 0: not yet.
@@ -227,8 +237,8 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
     const state = ranks[rank]!;
     for (let moved = true; moved;) {
       moved = false;
-      for (let i = 0; i < state.queues.length; i++) {
-        const queue = queues[state.queues[i]!]!;
+      for (let at = state.stirred.pop(); at !== undefined; at = state.stirred.pop()) {
+        const queue = queues[at]!;
         while (queue.head < queue.posted.length && transfer(queue)) moved = true;
       }
       while (state.next < pipeline.actions[rank]!.length && step(rank)) moved = true;
@@ -253,7 +263,10 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
       result.waiting.push(waiting);
       return;
     }
-    const queue = state.queues.map((at) => queues[at]!).find((q) => q.head < q.posted.length);
+    const [queue] = state.queues
+      .map((at) => queues[at]!)
+      .filter((each) => each.head < each.posted.length)
+      .sort((a, b) => a.peer - b.peer || a.lane - b.lane);
     if (queue) {
       const { peer } = queue;
       result.waiting.push({ rank, action: actions.length, peer, head: headOf(queue) });
