@@ -31,7 +31,7 @@ void check_options(const Arguments& arguments, std::string_view chosen,
                    std::initializer_list<std::string_view> others) {
   for (const std::string_view other : others) {
     if (arguments.has(other)) {
-      throw UsageError(fmt::format("--{} does not go with --{}", other, chosen), {},
+      throw UsageError(fmt::format("--{} does not go with {}", other, chosen), {},
                        "unisono help plan");
     }
   }
@@ -93,7 +93,7 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
 
 int run_plan(const Arguments& arguments, const Console& console) {
   if (arguments.has("fit")) {
-    check_options(arguments, "fit",
+    check_options(arguments, "--fit",
                   {"link", "on", "floor", "algorithm", "machine", "ranks", "bytes"});
     return run_fit(arguments, console);
   }
@@ -107,9 +107,9 @@ int run_plan(const Arguments& arguments, const Console& console) {
     }
   }
   if (is_moe) {
-    check_options(arguments, "experts", {"link", "floor", "algorithm", "machine", "bytes"});
+    check_options(arguments, "moe", {"link", "floor", "algorithm", "machine", "bytes"});
     if (!is_routing || arguments.has("on")) {
-      check_options(arguments, is_routing ? "on" : "experts", {"ranks"});
+      check_options(arguments, is_routing ? "--on" : "moe without --routing", {"ranks"});
     }
     plan_experts(arguments, console);
     return kDone;
@@ -122,7 +122,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
   }
   const model::Call call = call_of(arguments);
   if (arguments.has("on")) {
-    check_options(arguments, "on", {"link", "floor", "algorithm", "machine"});
+    check_options(arguments, "--on", {"link", "floor", "algorithm", "machine"});
     const Topology topology = load_topology(arguments.text("on"));
     model::Call here = call;
     here.ranks = arguments.has("ranks") ? call.ranks : topology.rank_count();
@@ -130,7 +130,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   if (arguments.has("machine")) {
-    check_options(arguments, "machine", {"link", "floor", "algorithm"});
+    check_options(arguments, "--machine", {"link", "floor", "algorithm"});
     print_prediction(load_machine(arguments.text("machine")), call, console);
     return kDone;
   }
