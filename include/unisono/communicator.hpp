@@ -123,6 +123,9 @@ class UNISONO_EXPORT Communicator {
   // On how many hosts the ranks of this group are. Ranks of one host that do not share memory
   // (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as on several.
   int hosts() const;
+  // On which of them rank `rank` of this group is; they are numbered in the order of their lowest
+  // ranks. Errors: usage.
+  int host(int rank) const;
 
   // Untyped forms.
   void run(const Call& call);

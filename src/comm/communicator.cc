@@ -159,6 +159,9 @@ int Communicator::size() const {
 int Communicator::hosts() const {
   return core_of(core_).hosts();
 }
+int Communicator::host(int rank) const {
+  return core_of(core_).host(rank);
+}
 void Communicator::run(const Call& call) {
   core_of(core_).run(call);
 }

@@ -78,6 +78,16 @@ int Core::hosts() const {
   return group_->hosts();
 }
 
+int Core::host(int rank) const {
+  if (rank < 0 || rank >= size()) {
+    throw Error(ErrorCode::usage,
+                "host: there is no rank " + std::to_string(rank) + " in a group of " +
+                    std::to_string(size()) + "\ngive a rank of this communicator",
+                {.rank = group_->world().rank()});
+  }
+  return group_->host(rank);
+}
+
 int Core::world_rank(int rank) const noexcept {
   return rank < 0 || rank >= size() ? -1 : group_->world_rank(rank);
 }

@@ -43,6 +43,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   int rank() const noexcept;
   int size() const noexcept;
   int hosts() const;
+  int host(int rank) const;
   int world_rank(int rank) const noexcept;  // -1: there is no such rank in the group
   const std::shared_ptr<comm::World>& world() const noexcept;
 

@@ -34,6 +34,20 @@ int Group::hosts() const {
   return static_cast<int>(hosts.size());
 }
 
+int Group::host(int rank) const {
+  const Hosts& hosts = world_->hosts();
+  const int wanted = hosts.host(world_rank(rank));
+  std::set<int> before;
+  for (const int member : members()) {
+    const int host = hosts.host(member);
+    if (host == wanted) {
+      break;
+    }
+    before.insert(host);
+  }
+  return static_cast<int>(before.size());
+}
+
 std::unique_ptr<transport::Transport> Group::make_lanes(Fabric::Use use) const {
   return world_->fabric().lanes(
       {.ranks = members(), .rank = rank(), .id = id(), .segment = memory_}, use);

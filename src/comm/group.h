@@ -30,6 +30,7 @@ class Group {
   int world_rank(int rank) const noexcept { return records_.world_rank(rank); }
   std::string name(int rank) const { return records_.name(rank); }
   int hosts() const;
+  int host(int rank) const;
 
   std::unique_ptr<transport::Transport> make_lanes(Fabric::Use use) const;
   // For the events of one use; off where nothing is recorded.

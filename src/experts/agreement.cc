@@ -81,6 +81,13 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
   }
 }
 
+void agree(Communicator& comm, const Mistake& mine, const char* call) {
+  const std::uint8_t wrong = mine.text.empty() ? 0 : 1;
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::span(&wrong, 1), all);
+  throw_if_any(comm, std::count(all.begin(), all.end(), 1) != 0, mine, call);
+}
+
 namespace {
 void check(Communicator& comm, const std::vector<Opening>& all, CallKind kind,
            const Mistake& mistake) {

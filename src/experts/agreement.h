@@ -47,6 +47,9 @@ struct Mistake {
 // ranks: whether one has.
 void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char* call);
 
+// The same after asking all ranks whether one has a mistake.
+void agree(Communicator& comm, const Mistake& mine, const char* call);
+
 // The openings of all ranks, by rank. Throws, on all ranks, what is wrong on one, or that they
 // mean different calls.
 std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake);

@@ -59,25 +59,29 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
   return mistake;
 }
 
-// Sends this rank's rows to the ranks of their tokens.
+// Sends this rank's rows to the ranks of their tokens on other hosts.
 void send_back(detail::ExchangeState& state, const detail::StartedCall& call) {
   const detail::RoutingState& routing = *call.routing;
   const experts::Travel& travel = call.travels[0];
   const auto ranks = at(state.comm->size());
-  const auto me = at(state.comm->rank());
   std::vector<std::vector<const std::byte*>> back(ranks);
   for (const experts::Arrival& arrival : routing.places.arrivals) {
-    if (at(arrival.source) != me) {
+    if (!state.hosts.is_here(arrival.source)) {
       back[at(arrival.source)].push_back(travel.in.data() + at(arrival.row) * travel.row_bytes);
     }
   }
   std::vector<std::size_t> expected(ranks, 0);
+  std::size_t rows = 0;
   for (const Place& place : routing.places.places) {
-    if (place.rank >= 0 && at(place.rank) != me) {
+    if (place.rank >= 0 && !state.hosts.is_here(place.rank)) {
       ++expected[at(place.rank)];
+      ++rows;
     }
   }
-  experts::start_rows(state, back, expected, travel.row_bytes, state.sent[0]);
+  experts::SentRows& sent = state.sent[0];
+  sent.own.resize(rows * travel.row_bytes);
+  sent.incoming = sent.own;
+  experts::start_rows(state, back, expected, travel.row_bytes, sent);
 }
 
 std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& state,
@@ -95,7 +99,7 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
                                   {.kind = CallKind::combine, .details = details},
                                   std::move(mistake), in_halves);
   call->combine = combine;
-  if (!state.one_host) {
+  if (!state.hosts.single()) {
     send_back(state, *call);
   }
   return call;
@@ -108,20 +112,18 @@ std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
   const experts::Travel& travel = call.travels[0];
   const std::vector<Place>& places = call.routing->places.places;
   std::vector<const std::byte*> at_place(places.size(), nullptr);
-  if (state.one_host) {
-    const auto found = experts::find_published(state, call.openings, 0, travel.in.data());
-    std::transform(places.begin(), places.end(), at_place.begin(), [&](const Place& place) {
-      return place.rank < 0 ? nullptr : found[at(place.rank)] + at(place.row) * travel.row_bytes;
-    });
-    return at_place;
-  }
-  const auto me = at(state.comm->rank());
-  std::vector<const std::byte*> next = experts::finish_rows(state.sent[0]);
+  const auto found = experts::find_published(state, call.openings, 0, travel.in.data());
+  std::vector<const std::byte*> next =  // of each rank on another host, its next row
+      state.hosts.single() ? std::vector<const std::byte*>() : experts::finish_rows(state.sent[0]);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i].rank >= 0 && at(places[i].rank) == me) {
-      at_place[i] = travel.in.data() + at(places[i].row) * travel.row_bytes;
-    } else if (places[i].rank >= 0) {
-      const std::byte*& one = next[at(places[i].rank)];
+    const Place& place = places[i];
+    if (place.rank < 0) {
+      continue;
+    }
+    if (state.hosts.is_here(place.rank)) {
+      at_place[i] = found[at(place.rank)] + at(place.row) * travel.row_bytes;
+    } else {
+      const std::byte*& one = next[at(place.rank)];
       at_place[i] = std::exchange(one, one + travel.row_bytes);
     }
   }
@@ -174,9 +176,7 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
 void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
   const auto at_place = finish_rows_back(state, *call);
   sum_rows(call->combine, *call->routing, at_place);
-  if (state.one_host) {
-    state.comm->barrier();  // from now on the experts' outputs may change
-  }
+  experts::end_call(state, *call);
 }
 
 }  // namespace
@@ -239,9 +239,7 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
     gradient.weights_gradient[i] =
         at_place[i] == nullptr ? 0.0F : dot(mine, at_place[i], gradient.hidden);
   }
-  if (state_->one_host) {
-    state_->comm->barrier();
-  }
+  experts::end_call(*state_, *call);
 }
 
 }  // namespace unisono

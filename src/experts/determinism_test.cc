@@ -57,33 +57,37 @@ std::vector<float> run_once(Communicator& comm, Exchange& exchange, RowCoding co
 // By rank and coding, what every run gave.
 using Results = std::vector<std::vector<std::vector<float>>>;
 
-Results run_often(const ConnectOptions& options) {
+// The ranks from number `others` on are on another host.
+Results run_often(ConnectOptions options, int others = kRanks) {
   Results results(kRanks, std::vector<std::vector<float>>(2));
-  run_threads(
-      kRanks,
-      [&](Communicator& comm) {
-        Exchange exchange(comm, {.experts = 9, .k = kChoices});
-        for (const RowCoding coding : {RowCoding::none, RowCoding::i8}) {
-          auto& first =
-              results[static_cast<std::size_t>(comm.rank())][static_cast<std::size_t>(coding)];
-          first = run_once(comm, exchange, coding, 0);
-          for (int run = 1; run < 100; ++run) {
-            ASSERT_EQ(run_once(comm, exchange, coding, run), first) << "run " << run;
-          }
-        }
-      },
-      options);
+  options.job = comm::testing::unique_name("experts-bits");
+  options.token = "experts-the-same-bits";
+  options.address = comm::testing::loopback_address(options.job);
+  comm::testing::as_threads(kRanks, [&](int rank) {
+    ConnectOptions mine = options;
+    mine.rank = rank;
+    mine.size = kRanks;
+    mine.host = rank < others ? "a" : "b";
+    Communicator comm = Communicator::connect(mine);
+    Exchange exchange(comm, {.experts = 9, .k = kChoices});
+    for (const RowCoding coding : {RowCoding::none, RowCoding::i8}) {
+      auto& first = results[static_cast<std::size_t>(rank)][static_cast<std::size_t>(coding)];
+      first = run_once(comm, exchange, coding, 0);
+      for (int run = 1; run < 100; ++run) {
+        EXPECT_EQ(run_once(comm, exchange, coding, run), first) << "run " << run;
+      }
+    }
+    return std::string();
+  });
   return results;
 }
 
 TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
   const Results shared = run_often({});
   ConnectOptions options;
-  options.job = comm::testing::unique_name("experts-bits");
-  options.token = "experts-the-same-bits";
   options.transport = "tcp";
-  options.address = comm::testing::loopback_address(options.job);
   EXPECT_EQ(run_often(options), shared);
+  EXPECT_EQ(run_often({}, 2), shared);    // two ranks here, one there
   EXPECT_NE(shared[0][0], shared[0][1]);  // i8 is not f32
 }
 

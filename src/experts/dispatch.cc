@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "experts/relay.h"
 #include "experts/rows.h"
 #include "kernels/kernels.h"
 
@@ -100,64 +101,20 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
   }
 }
 
-// By rank, the rows to send there: each token once, or each of its places that is there.
-std::vector<std::vector<const std::byte*>> rows_to_send(const detail::ExchangeState& state,
-                                                        const detail::RoutingState& routing,
-                                                        const Travel& travel) {
-  std::vector<std::vector<const std::byte*>> rows(at(state.comm->size()));
-  std::vector<std::int64_t> latest(rows.size(), -1);
-  for (std::size_t i = 0; i < routing.places.places.size(); ++i) {
-    const int rank = routing.places.places[i].rank;
-    const auto token = static_cast<std::int64_t>(i / at(routing.k));
-    if (rank < 0 || rank == state.comm->rank() ||
-        (!travel.one_a_slot && latest[at(rank)] == token)) {
-      continue;
-    }
-    latest[at(rank)] = token;
-    const std::size_t row = travel.one_a_slot ? i : at(token);
-    rows[at(rank)].push_back(travel.in.data() + row * travel.row_bytes);
-  }
-  return rows;
-}
-
-std::vector<std::size_t> rows_that_come(const detail::ExchangeState& state,
-                                        const detail::RoutingState& routing, const Travel& travel) {
-  const Places& places = routing.places;
-  std::vector<std::size_t> rows(places.first_arrival.size() - 1, 0);
-  std::int64_t latest = -1;
-  for (std::size_t source = 0; source < rows.size(); ++source, latest = -1) {
-    if (static_cast<int>(source) == state.comm->rank()) {
-      continue;
-    }
-    for (std::size_t i = places.first_arrival[source]; i < places.first_arrival[source + 1]; ++i) {
-      rows[source] += travel.one_a_slot || places.arrivals[i].token != latest ? 1 : 0;
-      latest = places.arrivals[i].token;
-    }
-  }
-  return rows;
-}
-
-void receive(detail::ExchangeState& state, const detail::RoutingState& routing,
-             const Travel& travel, SentRows& sent) {
-  const std::vector<const std::byte*> came = finish_rows(sent);
-  for (std::size_t source = 0; source < came.size(); ++source) {
-    if (static_cast<int>(source) == state.comm->rank()) {
-      place_rows(routing, source, travel, [&](const Arrival& arrival) {
-        return travel.in.data() +
-               source_row(travel, arrival.token, arrival.slot, routing.k) * travel.row_bytes;
-      });
-      continue;
-    }
-    std::int64_t latest = -1;
-    const std::byte* next = came[source];
-    const std::byte* row = next;
+// From the ranks of this host where their tokens lie, from others where the relays have them.
+void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingState& routing,
+                     const Travel& travel, const std::vector<const std::byte*>& found,
+                     const std::vector<const std::byte*>& relayed) {
+  for (std::size_t source = 0; source < found.size(); ++source) {
+    const bool is_here = state.hosts.is_here(static_cast<int>(source));
     place_rows(routing, source, travel, [&](const Arrival& arrival) {
-      if (travel.one_a_slot || arrival.token != latest) {
-        row = next;
-        next += travel.row_bytes;
-        latest = arrival.token;
+      if (is_here) {
+        return found[source] +
+               source_row(travel, arrival.token, arrival.slot, routing.k) * travel.row_bytes;
       }
-      return row;
+      const Crossing& crossing = arrival.crossing;
+      return relayed[source] +
+             std::size_t{travel.one_a_slot ? crossing.choice : crossing.token} * travel.row_bytes;
     });
   }
 }
@@ -220,7 +177,7 @@ namespace {
 
 void open_or_start(detail::ExchangeState& state, detail::StartedCall& call, const Opening& opening,
                    const Mistake& mistake, bool in_halves) {
-  if (in_halves && state.one_host) {
+  if (in_halves && state.hosts.single()) {
     call.opening = std::make_unique<SplitOpening>();
     call.opening->start(*state.comm, opening, mistake);
   } else {
@@ -248,6 +205,8 @@ std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
     }
   }
   call->travels = std::move(travels);
+  call->in_halves = in_halves;
+  call->fingerprint = in_halves ? fingerprint(call->travels) : 0;
   open_or_start(state, *call, opening, mistake, in_halves);
   return call;
 }
@@ -256,6 +215,22 @@ void finish_opening(detail::ExchangeState& state, detail::StartedCall& call) {
   if (call.opening != nullptr) {
     call.openings = call.opening->finish(*state.comm);
   }
+}
+
+void end_call(detail::ExchangeState& state, const detail::StartedCall& call) {
+  if (!call.in_halves) {
+    if (state.is_read()) {
+      state.here().barrier();
+    }
+    return;
+  }
+  Mistake mistake;
+  if (fingerprint(call.travels) != call.fingerprint) {
+    mistake.text = "its rows changed between the halves\nleave them alone until finish_" +
+                   std::string(call.kind == CallKind::dispatch ? "dispatch" : "combine") +
+                   "() has returned";
+  }
+  agree(*state.comm, mistake, to_text(call.kind));
 }
 
 std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
@@ -277,37 +252,37 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
     travel.out = payload.out;
     travel.one_a_slot = payload.one_a_slot;
   }
+  for (std::size_t part = 0; part < travels.size() && mistake.text.empty(); ++part) {
+    prepare_crossing(state, *routing, part, travels[part], mistake);
+  }
   auto call =
       start_call(state, routing, std::move(travels),
                  {.kind = CallKind::dispatch, .details = details}, std::move(mistake), in_halves);
-  for (std::size_t part = 0; part < call->travels.size() && !state.one_host; ++part) {
-    const Travel& travel = call->travels[part];
-    start_rows(state, rows_to_send(state, *routing, travel),
-               rows_that_come(state, *routing, travel), travel.row_bytes, state.sent[part]);
+  for (std::size_t part = 0; part < call->travels.size(); ++part) {
+    start_crossing(state, *routing, part, call->travels[part]);
   }
   return call;
 }
 
 void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
   finish_opening(state, *call);
+  const auto relayed = finish_crossing(state, *call->routing, call->travels);
   for (std::size_t part = 0; part < call->travels.size(); ++part) {
     const Travel& travel = call->travels[part];
-    if (state.one_host) {
+    const auto found = find_published(state, call->openings, part, travel.in.data());
+    if (state.hosts.single()) {
       std::size_t bytes_of_all = 0;
       for (const Opening& each : call->openings) {
         bytes_of_all += each.named[part];
       }
-      read_from_memory(state, *call->routing, travel,
-                       find_published(state, call->openings, part, travel.in.data()), bytes_of_all);
+      read_from_memory(state, *call->routing, travel, found, bytes_of_all);
     } else {
-      receive(state, *call->routing, travel, state.sent[part]);
+      read_from_hosts(state, *call->routing, travel, found, relayed[part]);
     }
     fill_padding(*call->routing, travel);
   }
   kernels::fence_streaming();
-  if (state.one_host) {
-    state.comm->barrier();  // from now on tokens may change
-  }
+  end_call(state, *call);
 }
 
 std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind) {
@@ -350,7 +325,7 @@ std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
   if (!in.empty()) {
     opening.names[0] = state_->comm->place_of(in.data(), in.size());
   }
-  if (mistake.text.empty() && !state_->one_host) {
+  if (mistake.text.empty() && !state_->hosts.single()) {
     mistake.text = "the ranks do not share memory\ndispatch copies the rows";
   }
   if (mistake.text.empty() && !in.empty() && state_->comm->size() > 1 &&

@@ -46,6 +46,10 @@ Mistake find_mistake(std::span<const Number> chosen, const ExchangeOptions& opti
     return {.text = "k = " + std::to_string(options.k) + " does not divide its " +
                     std::to_string(chosen.size()) + " choices\ngive k of them for each token"};
   }
+  if (chosen.size() > std::numeric_limits<std::uint32_t>::max()) {
+    return {.text = std::to_string(chosen.size()) +
+                    " choices are more than the 4294967295 of one call\nroute the tokens in parts"};
+  }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] < -1 || chosen[i] >= options.experts) {
       return {.text = not_an_expert(i, static_cast<std::int64_t>(chosen[i]), options)};
@@ -54,12 +58,96 @@ Mistake find_mistake(std::span<const Number> chosen, const ExchangeOptions& opti
   return {};
 }
 
+// Elements to each rank, `send` of them, and from each.
+template <typename Element>
+std::vector<Element> exchange(Communicator& comm, const std::vector<Element>& elements,
+                              std::vector<std::size_t> send, std::vector<std::size_t> receive) {
+  std::vector<Element> came(std::accumulate(receive.begin(), receive.end(), std::size_t{0}));
+  for (auto* counts : {&send, &receive}) {
+    for (std::size_t& count : *counts) {
+      count *= sizeof(Element);
+    }
+  }
+  comm.all_to_all_v(std::as_bytes(std::span(elements)), send,
+                    std::as_writable_bytes(std::span(came)), receive);
+  return came;
+}
+
+// A choice with what its rank knows of the way between hosts. The first one to each rank has the
+// numbers of all rows that go to its host instead.
+struct ToldFar {
+  experts::Told told;
+  experts::Crossing crossing;
+};
+
+void tell_far(detail::ExchangeState& state, const experts::Leaving& leaving, std::size_t choices,
+              detail::RoutingState& routing) {
+  const experts::HostMap& hosts = state.hosts;
+  experts::Crossings& crossings = routing.crossings;
+  const auto numbers = experts::find_crossings(hosts, state.options.k, leaving, choices, crossings);
+  std::vector<ToldFar> told;
+  std::vector<std::size_t> send = leaving.send;
+  std::vector<std::size_t> receive = leaving.receive;
+  for (std::size_t rank = 0, i = 0; rank < send.size(); ++rank) {
+    const experts::CrossingRows& rows = crossings.leave[hosts.host(static_cast<int>(rank))];
+    told.push_back({.told = {},
+                    .crossing = {.token = static_cast<std::uint32_t>(rows.tokens.size()),
+                                 .choice = static_cast<std::uint32_t>(rows.choices.size())}});
+    for (const std::size_t end = i + send[rank]; i < end; ++i) {
+      told.push_back({.told = leaving.told[i], .crossing = numbers[i]});
+    }
+    ++send[rank];
+    ++receive[rank];
+  }
+  const std::vector<ToldFar> came = exchange(*state.comm, told, send, receive);
+  std::vector<experts::Told> choices_here;
+  std::vector<experts::Crossing> crossings_here;
+  for (std::size_t rank = 0, i = 0; rank < receive.size(); ++rank) {
+    crossings.come[rank] = came[i].crossing;
+    for (const std::size_t end = i++ + receive[rank]; i < end; ++i) {
+      choices_here.push_back(came[i].told);
+      crossings_here.push_back(came[i].crossing);
+    }
+  }
+  experts::take_arrivals(state.options, leaving, choices_here, crossings_here, routing.places);
+}
+
+// Ranks tell each other how many of their choices fall on each expert, and the ranks of the experts
+// which ones: what a rank hears grows with its rows, not with the tokens of all. `any`: whether
+// there are choices on any rank.
+void find_places(detail::ExchangeState& state, const std::vector<std::int32_t>& choices, bool any,
+                 detail::RoutingState& routing) {
+  Communicator& comm = *state.comm;
+  experts::Places& places = routing.places;
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const auto gather = [&](const std::vector<std::uint32_t>& mine) {
+    std::vector<std::uint32_t> all(mine.size() * ranks);
+    if (any) {
+      comm.all_gather(mine, all);
+    }
+    return all;
+  };
+  const auto counts = gather(experts::count_choices(state.options, choices));
+  experts::Leaving leaving =
+      experts::place_choices(state.options, state.seats, counts, choices, comm.rank(), places);
+  if (state.options.layout == ExpertLayout::rank_major) {
+    experts::add_first_rows(gather(leaving.rows), comm.rank(), places);
+  }
+  routing.crossings.leave.resize(state.hosts.count());
+  routing.crossings.come.resize(ranks);
+  if (any && !state.hosts.single()) {
+    tell_far(state, leaving, choices.size(), routing);
+    return;
+  }
+  const auto told = any ? exchange(comm, leaving.told, leaving.send, leaving.receive)
+                        : std::vector<experts::Told>();
+  experts::take_arrivals(state.options, leaving, told, {}, places);
+}
+
 template <typename Number>
 std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
                                             std::span<const Number> chosen) {
   Communicator& comm = *state.comm;
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  const auto rank = static_cast<std::size_t>(comm.rank());
   const auto k = static_cast<std::size_t>(state.options.k);
   Mistake mistake = experts::find_started(state);
   if (mistake.text.empty()) {
@@ -67,31 +155,16 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
   }
   const auto openings =
       experts::open(comm, {.kind = CallKind::route, .own = chosen.size()}, mistake);
-  std::vector<std::size_t> counts(ranks);
-  std::transform(openings.begin(), openings.end(), counts.begin(),
-                 [](const experts::Opening& opening) { return opening.own; });
-  std::vector<std::int32_t> all(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
-  std::vector<experts::Choices> by_rank;
-  std::size_t first = 0;
-  for (const std::size_t count : counts) {
-    by_rank.push_back(std::span(all).subspan(first, count));
-    first += count;
-  }
-  const auto mine = static_cast<std::size_t>(by_rank[rank].data() - all.data());
-  std::transform(chosen.begin(), chosen.end(), all.begin() + static_cast<std::ptrdiff_t>(mine),
-                 [](Number expert) { return static_cast<std::int32_t>(expert); });
-  if (!all.empty()) {
-    const std::vector<std::int32_t> sent(by_rank[rank].begin(), by_rank[rank].end());
-    comm.all_gather_v(sent, all, counts);
-  }
   auto routing = std::make_unique<detail::RoutingState>();
   routing->exchange = state.identity;
   routing->number = ++state.routings;
   routing->k = state.options.k;
   routing->tokens = chosen.size() / k;
   routing->layout = state.options.layout;
-  routing->experts_here = state.seats.experts_of_rank[rank];
-  routing->places = experts::find_places(state.options, state.seats, by_rank, comm.rank());
+  routing->experts_here = state.seats.experts_of_rank[static_cast<std::size_t>(comm.rank())];
+  const bool any = std::any_of(openings.begin(), openings.end(),
+                               [](const experts::Opening& opening) { return opening.own != 0; });
+  find_places(state, std::vector<std::int32_t>(chosen.begin(), chosen.end()), any, *routing);
   return routing;
 }
 
@@ -105,6 +178,10 @@ Exchange::Exchange(Communicator& communicator, const ExchangeOptions& options)
   }
   experts::open(communicator, {.kind = CallKind::exchange, .options = hash_of(options)}, mistake);
   state_->seats = experts::seats_of(options, communicator.size());
+  if (!state_->hosts.single() && communicator.size() > communicator.hosts()) {
+    state_->ranks_here =
+        communicator.split(static_cast<int>(state_->hosts.mine()), communicator.rank());
+  }
 }
 Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&&) noexcept = default;

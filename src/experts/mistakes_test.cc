@@ -173,6 +173,29 @@ TEST(ExpertMistakes, HalvesThatDoNotMeet) {
   });
 }
 
+TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
+  run_threads(2, [](Communicator& comm) {
+    Small small(comm);
+    std::vector<float> rows(small.routing.rows());
+    small.exchange.start_dispatch(small.routing, {{.in = std::as_bytes(std::span(small.tokens)),
+                                                   .out = std::as_writable_bytes(std::span(rows)),
+                                                   .row_bytes = sizeof(float)}});
+    small.tokens[1] += comm.rank() == 1 ? 1.0F : 0.0F;
+    expect_error(ErrorCode::usage, "dispatch() of rank 1: its rows changed between the halves",
+                 [&] { small.exchange.finish_dispatch(); });
+    small.tokens[1] -= comm.rank() == 1 ? 1.0F : 0.0F;
+    std::vector<float> out(small.tokens.size());
+    small.exchange.start_combine(small.routing, {.rows = std::as_bytes(std::span(rows)),
+                                                 .out = std::as_writable_bytes(std::span(out)),
+                                                 .dtype = Dtype::f32,
+                                                 .hidden = 1});
+    rows.back() += comm.rank() == 0 ? 1.0F : 0.0F;
+    expect_error(ErrorCode::usage, "combine() of rank 0: its rows changed between the halves",
+                 [&] { small.exchange.finish_combine(); });
+    small.round_trip();
+  });
+}
+
 TEST(ExpertMistakes, MistakesOfStartsAreToldByFinishes) {
   run_threads(2, [](Communicator& comm) {
     Small small(comm);

@@ -1,7 +1,9 @@
 #include "experts/places.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
+#include <utility>
 
 namespace unisono::experts {
 namespace {
@@ -10,35 +12,48 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// Goes through the choices of all ranks in their order, (rank, token, slot), and calls
-// visit(rank, token, slot, seat) for those that are served.
+// How many of the choices from number `begin` on, before `end`, the replica `index` of `replicas`
+// serves, which take turns.
+std::int64_t served(std::int64_t begin, std::int64_t end, std::size_t replicas, std::size_t index) {
+  const auto n = static_cast<std::int64_t>(replicas);
+  const std::int64_t before = n - 1 - static_cast<std::int64_t>(index);
+  return (end + before) / n - (begin + before) / n;
+}
+
+// Goes through the seats and calls visit(source, seat, rows) with the rows that the source has for
+// each. `first`: by expert, the number of the choices of lower ranks, which it fills for `rank`.
 template <typename Visit>
-void for_each_choice(const ExchangeOptions& options, const Seats& seats,
-                     std::span<const Choices> choices, std::vector<std::int64_t>& chosen,
-                     const Visit& visit) {
-  chosen.assign(at(options.experts), 0);
-  for (std::size_t source = 0; source < choices.size(); ++source) {
-    std::int64_t token = 0;
-    int slot = 0;
-    for (const std::int32_t expert : choices[source]) {
-      if (expert >= 0) {
-        const std::int64_t before = chosen[at(expert)]++;
-        if (options.capacity < 0 || before < options.capacity) {
-          const auto& replicas = seats.of_expert[at(expert)];
-          const Seats::Seat& seat =
-              replicas.size() == 1 ? replicas[0] : replicas[at(before) % replicas.size()];
-          visit(static_cast<int>(source), token, slot, seat);
-        }
+void for_each_share(const ExchangeOptions& options, const Seats& seats,
+                    std::span<const std::uint32_t> counts, int rank,
+                    std::vector<std::int64_t>& first, std::vector<std::int64_t>& chosen,
+                    const Visit& visit) {
+  const std::size_t experts = seats.of_expert.size();
+  const std::size_t ranks = seats.experts_of_rank.size();
+  chosen.assign(experts, 0);
+  for (std::size_t source = 0; source < ranks; ++source) {
+    if (source == at(rank)) {
+      first = chosen;
+    }
+    for (std::size_t expert = 0; expert < experts; ++expert) {
+      const std::uint32_t count = counts[source * experts + expert];
+      if (count == 0) {
+        continue;
       }
-      if (++slot == options.k) {
-        slot = 0;
-        ++token;
+      const auto taken = [&](std::int64_t number) {
+        return options.capacity < 0 ? number : std::min(number, options.capacity);
+      };
+      const std::int64_t begin = taken(chosen[expert]);
+      chosen[expert] += count;
+      const std::int64_t end = taken(chosen[expert]);
+      const auto& replicas = seats.of_expert[expert];
+      for (std::size_t i = 0; i < replicas.size(); ++i) {
+        visit(source, replicas[i], served(begin, end, replicas.size(), i));
       }
     }
   }
 }
 
-// The first row of each seat among the rows of its rank, and the rows of the rank.
+// The first row of each seat among the rows of its rank, and the rows of `rank`.
 std::vector<std::int64_t> lay_out(const ExchangeOptions& options, const Seats& seats, int rank,
                                   std::span<const std::int64_t> rows_of_seats, Places& places) {
   std::vector<std::int64_t> first(rows_of_seats.size(), 0);
@@ -60,64 +75,6 @@ std::vector<std::int64_t> lay_out(const ExchangeOptions& options, const Seats& s
   }
   return first;
 }
-
-// Gives each served choice its row. Rows of expert_major are counted by seat, others by rank.
-class Placing {
- public:
-  Placing(const ExchangeOptions& options, const Seats& seats, int rank, Places& places)
-      : options_(options), rank_(rank), places_(places) {
-    const std::size_t ranks = seats.experts_of_rank.size();
-    if (options.layout == ExpertLayout::rank_major) {
-      latest_.assign(ranks, {});
-      places.experts.assign(at(places.rows) * at(options.k), -1);
-    } else {
-      places.experts.assign(at(places.rows), -1);
-    }
-    places.sources.assign(at(places.rows), {});
-  }
-
-  void place(int source, std::int64_t token, int slot, const Seats::Seat& seat,
-             std::vector<std::int64_t>& next) {
-    const std::size_t counted =
-        at(options_.layout == ExpertLayout::expert_major ? seat.number : seat.rank);
-    std::int64_t row = 0;
-    bool first = true;
-    if (options_.layout == ExpertLayout::rank_major) {
-      Latest& latest = latest_[at(seat.rank)];
-      first = latest.source != source || latest.token != token;
-      if (first) {
-        latest = {.source = source, .token = token, .row = next[counted]++};
-      }
-      row = latest.row;
-    } else {
-      row = next[counted]++;
-    }
-    if (source == rank_ && first) {
-      places_.places[at(token * options_.k + slot)] = {.row = row, .rank = seat.rank};
-    }
-    if (seat.rank != rank_) {
-      return;
-    }
-    if (first) {
-      places_.arrivals.push_back({.token = token, .row = row, .source = source, .slot = slot});
-      places_.sources[at(row)] = {.rank = source, .token = token, .slot = slot};
-      ++places_.first_arrival[at(source) + 1];
-    }
-    const bool many = options_.layout == ExpertLayout::rank_major;
-    places_.experts[at(many ? row * options_.k + slot : row)] = seat.local;
-  }
-
- private:
-  struct Latest {
-    int source = -1;
-    std::int64_t token = -1;
-    std::int64_t row = -1;
-  };
-  const ExchangeOptions& options_;
-  int rank_;
-  Places& places_;
-  std::vector<Latest> latest_;  // rank_major, by rank: the token that got its latest row
-};
 
 }  // namespace
 
@@ -184,54 +141,135 @@ Seats seats_of(const ExchangeOptions& options, int ranks) {
   return seats;
 }
 
-Places find_places(const ExchangeOptions& options, const Seats& seats,
-                   std::span<const Choices> choices, int rank) {
-  Places places;
-  const std::size_t ranks = choices.size();
-  std::vector<std::int64_t> rows_of_seats(at(seats.first_of_rank.back()), 0);
-  std::vector<std::int64_t> row_of_ranks(ranks, 0);
-  std::vector<std::int64_t> latest(ranks, -1);  // rank_major: (source, token) as one number
-  std::int64_t token_number = 0;
-  std::int64_t seen_token = -1;
-  int seen_source = -1;
-  for_each_choice(options, seats, choices, places.chosen,
-                  [&](int source, std::int64_t token, int, const Seats::Seat& seat) {
-                    ++rows_of_seats[at(seat.number)];
-                    if (options.layout != ExpertLayout::rank_major) {
-                      ++row_of_ranks[at(seat.rank)];
-                      return;
-                    }
-                    if (source != seen_source || token != seen_token) {
-                      seen_source = source;
-                      seen_token = token;
-                      ++token_number;
-                    }
-                    if (latest[at(seat.rank)] != token_number) {
-                      latest[at(seat.rank)] = token_number;
-                      ++row_of_ranks[at(seat.rank)];
-                    }
-                  });
-  const std::int64_t served =
-      std::accumulate(rows_of_seats.begin(), rows_of_seats.end(), std::int64_t{0});
-  places.dropped =
-      std::accumulate(places.chosen.begin(), places.chosen.end(), std::int64_t{0}) - served;
-  std::vector<std::int64_t> next = lay_out(options, seats, rank, rows_of_seats, places);
-  if (options.layout != ExpertLayout::expert_major) {
-    places.rows = row_of_ranks[at(rank)];
-    next.assign(ranks, 0);
+std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
+                                         std::span<const std::int32_t> choices) {
+  std::vector<std::uint32_t> counts(at(options.experts), 0);
+  for (const std::int32_t expert : choices) {
+    if (expert >= 0) {
+      ++counts[at(expert)];
+    }
   }
-  places.places.assign(choices[at(rank)].size(), {});
-  places.first_arrival.assign(ranks + 1, 0);
-  places.arrivals.reserve(at(row_of_ranks[at(rank)]));
-  Placing placing(options, seats, rank, places);
-  for_each_choice(options, seats, choices, places.chosen,
-                  [&](int source, std::int64_t token, int slot, const Seats::Seat& seat) {
-                    placing.place(source, token, slot, seat, next);
-                  });
-  std::partial_sum(places.first_arrival.begin(), places.first_arrival.end(),
-                   places.first_arrival.begin());
-  places.rows_of_ranks = std::move(row_of_ranks);
-  return places;
+  return counts;
+}
+
+Leaving place_choices(const ExchangeOptions& options, const Seats& seats,
+                      std::span<const std::uint32_t> counts, std::span<const std::int32_t> choices,
+                      int rank, Places& places) {
+  const std::size_t ranks = seats.experts_of_rank.size();
+  const bool by_expert = options.layout == ExpertLayout::expert_major;
+  Leaving leaving;
+  leaving.send.assign(ranks, 0);
+  leaving.receive.assign(ranks, 0);
+  std::vector<std::int64_t> first;  // by expert
+  std::vector<std::int64_t> rows_of_seats(at(seats.first_of_rank.back()), 0);
+  std::vector<std::int64_t> next_of_rank(ranks, 0);  // flat: this rank's first row there
+  places.rows_of_ranks.assign(ranks, 0);
+  std::int64_t all = 0;
+  for_each_share(options, seats, counts, rank, first, places.chosen,
+                 [&](std::size_t source, const Seats::Seat& seat, std::int64_t rows) {
+                   all += rows;
+                   rows_of_seats[at(seat.number)] += rows;
+                   places.rows_of_ranks[at(seat.rank)] += rows;
+                   if (static_cast<int>(source) < rank) {
+                     next_of_rank[at(seat.rank)] += rows;
+                   } else if (static_cast<int>(source) == rank) {
+                     leaving.send[at(seat.rank)] += at(rows);
+                   }
+                   if (seat.rank == rank) {
+                     leaving.receive[source] += at(rows);
+                   }
+                 });
+  places.dropped =
+      std::accumulate(places.chosen.begin(), places.chosen.end(), std::int64_t{0}) - all;
+  const std::vector<std::int64_t> first_row = lay_out(options, seats, rank, rows_of_seats, places);
+  if (!by_expert) {
+    places.rows = places.rows_of_ranks[at(rank)];
+  }
+
+  const bool by_token = options.layout == ExpertLayout::rank_major;
+  std::vector<std::size_t> latest(by_token ? ranks : 0, choices.size());  // token
+  leaving.rows.assign(by_token ? ranks : 0, 0);
+  std::vector<std::size_t> next_told(ranks, 0);
+  std::exclusive_scan(leaving.send.begin(), leaving.send.end(), next_told.begin(), std::size_t{0});
+  leaving.told.resize(std::accumulate(leaving.send.begin(), leaving.send.end(), std::size_t{0}));
+  places.places.assign(choices.size(), {});
+  for (std::size_t choice = 0; choice < choices.size(); ++choice) {
+    if (choices[choice] < 0) {
+      continue;
+    }
+    const auto expert = at(choices[choice]);
+    const std::int64_t number = first[expert]++;
+    if (options.capacity >= 0 && number >= options.capacity) {
+      continue;
+    }
+    const auto& replicas = seats.of_expert[expert];
+    const auto turn = std::lldiv(number, static_cast<std::int64_t>(replicas.size()));
+    const Seats::Seat& seat = replicas[at(turn.rem)];
+    leaving.told[next_told[at(seat.rank)]++] = {.choice = static_cast<std::uint32_t>(choice),
+                                                .local = static_cast<std::uint32_t>(seat.local)};
+    Place& place = places.places[choice];
+    if (by_expert) {
+      place = {.row = first_row[at(seat.number)] + turn.quot, .rank = seat.rank};
+    } else if (!by_token) {
+      place = {.row = next_of_rank[at(seat.rank)]++, .rank = seat.rank};
+    } else if (const std::size_t token = choice / at(options.k); latest[at(seat.rank)] != token) {
+      latest[at(seat.rank)] = token;
+      place = {.row = leaving.rows[at(seat.rank)]++, .rank = seat.rank};
+    }
+  }
+  return leaving;
+}
+
+void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& places) {
+  const std::size_t ranks = places.rows_of_ranks.size();
+  std::vector<std::int64_t> first(ranks, 0);
+  places.rows_of_ranks.assign(ranks, 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    places.rows_of_ranks[i % ranks] += rows[i];
+    if (static_cast<int>(i / ranks) < rank) {
+      first[i % ranks] += rows[i];
+    }
+  }
+  for (Place& place : places.places) {
+    if (place.rank >= 0) {
+      place.row += first[at(place.rank)];
+    }
+  }
+  places.rows = places.rows_of_ranks[at(rank)];
+}
+
+void take_arrivals(const ExchangeOptions& options, const Leaving& leaving,
+                   std::span<const Told> told, std::span<const Crossing> crossings,
+                   Places& places) {
+  const auto k = at(options.k);
+  const bool by_token = options.layout == ExpertLayout::rank_major;
+  std::vector<std::int64_t> next =  // by expert here; the others count all rows together
+      options.layout == ExpertLayout::expert_major ? places.first_row : std::vector<std::int64_t>();
+  std::int64_t rows = 0;
+  places.experts.assign(at(places.rows) * (by_token ? k : 1), -1);
+  places.sources.assign(at(places.rows), {});
+  places.first_arrival.assign(leaving.receive.size() + 1, 0);
+  places.arrivals.reserve(by_token ? at(places.rows) : told.size());
+  for (std::size_t source = 0, i = 0; source < leaving.receive.size(); ++source) {
+    std::int64_t latest = -1;
+    for (const std::size_t end = i + leaving.receive[source]; i < end; ++i) {
+      const Told& one = told[i];
+      const auto token = static_cast<std::int64_t>(one.choice / k);
+      const auto slot = static_cast<int>(one.choice % k);
+      const bool is_new = !by_token || token != std::exchange(latest, token);
+      const std::int64_t row = !next.empty() ? next[one.local]++ : (is_new ? rows++ : rows - 1);
+      if (is_new) {
+        places.arrivals.push_back({.token = token,
+                                   .row = row,
+                                   .source = static_cast<int>(source),
+                                   .slot = slot,
+                                   .crossing = crossings.empty() ? Crossing() : crossings[i]});
+        places.sources[at(row)] = {.rank = static_cast<int>(source), .token = token, .slot = slot};
+      }
+      places.experts[by_token ? at(row) * k + at(slot) : at(row)] = static_cast<int>(one.local);
+    }
+    places.first_arrival[source + 1] = places.arrivals.size();
+  }
 }
 
 }  // namespace unisono::experts

@@ -1,4 +1,5 @@
-// Where each row of an exchange goes: computed by every rank from the choices of all, by counting.
+// Where each row of an exchange goes, by counting: from how many choices of each rank fall on each
+// expert a rank knows the rows of its own choices, and tells the ranks of their experts.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,12 @@ std::string find_mistake(const ExchangeOptions& options, int ranks);
 // REQUIRES: no mistake.
 Seats seats_of(const ExchangeOptions& options, int ranks);
 
-// The choices of one rank: [tokens][k], row-major.
-using Choices = std::span<const std::int32_t>;
+// Numbers of a row among those that one rank sends to one other host: if each token goes there
+// once, and if each choice does.
+struct Crossing {
+  std::uint32_t token = 0;
+  std::uint32_t choice = 0;
+};
 
 // A row that comes to this rank, in the order (source rank, token, slot).
 struct Arrival {
@@ -37,6 +42,7 @@ struct Arrival {
   std::int64_t row = 0;  // of the output
   int source = 0;
   int slot = 0;
+  Crossing crossing = {};  // of a source on another host
 };
 
 // Where the row of one of this rank's choices is.
@@ -59,8 +65,37 @@ struct Places {
   std::int64_t dropped = 0;
 };
 
-// REQUIRES: every choice is -1 or an expert. `choices`: by rank.
-Places find_places(const ExchangeOptions& options, const Seats& seats,
-                   std::span<const Choices> choices, int rank);
+// A choice, as its rank tells it to the rank of the expert.
+struct Told {
+  std::uint32_t choice = 0;  // its place in [tokens][k]
+  std::uint32_t local = 0;   // the number of the expert at its rank
+};
+
+// What the choices of this rank are to others.
+struct Leaving {
+  std::vector<Told> told;            // by rank, and there in the order of the choices
+  std::vector<std::size_t> send;     // how many of them each rank gets
+  std::vector<std::size_t> receive;  // and how many come from each
+  std::vector<std::uint32_t> rows;   // rank_major: the tokens that each rank gets
+};
+
+// By expert. REQUIRES: every choice is -1 or an expert.
+std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
+                                         std::span<const std::int32_t> choices);
+
+// `counts`: [ranks][experts], what count_choices() gave all ranks; `choices`: those of this rank.
+// Fills what of `places` follows from them: all but what has come. Rows of rank_major are counted
+// from 0 for each source until add_first_rows().
+Leaving place_choices(const ExchangeOptions& options, const Seats& seats,
+                      std::span<const std::uint32_t> counts, std::span<const std::int32_t> choices,
+                      int rank, Places& places);
+
+// rank_major. `rows`: [ranks][ranks], the Leaving::rows of all ranks.
+void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& places);
+
+// `told`: by source rank, `leaving.receive` of them each. `crossings`: of each, or empty: all ranks
+// are on one host.
+void take_arrivals(const ExchangeOptions& options, const Leaving& leaving,
+                   std::span<const Told> told, std::span<const Crossing> crossings, Places& places);
 
 }  // namespace unisono::experts

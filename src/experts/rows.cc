@@ -7,19 +7,26 @@
 
 namespace unisono::experts {
 
-namespace {
-
-// Memory of the exchange that peers can read, of at least so many bytes.
-std::span<std::byte> staging(detail::ExchangeState& state, std::size_t part, std::size_t bytes) {
-  Region& staged = state.staged[part];
-  if (staged.bytes().size() < bytes) {
-    staged = Region();
-    staged = state.comm->allocate(bytes + bytes / 4);
+std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region, std::size_t bytes,
+                                   Mistake& mistake) {
+  try {
+    if (region.bytes().size() < bytes) {
+      region = Region();
+      region = state.comm->allocate(bytes + bytes / 4);
+    }
+  } catch (const Error& error) {
+    mistake = {.code = error.code(), .text = error.what()};
+    return {};
   }
-  return staged.bytes().first(bytes);
+  if (bytes != 0 && state.comm->place_of(region.bytes().data(), bytes).region == 0) {
+    mistake = {.code = ErrorCode::resource,
+               .text =
+                   "its peers cannot be told of new memory\nlet all ranks make calls now and "
+                   "then while memory is registered"};
+    return {};
+  }
+  return region.bytes().first(bytes);
 }
-
-}  // namespace
 
 void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t row_bytes) {
   if (coding == RowCoding::none || !mistake.text.empty()) {
@@ -46,14 +53,12 @@ Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const
   travel.row_bytes = kernels::coded_bytes(travel.count);
   const std::size_t count = rows.size() / row_bytes;
   std::span<std::byte> coded;
-  if (!state.one_host || state.comm->size() == 1 || count == 0) {
+  if (!state.is_read() || count == 0) {
     state.coded[part].resize(count * travel.row_bytes);
     coded = state.coded[part];
   } else {
-    try {
-      coded = staging(state, part, count * travel.row_bytes);
-    } catch (const Error& error) {
-      mistake = {.code = error.code(), .text = error.what()};
+    coded = shared_memory(state, state.staged[part], count * travel.row_bytes, mistake);
+    if (!mistake.text.empty()) {
       return travel;
     }
   }
@@ -67,49 +72,46 @@ Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const
 
 SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> data,
                     Mistake& mistake) {
-  if (!state.one_host || state.comm->size() == 1 || data.empty()) {
+  if (!state.is_read() || data.empty()) {
     return {};
   }
   const SharedPlace name = state.comm->place_of(data.data(), data.size());
   if (name.region != 0) {
     return name;
   }
-  std::span<std::byte> staged;
-  try {
-    staged = staging(state, part, data.size());
-  } catch (const Error& error) {
-    mistake = {.code = error.code(), .text = error.what()};
+  const std::span<std::byte> staged =
+      shared_memory(state, state.staged[part], data.size(), mistake);
+  if (!mistake.text.empty()) {
     return {};
   }
   kernels::copy(staged.data(), data.data(), data.size(), kernels::Store::cached);
-  const SharedPlace copy = state.comm->place_of(staged.data(), data.size());
-  if (copy.region == 0) {
-    mistake = {.code = ErrorCode::resource,
-               .text =
-                   "its peers cannot be told of new memory\nlet all ranks make calls now and "
-                   "then while memory is registered"};
+  return state.comm->place_of(staged.data(), data.size());
+}
+
+const std::byte* memory_of(detail::ExchangeState& state, int rank, const SharedPlace& place,
+                           std::size_t bytes) {
+  const std::byte* const found = state.comm->peer_memory(rank, place, bytes);
+  if (found == nullptr) {
+    const std::string text = "experts: memory of rank " + std::to_string(rank) +
+                             " cannot be mapped here\ncheck the limits on memory and on "
+                             "mappings (vm.max_map_count)";
+    state.comm->abort(text);
+    throw Error(ErrorCode::resource, text, {.peer = rank});
   }
-  return copy;
+  return found;
 }
 
 std::vector<const std::byte*> find_published(detail::ExchangeState& state,
                                              std::span<const Opening> openings, std::size_t part,
                                              const std::byte* mine) {
   std::vector<const std::byte*> found(openings.size(), nullptr);
-  for (std::size_t rank = 0; rank < openings.size(); ++rank) {
-    const SharedPlace& name = openings[rank].names[part];
-    if (static_cast<int>(rank) == state.comm->rank()) {
-      found[rank] = mine;
+  for (const int rank : state.hosts.here()) {
+    const auto i = static_cast<std::size_t>(rank);
+    const SharedPlace& name = openings[i].names[part];
+    if (rank == state.comm->rank()) {
+      found[i] = mine;
     } else if (name.address != 0) {
-      found[rank] =
-          state.comm->peer_memory(static_cast<int>(rank), name, openings[rank].named[part]);
-      if (found[rank] == nullptr) {
-        const std::string text = "experts: memory of rank " + std::to_string(rank) +
-                                 " cannot be mapped here\ncheck the limits on memory and on "
-                                 "mappings (vm.max_map_count)";
-        state.comm->abort(text);
-        throw Error(ErrorCode::resource, text, {.peer = static_cast<int>(rank)});
-      }
+      found[i] = memory_of(state, rank, name, openings[i].named[part]);
     }
   }
   return found;
@@ -127,7 +129,6 @@ void start_rows(detail::ExchangeState& state,
     rows.receive[rank] = rows_from_ranks[rank] * row_bytes;
   }
   rows.outgoing.resize(std::accumulate(rows.send.begin(), rows.send.end(), std::size_t{0}));
-  rows.incoming.resize(std::accumulate(rows.receive.begin(), rows.receive.end(), std::size_t{0}));
   std::byte* next = rows.outgoing.data();
   for (const auto& of_rank : to_ranks) {
     for (const std::byte* row : of_rank) {

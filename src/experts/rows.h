@@ -10,13 +10,21 @@
 
 namespace unisono::experts {
 
+// `bytes` bytes of a region of the exchange that peers of this host can read; the region grows.
+std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region, std::size_t bytes,
+                                   Mistake& mistake);
+
 // The name under which the peers read this memory: where it lies, or a copy of it in memory of the
-// exchange. Names nothing where ranks do not share memory.
+// exchange. Names nothing where no other rank shares memory with this one.
 SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> data,
                     Mistake& mistake);
 
-// By rank, where that memory begins here: what the openings name, of this rank `mine`. `is_needed`
-// says of which ranks. A rank that cannot read ends the world.
+// Where the memory that a rank of this host has named is here. A rank that cannot read ends the
+// world.
+const std::byte* memory_of(detail::ExchangeState& state, int rank, const SharedPlace& place,
+                           std::size_t bytes);
+// By rank, where the memory of its opening is here: of this rank `mine`, of those of other hosts
+// nowhere.
 std::vector<const std::byte*> find_published(detail::ExchangeState& state,
                                              std::span<const Opening> openings, std::size_t part,
                                              const std::byte* mine);
@@ -28,7 +36,8 @@ Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const
 // That rows of this kind can be coded; adds to `mistake` if it has none yet.
 void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t row_bytes);
 
-// Rows to other ranks, in this order, and from them.
+// Rows to other ranks, in this order, and from them into rows.incoming, which has the size for
+// them.
 void start_rows(detail::ExchangeState& state,
                 std::span<const std::vector<const std::byte*>> to_ranks,
                 std::span<const std::size_t> rows_from_ranks, std::size_t row_bytes,

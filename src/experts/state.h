@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "experts/agreement.h"
+#include "experts/crossings.h"
+#include "experts/host_map.h"
 #include "experts/places.h"
 #include "experts/travel.h"
 #include "unisono/communicator.hpp"
@@ -22,12 +24,15 @@ struct RoutingState {
   ExpertLayout layout = ExpertLayout::expert_major;
   std::vector<int> experts_here;
   experts::Places places;
+  experts::Crossings crossings;  // of several hosts
 };
 
 // A dispatch or a combine that has been started.
 struct StartedCall {
   experts::CallKind kind = experts::CallKind::dispatch;
   const RoutingState* routing = nullptr;
+  bool in_halves = false;
+  std::uint64_t fingerprint = 0;  // in halves: of the rows when they were started
   std::vector<experts::Travel> travels;
   CombineRows combine;
   std::vector<experts::Opening> openings;
@@ -36,17 +41,22 @@ struct StartedCall {
 
 struct ExchangeState {
   ExchangeState(Communicator& communicator, const ExchangeOptions& wanted)
-      : comm(&communicator), options(wanted), one_host(communicator.hosts() == 1) {}
+      : comm(&communicator), options(wanted), hosts(communicator) {}
+  // Whether others read the memory of this rank.
+  bool is_read() const noexcept { return hosts.here().size() > 1; }
+  Communicator& here() noexcept { return hosts.single() ? *comm : ranks_here; }
 
   Communicator* comm;
   ExchangeOptions options;
-  bool one_host;  // then ranks read each other's memory
+  experts::HostMap hosts;
+  Communicator ranks_here = Communicator(nullptr);  // of this host, where there are several
   experts::Seats seats;
   // Its address tells exchanges apart; routings keep it, so that no other gets the same.
   std::shared_ptr<const char> identity = std::make_shared<const char>('\0');
   std::uint64_t routings = 0;
   // Copies, for peers, of what they cannot read where it lies.
   Region staged[kMaxPayloads];
+  Region relayed[kMaxPayloads];                // what came from other hosts, for peers
   std::vector<std::byte> coded[kMaxPayloads];  // where no peer reads it
   experts::SentRows sent[kMaxPayloads];        // between hosts
   std::unique_ptr<StartedCall> started;

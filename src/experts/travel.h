@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -26,13 +27,18 @@ struct Travel {
   void write(std::size_t row, const std::byte* from, kernels::Store store) const;
 };
 
+// What tells whether the caller has changed its rows meanwhile: of long ones some words spread over
+// all of them. Rows that travel coded are the exchange's own.
+std::uint64_t fingerprint(std::span<const Travel> travels);
+
 // Rows under way between hosts. Not to be moved while they are.
 struct SentRows {
   std::vector<std::size_t> send;
   std::vector<std::size_t> receive;  // bytes, by rank
   std::vector<std::byte> outgoing;
-  std::vector<std::byte> incoming;
-  Request request;  // the last: it waits for the others
+  std::vector<std::byte> own;     // for `incoming`, unless peers read it
+  std::span<std::byte> incoming;  // by source rank
+  Request request;                // the last: it waits for the others
 };
 
 }  // namespace unisono::experts

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "parallel/core_use.h"
 #include "parallel/stopwatch.h"
 
 namespace unisono::parallel {
@@ -51,6 +52,42 @@ struct Neighbours {
   int before;
 };
 
+// Collectives of blocks that are computed one after the other: behind the computing, or between,
+// which is each rank's own affair. Between hosts always behind: a network takes its time without
+// the core, and eight short calls that wait for it cost more than the switches of threads.
+class Collectives {
+ public:
+  explicit Collectives(Communicator& communicator)
+      : communicator_(communicator),
+        behind_(communicator.hosts() > 1 || can_move_behind(communicator)) {}
+
+  template <typename Compute>
+  void compute(const Compute& compute) {
+    CoreUse::of_this_thread().observe(compute);
+  }
+  void start(const Call& call, std::vector<Request>& requests) {
+    if (behind_) {
+      requests.push_back(communicator_.run_async(call));
+    } else {
+      waits_.time([&] { communicator_.run(call); });
+    }
+  }
+  void wait(std::vector<Request>& requests) {
+    waits_.time([&] {
+      for (Request& request : requests) {
+        request.wait();
+      }
+    });
+    requests.clear();
+  }
+  Overlapped told() const { return {.exposed_us = waits_.us()}; }
+
+ private:
+  Communicator& communicator_;
+  bool behind_;
+  Stopwatch waits_;
+};
+
 }  // namespace
 
 namespace detail {
@@ -71,21 +108,31 @@ Overlapped all_gather_then(Communicator& communicator, const void* shard, std::s
   if (shard != data + mine.first * row_bytes && mine.count != 0) {
     std::memmove(data + mine.first * row_bytes, shard, mine.count * row_bytes);
   }
+  // Which of both a rank does is its own affair: the messages are the same.
+  const bool behind = can_move_behind(communicator);
   Stopwatch waits;
   for (int step = 0; step < at.ranks; ++step) {
     const Range here = block(step);
     Request sent;
     Request received;
-    const bool last = step + 1 == at.ranks;
-    if (!last) {
+    const bool more = step + 1 < at.ranks;
+    if (more) {
       const Range coming = block(step + 1);
-      received = communicator.recv_async(data + coming.first * row_bytes, coming.count * row_bytes,
-                                         at.before, kTag);
-      sent = communicator.send_async(data + here.first * row_bytes, here.count * row_bytes, at.next,
-                                     kTag);
+      std::byte* const to = data + coming.first * row_bytes;
+      const std::byte* const from = data + here.first * row_bytes;
+      const std::size_t coming_bytes = coming.count * row_bytes;
+      const std::size_t here_bytes = here.count * row_bytes;
+      if (behind) {
+        received = communicator.recv_async(to, coming_bytes, at.before, kTag);
+        sent = communicator.send_async(from, here_bytes, at.next, kTag);
+      } else {
+        waits.time([&] {
+          communicator.exchange(from, here_bytes, at.next, to, coming_bytes, at.before, kTag);
+        });
+      }
     }
-    compute(here);
-    if (!last) {
+    CoreUse::of_this_thread().observe([&] { compute(here); });
+    if (more && behind) {
       waits.time([&] {
         received.wait();
         sent.wait();
@@ -111,19 +158,11 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
   constexpr int kPieces = 8;  // of all blocks, at least
   constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
   const std::size_t row_bytes = width * size_of(shard.dtype);
-  Stopwatch waits;
+  Collectives collectives(communicator);
   // Memory of two blocks: one is summed while the next one is computed.
   struct Part {
     std::unique_ptr<std::byte[]> data = {};
     std::vector<Request> sums = {};
-    void wait(Stopwatch& waits) {
-      waits.time([&] {
-        for (Request& request : sums) {
-          request.wait();
-        }
-      });
-      sums.clear();
-    }
   };
   std::array<Part, 2> parts;
   const std::size_t most_bytes =
@@ -131,7 +170,7 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
       row_bytes;
   for (int owner = 0; owner < at.ranks; ++owner) {
     Part& room = parts[static_cast<std::size_t>(owner % 2)];
-    room.wait(waits);
+    collectives.wait(room.sums);
     const Range block = shard_range(rows, at.ranks, owner);
     const std::size_t bytes = block.count * row_bytes;
     const int pieces =
@@ -144,20 +183,22 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
     for (int i = 0; i < pieces; ++i) {
       const Range piece = shard_range(block.count, pieces, i);
       std::byte* const part = out + piece.first * row_bytes;
-      compute({.first = block.first + piece.first, .count = piece.count}, part);
-      room.sums.push_back(communicator.run_async({.collective = Collective::reduce,
-                                                  .in = part,
-                                                  .out = owner == at.rank ? part : nullptr,
-                                                  .count = piece.count * width,
-                                                  .dtype = shard.dtype,
-                                                  .reduction = sum,
-                                                  .root = owner}));
+      collectives.compute(
+          [&] { compute({.first = block.first + piece.first, .count = piece.count}, part); });
+      collectives.start({.collective = Collective::reduce,
+                         .in = part,
+                         .out = owner == at.rank ? part : nullptr,
+                         .count = piece.count * width,
+                         .dtype = shard.dtype,
+                         .reduction = sum,
+                         .root = owner},
+                        room.sums);
     }
   }
   for (Part& room : parts) {
-    room.wait(waits);
+    collectives.wait(room.sums);
   }
-  return {.exposed_us = waits.us()};
+  return collectives.told();
 }
 
 Overlapped then_all_reduce(Communicator& communicator, const OutElements& whole, std::size_t width,
@@ -167,26 +208,23 @@ Overlapped then_all_reduce(Communicator& communicator, const OutElements& whole,
   if (blocks < 1) {
     refuse(kCall, std::to_string(blocks) + " blocks", "cut the rows into at least one");
   }
+  Collectives collectives(communicator);
   std::vector<Request> sums;
   for (int i = 0; i < blocks; ++i) {
     const Range block = shard_range(rows, blocks, i);
     std::byte* out =
         static_cast<std::byte*>(whole.data) + block.first * width * size_of(whole.dtype);
-    compute(block, out);
-    sums.push_back(communicator.run_async({.collective = Collective::all_reduce,
-                                           .in = out,
-                                           .out = out,
-                                           .count = block.count * width,
-                                           .dtype = whole.dtype,
-                                           .reduction = sum}));
+    collectives.compute([&] { compute(block, out); });
+    collectives.start({.collective = Collective::all_reduce,
+                       .in = out,
+                       .out = out,
+                       .count = block.count * width,
+                       .dtype = whole.dtype,
+                       .reduction = sum},
+                      sums);
   }
-  Stopwatch waits;
-  waits.time([&] {
-    for (Request& request : sums) {
-      request.wait();
-    }
-  });
-  return {.exposed_us = waits.us()};
+  collectives.wait(sums);
+  return collectives.told();
 }
 
 }  // namespace detail

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "parallel/core_use.h"
 
 namespace unisono::parallel {
 namespace {
@@ -123,6 +127,46 @@ TYPED_TEST(OverlapOf, AnyTypeIsAsThePlainCollectives) {
     then_all_reduce(comm, whole, kWidth, 2, write);
     EXPECT_TRUE(same(whole, sums));
   });
+}
+
+// Ranks that find out at other times whether their cores compute still understand each other.
+TEST(OverlapOfCores, SomeMoveBehindTheComputingAndSomeBeforeIt) {
+  constexpr std::size_t kRows = 3001;
+  run_threads(3, [](Communicator& comm) {
+    const Range mine = shard_range(kRows, comm.size(), comm.rank());
+    for (int turn = 0; turn < 12; ++turn) {
+      const auto value = static_cast<float>(turn + 1);
+      std::vector<float> shard(mine.count * kWidth, value);
+      std::vector<float> whole(kRows * kWidth);
+      all_gather_then(comm, shard, whole, kWidth, [&](Range rows) {
+        ASSERT_EQ(whole[rows.first * kWidth], value);
+        ASSERT_EQ(whole[(rows.first + rows.count) * kWidth - 1], value);
+      });
+      const auto write = [&](Range, std::span<float> out) {
+        std::fill(out.begin(), out.end(), value);
+      };
+      CoreUse::of_this_thread().note((turn + comm.rank()) % 2, 1);
+      then_reduce_scatter(comm, kRows, shard, kWidth, write);
+      ASSERT_EQ(shard.back(), 3 * value);
+      CoreUse::of_this_thread().note((turn + comm.rank() + 1) % 2, 1);
+      then_all_reduce(comm, whole, kWidth, 4, write);
+      ASSERT_EQ(whole.back(), 3 * value);
+      CoreUse::of_this_thread().note((turn + comm.rank()) % 3 == 0 ? 1 : 0, 1);
+    }
+  });
+}
+
+TEST(OverlapOfCores, AThreadKnowsWhetherItComputesOrWaits) {
+  CoreUse use;
+  EXPECT_FALSE(use.computes());
+  use.note(0.0021, 0.004);
+  EXPECT_TRUE(use.computes());
+  use.note(0, 1e-6);  // says nothing
+  EXPECT_TRUE(use.computes());
+  use.note(0.0019, 0.004);
+  EXPECT_FALSE(use.computes());
+  use.observe([] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
+  EXPECT_FALSE(use.computes());
 }
 
 TEST(OverlapErrors, SayWhatDoesNotFit) {

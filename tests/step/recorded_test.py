@@ -25,6 +25,7 @@ TOKENS = 3
 CONFIG = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 72, "num_attention_heads": 9,
           "num_key_value_heads": 3, "head_dim": 8, "intermediate_size": 160, "vocab_size": 256,
           "tie_word_embeddings": True}
+ROUTED = "as the router chose"  # bytes that no step knows
 LAYOUTS = ["tp=2", "tp=3", "tp=4", "tp=5", "tp=9", "pp=2", "pp=3", "cp=2", "cp=3", "cp=4", "ep=2", "ep=3",
            "ep=4", "pp=2,tp=2", "pp=3,tp=2", "pp=2,tp=3", "cp=2,tp=2", "cp=2,tp=3", "cp=3,tp=2", "ep=2,tp=2",
            "ep=2,tp=3", "ep=4,tp=2", "pp=2,cp=2", "pp=2,ep=2", "cp=2,ep=2", "pp=2,cp=2,tp=2",
@@ -53,25 +54,13 @@ def expected(args, layout, folder):
                     continue
                 mine = calls[rank["rank"]][tuple(sorted(call["group"]))]
                 if call["what"] == "dispatch":
-                    # On one host rows are read where they lie; what is told is which experts.
-                    mine.append(("all_gather", tokens_here(args, layout, rank["rank"], tokens) * 2 * 4))
+                    # On one host rows are read where they lie; what is told is how many tokens chose which expert, and
+                    # to the rank of each expert which tokens they are.
+                    mine += [("all_gather", 2 * experts * 4 * experts), ("all_to_all", ROUTED)]
                 elif call["what"] != "combine":
                     mine.append((call["what"], call["bytes"], call.get("peer")) if "peer" in call
                                 else (call["what"], call["bytes"]))
     return calls
-
-
-def tokens_here(args, layout, rank, tokens):
-    """How many tokens the rank's group of experts has: all, or what cp leaves."""
-    cp = sizes_of(layout).get("cp", 1)
-    if cp == 1 or tokens == 1:
-        return tokens
-    # Axes in the order of the layout, the last one fastest.
-    coordinate, left = {}, rank
-    for axis, size in reversed(sizes_of(layout).items()):
-        coordinate[axis], left = left % size, left // size
-    part = lambda i: tokens * (i + 1) // (2 * cp) - tokens * i // (2 * cp)
-    return part(coordinate["cp"]) + part(2 * cp - 1 - coordinate["cp"])
 
 
 def recorded(args, layout, folder):
@@ -91,9 +80,10 @@ def recorded(args, layout, folder):
         about = ops["dtype"][i] == "u64" or ops["collective"][i] == "barrier" or ops["group"][i] == "world"
         beside = ops["dtype"][i] == "u8" and ops["collective"][i] == "all_gather" and is_experts(
             layout, members[ops["group"][i]])
+        routed = ops["dtype"][i] == "u8" and ops["collective"][i] == "all_to_all_v"
         if not about and not beside:
             rows.append((ops["start_us"][i], rank, members[ops["group"][i]],
-                         (ops["collective"][i].removesuffix("_v"), ops["bytes"][i])))
+                         (ops["collective"][i].removesuffix("_v"), ROUTED if routed else ops["bytes"][i])))
     sent = data.get("transfers", {"rank": []})
     for i, rank in enumerate(sent["rank"]):
         rows.append((sent["start_us"][i], rank, members[sent["group"][i]],

@@ -11,7 +11,8 @@ namespace {
 int run_bench(const Arguments& arguments, const Console& console) {
   Communicator comm = Communicator::connect();
   if (arguments.operands() == std::vector<std::string>{"moe"}) {
-    return run_bench_moe(comm, arguments.has("routing") ? arguments.text("routing") : "");
+    return run_bench_moe(comm, arguments.has("routing") ? arguments.text("routing") : "",
+                         own_exchange(comm));
   }
   return Session(comm, arguments, console).run();
 }

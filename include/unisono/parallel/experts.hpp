@@ -2,9 +2,10 @@
 // combine brings the experts' outputs back and sums them with their weights.
 //
 //   unisono::Exchange exchange(comm, {.experts = 64, .k = 8});
-//   const unisono::Routing routing = exchange.route(chosen);        // chosen: [tokens][k], -1:
-//   none std::vector<std::byte> rows(routing.rows() * row_bytes); exchange.dispatch(routing, {{.in
-//   = tokens, .out = rows, .row_bytes = row_bytes}});
+//   // chosen: [tokens][k], -1: none
+//   const unisono::Routing routing = exchange.route(chosen);
+//   std::vector<std::byte> rows(routing.rows() * row_bytes);
+//   exchange.dispatch(routing, {{.in = tokens, .out = rows, .row_bytes = row_bytes}});
 //   ... experts compute rows of routing.first_row(e), routing.rows_of(e) ...
 //   exchange.combine(routing, {.rows = outputs, .out = sums, .dtype = unisono::Dtype::bf16,
 //                              .hidden = 2048, .weights = weights});
@@ -17,7 +18,8 @@
 // Where a row goes follows from prefix sums over (expert, source rank, token): results have the
 // same bits whatever the timing and the transport. Ranks of one host read tokens and rows where
 // they lie, if they are registered memory (Communicator::allocate, register_buffer); other memory
-// is copied once into memory of the exchange. Between hosts rows travel by all_to_all_v.
+// is copied once into memory of the exchange. Between hosts rows travel by all_to_all_v: a token
+// once to each host that has one of its experts.
 #pragma once
 
 #include <cstddef>
@@ -180,7 +182,8 @@ class UNISONO_EXPORT Exchange {
   // The halves of dispatch(): start says that the tokens are there, and moves them between hosts;
   // finish writes them to `out`. In between the tokens must not change, buffers and the routing
   // must live, and no other call of this exchange is allowed. On one host start never waits;
-  // between hosts it waits until the others start. Errors: as of dispatch(), from either.
+  // between hosts it waits until the others start. Errors: as of dispatch(), from either; usage
+  // from finish (tokens that have changed; of more than 4 KiB 512 words are looked at).
   void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
   void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));

@@ -4,7 +4,8 @@
 // 0.
 //
 // Blocks are those of the ranks, by shard_range() of the rows. Bytes move while compute runs: what
-// is asynchronous is moved by the world's progress thread.
+// is asynchronous is moved by the world's progress thread. Where the callback kept its core busy
+// the last time, and there is no core for that thread, blocks move between the callbacks instead.
 //
 // Thread rule: as Communicator. Errors: usage; as of Communicator::run(); what compute() throws,
 // after which the others wait until their timeout, unless the world is aborted.

@@ -101,8 +101,9 @@ enum Variant : std::size_t {
 // One case on one rank: its memory, and the ways to do it.
 class Bench {
  public:
-  Bench(Communicator& comm, const MoeCase& row)
+  Bench(Communicator& comm, const MoeCase& row, const TextbookExchange& textbook)
       : comm_(comm),
+        textbook_(textbook),
         row_(row),
         row_bytes_(row.hidden * 2),
         chosen_(draw_routing(row, comm.rank())),
@@ -253,8 +254,8 @@ class Bench {
                   tokens_.bytes().data() + sorted_[i] / k * row_bytes_, row_bytes_);
     }
     receive_.resize(send_.size());
-    comm_.all_to_all(send_, receive_);
-    comm_.all_to_all_v(packed_, send_, came_, receive_);
+    textbook_.counts(send_, receive_);
+    textbook_.rows(packed_, send_, came_, receive_);
     for (std::size_t i = 0; i < target_.size(); ++i) {
       std::memcpy(rows_.bytes().data() + target_[i] * row_bytes_, came_.data() + i * row_bytes_,
                   row_bytes_);
@@ -265,7 +266,7 @@ class Bench {
       std::memcpy(came_.data() + i * row_bytes_, rows_.bytes().data() + target_[i] * row_bytes_,
                   row_bytes_);
     }
-    comm_.all_to_all_v(came_, receive_, back_, send_);
+    textbook_.rows(came_, receive_, back_, send_);
     sum_rows();
   }
 
@@ -299,6 +300,7 @@ class Bench {
   }
 
   Communicator& comm_;
+  const TextbookExchange& textbook_;
   MoeCase row_;
   std::size_t row_bytes_;
   std::vector<std::int32_t> chosen_;
@@ -319,16 +321,16 @@ class Bench {
   std::vector<std::byte> back_;
 };
 
-void print_title(const Communicator& comm) {
+void print_title(const Communicator& comm, const std::string& textbook) {
   fmt::print(
       "moe, bf16, {} ranks on {} host{}, expert_major, registered memory; medians in us\n"
       "x: against the limit of one host: each rank copies the rows it needs, or reads k and writes "
-      "one\ntext: against the textbook way: pack, counts, all_to_all_v, permute; i8: rows as i8 "
+      "one\ntext: against the textbook way: pack, counts, {}, permute; i8: rows as i8 "
       "against bf16\n\n"
       "{:>6} {:>6} {:>4} {:>2} {:8} {:>10} {:>6} {:>6} {:>6} {:>10} {:>6} {:>6} {:>6} {:>8} {:>8} "
       "{:>6}\n",
-      comm.size(), comm.hosts(), comm.hosts() == 1 ? "" : "s", "tokens", "hidden", "E", "k",
-      "routing", "dispatch", "x", "text", "i8", "combine", "x", "text", "i8", "list", "route",
+      comm.size(), comm.hosts(), comm.hosts() == 1 ? "" : "s", textbook, "tokens", "hidden", "E",
+      "k", "routing", "dispatch", "x", "text", "i8", "combine", "x", "text", "i8", "list", "route",
       "wrong");
 }
 
@@ -351,18 +353,30 @@ void print_row(const MoeCase& row, const std::vector<double>& us, std::int64_t w
 
 }  // namespace
 
-int run_bench_moe(Communicator& comm, const std::string& routing) {
+TextbookExchange own_exchange(Communicator& comm) {
+  return {.name = "all_to_all_v",
+          .counts = [&comm](std::span<const std::size_t> send,
+                            std::span<std::size_t> receive) { comm.all_to_all(send, receive); },
+          .rows =
+              [&comm](std::span<const std::byte> in, std::span<const std::size_t> send,
+                      std::span<std::byte> out, std::span<const std::size_t> receive) {
+                comm.all_to_all_v(in, send, out, receive);
+              }};
+}
+
+int run_bench_moe(Communicator& comm, const std::string& routing,
+                  const TextbookExchange& textbook) {
   constexpr std::size_t kHidden = 2048;  // of a routing from a file
   const bool speaks = comm.rank() == 0;
   const std::vector<MoeCase> cases =
       routing.empty() ? cases_of(comm.size())
                       : std::vector<MoeCase>{read_routing(routing, kHidden, comm.size())};
   if (speaks) {
-    print_title(comm);
+    print_title(comm, textbook.name);
   }
   std::int64_t wrong_in_all = 0;
   for (const MoeCase& row : cases) {
-    Bench bench(comm, row);
+    Bench bench(comm, row, textbook);
     const std::int64_t wrong = bench.check();
     const std::vector<double> us = bench.measure();
     wrong_in_all += wrong;

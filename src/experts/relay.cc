@@ -1,0 +1,121 @@
+#include "experts/relay.h"
+
+#include <numeric>
+
+#include "experts/rows.h"
+
+namespace unisono::experts {
+namespace {
+
+std::size_t rows_from(const detail::RoutingState& routing, const Travel& travel, int source) {
+  const Crossing& come = routing.crossings.come[static_cast<std::size_t>(source)];
+  return travel.one_a_slot ? come.choice : come.token;
+}
+
+// By source rank, the rows that this rank takes.
+std::vector<std::size_t> rows_to_take(const detail::ExchangeState& state,
+                                      const detail::RoutingState& routing, const Travel& travel) {
+  const HostMap& hosts = state.hosts;
+  std::vector<std::size_t> rows(static_cast<std::size_t>(state.comm->size()), 0);
+  for (int source = 0; source < state.comm->size(); ++source) {
+    if (!hosts.is_here(source) && hosts.relay(source, hosts.mine()) == state.comm->rank()) {
+      rows[static_cast<std::size_t>(source)] = rows_from(routing, travel, source);
+    }
+  }
+  return rows;
+}
+
+std::size_t bytes_to_take(const detail::ExchangeState& state, const detail::RoutingState& routing,
+                          const Travel& travel) {
+  const auto rows = rows_to_take(state, routing, travel);
+  return std::accumulate(rows.begin(), rows.end(), std::size_t{0}) * travel.row_bytes;
+}
+
+}  // namespace
+
+void prepare_crossing(detail::ExchangeState& state, const detail::RoutingState& routing,
+                      std::size_t part, const Travel& travel, Mistake& mistake) {
+  if (state.hosts.single()) {
+    return;
+  }
+  SentRows& rows = state.sent[part];
+  const std::size_t bytes = bytes_to_take(state, routing, travel);
+  if (!state.is_read() || bytes == 0) {
+    rows.own.resize(bytes);
+    rows.incoming = rows.own;
+    return;
+  }
+  rows.incoming = shared_memory(state, state.relayed[part], bytes, mistake);
+}
+
+void start_crossing(detail::ExchangeState& state, const detail::RoutingState& routing,
+                    std::size_t part, const Travel& travel) {
+  if (state.hosts.single()) {
+    return;
+  }
+  std::vector<std::vector<const std::byte*>> to(static_cast<std::size_t>(state.comm->size()));
+  for (std::size_t host = 0; host < state.hosts.count(); ++host) {
+    if (host == state.hosts.mine()) {
+      continue;
+    }
+    const CrossingRows& leave = routing.crossings.leave[host];
+    auto& rows = to[static_cast<std::size_t>(state.hosts.relay(state.comm->rank(), host))];
+    for (const std::uint32_t row : travel.one_a_slot ? leave.choices : leave.tokens) {
+      rows.push_back(travel.in.data() + row * travel.row_bytes);
+    }
+  }
+  start_rows(state, to, rows_to_take(state, routing, travel), travel.row_bytes, state.sent[part]);
+}
+
+std::vector<std::vector<const std::byte*>> finish_crossing(detail::ExchangeState& state,
+                                                           const detail::RoutingState& routing,
+                                                           std::span<const Travel> travels) {
+  const HostMap& hosts = state.hosts;
+  if (hosts.single()) {
+    return {};
+  }
+  std::vector<SharedPlace> mine(travels.size());
+  for (std::size_t part = 0; part < travels.size(); ++part) {
+    finish_rows(state.sent[part]);
+    const std::span<const std::byte> came = state.sent[part].incoming;
+    if (state.is_read() && !came.empty()) {
+      mine[part] = state.comm->place_of(came.data(), came.size());
+    }
+  }
+  std::vector<SharedPlace> all(travels.size() * hosts.here().size());
+  if (state.is_read()) {
+    state.here().all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  }
+  const auto ranks = static_cast<std::size_t>(state.comm->size());
+  std::vector<std::vector<const std::byte*>> first(travels.size());
+  for (std::size_t part = 0; part < travels.size(); ++part) {
+    first[part].assign(ranks, nullptr);
+    for (std::size_t local = 0; local < hosts.here().size(); ++local) {
+      const int relay = hosts.here()[local];
+      std::vector<std::size_t> offset(ranks);  // in the memory of the relay
+      std::size_t bytes = 0;
+      for (int source = 0; source < state.comm->size(); ++source) {
+        if (!hosts.is_here(source) && hosts.relay(source, hosts.mine()) == relay) {
+          offset[static_cast<std::size_t>(source)] = bytes;
+          bytes += rows_from(routing, travels[part], source) * travels[part].row_bytes;
+        }
+      }
+      if (bytes == 0) {
+        continue;
+      }
+      const std::byte* const memory =
+          relay == state.comm->rank()
+              ? state.sent[part].incoming.data()
+              : memory_of(state, relay, all[local * travels.size() + part], bytes);
+      for (int source = 0; source < state.comm->size(); ++source) {
+        if (!hosts.is_here(source) && hosts.relay(source, hosts.mine()) == relay) {
+          first[part][static_cast<std::size_t>(source)] =
+              memory + offset[static_cast<std::size_t>(source)];
+        }
+      }
+    }
+  }
+  return first;
+}
+
+}  // namespace unisono::experts

@@ -1,0 +1,307 @@
+// Dispatch, combine and their gradients, compared with what one process makes of the same tokens.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "experts/testing_shapes.h"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono::experts::testing {
+
+// Floats, registered or not.
+struct Floats {
+  Floats(Communicator& comm, std::size_t count, bool registered) : size(count) {
+    if (registered) {
+      region = comm.allocate(count * sizeof(float));
+      data = reinterpret_cast<float*>(region.bytes().data());
+    } else {
+      own.resize(count, -99.0F);
+      data = own.data();
+    }
+  }
+  std::span<float> span() const { return {data, size}; }
+  std::span<std::byte> bytes() const { return std::as_writable_bytes(span()); }
+  Region region;
+  std::vector<float> own;
+  float* data = nullptr;
+  std::size_t size;
+};
+
+inline bool rows_are_right(const Shape& shape, const Routing& routing,
+                           std::span<const float> rows) {
+  bool right = true;
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    const RowSource& source = routing.sources()[row];
+    for (std::size_t i = 0; i < shape.hidden; ++i) {
+      const float expected =
+          source.rank < 0 ? 0.0F : value_of(source.rank, static_cast<std::size_t>(source.token), i);
+      right = right && rows[row * shape.hidden + i] == expected;
+    }
+  }
+  return right;
+}
+
+// What stands in which row, worked out from the choices alone.
+inline bool sources_are_right(const Shape& shape, const Routing& routing) {
+  if (shape.options.layout != ExpertLayout::expert_major ||
+      !shape.options.experts_of_rank.empty()) {
+    return true;  // seen by the rows and the sums
+  }
+  const auto choices = served(shape);
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  std::size_t row = 0;
+  for (std::size_t local = 0; local < routing.experts_here().size(); ++local) {
+    const auto step = static_cast<std::size_t>(shape.options.alignment);
+    row = (row + step - 1) / step * step;
+    if (routing.first_row(static_cast<int>(local)) != row) {
+      return false;
+    }
+    for (std::size_t rank = 0; rank < choices.size(); ++rank) {
+      for (std::size_t place = 0; place < choices[rank].size(); ++place) {
+        if (choices[rank][place] == routing.experts_here()[local]) {
+          const RowSource& source = routing.sources()[row++];
+          if (source.rank != static_cast<int>(rank) ||
+              source.token != static_cast<std::int64_t>(place / k) ||
+              source.slot != static_cast<int>(place % k)) {
+            return false;
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// Each row through its expert; rank_major: summed over the experts of this rank.
+inline void compute(const Shape& shape, const Routing& routing, std::span<const float> rows,
+                    std::span<float> outputs) {
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  const bool many = shape.options.layout == ExpertLayout::rank_major;
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    for (std::size_t i = 0; i < shape.hidden; ++i) {
+      float& out = outputs[row * shape.hidden + i];
+      out = 0.0F;
+      for (std::size_t slot = 0; slot < (many ? k : 1); ++slot) {
+        const int local = routing.experts()[many ? row * k + slot : row];
+        if (local >= 0) {
+          out += output_of(rows[row * shape.hidden + i],
+                           routing.experts_here()[static_cast<std::size_t>(local)]);
+        }
+      }
+    }
+  }
+}
+
+inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& shape,
+                                const Routing& routing, std::span<const float> weights,
+                                const Floats& outputs) {
+  if (shape.options.layout == ExpertLayout::rank_major) {
+    return true;
+  }
+  const int rank = comm.rank();
+  const Floats gradient(comm, shape.tokens(rank) * shape.hidden, shape.registered);
+  for (std::size_t i = 0; i < gradient.size; ++i) {
+    gradient.data[i] = value_of(rank + 5, i / shape.hidden, i % shape.hidden);
+  }
+  std::vector<float> rows_gradient(routing.rows() * shape.hidden, -1.0F);
+  std::vector<float> weights_gradient(weights.size(), -1.0F);
+  exchange.combine_backward(routing,
+                            {.out_gradient = gradient.bytes(),
+                             .rows_gradient = std::as_writable_bytes(std::span(rows_gradient)),
+                             .dtype = Dtype::f32,
+                             .hidden = shape.hidden,
+                             .weights = weights,
+                             .rows = outputs.bytes(),
+                             .weights_gradient = weights_gradient});
+  bool right = true;
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    const RowSource& source = routing.sources()[row];
+    for (std::size_t i = 0; i < shape.hidden; ++i) {
+      const auto token = static_cast<std::size_t>(std::max<std::int64_t>(source.token, 0));
+      const auto place = token * k + static_cast<std::size_t>(std::max(source.slot, 0));
+      const float expected =
+          source.rank < 0 ? 0.0F
+                          : weight_of(source.rank, place) * value_of(source.rank + 5, token, i);
+      right = right && rows_gradient[row * shape.hidden + i] == expected;
+    }
+  }
+  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
+  for (std::size_t place = 0; place < experts.size(); ++place) {
+    float expected = 0.0F;
+    for (std::size_t i = 0; i < shape.hidden && experts[place] >= 0; ++i) {
+      expected += value_of(rank + 5, place / k, i) *
+                  output_of(value_of(rank, place / k, i), experts[place]);
+    }
+    right = right && weights_gradient[place] == expected;
+  }
+  return right;
+}
+
+// Dispatch and combine, with `between` between their halves.
+template <typename Between>
+void dispatch_in_halves(Exchange& exchange, const Routing& routing, const Payload& payload,
+                        bool halves, const Between& between) {
+  if (!halves) {
+    exchange.dispatch(routing, {payload});
+    return;
+  }
+  exchange.start_dispatch(routing, {payload});
+  between();
+  exchange.finish_dispatch();
+}
+
+inline void combine_in_halves(Exchange& exchange, const Routing& routing,
+                              const CombineRows& combine, bool halves) {
+  if (!halves) {
+    exchange.combine(routing, combine);
+    return;
+  }
+  exchange.start_combine(routing, combine);
+  exchange.finish_combine();
+}
+
+// The float that i8 makes of each element.
+inline std::vector<float> coded(std::span<const float> row) {
+  std::vector<float> read(row.size());
+  for (std::size_t first = 0; first < row.size(); first += 128) {
+    const std::span<const float> block =
+        row.subspan(first, std::min<std::size_t>(128, row.size() - first));
+    float greatest = 0;
+    for (const float value : block) {
+      greatest = std::max(greatest, std::fabs(value));
+    }
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      read[first + i] = greatest == 0
+                            ? 0.0F
+                            : std::nearbyintf(block[i] * (127.0F / greatest)) * (greatest / 127.0F);
+    }
+  }
+  return read;
+}
+
+// Rows that travel as i8, there and back.
+inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& routing,
+                        const Shape& shape, std::span<const float> tokens, bool halves,
+                        const std::string& what) {
+  const std::size_t hidden = shape.hidden;
+  std::vector<float> rows(routing.rows() * hidden, -1.0F);
+  dispatch_in_halves(exchange, routing,
+                     {.in = std::as_bytes(tokens),
+                      .out = std::as_writable_bytes(std::span(rows)),
+                      .row_bytes = hidden * sizeof(float),
+                      .coding = RowCoding::i8,
+                      .dtype = Dtype::f32},
+                     halves, [] {});
+  bool right = true;
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    const RowSource& source = routing.sources()[row];
+    std::vector<float> sent(hidden, 0.0F);
+    for (std::size_t i = 0; i < hidden && source.rank >= 0; ++i) {
+      sent[i] = value_of(source.rank, static_cast<std::size_t>(source.token), i);
+    }
+    const std::vector<float> expected = coded(sent);
+    right = right && std::equal(expected.begin(), expected.end(), &rows[row * hidden]);
+  }
+  EXPECT_TRUE(right) << what << ": coded dispatch";
+
+  // Rows that all ranks know: the token's, tripled.
+  const bool many = shape.options.layout == ExpertLayout::rank_major;
+  for (float& value : rows) {
+    value *= 3.0F;
+  }
+  std::vector<float> sums(tokens.size(), -1.0F);
+  combine_in_halves(exchange, routing,
+                    {.rows = std::as_bytes(std::span(rows)),
+                     .out = std::as_writable_bytes(std::span(sums)),
+                     .dtype = Dtype::f32,
+                     .hidden = hidden,
+                     .coding = RowCoding::i8},
+                    halves);
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  const auto experts = served(shape)[static_cast<std::size_t>(comm.rank())];
+  for (std::size_t token = 0; token < tokens.size() / hidden && !many; ++token) {
+    std::vector<float> once = coded(tokens.subspan(token * hidden, hidden));
+    for (float& value : once) {
+      value *= 3.0F;
+    }
+    const std::vector<float> back = coded(once);
+    for (std::size_t i = 0; i < hidden; ++i) {
+      float expected = 0.0F;
+      for (std::size_t slot = 0; slot < k; ++slot) {
+        expected += experts[token * k + slot] >= 0 ? back[i] : 0.0F;
+      }
+      right = right && sums[token * hidden + i] == expected;
+    }
+  }
+  EXPECT_TRUE(right) << what << ": coded combine";
+}
+
+inline void check_shape(Communicator& comm, const Shape& shape, const std::string& what) {
+  const int rank = comm.rank();
+  const auto& mine = shape.chosen[static_cast<std::size_t>(rank)];
+  Exchange exchange(comm, shape.options);
+  const Routing routing = exchange.route(std::span(mine));
+  const Floats tokens(comm, shape.tokens(rank) * shape.hidden, shape.registered);
+  for (std::size_t i = 0; i < tokens.size; ++i) {
+    tokens.data[i] = value_of(rank, i / shape.hidden, i % shape.hidden);
+  }
+  std::vector<float> weights(mine.size());
+  for (std::size_t place = 0; place < weights.size(); ++place) {
+    weights[place] = weight_of(rank, place);
+  }
+  const bool weighted = shape.options.layout != ExpertLayout::rank_major;
+  for (int again = 0; again < 2; ++again) {  // a routing is kept
+    const Floats rows(comm, routing.rows() * shape.hidden, shape.registered);
+    const Floats outputs(comm, rows.size, shape.registered);
+    const Floats sums(comm, tokens.size, false);
+    const bool in_halves = (shape.hidden + static_cast<std::size_t>(again)) % 2 == 0;
+    dispatch_in_halves(
+        exchange, routing,
+        {.in = tokens.bytes(), .out = rows.bytes(), .row_bytes = shape.hidden * sizeof(float)},
+        in_halves, [&] { comm.barrier(); });
+    EXPECT_TRUE(rows_are_right(shape, routing, rows.span())) << what;
+    compute(shape, routing, rows.span(), outputs.span());
+    combine_in_halves(exchange, routing,
+                      {.rows = outputs.bytes(),
+                       .out = sums.bytes(),
+                       .dtype = Dtype::f32,
+                       .hidden = shape.hidden,
+                       .weights = weighted ? weights : std::vector<float>()},
+                      in_halves);
+    const std::vector<float> expected = expected_sums(shape, rank, weighted);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sums.data)) << what;
+    EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, weights, outputs)) << what;
+    check_coded(comm, exchange, routing, shape, tokens.span(), in_halves, what);
+  }
+  EXPECT_TRUE(sources_are_right(shape, routing)) << what;
+}
+
+// UNISONO_EXPERTS_CASES: how many cases for each number of ranks, 2000 unless set.
+inline int cases() {
+  const auto wanted = read_env("UNISONO_EXPERTS_CASES");
+  return wanted ? std::stoi(*wanted) : 2000;
+}
+
+// Says what is wrong, or nothing.
+inline std::string check_random_shapes(Communicator& comm, int count) {
+  std::mt19937 random(static_cast<unsigned>(comm.size()));
+  for (int i = 0; i < count; ++i) {
+    const std::string what = std::to_string(comm.size()) + " ranks, case " + std::to_string(i);
+    check_shape(comm, draw(random, comm.size()), what);
+    if (::testing::Test::HasFailure()) {
+      return what;
+    }
+  }
+  return {};
+}
+
+}  // namespace unisono::experts::testing
