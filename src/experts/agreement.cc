@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <utility>
+
+#include "base/hash.h"
 
 namespace unisono::experts {
 namespace {
@@ -16,6 +17,13 @@ struct Told {
 
 std::string rank_text(std::size_t rank) {
   return "rank " + std::to_string(rank);
+}
+
+template <typename Element>
+std::vector<Element> gather(Communicator& comm, const Element& mine) {
+  std::vector<Element> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
 }
 
 [[noreturn]] void throw_difference(std::size_t rank, const std::string& first,
@@ -69,8 +77,7 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
   }
   Told told{.code = static_cast<std::uint32_t>(mine.code), .is_wrong = !mine.text.empty()};
   std::memcpy(told.text, mine.text.data(), std::min(mine.text.size(), sizeof told.text - 1));
-  std::vector<Told> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&told, 1)), std::as_writable_bytes(std::span(all)));
+  const std::vector<Told> all = gather(comm, told);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].is_wrong != 0) {
       throw Error(
@@ -89,39 +96,99 @@ void agree(Communicator& comm, const Mistake& mine, const char* call) {
 }
 
 namespace {
-void check(Communicator& comm, const std::vector<Opening>& all, CallKind kind,
-           const Mistake& mistake) {
-  throw_if_any(comm,
-               std::any_of(all.begin(), all.end(),
-                           [](const Opening& opening) { return opening.is_wrong != 0; }),
-               mistake, to_text(kind));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    compare(all[0], all[rank], rank);
+
+// An opening in one cache line, which the library exchanges quickest: the first payload's memory,
+// and all that must be the same as one number.
+struct Brief {
+  std::uint64_t same = 0;
+  std::uint64_t own_and_wrong = 0;  // the lowest bit: is_wrong
+  std::uint64_t named = 0;
+  SharedPlace name = {};
+};
+static_assert(sizeof(Brief) <= 48);
+
+// The memory of the other payloads.
+struct Others {
+  std::uint64_t named[kMaxPayloads - 1] = {};
+  SharedPlace names[kMaxPayloads - 1] = {};
+};
+
+Brief brief_of(const Opening& opening) {
+  Hash hash;
+  hash.add(static_cast<std::uint64_t>(opening.kind)).add(opening.routing);
+  hash.add(opening.parts).add(opening.details).add(opening.options);
+  for (std::size_t part = 0; part < opening.parts; ++part) {
+    hash.add(opening.part_bytes[part]);
   }
+  return {.same = hash.value(),
+          .own_and_wrong = opening.own << 1U | opening.is_wrong,
+          .named = opening.named[0],
+          .name = opening.names[0]};
 }
+
+std::vector<Opening> complete(Communicator& comm, const Opening& mine, const Mistake& mistake,
+                              const std::vector<Brief>& briefs) {
+  const auto any = [&briefs](const auto& is_so) {
+    return std::any_of(briefs.begin(), briefs.end(), is_so);
+  };
+  throw_if_any(comm, any([](const Brief& brief) { return (brief.own_and_wrong & 1U) != 0; }),
+               mistake, to_text(mine.kind));
+  if (any([&](const Brief& brief) { return brief.same != briefs[0].same; })) {
+    const std::vector<Opening> all = gather(comm, mine);
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+      compare(all[0], all[rank], rank);
+    }
+  }
+  std::vector<Opening> all(briefs.size(), mine);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    all[rank].own = briefs[rank].own_and_wrong >> 1U;
+    all[rank].named[0] = briefs[rank].named;
+    all[rank].names[0] = briefs[rank].name;
+  }
+  if (mine.parts > 1) {
+    Others others;
+    std::copy_n(mine.named + 1, kMaxPayloads - 1, others.named);
+    std::copy_n(mine.names + 1, kMaxPayloads - 1, others.names);
+    const std::vector<Others> of_all = gather(comm, others);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      std::copy_n(of_all[rank].named, kMaxPayloads - 1, all[rank].named + 1);
+      std::copy_n(of_all[rank].names, kMaxPayloads - 1, all[rank].names + 1);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake) {
   mine.is_wrong = mistake.text.empty() ? 0 : 1;
-  std::vector<Opening> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  check(comm, all, mine.kind, mistake);
-  return all;
+  return complete(comm, mine, mistake, gather(comm, brief_of(mine)));
 }
 
+struct SplitOpening::Sent {
+  Opening mine;
+  Mistake mistake;
+  Brief brief;
+  std::vector<Brief> all;
+  Request request;  // the last: it waits for the others
+};
+
+SplitOpening::SplitOpening() : sent_(std::make_unique<Sent>()) {}
+SplitOpening::~SplitOpening() = default;
+
 void SplitOpening::start(Communicator& comm, const Opening& mine, const Mistake& mistake) {
-  mine_ = mine;
-  mine_.is_wrong = mistake.text.empty() ? 0 : 1;
-  mistake_ = mistake;
-  all_.assign(static_cast<std::size_t>(comm.size()), {});
-  const std::span<const std::byte> in = std::as_bytes(std::span(&mine_, 1));
-  request_ = comm.all_gather_async(in, std::as_writable_bytes(std::span(all_)));
+  sent_->mine = mine;
+  sent_->mine.is_wrong = mistake.text.empty() ? 0 : 1;
+  sent_->mistake = mistake;
+  sent_->brief = brief_of(sent_->mine);
+  sent_->all.assign(static_cast<std::size_t>(comm.size()), {});
+  const std::span<const std::byte> in = std::as_bytes(std::span(&sent_->brief, 1));
+  sent_->request = comm.all_gather_async(in, std::as_writable_bytes(std::span(sent_->all)));
 }
 
 std::vector<Opening> SplitOpening::finish(Communicator& comm) {
-  request_.wait();
-  check(comm, all_, mine_.kind, mistake_);
-  return std::move(all_);
+  sent_->request.wait();
+  return complete(comm, sent_->mine, sent_->mistake, sent_->all);
 }
 
 }  // namespace unisono::experts

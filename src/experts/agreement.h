@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,14 +57,14 @@ std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mista
 // The same in two parts: start() does not wait.
 class SplitOpening {
  public:
+  SplitOpening();
+  ~SplitOpening();
   void start(Communicator& comm, const Opening& mine, const Mistake& mistake);
   std::vector<Opening> finish(Communicator& comm);
 
  private:
-  Opening mine_;
-  Mistake mistake_;
-  std::vector<Opening> all_;
-  Request request_;  // the last: it waits for the others
+  struct Sent;
+  std::unique_ptr<Sent> sent_;
 };
 
 }  // namespace unisono::experts
