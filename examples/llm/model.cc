@@ -324,6 +324,7 @@ std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, s
   const int last = mesh_.size("pp") - 1;
   unisono::Communicator& pp = mesh_.axis("pp");
   std::vector<float> x(positions_.size() * shape_.width);
+  pp.label("embedding");
   if (stage == 0) {
     x = embed(tokens);
   } else {
@@ -331,9 +332,13 @@ std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, s
     pp.recv(x.data(), x.size() * sizeof(float), stage - 1);
   }
   for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const std::string layer = "layer " + std::to_string(layers_range_.first + i);
+    pp.label(layer + " attention");  // names the calls in a recording
     attention(layers_[i], layers_range_.first + i, x);
+    pp.label(layer + (exchange_ == nullptr ? " mlp" : " experts"));
     mlp(layers_[i], x);
   }
+  pp.label("head");
   std::vector<up::Candidate> best(count);
   if (stage == last) {
     best = head(x, count);

@@ -217,6 +217,11 @@ UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, uniso
  * the first time. If *grown is `comm`, that is freed. Errors: those of unisono_connect(), USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
                                              unisono_comm_t* grown) UNISONO_NOEXCEPT;
+/* What the next calls of this rank on any group of this world are for: a layer, a phase. Recordings
+ * keep it and name the calls by it, until the next label; NULL or "": nothing. Up to 103 bytes, and
+ * some 400 different ones a run. Any thread. Errors: USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_label(const char* text,
+                                              unisono_comm_t comm) UNISONO_NOEXCEPT;
 /* Ends all operations of this world, on all ranks, with UNISONO_ABORTED. `reason` (may be NULL)
  * becomes part of everybody's text; only the first one counts. Any thread. */
 UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,

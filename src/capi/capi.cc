@@ -234,6 +234,10 @@ unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm
   });
 }
 
+unisono_result_t unisono_label(const char* text, unisono_comm_t comm) noexcept {
+  return guard([&] { core_of(comm).label(text == nullptr ? "" : text); });
+}
+
 unisono_result_t unisono_abort(const char* reason, unisono_comm_t comm) noexcept {
   return guard([&] { core_of(comm).abort(reason == nullptr ? "" : reason); });
 }

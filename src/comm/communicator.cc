@@ -213,6 +213,9 @@ Communicator Communicator::grow(int size, const std::string& address) {
 std::vector<int> Communicator::previous_ranks() const {
   return core_of(core_).world()->setup().ancestry.previous_ranks;
 }
+void Communicator::label(std::string_view text) {
+  core_of(core_).label(text);
+}
 void Communicator::abort(std::string_view reason) {
   core_of(core_).abort(reason);
 }

@@ -238,6 +238,13 @@ void Core::check_transfer(const comm::Transfer& transfer) const {
   }
 }
 
+void Core::label(std::string_view text) {
+  group_->world().check_usable();
+  if (trace::Recorder* const recorder = group_->world().recorder(); recorder != nullptr) {
+    recorder->label(text);
+  }
+}
+
 void Core::abort(std::string_view reason) {
   comm::World& world = group_->world();
   std::string text = "rank " + std::to_string(world.rank()) + " called abort()";

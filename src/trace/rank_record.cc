@@ -143,12 +143,21 @@ class Reader {
     const std::uint64_t begin = end > header_.events ? end - header_.events : 0;
     record_.dropped = begin;
     // First operations, so that the passes of a group find theirs in whatever block they are.
-    each_event(begin, end,
-               [this](const Event& event, std::uint64_t place) { read_operation(event, place); });
-    each_event(begin, end, [this](const Event& event, std::uint64_t) {
-      if (event.kind() == Kind::transfer) {
+    each_event(begin, end, [this](const Event& event, std::uint64_t place) {
+      if (place % recording::kBlockEvents == 0) {
+        label_.clear();  // another writer's
+      }
+      if (event.kind() == Kind::label) {
+        read_label(event);
+      } else if (event.kind() == Kind::operation) {
+        read_operation(event, place);
+      } else if (event.kind() == Kind::transfer) {
         read_transfer(event);
-      } else if (event.kind() != Kind::operation) {
+      }
+    });
+    each_event(begin, end, [this](const Event& event, std::uint64_t) {
+      if (event.kind() != Kind::operation && event.kind() != Kind::transfer &&
+          event.kind() != Kind::label) {
         read_pass(event);
       }
     });
@@ -181,7 +190,7 @@ class Reader {
     return event.begin >= header_.first.ticks && clock_.ns(event.begin) < 1e17;
   }
   void read_operation(const Event& event, std::uint64_t place) {
-    if (event.kind() != Kind::operation || event.peer >= record_.groups.size() ||
+    if (event.peer >= record_.groups.size() ||
         event.detail >= std::min<int>(header_.names, recording::kNames) || !is_sane(event)) {
       return;
     }
@@ -195,7 +204,12 @@ class Reader {
                                   .begin_ns = clock_.ns(event.begin),
                                   .end_ns = end_of(event),
                                   .root = world_rank(event.peer, event.step() - 1),
-                                  .terms = event.terms()});
+                                  .terms = event.terms(),
+                                  .label = label_});
+  }
+  void read_label(const Event& event) {
+    const int names = std::min<int>(header_.names, recording::kNames);
+    label_ = event.detail < names ? text_of(header_.name[event.detail].algorithm) : "";
   }
   void read_pass(const Event& event) {
     const auto operation = operations_.find(event.order);
@@ -225,7 +239,8 @@ class Reader {
                                  .tag = static_cast<int>(event.order),
                                  .bytes = event.bytes(),
                                  .begin_ns = clock_.ns(event.begin),
-                                 .end_ns = end_of(event)});
+                                 .end_ns = end_of(event),
+                                 .label = label_});
   }
   void read_abort() {
     const recording::Abort& abort = header_.abort;
@@ -259,6 +274,7 @@ class Reader {
   RankRecord record_;
   std::map<std::uint32_t, std::size_t> operations_;
   double latest_ns_ = 0;
+  std::string label_;  // of the block that is read
 };
 
 }  // namespace

@@ -31,6 +31,7 @@ struct RecordedOperation {
   double end_ns = -1;  // negative: it has not ended
   int root = -1;       // of the world; -1: it has none
   unsigned terms = 0;  // trace/recording.h
+  std::string label = {};
 };
 
 // Why the rank's world ended.
@@ -63,6 +64,7 @@ struct RecordedTransfer {
   std::uint64_t bytes = 0;
   double begin_ns = 0;
   double end_ns = -1;
+  std::string label = {};
 };
 
 // All times count from `base_ns`, so that a double has them to the picosecond.

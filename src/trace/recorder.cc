@@ -292,12 +292,26 @@ int Recorder::add_members(std::span<const int> members) {
   return begin;
 }
 
-// The last one stands for all that there is no room for.
 int Recorder::name(Collective collective, std::string_view algorithm) {
-  const std::lock_guard lock(tables_);
   recording::Name wanted;
   copy_text(wanted.collective, to_string(collective));
   copy_text(wanted.algorithm, algorithm);
+  return number_of(wanted);
+}
+
+void Recorder::label(std::string_view text) {
+  int number = recording::kNoLabel;
+  if (!text.empty()) {
+    recording::Name wanted;
+    copy_text(wanted.algorithm, text);
+    number = number_of(wanted);
+  }
+  header().label.store(number, std::memory_order_relaxed);
+}
+
+// The last one stands for all that there is no room for.
+int Recorder::number_of(const recording::Name& wanted) {
+  const std::lock_guard lock(tables_);
   const int count = header().names.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     const recording::Name& name = header().name[i];
@@ -309,10 +323,9 @@ int Recorder::name(Collective collective, std::string_view algorithm) {
   if (count == recording::kNames) {
     return recording::kNames - 1;
   }
-  if (count == recording::kNames - 1) {
-    wanted = {.collective = "other", .algorithm = ""};
-  }
-  header().name[count] = wanted;
+  header().name[count] = count == recording::kNames - 1
+                             ? recording::Name{.collective = "other", .algorithm = "other"}
+                             : wanted;
   header().names.store(count + 1, std::memory_order_release);
   return count;
 }

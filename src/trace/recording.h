@@ -14,7 +14,7 @@
 
 namespace unisono::trace::recording {
 
-inline constexpr std::uint64_t kMagic = 0x34306365526f6e55;  // "UnoRec04"
+inline constexpr std::uint64_t kMagic = 0x35306365526f6e55;  // "UnoRec05"
 inline constexpr int kNames = 512;
 inline constexpr int kGroups = 512;
 inline constexpr int kMembers = 32768;
@@ -26,13 +26,16 @@ inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << kSpanBits) - 1;
 inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 
 // `none`: the rest of the block was not used.
-enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer };
+enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer, label };
 
 // In the event of an operation, `order` is its number in its group, `peer` its group, `detail` its
 // name, `step` its root in the group and 1, or 0 where it has none; in place of busy() it has
 // terms(). Of a transfer (send and recv of a user): `order` is the tag, `detail` the group, and it
-// is busy where it sends. Of all others: `order` is the place of their operation, and they are one
-// pass of a program, or one source of it: `detail` is the number of the message in its lane.
+// is busy where it sends. A label is what the operations and transfers of a group behind it are
+// for, until its next one and at most to the end of the block: `peer` is the group, `detail` the
+// name, 0xffff that they are for nothing in particular. Of all others: `order` is the place of
+// their operation, and they are one pass of a program, or one source of it: `detail` is the number
+// of the message in its lane.
 struct Event {
   std::uint64_t begin = 0;        // ticks
   std::uint64_t span = kUnended;  // what pack_span() makes
@@ -87,10 +90,12 @@ constexpr bool is_in_place(unsigned terms) {
   return (terms >> 10 & 1U) != 0;
 }
 
+// A label has no collective.
 struct Name {
   char collective[24] = {};
   char algorithm[104] = {};
 };
+inline constexpr int kNoLabel = 0xffff;
 
 struct Group {
   std::uint64_t id = 0;
@@ -132,7 +137,8 @@ struct Header {
   std::atomic<std::int32_t> names = 0;
   std::atomic<std::int32_t> groups = 0;
   std::atomic<std::int32_t> members = 0;
-  std::atomic<std::int32_t> unnamed = 0;  // groups that there was no room for
+  std::atomic<std::int32_t> unnamed = 0;       // groups that there was no room for
+  std::atomic<std::int32_t> label = kNoLabel;  // a name: what the rank's next calls are for
   // Where the list of members says, by rank, what it was before anybody was lost; -1: the same.
   std::int32_t first_ranks = -1;
   Name name[kNames];

@@ -37,6 +37,7 @@ void TraceWriter::take_block() noexcept {
   next_ = block * recording::kBlockEvents;
   at_ = &event(next_);
   free_ = recording::kBlockEvents;
+  label_ = recording::kNoLabel;
   end_block_at(at_);
   if (block % 16 == 0) {
     recording::note_clock(header.latest, view_.counter);

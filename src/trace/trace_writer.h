@@ -32,6 +32,7 @@ class TraceWriter {
   // pack_terms() makes.
   void begin(int name, std::uint64_t number, std::uint64_t bytes, int root = -1,
              std::uint16_t terms = 0) noexcept {
+    put_label();
     last_ = now();
     fresh_ = true;
     operation_ =
@@ -80,6 +81,7 @@ class TraceWriter {
   // A send or recv of the user's begins. Returns its place, for end_transfer(). `peer`: negative
   // where it is not known yet.
   std::uint64_t begin_transfer(bool send, int peer, int tag, std::uint64_t bytes) noexcept {
+    put_label();
     return put({.begin = now(),
                 .span = recording::kUnended |
                         (send ? std::uint64_t{recording::kWhole} << recording::kSpanBits : 0),
@@ -108,6 +110,28 @@ class TraceWriter {
   static void finish(recording::Event& event, std::uint64_t end) noexcept {
     const std::uint64_t duration = std::min(end - event.begin, recording::kUnended - 1);
     event.span = (event.span & ~recording::kUnended) | duration;
+  }
+  // In front of what begins, where it is for something else than what began before in this block.
+  void put_label() noexcept {
+    const int label = view_.header->label.load(std::memory_order_relaxed);
+    if (free_ == 0 || !is_kept(next_)) {
+      take_block();
+    }
+    if (label == label_) {
+      return;
+    }
+    if (free_ < 2) {  // what it is for stands in the same block
+      take_block();
+      if (label == label_) {
+        return;
+      }
+    }
+    label_ = label;
+    put({.begin = last_,
+         .span = 0,
+         .peer = group_,
+         .detail = static_cast<std::uint16_t>(label),
+         .packed = recording::Event::pack(recording::Kind::label, false, 0, 0)});
   }
   // Returns its place.
   std::uint64_t put(const recording::Event& value) noexcept {
@@ -151,6 +175,7 @@ class TraceWriter {
   std::uint64_t next_ = 0;
   recording::Event* at_ = nullptr;
   std::uint64_t free_ = 0;
+  int label_ = recording::kNoLabel;  // of this block
 };
 
 }  // namespace unisono::trace

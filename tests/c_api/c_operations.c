@@ -74,6 +74,7 @@ static void check_plan(unisono_comm_t comm) {
   memset(&call, 0xff, sizeof(call));
   EXPECT(strcmp(unisono_plan_algorithm(plan), "ring") == 0);
   for (turn = 0; turn < 4; ++turn) {
+    SUCCEEDS(unisono_label(turn % 2 == 0 ? "even" : NULL, comm));
     in = 10 * turn + unisono_rank(comm);
     out[0] = out[1] = out[2] = -1;
     if (turn % 2 == 0) {

@@ -74,6 +74,7 @@ def recorded(args, layout, folder):
     data = json.loads(trace.read_text())
     members = {name: tuple(sorted(group)) for name, group in zip(data["groups"]["name"], data["groups"]["ranks"])}
     rows = []
+    labels = [[] for _ in range(ranks)]
     ops = data["ops"]
     for i, rank in enumerate(ops["rank"]):
         # The world's own calls, and what meshes and exchanges agree on, come before a step or beside it.
@@ -84,6 +85,13 @@ def recorded(args, layout, folder):
         if not about and not beside:
             rows.append((ops["start_us"][i], rank, members[ops["group"][i]],
                          (ops["collective"][i].removesuffix("_v"), ROUTED if routed else ops["bytes"][i])))
+        # Sums over tp are named by their layer and what it does, two of them a layer.
+        if ops["collective"][i] == "all_reduce" and layout == f"tp={ranks}" and not about:
+            labels[rank].append(ops["label"][i])
+    if layout == f"tp={ranks}":
+        layers = [f"layer {layer} {part}" for layer in range(CONFIG["num_hidden_layers"])
+                  for part in ("attention", "mlp")]
+        assert all([one for one in mine if one in layers] == layers * TOKENS for mine in labels), labels
     sent = data.get("transfers", {"rank": []})
     for i, rank in enumerate(sent["rank"]):
         rows.append((sent["start_us"][i], rank, members[sent["group"][i]],

@@ -19,6 +19,7 @@
 #include "record/views.h"
 #include "show/show.h"
 #include "top/why.h"
+#include "trace/skew.h"
 
 namespace unisono::cli {
 namespace {
@@ -243,68 +244,6 @@ int run_replay(const std::string& path, const Console& console) {
   return replayed.wrong.empty() && !replayed.is_nothing ? kDone : kAnswerIsNo;
 }
 
-void print_skew(const std::string& path, const Skew& skew, const Console& console) {
-  fmt::print("{}  {} that two ranks or more began\n", console.paint(Paint::strong, path),
-             times(skew.operations, "operation"));
-  if (skew.ranks.empty() || skew.ranks.front().last == 0) {
-    fmt::print("no rank was late: all came together, as far as their clocks can tell\n");
-    return;
-  }
-  const Skew::Rank& worst = skew.ranks.front();
-  fmt::print("{}\n",
-             console.paint(Paint::bad,
-                           fmt::format("rank {} is late most: last in {} of {}, by {:.1f} us",
-                                       worst.rank, worst.last, worst.operations, worst.late_us)));
-  if (!skew.since.empty()) {
-    fmt::print("mostly last since {:.3f} ms, {}\n", skew.since_us / 1000, skew.since);
-  }
-  fmt::print(
-      "{}\n",
-      console.paint(Paint::dim, fmt::format("{:>4}  {:>6}  {:>6}  {:>10}  {:>10}  {:>12}", "rank",
-                                            "ops", "last", "mean us", "most us", "held up us")));
-  for (const Skew::Rank& rank : skew.ranks) {
-    fmt::print("{:>4}  {:>6}  {:>6}  {:>10.1f}  {:>10.1f}  {:>12.1f}\n", rank.rank, rank.operations,
-               rank.last, rank.late_us, rank.most_us, rank.held_up_us);
-  }
-  fmt::print("{}\n", console.paint(Paint::dim, "first to last, less than"));
-  for (std::size_t k = 0; k < skew.histogram.size(); ++k) {
-    if (skew.histogram[k] != 0) {
-      const bool is_last = k + 1 == skew.histogram.size();
-      fmt::print("{:>12}  {}\n", is_last ? "more" : fmt::format("{} us", std::uint64_t{1} << k),
-                 skew.histogram[k]);
-    }
-  }
-}
-
-int run_skew(const std::string& path, const Console& console) {
-  const Skew skew = skew_of(read_trace(path));
-  const bool is_late = !skew.ranks.empty() && skew.ranks.front().last != 0;
-  if (!console.json()) {
-    print_skew(path, skew, console);
-    return kDone;
-  }
-  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
-  for (const Skew::Rank& rank : skew.ranks) {
-    ranks.push_back({{"rank", rank.rank},
-                     {"operations", rank.operations},
-                     {"last", rank.last},
-                     {"late_us", rank.late_us},
-                     {"most_us", rank.most_us},
-                     {"held_up_us", rank.held_up_us}});
-  }
-  const nlohmann::ordered_json none;
-  const nlohmann::ordered_json result{
-      {"schema", "unisono.skew/1"},
-      {"operations", skew.operations},
-      {"late", is_late ? nlohmann::ordered_json(skew.ranks.front().rank) : none},
-      {"since", is_late ? nlohmann::ordered_json(skew.since) : none},
-      {"since_us", is_late ? nlohmann::ordered_json(skew.since_us) : none},
-      {"ranks", std::move(ranks)},
-      {"histogram", skew.histogram}};
-  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  return kDone;
-}
-
 // One file a rank. Ranks that left none are missing in the recording.
 int run_import(const Arguments& arguments, const Console& console) {
   std::vector<ImportedRank> ranks;
@@ -377,7 +316,8 @@ int run_trace(const Arguments& arguments, const Console& console) {
                      "unisono help trace");
   }
   if (what == "skew") {
-    return run_skew(which, console);
+    show_skew(which, skew_of(read_trace(which)), console);
+    return kDone;
   }
   if (what == "replay") {
     return run_replay(which, console);

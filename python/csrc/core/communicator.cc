@@ -151,6 +151,12 @@ void Comm::abort(const std::string& reason) {
   open().abort(reason);
 }
 
+void Comm::label(const std::string& text) {
+  const py::gil_scoped_release unlocked;
+  const std::lock_guard lock(looking_);
+  open().label(text);
+}
+
 py::object Comm::failure() {
   std::optional<unisono::Error> found;
   {
@@ -255,6 +261,9 @@ void define_communicator(py::module_& module) {
       .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank get PeerLost.")
       .def("abort", &Comm::abort, arg("reason") = "",
            "Ends all operations of this world on all ranks with Aborted. Any thread.")
+      .def("label", &Comm::label, arg("text") = "",
+           "What the next calls of this rank on any group of this world are for: a layer, a phase. "
+           "Recordings name the calls by it, until the next label; empty: nothing. Any thread.")
       .def(
           "failure", &Comm::failure,
           "What has ended the world of this communicator, as the exception that the next operation "

@@ -65,6 +65,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   bool is_closed() const { return communicator_ == nullptr; }
   void close();
   void abort(const std::string& reason);
+  void label(const std::string& text);
   py::object failure();
   py::dict statistics();
 

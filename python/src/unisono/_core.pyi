@@ -86,6 +86,10 @@ class Communicator:
     def closed(self) -> bool: ...
     def close(self) -> None: ...
     def abort(self, reason: str = "") -> None: ...
+    def label(self, text: str = "") -> None:
+        """What the next calls of this rank on any group of this world are for: a layer, a phase. Recordings
+        name the calls by it, until the next label; empty: nothing. Any thread.
+        """
     def failure(self) -> Error | None:
         """What has ended the world of this communicator, as the exception that the next operation
         would raise; None while nothing is known. Looks for ranks that have died, and never waits.

@@ -50,6 +50,7 @@ class Table {
     }
   }
   std::size_t rows() const { return rows_; }
+  bool has(const char* column) const { return columns_.contains(column); }
   double number(const char* column, std::size_t row) const {
     return number_of(at(column, row), place(column, row));
   }
@@ -125,12 +126,13 @@ class Writer {
             whole_of(trace.value("ranks", ordered_json()), "/ranks", 1, kMostRanks))),
         ops_(trace, "ops",
              {"rank", "number", "collective", "bytes", "start_us", "end_us", "group", "algorithm",
-              "waiting_us"},
-             3),
+              "waiting_us", "label"},
+             4),
         events_(trace, "events",
                 {"op", "kind", "step", "peer", "bytes", "start_us", "end_us", "waited_us"}),
         transfers_(trace, "transfers",
-                   {"rank", "group", "kind", "peer", "tag", "bytes", "start_us", "end_us"}),
+                   {"rank", "group", "kind", "peer", "tag", "bytes", "start_us", "end_us", "label"},
+                   1),
         messages_(trace, "messages", {"from", "to", "step", "bytes", "start_us", "end_us", "op"},
                   1) {
     read_ends();
@@ -241,6 +243,11 @@ class Writer {
                               {"args", std::move(arguments)}}});
   }
 
+  // ": layer 3 attention"
+  static std::string label_of(const Table& table, std::size_t row) {
+    return !table.has("label") || table.none("label", row) ? "" : ": " + table.text("label", row);
+  }
+
   void add_operations() {
     for (std::size_t row = 0; row < ops_.rows(); ++row) {
       const int rank = ops_.whole("rank", row, ranks_ - 1);
@@ -249,6 +256,7 @@ class Writer {
       if (const std::string algorithm = ops_.text("algorithm", row); !algorithm.empty()) {
         text += "/" + algorithm;
       }
+      text += label_of(ops_, row);
       slice(rank, tracks(rank, ops_.text("group", row, kWorld)).first,
             ended ? text : text + " (not ended)", ops_.number("start_us", row), end_of(ops_, row),
             {{"number", ops_.figure("number", row)},
@@ -306,6 +314,7 @@ class Writer {
           arrivals_[{rank, peer, label, end}] = {track, start};
         }
       }
+      text += label_of(transfers_, row);
       if (sends) {
         departures_[{rank, label, start}] = track;
       }

@@ -44,6 +44,19 @@ ordered_json columns(std::initializer_list<const char*> names) {
   return group;
 }
 
+// A column that is there where something has a label.
+template <typename Rows>
+void add_labels(ordered_json& columns, const Rows& rows) {
+  if (std::all_of(rows.begin(), rows.end(),
+                  [](const auto& row) { return row.what->label.empty(); })) {
+    return;
+  }
+  ordered_json& labels = columns["label"] = ordered_json::array();
+  for (const auto& row : rows) {
+    labels.push_back(row.what->label.empty() ? ordered_json() : ordered_json(row.what->label));
+  }
+}
+
 ordered_json operations_of(const trace::Timeline& timeline) {
   ordered_json ops = columns({"rank", "number", "group", "collective", "algorithm", "root", "bytes",
                               "dtype", "op", "in_place", "start_us", "end_us", "waiting_us"});
@@ -71,6 +84,7 @@ ordered_json operations_of(const trace::Timeline& timeline) {
     ops["end_us"].push_back(end_us(operation.end_ns));
     ops["waiting_us"].push_back(us_of_ns(std::max(0.0, waiting)));
   }
+  add_labels(ops, timeline.operations);
   return ops;
 }
 
@@ -130,6 +144,7 @@ ordered_json transfers_of(const trace::Timeline& timeline) {
     transfers["start_us"].push_back(us_of_ns(transfer.begin_ns));
     transfers["end_us"].push_back(end_us(transfer.end_ns));
   }
+  add_labels(transfers, timeline.transfers);
   return transfers;
 }
 

@@ -20,6 +20,7 @@ constexpr std::size_t kBuckets = 24;
 // One operation over its ranks, in the order in which they began it.
 struct Operation {
   std::string label = {};
+  std::string purpose = {};                        // the program's own label
   std::vector<std::pair<double, int>> begun = {};  // us, rank
 };
 
@@ -34,6 +35,9 @@ std::vector<Operation> operations_of(const ordered_json& trace) {
       Operation& operation = found[{group, number}];
       operation.label = fmt::format("{} #{} ({})", group, number,
                                     ops.at("collective").at(row).get<std::string>());
+      if (ops.contains("label") && !ops["label"].at(row).is_null()) {
+        operation.purpose = ops["label"].at(row).get<std::string>();
+      }
       operation.begun.emplace_back(
           number_of(ops.at("start_us").at(row), fmt::format("/ops/start_us/{}", row)),
           rank_at(trace, "ops", "rank", row));
@@ -102,11 +106,37 @@ std::size_t begin_of_lateness(const std::vector<Operation>& operations, int rank
   return begin;
 }
 
+void add_labels(Skew& skew, const std::map<std::string, std::size_t>& operations,
+                const std::map<std::string, std::map<int, double>>& held_up) {
+  for (const auto& [text, count] : operations) {
+    if (text.empty()) {
+      continue;
+    }
+    Skew::Label label{.text = text, .operations = count};
+    double most = 0;
+    if (const auto found = held_up.find(text); found != held_up.end()) {
+      for (const auto& [rank, us] : found->second) {
+        label.held_up_us += us;
+        if (us > most) {
+          most = us;
+          label.worst = rank;
+        }
+      }
+    }
+    skew.labels.push_back(std::move(label));
+  }
+  std::stable_sort(
+      skew.labels.begin(), skew.labels.end(),
+      [](const Skew::Label& a, const Skew::Label& b) { return a.held_up_us > b.held_up_us; });
+}
+
 Skew measure(const ordered_json& trace) {
   const std::vector<Operation> operations = operations_of(trace);
   const Uncertainty clocks(trace);
   Skew skew{.operations = operations.size(), .histogram = std::vector<std::size_t>(kBuckets)};
   std::map<int, Skew::Rank> ranks;
+  std::map<std::string, std::map<int, double>> held_up;  // by label and rank, us
+  std::map<std::string, std::size_t> labelled;
   for (const Operation& operation : operations) {
     for (const auto& [at_us, rank] : operation.begun) {
       ranks[rank].rank = rank;
@@ -116,6 +146,7 @@ Skew measure(const ordered_json& trace) {
     const double whole_us = last_us - operation.begun.front().first;
     const auto bucket = std::bit_width(static_cast<std::uint64_t>(std::clamp(whole_us, 0.0, 1e15)));
     ++skew.histogram[std::min(static_cast<std::size_t>(bucket), kBuckets - 1)];
+    labelled[operation.purpose] += 1;
     const double late_us = lateness(operation, clocks);
     if (late_us <= 0) {
       continue;
@@ -124,8 +155,11 @@ Skew measure(const ordered_json& trace) {
     ++rank.last;
     rank.late_us += late_us;
     rank.most_us = std::max(rank.most_us, late_us);
-    rank.held_up_us += late_us * static_cast<double>(operation.begun.size() - 1);
+    const double all_us = late_us * static_cast<double>(operation.begun.size() - 1);
+    rank.held_up_us += all_us;
+    held_up[operation.purpose][last] += all_us;
   }
+  add_labels(skew, labelled, held_up);
   for (auto& [number, rank] : ranks) {
     rank.late_us /= static_cast<double>(std::max<std::size_t>(rank.last, 1));
     skew.ranks.push_back(rank);

@@ -30,8 +30,16 @@ struct Skew {
     double most_us = 0;          // the longest of these
     double held_up_us = 0;       // what the others waited for it in all, at the most
   };
+  // Operations that the program gave one label.
+  struct Label {
+    std::string text = {};
+    std::size_t operations = 0;
+    double held_up_us = 0;  // as of ranks, of all of them
+    int worst = -1;         // who held up most; -1: nobody did
+  };
   std::size_t operations = 0;               // that two ranks or more began
   std::vector<Rank> ranks = {};             // the one that held up most first
+  std::vector<Label> labels = {};           // the one that held up most first
   std::vector<std::size_t> histogram = {};  // [k]: first to last less than 2^k us; the rest last
   // Since when the first of the ranks is mostly the last: the operation, and its beginning.
   std::string since = {};

@@ -8,6 +8,7 @@ export interface OpGroup {
   collective: string;
   bytes: number;
   group: string; // of ranks
+  purpose: string; // what the program said that they were for; '': nothing
   calls: number;
   open: number; // that did not end everywhere
   p50: number; // us, of those that ended; NaN: none did
@@ -25,8 +26,8 @@ export function quantile(sorted: number[], part: number): number {
 
 // What takes most time in all comes first.
 export function groupsOf(recording: Recording, ops: OpSummary[]): OpGroup[] {
-  const keyOf = (op: { collective: string; bytes: number; group: string }) =>
-    `${op.collective} ${op.bytes} ${op.group}`;
+  const keyOf = (op: Pick<OpSummary, 'collective' | 'bytes' | 'group' | 'purpose'>) =>
+    `${op.collective} ${op.bytes} ${op.group} ${op.purpose}`;
   const spent = new Map<string, { waiting: number; time: number }>();
   const keys = new Map(ops.map((op) => [op.label, keyOf(op)]));
   for (const op of recording.ops) {
@@ -39,7 +40,7 @@ export function groupsOf(recording: Recording, ops: OpSummary[]): OpGroup[] {
   const found = new Map<string, OpSummary[]>();
   for (const op of ops) found.set(keyOf(op), [...(found.get(keyOf(op)) ?? []), op]);
   const rows = [...found].map(([key, list]) => {
-    const { collective, bytes, group } = list[0]!;
+    const { collective, bytes, group, purpose } = list[0]!;
     const times = list
       .filter((op) => op.open.length === 0)
       .map((op) => op.end - op.start)
@@ -53,7 +54,7 @@ export function groupsOf(recording: Recording, ops: OpSummary[]): OpGroup[] {
     const sum = spent.get(key) ?? { waiting: 0, time: 0 };
     const length = (op: OpSummary) => op.end - op.start;
     return {
-      ...{ key, collective, bytes, group, calls: list.length },
+      ...{ key, collective, bytes, group, purpose, calls: list.length },
       ...{ open: list.length - times.length, worstCalls },
       ...{ p50: quantile(times, 0.5), p99: quantile(times, 0.99) },
       waiting: sum.time > 0 ? sum.waiting / sum.time : 0,

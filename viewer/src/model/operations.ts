@@ -21,14 +21,17 @@ export interface OpSummary {
   members: number[]; // of its group, in its order, as far as they are known
   size: number;
   root: number; // rank of the world; -1: none, or not known
+  purpose: string; // what the program said that it was for; '': nothing
 }
 
 export function isWhole(op: OpSummary): boolean {
   return op.missing.length === 0 && op.open.length === 0;
 }
 
-export function nameOf(op: Pick<OpSummary, 'collective' | 'algorithm' | 'label'>): string {
-  return `${op.collective}${op.algorithm ? `/${op.algorithm}` : ''}, ${op.label}`;
+type Named = Pick<OpSummary, 'collective' | 'algorithm' | 'label'> & { purpose?: string };
+export function nameOf(op: Named): string {
+  const name = `${op.collective}${op.algorithm ? `/${op.algorithm}` : ''}`;
+  return `${name}, ${op.purpose ? `${op.purpose}, ` : ''}${op.label}`;
 }
 
 export function summarize(recording: Recording): OpSummary[] {
@@ -42,10 +45,10 @@ export function summarize(recording: Recording): OpSummary[] {
     const label = labelOf(op);
     let row = ops.get(label);
     if (!row) {
-      const { number, group, collective, algorithm, bytes, start, rank, root } = op;
+      const { number, group, collective, algorithm, bytes, start, rank, root, purpose } = op;
       row = {
         ...{ label, number, group, collective, algorithm, bytes, start, end: op.end, waiting: 0 },
-        ...{ straggler: rank, missing: [], open: [], members: [], size: 0, root },
+        ...{ straggler: rank, missing: [], open: [], members: [], size: 0, root, purpose },
         ...{ present: new Set(), last: -1 },
       };
       ops.set(label, row);

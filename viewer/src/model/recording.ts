@@ -46,6 +46,7 @@ export interface RecordedOp {
   open: boolean; // it had not ended: `end` is when its rank did, or the recording
   waiting: number; // until the end of the recording, if it had not ended
   root: number; // rank of the world; -1: none, or not known
+  purpose: string; // what the program said that it was for; '': nothing
 }
 
 // Of a rank: something that had not ended when the recording did.
@@ -125,7 +126,7 @@ function fromTrace(document: Json): Recording {
     document.ops ?? { rank: [], number: [], collective: [], bytes: [], start_us: [], end_us: [] },
     '/ops',
     ['rank', 'number', 'collective', 'bytes', 'start_us', 'end_us'],
-    ['group', 'algorithm', 'waiting_us', 'root'],
+    ['group', 'algorithm', 'waiting_us', 'root', 'label'],
   ).map((row, i) => {
     const at = (column: string) => `/ops/${column}/${i}`;
     return {
@@ -139,6 +140,7 @@ function fromTrace(document: Json): Recording {
       ...endOf(row.end_us, at('end_us')),
       waiting: row.waiting_us === undefined ? 0 : num(row.waiting_us, at('waiting_us')),
       root: row.root === undefined || row.root === null ? -1 : rank(row.root, at('root')),
+      purpose: row.label === undefined || row.label === null ? '' : str(row.label, at('label')),
     };
   });
   if (

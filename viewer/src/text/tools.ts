@@ -194,6 +194,7 @@ export const TOOL_TEXTS = {
   ],
   run_groups: ['What the time goes to', '时间花在哪里'],
   group_of: ['group', '组'],
+  group_purpose: ['for', '用途'],
   group_calls: ['calls', '次数'],
   group_waiting: ['of it waiting', '等待占比'],
   group_worst: ['came last', '最常最后到达'],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { timing } from '../../src/model/cost';
 import { fitPoints, fitRecording } from '../../src/model/fit';
 import { groupsOf, quantile } from '../../src/model/op_groups';
-import { summarize } from '../../src/model/operations';
+import { listed, summarize } from '../../src/model/operations';
 import { parseRecording } from '../../src/model/recording';
 import { packed } from '../../src/view/bars';
 import { columns, oneMissing, type Row } from '../recordings';
@@ -46,6 +46,28 @@ describe('groups', () => {
     expect(small).toMatchObject({ worst: 2, worstCalls: 3, open: 0, group: 'world' });
     const time = 3 * (total + 10) + total;
     expect(small!.waiting).toBeCloseTo(30 / time);
+  });
+
+  it('are apart by what the program said that they were for', () => {
+    const names = 'rank number group collective bytes start_us end_us label';
+    const ops: Row[] = [0, 1, 2, 3].flatMap((number) =>
+      [0, 1].map((rank) => ({
+        ...{ rank, number, group: 'world', collective: 'all_reduce', bytes: 64 },
+        ...{ start_us: 10 * number, end_us: 10 * number + 5 },
+        label: number === 3 ? null : `layer 0 ${number === 0 ? 'attention' : 'mlp'}`,
+      })),
+    );
+    const recording = parseRecording({
+      ...{ format: 'unisono.trace/1', ranks: 2, ops: columns(names, ops) },
+    });
+    const groups = groupsOf(recording, summarize(recording));
+    expect(groups.map(({ purpose, calls }) => [purpose, calls])).toEqual([
+      ['layer 0 mlp', 2],
+      ['layer 0 attention', 1],
+      ['', 1],
+    ]);
+    const listing = { words: 'attention', onlyOpen: false, sort: 'start' as const, down: false };
+    expect(listed(summarize(recording), listing).map(({ number }) => number)).toEqual([0]);
   });
 
   it('say what did not end', () => {
