@@ -318,8 +318,8 @@ std::string host_identity() {
 
 namespace {
 
-Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                  std::chrono::milliseconds timeout, const std::vector<int>& members) {
+Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
+  const auto& [rank, size, timeout, members, apart] = meeting;
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
                     size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
@@ -331,7 +331,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
     lines.push_back(read_line(text));
   }
   check_sizes(lines);
-  const std::string id = shared_world(lines);
+  const std::string id = apart ? "" : shared_world(lines);
   if (id.empty()) {
     return {.world = connect(store, lines, rank, size, timeout, members, look), .part = {}};
   }
@@ -366,10 +366,10 @@ std::string without_name(const std::string& text) {
 
 }  // namespace
 
-Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-           std::chrono::milliseconds timeout, const std::vector<int>& members) {
+Place meet(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
+  const int rank = meeting.rank;
   try {
-    return meet_others(store, rank, size, timeout, members);
+    return meet_others(store, meeting);
   } catch (const RefusedByAnother&) {
     throw;
   } catch (const unisono::Error& error) {
