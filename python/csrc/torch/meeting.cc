@@ -196,7 +196,7 @@ std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
 // whoever goes on after that knows who is left.
 class Watch {
  public:
-  explicit Watch(const std::vector<int>& members) : members_(members) {
+  explicit Watch(const Meeting& meeting) : members_(meeting.members), apart_(meeting.apart) {
     const std::lock_guard lock(known_mutex);
     for (const auto& [id, known] : known_worlds()) {
       const auto world = known.world.lock();
@@ -217,6 +217,9 @@ class Watch {
       const auto failure = world == nullptr ? std::nullopt : world->all.failure();
       if (!failure || !is_awaited(*world, failure->context().peer)) {
         continue;
+      }
+      if (apart_ && failure->code() == unisono::ErrorCode::aborted) {
+        continue;  // by one who shrinks a group, and so will come
       }
       if (now >= failed_.value_or(now) + kGrace) {
         throw_failure(*failure);
@@ -251,6 +254,7 @@ class Watch {
   }
 
   const std::vector<int>& members_;
+  bool apart_;
   std::vector<std::weak_ptr<World>> worlds_;
   std::chrono::steady_clock::time_point next_;
   std::optional<std::chrono::steady_clock::time_point> failed_;  // when that was seen first
@@ -323,7 +327,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& m
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
                     size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
-  Watch watch(members);
+  Watch watch(meeting);
   const auto look = [&watch] { watch.look(); };
   std::vector<Line> lines;
   for (const std::string& text :
