@@ -10,6 +10,7 @@
 #include <climits>
 #include <iterator>
 #include <set>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
 #include "common/signals.h"
@@ -62,16 +63,16 @@ class Recorded {
 
 }  // namespace
 
-Backend::Backend(const Pointer<c10d::Store>& store, int rank, int size,
-                 std::chrono::milliseconds timeout, const std::vector<int>& members,
-                 std::string shown_as)
-    : c10d::Backend(rank, size),
-      options_(c10::make_intrusive<Options>(timeout)),
+Backend::Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string shown_as)
+    : c10d::Backend(meeting.rank, meeting.size),
+      options_(c10::make_intrusive<Options>(meeting.timeout)),
       shown_as_(std::move(shown_as)),
-      timeout_ms_(timeout.count()),
-      place_(meet(store, rank, size, timeout, members)),
+      store_(std::move(store)),
+      timeout_ms_(meeting.timeout.count()),
+      place_(meet(store_, meeting)),
       pid_(getpid()) {
   init();
+  options_->global_ranks_in_group.assign(meeting.members.begin(), meeting.members.end());
   const std::lock_guard lock(backends_mutex);
   backends().insert(this);
 }
@@ -84,6 +85,7 @@ Backend::~Backend() {
   }
   shutdown();
   place_ = {};
+  store_.reset();
 }
 
 void Backend::shutdown() {
@@ -245,24 +247,23 @@ WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bo
 
 WorkPointer Backend::noted(WorkPointer work) {
   const std::lock_guard lock(coalescing_);
-  if (coalesced_.has_value()) {
-    coalesced_->push_back(work);
+  if (const auto mine = coalesced_.find(std::this_thread::get_id()); mine != coalesced_.end()) {
+    mine->second.push_back(work);
   }
   return work;
 }
 
 void Backend::startCoalescing() {
   const std::lock_guard lock(coalescing_);
-  TORCH_CHECK_VALUE(!coalesced_.has_value(), "unisono: coalescing within coalescing");
-  coalesced_.emplace();
+  const bool starts = coalesced_.try_emplace(std::this_thread::get_id()).second;
+  TORCH_CHECK_VALUE(starts, "unisono: coalescing within coalescing");
 }
 
 WorkPointer Backend::endCoalescing() {
   const std::lock_guard lock(coalescing_);
-  TORCH_CHECK_VALUE(coalesced_.has_value(), "unisono: coalescing ends that was not started");
-  auto parts = std::move(*coalesced_);
-  coalesced_.reset();
-  return c10::make_intrusive<Together>(getRank(), std::move(parts));
+  auto mine = coalesced_.extract(std::this_thread::get_id());
+  TORCH_CHECK_VALUE(!mine.empty(), "unisono: coalescing ends that was not started");
+  return c10::make_intrusive<Together>(getRank(), std::move(mine.mapped()));
 }
 
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
@@ -312,6 +313,15 @@ std::shared_ptr<c10::Allocator> Backend::getMemAllocator() {
   });
 }
 
+std::vector<int> Backend::in_job(const std::vector<int>& ranks) const {
+  const auto& global = options_->global_ranks_in_group;
+  std::vector<int> members;
+  for (const int rank : ranks) {
+    members.push_back(global.empty() ? rank : static_cast<int>(global.at(rank)));
+  }
+  return members;
+}
+
 Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
                                       const std::vector<int>& ranks,
                                       const Pointer<c10d::Backend::Options>& options) {
@@ -319,17 +329,46 @@ Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
   if (found == ranks.end()) {
     return nullptr;
   }
-  return c10::make_intrusive<Backend>(
-      store, static_cast<int>(found - ranks.begin()), static_cast<int>(ranks.size()),
-      options == nullptr ? options_->timeout : options->timeout, std::vector<int>(), shown_as_);
+  return c10::make_intrusive<Backend>(store,
+                                      Meeting{.rank = static_cast<int>(found - ranks.begin()),
+                                              .size = static_cast<int>(ranks.size()),
+                                              .timeout = limit_of(options),
+                                              .members = in_job(ranks)},
+                                      shown_as_);
 }
 
 Pointer<c10d::Backend> Backend::merge(const Pointer<c10d::Store>& store,
                                       const Pointer<c10d::Backend::Options>& options,
                                       const int& rank, const int& size) {
-  return c10::make_intrusive<Backend>(store, rank, size,
-                                      options == nullptr ? options_->timeout : options->timeout,
-                                      std::vector<int>(), shown_as_);
+  return c10::make_intrusive<Backend>(
+      store, Meeting{.rank = rank, .size = size, .timeout = limit_of(options)}, shown_as_);
+}
+
+Pointer<c10d::Backend> Backend::shrink(const std::vector<int64_t>& left_out, int flags,
+                                       const Pointer<c10d::Backend::Options>& options) {
+  constexpr int kAbort = 1;  // torch.distributed.SHRINK_ABORT
+  std::vector<int> left;
+  for (int rank = 0; rank < getSize(); ++rank) {
+    if (std::find(left_out.begin(), left_out.end(), rank) == left_out.end()) {
+      left.push_back(rank);
+    }
+  }
+  const auto found = std::find(left.begin(), left.end(), getRank());
+  TORCH_CHECK_VALUE(found != left.end(), "unisono: rank ", getRank(),
+                    " shrinks a group and leaves itself out; only those who are left call it");
+  if ((flags & kAbort) != 0) {
+    abort();
+  }
+  // Ranks that leave others out do not meet, and each time is a meeting of its own.
+  const std::string name =
+      c10::str("unisono/shrink/", shrinks_++, "/without/", c10::Join(",", left_out), "/");
+  return c10::make_intrusive<Backend>(c10::make_intrusive<c10d::PrefixStore>(name, store_),
+                                      Meeting{.rank = static_cast<int>(found - left.begin()),
+                                              .size = static_cast<int>(left.size()),
+                                              .timeout = limit_of(options),
+                                              .members = in_job(left),
+                                              .apart = true},
+                                      shown_as_);
 }
 
 }  // namespace unisono_torch

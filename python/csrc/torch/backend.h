@@ -6,11 +6,13 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
@@ -34,9 +36,8 @@ class Backend final : public c10d::Backend {
   };
 
   // Returns when all ranks of the group are there.
-  // `members`: see meet(). `shown_as`: the backend that the profiler names, "gloo" in its place.
-  Backend(const Pointer<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
-          const std::vector<int>& members, std::string shown_as);
+  // `shown_as`: the backend that the profiler names, "gloo" in its place.
+  Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string shown_as);
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
   ~Backend() override;
@@ -77,9 +78,8 @@ class Backend final : public c10d::Backend {
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // For _coalescing_manager(device=...). batch_isend_irecv waits for each of its operations, which
-  // is no slower here.
-  bool supportsCoalescing() const override { return false; }
+  // What this thread starts from here to endCoalescing() becomes one Work.
+  bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
   WorkPointer endCoalescing() override;
 
@@ -89,6 +89,11 @@ class Backend final : public c10d::Backend {
   Pointer<c10d::Backend> merge(const Pointer<c10d::Store>& store,
                                const Pointer<c10d::Backend::Options>& options, const int& rank,
                                const int& size) override;
+  // Those who are left call it, with the same ranks and while the store answers. They connect anew:
+  // the ranks left out may end, or have done so.
+  bool supportsShrinking() const override { return true; }
+  Pointer<c10d::Backend> shrink(const std::vector<int64_t>& left_out, int flags,
+                                const Pointer<c10d::Backend::Options>& options) override;
 
   void setTimeout(std::chrono::milliseconds timeout) override {
     timeout_ms_ = timeout.count();
@@ -135,8 +140,16 @@ class Backend final : public c10d::Backend {
   void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
 
+  // Of a group made of some of this one's ranks, by their numbers here.
+  std::vector<int> in_job(const std::vector<int>& ranks) const;
+  std::chrono::milliseconds limit_of(const Pointer<c10d::Backend::Options>& options) const {
+    return options == nullptr ? options_->timeout : options->timeout;
+  }
+
   Pointer<Options> options_;
   std::string shown_as_;
+  Pointer<c10d::Store> store_;
+  std::atomic<int> shrinks_ = 0;
   std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
   Place place_;
   pid_t pid_;
@@ -145,7 +158,7 @@ class Backend final : public c10d::Backend {
   uint64_t sequence_ = 0;
   std::atomic<bool> open_ = true;
   std::mutex coalescing_;  // guards what follows
-  std::optional<std::vector<WorkPointer>> coalesced_ = std::nullopt;
+  std::map<std::thread::id, std::vector<WorkPointer>> coalesced_;
 };
 
 }  // namespace unisono_torch

@@ -196,7 +196,7 @@ std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
 // whoever goes on after that knows who is left.
 class Watch {
  public:
-  explicit Watch(const std::vector<int>& members) : members_(members) {
+  explicit Watch(const Meeting& meeting) : members_(meeting.members), apart_(meeting.apart) {
     const std::lock_guard lock(known_mutex);
     for (const auto& [id, known] : known_worlds()) {
       const auto world = known.world.lock();
@@ -217,6 +217,9 @@ class Watch {
       const auto failure = world == nullptr ? std::nullopt : world->all.failure();
       if (!failure || !is_awaited(*world, failure->context().peer)) {
         continue;
+      }
+      if (apart_ && failure->code() == unisono::ErrorCode::aborted) {
+        continue;  // by one who shrinks a group, and so will come
       }
       if (now >= failed_.value_or(now) + kGrace) {
         throw_failure(*failure);
@@ -251,6 +254,7 @@ class Watch {
   }
 
   const std::vector<int>& members_;
+  bool apart_;
   std::vector<std::weak_ptr<World>> worlds_;
   std::chrono::steady_clock::time_point next_;
   std::optional<std::chrono::steady_clock::time_point> failed_;  // when that was seen first
@@ -318,12 +322,12 @@ std::string host_identity() {
 
 namespace {
 
-Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                  std::chrono::milliseconds timeout, const std::vector<int>& members) {
+Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
+  const auto& [rank, size, timeout, members, apart] = meeting;
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
                     size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
-  Watch watch(members);
+  Watch watch(meeting);
   const auto look = [&watch] { watch.look(); };
   std::vector<Line> lines;
   for (const std::string& text :
@@ -331,7 +335,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
     lines.push_back(read_line(text));
   }
   check_sizes(lines);
-  const std::string id = shared_world(lines);
+  const std::string id = apart ? "" : shared_world(lines);
   if (id.empty()) {
     return {.world = connect(store, lines, rank, size, timeout, members, look), .part = {}};
   }
@@ -366,10 +370,10 @@ std::string without_name(const std::string& text) {
 
 }  // namespace
 
-Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-           std::chrono::milliseconds timeout, const std::vector<int>& members) {
+Place meet(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
+  const int rank = meeting.rank;
   try {
-    return meet_others(store, rank, size, timeout, members);
+    return meet_others(store, meeting);
   } catch (const RefusedByAnother&) {
     throw;
   } catch (const unisono::Error& error) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 #include "unisono/unisono.hpp"
 
 namespace unisono_torch {
@@ -32,9 +33,16 @@ struct Place {
   unisono::Communicator& group() const { return part == nullptr ? world->all : *part; }
 };
 
-// `members`: the ranks of the job that make the group; empty: all of them, or nobody said.
-Place meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-           std::chrono::milliseconds timeout, const std::vector<int>& members);
+struct Meeting {
+  int rank = 0;
+  int size = 0;
+  std::chrono::milliseconds timeout{0};
+  // The ranks of the job that make the group; empty: all of them, or nobody said.
+  std::vector<int> members = {};
+  // Connect even if the ranks share a world: one whose other ranks may die at any time.
+  bool apart = false;
+};
+Place meet(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting);
 
 // No new group may become a part of it: its first group has been destroyed.
 void close_world(const World& world);

@@ -21,7 +21,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
                        std::chrono::milliseconds timeout, const std::vector<int>& members,
                        const std::string& shown_as) {
              const py::gil_scoped_release unlocked;
-             return c10::make_intrusive<Backend>(store, rank, size, timeout, members, shown_as);
+             return c10::make_intrusive<Backend>(
+                 store,
+                 unisono_torch::Meeting{
+                     .rank = rank, .size = size, .timeout = timeout, .members = members},
+                 shown_as);
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
            py::arg("members") = std::vector<int>(), py::arg("shown_as") = "unisono",

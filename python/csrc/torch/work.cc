@@ -260,4 +260,36 @@ bool Together::isCompleted() {
                      [](const auto& part) { return part->isCompleted(); });
 }
 
+std::exception_ptr Together::exception() const {
+  for (const auto& part : parts_) {
+    if (auto failure = part->exception(); failure != nullptr) {
+      return failure;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<at::Tensor> Together::result() {
+  std::vector<at::Tensor> all;
+  for (const auto& part : parts_) {
+    const auto some = part->result();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Together::getFuture() {
+  const auto type = c10::ListType::create(c10::TensorType::get());
+  c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(c10::FutureType::create(type));
+  for (const auto& part : parts_) {
+    futures.push_back(part->getFuture());
+  }
+  return c10::collectAll(futures)->then(
+      [outputs = result()](c10::ivalue::Future& ended) {
+        static_cast<void>(ended.value());  // throws what went wrong
+        return c10::IValue(outputs);
+      },
+      type);
+}
+
 }  // namespace unisono_torch

@@ -94,7 +94,11 @@ class Together final : public c10d::Work {
   Together(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> parts)
       : Work(rank, c10d::OpType::COALESCED, "unisono:coalesced"), parts_(std::move(parts)) {}
   bool isCompleted() override;
+  bool isSuccess() const override { return exception() == nullptr; }
+  std::exception_ptr exception() const override;  // the first part's that has one
   bool wait(std::chrono::milliseconds timeout) override;
+  std::vector<at::Tensor> result() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
   std::vector<c10::intrusive_ptr<c10d::Work>> parts_;

@@ -81,9 +81,10 @@ def register():
         from torch.distributed import distributed_c10d
 
         distributed_c10d.Backend.backend_capability["unisono"] = ["cpu"]
-        from unisono.torch import _timeout
+        from unisono.torch import _split, _timeout
 
         _timeout.extend(lambda: extension().Backend)
+        _split.extend(extension)
     if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
         replace_gloo()
 

@@ -1,0 +1,81 @@
+"""torch.distributed.split_group on the CPU: PyTorch's own asks for an accelerator first (2.13)."""
+
+import functools
+import weakref
+from collections import Counter
+
+import torch
+
+_splits = weakref.WeakKeyDictionary()  # by group: how often it has been split into these ranks
+
+
+def extend(extension):
+    """Lets torch.distributed.split_group split groups that are unisono's alone.
+
+    `extension()` is the loaded extension. Other groups are PyTorch's matter as before.
+    """
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    original = c10d.split_group
+
+    @functools.wraps(original)
+    def split_group(
+        parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None
+    ):
+        parent = parent_pg or c10d._get_default_group()
+        if not _is_unisono(parent, extension):
+            return original(parent_pg, split_ranks, timeout, pg_options, group_desc, backend)
+        _check(parent, split_ranks)
+        name = c10d._world.pg_map[parent][0]
+        if backend is not None and not {str(backend), str(backend).partition(":")[2]} & {name}:
+            raise ValueError(f"split_group: the parent group has the backend {name}, not {backend}")
+        if timeout is None:
+            timeout = pg_options._timeout if pg_options else c10d._get_default_timeout(name)
+        c10d._check_valid_timeout(timeout)
+        return _split(c10d, parent, split_ranks, extension().Options(timeout), group_desc, name)
+
+    c10d.split_group = dist.split_group = split_group
+
+
+def _is_unisono(group, extension):
+    cpu = torch.device("cpu")
+    if getattr(group, "_device_types", None) != [cpu]:
+        return False
+    return isinstance(group._get_backend(cpu), extension().Backend)
+
+
+def _check(parent, split_ranks):
+    """Raises ValueError before anybody waits for ranks that will not come."""
+    if not split_ranks or not all(split_ranks):
+        raise ValueError("split_group: split_ranks must be a list of lists of ranks, none of them empty")
+    named = [rank for part in split_ranks for rank in part]
+    for rank in named:
+        if not 0 <= rank < parent.size():
+            raise ValueError(f"split_group: {rank} is not a rank of the parent group of {parent.size()}")
+    if len(named) != len(set(named)):
+        raise ValueError("split_group: a rank is named twice; the parts must not overlap")
+
+
+def _split(c10d, parent, split_ranks, options, group_desc, backend):
+    mine = next((sorted(part) for part in split_ranks if parent.rank() in part), None)
+    if mine is None:
+        return None
+    # The same on all members, and another one each time: the store keeps what earlier groups wrote.
+    count = _splits.setdefault(parent, Counter())
+    numbers = ",".join(map(str, mine))
+    count[numbers] += 1
+    name = c10d.GroupName(f"{parent.group_name}:split:{numbers}:{count[numbers]}")
+    group = parent.split_group(
+        mine, timeout=options._timeout, opts=options, group_name=name, group_desc=group_desc
+    )
+    ranks = c10d.get_process_group_ranks(parent)
+    c10d._register_pg_in_world(
+        group,
+        backend_name=backend,
+        store=group.get_group_store(),
+        group_name=name,
+        backend_config=str(c10d.BackendConfig(c10d.Backend(backend))),
+        rank_mapping={ranks[rank]: number for number, rank in enumerate(mine)},
+    )
+    return group
