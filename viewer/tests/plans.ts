@@ -51,6 +51,19 @@ function wiresOf(items: Item[]): PlanWire[] {
   return [...wires.values()];
 }
 
+// How fast the links of the first device are, one way.
+function speedsOf(machine: string): { insideGbPerS: number; betweenGbPerS: number } {
+  const { links } = JSON.parse(run(['topo', machine, '--json'])) as {
+    links: { from: string; to: string; bandwidth_gb_per_s_each_way: number }[];
+  };
+  const speed = (from: string, to: RegExp) =>
+    links.find((link) => link.from === from && to.test(link.to))?.bandwidth_gb_per_s_each_way ?? 0;
+  return {
+    insideGbPerS: speed('node0.gpu0', /^node0\.nvswitch$/),
+    betweenGbPerS: speed('node0.nic0', /^rail0$/),
+  };
+}
+
 export function plansOfProgram(): Plan[] {
   return CHOICES.map(({ model, nodes, explain }) => {
     const file = join(mkdtempSync(join(tmpdir(), 'plans-')), 'workload.json');
@@ -62,6 +75,7 @@ export function plansOfProgram(): Plan[] {
     const { tp, pp, cp, ep, dp, zero } = layout;
     return {
       ...{ model, machine, asked: explain, devices: answer.devices, perNode: PER_NODE },
+      ...speedsOf(machine),
       ...{ layout: { tp, cp, ep, dp, pp, zero }, stepS: step_s, seconds },
       wires: wiresOf(JSON.parse(readFileSync(file, 'utf8')).items),
     };

@@ -36,3 +36,14 @@ export function parseBytes(text: string): number | undefined {
   const bytes = Math.round(Number(match[1]) * 1024 ** power);
   return bytes <= 2 ** 50 ? bytes : undefined;
 }
+
+// "8.59 GFLOP", as `unisono step show` writes it.
+export function flopsText(flops: number): string {
+  const units: [number, string][] = [
+    [1e15, 'PFLOP'],
+    [1e12, 'TFLOP'],
+    [1e9, 'GFLOP'],
+  ];
+  const [unit, name] = units.find(([each]) => flops >= each) ?? [1e6, 'MFLOP'];
+  return `${Number((flops / unit).toPrecision(3))} ${name}`;
+}

@@ -18,6 +18,8 @@ export interface Plan {
   machine: string;
   asked: string; // a layout; "": the one that is ranked first
   devices: number;
+  insideGbPerS: number; // of a device's link in its node, one way
+  betweenGbPerS: number; // of its link to other nodes; 0: there are none
   perNode: number;
   layout: { tp: number; cp: number; ep: number; dp: number; pp: number; zero: number };
   stepS: number;
@@ -30,6 +32,11 @@ export const PLANS = plans as Plan[];
 // The number of a rank's group, where groups are `size` ranks that are `stride` apart.
 export function groupOf({ size, stride }: PlanWire, rank: number): number {
   return Math.trunc(rank / (size * stride)) * stride + (rank % stride);
+}
+
+// The ranks of rank 0's group, in the order in which they pass things on.
+export function membersOf({ layout }: Plan, { axis, size, stride }: PlanWire): number[] {
+  return Array.from({ length: axis === 'pp' ? layout.pp : size }, (_, i) => i * stride);
 }
 
 export function togetherPlans(plan: Plan): Beat[] {

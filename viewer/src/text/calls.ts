@@ -18,10 +18,10 @@ export const CALLS: Record<string, string[]> = {
   send_recv: ['torch.distributed.send, recv', 'ncclSend, ncclRecv', 'MPI_Send, MPI_Recv'],
 };
 
-export const LEAST_SENT: Record<string, string> = {
+export const LEAST_CARRIED: Record<string, string> = {
   broadcast: 'S',
   scatter: '(n−1)/n · S',
-  gather: 'S/n',
+  gather: '(n−1)/n · S',
   reduce: 'S',
   all_reduce: '2(n−1)/n · S',
   all_gather: '(n−1)/n · S',

@@ -56,12 +56,12 @@ export const PARALLEL_TEXTS = {
     'The partial sums are added up, and each rank keeps only its part of the sequence. all_gather and reduce_scatter together move as much as one all_reduce.',
     '部分和相加后，每个 rank 只保留自己的那段序列。all_gather 加 reduce_scatter 的通信量等于一次 all_reduce。',
   ],
-  tp_block: ['A layer: two all_reduces forward', '一层：前向两次 all_reduce'],
+  tp_block: ['A layer: two all_reduces forward', '一个 Transformer 层：前向两次 all_reduce'],
   tp_block_words: [
     'Attention is cut by heads, the MLP as you saw. Each ends with one all_reduce, and backward there are two more. Norms and residuals (grey) are computed on every rank alike.',
     '注意力按头切，MLP 如前所示。各以一次 all_reduce 结束，反向还有两次。归一化和残差（灰色）在每个 rank 上重复计算。',
   ],
-  tp_block_sp: ['A layer with sequence parallelism', '带序列并行的一层'],
+  tp_block_sp: ['A layer with sequence parallelism', '带序列并行的 Transformer 层'],
   tp_block_sp_words: [
     'Between the blocks every rank works on its own tokens: norms are not repeated, and each rank keeps 1/{n} of these activations. The bytes sent stay the same.',
     '在两个块之间，每个 rank 只处理自己的 token：归一化不再重复，这些激活每个 rank 只保留 1/{n}。通信量不变。',

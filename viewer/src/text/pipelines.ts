@@ -137,7 +137,7 @@ export const PIPELINE_TEXTS = {
     'Still right: no rank misses anything. It takes {makespan}, before it took {before}.',
     '仍然正确：没有缺失。现在用时 {makespan}，原来是 {before}。',
   ],
-  pl_table: ['Who computes what, when, as a table', '各 rank 的时间表'],
+  pl_table: ['Who computes what, when, as a table', '各 rank 何时计算什么（表格）'],
   pl_table_start: ['start', '开始'],
   pl_table_end: ['end', '结束'],
   pl_table_rows: ['The first {count} actions by time.', '按时间排列的前 {count} 个动作。'],

@@ -36,10 +36,10 @@ export const STEP_TEXTS = {
   step_work: ['Work or bytes', '计算量或字节'],
   step_wires: ['Which axis goes over which wire', '哪条轴走哪条线'],
   step_wires_words: [
-    'Ranks of a node stand in one frame. Bytes of all ranks and the whole step: plain inside a node, striped between nodes.',
+    'A frame is a node with its ranks. Bytes are those of all ranks over the whole step: plain inside a node, striped between nodes.',
     '同一节点的 rank 在一个框里。整个步骤中所有 rank 的字节：实色为节点内，斜纹为节点间。',
   ],
-  step_per_node: ['Ranks of a node', '每节点 rank 数'],
+  step_per_node: ['Ranks per node', '每节点 rank 数'],
   step_axis: ['Axis', '轴'],
   step_calls: ['Calls', '调用次数'],
   step_inside: ['inside a node', '节点内'],

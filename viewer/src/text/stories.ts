@@ -13,7 +13,7 @@ export const STORY_TEXTS = {
     '专家混合：路由器把每个 token 发给最合适的 k 个专家，专家分布在不同 rank 上。这需要两次 all_to_all：dispatch 把 token 副本送到专家处，combine 把结果送回原来的行，再按路由权重加权求和。',
   ],
   moe_ranks: ['Ranks', 'rank 数'],
-  moe_per_rank: ['Experts of a rank', '每 rank 专家数'],
+  moe_per_rank: ['Experts per rank', '每 rank 专家数'],
   moe_tokens: ['Tokens of a rank', '每 rank token 数'],
   moe_k: ['k', 'k'],
   moe_skew: ['Skew', '偏斜'],

@@ -23,7 +23,7 @@ const PAGE_TEXTS = {
   tab_moe: ['MoE', 'MoE'],
   tab_layer: ['Layer', 'Transformer 层'],
   theme: ['Theme', '主题'],
-  theme_auto: ['as the system', '跟随系统'],
+  theme_auto: ['System', '跟随系统'],
   theme_light: ['light', '浅色'],
   theme_dark: ['dark', '深色'],
   language: ['中文', 'English'],
@@ -130,8 +130,8 @@ const PAGE_TEXTS = {
   column_line: ['line', '行'],
   column_chunk: ['chunk', '块'],
   column_row: ['for rank', '目的 rank'],
-  replaces: ['replaces', '替换'],
-  adds: ['is added', '累加'],
+  replaces: ['copy', '替换'],
+  adds: ['add', '累加'],
   rank_n: ['rank {rank}', 'rank {rank}'],
   code: ['Made by', '生成于'],
   source: ['Source', '出处'],
@@ -269,7 +269,7 @@ const PAGE_TEXTS = {
   key_follow: ['follow the next chunk', '跟踪下一个块'],
   key_zoom: ['zoom the time (Time, Run)', '缩放时间（时间、运行）'],
   key_move: ['earlier, later (Time, Run)', '更早，更晚（时间、运行）'],
-  key_help: ['these keys', '显示按键'],
+  key_help: ['these keys', '显示快捷键'],
 } as const satisfies Record<string, readonly [string, string]>;
 
 export const TEXTS = {

@@ -4,8 +4,12 @@ export const TOGETHER_TEXTS = {
   story_together: ['All together', '综合'],
   to_nodes: ['A model on a machine', '一台机器上的模型'],
   to_nodes_words: [
-    '{model} is trained on {devices} GPUs in {nodes} nodes of {each}: {layout}. A frame is a node; inside it links are fast, between nodes they are slow.',
-    '{model} 在 {devices} 个 GPU（{nodes} 个节点，每个 {each} 个）上训练：{layout}。一个框是一个节点；节点内链路快，节点间慢。',
+    '{model} is trained on {devices} GPUs in {nodes} nodes of {each}: {layout}. A frame is a node: {near} GB/s a GPU inside.',
+    '{model} 在 {devices} 个 GPU（{nodes} 个节点，每个 {each} 个）上训练：{layout}。一个框是一个节点：节点内每个 GPU {near} GB/s。',
+  ],
+  to_nodes_far: [
+    ' The line below the nodes is the network between them: {far} GB/s a GPU.',
+    '节点下方的线是节点之间的网络：每个 GPU {far} GB/s。',
   ],
   to_wire: ['{axis}: {what}', '{axis}：{what}'],
   to_wire_words: [
@@ -22,8 +26,8 @@ export const TOGETHER_TEXTS = {
     '一步用时 {time}。这里的通信是未被隐藏的部分。字节越多的轴，放在节点内收益越大。',
   ],
   to_legend: [
-    'A frame is a node. Bars: bytes of all ranks, plain inside nodes, striped between nodes.',
-    '一个框是一个节点。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
+    'Frame: a node; line below: the network. What an axis uses is lit; black: the group of rank 0. Bars: bytes of all ranks, plain inside nodes, striped between them.',
+    '框：节点；下方的线：网络。轴所用的部分会点亮；黑色：rank 0 所在的组。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
   ],
   to_choice: ['Model and machine', '模型与机器'],
   to_ranked: ['ranked first', '排名第一'],

@@ -33,13 +33,27 @@ export function brightness([red, green, blue]: number[]): number {
   return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
 }
 
-// Of an operation: other hues than those of ranks, light enough for dark letters.
+// Operations and axes of parallelism have other hues than ranks, light enough for dark letters.
 const COLLECTIVE_HUES: Record<string, string> = {
   ...{ all_reduce: '#8fb8ff', all_gather: '#7fd6c2', reduce_scatter: '#f3b98a' },
   ...{ all_to_all: '#e5a3d6', broadcast: '#d9d27a', reduce: '#f2a3a3' },
-  ...{ gather: '#a8d98a', scatter: '#c9b3f5', barrier: '#b9bec5' },
+  ...{ gather: '#a8d98a', scatter: '#c9b3f5', barrier: '#b9bec5', send_recv: '#ecc873' },
+  computing: 'var(--inside)',
+};
+// The call of the library that a step's call is.
+const IS: Record<string, string> = {
+  ...{ dispatch: 'all_to_all', combine: 'all_to_all', send: 'send_recv', receive: 'send_recv' },
 };
 
 export function collectiveColour(name: string): string {
-  return COLLECTIVE_HUES[name.replace(/_v$/, '')] ?? '#b9bec5';
+  const plain = name.replace(/_v$/, '');
+  return COLLECTIVE_HUES[IS[plain] ?? plain] ?? '#b9bec5';
+}
+
+const AXIS_HUES: Record<string, string> = {
+  ...{ tp: '#ee9fbf', cp: '#8ec5f2', dp: '#7fd0ae', ep: '#bda8f0', pp: '#e3bd55' },
+};
+
+export function axisColour(axis: string): string {
+  return AXIS_HUES[axis] ?? 'var(--inside)';
 }

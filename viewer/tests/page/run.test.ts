@@ -174,7 +174,7 @@ describe('a long run', () => {
     await page.getByText('the first one that ran this schedule').waitFor();
     expect(await page.locator('line.message').count()).toBe(24);
     expect(await page.locator('line.message.heavy').count()).toBe(6);
-    await page.getByText('the chain that ends last').waitFor();
+    await page.getByText('critical path').waitFor();
     expect(await page.locator('line.under').count()).toBe(24);
     expect(await axe(page)).toEqual([]);
     await close();

@@ -1,7 +1,8 @@
 // The plans of the story against the program that made them.
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { groupOf, partsOf, PLANS, togetherPlans } from '../../src/stories/together';
+import { groupOf, membersOf, partsOf, PLANS, togetherPlans } from '../../src/stories/together';
+import { along, nodeGrid, rankPoint, way } from '../../src/view/nodes';
 import { plansOfProgram } from '../plans';
 
 it('has the plans of unisono plan-model', () => {
@@ -30,5 +31,28 @@ it.each(PLANS.map((plan) => ({ plan, name: `${plan.model} ${plan.machine} ${plan
     const sum = partsOf(plan).reduce((all, each) => all + each.seconds, 0);
     expect(sum / plan.stepS).toBeCloseTo(1, 2);
     expect(togetherPlans(plan)).toHaveLength(plan.wires.length + 2);
+  },
+);
+
+// What is counted between nodes is what the picture draws over the network.
+it.each(PLANS.map((plan) => ({ plan, name: `${plan.model} ${plan.machine} ${plan.asked}` })))(
+  'draws each axis over the wires that it uses for $name',
+  ({ plan }) => {
+    const grid = nodeGrid(plan.devices / plan.perNode, plan.perNode, 1200);
+    for (const wire of plan.wires) {
+      const members = membersOf(plan, wire);
+      if (wire.axis !== 'pp') {
+        for (const rank of members) expect(groupOf(wire, rank)).toBe(groupOf(wire, 0));
+      }
+      const ways = members.slice(1).map((to, i) => way(grid, members[i]!, to));
+      const crosses = ways.some((points) => points.length > 2);
+      expect(crosses).toBe(wire.between > 0);
+      ways.forEach((points, i) => {
+        expect(along(points, 0)).toEqual(rankPoint(grid, members[i]!));
+        const end = along(points, 1);
+        expect(end.x).toBeCloseTo(rankPoint(grid, members[i + 1]!).x);
+        expect(end.y).toBeCloseTo(rankPoint(grid, members[i + 1]!).y);
+      });
+    }
   },
 );

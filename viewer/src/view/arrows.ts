@@ -1,0 +1,58 @@
+// Where arrows and pieces under way are, on a stage whose ranks stand in a row. Pure.
+import { columnCentre, flight, rowY, stripX, type Layout } from './layout';
+import type { Piece } from './scene';
+
+// Above the names of two ranks.
+export function arc(l: Layout, from: number, to: number): string {
+  const x1 = columnCentre(l, from);
+  const x2 = columnCentre(l, to);
+  const height = Math.min(2 * l.arcs - 16, 16 + 9 * Math.abs(to - from));
+  const lean = Math.sign(x2 - x1) * 4;
+  return `M${x1 + lean},${l.arcs - 2} Q${(x1 + x2) / 2},${l.arcs - 2 - height} ${x2 - lean},${l.arcs - 3}`;
+}
+
+// Around the end of a ring a piece leaves at one edge and comes in at the other.
+function isWrapped(piece: Piece, ring: boolean): boolean {
+  return ring && Math.abs(piece.to - piece.from) > 1;
+}
+
+export function places(
+  l: Layout,
+  piece: Piece,
+  ring: boolean,
+  part: number, // of its way
+): { x: number; y: number }[] {
+  const y = rowY(l, piece.row);
+  if (isWrapped(piece, ring)) {
+    const side = piece.to < piece.from ? 1 : -1;
+    const out = flight(l, piece.from, piece.from + side, part);
+    return [
+      { x: stripX(l, piece.from) + out.x, y },
+      { x: stripX(l, piece.to) - side * l.columnWidth + out.x, y },
+    ];
+  }
+  const at = flight(l, piece.from, piece.to, part);
+  return [{ x: stripX(l, piece.from) + at.x, y: y + at.y }];
+}
+
+// The way of a piece: under the row, or between neighbours from strip to strip.
+export function line(l: Layout, piece: Piece, ring: boolean): string {
+  const wrapped = isWrapped(piece, ring);
+  const y = rowY(l, piece.row);
+  const side = Math.sign(piece.to - piece.from) * (wrapped ? -1 : 1);
+  const edge = (rank: number, right: boolean) => stripX(l, rank) + (right ? l.stripWidth : 0);
+  const middle = y + l.stripHeight / 2;
+  const gap = l.columnWidth - l.stripWidth;
+  const start = edge(piece.from, side > 0) + side * 2;
+  const end = edge(piece.to, side < 0) - side * 3;
+  if (wrapped) {
+    const stub = side * Math.min(10, gap / 2);
+    return `M${start},${middle} h${stub} M${end - stub},${middle} L${end},${middle}`;
+  }
+  if (Math.abs(piece.to - piece.from) === 1 && gap >= 14) {
+    return `M${start},${middle} L${end},${middle}`;
+  }
+  const below = y + l.stripHeight;
+  const [from, to] = [columnCentre(l, piece.from), columnCentre(l, piece.to)];
+  return `M${from},${below + 1} V${below + 6} H${to} V${below + 2}`;
+}

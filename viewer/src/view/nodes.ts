@@ -1,0 +1,101 @@
+// Nodes with their ranks, the network below them, and the ways between ranks. Pure.
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+export interface NodeGrid {
+  nodes: number;
+  perNode: number;
+  across: number; // nodes of a line
+  cell: number; // side of a rank
+  box: number; // from a node to the next one
+  tall: number; // from a line of nodes to the next one, the network between them
+  height: number;
+}
+
+const EDGE = 7; // between the frame of a node and its ranks
+const COLUMNS = 4; // ranks beside each other
+const TRUNK = 13; // from a node down to the network
+const LEFT = 12; // the network joins its lines there
+
+export function nodeGrid(nodes: number, perNode: number, width: number): NodeGrid {
+  const across = Math.min(nodes, width < 600 ? 4 : 8);
+  const lines = Math.ceil(nodes / across);
+  const box = Math.min(300, (width - LEFT) / across);
+  const high = Math.ceil(perNode / COLUMNS);
+  const most = lines > 2 ? 25 : lines > 1 ? 34 : 52;
+  const cell = Math.min(most, (box - 2 * EDGE - 6) / COLUMNS);
+  const tall = high * cell + 2 * EDGE + (nodes > 1 ? 2 * TRUNK : 4);
+  return { nodes, perNode, across, cell, box, tall, height: lines * tall };
+}
+
+export function nodeFrame(g: NodeGrid, node: number) {
+  return {
+    x: LEFT + (node % g.across) * g.box,
+    y: Math.trunc(node / g.across) * g.tall + 2,
+    width: COLUMNS * g.cell + 2 * EDGE,
+    height: Math.ceil(g.perNode / COLUMNS) * g.cell + 2 * EDGE,
+  };
+}
+
+// The middle of a rank.
+export function rankPoint(g: NodeGrid, rank: number): Point {
+  const frame = nodeFrame(g, Math.trunc(rank / g.perNode));
+  const at = rank % g.perNode;
+  return {
+    x: frame.x + EDGE + ((at % COLUMNS) + 0.5) * g.cell,
+    y: frame.y + EDGE + (Math.trunc(at / COLUMNS) + 0.5) * g.cell,
+  };
+}
+
+// Where a node meets the network.
+export function port(g: NodeGrid, node: number): Point {
+  const frame = nodeFrame(g, node);
+  return { x: frame.x + frame.width / 2, y: frame.y + frame.height + TRUNK };
+}
+
+// The network: a line below each line of nodes, those joined at the left, and a stub for each node.
+export function network(g: NodeGrid): string {
+  const lines = Math.ceil(g.nodes / g.across);
+  let path = '';
+  for (let line = 0; line < lines; line++) {
+    const last = port(g, Math.min(g.nodes, (line + 1) * g.across) - 1);
+    const first = lines > 1 ? LEFT / 2 : port(g, line * g.across).x;
+    path += `M${first},${last.y}H${last.x}`;
+  }
+  if (lines > 1) path += `M${LEFT / 2},${port(g, 0).y}V${port(g, g.nodes - 1).y}`;
+  for (let node = 0; node < g.nodes; node++) {
+    const { x, y } = port(g, node);
+    path += `M${x},${y}v-${TRUNK}`;
+  }
+  return path;
+}
+
+// From rank to rank: across the node, or down to the network and up again.
+export function way(g: NodeGrid, from: number, to: number): Point[] {
+  const [a, b] = [rankPoint(g, from), rankPoint(g, to)];
+  const [home, away] = [Math.trunc(from / g.perNode), Math.trunc(to / g.perNode)];
+  if (home === away) return [a, b];
+  const [down, up] = [port(g, home), port(g, away)];
+  const corner = { x: LEFT / 2, y: down.y };
+  const turn = down.y === up.y ? [] : [corner, { ...corner, y: up.y }];
+  return [a, { x: down.x, y: down.y - TRUNK }, down, ...turn, up, { x: up.x, y: up.y - TRUNK }, b];
+}
+
+// A point of a way, `part` of its length along.
+export function along(points: Point[], part: number): Point {
+  const lengths = points.slice(1).map((p, i) => Math.hypot(p.x - points[i]!.x, p.y - points[i]!.y));
+  let left = part * lengths.reduce((sum, each) => sum + each, 0);
+  for (const [i, length] of lengths.entries()) {
+    if (left > length && i < lengths.length - 1) {
+      left -= length;
+      continue;
+    }
+    const at = length > 0 ? Math.min(1, left / length) : 0;
+    const [p, q] = [points[i]!, points[i + 1]!];
+    return { x: p.x + (q.x - p.x) * at, y: p.y + (q.y - p.y) * at };
+  }
+  return points[0]!;
+}
