@@ -5,6 +5,7 @@ import common
 import ddp
 import fsdp
 import huggingface
+import huggingface_experts
 import jobs
 import moe
 import pipeline
@@ -88,6 +89,18 @@ def test_ulysses(ranks):
     for number, want in enumerate(ulysses.alone()):
         got = torch.cat([result[number] for result in results], dim=2)
         torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_experts_of_hugging_face(ranks, tmp_path):
+    pytest.importorskip("transformers", reason="no transformers here; scripts/setup python installs it")
+    (tmp_path / "alone").mkdir()
+    logits, written, gradient = huggingface_experts.alone(str(tmp_path / "alone"))
+    for got in jobs.run(ranks, call, huggingface_experts.main, {"folder": str(tmp_path)}):
+        torch.testing.assert_close(got[0], logits, atol=1e-4, rtol=1e-4)
+        assert got[1] == written
+        torch.testing.assert_close(got[2], gradient, atol=1e-5, rtol=1e-4)
+        assert 0 < got[3] < got[4]  # bytes: fewer than by all_reduce
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])

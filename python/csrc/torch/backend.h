@@ -140,7 +140,7 @@ class Backend final : public c10d::Backend {
   void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
 
-  // Of a group made of some of this one's ranks, by their numbers here.
+  // The ranks of this group, by their numbers in the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;
   std::chrono::milliseconds limit_of(const Pointer<c10d::Backend::Options>& options) const {
     return options == nullptr ? options_->timeout : options->timeout;
