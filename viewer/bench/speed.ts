@@ -1,9 +1,10 @@
 // How fast the page is, as figures; it judges nothing. From viewer/:
-//   npx vitest run --config bench/vitest.config.ts
+//   npx vitest run --config bench/vitest.config.ts bench/speed.ts
 import { afterAll, beforeAll, it } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
 import { launch, open } from '../tests/page/browser';
 import { writePage } from '../tests/program';
+import { framesOf } from './frames';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -11,37 +12,16 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => browser.close(), 60_000);
 
-// Frames per second while the page plays, and the slowest frame of twenty.
-async function frames(page: Page, ms: number): Promise<string> {
-  await page.locator('main').focus();
-  await page.keyboard.press('Space');
-  const times = await page.evaluate(
-    (length) =>
-      new Promise<number[]>((resolve) => {
-        const gaps: number[] = [];
-        const start = performance.now();
-        let before = start;
-        const tick = (now: number) => {
-          gaps.push(now - before);
-          before = now;
-          if (now - start < length) requestAnimationFrame(tick);
-          else resolve(gaps.slice(1));
-        };
-        requestAnimationFrame(tick);
-      }),
-    ms,
-  );
-  times.sort((a, b) => a - b);
-  const sum = times.reduce((a, b) => a + b, 0);
-  const slow = times[Math.floor(times.length * 0.95)]!;
-  return `${((1000 * times.length) / sum).toFixed(1)} frames/s, p95 ${slow.toFixed(0)} ms`;
+async function frames(page: Page): Promise<string> {
+  const { perSecond, slowMs } = await framesOf(page, 6000);
+  return `${perSecond.toFixed(1)} frames/s, p95 ${slowMs.toFixed(0)} ms`;
 }
 
 for (const ranks of [8, 16, 64, 256]) {
   it(`ring of ${ranks}`, { timeout: 120_000 }, async () => {
     const file = writePage('all_reduce/ring', '-n', String(ranks));
     const { page, close } = await open(browser, file, '', { motion: true });
-    console.log(`all_reduce/ring -n ${ranks}: ${await frames(page, 6000)}`);
+    console.log(`all_reduce/ring -n ${ranks}: ${await frames(page)}`);
     await close();
   });
 }

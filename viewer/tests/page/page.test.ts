@@ -78,11 +78,42 @@ describe('every view', () => {
       expect(await page.locator('main').innerText()).not.toContain('`');
       // Everything that is drawn is said in a table; Run and the step of a model have one when they
       // have a file.
-      const isBare = tab === 'run' || tab === 'step';
-      if (!isBare) expect(await page.locator('main table').count()).toBeGreaterThan(0);
+      if (tab !== 'run' && tab !== 'step') {
+        await page.evaluate(() => {
+          for (const twin of document.querySelectorAll<HTMLDetailsElement>('details.twin')) {
+            twin.open = true;
+          }
+        });
+        await page.locator('main table td').first().waitFor({ timeout: 5000 });
+        const all = await page.evaluate(() => document.documentElement.scrollWidth);
+        expect(all).toBeLessThanOrEqual(width);
+      }
       await close();
     });
   }
+});
+
+// On a phone what is chosen stands below the picture.
+describe('a phone', () => {
+  it.each(['steps', 'compare', 'time', 'traffic'])('shows the picture of %s first', async (tab) => {
+    const { page, close } = await open(browser, file, `#${tab}`, { width: 390, height: 844 });
+    const top = (what: string) =>
+      page
+        .locator(what)
+        .first()
+        .evaluate((each) => each.getBoundingClientRect().top);
+    const picture = await top('main svg[role=img]');
+    expect(picture).toBeLessThan(844 / 3);
+    expect(await top('main details summary')).toBeGreaterThan(picture);
+    await close();
+  });
+
+  it('shows which view is open in the line of all views', async () => {
+    const { page, close } = await open(browser, file, '#run', { width: 390, height: 844 });
+    const box = await page.locator('header nav [aria-current=page]').boundingBox();
+    expect(box!.x + box!.width).toBeLessThanOrEqual(390);
+    await close();
+  });
 });
 
 describe('other views', () => {

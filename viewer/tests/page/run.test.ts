@@ -118,7 +118,7 @@ describe('a long run', () => {
     await page.getByLabel('Order').selectOption({ label: 'slowest first' });
     expect(await rows.first().innerText()).toMatch(/world #2000[^]*≥ 4 s[^]*≥ 4 s[^]*did not end/);
     expect(await address(page)).toContain('sort=time-');
-    await page.getByRole('button', { name: 'last to come' }).click();
+    await page.getByRole('button', { name: 'straggler' }).click();
     expect(await rows.first().innerText()).toContain('rank 3');
     await page.getByRole('searchbox').fill('ring #17');
     expect(await rows.count()).toBe(1);
