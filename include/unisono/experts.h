@@ -29,8 +29,9 @@ typedef struct unisono_routing_handle* unisono_routing_t;
 
 /* How received rows lie. */
 enum { UNISONO_EXPERT_MAJOR = 0, UNISONO_RANK_MAJOR = 1, UNISONO_FLAT = 2 };
-/* How rows travel: as they are, or as 8-bit integers with a scale for each 128 elements. */
-enum { UNISONO_ROWS_PLAIN = 0, UNISONO_ROWS_I8 = 1 };
+/* How rows travel: as they are, or as 8-bit integers or floats with a scale for each 128 elements.
+ */
+enum { UNISONO_ROWS_PLAIN = 0, UNISONO_ROWS_I8 = 1, UNISONO_ROWS_F8E4M3 = 2 };
 
 /* Start from UNISONO_EXCHANGE_OPTIONS_INIT. */
 typedef struct unisono_exchange_options {

@@ -29,6 +29,7 @@ static_assert(UNISONO_EXPERT_MAJOR == static_cast<int>(ExpertLayout::expert_majo
 static_assert(UNISONO_RANK_MAJOR == static_cast<int>(ExpertLayout::rank_major));
 static_assert(UNISONO_FLAT == static_cast<int>(ExpertLayout::flat));
 static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
+static_assert(UNISONO_ROWS_F8E4M3 == static_cast<int>(RowCoding::f8e4m3));
 // A member behind the last could lie in the padding, where its absence cannot be told.
 static_assert(offsetof(unisono_exchange_options_t, counts) + sizeof(int*) ==
               sizeof(unisono_exchange_options_t));
@@ -48,9 +49,9 @@ unisono_routing_handle& routing_of(unisono_routing_t routing) {
 }
 
 RowCoding coding_of(int coding) {
-  if (coding != UNISONO_ROWS_PLAIN && coding != UNISONO_ROWS_I8) {
+  if (coding < UNISONO_ROWS_PLAIN || coding > UNISONO_ROWS_F8E4M3) {
     throw Error(ErrorCode::usage, "coding is " + std::to_string(coding) +
-                                      "\ngive UNISONO_ROWS_PLAIN or UNISONO_ROWS_I8");
+                                      "\ngive UNISONO_ROWS_PLAIN, _I8 or _F8E4M3");
   }
   return static_cast<RowCoding>(coding);
 }

@@ -137,8 +137,9 @@ std::uint32_t details_of(Dtype dtype, bool gradient) {
 void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
               const std::vector<const std::byte*>& at_place) {
   const kernels::WeightedSumFunction sum =
-      combine.coding == RowCoding::none ? kernels::find_weighted_sum(combine.dtype)
-                                        : kernels::find_coded_rows(combine.dtype).weighted_sum;
+      combine.coding == RowCoding::none
+          ? kernels::find_weighted_sum(combine.dtype)
+          : experts::functions_of(combine.coding, combine.dtype).weighted_sum;
   const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
   const auto k = at(routing.k);
   std::vector<const void*> rows(k);

@@ -59,7 +59,7 @@ using Results = std::vector<std::vector<std::vector<float>>>;
 
 // The ranks from number `others` on are on another host.
 Results run_often(ConnectOptions options, int others = kRanks) {
-  Results results(kRanks, std::vector<std::vector<float>>(2));
+  Results results(kRanks, std::vector<std::vector<float>>(3));
   options.job = comm::testing::unique_name("experts-bits");
   options.token = "experts-the-same-bits";
   options.address = comm::testing::loopback_address(options.job);
@@ -70,7 +70,7 @@ Results run_often(ConnectOptions options, int others = kRanks) {
     mine.host = rank < others ? "a" : "b";
     Communicator comm = Communicator::connect(mine);
     Exchange exchange(comm, {.experts = 9, .k = kChoices});
-    for (const RowCoding coding : {RowCoding::none, RowCoding::i8}) {
+    for (const RowCoding coding : {RowCoding::none, RowCoding::i8, RowCoding::f8e4m3}) {
       auto& first = results[static_cast<std::size_t>(rank)][static_cast<std::size_t>(coding)];
       first = run_once(comm, exchange, coding, 0);
       for (int run = 1; run < 100; ++run) {
@@ -89,6 +89,7 @@ TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
   EXPECT_EQ(run_often(options), shared);
   EXPECT_EQ(run_often({}, 2), shared);    // two ranks here, one there
   EXPECT_NE(shared[0][0], shared[0][1]);  // i8 is not f32
+  EXPECT_NE(shared[0][1], shared[0][2]);
 }
 
 }  // namespace

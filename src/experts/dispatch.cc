@@ -199,7 +199,7 @@ std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
     opening.parts = static_cast<std::uint32_t>(travels.size());
     for (std::size_t part = 0; part < travels.size(); ++part) {
       opening.part_bytes[part] = travels[part].row_bytes;
-      opening.details |= static_cast<std::uint32_t>(travels[part].coding) << (16 + part);
+      opening.details |= static_cast<std::uint32_t>(travels[part].coding) << (16 + 2 * part);
       opening.named[part] = travels[part].in.size();
       opening.names[part] = publish(state, part, travels[part].in, mistake);
     }

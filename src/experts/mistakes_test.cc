@@ -213,17 +213,19 @@ TEST(ExpertMistakes, RowsThatCannotBeCoded) {
     Small small(comm);
     const std::vector<std::byte> in(8);
     std::vector<std::byte> out(small.routing.rows() * 4);
-    expect_error(ErrorCode::usage, "rows of i32 cannot travel as i8", [&] {
+    expect_error(ErrorCode::usage, "rows of i32 cannot travel coded", [&] {
       small.exchange.dispatch(
           small.routing,
           {{.in = in, .out = out, .row_bytes = 4, .coding = RowCoding::i8, .dtype = Dtype::i32}});
     });
-    const RowCoding coding = comm.rank() == 0 ? RowCoding::i8 : RowCoding::none;
-    expect_error(ErrorCode::mismatch, "coding", [&] {
-      small.exchange.dispatch(
-          small.routing,
-          {{.in = in, .out = out, .row_bytes = 4, .coding = coding, .dtype = Dtype::f32}});
-    });
+    for (const RowCoding other : {RowCoding::none, RowCoding::f8e4m3}) {
+      const RowCoding coding = comm.rank() == 0 ? RowCoding::i8 : other;
+      expect_error(ErrorCode::mismatch, "coding", [&] {
+        small.exchange.dispatch(
+            small.routing,
+            {{.in = in, .out = out, .row_bytes = 4, .coding = coding, .dtype = Dtype::f32}});
+      });
+    }
     small.round_trip();
   });
 }

@@ -28,13 +28,17 @@ std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region,
   return region.bytes().first(bytes);
 }
 
+kernels::CodedRowFunctions functions_of(RowCoding coding, Dtype dtype) {
+  return kernels::find_coded_rows(dtype, coding == RowCoding::i8 ? Dtype::i8 : Dtype::f8e4m3);
+}
+
 void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t row_bytes) {
   if (coding == RowCoding::none || !mistake.text.empty()) {
     return;
   }
-  if (kernels::find_coded_rows(dtype).encode == nullptr) {
+  if (functions_of(coding, dtype).encode == nullptr) {
     mistake.text = "rows of " + std::string(to_string(dtype)) +
-                   " cannot travel as i8\ngive bf16, f16 or f32, or no coding";
+                   " cannot travel coded\ngive bf16, f16 or f32, or no coding";
   } else if (row_bytes % size_of(dtype) != 0) {
     mistake.text = "rows of " + std::to_string(row_bytes) + " bytes are not a whole number of " +
                    std::string(to_string(dtype)) + "\ngive the dtype of the rows";
@@ -48,7 +52,7 @@ Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const
     travel.coding = RowCoding::none;
     return travel;
   }
-  travel.functions = kernels::find_coded_rows(dtype);
+  travel.functions = functions_of(coding, dtype);
   travel.count = row_bytes / size_of(dtype);
   travel.row_bytes = kernels::coded_bytes(travel.count);
   const std::size_t count = rows.size() / row_bytes;

@@ -33,6 +33,8 @@ std::vector<const std::byte*> find_published(detail::ExchangeState& state,
 // REQUIRES: a dtype that can be coded.
 Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> rows,
                  std::size_t row_bytes, RowCoding coding, Dtype dtype, Mistake& mistake);
+// Rows of dtype as they are coded. REQUIRES: a coding.
+kernels::CodedRowFunctions functions_of(RowCoding coding, Dtype dtype);
 // That rows of this kind can be coded; adds to `mistake` if it has none yet.
 void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t row_bytes);
 

@@ -169,8 +169,8 @@ inline void combine_in_halves(Exchange& exchange, const Routing& routing,
   exchange.finish_combine();
 }
 
-// The float that i8 makes of each element.
-inline std::vector<float> coded(std::span<const float> row) {
+// The float that the code makes of each element.
+inline std::vector<float> coded(std::span<const float> row, RowCoding coding) {
   std::vector<float> read(row.size());
   for (std::size_t first = 0; first < row.size(); first += 128) {
     const std::span<const float> block =
@@ -180,25 +180,27 @@ inline std::vector<float> coded(std::span<const float> row) {
       greatest = std::max(greatest, std::fabs(value));
     }
     for (std::size_t i = 0; i < block.size(); ++i) {
-      read[first + i] = greatest == 0
-                            ? 0.0F
-                            : std::nearbyintf(block[i] * (127.0F / greatest)) * (greatest / 127.0F);
+      read[first + i] =
+          greatest == 0 ? 0.0F
+          : coding == RowCoding::i8
+              ? std::nearbyintf(block[i] * (127.0F / greatest)) * (greatest / 127.0F)
+              : to_float(to_f8e4m3(block[i] * (448.0F / greatest))) * (greatest / 448.0F);
     }
   }
   return read;
 }
 
-// Rows that travel as i8, there and back.
+// Rows that travel coded, there and back.
 inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& routing,
-                        const Shape& shape, std::span<const float> tokens, bool halves,
-                        const std::string& what) {
+                        const Shape& shape, std::span<const float> tokens, RowCoding coding,
+                        bool halves, const std::string& what) {
   const std::size_t hidden = shape.hidden;
   std::vector<float> rows(routing.rows() * hidden, -1.0F);
   dispatch_in_halves(exchange, routing,
                      {.in = std::as_bytes(tokens),
                       .out = std::as_writable_bytes(std::span(rows)),
                       .row_bytes = hidden * sizeof(float),
-                      .coding = RowCoding::i8,
+                      .coding = coding,
                       .dtype = Dtype::f32},
                      halves, [] {});
   bool right = true;
@@ -208,7 +210,7 @@ inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& r
     for (std::size_t i = 0; i < hidden && source.rank >= 0; ++i) {
       sent[i] = value_of(source.rank, static_cast<std::size_t>(source.token), i);
     }
-    const std::vector<float> expected = coded(sent);
+    const std::vector<float> expected = coded(sent, coding);
     right = right && std::equal(expected.begin(), expected.end(), &rows[row * hidden]);
   }
   EXPECT_TRUE(right) << what << ": coded dispatch";
@@ -224,16 +226,16 @@ inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& r
                      .out = std::as_writable_bytes(std::span(sums)),
                      .dtype = Dtype::f32,
                      .hidden = hidden,
-                     .coding = RowCoding::i8},
+                     .coding = coding},
                     halves);
   const auto k = static_cast<std::size_t>(shape.options.k);
   const auto experts = served(shape)[static_cast<std::size_t>(comm.rank())];
   for (std::size_t token = 0; token < tokens.size() / hidden && !many; ++token) {
-    std::vector<float> once = coded(tokens.subspan(token * hidden, hidden));
+    std::vector<float> once = coded(tokens.subspan(token * hidden, hidden), coding);
     for (float& value : once) {
       value *= 3.0F;
     }
-    const std::vector<float> back = coded(once);
+    const std::vector<float> back = coded(once, coding);
     for (std::size_t i = 0; i < hidden; ++i) {
       float expected = 0.0F;
       for (std::size_t slot = 0; slot < k; ++slot) {
@@ -280,7 +282,8 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
     const std::vector<float> expected = expected_sums(shape, rank, weighted);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sums.data)) << what;
     EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, weights, outputs)) << what;
-    check_coded(comm, exchange, routing, shape, tokens.span(), in_halves, what);
+    check_coded(comm, exchange, routing, shape, tokens.span(),
+                again == 0 ? RowCoding::i8 : RowCoding::f8e4m3, in_halves, what);
   }
   EXPECT_TRUE(sources_are_right(shape, routing)) << what;
 }

@@ -1,4 +1,4 @@
-// Rows of floats as 8-bit integers with a scale for each block.
+// Rows of floats as codes of 8 bits with a scale for each block.
 #include "kernels/coded_rows.h"
 
 #include <bit>
@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "kernels/coded_rows.cc"
 #include "hwy/foreach_target.h"  // first, as it includes this file again
 #include "hwy/highway.h"
+#include "kernels/f8-inl.h"
 #include "kernels/formats-inl.h"
 #include "kernels/memory-inl.h"
 #include "kernels/narrow-inl.h"
@@ -18,8 +19,32 @@
 HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 
-using CodeTag = hn::Rebind<std::int8_t, FloatTag>;
-using WordTag = hn::RebindToSigned<BitsTag>;
+// A code has: D, the tag of its lanes; kGreatest; kLeast, below which the greatest magnitude of a
+// block counts as zero, as a scale or what is decoded might be subnormal or kGreatest / less
+// infinite; encode() of scaled floats, and decode().
+struct I8Code {
+  using D = hn::Rebind<std::int8_t, FloatTag>;
+  static constexpr float kGreatest = 127.0F;
+  static constexpr float kLeast = 0x1p-119F;
+
+  static HWY_INLINE hn::Vec<D> encode(FloatVec scaled) {
+    return hn::DemoteTo(D(), hn::NearestInt(scaled));
+  }
+  static HWY_INLINE FloatVec decode(hn::Vec<D> codes) {
+    return hn::ConvertTo(FloatTag(), hn::PromoteTo(hn::RebindToSigned<BitsTag>(), codes));
+  }
+};
+
+struct F8Code {
+  using D = F8e4m3Lanes::D;
+  static constexpr float kGreatest = 448.0F;
+  static constexpr float kLeast = 0x1p-108F;
+
+  static HWY_INLINE hn::Vec<D> encode(FloatVec scaled) {
+    return F8e4m3Lanes::encode<SumOp>(scaled);
+  }
+  static HWY_INLINE FloatVec decode(hn::Vec<D> codes) { return F8e4m3Lanes::decode<SumOp>(codes); }
+};
 
 // bf16 as many to a vector as f32, which the codes are widened to.
 struct Bf16Lanes : Widened<std::uint16_t> {
@@ -77,18 +102,19 @@ HWY_INLINE std::uint32_t greatest_magnitude(const std::byte* from, std::size_t c
   return hn::GetLane(hn::MaxOfLanes(d, greatest));
 }
 
-HWY_INLINE hn::Vec<CodeTag> to_codes(FloatVec value, float factor) {
-  const auto scaled = hn::Mul(value, hn::Set(FloatTag(), factor));
-  return hn::DemoteTo(CodeTag(), hn::NearestInt(scaled));
+template <class Code>
+HWY_INLINE hn::Vec<typename Code::D> to_codes(FloatVec value, float factor) {
+  return Code::encode(hn::Mul(value, hn::Set(FloatTag(), factor)));
 }
-HWY_INLINE FloatVec from_codes(hn::Vec<CodeTag> codes, FloatVec scale) {
-  return hn::Mul(hn::ConvertTo(FloatTag(), hn::PromoteTo(WordTag(), codes)), scale);
+template <class Code>
+HWY_INLINE FloatVec from_codes(hn::Vec<typename Code::D> codes, FloatVec scale) {
+  return hn::Mul(Code::decode(codes), scale);
 }
 
-template <class Format>
+template <class Format, class Code>
 void encode_row(void* coded, const void* row, std::size_t count) {
   constexpr std::size_t kSize = sizeof(typename Format::Lane);
-  constexpr float kLeast = 0x1p-119F;  // 127 / less might be infinite
+  const typename Code::D code;
   if (count == 0) {
     return;  // a row of nothing may be nowhere
   }
@@ -101,25 +127,25 @@ void encode_row(void* coded, const void* row, std::size_t count) {
     const std::uint32_t bits = greatest_magnitude<Format>(block, size);
     const float greatest = std::bit_cast<float>(bits);
     const bool is_number = bits < 0x7f800000U;
-    const bool is_zero = !is_number || greatest < kLeast;
+    const bool is_zero = !is_number || greatest < Code::kLeast;
     const float scale = !is_number ? std::bit_cast<float>(0x7fc00000U)
                         : is_zero  ? 0.0F
-                                   : greatest / 127.0F;
+                                   : greatest / Code::kGreatest;
     std::memcpy(scales + first / kCodedBlock * sizeof(float), &scale, sizeof scale);
     std::byte* to = codes + first;
     if (is_zero) {
       std::memset(to, 0, size);
       continue;
     }
-    const float factor = 127.0F / greatest;
+    const float factor = Code::kGreatest / greatest;
     for_vectors(
         size,
         [&](std::size_t i) {
-          store(CodeTag(), to_codes(widen<Format>(block + i * kSize), factor), to + i);
+          store(code, to_codes<Code>(widen<Format>(block + i * kSize), factor), to + i);
         },
         [&](std::size_t i, std::size_t lanes) {
-          store_first(CodeTag(), to_codes(widen_first<Format>(block + i * kSize, lanes), factor),
-                      to + i, lanes);
+          const FloatVec values = widen_first<Format>(block + i * kSize, lanes);
+          store_first(code, to_codes<Code>(values, factor), to + i, lanes);
         });
   }
   std::memset(codes + count, 0, (count + 3) / 4 * 4 - count);
@@ -131,9 +157,10 @@ HWY_INLINE FloatVec scale_of(const std::byte* coded, std::size_t block) {
   return hn::Set(FloatTag(), scale);
 }
 
-template <class Format, bool kStreams>
+template <class Format, class Code, bool kStreams>
 void decode_row_to(std::byte* to, const std::byte* coded, std::size_t count) {
   const typename Format::D d;
+  const typename Code::D code;
   constexpr std::size_t kSize = sizeof(typename Format::Lane);
   const std::byte* codes = coded + coded_scales(count) * sizeof(float);
   for (std::size_t first = 0; first < count; first += kCodedBlock) {
@@ -142,8 +169,8 @@ void decode_row_to(std::byte* to, const std::byte* coded, std::size_t count) {
     for_vectors(
         size,
         [&](std::size_t i) {
-          const auto value =
-              Format::template encode<SumOp>(from_codes(load(CodeTag(), codes + first + i), scale));
+          const auto value = Format::template encode<SumOp>(
+              from_codes<Code>(load(code, codes + first + i), scale));
           std::byte* target = to + (first + i) * kSize;
           if constexpr (kStreams) {
             store_streaming(d, value, target);
@@ -152,29 +179,29 @@ void decode_row_to(std::byte* to, const std::byte* coded, std::size_t count) {
           }
         },
         [&](std::size_t i, std::size_t lanes) {
-          store_first(d,
-                      Format::template encode<SumOp>(
-                          from_codes(load_first(CodeTag(), codes + first + i, lanes), scale)),
+          const auto read = load_first(code, codes + first + i, lanes);
+          store_first(d, Format::template encode<SumOp>(from_codes<Code>(read, scale)),
                       to + (first + i) * kSize, lanes);
         });
   }
 }
 
-template <class Format>
+template <class Format, class Code>
 void decode_row(void* row, const void* coded, std::size_t count, Store how) {
   auto* to = static_cast<std::byte*>(row);
   const auto* from = static_cast<const std::byte*>(coded);
   if (how == Store::streaming && reinterpret_cast<std::uintptr_t>(to) % 64 == 0) {
-    decode_row_to<Format, true>(to, from, count);
+    decode_row_to<Format, Code, true>(to, from, count);
   } else {
-    decode_row_to<Format, false>(to, from, count);
+    decode_row_to<Format, Code, false>(to, from, count);
   }
 }
 
-template <class Format>
+template <class Format, class Code>
 void sum_coded_rows(void* target, const void* addend, const void* const* rows, const float* factors,
                     int row_count, std::size_t count) {
   const typename Format::D d;
+  const typename Code::D code;
   constexpr std::size_t kSize = sizeof(typename Format::Lane);
   const std::size_t codes_at = coded_scales(count) * sizeof(float);
   auto* to = static_cast<std::byte*>(target);
@@ -184,8 +211,8 @@ void sum_coded_rows(void* target, const void* addend, const void* const* rows, c
     const auto sum = [&](FloatVec acc, std::size_t at, const auto& load_codes) {
       for (int row = 0; row < row_count; ++row) {
         const auto* coded = static_cast<const std::byte*>(rows[row]);
-        const FloatVec term =
-            from_codes(load_codes(coded + codes_at + at), scale_of(coded, first / kCodedBlock));
+        const FloatVec term = from_codes<Code>(load_codes(coded + codes_at + at),
+                                               scale_of(coded, first / kCodedBlock));
         acc = hn::Add(acc,
                       factors == nullptr ? term : hn::Mul(term, hn::Set(FloatTag(), factors[row])));
       }
@@ -197,7 +224,7 @@ void sum_coded_rows(void* target, const void* addend, const void* const* rows, c
           const std::size_t at = first + i;
           const FloatVec acc =
               begin == nullptr ? hn::Zero(FloatTag()) : widen<Format>(begin + at * kSize);
-          store(d, sum(acc, at, [](const std::byte* from) { return load(CodeTag(), from); }),
+          store(d, sum(acc, at, [code](const std::byte* from) { return load(code, from); }),
                 to + at * kSize);
         },
         [&](std::size_t i, std::size_t lanes) {
@@ -207,27 +234,39 @@ void sum_coded_rows(void* target, const void* addend, const void* const* rows, c
           store_first(
               d,
               sum(acc, at,
-                  [lanes](const std::byte* from) { return load_first(CodeTag(), from, lanes); }),
+                  [lanes, code](const std::byte* from) { return load_first(code, from, lanes); }),
               to + at * kSize, lanes);
         });
   }
 }
 
-template <class Format>
+template <class Format, class Code>
 CodedRowFunctions functions_of() {
-  return {.encode = encode_row<Format>,
-          .decode = decode_row<Format>,
-          .weighted_sum = sum_coded_rows<Format>};
+  return {.encode = encode_row<Format, Code>,
+          .decode = decode_row<Format, Code>,
+          .weighted_sum = sum_coded_rows<Format, Code>};
 }
 
-CodedRowFunctions find_coded_rows_here(Dtype dtype) {
+template <class Code>
+CodedRowFunctions find_rows_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::bf16:
-      return functions_of<Bf16Lanes>();
+      return functions_of<Bf16Lanes, Code>();
     case Dtype::f16:
-      return functions_of<F16>();
+      return functions_of<F16, Code>();
     case Dtype::f32:
-      return functions_of<Native<float>>();
+      return functions_of<Native<float>, Code>();
+    default:
+      return {};
+  }
+}
+
+CodedRowFunctions find_coded_rows_here(Dtype dtype, Dtype code) {
+  switch (code) {
+    case Dtype::i8:
+      return find_rows_of<I8Code>(dtype);
+    case Dtype::f8e4m3:
+      return find_rows_of<F8Code>(dtype);
     default:
       return {};
   }
@@ -242,8 +281,8 @@ namespace {
 HWY_EXPORT(find_coded_rows_here);
 }  // namespace
 
-CodedRowFunctions find_coded_rows(Dtype dtype) {
-  return HWY_DYNAMIC_DISPATCH(find_coded_rows_here)(dtype);
+CodedRowFunctions find_coded_rows(Dtype dtype, Dtype code) {
+  return HWY_DYNAMIC_DISPATCH(find_coded_rows_here)(dtype, code);
 }
 
 }  // namespace unisono::kernels

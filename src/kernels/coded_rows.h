@@ -1,13 +1,14 @@
-// Rows of floats as 8-bit integers with one f32 scale for each block of 128: what an exchange sends
-// instead of them.
+// Rows of floats as codes of 8 bits with one f32 scale for each block of 128: what an exchange
+// sends instead of them. Codes are i8 or f8e4m3, whose greatest, M, is 127 or 448.
 //
 //   coded row   ceil(count / 128) scales, then count codes, padded to 4 bytes
-//   scale       the greatest magnitude of the block / 127
-//   code        the element * (127 / that magnitude), rounded to nearest, ties to even
-//   error       at most half a scale of each element, and the rounding of the dtype
+//   scale       the greatest magnitude of the block / M
+//   code        the element * (M / that magnitude), rounded to nearest, ties to even
+//   error       i8: at most half a scale of each element. f8e4m3: at most 1/16 of the element, or
+//               2^-10 of a scale if that is more. Besides, the rounding of the dtype
 //
-// A block with an infinity or a NaN is decoded as NaN; one whose magnitudes are all below 2^-119 as
-// zero. The bits are the same with every instruction set.
+// A block with an infinity or a NaN is decoded as NaN; one whose magnitudes are all below 2^-119
+// (f8e4m3: 2^-108) as zero. The bits are the same with every instruction set.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ struct CodedRowFunctions {
                        const float* factors, int row_count, std::size_t count) = nullptr;
 };
 
-// bf16, f16 and f32; the functions of other dtypes are nullptr.
-CodedRowFunctions find_coded_rows(Dtype dtype);
+// For rows of bf16, f16 and f32, and codes of i8 and f8e4m3; all others are nullptr.
+CodedRowFunctions find_coded_rows(Dtype dtype, Dtype code);
 
 }  // namespace unisono::kernels

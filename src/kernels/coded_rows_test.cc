@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kernels/coded_rows.h"
@@ -30,8 +31,20 @@ std::vector<float> draw(std::size_t count, unsigned seed) {
   return row;
 }
 
+// A code of the greatest magnitude `most`, as a float.
+using Rounded = float (*)(float scaled);
+struct Code {
+  Dtype dtype;
+  float most;
+  Rounded round;
+};
+// An integer has no -0.
+const Code kCodes[] = {
+    {Dtype::i8, 127.0F, [](float scaled) { return std::nearbyintf(scaled) + 0.0F; }},
+    {Dtype::f8e4m3, 448.0F, [](float scaled) { return to_float(to_f8e4m3(scaled)); }}};
+
 // By the formula, one element after the other.
-std::vector<float> decoded(const std::vector<float>& row) {
+std::vector<float> decoded(const std::vector<float>& row, const Code& code) {
   std::vector<float> result(row.size());
   for (std::size_t first = 0; first < row.size(); first += 128) {
     const std::size_t end = std::min(row.size(), first + 128);
@@ -40,10 +53,8 @@ std::vector<float> decoded(const std::vector<float>& row) {
       greatest = std::max(greatest, std::fabs(row[i]));
     }
     for (std::size_t i = first; i < end; ++i) {
-      // An integer has no -0.
-      const float code =
-          greatest == 0 ? 0.0F : std::nearbyintf(row[i] * (127.0F / greatest)) + 0.0F;
-      result[i] = code * (greatest / 127.0F);
+      const float rounded = greatest == 0 ? 0.0F : code.round(row[i] * (code.most / greatest));
+      result[i] = rounded * (greatest / code.most);
     }
   }
   return result;
@@ -57,77 +68,117 @@ std::vector<std::uint16_t> to_bf16s(const std::vector<float>& row) {
   return bits;
 }
 
+void check_formula(const Code& code, std::size_t count, const std::string& what) {
+  const std::vector<float> row = draw(count, static_cast<unsigned>(count));
+  const std::vector<float> expected = decoded(row, code);
+  std::vector<std::byte> coded(coded_bytes(count));
+  std::vector<float> f32(count, -1.0F);
+  const CodedRowFunctions floats = find_coded_rows(Dtype::f32, code.dtype);
+  floats.encode(coded.data(), row.data(), count);
+  floats.decode(f32.data(), coded.data(), count, Store::cached);
+  EXPECT_EQ(f32, expected) << what;
+
+  const CodedRowFunctions halves = find_coded_rows(Dtype::bf16, code.dtype);
+  const auto bits = to_bf16s(row);
+  std::vector<std::byte> again(coded_bytes(count));
+  std::vector<std::uint16_t> back(count);
+  halves.encode(again.data(), bits.data(), count);
+  EXPECT_EQ(again, coded) << what;
+  for (const Store store : {Store::cached, Store::streaming}) {
+    halves.decode(back.data(), again.data(), count, store);
+    EXPECT_EQ(back, to_bf16s(expected)) << what;
+  }
+}
+
 TEST_F(CodedRows, AreAsTheFormulaSays) {
   for (const std::int64_t target : all_targets()) {
     use_target(target);
-    for (const std::size_t count : {0U, 1U, 3U, 127U, 128U, 129U, 300U, 2048U}) {
-      const std::vector<float> row = draw(count, static_cast<unsigned>(count));
-      const std::vector<float> expected = decoded(row);
-      std::vector<std::byte> coded(coded_bytes(count));
-      std::vector<float> f32(count, -1.0F);
-      const CodedRowFunctions floats = find_coded_rows(Dtype::f32);
-      floats.encode(coded.data(), row.data(), count);
-      floats.decode(f32.data(), coded.data(), count, Store::cached);
-      EXPECT_EQ(f32, expected) << hwy::TargetName(target) << " " << count;
-
-      const CodedRowFunctions halves = find_coded_rows(Dtype::bf16);
-      const auto bits = to_bf16s(row);
-      std::vector<std::byte> again(coded_bytes(count));
-      std::vector<std::uint16_t> back(count);
-      halves.encode(again.data(), bits.data(), count);
-      EXPECT_EQ(again, coded) << hwy::TargetName(target) << " " << count;
-      for (const Store store : {Store::cached, Store::streaming}) {
-        halves.decode(back.data(), again.data(), count, store);
-        EXPECT_EQ(back, to_bf16s(expected)) << hwy::TargetName(target) << " " << count;
+    for (const Code& code : kCodes) {
+      for (const std::size_t count : {0U, 1U, 3U, 127U, 128U, 129U, 300U, 2048U}) {
+        check_formula(code, count,
+                      std::string(hwy::TargetName(target)) + " " +
+                          std::string(to_string(code.dtype)) + " " + std::to_string(count));
       }
     }
   }
+}
+
+// 1/16 of the element, or half the least code.
+TEST_F(CodedRows, FloatsAreOffByTheirBound) {
+  std::vector<float> row = draw(4096, 7);
+  for (std::size_t i = 0; i < row.size(); i += 3) {
+    row[i] *= 0x1p-12F;
+  }
+  const CodedRowFunctions functions = find_coded_rows(Dtype::f32, Dtype::f8e4m3);
+  std::vector<std::byte> coded(coded_bytes(row.size()));
+  std::vector<float> read(row.size());
+  functions.encode(coded.data(), row.data(), row.size());
+  functions.decode(read.data(), coded.data(), row.size(), Store::cached);
+  for (std::size_t first = 0; first < row.size(); first += 128) {
+    float greatest = 0;
+    for (std::size_t i = first; i < first + 128; ++i) {
+      greatest = std::max(greatest, std::fabs(row[i]));
+    }
+    for (std::size_t i = first; i < first + 128; ++i) {
+      const float bound = std::max(std::fabs(row[i]) / 16, greatest / 448 / 1024);
+      EXPECT_LE(std::fabs(read[i] - row[i]), bound * 1.0001F) << i;
+    }
+  }
+}
+
+void check_sums(const Code& code, std::size_t count, const std::string& what) {
+  const CodedRowFunctions functions = find_coded_rows(Dtype::bf16, code.dtype);
+  const std::vector<float> factors = {0.3F, -1.7F, 0.9F};
+  std::vector<std::vector<std::byte>> coded;
+  std::vector<const void*> rows;
+  const std::vector<float> residual = draw(count, 9);
+  std::vector<float> expected = residual;
+  for (unsigned i = 0; i < 3; ++i) {
+    const std::vector<float> row = draw(count, i);
+    coded.emplace_back(coded_bytes(count));
+    functions.encode(coded.back().data(), to_bf16s(row).data(), count);
+    const std::vector<float> read = decoded(row, code);
+    for (std::size_t j = 0; j < count; ++j) {
+      const volatile float term = read[j] * factors[i];  // rounded by itself
+      expected[j] += term;
+    }
+  }
+  for (const auto& row : coded) {
+    rows.push_back(row.data());
+  }
+  std::vector<std::uint16_t> sums = to_bf16s(residual);
+  functions.weighted_sum(sums.data(), sums.data(), rows.data(), factors.data(), 3, count);
+  EXPECT_EQ(sums, to_bf16s(expected)) << what;
 }
 
 TEST_F(CodedRows, SumsAreThoseOfTheDecodedRows) {
   for (const std::int64_t target : all_targets()) {
     use_target(target);
-    for (const std::size_t count : {1U, 129U, 1000U}) {
-      const CodedRowFunctions functions = find_coded_rows(Dtype::bf16);
-      const std::vector<float> factors = {0.3F, -1.7F, 0.9F};
-      std::vector<std::vector<std::byte>> coded;
-      std::vector<const void*> rows;
-      const std::vector<float> residual = draw(count, 9);
-      std::vector<float> expected = residual;
-      for (unsigned i = 0; i < 3; ++i) {
-        const std::vector<float> row = draw(count, i);
-        coded.emplace_back(coded_bytes(count));
-        functions.encode(coded.back().data(), to_bf16s(row).data(), count);
-        const std::vector<float> read = decoded(row);
-        for (std::size_t j = 0; j < count; ++j) {
-          const volatile float term = read[j] * factors[i];  // rounded by itself
-          expected[j] += term;
-        }
+    for (const Code& code : kCodes) {
+      for (const std::size_t count : {1U, 129U, 1000U}) {
+        check_sums(code, count, std::string(hwy::TargetName(target)) + " " + std::to_string(count));
       }
-      for (const auto& row : coded) {
-        rows.push_back(row.data());
-      }
-      std::vector<std::uint16_t> sums = to_bf16s(residual);
-      functions.weighted_sum(sums.data(), sums.data(), rows.data(), factors.data(), 3, count);
-      EXPECT_EQ(sums, to_bf16s(expected)) << hwy::TargetName(target) << " " << count;
     }
   }
 }
 
 TEST_F(CodedRows, WhatIsNoNumberIsSeen) {
-  const CodedRowFunctions functions = find_coded_rows(Dtype::f32);
-  std::vector<float> row(256, 1.0F);
-  row[3] = std::numeric_limits<float>::infinity();
-  std::vector<std::byte> coded(coded_bytes(row.size()));
-  functions.encode(coded.data(), row.data(), row.size());
-  functions.decode(row.data(), coded.data(), row.size(), Store::cached);
-  EXPECT_TRUE(std::isnan(row[0]) && std::isnan(row[127]));
-  EXPECT_EQ(row[128], 1.0F);
-  row.assign(256, 1e-38F);
-  functions.encode(coded.data(), row.data(), row.size());
-  functions.decode(row.data(), coded.data(), row.size(), Store::cached);
-  EXPECT_EQ(row, std::vector<float>(256, 0.0F));
-  EXPECT_EQ(find_coded_rows(Dtype::i8).encode, nullptr);
+  for (const Code& code : kCodes) {
+    const CodedRowFunctions functions = find_coded_rows(Dtype::f32, code.dtype);
+    std::vector<float> row(256, 1.0F);
+    row[3] = std::numeric_limits<float>::infinity();
+    std::vector<std::byte> coded(coded_bytes(row.size()));
+    functions.encode(coded.data(), row.data(), row.size());
+    functions.decode(row.data(), coded.data(), row.size(), Store::cached);
+    EXPECT_TRUE(std::isnan(row[0]) && std::isnan(row[127]));
+    EXPECT_EQ(row[128], 1.0F);
+    row.assign(256, 1e-38F);
+    functions.encode(coded.data(), row.data(), row.size());
+    functions.decode(row.data(), coded.data(), row.size(), Store::cached);
+    EXPECT_EQ(row, std::vector<float>(256, 0.0F));
+    EXPECT_EQ(find_coded_rows(Dtype::i8, code.dtype).encode, nullptr);
+  }
+  EXPECT_EQ(find_coded_rows(Dtype::f32, Dtype::f8e5m2).encode, nullptr);
 }
 
 }  // namespace

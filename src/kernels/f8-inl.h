@@ -21,8 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if !UNISONO_KERNELS_HAS_F16
-struct F8e4m3 : Widened<std::uint8_t> {
+// As many to a vector as f32.
+struct F8e4m3Lanes : Widened<std::uint8_t> {
   template <class Op>
   static HWY_INLINE Acc decode(Raw raw) {
     return decode_narrow<3, 7, false>(hn::PromoteTo(BitsTag(), raw));
@@ -32,6 +32,9 @@ struct F8e4m3 : Widened<std::uint8_t> {
     return shrink(encode_narrow<3, 7, 0x43f00000U, 0x7fU>(acc));  // 480, were it a number
   }
 };
+
+#if !UNISONO_KERNELS_HAS_F16
+using F8e4m3 = F8e4m3Lanes;
 
 struct F8e5m2 : Widened<std::uint8_t> {
   template <class Op>

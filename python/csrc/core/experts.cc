@@ -33,7 +33,9 @@ Value one_of(const std::map<std::string, Value>& values, const std::string& name
 }
 
 RowCoding coding_of(const std::string& name) {
-  return one_of<RowCoding>({{"none", RowCoding::none}, {"i8", RowCoding::i8}}, name, "coding");
+  return one_of<RowCoding>(
+      {{"none", RowCoding::none}, {"i8", RowCoding::i8}, {"f8e4m3", RowCoding::f8e4m3}}, name,
+      "coding");
 }
 
 std::span<const std::byte> bytes_of(const Memory& memory) {

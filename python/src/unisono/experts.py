@@ -99,7 +99,7 @@ class Exchange:
     def dispatch(self, routing, tokens, out=None, coding="none", one_a_slot=False):
         """Rows for this rank's experts, of tokens[tokens, ...]. one_a_slot: tokens[tokens, k, ...].
 
-        coding="i8": rows travel as 8-bit integers with a scale for each 128 elements.
+        coding="i8", "f8e4m3": rows travel as 8-bit integers or floats with a scale for each 128 elements.
         """
         return self._dispatch(routing, tokens, out, coding, one_a_slot, False)
 

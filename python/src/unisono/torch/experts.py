@@ -57,7 +57,7 @@ class MoEDispatcher:
     one, in the same order, with tokens that require gradients on all ranks or on none.
 
     comm: a unisono.Communicator of the ranks of `group`; None: a new one, for ranks of one host.
-    coding: "i8" sends 8-bit integers; gradients travel as they are.
+    coding: "i8" or "f8e4m3" sends 8 bits an element; gradients travel as they are.
     """
 
     def __init__(self, experts, k, comm=None, group=None, coding="none", **options):
