@@ -309,11 +309,13 @@ class UNISONO_EXPORT Communicator {
   // Takes a mapping, and no descriptor or thread. Any thread.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
 
-  // What the next calls of this rank on any group of this world are for: a layer, a phase. It is
-  // kept in recordings (UNISONO_RECORD, unisono run --record), where it names them, until the next
-  // label; empty: nothing. Up to 103 bytes, and some 400 different ones a run. Without a recording
-  // it costs a few nanoseconds. Any thread. Errors: usage.
+  // What the next calls of this rank on any group of this world are for: a layer, a phase. unisono
+  // top shows it, and recordings (UNISONO_RECORD, unisono run --record) name the calls by it, until
+  // the next label; empty: nothing. Up to 103 bytes, and in a recording some 400 different ones.
+  // Without a recording it costs some ten nanoseconds. Any thread. Errors: usage.
   void label(std::string_view text);
+  // What this rank's label is now.
+  std::string label() const;
 
   // Ends all operations of this world on all ranks with ErrorCode::aborted. Any thread.
   void abort(std::string_view reason = {});

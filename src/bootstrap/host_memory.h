@@ -40,6 +40,12 @@ struct alignas(shm::kLine) WorldWait {
   std::atomic<std::int32_t> group_first;
 };
 static_assert(sizeof(WorldWait) == shm::kLine);
+// What a rank has last said that its calls are for (Communicator::label), for those who look from
+// outside, who may read it torn: text, with zeros behind.
+inline constexpr std::size_t kLabelBytes = 104;
+struct alignas(shm::kLine) RankLabel {
+  std::atomic<std::uint64_t> words[kLabelBytes / sizeof(std::uint64_t)];
+};
 // For how long a rank has waited in all, for those who look from outside.
 struct alignas(shm::kLine) WaitTotals {
   std::atomic<std::uint64_t> waited_ns;
@@ -87,7 +93,7 @@ struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::int32_t> size;    // with those of other hosts
   std::atomic<std::int32_t> first;   // its rank 0, in the world
 };
-inline constexpr std::uint64_t kWorldMagic = 0x34'64'6c'72'6f'77'6e'75;  // "unworld4"
+inline constexpr std::uint64_t kWorldMagic = 0x35'64'6c'72'6f'77'6e'75;  // "unworld5"
 struct alignas(shm::kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::int32_t> ranks;   // of this host
@@ -111,7 +117,7 @@ struct GroupLayout {
 };
 
 // Offsets in the segment of the world: the abort word, who is who, the agreement, the event counts,
-// who lives, who waits for whom, the first group, the pools.
+// who lives, who waits for whom, what calls are for, the first group, the pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
       : header(sizeof(AbortRecord)),
@@ -125,7 +131,8 @@ struct WorldLayout {
                      ~(shm::kLine - 1)),
         liveness(event_counts + shm::EventCountLayout(n).bytes),
         waits(liveness + static_cast<std::size_t>(n) * sizeof(LivenessWord)),
-        group((waits + static_cast<std::size_t>(n) * sizeof(WorldWait) + 4095) &
+        labels(waits + static_cast<std::size_t>(n) * sizeof(WorldWait)),
+        group((labels + static_cast<std::size_t>(n) * sizeof(RankLabel) + 4095) &
               ~std::size_t{4095}),
         pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(n) * shm::kPoolBytes) {}
@@ -138,6 +145,7 @@ struct WorldLayout {
   std::size_t event_counts;  // shm::EventCountLayout
   std::size_t liveness;      // [rank]
   std::size_t waits;         // [rank]: WorldWait
+  std::size_t labels;        // [rank]: RankLabel
   std::size_t group;
   std::size_t pools;  // [rank]
   std::size_t bytes;

@@ -51,6 +51,9 @@ class LocalHost {
   WorldWait& world_wait(int rank) const noexcept {
     return reinterpret_cast<WorldWait*>(memory() + layout().waits)[rank];
   }
+  RankLabel& label(int rank) const noexcept {
+    return reinterpret_cast<RankLabel*>(memory() + layout().labels)[rank];
+  }
   shm::EventCounts& event_counts() noexcept { return event_counts_; }
   shm::Regions& regions() noexcept { return regions_; }
   // What lanes are made from. It outlives them.

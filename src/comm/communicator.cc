@@ -216,6 +216,9 @@ std::vector<int> Communicator::previous_ranks() const {
 void Communicator::label(std::string_view text) {
   core_of(core_).label(text);
 }
+std::string Communicator::label() const {
+  return core_of(core_).label();
+}
 void Communicator::abort(std::string_view reason) {
   core_of(core_).abort(reason);
 }

@@ -4,9 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include "bootstrap/local_host.h"
 #include "comm/call_queue.h"
 #include "comm/group.h"
 #include "comm/operations.h"
+#include "diagnose/rank_label.h"
 #include "diagnose/remote_records.h"
 #include "plan/planner.h"
 
@@ -239,10 +241,18 @@ void Core::check_transfer(const comm::Transfer& transfer) const {
 }
 
 void Core::label(std::string_view text) {
-  group_->world().check_usable();
-  if (trace::Recorder* const recorder = group_->world().recorder(); recorder != nullptr) {
+  comm::World& world = group_->world();
+  world.check_usable();
+  comm::write_label(world.host().label(world.host().rank()), text);
+  if (trace::Recorder* const recorder = world.recorder(); recorder != nullptr) {
     recorder->label(text);
   }
+}
+
+std::string Core::label() {
+  comm::World& world = group_->world();
+  world.check_process();
+  return comm::read_label(world.host().label(world.host().rank()));
 }
 
 void Core::abort(std::string_view reason) {

@@ -64,6 +64,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Core> split(int color, int key);
   std::shared_ptr<Core> subgroup(std::span<const int> members, std::uint64_t id);
   void label(std::string_view text);
+  std::string label();
   void abort(std::string_view reason);
   std::optional<Error> failure();
   std::shared_ptr<Core> shrink(const ShrinkOptions& options);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bootstrap/host_memory.h"
+#include "diagnose/rank_label.h"
 
 namespace unisono::comm {
 namespace {
@@ -85,6 +86,7 @@ std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
   ObservedWorld world{.job = {header.job, strnlen(header.job, sizeof(header.job))},
                       .pids = std::vector<int>(size),
                       .left = std::vector<bool>(size),
+                      .labels = std::vector<std::string>(size),
                       .abort = abort_text(copy.at<AbortRecord>(0)),
                       .group = std::move(*group)};
   for (std::size_t here = 0; here < static_cast<std::size_t>(ranks); ++here) {
@@ -97,6 +99,7 @@ std::optional<ObservedWorld> observe_world(const ReadSegment& read) {
         copy.at<shm::EventCount>(layout.event_counts + shm::EventCountLayout(ranks).event_counts +
                                  here * sizeof(shm::EventCount))
             .left != 0;
+    world.labels[rank] = read_label(copy.at<RankLabel>(layout.labels + here * sizeof(RankLabel)));
   }
   return world;
 }

@@ -33,10 +33,11 @@ struct ObservedGroup {
 
 struct ObservedWorld {
   std::string job = {};
-  std::vector<int> pids = {};   // by rank, as each knows itself; 0: it is on another host
-  std::vector<bool> left = {};  // by rank: it has left in good order
-  std::string abort = {};       // why the world has ended; empty: it has not
-  ObservedGroup group = {};     // of all ranks
+  std::vector<int> pids = {};            // by rank, as each knows itself; 0: it is on another host
+  std::vector<bool> left = {};           // by rank: it has left in good order
+  std::vector<std::string> labels = {};  // by rank: what it says that its calls are for
+  std::string abort = {};                // why the world has ended; empty: it has not
+  ObservedGroup group = {};              // of all ranks
 };
 
 // Copies from a segment. False: not all of it could be read.

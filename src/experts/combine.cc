@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "experts/dispatch.h"
+#include "experts/load.h"
 #include "experts/rows.h"
 #include "kernels/kernels.h"
 #include "kernels/weighted_sum.h"
@@ -183,20 +184,25 @@ void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::Starte
 }  // namespace
 
 void Exchange::combine(const Routing& routing, const CombineRows& combine) {
+  const experts::LoadLabel label(*state_->comm, routing.state_.get());
   unisono::finish_combine(*state_,
                           unisono::start_combine(*state_, routing.state_.get(), combine, false));
 }
 
 void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {
+  const experts::LoadLabel label(*state_->comm, routing.state_.get());
   state_->started = unisono::start_combine(*state_, routing.state_.get(), combine, true);
 }
 
 void Exchange::finish_combine() {
-  unisono::finish_combine(*state_, experts::take_started(*state_, CallKind::combine));
+  std::unique_ptr<detail::StartedCall> call = experts::take_started(*state_, CallKind::combine);
+  const experts::LoadLabel label(*state_->comm, call->routing);
+  unisono::finish_combine(*state_, std::move(call));
 }
 
 void Exchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
   const detail::RoutingState* made = routing.state_.get();
+  const experts::LoadLabel label(*state_->comm, made);
   const std::size_t row_bytes = gradient.hidden * size_of(gradient.dtype);
   const bool weighted = made != nullptr && made->layout != ExpertLayout::rank_major;
   const kernels::DotFunction dot = kernels::find_dot(gradient.dtype);

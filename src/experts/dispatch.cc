@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "experts/load.h"
 #include "experts/relay.h"
 #include "experts/rows.h"
 #include "kernels/kernels.h"
@@ -297,22 +298,28 @@ std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, 
 }  // namespace experts
 
 void Exchange::dispatch(const Routing& routing, std::span<const Payload> payloads) {
+  const experts::LoadLabel label(*state_->comm, routing.state_.get());
   experts::finish_dispatch(
       *state_, experts::start_dispatch(*state_, routing.state_.get(), payloads, 0, {}, false));
 }
 
 void Exchange::start_dispatch(const Routing& routing, std::span<const Payload> payloads) {
+  const experts::LoadLabel label(*state_->comm, routing.state_.get());
   state_->started = experts::start_dispatch(*state_, routing.state_.get(), payloads, 0, {}, true);
 }
 
 void Exchange::finish_dispatch() {
-  experts::finish_dispatch(*state_, experts::take_started(*state_, experts::CallKind::dispatch));
+  std::unique_ptr<detail::StartedCall> call =
+      experts::take_started(*state_, experts::CallKind::dispatch);
+  const experts::LoadLabel label(*state_->comm, call->routing);
+  experts::finish_dispatch(*state_, std::move(call));
 }
 
 std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
                                                     std::span<const std::byte> in,
                                                     std::size_t row_bytes) {
   const detail::RoutingState* made = routing.state_.get();
+  const experts::LoadLabel label(*state_->comm, made);
   experts::Mistake mistake = experts::find_mistake(*state_, made);
   experts::Opening opening{.kind = experts::CallKind::gather_list};
   if (mistake.text.empty()) {

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "experts/agreement.h"
 #include "experts/dispatch.h"
+#include "experts/load.h"
 #include "experts/state.h"
 
 namespace unisono {
@@ -165,6 +166,7 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
   const bool any = std::any_of(openings.begin(), openings.end(),
                                [](const experts::Opening& opening) { return opening.own != 0; });
   find_places(state, std::vector<std::int32_t>(chosen.begin(), chosen.end()), any, *routing);
+  routing->load = experts::describe_load(routing->places, state.seats);
   return routing;
 }
 

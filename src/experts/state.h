@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "experts/agreement.h"
@@ -25,6 +26,7 @@ struct RoutingState {
   std::vector<int> experts_here;
   experts::Places places;
   experts::Crossings crossings;  // of several hosts
+  std::string load;              // for labels; empty: it is even
 };
 
 // A dispatch or a combine that has been started.

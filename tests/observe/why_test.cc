@@ -168,8 +168,9 @@ TEST(Hang, NamesAGroupThatIsSeenInPart) {
 // What the segment of a host shows of a job of two ranks, each on a host of its own.
 Job part_with(int rank) {
   Job part{.segment = static_cast<std::uint64_t>(rank),
-           .world = {.job = "apart", .pids = {0, 0}, .left = {false, false}}};
+           .world = {.job = "apart", .pids = {0, 0}, .left = {false, false}, .labels = {"", ""}}};
   const auto at = static_cast<std::size_t>(rank);
+  part.world.labels[at] = "layer " + std::to_string(rank);
   part.world.pids[at] = 100 + rank;
   part.processes.resize(2);
   part.processes[at] = ProcessState{.pid = 100 + rank, .state = 'S'};
@@ -188,6 +189,7 @@ TEST(Jobs, OfSeveralHostsOnOneMachineAreSeenAsOne) {
   const std::vector<Job> jobs = join_parts({part_with(1), part_with(0)});
   ASSERT_EQ(jobs.size(), 1U);
   EXPECT_EQ(jobs[0].world.pids, (std::vector<int>{100, 101}));
+  EXPECT_EQ(jobs[0].world.labels, (std::vector<std::string>{"layer 0", "layer 1"}));
   EXPECT_EQ(pid_of(jobs[0], 0), 100);
   EXPECT_EQ(jobs[0].world.group.ranks.size(), 2U);
   ASSERT_EQ(jobs[0].groups.size(), 3U);  // two have the same id, and other members

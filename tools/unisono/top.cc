@@ -141,7 +141,10 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
                           static_cast<double>(before.waited_ns) / 1e7, elapsed_s, " %");
     const std::string whom = line.waited_most_for < 0 ? "-" : fmt::to_string(line.waited_most_for);
     const std::string state = state_text(process);
-    const std::string what = activity(job, rank, line, now);
+    std::string what = activity(job, rank, line, now);
+    if (!job.world.labels[rank].empty()) {
+      what += " (" + job.world.labels[rank] + ")";
+    }
     fmt::print(
         "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {:>6}  {:>4}  {}\n", rank, pid_of(job, rank),
         state, cpu, line.calls, rate, waits, whom,
@@ -171,7 +174,8 @@ void print_json(const std::vector<Job>& jobs) {
                                  {"calls", line.calls},
                                  {"waited_s", static_cast<double>(line.waited_ns) / 1e9},
                                  {"waited_most_for", line.waited_most_for},
-                                 {"now", activity(job, rank, line, now)}};
+                                 {"now", activity(job, rank, line, now)},
+                                 {"label", job.world.labels[rank]}};
       if (line.rank != nullptr && line.rank->waiting) {
         row["waits_s"] = static_cast<double>(now - line.rank->waiting->since_ns) / 1e9;
       }
@@ -238,7 +242,10 @@ const Command kTopCommand = {
         "Shows for every rank its process, how many collectives it has called, and what it waits "
         "for, if it has waited for a millisecond or more. WAITS is the share of the time since the "
         "last look that the rank waited for others inside its calls, and FOR the rank that it has "
-        "waited for most. It reads the shared memory of the job "
+        "waited for most. What the program says that its calls are for (Communicator::label) "
+        "stands "
+        "behind in brackets; experts whose rows one rank gets most of say so there. It reads the "
+        "shared memory of the job "
         "from outside: the job need not be started in any special way, may hang or be stopped, "
         "and does not notice. This user must be allowed to read its processes "
         "(process_vm_readv). Of a job over several hosts only the ranks of this one are seen.",

@@ -227,6 +227,7 @@ void add_part(Job& job, Job part) {
     if (is_here(part, rank)) {
       job.world.pids[rank] = part.world.pids[rank];
       job.world.left[rank] = part.world.left[rank];
+      job.world.labels[rank] = part.world.labels[rank];
       job.processes[rank] = part.processes[rank];
     }
   }

@@ -1,0 +1,15 @@
+// What a rank says that its calls are for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "bootstrap/host_memory.h"
+
+namespace unisono::comm {
+
+// Keeps the beginning of a longer text. Any thread of the rank.
+void write_label(RankLabel& label, std::string_view text) noexcept;
+std::string read_label(const RankLabel& label);
+
+}  // namespace unisono::comm
