@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "base/asking.h"
@@ -141,23 +142,25 @@ tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
 }
 
 std::function<void()> watch_host(const NetMeeting& meeting) {
-  struct Neighbour {
+  struct Watched {
     int rank = -1;
     tcp::Probe probe;
     std::int64_t silent_ms = -1;  // since when nobody listens there
   };
   // Shared by the copies of the function, which are one watch.
-  const auto neighbours = std::make_shared<std::vector<Neighbour>>();
-  for (const int rank : meeting.hosts.here()) {
-    if (rank != meeting.identity.rank) {
-      neighbours->push_back(
-          {.rank = rank,
-           .probe = tcp::Probe(meeting.endpoints.addresses[static_cast<std::size_t>(rank)])});
-    }
+  const auto all = std::make_shared<std::vector<Watched>>();
+  std::set<int> watched(meeting.hosts.here().begin(), meeting.hosts.here().end());
+  // A neighbour that rank 0 did not give the table to goes for that reason.
+  watched.insert(0);
+  watched.erase(meeting.identity.rank);
+  for (const int rank : watched) {
+    all->push_back(
+        {.rank = rank,
+         .probe = tcp::Probe(meeting.endpoints.addresses[static_cast<std::size_t>(rank)])});
   }
-  return [&meeting, neighbours] {
+  return [&meeting, all] {
     const std::int64_t now_ms = tcp::clock_ms();
-    for (Neighbour& one : *neighbours) {
+    for (Watched& one : *all) {
       one.probe.step(now_ms);
       if (!one.probe.nobody_listens()) {
         one.silent_ms = -1;

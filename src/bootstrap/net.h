@@ -22,7 +22,7 @@ tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
                             const std::function<bool()>& interrupted = nullptr);
 
 // To be asked now and then while ranks of one host wait for each other, before connect_hosts():
-// throws peer_lost for one of them that is dead. `meeting` must outlive it.
+// throws peer_lost for one of them, or rank 0, that is dead. `meeting` must outlive it.
 std::function<void()> watch_host(const NetMeeting& meeting);
 
 }  // namespace unisono::comm

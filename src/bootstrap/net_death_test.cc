@@ -185,6 +185,42 @@ TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
   }
 }
 
+// Rank 0 dies when it has given the table to some: those that did not get it go, and their
+// neighbours, who wait for them, name rank 0.
+TEST(NetDeath, ANeighbourThatGoesForRank0IsNotNamed) {
+  const std::string job = unique_name("table");
+  std::vector<Child> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back(
+        [&](int self) -> std::string {
+          ConnectOptions options = net_options(self, 3, job, kTimeoutMs);
+          options.transport = "auto";
+          options.host = self == 0 ? "a" : "b";
+          NetMeeting meeting = meet_over_network(options);
+          if (self == 0) {
+            ::kill(::getpid(), SIGKILL);
+          }
+          if (self == 2) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            return "gone";
+          }
+          ConnectOptions here = options;
+          here.rank = 0;
+          here.size = 2;
+          here.job += "b";
+          try {
+            LocalWorld::join(here, RankNames(meeting.hosts.here()), watch_host(meeting));
+            return "joined";
+          } catch (const Error& error) {
+            return error.what();
+          }
+        },
+        rank);
+  }
+  const std::string said = ranks[1].result();
+  EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 while the ranks met"), 0U) << said;
+}
+
 TEST(NetDeath, WithoutADescriptorARankSaysSo) {
   for (const int starved : {0, 2}) {
     const std::string job = unique_name("starved");

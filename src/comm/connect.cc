@@ -1,6 +1,8 @@
 #include "comm/connect.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/env.h"
@@ -13,11 +15,27 @@ namespace unisono::comm {
 namespace {
 
 constexpr int kLeastConnectMs = 1000;
+// A rank whose neighbour on its host died goes for that reason. It listens for so long still: ranks
+// of other hosts find out by themselves who is dead, and of two that are gone cannot tell which was
+// first.
+constexpr int kFarewellMs = 600;
 
 // What is nearly done may be finished.
 int left_ms(const Deadline& deadline) {
   const int ms = deadline.left_ms();
   return ms < 0 ? 0 : std::max(ms, kLeastConnectMs);
+}
+
+// With the ranks of this host, of several. The meeting's acceptor outlives it.
+std::unique_ptr<LocalWorld> join_host(const ConnectOptions& here, const NetMeeting& meeting) {
+  try {
+    return LocalWorld::join(here, RankNames(meeting.hosts.here()), watch_host(meeting));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::peer_lost) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kFarewellMs));
+    }
+    throw;
+  }
 }
 
 std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry) {
@@ -73,8 +91,8 @@ std::shared_ptr<World> meet_across(Setup setup, const Deadline& deadline, NetMee
   if (interrupted != nullptr) {
     here.interrupted = std::move(interrupted);
   }
-  auto local = LocalWorld::join(here, hosts.single() ? RankNames() : RankNames(hosts.here()),
-                                watch_host(meeting));
+  auto local = hosts.single() ? LocalWorld::join(here, RankNames(), watch_host(meeting))
+                              : join_host(here, meeting);
   std::unique_ptr<transport::Network> network;
   try {
     network = connect_network(meeting, options.rank, left_ms(deadline), here.interrupted);

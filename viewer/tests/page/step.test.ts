@@ -56,7 +56,7 @@ describe('a step of a model', () => {
     await page.locator('svg.lanes').waitFor();
     expect(await address(page)).toContain('file=show.json');
     await page.locator('details.twin summary').click();
-    expect(await page.locator('details.twin tbody tr').count()).toBeGreaterThan(1);
+    await page.locator('details.twin tbody tr').nth(1).waitFor();
     await input.setInputFiles(write('raw.json', run([...words, '--format', 'step'])));
     await page.getByText('unisono step show FILE --json').waitFor();
     expect(problems).toEqual([]);
