@@ -79,6 +79,8 @@ def test_what_cannot_be_redistributed():
             parallel.redistribute(comm, x, Partial(), Replicate(), x)
         with pytest.raises(unisono.UsageError):
             parallel.redistribute(comm, x, Shard(2), Replicate(), x)
+        with pytest.raises(ValueError, match="numbered from 0; the last of x is x.ndim - 1"):
+            Shard(-1)
         with pytest.raises(ValueError, match="unknown op 'xor'"):
             Partial("xor")
 

@@ -45,6 +45,7 @@ constexpr Topic kTopics[] = {
      "#parallel?story=together"},
     {"pipeline", "stages, microbatches and the bubble", "#pipeline"},
     {"experts", "mixture of experts: tokens fly to their experts and back", "#moe"},
+    {"plan", "which layout a model is fastest with, and what other links would change", "#plan"},
     {"layer", "what one layer moves under any of these: the calculator", "#layer"}};
 
 int list_topics(const Console& console) {

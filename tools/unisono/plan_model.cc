@@ -1,8 +1,11 @@
 // `unisono plan-model`: which layout a model should be trained or served with, and why.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.h"
 #include "cli/failure.h"
+#include "cli/output_file.h"
 #include "models/models.h"
 
 namespace unisono::cli {
@@ -25,6 +28,16 @@ estimate::SearchOptions search_options(const Arguments& arguments, const Console
           .progress = [&console](const std::string& text) { console.progress(text); }};
 }
 
+void print(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(2));
+}
+
+void save_plan(const Arguments& arguments, nlohmann::ordered_json plan,
+               nlohmann::ordered_json what_if) {
+  plan["what_if"] = std::move(what_if);
+  write_output(arguments.text("save"), plan.dump() + "\n");
+}
+
 // 1 where nothing fits, so that a script can tell.
 template <typename Estimate>
 int exit_of(const estimate::Ranking<Estimate>& ranking) {
@@ -36,6 +49,7 @@ int train(const Arguments& arguments, const Console& console) {
   const ModelQuestion question = read_model_question(arguments);
   const estimate::TrainingTask task = read_training_task(arguments, question.cluster.device);
   if (arguments.has("explain")) {
+    refuse_together(arguments, "explain", {"save"});
     const estimate::Layout layout =
         parse_layout(arguments.text("explain"), question.cluster.devices);
     if (const std::string problem = problem_of(question.shape, layout, task); !problem.empty()) {
@@ -44,12 +58,16 @@ int train(const Arguments& arguments, const Console& console) {
     if (arguments.has("step")) {
       write_step(question, task, layout, arguments.text("step"));
     }
-    print_explanation(question, task,
-                      estimate_training(question.shape, layout, task, question.cluster), console);
+    const auto estimate = estimate_training(question.shape, layout, task, question.cluster);
+    if (console.json()) {
+      print(explanation_json(question, task, estimate));
+    } else {
+      print_explanation(question, task, estimate);
+    }
     return kDone;
   }
-  auto ranking =
-      search_training(question.shape, task, question.cluster, search_options(arguments, console));
+  const estimate::SearchOptions options = search_options(arguments, console);
+  auto ranking = search_training(question.shape, task, question.cluster, options);
   if (arguments.has("simulate")) {
     const auto count = static_cast<int>(arguments.number("simulate", 1, kMostLayouts));
     simulate_best(question, task, count, console, ranking);
@@ -58,7 +76,15 @@ int train(const Arguments& arguments, const Console& console) {
   if (arguments.has("step") && !ranking.best.empty()) {
     write_step(question, task, ranking.best.front().layout, arguments.text("step"));
   }
-  print_training(question, task, ranking, arguments, console);
+  if (arguments.has("save")) {
+    save_plan(arguments, plan_json(question, task, ranking),
+              what_if_json(question, task, options.most));
+  }
+  if (console.json()) {
+    print(plan_json(question, task, ranking));
+  } else {
+    print_training(question, task, ranking, arguments, console);
+  }
   return exit_of(ranking);
 }
 
@@ -70,10 +96,18 @@ int serve(const Arguments& arguments, const Console& console) {
   const estimate::ServingLimits limits{
       .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
       .token_s = arguments.has("token") ? arguments.seconds("token") : 0};
-  const auto ranking = search_serving(question.shape, task, limits, question.cluster,
-                                      search_options(arguments, console));
+  const estimate::SearchOptions options = search_options(arguments, console);
+  const auto ranking = search_serving(question.shape, task, limits, question.cluster, options);
   console.end_progress();
-  print_serving(question, task, ranking, arguments, console);
+  if (arguments.has("save")) {
+    save_plan(arguments, plan_json(question, task, ranking),
+              what_if_json(question, task, limits, options.most));
+  }
+  if (console.json()) {
+    print(plan_json(question, task, ranking));
+  } else {
+    print_serving(question, task, ranking, arguments, console);
+  }
   return exit_of(ranking);
 }
 
@@ -134,6 +168,10 @@ constexpr Option kOptions[] = {
      .value = "FILE",
      .help = "With --train: write the first layout's step, or that of --explain, as a workload "
              "for unisono sim: one round of the pipeline."},
+    {.name = "save",
+     .value = "FILE",
+     .help = "Write the plan for `unisono view`, with the rankings for half and twice the links of "
+             "a node, a quarter to four times those between nodes and of the batch."},
     {.name = "measured",
      .value = "TABLE",
      .help = "With --train: fit the device's constants to measured steps (CSV) first."},
@@ -168,6 +206,8 @@ const Command kPlanModelCommand = {
         "layout that does not fit is given no time.\n\n"
         "Serving batches requests continuously; a token waits for weights, cache, kernels and the "
         "prompts that are read in between.\n\n"
+        "With --save plan.json, `unisono view plan.json` shows the layouts as bars to sort, with "
+        "sliders for the links and the batch.\n\n"
         "The exit code is 1 where nothing fits.",
     .options = kOptions,
     .run = run_plan_model};

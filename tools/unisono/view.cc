@@ -146,7 +146,8 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   }
   if (document.is_discarded()) {
     refuse_other_files(path, text,
-                       "a recording, a schedule, a pipeline, a step, a topology or a simulation");
+                       "a recording, a schedule, a pipeline, a step, a plan, a topology or a "
+                       "simulation");
   }
   if (is_recording(document)) {
     refuse_other_version(path, document);
@@ -181,6 +182,10 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     data["step"] = document;
     return;
   }
+  if (begins(document, "schema", "unisono.plan_model/")) {
+    data["plan"] = document;
+    return;
+  }
   if (begins(document, "format", "unisono.topology/")) {
     data["topology"] = topology_data(path);
     return;
@@ -189,7 +194,8 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
       !format.empty() && !format.starts_with("unisono.schedule/")) {
     throw UsageError(
         fmt::format("{} is {}", path, format),
-        "a recording, a schedule, a pipeline, a step, a topology or a simulation is expected",
+        "a recording, a schedule, a pipeline, a step, a plan, a topology or a simulation is "
+        "expected",
         "unisono help view");
   }
   data["schedule"] = schedule_data(load_schedule(path));
@@ -326,7 +332,8 @@ const Command kViewCommand = {
         "(unisono.pipeline/1, or FILE.csv of torch.distributed.pipelining), the times of its run "
         "(unisono.pipeline_times/1), a topology (unisono.topology/1), a step of a model "
         "(unisono.step/1, or what unisono step show --json "
-        "printed), what unisono sim --trace wrote, or what unisono trace why --json "
+        "printed), a plan (what unisono plan-model --save wrote), what unisono sim --trace wrote, "
+        "or what unisono trace why --json "
         "printed. Files can also be dropped on the page. Where there is a "
         "desktop, the page is opened with xdg-open.",
     .options = kOptions,

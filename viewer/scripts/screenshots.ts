@@ -1,4 +1,4 @@
-// Takes the pictures of docs/guides/view.md; scripts/test-viewer --screenshots writes them there.
+// Takes the pictures of docs/guides; scripts/test-viewer --screenshots writes them there.
 import { launch, open, type Options } from '../tests/page/browser';
 
 // `run`: on the page of a recording.
@@ -13,6 +13,7 @@ export const PICTURES: { name: string; hash: string; run?: boolean; options?: Op
     options: { height: 720 },
   },
   { name: 'run', hash: '#run', run: true, options: { height: 1080 } },
+  { name: 'plan', hash: '#plan?set=0.3.2.0.0', options: { height: 900 } },
   { name: 'moe', hash: '#moe?moe=4.2.8.2.60.125.2', options: { height: 720 } },
 ];
 

@@ -81,3 +81,15 @@ export function plansOfProgram(): Plan[] {
     };
   });
 }
+
+// src/stories/plan.json: the sample of the planner, without what would make the page large.
+export function sampleOfProgram(): Record<string, unknown> {
+  const file = join(mkdtempSync(join(tmpdir(), 'plans-')), 'plan.json');
+  const words = ['plan-model', 'llama3-70b', '--on', 'dgx_h100:nodes=8', '--train'];
+  run([...words, '--top', '5', '--save', file]);
+  const plan = JSON.parse(readFileSync(file, 'utf8'));
+  const what = plan.what_if;
+  what.near = [1];
+  what.rankings = what.rankings.filter((each: { near: number }) => each.near === 1);
+  return plan;
+}

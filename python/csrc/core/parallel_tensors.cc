@@ -24,6 +24,15 @@ Placement partial(const std::string& op) {
   return unisono::parallel::Partial(*parsed);
 }
 
+// A placement does not know how many dimensions its tensor has, so none is counted from the end.
+Placement shard(py::ssize_t dim) {
+  if (dim < 0) {
+    throw py::value_error("Shard(" + std::to_string(dim) +
+                          "): dimensions are numbered from 0; the last of x is x.ndim - 1");
+  }
+  return unisono::parallel::Shard(static_cast<std::size_t>(dim));
+}
+
 // A sum of complex numbers is one of their parts; nothing else is.
 void check_reduces(const Array& in, const Placement& from) {
   using unisono::ReduceOp;
@@ -140,9 +149,9 @@ void define_redistribution(py::module_& module) {
       .def("__eq__", [](const Placement& self, const Placement& other) { return self == other; });
   module.def(
       "Replicate", [] { return unisono::parallel::Replicate(); }, "Every rank has all of it.");
-  module.def(
-      "Shard", [](std::size_t dim) { return unisono::parallel::Shard(dim); }, arg("dim"),
-      "Rank r has the part r of the dimension, as shard_range() says.");
+  module.def("Shard", &shard, arg("dim"),
+             "Rank r has the part r of the dimension, as shard_range() says; dimensions are "
+             "numbered from 0.");
   module.def("Partial", &partial, arg("op") = "sum",
              "Every rank has a summand as large as the whole; op: sum, avg, prod, min or max.");
   module.def(

@@ -1,6 +1,7 @@
 // The parts of `unisono plan-model`.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,25 @@ void print_serving(const ModelQuestion& question, const estimate::ServingTask& t
 
 // One layout, part by part.
 void print_explanation(const ModelQuestion& question, const estimate::TrainingTask& task,
-                       const estimate::TrainingEstimate& estimate, const Console& console);
+                       const estimate::TrainingEstimate& estimate);
+
+// "none", "1f1b" or "interleaved 1f1b".
+std::string schedule_of(const estimate::Layout& layout);
+
+// The same as data (unisono.plan_model/1).
+nlohmann::ordered_json plan_json(const ModelQuestion& question, const estimate::TrainingTask& task,
+                                 const estimate::Ranking<estimate::TrainingEstimate>& ranking);
+nlohmann::ordered_json plan_json(const ModelQuestion& question, const estimate::ServingTask& task,
+                                 const estimate::Ranking<estimate::ServingEstimate>& ranking);
+nlohmann::ordered_json explanation_json(const ModelQuestion& question,
+                                        const estimate::TrainingTask& task,
+                                        const estimate::TrainingEstimate& estimate);
+// The rankings for links and batches around those asked for, `most` layouts of each: what the
+// page's sliders choose from.
+nlohmann::ordered_json what_if_json(const ModelQuestion& question,
+                                    const estimate::TrainingTask& task, std::size_t most);
+nlohmann::ordered_json what_if_json(const ModelQuestion& question,
+                                    const estimate::ServingTask& task,
+                                    const estimate::ServingLimits& limits, std::size_t most);
 
 }  // namespace unisono::cli

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "estimate/parts.h"
 #include "models/models.h"
@@ -33,13 +32,6 @@ std::string percent(double share) {
 
 double communication(const estimate::StepParts& parts) {
   return parts.tensor + parts.context + parts.experts + parts.pipeline + parts.data;
-}
-
-std::string schedule_of(const estimate::Layout& layout) {
-  if (layout.pp == 1) {
-    return "none";
-  }
-  return layout.vp > 1 ? "interleaved 1f1b" : "1f1b";
 }
 
 void print_head(const ModelQuestion& question, const std::string& task) {
@@ -107,104 +99,6 @@ void print_time(std::span<const estimate::NamedPart<Parts>> names, const Parts& 
   }
 }
 
-template <typename Parts>
-nlohmann::ordered_json parts_json(std::span<const estimate::NamedPart<Parts>> names,
-                                  const Parts& parts) {
-  nlohmann::ordered_json json;
-  for (const auto& part : names) {
-    std::string name(part.name);
-    std::ranges::replace(name, ' ', '_');
-    json[name] = rounded(parts.*part.value);
-  }
-  return json;
-}
-
-nlohmann::ordered_json layout_json(const estimate::Layout& layout) {
-  return {{"tp", layout.tp},
-          {"pp", layout.pp},
-          {"vp", layout.vp},
-          {"cp", layout.cp},
-          {"ep", layout.ep},
-          {"dp", layout.dp},
-          {"micro_batch", layout.micro_batch},
-          {"zero", layout.zero},
-          {"recompute", estimate::to_string(layout.recompute)},
-          {"schedule", schedule_of(layout)}};
-}
-
-nlohmann::ordered_json head_json(const ModelQuestion& question, std::string_view task) {
-  const estimate::Constants& constants = question.cluster.device.constants;
-  nlohmann::ordered_json json;
-  json["schema"] = "unisono.plan_model/1";
-  json["model"] = question.shape.name;
-  json["weights"] = total_weights(question.shape);
-  json["active_weights"] = active_weights(question.shape);
-  json["machine"] = question.cluster.name;
-  json["device"] = question.cluster.device.name;
-  json["devices"] = question.cluster.devices;
-  json["memory_bytes"] = question.cluster.device.memory_bytes;
-  json["constants"] = {{"compute", rounded(constants.compute)},
-                       {"memory", rounded(constants.memory)},
-                       {"network", rounded(constants.network)},
-                       {"experts", rounded(constants.experts)},
-                       {"source", constants.source}};
-  json["task"] = task;
-  return json;
-}
-
-template <typename Estimate>
-void add_refused(const estimate::Ranking<Estimate>& ranking, nlohmann::ordered_json& json) {
-  json["tried"] = ranking.tried;
-  json["fitting"] = ranking.fitting;
-  json["refused"] = nlohmann::json::array();
-  for (const estimate::Refusal& refusal : ranking.refused) {
-    json["refused"].push_back({{"why", refusal.why}, {"layouts", refusal.layouts}});
-  }
-  if (ranking.best.empty() && !ranking.least_missing.empty()) {
-    json["least_missing"] = {{"layout", ranking.least_missing},
-                             {"bytes", rounded(ranking.least_missing_bytes)}};
-  }
-}
-
-nlohmann::ordered_json estimate_json(const TrainingEstimate& estimate) {
-  return {{"layout", layout_json(estimate.layout)},
-          {"step_s", rounded(estimate.step_s)},
-          {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
-          {"flops_per_s_device", rounded(estimate.flops_per_s_device)},
-          {"utilisation", rounded(estimate.utilisation)},
-          {"seconds", parts_json(estimate::step_parts(), estimate.parts)},
-          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
-          {"binding", binding(estimate)},
-          {"simulated_s", rounded(estimate.simulated_s)}};
-}
-
-nlohmann::ordered_json estimate_json(const ServingEstimate& estimate) {
-  return {{"layout",
-           {{"tp", estimate.layout.tp},
-            {"pp", estimate.layout.pp},
-            {"ep", estimate.layout.ep},
-            {"instances", estimate.layout.instances}}},
-          {"concurrency", estimate.concurrency},
-          {"first_token_s", rounded(estimate.first_token_s)},
-          {"token_s", rounded(estimate.token_s)},
-          {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
-          {"seconds", parts_json(estimate::token_parts(), estimate.parts)},
-          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
-          {"binding", binding(estimate)}};
-}
-
-template <typename Estimate>
-void print_json(const ModelQuestion& question, std::string_view task,
-                const estimate::Ranking<Estimate>& ranking) {
-  nlohmann::ordered_json json = head_json(question, task);
-  json["layouts"] = nlohmann::json::array();
-  for (const Estimate& estimate : ranking.best) {
-    json["layouts"].push_back(estimate_json(estimate));
-  }
-  add_refused(ranking, json);
-  fmt::print("{}\n", json.dump(2));
-}
-
 // Why the first layout is the first, and what makes its time.
 template <typename Estimate>
 void print_reasons(const estimate::Ranking<Estimate>& ranking) {
@@ -263,10 +157,6 @@ void print_flags(const Arguments& arguments, const Estimate& first) {
 void print_training(const ModelQuestion& question, const estimate::TrainingTask& task,
                     const estimate::Ranking<TrainingEstimate>& ranking, const Arguments& arguments,
                     const Console& console) {
-  if (console.json()) {
-    print_json(question, "train", ranking);
-    return;
-  }
   print_head(question, fmt::format("training, batch {} x {} tokens, {}", task.batch, task.sequence,
                                    estimate::to_string(task.precision)));
   if (print_nothing(question, ranking)) {
@@ -276,18 +166,12 @@ void print_training(const ModelQuestion& question, const estimate::TrainingTask&
   print_reasons(ranking);
   print_refused(ranking);
   fmt::print("\nthe first, part by part\n");
-  print_explanation(question, task, ranking.best.front(), console);
+  print_explanation(question, task, ranking.best.front());
   print_flags(arguments, ranking.best.front());
 }
 
 void print_explanation(const ModelQuestion& question, const estimate::TrainingTask& task,
-                       const TrainingEstimate& estimate, const Console& console) {
-  if (console.json()) {
-    nlohmann::ordered_json json = head_json(question, "train");
-    json["layouts"] = nlohmann::json::array({estimate_json(estimate)});
-    fmt::print("{}\n", json.dump(2));
-    return;
-  }
+                       const TrainingEstimate& estimate) {
   fmt::print("step of {}: {}, {} microbatches, schedule {}\n", text_of(estimate.layout),
              time_text(estimate.step_s), microbatches(estimate.layout, task),
              schedule_of(estimate.layout));
@@ -298,10 +182,6 @@ void print_explanation(const ModelQuestion& question, const estimate::TrainingTa
 void print_serving(const ModelQuestion& question, const estimate::ServingTask& task,
                    const estimate::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
                    const Console& console) {
-  if (console.json()) {
-    print_json(question, "serve", ranking);
-    return;
-  }
   print_head(question, fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
                                    estimate::to_string(task.weights)));
   if (print_nothing(question, ranking)) {

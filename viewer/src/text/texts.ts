@@ -3,6 +3,7 @@ import { LEARN_TEXTS } from './learn';
 import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
 import { PIPELINE_TEXTS } from './pipelines';
+import { PLAN_TEXTS } from './plan';
 import { STEP_TEXTS } from './step';
 import { STORY_TEXTS } from './stories';
 import { TOGETHER_TEXTS } from './together';
@@ -276,6 +277,7 @@ export const TEXTS = {
   ...PAGE_TEXTS,
   ...LEARN_TEXTS,
   ...STORY_TEXTS,
+  ...PLAN_TEXTS,
   ...STEP_TEXTS,
   ...TOOL_TEXTS,
   ...TOGETHER_TEXTS,

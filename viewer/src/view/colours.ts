@@ -57,3 +57,17 @@ const AXIS_HUES: Record<string, string> = {
 export function axisColour(axis: string): string {
   return AXIS_HUES[axis] ?? 'var(--inside)';
 }
+
+// Parts of a planned step, token or memory: an axis as everywhere, greys for work, other hues for what is kept.
+const PART_HUES: Record<string, string> = {
+  ...{ tensor: 'tp', context: 'cp', data: 'dp', experts: 'ep', pipeline: 'pp' },
+  ...{ matrix_products: '#9aa5b1', device_memory: '#c3cad2', recompute: '#7f8b98' },
+  ...{ layers: '#7f8b98', requests: '#c9b3f5', prompts: '#9aa5b1' },
+  ...{ weights: '#8fb8ff', gradients: '#f3b98a', optimiser: '#d9d27a' },
+  ...{ activations: '#a8d98a', cache: '#7fd6c2', buffers: '#b9bec5' },
+};
+
+export function partColour(name: string): string {
+  const hue = PART_HUES[name] ?? 'var(--inside)';
+  return AXIS_HUES[hue] ?? hue;
+}

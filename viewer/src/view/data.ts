@@ -1,4 +1,5 @@
 // What the page carries: the catalogue, and what `unisono view` was asked to show.
+import { parseModelPlan, type ModelPlan } from '../model/plan';
 import { parseStep, type ModelStep } from '../model/step';
 import { parseTopology, type Topology } from '../model/topology';
 import { parsePipeline, type PackedPipeline } from '../pipeline/parse';
@@ -36,6 +37,7 @@ export interface PageData {
   pipeline?: Pipeline; // from a file
   pipelineTimes?: PipelineTimes; // from a file
   step?: ModelStep; // from a file
+  plan?: ModelPlan; // from a file
   schedule?: Schedule; // asked for by name, or from a file
   recording?: unknown;
   topology?: Topology;
@@ -65,6 +67,7 @@ export function readPageData(text: string | null | undefined): PageData {
       page.pipeline = page.pipelineTimes.pipeline;
     }
     if (data.step !== undefined) page.step = parseStep(data.step);
+    if (data.plan !== undefined) page.plan = parseModelPlan(data.plan);
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {
       const given = data.schedule as unknown as Packed & {

@@ -5,6 +5,7 @@ import { mainOperation, summarize, type OpSummary } from '../model/operations';
 import { placesOf, stuckStep, type Place } from '../model/stuck';
 import { bytesOf, plannedSteps } from '../model/planned';
 import { parseRecording, type RecordedMessage, type Recording } from '../model/recording';
+import { isModelPlan, parseModelPlan, type ModelPlan } from '../model/plan';
 import { isStep, parseStep, type ModelStep } from '../model/step';
 import { isTopology, parseTopology, type Topology } from '../model/topology';
 import { isPipeline, parseCsv, parsePipeline } from '../pipeline/parse';
@@ -43,6 +44,7 @@ class Page {
   pipeline: Pipeline | undefined = $state.raw(); // from a file
   pipelineTimes: PipelineTimes | undefined = $state.raw(); // of a run of that pipeline
   step: ModelStep | undefined = $state.raw(); // of a model, from a file
+  plan: ModelPlan | undefined = $state.raw(); // of a model, from a file
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
   isWelcome = $state(false); // say what this is, to somebody who has not seen it
@@ -219,15 +221,15 @@ class Page {
     this.pipeline = this.data.pipeline;
     this.pipelineTimes = this.data.pipelineTimes;
     this.step = this.data.step;
+    this.plan = this.data.plan;
     this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
   }
 
   // Was the page opened without asking for anything: no link, no topic, no file?
   isPlain(hash: string): boolean {
-    const { open, schedule, recording, topology, pipeline, step, problem } = this.data;
-    return [hash, open, schedule, recording, topology, pipeline, step, problem].every(
-      (each) => !each,
-    );
+    const { open, schedule, recording, topology, pipeline, step, plan, problem } = this.data;
+    const given = [open, schedule, recording, topology, pipeline, step, plan, problem];
+    return [hash, ...given].every((each) => !each);
   }
 
   // Starts with a story for somebody who is here for the first time.
@@ -253,6 +255,7 @@ class Page {
       return { ...DEFAULTS, tab: 'traffic', ranks, ...shape };
     }
     if (this.data.step) return { ...DEFAULTS, tab: 'step' };
+    if (this.data.plan) return { ...DEFAULTS, tab: 'plan' };
     if (this.data.pipelineTimes) return { ...DEFAULTS, tab: 'pipeline', pipes: [...RECORDED] };
     if (this.data.pipeline) return { ...DEFAULTS, tab: 'pipeline', pipes: ['own'] };
     return given ? { ...DEFAULTS, tab: 'steps', ...shape } : DEFAULTS;
@@ -296,6 +299,9 @@ class Page {
     } else if (isObject(document) && isStep(document)) {
       this.step = parseStep(document);
       Object.assign(this.view, { tab: 'step', beat: 0 });
+    } else if (isObject(document) && isModelPlan(document)) {
+      this.plan = parseModelPlan(document);
+      Object.assign(this.view, { tab: 'plan', set: '' });
     } else if (isObject(document) && isTopology(document)) {
       this.topology = parseTopology(document);
       this.view.tab = 'traffic';

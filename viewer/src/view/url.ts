@@ -12,13 +12,21 @@ export const TABS = [
   'moe',
   'layer',
   'step',
+  'plan',
 ] as const;
 export type Tab = (typeof TABS)[number];
 
 // Those behind `parallel`: it leads to the others.
 // What took place, and beneath it what was predicted.
 export const RECORDED = ['measured', 'predicted'] as const;
-export const PARALLEL_TABS: readonly Tab[] = ['parallel', 'pipeline', 'moe', 'layer', 'step'];
+export const PARALLEL_TABS: readonly Tab[] = [
+  'parallel',
+  'pipeline',
+  'moe',
+  'plan',
+  'layer',
+  'step',
+];
 export const NAV_TABS: readonly Tab[] = TABS.filter(
   (tab) => tab === 'parallel' || !PARALLEL_TABS.includes(tab),
 );

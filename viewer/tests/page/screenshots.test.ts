@@ -25,11 +25,13 @@ it('the script takes every picture that the guide shows', { timeout: 120_000 }, 
   const recording = join(mkdtempSync(join(tmpdir(), 'viewer-shots-')), 'run.json');
   writeFileSync(recording, JSON.stringify(killed()));
   const paths = await takePictures(writePage(), writePage(recording), folder);
-  expect(paths).toHaveLength(7);
-  const guide = readFileSync('../docs/guides/view.md', 'utf8');
+  expect(paths).toHaveLength(PICTURES.length);
+  const guides = ['view', 'plan-a-model'].map((name) =>
+    readFileSync(`../docs/guides/${name}.md`, 'utf8'),
+  );
   for (const path of paths) expect(statSync(path).size).toBeGreaterThan(10_000);
   for (const { name } of PICTURES) {
-    expect(guide).toContain(`images/view-${name}.png`);
+    expect(guides.join('')).toContain(`images/view-${name}.png`);
     expect(existsSync(`../docs/guides/images/view-${name}.png`), name).toBe(true);
   }
 });

@@ -1,0 +1,220 @@
+// A plan as data (unisono.plan_model/1), and what it would be with other links and batches.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "estimate/parts.h"
+#include "models/models.h"
+#include "plan/plan.h"
+
+namespace unisono::cli {
+namespace {
+
+using estimate::ServingEstimate;
+using estimate::TrainingEstimate;
+using Json = nlohmann::ordered_json;
+
+// The stops of the page's sliders. A link or a batch far from what was asked for is another plan.
+constexpr double kNear[] = {0.5, 1, 2};
+constexpr double kFar[] = {0.25, 0.5, 1, 2, 4};
+constexpr double kBatches[] = {0.25, 0.5, 1, 2, 4};
+constexpr double kConcurrencies[] = {1, 8, 64, 512};  // and as many as fit
+
+template <typename Parts>
+Json parts_json(std::span<const estimate::NamedPart<Parts>> names, const Parts& parts) {
+  Json json;
+  for (const auto& part : names) {
+    std::string name(part.name);
+    std::ranges::replace(name, ' ', '_');
+    json[name] = rounded(parts.*part.value);
+  }
+  return json;
+}
+
+Json layout_json(const estimate::Layout& layout) {
+  return {{"tp", layout.tp},
+          {"pp", layout.pp},
+          {"vp", layout.vp},
+          {"cp", layout.cp},
+          {"ep", layout.ep},
+          {"dp", layout.dp},
+          {"micro_batch", layout.micro_batch},
+          {"zero", layout.zero},
+          {"recompute", estimate::to_string(layout.recompute)},
+          {"schedule", schedule_of(layout)}};
+}
+
+template <typename Estimate>
+void add_refused(const estimate::Ranking<Estimate>& ranking, Json& json) {
+  json["tried"] = ranking.tried;
+  json["fitting"] = ranking.fitting;
+  json["refused"] = Json::array();
+  for (const estimate::Refusal& refusal : ranking.refused) {
+    json["refused"].push_back({{"why", refusal.why}, {"layouts", refusal.layouts}});
+  }
+  if (ranking.best.empty() && !ranking.least_missing.empty()) {
+    json["least_missing"] = {{"layout", ranking.least_missing},
+                             {"bytes", rounded(ranking.least_missing_bytes)}};
+  }
+}
+
+Json estimate_json(const TrainingEstimate& estimate) {
+  return {{"layout", layout_json(estimate.layout)},
+          {"step_s", rounded(estimate.step_s)},
+          {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
+          {"flops_per_s_device", rounded(estimate.flops_per_s_device)},
+          {"utilisation", rounded(estimate.utilisation)},
+          {"seconds", parts_json(estimate::step_parts(), estimate.parts)},
+          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
+          {"binding", binding(estimate)},
+          {"simulated_s", rounded(estimate.simulated_s)}};
+}
+
+Json estimate_json(const ServingEstimate& estimate) {
+  return {{"layout",
+           {{"tp", estimate.layout.tp},
+            {"pp", estimate.layout.pp},
+            {"ep", estimate.layout.ep},
+            {"instances", estimate.layout.instances}}},
+          {"concurrency", estimate.concurrency},
+          {"first_token_s", rounded(estimate.first_token_s)},
+          {"token_s", rounded(estimate.token_s)},
+          {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
+          {"seconds", parts_json(estimate::token_parts(), estimate.parts)},
+          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
+          {"binding", binding(estimate)}};
+}
+
+Json head_json(const ModelQuestion& question) {
+  const estimate::Constants& constants = question.cluster.device.constants;
+  Json json;
+  json["schema"] = "unisono.plan_model/1";
+  json["model"] = question.shape.name;
+  json["weights"] = total_weights(question.shape);
+  json["active_weights"] = active_weights(question.shape);
+  json["machine"] = question.cluster.name;
+  json["device"] = question.cluster.device.name;
+  json["devices"] = question.cluster.devices;
+  json["memory_bytes"] = question.cluster.device.memory_bytes;
+  json["constants"] = {{"compute", rounded(constants.compute)},
+                       {"memory", rounded(constants.memory)},
+                       {"network", rounded(constants.network)},
+                       {"experts", rounded(constants.experts)},
+                       {"source", constants.source}};
+  return json;
+}
+
+Json head_json(const ModelQuestion& question, const estimate::TrainingTask& task) {
+  Json json = head_json(question);
+  json["task"] = "train";
+  json["batch"] = task.batch;
+  json["sequence"] = task.sequence;
+  json["precision"] = estimate::to_string(task.precision);
+  return json;
+}
+
+Json head_json(const ModelQuestion& question, const estimate::ServingTask& task) {
+  Json json = head_json(question);
+  json["task"] = "serve";
+  json["input"] = task.input;
+  json["output"] = task.output;
+  json["concurrency"] = task.concurrency;
+  json["precision"] = estimate::to_string(task.weights);
+  return json;
+}
+
+template <typename Estimate>
+void add_ranking(const estimate::Ranking<Estimate>& ranking, Json& json) {
+  json["layouts"] = Json::array();
+  for (const Estimate& estimate : ranking.best) {
+    json["layouts"].push_back(estimate_json(estimate));
+  }
+  add_refused(ranking, json);
+}
+
+// Each ranking for each pair of speeds of links, times what they are, and each batch.
+template <typename Search>
+Json what_if_json(const ModelQuestion& question, const std::string& varied,
+                  const std::vector<double>& values, const Search& search) {
+  const bool is_one_domain = question.cluster.devices <= question.cluster.domain;
+  const std::vector<double> near(std::begin(kNear), std::end(kNear));
+  const std::vector<double> far = is_one_domain
+                                      ? std::vector<double>{1}
+                                      : std::vector<double>(std::begin(kFar), std::end(kFar));
+  Json rankings = Json::array();
+  for (const double near_factor : near) {
+    for (const double far_factor : far) {
+      estimate::Cluster cluster = question.cluster;
+      cluster.near_bytes_per_s *= near_factor;
+      cluster.far_bytes_per_s *= far_factor;
+      for (const double value : values) {
+        Json ranking = {{"near", near_factor}, {"far", far_factor}, {varied, value}};
+        add_ranking(search(cluster, value), ranking);
+        rankings.push_back(std::move(ranking));
+      }
+    }
+  }
+  return {{"near", near}, {"far", far}, {varied, values}, {"rankings", std::move(rankings)}};
+}
+
+}  // namespace
+
+std::string schedule_of(const estimate::Layout& layout) {
+  if (layout.pp == 1) {
+    return "none";
+  }
+  return layout.vp > 1 ? "interleaved 1f1b" : "1f1b";
+}
+
+Json plan_json(const ModelQuestion& question, const estimate::TrainingTask& task,
+               const estimate::Ranking<TrainingEstimate>& ranking) {
+  Json json = head_json(question, task);
+  add_ranking(ranking, json);
+  return json;
+}
+
+Json plan_json(const ModelQuestion& question, const estimate::ServingTask& task,
+               const estimate::Ranking<ServingEstimate>& ranking) {
+  Json json = head_json(question, task);
+  add_ranking(ranking, json);
+  return json;
+}
+
+Json explanation_json(const ModelQuestion& question, const estimate::TrainingTask& task,
+                      const TrainingEstimate& estimate) {
+  Json json = head_json(question, task);
+  json["layouts"] = Json::array({estimate_json(estimate)});
+  return json;
+}
+
+Json what_if_json(const ModelQuestion& question, const estimate::TrainingTask& task,
+                  std::size_t most) {
+  std::vector<double> batches;
+  for (const double factor : kBatches) {
+    batches.push_back(std::max(1.0, std::floor(task.batch * factor)));
+  }
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  return what_if_json(question, "batch", batches,
+                      [&](const estimate::Cluster& cluster, double batch) {
+                        estimate::TrainingTask other = task;
+                        other.batch = batch;
+                        return search_training(question.shape, other, cluster, {.most = most});
+                      });
+}
+
+Json what_if_json(const ModelQuestion& question, const estimate::ServingTask& task,
+                  const estimate::ServingLimits& limits, std::size_t most) {
+  std::vector<double> at_once(std::begin(kConcurrencies), std::end(kConcurrencies));
+  if (task.concurrency > 0 && std::ranges::find(at_once, task.concurrency) == at_once.end()) {
+    at_once.insert(std::ranges::upper_bound(at_once, task.concurrency), task.concurrency);
+  }
+  at_once.push_back(0);
+  return what_if_json(
+      question, "concurrency", at_once, [&](const estimate::Cluster& cluster, double concurrency) {
+        estimate::ServingTask other = task;
+        other.concurrency = concurrency;
+        return search_serving(question.shape, other, limits, cluster, {.most = most});
+      });
+}
+
+}  // namespace unisono::cli

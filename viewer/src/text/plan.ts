@@ -1,0 +1,77 @@
+// The texts of the plan of a model.
+
+export const PLAN_TEXTS = {
+  tab_plan: ['Plan a model', '规划模型'],
+  plan_train: [
+    '{weights} B weights on {devices} × {device} ({machine}): training, batch {batch} × {sequence} tokens, {precision}',
+    '{weights} B 权重，{devices} × {device}（{machine}）：训练，批量 {batch} × {sequence} token，{precision}',
+  ],
+  plan_serve: [
+    '{weights} B weights on {devices} × {device} ({machine}): serving, {batch} tokens in, {sequence} out, {precision}',
+    '{weights} B 权重，{devices} × {device}（{machine}）：推理，输入 {batch} token，输出 {sequence} token，{precision}',
+  ],
+  plan_source: ['Constants fitted to {source}.', '常数拟合自 {source}。'],
+  plan_sheet: [
+    'Nothing was measured: times are those of the data sheet.',
+    '没有实测：时间按数据手册计算。',
+  ],
+  plan_sample: [
+    'A sample. For your model: `unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train --save plan.json`, then `unisono view plan.json`, or drop the file on this page.',
+    '示例。规划你自己的模型：`unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train --save plan.json`，再用 `unisono view plan.json` 打开，或把文件拖到本页。',
+  ],
+  plan_fixed: [
+    'This file has one ranking; one that `--save` wrote has sliders too.',
+    '此文件只有一个排名；用 `--save` 写出的文件还带滑块。',
+  ],
+  plan_near: ['Links inside a node', '节点内链路'],
+  plan_far: ['Links between nodes', '节点间链路'],
+  plan_batch: ['Batch', '批量'],
+  plan_at_once: ['Requests at once', '并发请求'],
+  plan_all: ['as many as fit', '容量上限'],
+  plan_reset: ['As asked', '恢复原值'],
+  plan_first: [
+    '{layout}: {time} a {what}, {rate} tokens/s a GPU. Most of the time: {part}, {percent} %.',
+    '{layout}：每{what} {time}，每 GPU {rate} token/s。主要耗时：{part}，{percent} %。',
+  ],
+  plan_step: ['step', '步'],
+  plan_token: ['token', ' token'],
+  plan_gain: [' {percent} % more tokens/s than as asked.', '比原设定的 token/s 多 {percent} %。'],
+  plan_loss: [' {percent} % fewer tokens/s than as asked.', '比原设定的 token/s 少 {percent} %。'],
+  plan_none: [
+    'Nothing fits: {layout} comes nearest and needs {bytes} more than the {memory} of the {device}.',
+    '都放不下：最接近的 {layout} 还缺 {bytes}（{device} 有 {memory}）。',
+  ],
+  plan_nothing: ['No layout keeps what was asked for.', '没有布局满足要求。'],
+  plan_before: [
+    'It is before {layout}: {part} takes {now} instead of {before}.',
+    '它排在 {layout} 之前，主要差在{part}：{now}，对方为 {before}。',
+  ],
+  plan_counts: [
+    '{tried} layouts tried, {fitting} fit{refused}.',
+    '共尝试 {tried} 种布局，{fitting} 种可行{refused}。',
+  ],
+  plan_refused: ['; {layouts} refused: {why}', '；{layouts} 种被拒绝：{why}'],
+  plan_layout: ['Layout', '布局'],
+  plan_rank: ['Rank', '名次'],
+  plan_time: ['Time', '时间'],
+  plan_rate: ['Tokens/s a GPU', '每 GPU token/s'],
+  plan_communication: ['Exposed communication', '暴露的通信'],
+  plan_bubble: ['Bubble', '气泡'],
+  plan_memory: ['Memory of the fullest rank', '占用最多的 rank 的显存'],
+  plan_sort: ['Sorted by', '排序'],
+  plan_more: ['{layout}, part by part', '{layout}：各部分'],
+  plan_of_time: ['{time}, of which', '{time}，其中'],
+  plan_of_memory: ['{bytes} of {all}, of which', '{bytes}（共 {all}），其中'],
+  plan_key: [
+    'Grey computes, the colours of axes communicate, stripes wait. The line in a memory bar is what the device has. A layout’s name opens its parts.',
+    '灰色为计算，各轴的颜色为通信，条纹为等待。显存条中的竖线为设备容量。点击布局名可查看各部分。',
+  ],
+  to_part_weights: ['weights', '权重'],
+  to_part_cache: ['cache', '缓存'],
+  to_part_layers: ['layers', '逐层开销'],
+  to_part_requests: ['requests', '请求开销'],
+  to_part_prompts: ['prompts read in between', '穿插的提示处理'],
+  to_part_gradients: ['gradients', '梯度'],
+  to_part_activations: ['activations', '激活'],
+  to_part_buffers: ['buffers', '缓冲区'],
+} as const;
