@@ -20,6 +20,7 @@ using Row = model::OnTopology::Row;
 struct Result {
   model::Call call;
   std::string network;
+  std::string source;  // of its figures
   model::OnTopology plan = {};
 };
 
@@ -49,6 +50,8 @@ void print_text(const Result& result, const Console& console) {
   for (const auto& [name, why] : result.plan.left) {
     fmt::print("not   {}: {}\n", name, why);
   }
+  fmt::print("\nerror  not known: nothing was measured here; the figures of links are {}\n",
+             result.source.empty() ? "the file's" : "published ones");
 }
 
 void print_json(const Result& result) {
@@ -58,6 +61,7 @@ void print_json(const Result& result) {
   json["ranks"] = result.call.ranks;
   json["bytes"] = static_cast<std::uint64_t>(result.call.bytes);
   json["topology"] = result.network;
+  json["source"] = result.source;
   json["chosen"] = result.plan.rows.empty() ? nlohmann::ordered_json(nullptr)
                                             : nlohmann::ordered_json(result.plan.rows.front().name);
   json["candidates"] = nlohmann::json::array();
@@ -81,7 +85,9 @@ void plan_on(const model::Call& call, const Topology& topology, const Console& c
     throw UsageError(fmt::format("{} ranks do not fit on the topology", call.ranks),
                      fmt::format("it has {}", topology.rank_count()), "unisono help plan");
   }
-  Result result{.call = call, .network = topology.name.empty() ? "a topology" : topology.name};
+  Result result{.call = call,
+                .network = topology.name.empty() ? "a topology" : topology.name,
+                .source = topology.source};
   if (call.collective == Collective::barrier) {
     result.call.bytes = 0;
   }

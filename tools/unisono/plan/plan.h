@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/console.h"
@@ -27,6 +28,16 @@ double rounded(double value);
 
 // A table of what could run.
 void print_plan(const model::Plan& plan, const Console& console);
+
+// How far the fit was off on measurements like a call that it had not seen: other sizes, or rank
+// counts, or collectives, whichever the call needs. Errors are parts of the measured time.
+struct ErrorBar {
+  std::size_t rows = 0;  // 0: there are too few measurements to tell
+  double median = 0;
+  double p90 = 0;
+  std::string left_out = {};
+};
+ErrorBar error_bar(const std::vector<model::Point>& points, const model::Call& call);
 
 // What a fitted machine predicts for a call.
 void print_prediction(const model::NamedMachine& machine, const model::Call& call,

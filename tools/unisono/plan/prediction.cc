@@ -79,6 +79,7 @@ class Prediction {
     });
     choose();
     note_ = beyond_measurements(named.machine.points(), call);
+    error_ = error_bar(named.machine.points(), call);
   }
 
   const std::vector<Row>& rows() const { return rows_; }
@@ -86,6 +87,7 @@ class Prediction {
   const std::string& why() const { return why_; }
   // Empty where the call is within what was measured.
   const std::string& note() const { return note_; }
+  const ErrorBar& error() const { return error_; }
   bool has_measured() const {
     return std::any_of(rows_.begin(), rows_.end(),
                        [](const Row& row) { return row.measured_s.has_value(); });
@@ -192,6 +194,7 @@ class Prediction {
   std::vector<Row> rows_;
   std::string why_;
   std::string note_;
+  ErrorBar error_;
 };
 
 void print_json(const Prediction& prediction, const model::NamedMachine& named,
@@ -225,6 +228,12 @@ void print_json(const Prediction& prediction, const model::NamedMachine& named,
   if (!prediction.note().empty()) {
     json["note"] = prediction.note();
   }
+  if (const ErrorBar& error = prediction.error(); error.rows > 0) {
+    json["error"] = {{"left_out", error.left_out},
+                     {"rows", error.rows},
+                     {"median", rounded(error.median)},
+                     {"p90", rounded(error.p90)}};
+  }
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -247,12 +256,21 @@ void print_text(const Prediction& prediction, const model::NamedMachine& named,
                        : fmt::format("  {:>7}", "-");
     fmt::print("{}{}\n", line, row.chosen ? "  <- chosen" : "");
   }
-  const bool has_note = !prediction.note().empty();
+  const ErrorBar& error = prediction.error();
+  fmt::print("\n");
   if (!prediction.why().empty()) {
-    fmt::print("\nwhy  {}{}\n", has_note ? " " : "", prediction.why());
+    fmt::print("why    {}\n", prediction.why());
   }
-  if (has_note) {
-    fmt::print("{}note  {}\n", prediction.why().empty() ? "\n" : "", prediction.note());
+  if (!prediction.note().empty()) {
+    fmt::print("note   {}\n", prediction.note());
+  }
+  if (error.rows > 0) {
+    fmt::print(
+        "error  {:.1f} % in the median, {:.1f} % at p90, on {} measurements whose {} was left "
+        "out\n",
+        100 * error.median, 100 * error.p90, error.rows, error.left_out);
+  } else {
+    fmt::print("error  not known: too few measurements to leave any out\n");
   }
 }
 
