@@ -44,11 +44,11 @@ Split split(std::span<const Point> points, const IsHeld& is_held) {
   return result;
 }
 
-Errors predict(Split split) {
+Errors try_on(const Split& split, const Predict& predict) {
   if (split.seen.empty() || split.held.empty()) {
     return {};
   }
-  return errors_of(Machine::fit(std::move(split.seen)), split.held);
+  return predict(split.seen, split.held);
 }
 
 // Every second size of each series: those at odd or at even places in their order.
@@ -134,34 +134,41 @@ Errors errors_of(const Machine& machine, std::span<const Point> points) {
   return errors;
 }
 
-Errors hold_out_sizes(std::span<const Point> points) {
+Errors predict_by_machine(const std::vector<Point>& seen, const std::vector<Point>& held) {
+  return errors_of(Machine::fit(seen), held);
+}
+
+Errors hold_out_sizes(std::span<const Point> points, const Predict& predict) {
   const auto series = by_series(points);
-  Errors errors = predict(every_second(series, 0));
-  errors.add(predict(every_second(series, 1)));
+  Errors errors = try_on(every_second(series, 0), predict);
+  errors.add(try_on(every_second(series, 1), predict));
   return errors;
 }
 
-Errors hold_out_ranks(std::span<const Point> points) {
+Errors hold_out_ranks(std::span<const Point> points, const Predict& predict) {
   std::set<int> counts;
   for (const Point& point : points) {
     counts.insert(point.ranks);
   }
   Errors errors;
   for (const int ranks : counts) {
-    errors.add(predict(split(points, [&](const Point& point) { return point.ranks == ranks; })));
+    errors.add(
+        try_on(split(points, [&](const Point& point) { return point.ranks == ranks; }), predict));
   }
   return errors;
 }
 
-Errors hold_out_collectives(std::span<const Point> points) {
+Errors hold_out_collectives(std::span<const Point> points, const Predict& predict) {
   std::set<Collective> collectives;
   for (const Point& point : points) {
     collectives.insert(plain_form(point.collective));
   }
   Errors errors;
   for (const Collective collective : collectives) {
-    errors.add(predict(split(
-        points, [&](const Point& point) { return plain_form(point.collective) == collective; })));
+    errors.add(try_on(
+        split(points,
+              [&](const Point& point) { return plain_form(point.collective) == collective; }),
+        predict));
   }
   return errors;
 }

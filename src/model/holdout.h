@@ -28,13 +28,20 @@ struct Errors {
 // The errors at those points whose algorithm the machine knows.
 Errors errors_of(const Machine& machine, std::span<const Point> points);
 
+// The errors at the points that were held, of what is made from those that were seen.
+using Predict =
+    std::function<Errors(const std::vector<Point>& seen, const std::vector<Point>& held)>;
+// By a machine fitted to them.
+Errors predict_by_machine(const std::vector<Point>& seen, const std::vector<Point>& held);
+
 // Each half of the sizes of every series (collective, algorithm, ranks) in turn is predicted from
 // the other half. Series of one size cannot be.
-Errors hold_out_sizes(std::span<const Point> points);
+Errors hold_out_sizes(std::span<const Point> points, const Predict& predict = predict_by_machine);
 // Each rank count in turn is predicted from all others; nothing where there is only one.
-Errors hold_out_ranks(std::span<const Point> points);
+Errors hold_out_ranks(std::span<const Point> points, const Predict& predict = predict_by_machine);
 // Each collective in turn is predicted from all others; nothing where there is only one.
-Errors hold_out_collectives(std::span<const Point> points);
+Errors hold_out_collectives(std::span<const Point> points,
+                            const Predict& predict = predict_by_machine);
 
 // As hold_out_sizes, but with the plain curve, alpha + bytes/beta, through each series: what there
 // is to gain. Series of less than four sizes are left out.

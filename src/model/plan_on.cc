@@ -93,7 +93,10 @@ OnTopology plan_on(const Call& call, const Topology& topology, const OnTopologyO
     }
     std::set<std::string> names;
     for (const Shape& shape : shapes_of(*algorithm, topology, call.ranks)) {
-      if (can_serve(*algorithm, shape) && names.insert(full_name(*algorithm, shape)).second) {
+      const bool is_asked =
+          options.only.empty() || options.only.contains(full_name(*algorithm, shape));
+      if (is_asked && can_serve(*algorithm, shape) &&
+          names.insert(full_name(*algorithm, shape)).second) {
         options.begins(full_name(*algorithm, shape));
         simulate_shape(*algorithm, shape, call, topology, options, result);
       }

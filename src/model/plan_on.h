@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,10 @@ struct OnTopology {
 };
 
 struct OnTopologyOptions {
-  double most_messages = 2e7;    // that share links: played in about a minute
-  double gamma_us_per_byte = 0;  // to reduce
-  bool rank_order = false;       // only those that sum in the order of the ranks
+  double most_messages = 2e7;       // that share links: played in about a minute
+  double gamma_us_per_byte = 0;     // to reduce
+  bool rank_order = false;          // only those that sum in the order of the ranks
+  std::set<std::string> only = {};  // these, by their names; empty: all
   std::function<void(const std::string&)> begins = [](const std::string&) {};  // with this one
 };
 

@@ -93,9 +93,8 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
 
 int run_plan(const Arguments& arguments, const Console& console) {
   if (arguments.has("fit")) {
-    check_options(arguments, "--fit",
-                  {"link", "on", "floor", "algorithm", "machine", "ranks", "bytes"});
-    return run_fit(arguments, console);
+    check_options(arguments, "--fit", {"link", "floor", "algorithm", "machine", "ranks", "bytes"});
+    return arguments.has("on") ? run_fit_on(arguments, console) : run_fit(arguments, console);
   }
   const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   const bool is_routing = is_moe && arguments.has("routing");
@@ -152,7 +151,7 @@ constexpr Option kOptions[] = {
     {.name = "on",
      .value = "TOPOLOGY",
      .help = "Simulate every algorithm on a topology, a preset or a file as `unisono topo` takes "
-             "them, with all of its ranks unless -n says how many."},
+             "them, with all of its ranks unless -n says how many. With --fit: fit the topology."},
     {.name = "tokens", .value = "N", .help = "With moe: tokens of each rank.", .fallback = "128"},
     {.name = "hidden",
      .value = "N",
@@ -186,8 +185,8 @@ constexpr Option kOptions[] = {
     {.name = "save",
      .value = "FILE",
      .help =
-         "With --fit: write the machine for --machine. With --routing: the counts for --counts of "
-         "show, verify, sim and view."}};
+         "With --fit: write the machine for --machine, or with --on the topology for --on of any "
+         "command. With --routing: the counts for --counts of show, verify, sim and view."}};
 
 }  // namespace
 
@@ -218,7 +217,10 @@ const Command kPlanCommand = {
         "A table for --fit names its columns in the first line: collective, ranks, bytes and "
         "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
         "an algorithm are of a library that chose itself. Logs of nccl-tests are read as they are; "
-        "older ones do not say their collective: unisono plan all_reduce --fit LOG.",
+        "older ones do not say their collective: unisono plan all_reduce --fit LOG.\n\n"
+        "--fit TABLE --on TOPOLOGY fits what starting, messages and links of the topology cost, so "
+        "that other rank counts, nodes and collectives follow from its structure; --save writes it "
+        "for --on.",
     .options = kOptions,
     .run = run_plan};
 

@@ -50,8 +50,13 @@ void print_text(const Result& result, const Console& console) {
   for (const auto& [name, why] : result.plan.left) {
     fmt::print("not   {}: {}\n", name, why);
   }
-  fmt::print("\nerror  not known: nothing was measured here; the figures of links are {}\n",
-             result.source.empty() ? "the file's" : "published ones");
+  const std::size_t fitted = result.source.find(kFittedTo);
+  if (fitted != std::string::npos) {
+    fmt::print("\n{}\n", result.source.substr(fitted));
+  } else {
+    fmt::print("\nerror  not known: nothing was measured here; the figures of links are {}\n",
+               result.source.empty() ? "the file's" : "published ones");
+  }
 }
 
 void print_json(const Result& result) {

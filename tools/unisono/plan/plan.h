@@ -46,6 +46,10 @@ void print_prediction(const model::NamedMachine& machine, const model::Call& cal
 // Reads the table, fits every machine in it, and says how far off it is on rows left out.
 int run_fit(const Arguments& arguments, const Console& console);
 
+// The same with --on: fits a topology, whose source says so after these words.
+inline constexpr std::string_view kFittedTo = "Fitted to ";
+int run_fit_on(const Arguments& arguments, const Console& console);
+
 // Simulates every algorithm that can serve the call on the topology, and prints what it takes.
 void plan_on(const model::Call& call, const Topology& topology, const Console& console);
 
