@@ -95,14 +95,18 @@ def by_the_name_of_gloo():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         dist.all_reduce(x)
         dist.all_reduce(x, async_op=True).wait()
-    shown = sum(event.count for event in profile.key_averages() if event.key == "gloo:all_reduce")
+    shown = [event.is_async for event in profile.events() if event.name == "gloo:all_reduce"]
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    return dist.get_backend(), backend.name(), shown, x.tolist()
+    # Its logger reads members of gloo's class.
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    model(x[None]).sum().backward()
+    logged = model._get_ddp_logging_data()
+    return dist.get_backend(), backend.name(), shown, x.tolist(), logged["gloo_num_threads"]
 
 
 def test_gloo_may_mean_unisono(tmp_path):
     results = jobs.run(2, with_store, str(tmp_path / "store"), backend=None)
-    assert results == [("gloo", "unisono", 2, [8.0, 8.0])] * 2
+    assert results == [("gloo", "unisono", [True, True], [8.0, 8.0], 0)] * 2
 
 
 def with_store(path):

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
+#include <cstddef>
 #include <iterator>
 #include <set>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -45,13 +47,15 @@ class WithoutPython {
   PyThreadState* state_;
 };
 
-// What the profiler shows of an operation in the caller's thread.
+// What the profiler shows of an operation in the caller's thread: asynchronous, as those of other
+// backends are.
 class Recorded {
  public:
   Recorded(const std::string& backend, const char* op, at::TensorList inputs)
       : record_(at::RecordScope::USER_SCOPE) {
     if (record_.isActive()) {
       std::vector<c10::IValue> values(inputs.begin(), inputs.end());
+      record_._setAsync();
       record_.before(backend + ":" + op,
                      c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
     }
@@ -61,10 +65,14 @@ class Recorded {
   at::RecordFunction record_;
 };
 
+// Larger than the options of gloo.
+alignas(std::max_align_t) constexpr std::array<std::byte, 1024> kGlooOptions = {};
+
 }  // namespace
 
 Backend::Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string shown_as)
     : c10d::Backend(meeting.rank, meeting.size),
+      as_gloo_{.store = nullptr, .options = kGlooOptions.data()},
       options_(c10::make_intrusive<Options>(meeting.timeout)),
       shown_as_(std::move(shown_as)),
       store_(std::move(store)),

@@ -146,6 +146,14 @@ class Backend final : public c10d::Backend {
     return options == nullptr ? options_->timeout : options->timeout;
   }
 
+  // PyTorch takes whatever stands for "gloo" for its ProcessGroupGloo: the logger of
+  // DistributedDataParallel reads options_->threads of it, the second member there. Of this one it
+  // reads zeros. Must be the first member.
+  struct AsGloo {
+    std::shared_ptr<void> store;
+    const void* options;
+  };
+  AsGloo as_gloo_;
   Pointer<Options> options_;
   std::string shown_as_;
   Pointer<c10d::Store> store_;
