@@ -154,6 +154,27 @@ void Backend::raise(const unisono::Error& error) {
   std::rethrow_exception(to_torch(error));
 }
 
+unisono::Error Backend::monitored(const unisono::Error& error, const Launch& launch) const {
+  using unisono::ErrorCode;
+  const int late = error.context().peer;
+  const int limit = timeout_ms(launch.timeout);
+  std::string words;
+  if (error.code() != ErrorCode::timeout && error.code() != ErrorCode::peer_lost) {
+    return error;
+  }
+  if (getRank() != 0) {
+    words = "Rank " + std::to_string(getRank()) +
+            " successfully reached monitoredBarrier, but received errors while waiting for "
+            "send/recv from rank 0";
+  } else if (late < 0 || limit <= 1) {
+    words = "Rank 0 timed out in monitoredBarrier after " + std::to_string(limit) + " ms";
+  } else {
+    words = "Rank " + std::to_string(late) + " failed to pass monitoredBarrier in " +
+            std::to_string(limit) + " ms";
+  }
+  return {error.code(), words + ": " + std::string(error.message()), error.context()};
+}
+
 uint64_t Backend::getSequenceNumberForGroup() {
   const std::lock_guard lock(issuing_);
   return sequence_;
@@ -174,7 +195,7 @@ void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
       group.run(piece.call);
     }
   } catch (const unisono::Error& error) {
-    raise(error);
+    raise(launch.monitored ? monitored(error, launch) : error);
   }
   for (Piece& piece : pieces) {
     for (const auto& step : piece.after) {

@@ -120,10 +120,11 @@ class Backend final : public c10d::Backend {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     const char* op = nullptr;  // "all_reduce"
     // The caller's: copied only where they are needed after the call.
-    at::TensorList inputs = {};
+    at::TensorList inputs = {};  // that the profiler shows
     at::TensorList outputs = {};
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     bool async = true;
+    bool monitored = false;
   };
   WorkPointer launch(const Launch& launch, std::span<Piece> pieces);
   WorkPointer launch(const Launch& launch, Piece piece) {
@@ -139,6 +140,8 @@ class Backend final : public c10d::Backend {
   void check_root(const char* op, int64_t root) const { check_rank(op, "root", root); }
   void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
+  // As gloo begins what it says of a monitored barrier: tools look for it.
+  unisono::Error monitored(const unisono::Error& error, const Launch& launch) const;
 
   // The ranks of this group, by their numbers in the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;

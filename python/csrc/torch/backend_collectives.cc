@@ -284,14 +284,15 @@ WorkPointer Backend::send(Tensors& tensors, int to, int tag) {
 WorkPointer Backend::recv(Tensors& tensors, int from, int tag) {
   const at::Tensor& tensor = only("recv", "tensors", tensors);
   check_rank("recv", "source", from);
-  return transfer({.type = OpType::RECV, .op = "recv", .outputs = tensors}, tensor, false, from,
-                  tag);
+  return transfer({.type = OpType::RECV, .op = "recv", .inputs = tensors, .outputs = tensors},
+                  tensor, false, from, tag);
 }
 
 WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
   const at::Tensor& tensor = only("recv", "tensors", tensors);
-  return transfer({.type = OpType::RECVANYSOURCE, .op = "recvAnySource", .outputs = tensors},
-                  tensor, false, unisono::kAnySource, tag);
+  return transfer(
+      {.type = OpType::RECVANYSOURCE, .op = "recvAnySource", .inputs = tensors, .outputs = tensors},
+      tensor, false, unisono::kAnySource, tag);
 }
 
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
@@ -305,10 +306,14 @@ WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
 // The error of a barrier that times out names all ranks that have not come, so that both kinds are
 // one; afterwards the world is unusable.
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
+  // No time at all is a limit, too.
+  const auto limit = options.timeout == std::chrono::milliseconds(0) ? std::chrono::milliseconds(1)
+                                                                     : options.timeout;
   launch({.type = OpType::BARRIER,
           .op = "monitored_barrier",
-          .timeout = options.timeout,
-          .async = false},
+          .timeout = limit,
+          .async = false,
+          .monitored = true},
          Piece{.call = {.collective = unisono::Collective::barrier}});
 }
 
