@@ -145,7 +145,7 @@ TEST_F(ScaleTest, RoundsRandomValues) {
 TEST_F(ScaleTest, FloatsOfAnyCountAlignmentAndInPlace) {
   for (const std::int64_t target : all_targets()) {
     use_target(target);
-    for (const std::size_t misalignment : {0, 4, 3}) {
+    for (const std::size_t misalignment : {0U, 4U, 3U}) {
       for (std::size_t count = 0; count < 70; ++count) {
         Buffer source(count * 4, misalignment);
         Buffer result(count * 4, misalignment + 1);
