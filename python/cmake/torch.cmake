@@ -30,8 +30,9 @@ endif()
 Python_add_library(unisono_torch MODULE WITH_SOABI
                    csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/convert.cc
                    csrc/torch/meeting.cc csrc/torch/meeting_store.cc csrc/torch/module.cc
-                   csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc csrc/torch/work.cc
-                   csrc/common/signals.cc)
+                   csrc/torch/peer_memory.cc csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc
+                   csrc/torch/symmetric_memory.cc csrc/torch/symmetric_ops.cc
+                   csrc/torch/symmetric_signals.cc csrc/torch/work.cc csrc/common/signals.cc)
 option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
 set_target_properties(unisono_torch PROPERTIES OUTPUT_NAME _C CXX_VISIBILITY_PRESET hidden
                       UNITY_BUILD ${UNISONO_UNITY} UNITY_BUILD_BATCH_SIZE 4)
@@ -39,7 +40,7 @@ target_compile_definitions(unisono_torch PRIVATE TORCH_EXTENSION_NAME=_C USE_C10
                                                  _GLIBCXX_USE_CXX11_ABI=${torch_abi})
 # PyTorch's headers are not ours to warn about. Its pybind11 is among them: another one would make
 # our backend a type that its Python side does not know.
-target_include_directories(unisono_torch PRIVATE csrc)
+target_include_directories(unisono_torch PRIVATE csrc ${CMAKE_CURRENT_SOURCE_DIR}/../src)
 target_include_directories(unisono_torch SYSTEM PRIVATE ${torch_facts})
 target_compile_options(unisono_torch PRIVATE -O2 -Wall -Wextra -Wshadow)
 foreach(name IN ITEMS c10 torch_cpu torch torch_python)

@@ -24,7 +24,7 @@ PYTHON_PROGRAMS = programs(PYTHON_GUIDE)
 
 
 def test_there_are_programs():
-    assert (len(PROGRAMS), len(PYTHON_PROGRAMS)) == (6, 10)
+    assert (len(PROGRAMS), len(PYTHON_PROGRAMS)) == (7, 10)
 
 
 def run_program(text, port):

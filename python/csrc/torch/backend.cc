@@ -2,7 +2,6 @@
 #include "backend.h"
 
 #include <ATen/record_function.h>
-#include <Python.h>
 #include <c10/util/safe_numerics.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "common/signals.h"
+#include "common/without_python.h"
 
 namespace unisono_torch {
 namespace {
@@ -28,24 +28,6 @@ std::set<Backend*>& backends() {
   static auto* all = new std::set<Backend*>;
   return *all;
 }
-
-// While it lives this thread does not hold Python's lock, which what it waits for may need.
-class WithoutPython {
- public:
-  WithoutPython()
-      : state_(Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {
-  }
-  WithoutPython(const WithoutPython&) = delete;
-  WithoutPython& operator=(const WithoutPython&) = delete;
-  ~WithoutPython() {
-    if (state_ != nullptr) {
-      PyEval_RestoreThread(state_);
-    }
-  }
-
- private:
-  PyThreadState* state_;
-};
 
 // What the profiler shows of an operation in the caller's thread: asynchronous, as those of other
 // backends are.
@@ -86,7 +68,7 @@ Backend::Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string
 }
 
 Backend::~Backend() {
-  const WithoutPython unlocked;
+  const unisono_signals::WithoutPython unlocked;
   {
     const std::lock_guard lock(backends_mutex);
     backends().erase(this);
@@ -178,6 +160,12 @@ unisono::Error Backend::monitored(const unisono::Error& error, const Launch& lau
 uint64_t Backend::getSequenceNumberForGroup() {
   const std::lock_guard lock(issuing_);
   return sequence_;
+}
+
+std::exception_ptr Backend::failure() {
+  const std::optional<unisono::Error> error =
+      open_ ? place_.group().failure() : std::optional<unisono::Error>();
+  return error.has_value() ? to_torch(*error) : nullptr;
 }
 
 c10d::ErrorType Backend::getError() {

@@ -102,6 +102,8 @@ class Backend final : public c10d::Backend {
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
   c10d::ErrorType getError() override;
+  // What has ended the group, in PyTorch's words; nullptr: nothing.
+  std::exception_ptr failure();
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
   // Memory that the peers read where it is; whoever has some of it may outlive the group.

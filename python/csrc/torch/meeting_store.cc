@@ -36,7 +36,8 @@ void tell(c10d::Store& store, int rank, const std::string& text) {
 
 // Asks again and again, because wait() of the store cannot be interrupted.
 void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys,
-              std::chrono::milliseconds timeout, const std::function<void()>& look) {
+              std::chrono::milliseconds timeout, const std::function<void()>& look,
+              const Purpose& purpose) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   std::chrono::microseconds pause{100};
   std::vector<bool> has_come(keys.size());
@@ -56,10 +57,9 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
       }
       refusal = refusal_of_another(store, rank);
     } catch (const std::exception& error) {
-      throw c10::DistBackendError(
-          std::string("unisono: the store cannot be asked who has come to this process group; has "
-                      "the rank ended that keeps it?\n") +
-          error.what());
+      throw c10::DistBackendError("unisono: the store cannot be asked who has come to " +
+                                  purpose.what + "; has the rank ended that keeps it?\n" +
+                                  error.what());
     }
     if (!refusal.empty()) {
       throw_refusal(refusal);
@@ -69,10 +69,9 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
     }
     if (is_over) {
       const std::string ranks = missing.find(',') == std::string::npos ? "rank " : "ranks ";
-      throw c10::DistBackendError(
-          "unisono: " + ranks + missing + " did not come to this process group within " +
-          std::to_string(timeout.count()) +
-          " ms; does every rank make it, with the same world size and the same store?");
+      throw c10::DistBackendError("unisono: " + ranks + missing + " did not come to " +
+                                  purpose.what + " within " + std::to_string(timeout.count()) +
+                                  " ms; " + purpose.question);
     }
     look();
     unisono_signals::throw_if_interrupted();
@@ -86,13 +85,13 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
 std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
                                   int size, const std::string& mine,
                                   std::chrono::milliseconds timeout,
-                                  const std::function<void()>& look) {
+                                  const std::function<void()>& look, const Purpose& purpose) {
   store.set(subject + std::to_string(rank), mine);
   std::vector<std::string> keys;
   for (int other = 0; other < size; ++other) {
     keys.push_back(subject + std::to_string(other));
   }
-  wait_for(store, rank, keys, timeout, look);
+  wait_for(store, rank, keys, timeout, look, purpose);
   std::vector<std::string> texts;
   texts.reserve(keys.size());
   for (const std::string& key : keys) {

@@ -12,13 +12,20 @@
 
 namespace unisono_torch {
 
+// What the ranks meet for, in the message of a time limit: "ranks 1, 3 did not come to WHAT
+// within".
+struct Purpose {
+  std::string what = "this process group";
+  std::string question = "does every rank make it, with the same world size and the same store?";
+};
+
 // What all ranks say on one subject, by rank. A rank that refuses ends this for the others at once,
 // as DistBackendError; so do ranks that do not come in time. `look` is called while some are
 // missing, and may throw what ends it sooner.
 std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
                                   int size, const std::string& mine,
                                   std::chrono::milliseconds timeout,
-                                  const std::function<void()>& look);
+                                  const std::function<void()>& look, const Purpose& purpose = {});
 
 // What a rank hears of another one that gives up.
 class RefusedByAnother : public c10::DistBackendError {

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "backend.h"
+#include "symmetric_memory.h"
 
 namespace py = pybind11;
 using unisono_torch::Backend;
@@ -36,6 +37,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"));
   module.def("leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
              "Leaves all groups in order: peers do not take the end of this process for a crash.");
+  module.def("register_symmetric_memory", &unisono_torch::register_symmetric_memory,
+             "Makes torch.distributed._symmetric_memory work on the CPU.");
   module.def("host_identity", &unisono_torch::host_identity,
              "What must be equal for two processes to share memory.");
 }

@@ -34,5 +34,8 @@ class Backend(torch.distributed.Backend):
 def leave_all() -> None:
     """Leaves all groups in order: peers do not take the end of this process for a crash."""
 
+def register_symmetric_memory() -> None:
+    """Makes torch.distributed._symmetric_memory work on the CPU."""
+
 def host_identity() -> str:
     """What must be equal for two processes to share memory."""

@@ -17,7 +17,7 @@ import atexit
 import importlib
 import os
 
-__all__ = ["MoEDispatcher", "register", "replace_gloo"]
+__all__ = ["MoEDispatcher", "enable_symmetric_memory", "register", "replace_gloo"]
 
 _extension = None
 
@@ -48,6 +48,7 @@ def extension():
                 "build it again: pip install --force-reinstall ./python"
             )
         _extension = importlib.import_module("unisono.torch._C")
+        _extension.register_symmetric_memory()
         # A process that ends without destroy_process_group() leaves in order, and is not mistaken
         # for one that died.
         atexit.register(_extension.leave_all)
@@ -87,6 +88,14 @@ def register():
         _split.extend(extension)
     if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
         replace_gloo()
+
+
+def enable_symmetric_memory():
+    """torch.distributed._symmetric_memory works on the CPU from now on.
+
+    The first group of unisono does it, too: this is for programs whose groups are of other backends.
+    """
+    extension()
 
 
 def replace_gloo():

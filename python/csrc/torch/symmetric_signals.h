@@ -1,0 +1,48 @@
+// Signals between ranks through their pads: one 32-bit word for each channel and sender, zero when
+// nobody has signalled, as PyTorch lays them out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace unisono_torch {
+
+struct SignalRank {
+  std::byte* pad = nullptr;
+  std::function<std::string()> end;  // "was killed by SIGKILL"; empty: it lives
+  std::function<bool()> is_stopped;
+};
+
+class Signals {
+ public:
+  Signals(int rank, std::vector<SignalRank> ranks, std::size_t pad_bytes)
+      : rank_(rank), ranks_(std::move(ranks)), pad_bytes_(pad_bytes) {}
+
+  // Waits until the last signal on this channel has been taken. `timeout_ms`: 0: no limit.
+  // Throws unisono::Error: usage, peer_lost, timeout; and what Ctrl-C raises.
+  void put(int to, int channel, std::size_t timeout_ms);
+  // Waits for a signal, and takes it.
+  void wait(int from, int channel, std::size_t timeout_ms);
+  // A signal to and from each.
+  void barrier(int channel, std::size_t timeout_ms);
+
+ private:
+  enum class What { put, wait, barrier };
+  struct Limit;
+  std::uint32_t* word(int of, int from, int channel) const;
+  // Changes the word from `expected` to the other of 0 and 1 as soon as it is that.
+  void turn(What what, int of, int from, int channel, std::uint32_t expected, const Limit& limit);
+  void look(What what, int peer, int channel, const Limit& limit) const;
+  void check(int peer, int channel) const;
+
+  int rank_;
+  std::vector<SignalRank> ranks_;
+  std::size_t pad_bytes_;
+};
+
+// Whoever waits for a signal in this word looks at once.
+void wake_waiters(std::uint32_t* word) noexcept;
+
+}  // namespace unisono_torch
