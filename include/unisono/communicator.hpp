@@ -305,7 +305,8 @@ class UNISONO_EXPORT Communicator {
   Communicator split(int color, int key);
   // A group of some ranks, which only they call: `members` are ranks of this group in the order of
   // the new one. `id` names it and is the same on all members; no two groups that are made from
-  // this one and have the same first member may share it. Each member is a process of its own.
+  // this one and share a member may share it. Members that name other ranks, or another order, get
+  // an error with both lists. Each member is a process of its own.
   // Takes a mapping, and no descriptor or thread. Any thread.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
 

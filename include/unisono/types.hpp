@@ -32,8 +32,9 @@ enum class Dtype : std::uint8_t {
 inline constexpr int kDtypeCount = 13;
 
 // Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks (integers
-// truncate towards zero; a sum that wraps does so before it is divided); `premul_sum` multiplies
-// each rank's input by a scalar before the sum; `user` is a function of the caller's.
+// truncate towards zero; of up to 32 bits they move and are summed in 32 or 64 bits, so that no sum
+// wraps; one of 64 bits wraps before it is divided); `premul_sum` multiplies each rank's input by a
+// scalar before the sum; `user` is a function of the caller's.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,

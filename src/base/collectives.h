@@ -82,6 +82,26 @@ constexpr bool goes_both_ways(Collective collective) {
   return traits.input == traits.output && traits.input != Holding::pairs;
 }
 
+// As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
+// that hold the sum of 2^24 ranks.
+constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
+  if (!reduces(collective) || op != ReduceOp::avg) {
+    return dtype;
+  }
+  switch (dtype) {
+    case Dtype::i8:
+      return Dtype::i32;
+    case Dtype::u8:
+      return Dtype::u32;
+    case Dtype::i32:
+      return Dtype::i64;
+    case Dtype::u32:
+      return Dtype::u64;
+    default:
+      return dtype;
+  }
+}
+
 // How the vector is cut: not by rank, in a part for each rank, or in one for each pair of ranks.
 enum class Cut : std::uint8_t { none, parts, pairs };
 

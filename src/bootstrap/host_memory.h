@@ -75,6 +75,29 @@ struct alignas(shm::kLine) AbortRecord {
 };
 static_assert(sizeof(AbortRecord) == 1024);
 
+// What a rank has called subgroup() with, for the others that it names (diagnose/rosters.h).
+inline constexpr int kRosterMembers = 22;
+struct Roster {
+  std::uint64_t group;  // of which it is made
+  std::uint64_t id;
+  std::uint64_t hash;                    // of all members
+  std::int32_t count;                    // of all members
+  std::int32_t members[kRosterMembers];  // the first of them, as ranks of the world
+  std::int32_t unused;
+};
+inline constexpr int kRosterWords = 15;
+static_assert(sizeof(Roster) == kRosterWords * sizeof(std::uint64_t));
+struct alignas(shm::kLine) RosterEntry {
+  std::atomic<std::uint64_t> version;  // 0: being written
+  std::atomic<std::uint64_t> words[kRosterWords];
+};
+// The latest, each in the place of the oldest. `written` is the rank's own.
+inline constexpr int kRosters = 32;
+struct RosterBoard {
+  RosterEntry entries[kRosters];
+  alignas(shm::kLine) std::uint64_t written;
+};
+
 // Where the ranks of a host agree who goes on after a failure, round by round. Behind it: how far
 // each rank is in the meeting that follows an answer, how many rounds each has called in, and for
 // every second round who goes on.
@@ -93,7 +116,7 @@ struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::int32_t> size;    // with those of other hosts
   std::atomic<std::int32_t> first;   // its rank 0, in the world
 };
-inline constexpr std::uint64_t kWorldMagic = 0x35'64'6c'72'6f'77'6e'75;  // "unworld5"
+inline constexpr std::uint64_t kWorldMagic = 0x36'64'6c'72'6f'77'6e'75;  // "unworld6"
 struct alignas(shm::kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::int32_t> ranks;   // of this host
@@ -117,7 +140,8 @@ struct GroupLayout {
 };
 
 // Offsets in the segment of the world: the abort word, who is who, the agreement, the event counts,
-// who lives, who waits for whom, what calls are for, the first group, the pools.
+// who lives, who waits for whom, what calls are for, who named whom in subgroup(), the first group,
+// the pools.
 struct WorldLayout {
   explicit constexpr WorldLayout(int n)
       : header(sizeof(AbortRecord)),
@@ -132,7 +156,8 @@ struct WorldLayout {
         liveness(event_counts + shm::EventCountLayout(n).bytes),
         waits(liveness + static_cast<std::size_t>(n) * sizeof(LivenessWord)),
         labels(waits + static_cast<std::size_t>(n) * sizeof(WorldWait)),
-        group((labels + static_cast<std::size_t>(n) * sizeof(RankLabel) + 4095) &
+        rosters(labels + static_cast<std::size_t>(n) * sizeof(RankLabel)),
+        group((rosters + static_cast<std::size_t>(n) * sizeof(RosterBoard) + 4095) &
               ~std::size_t{4095}),
         pools((group + GroupLayout(n).bytes + 4095) & ~std::size_t{4095}),
         bytes(pools + static_cast<std::size_t>(n) * shm::kPoolBytes) {}
@@ -146,6 +171,7 @@ struct WorldLayout {
   std::size_t liveness;      // [rank]
   std::size_t waits;         // [rank]: WorldWait
   std::size_t labels;        // [rank]: RankLabel
+  std::size_t rosters;       // [rank]: RosterBoard
   std::size_t group;
   std::size_t pools;  // [rank]
   std::size_t bytes;

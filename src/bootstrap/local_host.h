@@ -54,6 +54,9 @@ class LocalHost {
   RankLabel& label(int rank) const noexcept {
     return reinterpret_cast<RankLabel*>(memory() + layout().labels)[rank];
   }
+  RosterBoard& rosters(int rank) const noexcept {
+    return reinterpret_cast<RosterBoard*>(memory() + layout().rosters)[rank];
+  }
   shm::EventCounts& event_counts() noexcept { return event_counts_; }
   shm::Regions& regions() noexcept { return regions_; }
   // What lanes are made from. It outlives them.

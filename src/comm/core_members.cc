@@ -15,6 +15,7 @@
 #include "comm/group.h"
 #include "comm/group_segments.h"
 #include "comm/shrink.h"
+#include "diagnose/rosters.h"
 #include "membership/watch.h"
 
 namespace unisono::detail {
@@ -166,6 +167,7 @@ std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t
   world.check_usable();
   int rank = -1;
   std::vector<int> ranks = members_of_subgroup(members, rank);
+  world.rosters().enter(group_->id(), id, ranks);
   Hash hash;
   hash.add("subgroup").add(group_->id()).add(id);
   for (const int member : ranks) {

@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "bootstrap/hosts.h"
 #include "bootstrap/local_host.h"
+#include "diagnose/rosters.h"
 #include "membership/abort_word.h"
 #include "membership/watch.h"
 
@@ -77,6 +78,7 @@ void GroupSegments::wait_for(int peer, int timeout_ms, const std::function<bool(
   const Deadline deadline = Deadline::of_timeout(timeout_ms);
   while (!met()) {
     watch_.look();
+    rosters_.look();
     if (abort_.is_set()) {
       abort_.throw_reason({});
     }

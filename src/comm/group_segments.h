@@ -15,13 +15,15 @@ namespace unisono::comm {
 class AbortWord;
 class Hosts;
 class LocalHost;
+class Rosters;
 class Watch;
 
 class GroupSegments {
  public:
   // All of these outlive it.
-  GroupSegments(const Hosts& hosts, LocalHost& host, Watch& watch, AbortWord& abort)
-      : hosts_(hosts), host_(host), watch_(watch), abort_(abort) {}
+  GroupSegments(const Hosts& hosts, LocalHost& host, Watch& watch, AbortWord& abort,
+                Rosters& rosters)
+      : hosts_(hosts), host_(host), watch_(watch), abort_(abort), rosters_(rosters) {}
 
   struct Offer {
     std::uint32_t number = 0;
@@ -45,6 +47,7 @@ class GroupSegments {
   LocalHost& host_;
   Watch& watch_;
   AbortWord& abort_;
+  Rosters& rosters_;
   std::uint32_t next_ = 1;
 };
 

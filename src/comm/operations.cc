@@ -99,22 +99,25 @@ void Operations::start(const Prepared& prepared, const Call& call, std::uint64_t
     in = &barrier_token_[0];
     out = &barrier_token_[1];
   }
-  if (prepared.stage_input && prepared.staged_bytes != 0) {
-    std::byte* staged = scratch_.data() + prepared.staged_offset;
-    if (prepared.multiply != nullptr) {
-      prepared.multiply(staged, call.in, prepared.staged_bytes / size_of(call.dtype),
-                        prepared.factor);
+  if (prepared.stage_input && prepared.extent.input != 0) {
+    std::byte* staged = scratch_.data() + prepared.staged_input;
+    if (prepared.around.before != nullptr) {
+      prepared.around.before(staged, call.in, prepared.extent.input / size_of(call.dtype),
+                             prepared.factor);
     } else {
-      std::memcpy(staged, call.in, prepared.staged_bytes);
+      std::memcpy(staged, call.in, prepared.extent.input);
     }
     if (executor_->writer().on()) {
       executor_->writer().stamp();
     }
     in = staged;
   }
+  if (prepared.narrows()) {
+    out = scratch_.data() + prepared.staged_output;
+  }
   executor_->start({.program = &prepared.program,
                     .buffers = {in, out, scratch_.data()},
-                    .output_bytes = prepared.extent.output,
+                    .output_bytes = prepared.moved.output,
                     .reducer = prepared.reducer,
                     .signature = latest_.signature});
 }
@@ -122,9 +125,11 @@ void Operations::start(const Prepared& prepared, const Call& call, std::uint64_t
 void Operations::finish(const Prepared& prepared, const Call& call) {
   accounts_.end();
   diagnosis_->end_wait();
-  if (prepared.finish != nullptr && prepared.extent.output != 0) {
-    prepared.finish(call.out, call.out, prepared.extent.output / size_of(call.dtype),
-                    group_.size());
+  if (prepared.around.after != nullptr && prepared.extent.output != 0) {
+    const void* const made =
+        prepared.narrows() ? scratch_.data() + prepared.staged_output : call.out;
+    prepared.around.after(call.out, made, prepared.extent.output / size_of(call.dtype),
+                          group_.size());
     if (executor_->writer().on()) {
       executor_->writer().stamp();
     }

@@ -11,6 +11,7 @@
 #include "comm/group_segments.h"
 #include "comm/progress.h"
 #include "diagnose/remote_records.h"
+#include "diagnose/rosters.h"
 #include "diagnose/world_waits.h"
 #include "membership/agreement.h"
 #include "membership/watch.h"
@@ -63,7 +64,8 @@ void World::set_up() {
   watch_ =
       std::make_unique<Watch>(hosts(), *host_, network(), *abort_, setup_.ancestry.first_ranks);
   agreement_ = std::make_unique<HostAgreement>(host_->memory(), host_->rank(), host_->size());
-  segments_ = std::make_unique<GroupSegments>(hosts(), *host_, *watch_, *abort_);
+  rosters_ = std::make_unique<Rosters>(hosts(), *host_, network(), *abort_, rank_);
+  segments_ = std::make_unique<GroupSegments>(hosts(), *host_, *watch_, *abort_, *rosters_);
   wait_policy_ = choose_wait_policy();
   contention_.emplace(host_->oversubscribed() ? host_->size() : 0);
   if (network() != nullptr) {
@@ -78,6 +80,7 @@ World::~World() {
   if (!same_process()) {
     static_cast<void>(progress_.release());        // NOLINT(bugprone-unused-return-value)
     static_cast<void>(remote_records_.release());  // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(rosters_.release());         // NOLINT(bugprone-unused-return-value)
     static_cast<void>(peers_.network.release());   // NOLINT(bugprone-unused-return-value)
     static_cast<void>(watch_.release());           // NOLINT(bugprone-unused-return-value)
     return;
@@ -175,6 +178,7 @@ Fabric World::fabric() noexcept {
 
 void World::look_for_deaths() noexcept {
   watch_->look();
+  rosters_->look();
 }
 
 int World::longest_sleep_us() const noexcept {

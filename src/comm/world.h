@@ -26,6 +26,7 @@ class Profile;
 class Programs;
 class ProgressThread;
 class RemoteRecords;
+class Rosters;
 class WorldWaits;
 class HostAgreement;
 class Watch;
@@ -75,6 +76,7 @@ class World final : public Surroundings {
   Watch& watch() noexcept { return *watch_; }
   HostAgreement& agreement() noexcept { return *agreement_; }
   GroupSegments& segments() noexcept { return *segments_; }
+  Rosters& rosters() noexcept { return *rosters_; }
   // What ranks of other hosts tell; nullptr: there are none.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
   WorldWaits& waits() noexcept { return *waits_; }
@@ -118,6 +120,7 @@ class World final : public Surroundings {
   std::unique_ptr<AbortWord> abort_;
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<HostAgreement> agreement_;
+  std::unique_ptr<Rosters> rosters_;
   std::unique_ptr<GroupSegments> segments_;
   std::unique_ptr<RemoteRecords> remote_records_;
   std::unique_ptr<WorldWaits> waits_;

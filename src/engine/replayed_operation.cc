@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/finish.h"
+#include "engine/around.h"
 #include "schedule/schedule.h"
 
 namespace unisono::engine {
@@ -35,14 +35,16 @@ void part_sends(BoundProgram& program) {
 struct ReplayedOperation::Rank {
   BoundProgram program = {};
   Extent extent = {};
+  Around around = {};
   std::vector<std::byte> memory = {};  // input and output, which are one in place
+  std::vector<std::byte> wide = {};    // both as they are moved, where that is wider
   std::size_t in = 0, out = 0;         // where they begin
+  std::size_t element = 1;             // bytes of one there
   std::vector<std::byte> scratch = {};
   std::vector<bool> played = {};
   // The other sources of a pass that was played; each of them has an event.
   std::vector<ReplayedPass> covered = {};
   std::unique_ptr<Executor> executor = {};
-  kernels::ScaleFunction finish = nullptr;  // of the output, such as the division of avg
   bool begun = false;
 };
 
@@ -50,19 +52,24 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
     : network_(network_of(schedule, call.multicast)) {
   const CollectiveTraits& traits = traits_of(call.collective);
   const bool barrier = !moves_data(call.collective);
-  const std::size_t element = barrier ? 1 : size_of(call.dtype);
+  const Dtype moved = moved_dtype(call.collective, call.dtype, call.op);
+  const std::size_t element = barrier ? 1 : size_of(moved);
+  const std::size_t widening = size_of(moved) / size_of(call.dtype);
   const bool pairs = cut_of(call.collective) == Cut::pairs;
   for (int r = 0; r < schedule.ranks; ++r) {
     auto rank = std::make_unique<Rank>();
     const bool in_place = call.in_place[static_cast<std::size_t>(r)];
     const auto places =
         lay_out(schedule, r, {.element = element, .count = barrier ? 1 : call.count});
-    rank->extent = extent_of(schedule, r, places);
+    const Extent extent = extent_of(schedule, r, places);
+    rank->extent = {.input = extent.input / widening, .output = extent.output / widening};
+    rank->around = around(call.collective, call.dtype, call.op, schedule.ranks);
     rank->program = engine::bind(
         lower(schedule, r,
               {.multicast = call.multicast, .in_place = in_place, .contiguous = !pairs}),
-        places, element, rank->extent);
+        places, element, extent);
     part_sends(rank->program);
+    rank->element = size_of(call.dtype);
     rank->played.resize(rank->program.passes.size());
     rank->scratch.resize(rank->program.scratch_bytes);
     const auto mine = static_cast<std::size_t>(r);
@@ -74,18 +81,21 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
       rank->out = mine * rank->extent.output;
     }
     rank->memory.resize(std::max(rank->in + rank->extent.input, rank->out + rank->extent.output));
+    std::byte* in = rank->memory.data() + rank->in;
+    std::byte* out = rank->memory.data() + rank->out;
+    if (widening != 1) {
+      rank->wide.resize(extent.input + extent.output);
+      in = rank->wide.data();
+      out = in + extent.input;
+    }
     rank->executor = std::make_unique<Executor>(network_.transport(r));
     rank->executor->start(
         {.program = &rank->program,
-         .buffers = {rank->memory.data() + rank->in, rank->memory.data() + rank->out,
-                     rank->scratch.data()},
-         .output_bytes = rank->extent.output,
-         .reducer = {.kernel = kernels::find_reduce(barrier ? Dtype::u8 : call.dtype,
+         .buffers = {in, out, rank->scratch.data()},
+         .output_bytes = extent.output,
+         .reducer = {.kernel = kernels::find_reduce(barrier ? Dtype::u8 : moved,
                                                     barrier ? ReduceOp::bor : call.op)},
          .signature = 1});
-    if (reduces(call.collective)) {
-      rank->finish = find_finish(call.dtype, call.op, schedule.ranks);
-    }
     if (barrier) {
       rank->extent = {};  // its byte is nobody's
     }
@@ -106,7 +116,12 @@ std::span<const std::byte> ReplayedOperation::output(int rank) const {
 }
 
 void ReplayedOperation::begin(int rank) {
-  ranks_[static_cast<std::size_t>(rank)]->begun = true;
+  Rank& mine = *ranks_[static_cast<std::size_t>(rank)];
+  mine.begun = true;
+  if (!mine.wide.empty()) {
+    mine.around.before(mine.wide.data(), mine.memory.data() + mine.in,
+                       mine.extent.input / mine.element, 1);
+  }
 }
 
 bool ReplayedOperation::fits(const Rank& rank, std::size_t which,
@@ -300,10 +315,13 @@ bool ReplayedOperation::finish(int which) {
   if (rank.executor->poll() != Progress::finished) {
     return false;
   }
-  if (rank.finish != nullptr && rank.extent.output != 0) {
+  if (rank.around.after != nullptr && rank.extent.output != 0) {
     std::byte* const output = rank.memory.data() + rank.out;
-    rank.finish(output, output, rank.extent.output / rank.program.element,
-                static_cast<double>(ranks_.size()));
+    const std::size_t count = rank.extent.output / rank.element;
+    const std::byte* const made =
+        rank.wide.empty() ? output
+                          : rank.wide.data() + rank.wide.size() - count * rank.program.element;
+    rank.around.after(output, made, count, static_cast<double>(ranks_.size()));
   }
   return true;
 }

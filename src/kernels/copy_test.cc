@@ -16,7 +16,7 @@ std::vector<std::size_t> sizes() {
   for (std::size_t bytes = 0; bytes <= 300; ++bytes) {
     result.push_back(bytes);
   }
-  for (const std::size_t bytes : {4095, 4096, 4097, 4160, 5000, 8191, 65537, 1000003}) {
+  for (const std::size_t bytes : {4095U, 4096U, 4097U, 4160U, 5000U, 8191U, 65537U, 1000003U}) {
     result.push_back(bytes);
   }
   return result;
@@ -27,7 +27,7 @@ TEST(CopyTest, CopiesEveryByteAndNoOther) {
   for (const std::int64_t simd : all_targets()) {
     use_target(simd);
     for (const std::size_t bytes : sizes()) {
-      for (const std::size_t misalignment : {0, 1, 7, 63}) {
+      for (const std::size_t misalignment : {0U, 1U, 7U, 63U}) {
         Buffer source(bytes, misalignment * 5 % 64);
         for (std::size_t i = 0; i < bytes; ++i) {
           source.data()[i] = static_cast<std::byte>(random());

@@ -24,6 +24,7 @@ using ReduceFunction = void (*)(void* const* targets, int target_count, const vo
 // towards zero). In f32 for narrower floats, one rounding. target may equal source. Integers: a
 // factor without a fraction multiplies in integers and wraps, one with a fraction in f64,
 // truncated and saturated. nullptr for bool. REQUIRES: divisor != 0 for integers.
+// The two that average narrow integers have a wider type on one side, see kernels.h.
 using ScaleFunction = void (*)(void* target, const void* source, std::size_t count, double factor);
 
 }  // namespace unisono::kernels

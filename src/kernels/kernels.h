@@ -16,6 +16,12 @@ ReduceFunction find_reduce(Dtype dtype, ReduceOp op);
 ScaleFunction find_multiply(Dtype dtype);
 ScaleFunction find_divide(Dtype dtype);
 
+// avg of integers of up to 32 bits, whose sums do not fit: `dtype` to the type that holds them
+// (whatever the factor), and back, divided and truncated towards zero. 8 bits are summed in 32, 32
+// in 64, of the same sign. nullptr for other types. REQUIRES: at most 2^20 ranks.
+ScaleFunction find_widen(Dtype dtype);
+ScaleFunction find_average(Dtype dtype);
+
 void copy(void* target, const void* source, std::size_t bytes, Store store) noexcept;
 void fence_streaming() noexcept;
 

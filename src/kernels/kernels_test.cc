@@ -134,7 +134,7 @@ TEST_P(ReduceTest, EqualsTheReference) {
   const std::vector<std::size_t> counts = {0,  1,  2,  3,  7,  8,   15,   16,  17,
                                            31, 33, 63, 64, 65, 127, 1000, 4097};
   for (const std::size_t count : counts) {
-    for (const std::size_t source_count : {1, 2, 3, 4, 5, 17, 64}) {
+    for (const std::size_t source_count : {1U, 2U, 3U, 4U, 5U, 17U, 64U}) {
       if (count > 127 && source_count != 2 && source_count != 4 && source_count != 5) {
         continue;
       }

@@ -39,16 +39,21 @@ bool fits(double value) {
 }
 
 // Element by element through memcpy, as neither side need be aligned.
-template <typename T, class Function>
-void for_each(void* target, const void* source, std::size_t count, Function function) {
+template <typename To, typename From, class Function>
+void convert(void* target, const void* source, std::size_t count, Function function) {
   auto* to = static_cast<std::byte*>(target);
   const auto* from = static_cast<const std::byte*>(source);
   for (std::size_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
-    value = function(value);
-    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+    From value;
+    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+    const To result = function(value);
+    std::memcpy(to + i * sizeof(To), &result, sizeof(To));
   }
+}
+
+template <typename T, class Function>
+void for_each(void* target, const void* source, std::size_t count, Function function) {
+  convert<T, T>(target, source, count, function);
 }
 
 template <typename T>
@@ -79,6 +84,20 @@ void divide(void* target, const void* source, std::size_t count, double divisor)
     const T by = static_cast<T>(divisor);
     for_each<T>(target, source, count, [by](T value) { return static_cast<T>(value / by); });
   }
+}
+
+template <typename Narrow, typename Wide>
+void widen(void* target, const void* source, std::size_t count, double /*factor*/) {
+  convert<Wide, Narrow>(target, source, count, [](Narrow value) { return Wide{value}; });
+}
+
+// A sum of 2^20 numbers of 32 bits is exact in f64, and its quotient at least 2^-20 away from the
+// next integer if it is none, where f64 rounds by 2^-22.
+template <typename Narrow, typename Wide>
+void average(void* target, const void* source, std::size_t count, double ranks) {
+  convert<Narrow, Wide>(target, source, count, [ranks](Wide sum) {
+    return static_cast<Narrow>(static_cast<double>(sum) / ranks);
+  });
 }
 
 }  // namespace
@@ -118,6 +137,36 @@ ScaleFunction find_divide(Dtype dtype) {
       return divide<std::uint64_t>;
     default:
       return find_divide_float(dtype);
+  }
+}
+
+ScaleFunction find_widen(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i8:
+      return widen<std::int8_t, std::int32_t>;
+    case Dtype::u8:
+      return widen<std::uint8_t, std::uint32_t>;
+    case Dtype::i32:
+      return widen<std::int32_t, std::int64_t>;
+    case Dtype::u32:
+      return widen<std::uint32_t, std::uint64_t>;
+    default:
+      return nullptr;
+  }
+}
+
+ScaleFunction find_average(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i8:
+      return average<std::int8_t, std::int32_t>;
+    case Dtype::u8:
+      return average<std::uint8_t, std::uint32_t>;
+    case Dtype::i32:
+      return average<std::int32_t, std::int64_t>;
+    case Dtype::u32:
+      return average<std::uint32_t, std::uint64_t>;
+    default:
+      return nullptr;
   }
 }
 

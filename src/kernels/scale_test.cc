@@ -145,7 +145,7 @@ TEST_F(ScaleTest, RoundsRandomValues) {
 TEST_F(ScaleTest, FloatsOfAnyCountAlignmentAndInPlace) {
   for (const std::int64_t target : all_targets()) {
     use_target(target);
-    for (const std::size_t misalignment : {0, 4, 3}) {
+    for (const std::size_t misalignment : {0U, 4U, 3U}) {
       for (std::size_t count = 0; count < 70; ++count) {
         Buffer source(count * 4, misalignment);
         Buffer result(count * 4, misalignment + 1);
@@ -227,6 +227,47 @@ TEST(ScaleIntegerTest, MultiplicationWrapsOrTruncatesAFraction) {
   EXPECT_EQ(scaled<std::int64_t>(find_multiply(Dtype::i64), {1, -1}, 0x1p63),
             (std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max(),
                                        std::numeric_limits<std::int64_t>::min()}));
+}
+
+// As widened and added for `ranks`, of which each has the same value or all but one the other.
+template <typename Narrow, typename Wide>
+void expect_averages(Dtype dtype) {
+  constexpr Narrow kEnds[] = {std::numeric_limits<Narrow>::min(),
+                              std::numeric_limits<Narrow>::max(), Narrow{0}, Narrow{1}};
+  std::mt19937 random(5);
+  for (const int ranks : {1, 2, 3, 7, 1000, 1 << 20}) {
+    std::vector<Narrow> values(std::begin(kEnds), std::end(kEnds));
+    for (int i = 0; i < 1001; ++i) {
+      values.push_back(static_cast<Narrow>(random()));
+    }
+    // At odd addresses.
+    std::vector<std::byte> narrow(values.size() * sizeof(Narrow) + 1);
+    std::vector<std::byte> wide(values.size() * sizeof(Wide) + 1);
+    std::memcpy(narrow.data() + 1, values.data(), values.size() * sizeof(Narrow));
+    find_widen(dtype)(wide.data() + 1, narrow.data() + 1, values.size(), 0);
+    std::vector<Wide> sums(values.size());
+    std::memcpy(sums.data(), wide.data() + 1, sums.size() * sizeof(Wide));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_EQ(sums[i], Wide{values[i]});
+      const Wide others = i % 2 == 0 ? Wide{values[i]} : Wide{kEnds[i / 2 % 4]};
+      sums[i] += static_cast<Wide>(ranks - 1) * others;
+    }
+    std::memcpy(wide.data() + 1, sums.data(), sums.size() * sizeof(Wide));
+    find_average(dtype)(narrow.data() + 1, wide.data() + 1, values.size(), ranks);
+    std::memcpy(values.data(), narrow.data() + 1, values.size() * sizeof(Narrow));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_EQ(Wide{values[i]}, sums[i] / static_cast<Wide>(ranks)) << sums[i] << " of " << ranks;
+    }
+  }
+}
+
+TEST(ScaleIntegerTest, AveragesOfNarrowIntegersAreThoseOfTheirWholeSums) {
+  expect_averages<std::int8_t, std::int32_t>(Dtype::i8);
+  expect_averages<std::uint8_t, std::uint32_t>(Dtype::u8);
+  expect_averages<std::int32_t, std::int64_t>(Dtype::i32);
+  expect_averages<std::uint32_t, std::uint64_t>(Dtype::u32);
+  EXPECT_EQ(find_widen(Dtype::i64), nullptr);
+  EXPECT_EQ(find_average(Dtype::f32), nullptr);
 }
 
 TEST(ScaleIntegerTest, BooleansHaveNoScale) {

@@ -176,6 +176,18 @@ Counts dispatch_counts(std::span<const std::int32_t> chosen, const ExpertShape& 
   return counts;
 }
 
+Counts combine_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks) {
+  const Counts there = dispatch_counts(chosen, shape, ranks);
+  Counts back{.element_bytes = static_cast<std::int64_t>(combine_row_bytes(shape.hidden)),
+              .send = there.send};
+  for (std::size_t from = 0; from < at(ranks); ++from) {
+    for (std::size_t to = 0; to < at(ranks); ++to) {
+      back.send[from][to] = there.send[to][from];
+    }
+  }
+  return back;
+}
+
 ExpertCost dispatch_cost(const ExpertShape& shape, ExpertMode mode, const Topology& topology) {
   return cost_of(shape, mode, topology, dispatch_row_bytes(shape.hidden), false);
 }

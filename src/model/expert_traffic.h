@@ -61,5 +61,8 @@ int rank_of_expert(int expert, int experts, int ranks);
 // goes once to each rank that has one of its experts. Each rank has as many of the tokens, in their
 // order. REQUIRES: expert numbers below shape.experts, tokens of all ranks in `chosen`.
 Counts dispatch_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks);
+// The rows that combine sends back for the same choices, where each rank sums those of a token
+// first: one from each rank that dispatch sent the token to.
+Counts combine_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks);
 
 }  // namespace unisono::model

@@ -132,6 +132,9 @@ TEST(ExpertTraffic, CountsOfARouting) {
   EXPECT_EQ(two.send, (CountRows{{2, 1}, {0, 1}}));
   EXPECT_EQ(two.element_bytes, 256 + 8);
   EXPECT_EQ(dispatch_counts(chosen, shape, 1).send, (CountRows{{3}}));
+  const Counts back = combine_counts(chosen, shape, 2);
+  EXPECT_EQ(back.send, (CountRows{{2, 0}, {1, 1}}));
+  EXPECT_EQ(back.element_bytes, 2 * 256);
   EXPECT_TRUE(check_counts(two).message.empty());
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/collectives.h"
 #include "kernels/kernels.h"
 #include "parallel/cards.h"
 #include "parallel/strided.h"
@@ -66,10 +67,16 @@ void reduce_in_place(const Job& job, std::vector<Tensor>& sources) {
   }
 }
 
+// The collective widens such elements before it sums them.
+bool is_summed_wider(const Job& job) {
+  return job.from.kind == Kind::partial &&
+         moved_dtype(Collective::reduce_scatter, job.in.dtype, job.from.op) != job.in.dtype;
+}
+
 // Every rank reads what it needs where its peers have it. False: they cannot all be read.
 bool run_direct(const Job& job, const std::vector<Card>& cards) {
   if (job.comm.hosts() != 1 || (job.from.kind == Kind::partial && job.to.kind != Kind::shard) ||
-      job.ranks() > kernels::kMaxSources) {
+      job.ranks() > kernels::kMaxSources || is_summed_wider(job)) {
     return false;
   }
   for (const Card& card : cards) {

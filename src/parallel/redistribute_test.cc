@@ -230,6 +230,22 @@ TEST(RedistributeForms, AveragesAndExtremesOfStrips) {
   });
 }
 
+// Read from the memory of peers or not: the sum does not wrap.
+TEST(RedistributeForms, AveragesOfBytes) {
+  run_threads(3, [](Communicator& comm) {
+    std::vector<std::int8_t> plain(9, 100);
+    std::vector<std::int8_t, allocator<std::int8_t>> registered(9, 100,
+                                                                allocator<std::int8_t>(comm));
+    for (const Tensor& in : {Tensor::of(plain, {9}), Tensor::of(registered, {9})}) {
+      std::vector<std::int8_t, allocator<std::int8_t>> out(9, 0, allocator<std::int8_t>(comm));
+      redistribute(comm, in, Partial(ReduceOp::avg), Tensor::of(out, {9}), Replicate());
+      EXPECT_EQ(out[8], 100);
+      redistribute(comm, in, Partial(ReduceOp::avg), Tensor::of(out, {9}).slice(0, 0, 3), Shard(0));
+      EXPECT_EQ(out[2], 100);
+    }
+  });
+}
+
 TEST(RedistributeForms, InPlace) {
   run_threads(3, [](Communicator& comm) {
     std::vector<float> whole(10);

@@ -16,6 +16,10 @@ constexpr std::size_t kOneShotBytes = 16384;
 
 }  // namespace
 
+std::size_t moved_size(const Call& call) {
+  return size_of(moved_dtype(call.collective, call.dtype, call.reduction.op));
+}
+
 // In shared memory everybody reaches everybody at the same cost, so the direct algorithms are best:
 // the fewest passes over memory, and sums in rank order.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes) {
@@ -44,7 +48,7 @@ std::optional<double> vector_bytes(const Call& call, int ranks) {
   } else if (cut != Cut::none) {
     elements *= ranks;
   }
-  return elements * static_cast<double>(size_of(call.dtype));
+  return elements * static_cast<double>(moved_size(call));
 }
 
 std::map<Collective, std::string> parse_forced(std::string_view text) {

@@ -12,7 +12,10 @@
 
 namespace unisono::comm {
 
-// `bytes`: count times the size of an element, as in Call. Sums in the order of the ranks.
+// The bytes of an element of the call while it is moved and summed.
+std::size_t moved_size(const Call& call);
+
+// `bytes`: count times the size of a moved element. Sums in the order of the ranks.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes);
 
 // The larger of what a rank sends and receives in all, as the models count; nothing where the ranks

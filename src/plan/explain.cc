@@ -131,7 +131,7 @@ Explanation Planner::explain(const Call& call) {
   const Choice choice = choose(call);
   const Collective collective = plain_form(call.collective);
   // Ranks of all_to_all_v know their own sizes alone.
-  double bytes = static_cast<double>(size_of(call.dtype));
+  double bytes = static_cast<double>(moved_size(call));
   if (const auto known = vector_bytes(call, ranks_)) {
     bytes = *known;
   } else {

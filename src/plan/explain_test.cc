@@ -94,6 +94,23 @@ TEST(Explain, RefusesWhatTheCallWouldBeRefusedFor) {
   EXPECT_THROW(explained(call, 2, without_profile()), Error);
 }
 
+// avg of narrow integers sends its sums, which are wider; and so it is sooner too much.
+TEST(Explain, CountsBytesAsTheyAreMoved) {
+  Call call{.collective = Collective::all_reduce,
+            .count = 16 << 10,
+            .dtype = Dtype::i8,
+            .reduction = unisono::sum};
+  EXPECT_EQ(explained(call, 2, without_profile()).bytes, 16 << 10);
+  EXPECT_EQ(explained(call, 2, without_profile()).chosen, "one_shot");
+  call.reduction = unisono::avg;
+  EXPECT_EQ(explained(call, 2, without_profile()).bytes, 64 << 10);
+  EXPECT_EQ(explained(call, 2, without_profile()).chosen, "flat");
+  call.count = std::size_t{1} << 53;
+  EXPECT_THROW(explained(call, 2, without_profile()), Error);
+  call.reduction = unisono::sum;
+  EXPECT_NO_THROW(explained(call, 2, without_profile()));
+}
+
 // The progress thread plans too, on the same planner.
 TEST(Explain, WhileOperationsAreOnTheirWay) {
   run_threads(

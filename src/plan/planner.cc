@@ -6,7 +6,6 @@
 
 #include "base/collectives.h"
 #include "base/hash.h"
-#include "engine/finish.h"
 #include "plan/choice.h"
 
 namespace unisono::comm {
@@ -50,7 +49,7 @@ std::size_t part_offset(const Call& call, int rank) {
 
 engine::Sizes sizes_of(const Call& call) {
   const bool barrier = call.collective == Collective::barrier;  // one byte, whatever the call says
-  return {.element = barrier ? 1 : size_of(call.dtype),
+  return {.element = barrier ? 1 : moved_size(call),
           .count = barrier ? 1 : call.count,
           .counts = call.counts,
           .displs = call.displs,
@@ -69,6 +68,11 @@ PlanKey key_of(const Call& call, bool in_place) {
           .user = call.reduction.user.combine,
           .user_context = call.reduction.user.context,
           .algorithm = call.algorithm};
+}
+
+std::size_t whole_lines(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
 }
 
 std::size_t total(std::span<const std::size_t> counts) {
@@ -144,7 +148,7 @@ void Planner::check_shape(const Call& call) const {
              "counts and recv_counts must agree for the rank itself");
     }
   }
-  const std::size_t most = kMostBytes / size_of(call.dtype) / (n * n);
+  const std::size_t most = kMostBytes / moved_size(call) / (n * n);
   if (call.count > most || total(call.counts) > most || total(call.displs) > most * n ||
       total(call.recv_counts) > most || total(call.recv_displs) > most * n) {
     refuse(call, "more elements than memory can hold", "check the counts for negative numbers");
@@ -208,31 +212,27 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                     .root = root,
                     .count = is_v(call) ? total(call.counts) : call.count,
                     .algorithm = choice.name};
-  prepared.extent = engine::extent_of(compiled.schedule, rank_, places);
+  prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, ranks_);
+  prepared.factor = call.reduction.factor;
+  prepared.moved = engine::extent_of(compiled.schedule, rank_, places);
+  const std::size_t widening = size_of(prepared.around.moved) / size_of(call.dtype);
+  prepared.extent = {.input = prepared.moved.input / widening,
+                     .output = prepared.moved.output / widening};
   const bool reducing = reduces(call.collective);
-  if (reducing && call.reduction.op == ReduceOp::premul_sum) {
-    prepared.multiply = kernels::find_multiply(call.dtype);
-    prepared.factor = call.reduction.factor;
-  }
-  if (reducing) {
-    prepared.finish = engine::find_finish(call.dtype, call.reduction.op, ranks_);
-  }
-  prepared.stage_input = prepared.multiply != nullptr || (in_place && compiled.in_place == nullptr);
+  prepared.stage_input =
+      prepared.around.before != nullptr || (in_place && compiled.in_place == nullptr);
   prepared.runs_in_place = in_place && !prepared.stage_input;
   prepared.program =
       engine::bind(prepared.runs_in_place ? *compiled.in_place : compiled.out_of_place, places,
-                   sizes.element, prepared.extent, call.collective == Collective::all_to_all_v);
-  if (prepared.stage_input) {
-    prepared.staged_bytes = prepared.extent.input;
-  }
+                   sizes.element, prepared.moved, call.collective == Collective::all_to_all_v);
   if (call.collective == Collective::barrier) {
-    prepared.extent = {};  // its one byte is the communicator's own
+    prepared.extent = prepared.moved = {};  // its one byte is the communicator's own
     prepared.reducer.kernel = kernels::find_reduce(Dtype::u8, ReduceOp::bor);
   } else if (call.reduction.op == ReduceOp::user) {
     prepared.reducer.user = call.reduction.user.combine;
     prepared.reducer.context = call.reduction.user.context;
   } else if (reducing) {
-    prepared.reducer.kernel = kernels::find_reduce(call.dtype, call.reduction.op);
+    prepared.reducer.kernel = kernels::find_reduce(prepared.around.moved, call.reduction.op);
   }
 
   Hash hash;
@@ -250,9 +250,11 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   }
   prepared.signature = hash.value();
 
-  constexpr std::size_t kLine = 64;
-  prepared.staged_offset = (prepared.program.scratch_bytes + kLine - 1) / kLine * kLine;
-  prepared.workspace_bytes = prepared.staged_offset + prepared.staged_bytes;
+  prepared.staged_input = whole_lines(prepared.program.scratch_bytes);
+  prepared.staged_output =
+      prepared.staged_input + whole_lines(prepared.stage_input ? prepared.moved.input : 0);
+  prepared.workspace_bytes =
+      prepared.staged_output + (prepared.narrows() ? prepared.moved.output : 0);
   OperationRecord record{.count = prepared.count,
                          .root = root,
                          .collective = call.collective,

@@ -13,6 +13,7 @@
 
 #include "algorithms/catalog.h"
 #include "diagnose/flight_recorder.h"
+#include "engine/around.h"
 #include "engine/bound_program.h"
 #include "engine/executor.h"
 #include "plan/across_hosts.h"
@@ -35,17 +36,20 @@ struct Prepared {
   int root = 0;
   std::size_t count = 0;
   std::string algorithm = {};
-  // Work around the program: the input is first copied (in place, by an algorithm that cannot) or
-  // multiplied.
+  engine::Around around = {};
+  // The input is first copied: in place, by an algorithm that cannot, or where something is done
+  // with it before.
   bool stage_input = false;
   bool runs_in_place = false;  // the program reads its input where it writes its output
-  kernels::ScaleFunction multiply = nullptr;
   double factor = 1.0;
-  kernels::ScaleFunction finish = nullptr;  // of the output, such as the division of avg
-  std::size_t staged_bytes = 0;
-  std::size_t workspace_bytes = 0;  // scratch of the program, then the staged input
-  std::size_t staged_offset = 0;
+  engine::Extent moved = {};  // of the buffers of the program
+  // Scratch of the program, then the staged input, then the output if it is narrowed after.
+  std::size_t workspace_bytes = 0;
+  std::size_t staged_input = 0;  // where it begins
+  std::size_t staged_output = 0;
   PackedRecord record = {};
+  // Whether the output is narrower than what the program makes.
+  bool narrows() const noexcept { return around.moved != dtype; }
   mutable int recorded = -1;  // its name in a recording, once it has one (Recorder::name())
 };
 

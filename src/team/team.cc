@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/collectives.h"
 #include "team/arrival.h"
 #include "team/slices.h"
 
@@ -49,7 +50,8 @@ bool sums(Collective collective) {
 // An algorithm that sums in the order of the ranks: all of these give the same bits.
 std::string_view rank_order(const Call& call) {
   constexpr std::size_t kShortBytes = 16 << 10;
-  const bool is_short = call.count <= kShortBytes / size_of(call.dtype);
+  const Dtype moved = moved_dtype(call.collective, call.dtype, call.reduction.op);
+  const bool is_short = call.count <= kShortBytes / size_of(moved);
   return call.collective == Collective::all_reduce && is_short ? "one_shot" : "flat";
 }
 
@@ -64,6 +66,7 @@ bool copies_input(const Call& call, int rank) {
   }
   const std::size_t before = static_cast<std::size_t>(rank) * call.count * size_of(call.dtype);
   return call.reduction.op == ReduceOp::premul_sum ||
+         moved_dtype(call.collective, call.dtype, call.reduction.op) != call.dtype ||
          (call.in != nullptr && static_cast<const std::byte*>(call.in) + before == call.out);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -90,6 +91,27 @@ TEST_P(TeamCalls, SumInRankOrder) {
       ASSERT_EQ(own[i], mine[i]) << i;
       ASSERT_EQ(scaled[i], 2 * mine[i]) << i;
     }
+  });
+}
+
+TEST_P(TeamCalls, AveragesOfBytesDoNotWrap) {
+  const int n = ranks();
+  with_team(n, threads(), {}, [&](Team& team, int rank, const auto& in_each) {
+    using Bytes = std::vector<std::int8_t>;
+    Bytes data(count(), static_cast<std::int8_t>(100 + rank));
+    Bytes parts(count() * static_cast<std::size_t>(n), static_cast<std::int8_t>(-100 - rank));
+    Bytes mine(count());
+    const std::span<std::int8_t> own =
+        std::span(parts).subspan(static_cast<std::size_t>(rank) * count(), count());
+    in_each([&](int t) {
+      team.all_reduce(t, data, avg);
+      team.reduce_scatter(t, parts, mine, avg);
+      team.reduce_scatter(t, parts, own, avg);
+    });
+    const int mean = 100 + (n - 1) / 2;
+    EXPECT_EQ(data, Bytes(count(), static_cast<std::int8_t>(mean)));
+    EXPECT_EQ(mine, Bytes(count(), static_cast<std::int8_t>(-mean)));
+    EXPECT_EQ(Bytes(own.begin(), own.end()), mine);
   });
 }
 

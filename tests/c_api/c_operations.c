@@ -54,6 +54,19 @@ static void check_run(unisono_comm_t comm) {
   EXPECT(called >= 1);
 }
 
+/* The sum behind an average of integers does not wrap. */
+static void check_averages(unisono_comm_t comm) {
+  int8_t bytes[3] = {100, -100, 127};
+  uint32_t words[2] = {4294967295U, 1};
+  unisono_request_t request = NULL;
+  words[1] = unisono_rank(comm) == 0 ? 2 : 3; /* 2, 3, 3: truncated */
+  SUCCEEDS(unisono_all_reduce(bytes, bytes, 3, UNISONO_I8, UNISONO_AVG, comm));
+  EXPECT(bytes[0] == 100 && bytes[1] == -100 && bytes[2] == 127);
+  SUCCEEDS(unisono_all_reduce_async(words, words, 2, UNISONO_U32, UNISONO_AVG, comm, &request));
+  SUCCEEDS(unisono_wait(&request, -1));
+  EXPECT(words[0] == 4294967295U && words[1] == 2);
+}
+
 static void check_plan(unisono_comm_t comm) {
   unisono_call_t call = UNISONO_CALL_INIT;
   unisono_plan_t plan = NULL;
@@ -230,6 +243,7 @@ static void check_statistics(unisono_comm_t comm) {
 
 void run_operations(unisono_comm_t comm) {
   check_run(comm);
+  check_averages(comm);
   check_plan(comm);
   check_group(comm);
   check_send_recv(comm);

@@ -123,16 +123,24 @@ def exchange_of_counts(program, scratch, environment):
     run = lambda *words: output(program, [str(word) for word in words], environment)
     examples = FILES.parents[2] / "examples" / "moe"
     counts, exchange, page = scratch / "counts.json", scratch / "exchange.json", scratch / "exchange.html"
+    back = scratch / "back.json"
     run("plan", "moe", "--routing", examples / "routing.txt", "-n", "4", "--hidden", "2048", "--save", counts)
     if counts.read_text() != (examples / "counts.json").read_text():
         return f"examples/moe/counts.json is not that of its routing\n{counts.read_text()}"
+    sent = json.loads(counts.read_text())["send"]
+    run("plan", "moe", "--routing", examples / "routing.txt", "-n", "4", "--call", "combine", "--save", back)
+    returned = json.loads(back.read_text())
+    if (returned["send"], returned["element_bytes"]) != ([list(row) for row in zip(*sent)], 2 * 7168):
+        return f"combine sends back {returned}"
+    result = run("verify", "all_to_all_v/pairwise", "--counts", back)
+    if result.returncode != 0:
+        return f"combine: {result.stdout}{result.stderr}"
     named = ("all_to_all_v/pairwise", "--counts", counts)
     exchange.write_text(run("show", *named, "--json").stdout)
     for command, more in (("verify", ()), ("show", ()), ("sim", ("--on", "dgx_h100", "--json"))):
         by_name, by_file = (run(command, *words, *more) for words in (named, (exchange,)))
         if by_name.returncode != 0 or by_name.stdout != by_file.stdout:
             return f"{command}: {by_name.stdout}{by_name.stderr}{by_file.stdout}{by_file.stderr}"
-    sent = json.loads(counts.read_text())["send"]
     for words in (named, (exchange,)):
         run("view", *words, "--no-open", "-o", page)
         found = page_data(page)["schedule"]

@@ -174,6 +174,7 @@ TEST_P(Forms, GroupsOfExchangesAndSums) {
     std::vector<int> got(mine.size());
     std::vector<std::vector<float>> sums(20);
     std::vector<float> average(10, static_cast<float>(comm.rank()));
+    std::vector<std::vector<std::int8_t>> bytes(3, std::vector<std::int8_t>(7, -100));
     comm.group([&] {
       static_cast<void>(comm.send_async(mine.data(), mine.size() * 4, next));
       for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -181,11 +182,17 @@ TEST_P(Forms, GroupsOfExchangesAndSums) {
         static_cast<void>(comm.all_reduce_async(std::span(sums[i]), sum));
       }
       static_cast<void>(comm.all_reduce_async(std::span(average), avg));
+      for (auto& data : bytes) {
+        static_cast<void>(comm.all_reduce_async(std::span(data), avg));
+      }
       static_cast<void>(comm.recv_async(got.data(), got.size() * 4, previous));
     });
     std::string wrong = wrong_unless(got == sequence(previous, mine.size()), "exchange");
     for (const auto& data : sums) {
       wrong += wrong_unless(data == std::vector<float>(data.size(), 6.0F), "a fused sum");
+    }
+    for (const auto& data : bytes) {
+      wrong += wrong_unless(data == std::vector<std::int8_t>(7, -100), "a fused average");
     }
     return wrong + wrong_unless(average == std::vector<float>(10, 1.0F), "average");
   });

@@ -139,6 +139,15 @@ std::uint64_t reduce_integers(const Case& one, std::size_t index) {
                ? bits * static_cast<std::uint64_t>(kPremulInteger) & mask_of(one.dtype)
                : bits;
   };
+  const auto n = static_cast<std::uint64_t>(one.ranks);
+  if (one.op == ReduceOp::avg && bits_of(one.dtype) < 64) {  // 64 bits hold the sum
+    std::int64_t sum = 0;
+    for (int rank = 0; rank < one.ranks; ++rank) {
+      sum += is_signed(one.dtype) ? as_signed(one.dtype, input(rank))
+                                  : static_cast<std::int64_t>(input(rank));
+    }
+    return static_cast<std::uint64_t>(sum / static_cast<std::int64_t>(n)) & mask_of(one.dtype);
+  }
   std::uint64_t result = input(0);
   for (int rank = 1; rank < one.ranks; ++rank) {
     result = combine_integers(one.dtype, one.op, result, input(rank));
@@ -148,7 +157,6 @@ std::uint64_t reduce_integers(const Case& one, std::size_t index) {
     result = result != 0 ? 1 : 0;
   }
   if (one.op == ReduceOp::avg) {
-    const auto n = static_cast<std::uint64_t>(one.ranks);
     result = is_signed(one.dtype) ? static_cast<std::uint64_t>(as_signed(one.dtype, result) /
                                                                static_cast<std::int64_t>(n)) &
                                         mask_of(one.dtype)

@@ -196,10 +196,54 @@ TEST(Subgroup, OnlyItsMembersMakeIt) {
       Communicator single = pair.subgroup(self, 1);
       single.all_reduce(std::span(data), sum);
       wrong += wrong_unless(single.size() == 1 && data[0] == 4, "single");
+    } else {
+      const int others[] = {0, 2};  // none of theirs: the same number is another group
+      Communicator pair = comm.subgroup(others, 5);
+      std::vector<int> data = {comm.rank()};
+      pair.all_reduce(std::span(data), sum);
+      wrong += wrong_unless(data[0] == 2, "sum of the others");
     }
     comm.barrier();
     return wrong;
   }));
+}
+
+// Ranks that name others, or another order, each with a head start; rank 2 may only wait.
+struct Disagreement {
+  std::vector<int> lists[3];
+  const char* told[2];
+};
+
+TEST(Subgroup, MembersThatDifferAreToldToAllAtOnce) {
+  const Disagreement all[] = {
+      {.lists = {{0, 1}, {1, 0}, {}}, .told = {"rank 0 names 0, 1;", "rank 1 names 1, 0 "}},
+      {.lists = {{0, 1, 2}, {1, 2}, {1, 2}}, .told = {"rank 0 names 0, 1, 2;", " names 1, 2 "}},
+      {.lists = {{0, 1}, {0, 1, 2}, {0, 1, 2}}, .told = {" names 0, 1", " names 0, 1, 2"}}};
+  for (const Disagreement& one : all) {
+    for (int first = 0; first < 3; ++first) {
+      expect_silence(on_ranks(Ranks::processes, 3, [&](Communicator& comm) -> std::string {
+        const std::vector<int>& members = one.lists[comm.rank()];
+        if (comm.rank() != first) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+        const auto begin = Clock::now();
+        try {
+          if (!members.empty()) {
+            comm.subgroup(members, 5).barrier();
+          }
+          comm.barrier();
+          return "no error";
+        } catch (const Error& error) {
+          const std::string text = error.what();
+          return wrong_unless(error.code() == ErrorCode::mismatch &&
+                                  text.find(one.told[0]) != std::string::npos &&
+                                  text.find(one.told[1]) != std::string::npos,
+                              text) +
+                 wrong_unless(Clock::now() - begin < std::chrono::seconds(5), "late");
+        }
+      }));
+    }
+  }
 }
 
 TEST(Subgroup, RefusesMistakes) {

@@ -80,11 +80,11 @@ void await_death(Communicator& comm, const Case& dying) {
   }
 }
 
-// Shrinks until both are out, and says as an error who is left and how often it took.
+// Shrinks until both are out, and says as an error who is left.
 void go_on(Communicator& comm, const Case& dying) {
   std::vector<int> ranks(kRanks);
   std::iota(ranks.begin(), ranks.end(), 0);
-  for (int times = 1;; ++times) {
+  for (;;) {
     Communicator old = std::move(comm);
     // Those that are left of several hosts may be no quorum: that is not what this is about.
     comm = old.shrink({.timeout_ms = 20'000, .quorum = false});

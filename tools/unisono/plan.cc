@@ -98,6 +98,9 @@ int run_plan(const Arguments& arguments, const Console& console) {
   }
   const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   const bool is_routing = is_moe && arguments.has("routing");
+  if (is_moe && !is_routing && arguments.has("call")) {
+    throw UsageError("--call goes with --routing", {}, "unisono help plan");
+  }
   for (const std::string_view option : {"test", "save", "only"}) {
     if (arguments.has(option) && !(is_routing && option == "save")) {
       throw UsageError(fmt::format("--{} goes with --fit", option),
@@ -113,7 +116,8 @@ int run_plan(const Arguments& arguments, const Console& console) {
     plan_experts(arguments, console);
     return kDone;
   }
-  for (const std::string_view option : {"tokens", "hidden", "experts", "choices", "routing"}) {
+  for (const std::string_view option :
+       {"tokens", "hidden", "experts", "choices", "routing", "call"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("--{} goes with unisono plan moe", option), {},
                        "unisono help plan");
@@ -166,7 +170,11 @@ constexpr Option kOptions[] = {
     {.name = "routing",
      .value = "FILE",
      .help = "With moe: what the tokens chose, a line each, dealt to the -n ranks in equal parts. "
-             "Shows what dispatch sends."},
+             "Shows what --call sends."},
+    {.name = "call",
+     .value = "CALL",
+     .help = "With --routing: dispatch, or combine, which sends the rows back.",
+     .fallback = "dispatch"},
     {.name = "floor", .value = "TIME", .help = "What starting a call costs, however small."},
     {.name = "algorithm",
      .value = "NAME",
@@ -210,10 +218,9 @@ const Command kPlanCommand = {
         "scale for each 128 elements go there, and in bf16 back. low_latency sends a row for each "
         "choice, normal one for each host and there one for each rank. The bound is that of the "
         "busiest link, the time has the latencies too; what kernels cost is not in it. With "
-        "--routing, "
-        "what a router chose is counted instead: a token goes once to each rank that has one of "
-        "its "
-        "experts.\n\n"
+        "--routing, what a router chose is counted instead: a token goes once to each rank that "
+        "has one of its experts, and one row comes back from each with --call combine, the sum "
+        "over its experts.\n\n"
         "A table for --fit names its columns in the first line: collective, ranks, bytes and "
         "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
         "an algorithm are of a library that chose itself. Logs of nccl-tests are read as they are; "

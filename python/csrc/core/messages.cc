@@ -115,7 +115,8 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       },
       arg("members"), arg("id"),
       "A group of some ranks, which only they call; each of them a process of its own. `id` names "
-      "it, the same on all members, and other than that of any group with the same first member.");
+      "it, the same on all members, and other than that of any other group that one of them is "
+      "in.");
   comm.def(
       "shrink",
       [](Comm& self, int timeout_ms, bool quorum) {

@@ -132,7 +132,7 @@ TEST(CutWrites, EveryMessageComesWholeAndInOrder) {
     Connections a(0, std::move(mesh[0]), {.slots = 4});
     Connections b(1, std::move(mesh[1]), {.slots = 4});
     std::vector<std::unique_ptr<Talker>> talkers;  // of each group both ends
-    for (const std::uint64_t group : {1, 2}) {
+    for (const std::uint64_t group : {1U, 2U}) {
       talkers.push_back(std::make_unique<Talker>(a, group, data));
       talkers.push_back(std::make_unique<Talker>(b, group, data));
     }

@@ -325,7 +325,8 @@ DataRule data_rule(const Case& row, int ranks, std::uint64_t seed, bool random) 
                 .exact = !random || !is_float(row.dtype),
                 .mask = 1};
   double most = exact_limit(row.dtype);
-  if (rule.op == ReduceOp::sum || rule.op == ReduceOp::avg) {
+  // avg of integers is summed in a wider type.
+  if (rule.op == ReduceOp::sum || (rule.op == ReduceOp::avg && is_float(row.dtype))) {
     most /= ranks;
   } else if (rule.op == ReduceOp::premul_sum) {
     most /= ranks * kPremulFactor;

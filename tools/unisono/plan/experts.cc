@@ -84,7 +84,7 @@ void print_json(const model::ExpertShape& shape, const Topology& topology,
   fmt::print("{}\n", json.dump(2));
 }
 
-// What a router chose, as the counts of dispatch.
+// What a router chose, as the counts of dispatch, or with --call of combine.
 void plan_routing(const Arguments& arguments, const Console& console) {
   for (const std::string_view option : {"tokens", "choices"}) {
     if (arguments.has(option)) {
@@ -108,7 +108,13 @@ void plan_routing(const Arguments& arguments, const Console& console) {
   if (arguments.has("experts")) {
     shape.experts = static_cast<int>(arguments.number("experts", row.experts, 1'000'000));
   }
-  const Counts counts = model::dispatch_counts(row.chosen, shape, ranks);
+  const std::string call = arguments.text("call");
+  if (call != "dispatch" && call != "combine") {
+    throw UsageError(fmt::format("no call is named \"{}\"", call), "give dispatch or combine",
+                     "unisono help plan");
+  }
+  const Counts counts = call == "combine" ? model::combine_counts(row.chosen, shape, ranks)
+                                          : model::dispatch_counts(row.chosen, shape, ranks);
   const CountTotals totals = totals_of(counts);
   const double mean = static_cast<double>(totals.all) / ranks;
   const double imbalance = mean > 0 ? static_cast<double>(totals.most_received) / mean : 1;
@@ -118,6 +124,7 @@ void plan_routing(const Arguments& arguments, const Console& console) {
   if (console.json()) {
     nlohmann::ordered_json json;
     json["schema"] = "unisono.plan_moe_routing/1";
+    json["call"] = call;
     json["ranks"] = ranks;
     json["tokens"] = row.tokens;
     json["hidden"] = static_cast<std::int64_t>(shape.hidden);
@@ -132,8 +139,9 @@ void plan_routing(const Arguments& arguments, const Console& console) {
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("moe  {} ranks  {} tokens each, hidden {}, {} of {} experts   chosen in {}\n\n", ranks,
-             row.tokens, static_cast<std::int64_t>(shape.hidden), shape.k, shape.experts, path);
+  fmt::print("moe {}  {} ranks  {} tokens each, hidden {}, {} of {} experts   chosen in {}\n\n",
+             call, ranks, row.tokens, static_cast<std::int64_t>(shape.hidden), shape.k,
+             shape.experts, path);
   std::fputs(draw_counts(counts, console.width(), console).c_str(), stdout);
   fmt::print("rank {} receives most, {:.2f} of the mean\n", totals.busiest_receiver, imbalance);
   if (arguments.has("save")) {

@@ -1,6 +1,8 @@
 // The least that a collective can cost on a one-port network, whatever the algorithm
 // (src/model/bounds.h).
 import { plainForm, reduces } from '../schedule/collective';
+import { mostMoved } from '../schedule/counts';
+import type { Schedule } from '../schedule/types';
 import type { Network } from './cost';
 
 export interface Bound {
@@ -25,6 +27,12 @@ export function lowerBound(collective: string, ranks: number, bytes: number): Bo
     default:
       return { messages, bytes: others, reduced };
   }
+}
+
+// The same for what a schedule is about, which its counts say where it has some.
+export function boundOf({ collective, ranks, counts }: Schedule, bytes: number): Bound {
+  const bound = lowerBound(collective, ranks, bytes);
+  return counts ? { ...bound, bytes: mostMoved(counts, false) } : bound;
 }
 
 export function boundUs(bound: Bound, network: Network): number {

@@ -1,6 +1,6 @@
 // When each message of a schedule starts and ends on the reference network: the one-port model of
 // src/model/cost.h. A test compares it with `unisono plan`.
-import { chunkBytes } from '../schedule/collective';
+import { bytesOfMoves } from '../schedule/counts';
 import { INPUT, REDUCE, type Schedule } from '../schedule/types';
 
 export interface Network {
@@ -14,8 +14,8 @@ export interface Message {
   step: number;
   from: number;
   to: number;
-  chunks: number;
-  reduced: number; // chunks of these that are added to what is there
+  bytes: number;
+  reduced: number; // bytes of these that are added to what is there
   start: number; // us
   sent: number; // the last byte has arrived, and the sending port is free again
   end: number; // what is to be added is added: the data is ready
@@ -31,9 +31,9 @@ export interface Timing {
 
 export function timing(schedule: Schedule, bytes: number, network: Network): Timing {
   const { moves, ranks, chunks } = schedule;
-  const chunk = chunkBytes(schedule, bytes);
-  const usPerChunk = chunk / (network.gbPerS * 1000);
-  const usPerReduced = network.reduceGbPerS ? chunk / (network.reduceGbPerS * 1000) : 0;
+  const bytesOf = bytesOfMoves(schedule, bytes);
+  const usPerByte = 1 / (network.gbPerS * 1000);
+  const usPerReduced = network.reduceGbPerS ? 1 / (network.reduceGbPerS * 1000) : 0;
   const messages: Message[] = [];
   const messageOf = new Int32Array(moves.count).fill(-1);
   const out = new Float64Array(ranks); // when the port is free
@@ -62,15 +62,16 @@ export function timing(schedule: Schedule, bytes: number, network: Network): Tim
         at = messages.length;
         inStep.set(pair, at);
         messages.push({
-          ...{ step, from, to, chunks: 0, reduced: 0 },
+          ...{ step, from, to, bytes: 0, reduced: 0 },
           ...{ start: 0, sent: 0, end: 0, waitedFor: -1 },
         });
         needs.push(-1);
       }
       of.push(at);
       if (from !== to) messageOf[i] = at;
-      messages[at]!.chunks += moves.chunks[i]!;
-      if (moves.combine[i] === REDUCE) messages[at]!.reduced += moves.chunks[i]!;
+      const carried = bytesOf(i);
+      messages[at]!.bytes += carried;
+      if (moves.combine[i] === REDUCE) messages[at]!.reduced += carried;
       if (moves.source[i] === INPUT) continue;
       for (let c = moves.chunk[i]!; c < moves.chunk[i]! + moves.chunks[i]!; c++) {
         const writer = ready.get(key(from, moves.source[i]!, c)) ?? -1;
@@ -102,7 +103,7 @@ export function timing(schedule: Schedule, bytes: number, network: Network): Tim
       consider(out[message.from]!, lastOut[message.from]!);
       consider(into[message.to]!, lastIn[message.to]!);
       message.start = start;
-      message.sent = start + network.alphaUs + message.chunks * usPerChunk;
+      message.sent = start + network.alphaUs + message.bytes * usPerByte;
       message.end = message.sent + adding;
       message.waitedFor = waited;
       out[message.from] = message.sent;

@@ -1,5 +1,5 @@
 // What moves, whatever the network.
-import { chunkBytes } from '../schedule/collective';
+import { bytesOfMoves } from '../schedule/counts';
 import type { Schedule } from '../schedule/types';
 
 // Bytes from rank to rank: [from * ranks + to], of the steps first..last-1.
@@ -11,10 +11,10 @@ export function byteMatrix(
 ): Float64Array {
   const { moves, ranks } = schedule;
   const matrix = new Float64Array(ranks * ranks);
-  const chunk = chunkBytes(schedule, bytes);
+  const bytesOf = bytesOfMoves(schedule, bytes);
   for (let i = 0; i < moves.count; i++) {
     if (moves.step[i]! < first || moves.step[i]! >= last || moves.from[i] === moves.to[i]) continue;
-    matrix[moves.from[i]! * ranks + moves.to[i]!]! += chunk * moves.chunks[i]!;
+    matrix[moves.from[i]! * ranks + moves.to[i]!]! += bytesOf(i);
   }
   return matrix;
 }

@@ -112,8 +112,8 @@ const PAGE_TEXTS = {
     '{name}，{ranks} 个 rank，{where}。下表内容相同。',
   ],
   legend_counts: [
-    'Blocks are as wide as they are long: {least} to {most} elements of {size}. Bytes and times beside them are those of equal blocks; unisono sim --counts has theirs.',
-    '块的宽度即其长度：{least} 到 {most} 个元素，每个 {size}。旁边的字节数和时间按等长的块计算；unisono sim --counts 给出实际的时间。',
+    'Blocks are as wide as they are long: {least} to {most} elements of {size}. Bytes and times are theirs; unisono sim --counts has the times on a machine.',
+    '块的宽度即其长度：{least} 到 {most} 个元素，每个 {size}。字节数和时间均按实际长度计算；unisono sim --counts 给出在某台机器上的时间。',
   ],
   copy_svg: ['Copy as SVG', '复制为 SVG'],
   copied: ['Copied.', '已复制。'],

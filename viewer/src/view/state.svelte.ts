@@ -12,6 +12,7 @@ import { isPipeline, parseCsv, parsePipeline } from '../pipeline/parse';
 import { isPipelineTimes, parsePipelineTimes, type PipelineTimes } from '../pipeline/recorded';
 import type { Pipeline } from '../pipeline/types';
 import { check, type Checked } from '../replay/check';
+import { mostMoved } from '../schedule/counts';
 import { apply, type Edit } from '../schedule/edit';
 import { BadInput, parseJson, parseSchedule, isObject } from '../schedule/parse';
 import { isRouting, routeCounts } from '../stories/moe';
@@ -339,8 +340,10 @@ function isRecording(document: Record<string, unknown>): boolean {
   );
 }
 
-function shapeOf({ collective, algorithm, ranks, root }: Schedule) {
-  return { collective, algorithm, ranks, root };
+function shapeOf({ collective, algorithm, ranks, root, counts }: Schedule) {
+  // What others are compared with is as large.
+  const size = counts ? { bytes: mostMoved(counts, true) } : {};
+  return { collective, algorithm, ranks, root, ...size };
 }
 
 type Shape = Pick<Schedule, 'collective' | 'algorithm' | 'ranks' | 'root'>;

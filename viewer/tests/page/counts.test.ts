@@ -1,6 +1,8 @@
 // A schedule whose blocks have counts, as `unisono view --counts` opens it.
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { bytesText } from '../../src/model/units';
 import { writePage } from '../program';
 import { launch, open } from './browser';
 
@@ -27,6 +29,26 @@ test('blocks are as wide as they are long', async () => {
     .evaluateAll((strips) => strips.map((strip) => strip.getBoundingClientRect().width));
   expect(ends[3]! / ends[0]!).toBeLessThan(0.35);
   expect(await page.locator('p.legend').textContent()).toContain('1 to 11 elements of 2.06 KiB');
+  expect(problems).toEqual([]);
+  await close();
+});
+
+test('bytes and times are those of the counts', async () => {
+  const { page, problems, close } = await open(browser, path, '#alphaUs=2&gbPerS=1');
+  // Step 1 of pairwise: each rank to the next; 4, 2, 2 and 11 elements of 2112 bytes.
+  const { send } = JSON.parse(readFileSync('../examples/moe/counts.json', 'utf8'));
+  await page.locator('details.twin', { hasText: '(4)' }).first().locator('summary').click();
+  const cells = await page
+    .locator('details.twin tbody tr')
+    .evaluateAll((rows) =>
+      rows.slice(0, 4).map((row) => [...row.querySelectorAll('td')].map((td) => td.textContent)),
+    );
+  for (const cell of cells) {
+    const [from, to] = [Number(cell[0]), Number(cell[1])];
+    expect(cell[5]).toBe(bytesText(send[from][to] * 2112));
+  }
+  expect(new Set(cells.map((cell) => cell[5])).size).toBeGreaterThan(2);
+  expect(await page.locator('input[size="8"]').count()).toBe(0); // no size to choose
   expect(problems).toEqual([]);
   await close();
 });

@@ -1,4 +1,6 @@
-#include "engine/finish.h"
+#include "engine/around.h"
+
+#include "base/collectives.h"
 
 namespace unisono::engine {
 namespace {
@@ -31,12 +33,23 @@ kernels::ScaleFunction find_make_logical(Dtype dtype) {
 
 }  // namespace
 
-kernels::ScaleFunction find_finish(Dtype dtype, ReduceOp op, int ranks) {
-  const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
-  if (op == ReduceOp::avg) {
-    return kernels::find_divide(dtype);
+Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks) {
+  Around result{.moved = moved_dtype(collective, dtype, op)};
+  if (!reduces(collective)) {
+    return result;
   }
-  return logical && ranks == 1 ? find_make_logical(dtype) : nullptr;
+  const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
+  if (op == ReduceOp::premul_sum) {
+    result.before = kernels::find_multiply(dtype);
+  } else if (result.moved != dtype) {
+    result.before = kernels::find_widen(dtype);
+    result.after = kernels::find_average(dtype);
+  } else if (op == ReduceOp::avg) {
+    result.after = kernels::find_divide(dtype);
+  } else if (logical && ranks == 1) {
+    result.after = find_make_logical(dtype);
+  }
+  return result;
 }
 
 }  // namespace unisono::engine

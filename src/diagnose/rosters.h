@@ -1,0 +1,61 @@
+// What ranks call subgroup() with: members that name other ranks, or another order, would wait for
+// each other in groups that the others do not have. All ranks here are ranks of the world.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/host_memory.h"
+
+namespace unisono::transport {
+
+class Network;
+class Transport;
+
+}  // namespace unisono::transport
+
+namespace unisono::comm {
+
+class AbortWord;
+class Hosts;
+class LocalHost;
+
+// Any thread may call.
+class Rosters {
+ public:
+  // All outlive it. `network`: nullptr where there is one host. Throws resource.
+  Rosters(const Hosts& hosts, LocalHost& host, transport::Network* network, AbortWord& abort,
+          int rank);
+  ~Rosters();
+
+  // This rank makes the group `id` out of `group`. Tells the members, and ends the world if one of
+  // them, or a rank that takes this one for a member, has named others. Does not wait.
+  void enter(std::uint64_t group, std::uint64_t id, std::span<const int> members);
+  // Takes in what members on other hosts have told.
+  void look() noexcept;
+
+ private:
+  struct Mine {
+    Roster roster;
+    std::vector<int> members;
+  };
+  void publish(const Roster& roster) noexcept;
+  void listen();
+  bool compare(const Mine& mine, int rank, const Roster& theirs);
+
+  const Hosts& hosts_;
+  LocalHost& host_;
+  AbortWord& abort_;
+  const int rank_;
+  std::mutex mutex_;  // guards what follows, and this rank's board
+  std::unique_ptr<transport::Transport> lanes_;
+  std::deque<Mine> mine_;                     // the latest
+  std::deque<std::pair<int, Roster>> heard_;  // the latest from other hosts, and from whom
+};
+
+}  // namespace unisono::comm

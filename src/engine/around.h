@@ -1,0 +1,21 @@
+// What is done around the program of a reduction: with the input before it begins, and with the
+// output when it has come to its end.
+#pragma once
+
+#include "kernels/kernels.h"
+#include "unisono/types.hpp"
+
+namespace unisono::engine {
+
+struct Around {
+  Dtype moved = Dtype::u8;                  // of the elements that the program works on
+  kernels::ScaleFunction before = nullptr;  // with the call's factor; nullptr: nothing to do
+  kernels::ScaleFunction after = nullptr;   // with the number of ranks as its factor
+};
+
+// premul_sum is multiplied before. avg is divided after; of integers of up to 32 bits it is widened
+// before and narrowed after. land, lor and lxor of one rank become 0 or 1 after, as a single source
+// is only copied. Of a collective that reduces nothing, nothing is done.
+Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
+
+}  // namespace unisono::engine
