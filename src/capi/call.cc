@@ -88,6 +88,16 @@ Reduction plain_reduction(unisono_op_t op) {
   return op_of(op);
 }
 
+Call call_of(Collective collective, const Data& data, int root, unisono_op_t op) {
+  return {.collective = collective,
+          .in = data.in,
+          .out = data.out,
+          .count = data.count,
+          .dtype = dtype_of(data.dtype),
+          .reduction = plain_reduction(op),
+          .root = root};
+}
+
 Call with_lists(Call call, const Lists& lists, int ranks) {
   const auto list = [n = static_cast<std::size_t>(ranks)](const std::size_t* first) {
     return first == nullptr ? std::span<const std::size_t>() : std::span(first, n);

@@ -20,6 +20,15 @@ ReduceOp op_of(unisono_op_t op);
 // An operation that needs no more than its name.
 Reduction plain_reduction(unisono_op_t op);
 
+// Where the data lies, and how much of it.
+struct Data {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;
+  unisono_dtype_t dtype = UNISONO_U8;
+};
+
+Call call_of(Collective collective, const Data& data, int root = 0, unisono_op_t op = UNISONO_SUM);
 Call with_lists(Call call, const Lists& lists, int ranks);
 
 }  // namespace unisono::c_api

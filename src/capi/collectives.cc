@@ -5,26 +5,7 @@ using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all be
 
 namespace {
 
-using unisono::Call;
 using unisono::Collective;
-
-// Where the data lies, and how much of it.
-struct Data {
-  const void* in = nullptr;
-  void* out = nullptr;
-  std::size_t count = 0;
-  unisono_dtype_t dtype = UNISONO_U8;
-};
-
-Call call_of(Collective collective, const Data& data, int root = 0, unisono_op_t op = UNISONO_SUM) {
-  return {.collective = collective,
-          .in = data.in,
-          .out = data.out,
-          .count = data.count,
-          .dtype = dtype_of(data.dtype),
-          .reduction = plain_reduction(op),
-          .root = root};
-}
 
 // The calls below are made inside the guard, since making them may throw.
 template <typename MakeCall>

@@ -62,7 +62,8 @@ static const struct {
                  {"pipeline", 3, run_pipeline},
                  {"pipeline_alone", 1, run_pipeline},
                  {"pipeline_mistakes", 1, run_pipeline_mistakes},
-                 {"pipeline_callback", 3, run_pipeline_callback}};
+                 {"pipeline_callback", 3, run_pipeline_callback},
+                 {"teams", 3, run_teams}};
 enum { kScenarios = sizeof(scenarios) / sizeof(scenarios[0]) };
 
 static int run_rank(int scenario, int rank, const char* job) {
