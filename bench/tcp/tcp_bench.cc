@@ -1,5 +1,5 @@
-// all_reduce over TCP connections on the loopback device, beside a raw exchange of as many bytes
-// over sockets of the same kind, in turn:
+// all_reduce over TCP connections on the loopback device, with checksums and without, beside a raw
+// exchange of as many bytes over sockets of the same kind, in turn:
 //
 //   bench_tcp [--ranks N] [--algorithm NAME] [--streams S] [--slots S] [--spin LOOKS]
 //             [--yields TIMES] [--sizes BYTES,...] [--rounds N] [--host ADDRESS]
@@ -71,7 +71,8 @@ struct Shared {
   bool oversubscribed;  // more ranks than CPUs
   Barrier barrier;
   tcp::Mesh raw;
-  tcp::Mesh mesh;
+  tcp::Mesh plain;
+  tcp::Mesh checked;
 };
 
 std::string algorithm_for(const Options& options, std::size_t bytes) {
@@ -80,20 +81,37 @@ std::string algorithm_for(const Options& options, std::size_t bytes) {
                                     : "ring";
 }
 
+// A rank's connections, with checksums or without.
+struct Side {
+  Side(const Shared& shared, tcp::Mesh& mesh, int rank)
+      : connections(rank, std::move(mesh[static_cast<std::size_t>(rank)]),
+                    {.slots = shared.options.slots}),
+        transport(connections, {.group = 1}, members(shared.options.ranks), rank),
+        executor(transport, !shared.oversubscribed) {}
+  static std::vector<int> members(int ranks) {
+    std::vector<int> all;
+    for (int rank = 0; rank < ranks; ++rank) {
+      all.push_back(rank);
+    }
+    return all;
+  }
+
+  tcp::Connections connections;
+  tcp::TcpTransport transport;
+  engine::Executor executor;
+};
+
 class Rank {
  public:
   Rank(Shared& shared, int rank)
-      : shared_(shared),
+      : plain(shared, shared.plain, rank),
+        checked(shared, shared.checked, rank),
+        shared_(shared),
         rank_(rank),
-        connections_(rank, std::move(shared.mesh[static_cast<std::size_t>(rank)]),
-                     {.slots = shared.options.slots}),
-        transport_(connections_, {.group = 1}, members(shared.options.ranks), rank),
-        oversubscribed_(shared.oversubscribed),
         spin_(shared.options.spin >= 0 ? shared.options.spin
-              : oversubscribed_        ? 0
+              : shared.oversubscribed  ? 0
                                        : 20000),
-        yields_(shared.options.yields),
-        executor_(transport_, !oversubscribed_) {}
+        yields_(shared.options.yields) {}
 
   void prepare(std::size_t bytes) {
     in_.assign(bytes, std::byte{1});
@@ -106,24 +124,24 @@ class Rank {
                             engine::extent_of(schedule_, rank_, places_));
     scratch_.assign(program_.scratch_bytes + 64, std::byte{0});
   }
-  void all_reduce() {
-    executor_.start({.program = &program_,
-                     .buffers = {in_.data(), out_.data(), scratch_.data()},
-                     .output_bytes = out_.size(),
-                     .reducer = {.kernel = kernels::find_reduce(Dtype::u32, ReduceOp::sum)},
-                     .signature = 42});
+  void all_reduce(Side& side) {
+    side.executor.start({.program = &program_,
+                         .buffers = {in_.data(), out_.data(), scratch_.data()},
+                         .output_bytes = out_.size(),
+                         .reducer = {.kernel = kernels::find_reduce(Dtype::u32, ReduceOp::sum)},
+                         .signature = 42});
     for (int looks = 0;;) {
-      const engine::Progress progress = executor_.poll();
+      const engine::Progress progress = side.executor.poll();
       if (progress == engine::Progress::finished) {
         return;
       }
-      if (progress == engine::Progress::failed || connections_.failure()) {
-        std::fprintf(stderr, "rank %d: %s\n", rank_, describe(connections_.failure()).c_str());
+      if (progress == engine::Progress::failed || side.connections.failure()) {
+        std::fprintf(stderr, "rank %d: %s\n", rank_, describe(side.connections.failure()).c_str());
         std::abort();
       }
       looks = progress == engine::Progress::advanced ? 0 : looks + 1;
       if (looks > spin_ + yields_) {
-        connections_.wait(1000);
+        side.connections.wait(1000);
       } else if (looks > spin_) {
         sched_yield();
       }
@@ -155,23 +173,14 @@ class Rank {
     exchange(flows, std::size_t{256} << 10);
   }
 
- private:
-  static std::vector<int> members(int ranks) {
-    std::vector<int> all;
-    for (int rank = 0; rank < ranks; ++rank) {
-      all.push_back(rank);
-    }
-    return all;
-  }
+  Side plain;
+  Side checked;
 
+ private:
   Shared& shared_;
   int rank_;
-  tcp::Connections connections_;
-  tcp::TcpTransport transport_;
-  bool oversubscribed_;
   int spin_;
   int yields_;
-  engine::Executor executor_;
   std::vector<std::byte> in_, out_, scratch_;
   Schedule schedule_;
   std::vector<engine::ChunkPlace> places_;
@@ -189,7 +198,8 @@ void play(Shared& shared, int rank) {
   Rank mine(shared, rank);
   for (const std::size_t bytes : options.sizes) {
     mine.prepare(bytes);
-    std::vector<double> engine_us;
+    std::vector<double> plain_us;
+    std::vector<double> checked_us;
     std::vector<double> raw_us;
     const int calls = calls_of(bytes);
     const auto time = [&](std::vector<double>& samples, auto call) {
@@ -207,12 +217,16 @@ void play(Shared& shared, int rank) {
       if (options.ranks == 2) {
         time(raw_us, [&] { mine.raw_exchange(); });
       }
-      time(engine_us, [&] { mine.all_reduce(); });
+      time(plain_us, [&] { mine.all_reduce(mine.plain); });
+      mine.check();
+      time(checked_us, [&] { mine.all_reduce(mine.checked); });
       mine.check();
     }
     if (rank == 0) {
-      const double took = quantile(engine_us, 0.5);
-      std::printf("%10zu B  %-20s %10.2f us", bytes, algorithm_for(options, bytes).c_str(), took);
+      const double plain = quantile(plain_us, 0.5);
+      const double took = quantile(checked_us, 0.5);
+      std::printf("%10zu B  %-20s %10.2f us   without checksums %10.2f us   %.2fx", bytes,
+                  algorithm_for(options, bytes).c_str(), took, plain, took / plain);
       if (!raw_us.empty()) {
         const double raw = quantile(raw_us, 0.5);
         std::printf("   raw exchange %10.2f us   %.2fx", raw, took / raw);
@@ -260,7 +274,9 @@ int main(int argc, char** argv) {
                        .oversubscribed = options.ranks > bench::cpu_count(),
                        .barrier = bench::Barrier(options.ranks),
                        .raw = tcp::socket_mesh(2, options.streams, options.host),
-                       .mesh = tcp::socket_mesh(options.ranks, options.streams, options.host)};
+                       .plain = tcp::socket_mesh(options.ranks, options.streams, options.host),
+                       .checked = tcp::socket_mesh(options.ranks, options.streams, options.host, {},
+                                                   {.checksum = true})};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < options.ranks; ++rank) {
     threads.emplace_back([&shared, rank] { bench::play(shared, rank); });

@@ -61,6 +61,9 @@ struct ConnectOptions {
   // Ranks with different names count as being on different hosts. Unset: UNISONO_HOST, else the
   // hosts are told apart by what the system says.
   std::string host;
+  // "1": between hosts, over TCP, each message carries a CRC-32C; damage on the way ends the
+  // connection and is never a result. "0": none. All ranks alike. Unset: UNISONO_CHECKSUM, else 1.
+  std::string checksum;
   // For ranks of several hosts that can talk already, over a key-value store or another library:
   // tells all ranks the text of this one, and returns the texts of all, by rank. They meet through
   // it then, and nobody listens at `address`, which only says in whose direction (the port does not

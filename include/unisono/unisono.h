@@ -167,6 +167,7 @@ typedef struct unisono_connect_options {
   const char* ports;     /* at which this rank may listen: "20000-20999" */
   const char* transport; /* "auto", "shm", or "tcp" also between ranks of one host */
   const char* host;      /* ranks with different names count as being on different hosts */
+  const char* checksum;  /* "0": messages between hosts carry no CRC-32C; all ranks alike */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
@@ -174,6 +175,7 @@ typedef struct unisono_connect_options {
    -1,                                \
    30000,                             \
    300000,                            \
+   NULL,                              \
    NULL,                              \
    NULL,                              \
    NULL,                              \

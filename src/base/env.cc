@@ -23,7 +23,7 @@ constexpr std::array<EnvVariable, 27> kVariables = {{
     {"UNISONO_TLS", "0", "1: connections between hosts are encrypted, by TLS 1.3; all ranks alike"},
     {"UNISONO_TLS_IDENTITY", "", "With UNISONO_TLS=1: this host's certificate and key, a PEM file"},
     {"UNISONO_TLS_TRUSTED", "", "The folder of certificates that other hosts must show one of"},
-    {"UNISONO_CHECKSUM", "0", "1: messages between hosts carry a checksum; all ranks alike"},
+    {"UNISONO_CHECKSUM", "1", "0: messages between hosts carry no checksum; all ranks alike"},
     {"UNISONO_FILE", "", "A file as the meeting point; gives out ranks in the order of arrival"},
     {"UNISONO_ADDRESS", "", "Several hosts: where rank 0 listens, host:port; needs a token"},
     {"UNISONO_INTERFACE", "", "Addresses of this host for other ranks: \"eth0,10.0.0.0/8\""},

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kMagic[9] = "unisonoT";
 constexpr std::uint32_t kByteOrder = 0x01020304;
-constexpr std::uint16_t kProtocol = 2;
+constexpr std::uint16_t kProtocol = 3;  // 3: a CRC-32C of each payload by default
 constexpr std::string_view kVersion = UNISONO_VERSION;
 constexpr std::size_t kGreetingBytes = 96;  // all but the proof
 
@@ -96,6 +96,11 @@ std::string describe_protection(const std::string& who, std::uint8_t theirs,
   return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
 }
 
+std::string spoken(std::string_view version, int protocol) {
+  return std::string(version.substr(0, version.find('\0'))) + " (protocol " +
+         std::to_string(protocol) + ")";
+}
+
 }  // namespace
 
 std::string Handshake::problem() const {
@@ -103,6 +108,10 @@ std::string Handshake::problem() const {
   if (refusal_ == Refusal::protection) {
     return describe_protection(peer, their_protection_, "rank " + std::to_string(self_.rank),
                                self_.protection.bits());
+  }
+  if (refusal_ == Refusal::version) {
+    return peer + " runs unisono " + their_version_ + ", rank " + std::to_string(self_.rank) +
+           " runs " + spoken(kVersion, kProtocol) + ": all ranks must have the same";
   }
   if (!by_peer_) {
     return describe(refusal_, peer);
@@ -196,6 +205,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
     return refuse(Refusal::not_ours);
   }
   their_protection_ = theirs.protection;
+  their_version_ = spoken({theirs.version, sizeof(theirs.version)}, theirs.protocol);
   if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
     return hear_verdict(theirs);
   }

@@ -43,7 +43,7 @@ enum class Refusal : std::uint8_t {
   none,
   not_ours,  // no greeting of this library
   byte_order,
-  version,
+  version,  // of the library or of the protocol
   job,
   size,
   rank,        // it is none of this world
@@ -120,6 +120,7 @@ class Handshake {
   Refusal refusal_ = Refusal::none;
   bool by_peer_ = false;
   std::uint8_t their_protection_ = 0;  // its bits, as they say
+  std::string their_version_;          // "0.1.0 (protocol 3)"
   std::array<std::byte, kHandshakeBytes> hello_ = {};
   std::array<std::byte, kHandshakeBytes> answer_ = {};
   std::vector<std::byte> out_;

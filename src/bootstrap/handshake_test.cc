@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace unisono::tcp {
@@ -97,6 +98,27 @@ TEST(TcpHandshake, NamesWhatIsWrong) {
     EXPECT_EQ(listener.refusal(), wrong.refusal);
     EXPECT_EQ(listener.problem(), wrong.listener_says);
   }
+}
+
+// As an older rank would begin: what it says of itself stands at the same places.
+TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
+  constexpr std::size_t kProtocolAt = 12;
+  Handshake dialer = Handshake::dial(kThree, {.peer = 0});
+  Handshake listener = Handshake::listen(kZero);
+  Frame old = take_frame(dialer);
+  const int mine = std::to_integer<int>(old[kProtocolAt]);
+  old[kProtocolAt] = std::byte{2};
+  listener.feed(old);
+  ASSERT_EQ(listener.refusal(), Refusal::version);
+  const std::string version = reinterpret_cast<const char*>(old.data() + 16);
+  const std::string number = std::to_string(mine);
+  EXPECT_EQ(listener.problem(), "rank 3 runs unisono " + version + " (protocol 2), rank 0 runs " +
+                                    version + " (protocol " + number +
+                                    "): all ranks must have the same");
+  dialer.feed(take_frame(listener));
+  EXPECT_EQ(dialer.problem(), "rank 0 runs unisono " + version + " (protocol " + number +
+                                  "), rank 3 runs " + version + " (protocol " + number +
+                                  "): all ranks must have the same");
 }
 
 TEST(TcpHandshake, RefusesADuplicateByName) {

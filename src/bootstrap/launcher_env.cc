@@ -322,6 +322,7 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   fill_text(result.ports, env, "UNISONO_PORTS");
   fill_text(result.transport, env, "UNISONO_TRANSPORT");
   fill_text(result.host, env, "UNISONO_HOST");
+  fill_text(result.checksum, env, "UNISONO_CHECKSUM");
   result.transport = result.transport.empty() ? "auto" : result.transport;
   check_transport(result.transport);
   const ConnectOptions unset;

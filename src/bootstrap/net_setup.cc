@@ -65,7 +65,7 @@ std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
 }
 
 tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
-  const tcp::Protection protection = tcp::protection_from_environment();
+  const tcp::Protection protection = tcp::protection_of(options.checksum);
   if (const std::string why = protection.ucx ? ucx::why_no_ucx() : ""; !why.empty()) {
     throw Error(ErrorCode::config, "UNISONO_NETWORK=ucx, but " + why +
                                        "\ninstall UCX (Debian: libucx0), or unset UNISONO_NETWORK");

@@ -39,7 +39,7 @@ static_assert(result_of(ErrorCode::evicted) == UNISONO_EVICTED);
 static_assert(kLastErrorCode == ErrorCode::evicted);
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_connect_options_t, host) + sizeof(char*) ==
+static_assert(offsetof(unisono_connect_options_t, checksum) + sizeof(char*) ==
               sizeof(unisono_connect_options_t));
 
 std::string text_of(const char* text) {
@@ -66,7 +66,8 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
           .interface = text_of(known.interface),
           .ports = text_of(known.ports),
           .transport = text_of(known.transport),
-          .host = text_of(known.host)};
+          .host = text_of(known.host),
+          .checksum = text_of(known.checksum)};
 }
 
 detail::RequestState& state_of(unisono_request_t request) {

@@ -17,11 +17,10 @@ namespace unisono {
 
 std::vector<std::string> check_environment() {
   comm::check_texts_and_numbers(read_env);
-  for (const std::string_view name :
-       {"UNISONO_TLS", "UNISONO_CHECKSUM", "UNISONO_REPLACE_GLOO", "UNISONO_QUIET"}) {
+  for (const std::string_view name : {"UNISONO_TLS", "UNISONO_REPLACE_GLOO", "UNISONO_QUIET"}) {
     static_cast<void>(read_flag(name));
   }
-  static_cast<void>(tcp::protection_from_environment());
+  static_cast<void>(tcp::protection_of(read_env("UNISONO_CHECKSUM").value_or("")));
   static_cast<void>(tcp::certificates_from_environment());
   static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
   static_cast<void>(comm::parse_forced(read_env("UNISONO_ALGORITHM").value_or("")));

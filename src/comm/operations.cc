@@ -76,6 +76,7 @@ Operations::~Operations() {
     return all ? Polled::finished : Polled::idle;
   };
   Waiter(group_.world(), kReclaimMs).wait(reclaim, [] {});
+  close_lanes();  // what still comes shall not find memory that goes before them
 }
 
 void Operations::begin(const Prepared& prepared, const Call& call, std::uint64_t salt) {
@@ -324,12 +325,16 @@ void Operations::run(std::span<Transfer> transfers, int timeout_ms) {
   }
 }
 
-void Operations::throw_abort(const Prepared* prepared) {
-  diagnosis_->end_wait();
+void Operations::close_lanes() noexcept {
   lanes_->close();
   if (transfers_ != nullptr) {
     transfers_->lanes->close();
   }
+}
+
+void Operations::throw_abort(const Prepared* prepared) {
+  diagnosis_->end_wait();
+  close_lanes();
   ErrorContext context{.rank = group_.world().rank()};
   if (prepared != nullptr) {
     context.collective = std::string(to_string(prepared->collective));

@@ -64,6 +64,7 @@ class Operations {
   void raise_transfer_fault();
 
   // Throws why the world has ended. `prepared`: the collective that this ends.
+  void close_lanes() noexcept;
   [[noreturn]] void throw_abort(const Prepared* prepared);
 
  private:

@@ -2,9 +2,9 @@
 // or drops the connection with a reason, and holds no more memory than its windows.
 //
 // The first byte chooses: 2, the reader fetches what was not read; 4, the job has checksums; 8, the
-// group is closed and opened again in the middle; even, the others come as they are; odd, they are
-// read as frames of 16 bytes each (kind, epoch, group, number, released, 3 bytes unused, length),
-// whose checks are right, and their payload.
+// group is closed and opened again in the middle; 16, what is fetched is so in one piece; even, the
+// others come as they are; odd, they are read as frames of 16 bytes each (kind, epoch, group,
+// number, released, 3 bytes unused, length), whose checks are right, and their payload.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,11 +53,12 @@ inline std::string frames_from(std::string_view text) {
   return wire;
 }
 
-// As far as it has come, in pieces and into memory that is gone afterwards. True: all of it.
-inline bool fetch_all(tcp::Link& link, tcp::Lane& lane, std::size_t bytes, std::size_t& offset) {
+// As far as it has come, in pieces of at most `most`. True: all of it.
+inline bool fetch_all(tcp::Link& link, tcp::Lane& lane, std::span<std::byte> target,
+                      std::size_t& offset, std::size_t most) {
+  const std::size_t bytes = target.size();
   for (std::size_t got = 1; got != 0 && offset < bytes; offset += got) {
-    std::vector<std::byte> target(std::min<std::size_t>(bytes - offset, 1000));
-    got = link.fetch(lane, offset, target.data(), target.size());
+    got = link.fetch(lane, offset, target.data() + offset, std::min(bytes - offset, most));
   }
   const bool all = offset == bytes;
   offset = all ? 0 : offset;
@@ -79,6 +81,8 @@ inline std::string tcp_frames_property(std::string_view text) {
   streams.emplace_back(UniqueFd(ends[0]), nullptr, (text.front() & 4) != 0);
   tcp::LinkEvents events;
   constexpr std::uint32_t kSlots = 3;
+  std::vector<std::byte> memory(tcp::kMostBytes);
+  const std::size_t most = (text.front() & 16) != 0 ? memory.size() : 1000;
   tcp::Link link(1, std::move(streams), kSlots, &events);
   tcp::Lane* lane = link.open({.group = 1, .epoch = 0});
   link.send(*lane, "x", 1, 0);
@@ -101,7 +105,8 @@ inline std::string tcp_frames_property(std::string_view text) {
       if ((message.data == nullptr && !fetches) || message.bytes > tcp::kMostBytes) {
         return "a message that cannot be";
       }
-      if (message.data != nullptr || fetch_all(link, *lane, message.bytes, fetched)) {
+      if (message.data != nullptr ||
+          fetch_all(link, *lane, std::span(memory).first(message.bytes), fetched, most)) {
         link.release(*lane);
       }
     }

@@ -23,7 +23,7 @@ PROGRAM = ""
 CROSSED = ""
 WORLDS = 30 if jobs.FULL else 1
 CIRCLES = 60 if jobs.FULL else 6
-PROTECTION = {"plain": {}, "checksums": {"UNISONO_CHECKSUM": "1"}, "TLS": {"UNISONO_TLS": "1"}}
+PROTECTION = {"plain": {"UNISONO_CHECKSUM": "0"}, "checksums": {}, "TLS": {"UNISONO_TLS": "1"}}
 RATES = {"none": 0, "100/s": 100, "300/s": 300, "unlimited": None}
 GREETING = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 

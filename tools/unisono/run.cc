@@ -46,13 +46,11 @@ std::string transport_of(const Arguments& arguments) {
 
 bool finds_damage(const Arguments& arguments) {
   const std::vector<std::string>& entries = arguments.texts("env");
-  for (const std::string name : {"UNISONO_CHECKSUM", "UNISONO_TLS"}) {
-    if (read_env(name) == "1" ||
-        std::find(entries.begin(), entries.end(), name + "=1") != entries.end()) {
-      return true;
-    }
-  }
-  return false;
+  const auto is_set = [&](const std::string& name, const std::string& value) {
+    return read_env(name) == value ||
+           std::find(entries.begin(), entries.end(), name + "=" + value) != entries.end();
+  };
+  return !is_set("UNISONO_CHECKSUM", "0") || is_set("UNISONO_TLS", "1");
 }
 
 // What --chaos asks for, if it does; `first_host` is of --hosts, or empty.
@@ -67,7 +65,8 @@ void add_chaos(const Arguments& arguments, const std::string& first_host, const 
   options.replay = replay_command(arguments, *plan);
   console.note("chaos: the same again: " + options.replay);
   if (plan->link.corrupt > 0 && !finds_damage(arguments)) {
-    console.note("chaos: corrupt without UNISONO_CHECKSUM=1 or UNISONO_TLS=1 makes wrong results");
+    console.note(
+        "chaos: corrupt with UNISONO_CHECKSUM=0 and without UNISONO_TLS=1 makes wrong results");
   }
 }
 

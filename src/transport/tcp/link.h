@@ -130,12 +130,13 @@ class Link {
     std::size_t missing = 0;
     Lane* lane = nullptr;
     bool reading = false;
+    std::uint32_t sum = 0;  // of what of it has come
     // The payload of a long message waits in the socket until somebody says where it shall go, or
-    // needs the stream. Of what was fetched, the last `rest` bytes were not yet told; `kept` are
-    // the same.
+    // needs the stream. Of what was fetched, the last `withheld` bytes, at `place`, were not yet
+    // told: they stay there until close(), as what is shared does.
     bool parked = false;
-    std::array<std::byte, 64> kept = {};
-    std::size_t rest = 0;
+    const std::byte* place = nullptr;
+    std::size_t withheld = 0;
     bool ended = false;      // nothing more comes
     bool long_ones = false;  // the frame before was long: do not read beyond the next header
     std::size_t begin = 0;   // of what has been read ahead
@@ -165,7 +166,8 @@ class Link {
   // Receiving (link_receive.cc).
   bool receive(Stream& from) noexcept;
   void note_unread() noexcept;
-  bool is_as_sent(const Header& header, const std::byte* data) noexcept;
+  bool is_as_sent(const Stream& from) noexcept;
+  void took(Stream& from, const std::byte* part, std::size_t bytes) noexcept;
   bool unpark(Stream& from) noexcept;
   Stream* parked_with(const Lane& lane, std::uint32_t number) noexcept;
   void end_stream(Stream& from, int error) noexcept;

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/checksum.h"
+#include "kernels/crc32c.h"
 #include "transport/tcp/link.h"
 
 namespace unisono::tcp {
@@ -70,9 +70,9 @@ bool Link::unpark(Stream& from) noexcept {
   }
   from.parked = false;
   from.target = message.data + (message.bytes - from.missing);
-  if (from.rest != 0) {
-    std::memcpy(from.target - from.rest, from.kept.data(), from.rest);
-    from.rest = 0;
+  if (from.withheld != 0) {
+    std::memcpy(from.target - from.withheld, from.place, from.withheld);
+    from.withheld = 0;
   }
   return true;
 }
@@ -96,12 +96,14 @@ bool Link::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-// What came is whole lines but at the end, so that elements stay whole; the rest of a line lies at
-// its place already, and is told with the next ones.
+// What is told is whole lines but at the end, so that elements stay whole; the rest of a line lies
+// at its place already, and is told with the next ones. With checksums nothing is told before all
+// of the message was checked: it comes straight to its place if there is room for all of it.
 std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
   const Lane::In& next = lane.incoming(lane.next);
   Stream* const from = parked_with(lane, lane.next);
-  if (from == nullptr) {
+  const bool partly = checksum_ && bytes < next.bytes;
+  if (from == nullptr || partly) {
     transport::Incoming message;  // somebody needed the stream: it is in a slot, or will be
     if (!peek(lane, message) || message.data == nullptr || offset > message.bytes) {
       return 0;
@@ -110,14 +112,15 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     std::memcpy(to, message.data + offset, part);
     return part;
   }
-  if (offset != next.bytes - from->missing - from->rest) {
+  if (offset != next.bytes - from->missing - from->withheld) {
     return 0;
   }
-  if (bytes <= from->rest) {
-    from->rest -= bytes;
+  if (bytes <= from->withheld) {
+    from->withheld -= bytes;
+    from->place = to + bytes;
     return bytes;
   }
-  iovec part{to + from->rest, std::min(bytes - from->rest, from->missing)};
+  iovec part{to + from->withheld, std::min(bytes - from->withheld, from->missing)};
   const ssize_t got = from->channel.receive({&part, 1});
   note_unread();
   if (got <= 0) {
@@ -128,17 +131,25 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
   }
   heard_ += static_cast<std::size_t>(got);
   own_ = &lane;
-  from->missing -= static_cast<std::size_t>(got);
-  const std::size_t here = from->rest + static_cast<std::size_t>(got);
+  took(*from, to + from->withheld, static_cast<std::size_t>(got));
+  const std::size_t here = from->withheld + static_cast<std::size_t>(got);
   if (from->missing == 0) {
     from->parked = false;
-    from->rest = 0;
+    from->withheld = 0;
     end_frame(*from);
-    return here;
+    return failure_ ? 0 : here;
   }
-  from->rest = here % 64;
-  std::memcpy(from->kept.data(), to + (here - from->rest), from->rest);
-  return here - from->rest;
+  from->withheld = checksum_ ? here : here % 64;
+  from->place = to + (here - from->withheld);
+  return here - from->withheld;
+}
+
+// A part of the payload has come. It is summed while it is in the cache.
+void Link::took(Stream& from, const std::byte* part, std::size_t bytes) noexcept {
+  from.missing -= bytes;
+  if (checksum_) {
+    from.sum = kernels::crc32c({part, bytes}, from.sum);
+  }
 }
 
 bool Link::receive(Stream& from) noexcept {
@@ -183,8 +194,10 @@ bool Link::receive(Stream& from) noexcept {
     const auto bytes = static_cast<std::size_t>(got);
     heard_ += bytes;
     const std::size_t direct = std::min(from.missing, bytes);
-    from.target += from.target != nullptr ? direct : 0;
-    from.missing -= direct;
+    if (direct != 0) {
+      took(from, static_cast<const std::byte*>(parts[0].iov_base), direct);
+      from.target += from.target != nullptr ? direct : 0;
+    }
     from.end += bytes - direct;
     if (!parse(from) || from.parked || (bytes < asked && !from.channel.has_unread())) {
       return advanced;
@@ -216,8 +229,8 @@ bool Link::parse(Stream& from) noexcept {
         std::memcpy(from.target, from.staged.get() + from.begin, bytes);
         from.target += bytes;
       }
+      took(from, from.staged.get() + from.begin, bytes);
       from.begin += bytes;
-      from.missing -= bytes;
       if (from.missing != 0) {
         return true;
       }
@@ -247,6 +260,7 @@ bool Link::begin_frame(Stream& from) noexcept {
   from.begin += kHeaderBytes;
   from.reading = true;
   from.missing = from.header.bytes;
+  from.sum = 0;
   from.target = nullptr;
   from.lane = nullptr;
   switch (from.header.kind) {
@@ -308,14 +322,13 @@ bool Link::begin_message(Stream& from) noexcept {
     fail(Reason::protocol, 0, "a message beyond the window of its lane");
     return false;
   }
-  // With checksums nobody gets a byte before all of them were checked.
   if (streams_.size() == 1 && header.number != lane.come) {
     fail(Reason::protocol, 0, "a message of its lane is missing");
     return false;
   }
   ++lane.come;
-  from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_ && !checksum_;
-  from.rest = 0;
+  from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_;
+  from.withheld = 0;
   message.data = is_short(bytes) ? lane.in_ring.place(bytes)
                  : from.parked   ? nullptr
                                  : in_slots_.take();
@@ -332,8 +345,8 @@ bool Link::begin_message(Stream& from) noexcept {
   return true;
 }
 
-bool Link::is_as_sent(const Header& header, const std::byte* data) noexcept {
-  if (!checksum_ || header.sum == sum_of(data, header.bytes)) {
+bool Link::is_as_sent(const Stream& from) noexcept {
+  if (!checksum_ || from.header.sum == from.sum) {
     return true;
   }
   fail(Reason::damaged);
@@ -346,7 +359,7 @@ void Link::end_frame(Stream& from) noexcept {
     case Kind::message:
       if (from.lane != nullptr) {
         Lane::In& message = from.lane->incoming(from.header.number);
-        message.complete = is_as_sent(from.header, message.data);
+        message.complete = is_as_sent(from);
         if (from.lane != own_) {
           events_->arrived();
         }
@@ -363,7 +376,7 @@ void Link::end_frame(Stream& from) noexcept {
       }
       break;
     case Kind::abort:
-      if (!aborted_ && is_as_sent(from.header, reason_bytes_.data())) {
+      if (!aborted_ && is_as_sent(from)) {
         aborted_ = true;
         events_->failed();
         try {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/checksum.h"
+#include "kernels/crc32c.h"
 #include "transport/tcp/link.h"
 
 namespace unisono::tcp {
@@ -138,7 +138,7 @@ Link::Frame Link::frame_of(Lane& lane, std::uint32_t number) noexcept {
 }
 
 std::uint32_t Link::sum_of(const std::byte* data, std::size_t bytes) const noexcept {
-  return checksum_ && bytes != 0 ? checksum({data, bytes}) : 0;
+  return checksum_ ? kernels::crc32c({data, bytes}) : 0;
 }
 
 Link::Frame Link::control_frame(Kind kind) noexcept {

@@ -5,11 +5,16 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "kernels/crc32c.h"
 #include "transport/tcp/connections.h"
 #include "transport/tcp/tcp_transport.h"
 #include "transport/tcp/testing.h"
@@ -70,6 +75,84 @@ class TcpLink : public ::testing::Test {
   UniqueFd other_;
   std::unique_ptr<Link> link_;
 };
+
+class TcpCheckedLink : public TcpLink {
+ protected:
+  static constexpr std::size_t kBytes = 200'000;
+
+  TcpCheckedLink() {
+    SocketPair pair = socket_pair();
+    other_ = std::move(pair.b);
+    std::vector<Channel> streams;
+    streams.emplace_back(std::move(pair.a), nullptr, true);
+    link_ = std::make_unique<Link>(3, std::move(streams), 4, &events_);
+    lane_ = link_->open(kGroup);
+  }
+  // Its header is here, and says what `payload_` sums to; the payload is not.
+  void announce() {
+    write({.kind = Kind::message,
+           .group = kGroup.group,
+           .bytes = kBytes,
+           .sum = kernels::crc32c(std::as_bytes(std::span(payload_)))});
+    for (int looks = 0; looks < 1000 && !link_->peek_unread(*lane_, offer_); ++looks) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_TRUE(offer_.offered());
+  }
+  // Puts it on the way, and fetches all of it to one place. Returns how much was told in parts.
+  std::size_t fetch_all(const std::string& payload) {
+    std::size_t told = 0;
+    std::size_t done = 0;
+    for (int idle = 0; idle < 1000 && told < kBytes && !link_->failure();) {
+      const ssize_t put = ::send(other_.get(), payload.data() + done,
+                                 std::min<std::size_t>(30'000, kBytes - done), MSG_DONTWAIT);
+      done += put > 0 ? static_cast<std::size_t>(put) : 0;
+      const std::size_t got = link_->fetch(*lane_, told, target_.data() + told, kBytes - told);
+      parts_ += got != 0 ? 1 : 0;
+      told += got;
+      idle = got != 0 || put > 0 ? 0 : idle + 1;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    return told;
+  }
+
+  Lane* lane_ = nullptr;
+  transport::Incoming offer_;
+  std::string payload_ = std::string(kBytes, 'p');
+  std::vector<std::byte> target_ = std::vector<std::byte>(kBytes);
+  int parts_ = 0;
+};
+
+TEST_F(TcpCheckedLink, ReadsALongMessageToItsPlaceAndTellsOfItOnceItIsChecked) {
+  announce();
+  EXPECT_EQ(fetch_all(payload_), kBytes);
+  EXPECT_EQ(parts_, 1);
+  EXPECT_EQ(link_->slots(), 0U);
+  EXPECT_EQ(std::memcmp(target_.data(), payload_.data(), kBytes), 0);
+}
+
+TEST_F(TcpCheckedLink, TellsNothingOfALongMessageThatWasDamaged) {
+  announce();
+  std::string damaged = payload_;
+  damaged[kBytes - 1] ^= 4;
+  EXPECT_EQ(fetch_all(damaged), 0U);
+  EXPECT_EQ(link_->failure().reason, Reason::damaged);
+}
+
+// Another group may need the stream while half of it is at its place.
+TEST_F(TcpCheckedLink, GoesOnInASlotWhereTheStreamIsNeeded) {
+  announce();
+  ASSERT_EQ(::send(other_.get(), payload_.data(), 50'000, MSG_DONTWAIT), 50'000);
+  for (int looks = 0; looks < 100; ++looks) {
+    ASSERT_EQ(link_->fetch(*lane_, 0, target_.data(), kBytes), 0U);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  write(payload_.data() + 50'000, kBytes - 50'000);
+  receive_all();
+  EXPECT_EQ(link_->slots(), 1U);
+  EXPECT_EQ(link_->fetch(*lane_, 0, target_.data(), kBytes), kBytes);
+  EXPECT_EQ(std::memcmp(target_.data(), payload_.data(), kBytes), 0);
+}
 
 TEST_F(TcpLink, DropsTheConnectionAtRandomBytes) {
   std::mt19937_64 random(2);

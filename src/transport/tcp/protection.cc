@@ -19,11 +19,17 @@ bool asks_for_ucx() {
 
 }  // namespace
 
-Protection protection_from_environment() {
+Protection protection_of(std::string_view checksum) {
+  if (!checksum.empty() && checksum != "0" && checksum != "1") {
+    throw Error(ErrorCode::config, "UNISONO_CHECKSUM=" + std::string(checksum) +
+                                       " is neither 0 nor 1\ncorrect or unset UNISONO_CHECKSUM, or "
+                                       "the option `checksum`");
+  }
+  const bool ucx = asks_for_ucx();
   const Protection read{.tls = read_flag("UNISONO_TLS"),
-                        .checksum = read_flag("UNISONO_CHECKSUM"),
+                        .checksum = checksum == "1" || (checksum.empty() && !ucx),
                         .certificates = !read_env("UNISONO_TLS_IDENTITY").value_or("").empty(),
-                        .ucx = asks_for_ucx()};
+                        .ucx = ucx};
   if (read.ucx && (read.tls || read.checksum)) {
     throw Error(ErrorCode::config, std::string(read.tls ? "UNISONO_TLS" : "UNISONO_CHECKSUM") +
                                        "=1, but over UCX messages are neither encrypted nor checked"

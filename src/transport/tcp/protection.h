@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace unisono::tcp {
 
 struct Protection {
   bool tls = false;           // TLS 1.3 for all that follows the handshake
-  bool checksum = false;      // a checksum of each payload
+  bool checksum = false;      // a CRC-32C of each payload
   bool certificates = false;  // each side shows one, beside the token
   bool ucx = false;           // messages go over UCX, and these connections carry the rest
 
@@ -19,7 +20,8 @@ struct Protection {
   friend bool operator==(const Protection&, const Protection&) = default;
 };
 
-// UNISONO_TLS, UNISONO_CHECKSUM and UNISONO_NETWORK. Throws config.
-Protection protection_from_environment();
+// What UNISONO_TLS and UNISONO_NETWORK say, and `checksum`: "1", "0", or "" for 1 over TCP. Throws
+// config.
+Protection protection_of(std::string_view checksum);
 
 }  // namespace unisono::tcp

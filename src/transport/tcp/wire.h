@@ -10,7 +10,7 @@
 //   24  bytes      of the payload
 //   28  number     of the message in its lane, counted from 0
 //   32  released   messages of the lane in the other direction that its reader is done with
-//   36  sum        of the payload (base/checksum.h) if the job has checksums, else 0
+//   36  sum        of the payload (kernels/crc32c.h) if the job has checksums, else 0
 //   40  check      of all above
 //
 // Nothing in a frame is believed before it was checked: see decode(), and Link for what depends on

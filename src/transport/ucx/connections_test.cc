@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/env.h"
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
 #include "unisono/error.hpp"
@@ -218,7 +219,7 @@ std::string problem_with(const std::map<std::string, std::string>& variables) {
     ::setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   }
   try {
-    static_cast<void>(tcp::protection_from_environment());
+    static_cast<void>(tcp::protection_of(read_env("UNISONO_CHECKSUM").value_or("")));
   } catch (const Error& error) {
     problem = error.what();
   }
@@ -230,11 +231,14 @@ std::string problem_with(const std::map<std::string, std::string>& variables) {
 
 TEST(Ucx, IsAskedForByTheNameOfTheNetwork) {
   ::setenv("UNISONO_NETWORK", "ucx", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_TRUE(tcp::protection_from_environment().ucx);
+  EXPECT_TRUE(tcp::protection_of("").ucx);
+  EXPECT_FALSE(tcp::protection_of("").checksum) << "only TCP has them";
   ::setenv("UNISONO_NETWORK", "tcp", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_FALSE(tcp::protection_from_environment().ucx);
+  EXPECT_FALSE(tcp::protection_of("").ucx);
   ::unsetenv("UNISONO_NETWORK");  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_FALSE(tcp::protection_from_environment().ucx);
+  EXPECT_FALSE(tcp::protection_of("").ucx);
+  EXPECT_TRUE(tcp::protection_of("").checksum);
+  EXPECT_FALSE(tcp::protection_of("0").checksum);
   EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucz"}}),
             "config: UNISONO_NETWORK=ucz is neither tcp nor ucx\ncorrect or unset UNISONO_NETWORK");
 }
