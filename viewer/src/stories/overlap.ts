@@ -102,6 +102,26 @@ export function fusion(shape: OverlapShape, us: CallUs, kind: Fusion): Bar[] {
   });
 }
 
+export interface FusionPiece {
+  bar: Bar;
+  at: number; // us of its own lane before it
+  takes: number; // us
+  before: number; // us of the network before it
+}
+
+// A row of fusion in two lanes, each without the time of the other.
+export function fusionRow(bars: Bar[]) {
+  const lanes = { network: 0, compute: 0 };
+  const pieces: FusionPiece[] = bars.map((bar) => {
+    const piece = {
+      ...{ bar, at: lanes[bar.lane], takes: bar.end - bar.start, before: lanes.network },
+    };
+    lanes[bar.lane] += piece.takes;
+    return piece;
+  });
+  return { pieces, networkUs: lanes.network, memoryUs: lanes.compute, end: endOf(bars) };
+}
+
 export function overlapPlans(shape: OverlapShape): Plan[] {
   const call = (collective: string, bytes: number, times: number): BeatComm => ({
     ...{ collective, ranks: shape.ranks, bytes, times },

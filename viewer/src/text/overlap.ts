@@ -39,6 +39,12 @@ export const OVERLAP_TEXTS = {
   ov_row_between: ['between the halves', '两半之间'],
   ov_exposed: ['exposed: {time}', '未隐藏：{time}'],
   ov_buckets_field: ['Buckets', '桶数'],
+  ov_backward: ['backward', '反向'],
+  ov_over_network: [
+    'over the network (▲: here it goes through memory)',
+    '经网络（▲：此处读写内存）',
+  ],
+  ov_through_memory: ['through memory, drawn {times} times as wide', '读写内存，放大 {times} 倍'],
   ov_residual: ['residual', '残差'],
   ov_norm: ['norm', '归一化'],
   ov_residual_norm: ['residual + norm', '残差+归一化'],

@@ -111,8 +111,8 @@ export const PARALLEL_TEXTS = {
     '每个 rank 只把 1/{n} 的块发给其他每个 rank，因此 rank 越多，单个 rank 的通信量越小。但至少要有 {n} 个头可分：键值头很少时，环形注意力可以继续扩展，Ulysses 则不行。',
   ],
   ul_axes: [
-    'down: tokens · across: heads · colour: whose tokens they are',
-    '纵向：token · 横向：头 · 颜色：token 属于哪个 rank',
+    'down: tokens · across: heads · colour: whose tokens they are · pale: sent away',
+    '纵向：token · 横向：头 · 颜色：token 属于哪个 rank · 浅色：已发走',
   ],
   ul_heads: ['heads {part}', '头 {part}'],
   ul_tokens: ['tokens {part}', 'token {part}'],
@@ -165,6 +165,11 @@ export const PARALLEL_TEXTS = {
   ],
   cp_keys: ['keys →', '键 →'],
   cp_queries: ['← queries', '← 查询'],
+  cp_had: [
+    '{had} of {n} blocks of keys and values were here, one at a time',
+    '{n} 块 K、V 中已有 {had} 块到过这里，每次一块',
+  ],
+  cp_half: ['pale: half of it is masked', '浅色：一半被掩码'],
   cp_work: ['computed so far', '已完成的计算'],
   cp_time: ['time →', '时间 →'],
   cp_gradients: ['gradients of keys and values', '键和值的梯度'],
@@ -238,6 +243,10 @@ export const PARALLEL_TEXTS = {
   dp_gradients: ['gradients', '梯度'],
   dp_optimizer: ['optimizer', '优化器'],
   dp_network: ['sending', '通信'],
+  dp_key: [
+    'F: forward, B: backward; stripes: the ranks whose gradients are in the sum',
+    'F：前向，B：反向；条纹：已加入和的各 rank 梯度',
+  ],
   dp_parameters: ['Parameters (10⁹)', '参数（10⁹）'],
   dp_tokens: ['Tokens of a rank', '每个 rank 的 token'],
   dp_more: ['and {count} ranks more', '以及另外 {count} 个 rank'],

@@ -3,6 +3,7 @@
 export const TOGETHER_TEXTS = {
   story_together: ['All together', '综合'],
   to_nodes: ['A model on a machine', '一台机器上的模型'],
+  to_node: ['node {node}', '节点 {node}'],
   to_nodes_words: [
     '{model} is trained on {devices} GPUs in {nodes} nodes of {each}: {layout}. A frame is a node: {near} GB/s a GPU inside.',
     '{model} 在 {devices} 个 GPU（{nodes} 个节点，每个 {each} 个）上训练：{layout}。一个框是一个节点：节点内每个 GPU {near} GB/s。',

@@ -18,6 +18,7 @@ export interface NodeGrid {
 const EDGE = 7; // between the frame of a node and its ranks
 const COLUMNS = 4; // ranks beside each other
 const TRUNK = 13; // from a node down to the network
+const NAME = 14; // above a node, where there are several
 const LEFT = 12; // the network joins its lines there
 
 export function nodeGrid(nodes: number, perNode: number, width: number): NodeGrid {
@@ -27,14 +28,14 @@ export function nodeGrid(nodes: number, perNode: number, width: number): NodeGri
   const high = Math.ceil(perNode / COLUMNS);
   const most = lines > 2 ? 25 : lines > 1 ? 34 : 52;
   const cell = Math.min(most, (box - 2 * EDGE - 6) / COLUMNS);
-  const tall = high * cell + 2 * EDGE + (nodes > 1 ? 2 * TRUNK : 4);
+  const tall = high * cell + 2 * EDGE + (nodes > 1 ? 2 * TRUNK + NAME : 4);
   return { nodes, perNode, across, cell, box, tall, height: lines * tall };
 }
 
 export function nodeFrame(g: NodeGrid, node: number) {
   return {
     x: LEFT + (node % g.across) * g.box,
-    y: Math.trunc(node / g.across) * g.tall + 2,
+    y: Math.trunc(node / g.across) * g.tall + (g.nodes > 1 ? NAME : 2),
     width: COLUMNS * g.cell + 2 * EDGE,
     height: Math.ceil(g.perNode / COLUMNS) * g.cell + 2 * EDGE,
   };

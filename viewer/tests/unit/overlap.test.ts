@@ -8,6 +8,7 @@ import {
   endOf,
   exposedUs,
   fusion,
+  fusionRow,
   overlapPlans,
   sweep,
   type OverlapShape,
@@ -68,6 +69,15 @@ describe('overlap', () => {
 });
 
 describe('fusion', () => {
+  it('is drawn in two lanes, with the walk where it comes', () => {
+    const row = fusionRow(fusion(SHAPE, us, 'between'));
+    const [scatter, walk, gather] = row.pieces;
+    expect([scatter!.at, walk!.at, walk!.before]).toEqual([0, 0, scatter!.takes]);
+    expect(gather!.at).toBe(scatter!.takes);
+    expect(row.networkUs + row.memoryUs).toBeCloseTo(row.end, 9);
+    expect(row.memoryUs).toBe(walk!.takes);
+  });
+
   it('saves walks through memory and nothing else', () => {
     const computed = (kind: 'apart' | 'fused' | 'between') =>
       fusion(SHAPE, us, kind)
