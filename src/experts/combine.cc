@@ -135,29 +135,49 @@ std::uint32_t details_of(Dtype dtype, bool gradient) {
   return static_cast<std::uint32_t>(dtype) | (gradient ? 0x100U : 0U);
 }
 
-void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
-              const std::vector<const std::byte*>& at_place) {
-  const kernels::WeightedSumFunction sum =
-      combine.coding == RowCoding::none
-          ? kernels::find_weighted_sum(combine.dtype)
-          : experts::functions_of(combine.coding, combine.dtype).weighted_sum;
-  const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
-  const auto k = at(routing.k);
-  std::vector<const void*> rows(k);
-  std::vector<float> factors(k);
-  for (std::size_t token = 0; token < routing.tokens; ++token) {
-    std::size_t used = 0;
-    for (std::size_t i = token * k; i < (token + 1) * k; ++i) {
+// The rows of one token, and their weights.
+struct TokenRows {
+  explicit TokenRows(std::size_t k) : rows(k), factors(k) {}
+  void find(const CombineRows& combine, const std::vector<const std::byte*>& at_place,
+            std::size_t token) {
+    used = 0;
+    const std::size_t k = rows.size();
+    for (std::size_t i = token * k; i < std::min((token + 1) * k, at_place.size()); ++i) {
       if (at_place[i] != nullptr) {
         rows[used] = at_place[i];
         factors[used] = combine.weights.empty() ? 1.0F : combine.weights[i];
         ++used;
       }
     }
+  }
+  int count() const { return static_cast<int>(used); }
+
+  std::vector<const void*> rows;
+  std::vector<float> factors;
+  std::size_t used = 0;
+};
+
+void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
+              const experts::Travel& travel, const std::vector<const std::byte*>& at_place) {
+  const kernels::WeightedSumFunction sum =
+      travel.is_coded() ? travel.functions.weighted_sum : kernels::find_weighted_sum(combine.dtype);
+  const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
+  TokenRows now(at(routing.k));
+  TokenRows next(at(routing.k));
+  next.find(combine, at_place, 0);
+  for (std::size_t token = 0; token < routing.tokens; ++token) {
+    std::swap(now, next);
+    next.find(combine, at_place, token + 1);
     const std::byte* residual =
         combine.residual.empty() ? nullptr : combine.residual.data() + token * row_bytes;
-    sum(combine.out.data() + token * row_bytes, residual, rows.data(),
-        combine.weights.empty() ? nullptr : factors.data(), static_cast<int>(used), combine.hidden);
+    std::byte* const out = combine.out.data() + token * row_bytes;
+    const float* factors = combine.weights.empty() ? nullptr : now.factors.data();
+    if (travel.is_rounded) {
+      travel.functions.rounded_sum(out, residual, now.rows.data(), factors, now.count(),
+                                   combine.hidden, next.rows.data(), next.count());
+    } else {
+      sum(out, residual, now.rows.data(), factors, now.count(), combine.hidden);
+    }
   }
 }
 
@@ -177,7 +197,7 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
 
 void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
   const auto at_place = finish_rows_back(state, *call);
-  sum_rows(call->combine, *call->routing, at_place);
+  sum_rows(call->combine, *call->routing, call->travels[0], at_place);
   experts::end_call(state, *call);
 }
 

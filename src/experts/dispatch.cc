@@ -49,17 +49,27 @@ void place_rows(const detail::RoutingState& routing, std::size_t source, const T
   const kernels::Store store =
       travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
   const Places& places = routing.places;
-  const bool is_coded = travel.coding != RowCoding::none;
-  std::vector<std::byte> decoded(is_coded ? travel.out_row_bytes : 0);  // the row at `latest`
+  std::vector<std::byte> decoded(travel.is_coded() ? travel.out_row_bytes : 0);  // that at `latest`
   const std::byte* latest = nullptr;
-  for (std::size_t i = places.first_arrival[source]; i < places.first_arrival[source + 1]; ++i) {
+  std::vector<void*> targets;
+  const std::size_t end = places.first_arrival[source + 1];
+  for (std::size_t i = places.first_arrival[source]; i < end; ++i) {
     const Arrival& arrival = places.arrivals[i];
     const std::byte* from = row_at(arrival);
-    if (!is_coded) {
+    if (travel.is_rounded) {  // once, however many experts of this rank get it
+      targets.push_back(travel.out.data() + at(arrival.row) * travel.out_row_bytes);
+      if (i + 1 == end || row_at(places.arrivals[i + 1]) != from) {
+        travel.functions.round(targets.data(), static_cast<int>(targets.size()), from, travel.count,
+                               store);
+        targets.clear();
+      }
+      continue;
+    }
+    if (!travel.is_coded()) {
       travel.write(at(arrival.row), from, store);
       continue;
     }
-    if (from != latest) {  // decoded once, however many experts of this rank get it
+    if (from != latest) {  // decoded once, too
       travel.functions.decode(decoded.data(), from, travel.count, kernels::Store::cached);
       latest = from;
     }

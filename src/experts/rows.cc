@@ -54,6 +54,10 @@ Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const
   }
   travel.functions = functions_of(coding, dtype);
   travel.count = row_bytes / size_of(dtype);
+  if (state.hosts.single()) {
+    travel.is_rounded = true;
+    return travel;
+  }
   travel.row_bytes = kernels::coded_bytes(travel.count);
   const std::size_t count = rows.size() / row_bytes;
   std::span<std::byte> coded;

@@ -29,7 +29,8 @@ std::vector<const std::byte*> find_published(detail::ExchangeState& state,
                                              std::span<const Opening> openings, std::size_t part,
                                              const std::byte* mine);
 
-// What travels instead of `rows` of dtype: themselves, or coded rows in memory of the exchange.
+// What travels instead of `rows` of dtype: themselves, or coded rows in memory of the exchange. On
+// one host they stay as they are, also with a coding: coding them would cost a pass over memory.
 // REQUIRES: a dtype that can be coded.
 Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> rows,
                  std::size_t row_bytes, RowCoding coding, Dtype dtype, Mistake& mistake);

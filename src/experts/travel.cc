@@ -11,6 +11,9 @@ void Travel::write(std::size_t row, const std::byte* from, kernels::Store store)
   std::byte* to = out.data() + row * out_row_bytes;
   if (coding == RowCoding::none) {
     kernels::copy(to, from, row_bytes, store);
+  } else if (is_rounded) {
+    void* const target = to;
+    functions.round(&target, 1, from, count, store);
   } else {
     functions.decode(to, from, count, store);
   }
@@ -22,7 +25,7 @@ std::uint64_t fingerprint(std::span<const Travel> travels) {
   for (const Travel& travel : travels) {
     std::uint64_t word = 0;
     const std::size_t words = travel.in.size() / sizeof(word);
-    if (travel.coding != RowCoding::none || travel.in.empty()) {
+    if (travel.is_coded() || travel.in.empty()) {
       continue;
     }
     if (words == 0) {

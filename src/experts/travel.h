@@ -22,7 +22,9 @@ struct Travel {
   std::size_t count = 0;                      // coded: elements of a row
   kernels::CodedRowFunctions functions = {};  // coded
   RowCoding coding = RowCoding::none;
+  bool is_rounded = false;  // `in` is as it was: whoever reads it takes it for coded
 
+  bool is_coded() const { return coding != RowCoding::none && !is_rounded; }
   // Row `row` of `out` from one that has come.
   void write(std::size_t row, const std::byte* from, kernels::Store store) const;
 };

@@ -1,9 +1,9 @@
 // Rows of floats as codes of 8 bits with a scale for each block.
 #include "kernels/coded_rows.h"
 
-#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/simd_targets.h"
 
@@ -11,166 +11,65 @@
 #define HWY_TARGET_INCLUDE "kernels/coded_rows.cc"
 #include "hwy/foreach_target.h"  // first, as it includes this file again
 #include "hwy/highway.h"
-#include "kernels/f8-inl.h"
-#include "kernels/formats-inl.h"
-#include "kernels/memory-inl.h"
-#include "kernels/narrow-inl.h"
+#include "kernels/codes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 
-// A code has: D, the tag of its lanes; kGreatest; kLeast, below which the greatest magnitude of a
-// block counts as zero, as a scale or what is decoded might be subnormal or kGreatest / less
-// infinite; encode() of scaled floats, and decode().
-struct I8Code {
-  using D = hn::Rebind<std::int8_t, FloatTag>;
-  static constexpr float kGreatest = 127.0F;
-  static constexpr float kLeast = 0x1p-119F;
-
-  static HWY_INLINE hn::Vec<D> encode(FloatVec scaled) {
-    return hn::DemoteTo(D(), hn::NearestInt(scaled));
-  }
-  static HWY_INLINE FloatVec decode(hn::Vec<D> codes) {
-    return hn::ConvertTo(FloatTag(), hn::PromoteTo(hn::RebindToSigned<BitsTag>(), codes));
-  }
-};
-
-struct F8Code {
-  using D = F8e4m3Lanes::D;
-  static constexpr float kGreatest = 448.0F;
-  static constexpr float kLeast = 0x1p-108F;
-
-  static HWY_INLINE hn::Vec<D> encode(FloatVec scaled) {
-    return F8e4m3Lanes::encode<SumOp>(scaled);
-  }
-  static HWY_INLINE FloatVec decode(hn::Vec<D> codes) { return F8e4m3Lanes::decode<SumOp>(codes); }
-};
-
-// bf16 as many to a vector as f32, which the codes are widened to.
-struct Bf16Lanes : Widened<std::uint16_t> {
-  template <class Op>
-  static HWY_INLINE Acc decode(Raw raw) {
-    return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(BitsTag(), raw)));
-  }
-  template <class Op>
-  static HWY_INLINE Raw encode(Acc acc) {
-    const BitsTag d;
-    const auto bits = hn::BitCast(d, acc);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1U));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fffU))));
-    const auto is_nan = hn::Gt(hn::And(bits, hn::Set(d, 0x7fffffffU)), hn::Set(d, 0x7f800000U));
-    return shrink(hn::IfThenElse(is_nan, hn::Set(d, 0x7fc0U), rounded));
-  }
-};
-
-// Calls whole(i) for each whole vector of `count` lanes, then part(i, lanes) for what is left.
-template <class Whole, class Part>
-HWY_INLINE void for_vectors(std::size_t count, const Whole& whole, const Part& part) {
-  const std::size_t lanes = hn::Lanes(FloatTag());
-  std::size_t i = 0;
-  for (; count - i >= lanes; i += lanes) {
-    whole(i);
-  }
-  if (i != count) {
-    part(i, count - i);
-  }
-}
-
+// Codes are widened to as many f32, so beside them a vector of the dtype has as many elements.
 template <class Format>
-HWY_INLINE FloatVec widen(const std::byte* from) {
-  return Format::template decode<SumOp>(load(typename Format::D(), from));
-}
-template <class Format>
-HWY_INLINE FloatVec widen_first(const std::byte* from, std::size_t lanes) {
-  return Format::template decode<SumOp>(load_first(typename Format::D(), from, lanes));
-}
-
-// Compared as integers: NaN is greater than infinity, which is greater than all numbers.
-template <class Format>
-HWY_INLINE std::uint32_t greatest_magnitude(const std::byte* from, std::size_t count) {
-  const BitsTag d;
-  constexpr std::size_t kSize = sizeof(typename Format::Lane);
-  auto greatest = hn::Zero(d);
-  const auto take = [&](FloatVec value) {
-    greatest = hn::Max(greatest, hn::And(hn::BitCast(d, value), hn::Set(d, 0x7fffffffU)));
-  };
-  for_vectors(
-      count, [&](std::size_t i) { take(widen<Format>(from + i * kSize)); },
-      [&](std::size_t i, std::size_t lanes) {
-        take(widen_first<Format>(from + i * kSize, lanes));
-      });
-  return hn::GetLane(hn::MaxOfLanes(d, greatest));
-}
-
-template <class Code>
-HWY_INLINE hn::Vec<typename Code::D> to_codes(FloatVec value, float factor) {
-  return Code::encode(hn::Mul(value, hn::Set(FloatTag(), factor)));
-}
-template <class Code>
-HWY_INLINE FloatVec from_codes(hn::Vec<typename Code::D> codes, FloatVec scale) {
-  return hn::Mul(Code::decode(codes), scale);
-}
+using LanesOf = std::conditional_t<std::is_same_v<Format, Bf16>, Bf16Lanes, Format>;
 
 template <class Format, class Code>
 void encode_row(void* coded, const void* row, std::size_t count) {
-  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  using Lanes = LanesOf<Format>;
+  constexpr std::size_t kSize = sizeof(typename Lanes::Lane);
   const typename Code::D code;
   if (count == 0) {
     return;  // a row of nothing may be nowhere
   }
-  const auto* from = static_cast<const std::byte*>(row);
   auto* scales = static_cast<std::byte*>(coded);
   auto* codes = scales + coded_scales(count) * sizeof(float);
-  for (std::size_t first = 0; first < count; first += kCodedBlock) {
-    const std::size_t size = count - first < kCodedBlock ? count - first : kCodedBlock;
-    const std::byte* block = from + first * kSize;
-    const std::uint32_t bits = greatest_magnitude<Format>(block, size);
-    const float greatest = std::bit_cast<float>(bits);
-    const bool is_number = bits < 0x7f800000U;
-    const bool is_zero = !is_number || greatest < Code::kLeast;
-    const float scale = !is_number ? std::bit_cast<float>(0x7fc00000U)
-                        : is_zero  ? 0.0F
-                                   : greatest / Code::kGreatest;
-    std::memcpy(scales + first / kCodedBlock * sizeof(float), &scale, sizeof scale);
+  for_blocks<Format, Code>(row, count, [&](const ScaledBlock& block, std::size_t first, auto size) {
+    std::memcpy(scales + first / kCodedBlock * sizeof(float), &block.back, sizeof block.back);
     std::byte* to = codes + first;
-    if (is_zero) {
-      std::memset(to, 0, size);
-      continue;
-    }
-    const float factor = Code::kGreatest / greatest;
+    const auto encode = [&](FloatVec values) {
+      return Code::encode(hn::Mul(values, hn::Set(FloatTag(), block.factor)));
+    };
     for_vectors(
-        size,
-        [&](std::size_t i) {
-          store(code, to_codes<Code>(widen<Format>(block + i * kSize), factor), to + i);
-        },
+        code, size,
+        [&](std::size_t i) { store(code, encode(widen<Lanes>(block.from + i * kSize)), to + i); },
         [&](std::size_t i, std::size_t lanes) {
-          const FloatVec values = widen_first<Format>(block + i * kSize, lanes);
-          store_first(code, to_codes<Code>(values, factor), to + i, lanes);
+          store_first(code, encode(widen_first<Lanes>(block.from + i * kSize, lanes)), to + i,
+                      lanes);
         });
-  }
+  });
   std::memset(codes + count, 0, (count + 3) / 4 * 4 - count);
 }
 
-HWY_INLINE FloatVec scale_of(const std::byte* coded, std::size_t block) {
+HWY_INLINE float scale_of(const std::byte* coded, std::size_t block) {
   float scale = 0;
   std::memcpy(&scale, coded + block * sizeof scale, sizeof scale);
-  return hn::Set(FloatTag(), scale);
+  return scale;
 }
 
 template <class Format, class Code, bool kStreams>
 void decode_row_to(std::byte* to, const std::byte* coded, std::size_t count) {
-  const typename Format::D d;
+  using Lanes = LanesOf<Format>;
+  const typename Lanes::D d;
   const typename Code::D code;
-  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  constexpr std::size_t kSize = sizeof(typename Lanes::Lane);
   const std::byte* codes = coded + coded_scales(count) * sizeof(float);
   for (std::size_t first = 0; first < count; first += kCodedBlock) {
     const std::size_t size = count - first < kCodedBlock ? count - first : kCodedBlock;
-    const FloatVec scale = scale_of(coded, first / kCodedBlock);
+    const FloatVec scale = hn::Set(FloatTag(), scale_of(coded, first / kCodedBlock));
+    const auto decode = [&](hn::Vec<typename Code::D> some) {
+      return Lanes::template encode<SumOp>(hn::Mul(Code::decode(some), scale));
+    };
     for_vectors(
-        size,
+        code, size,
         [&](std::size_t i) {
-          const auto value = Format::template encode<SumOp>(
-              from_codes<Code>(load(code, codes + first + i), scale));
+          const auto value = decode(load(code, codes + first + i));
           std::byte* target = to + (first + i) * kSize;
           if constexpr (kStreams) {
             store_streaming(d, value, target);
@@ -179,8 +78,7 @@ void decode_row_to(std::byte* to, const std::byte* coded, std::size_t count) {
           }
         },
         [&](std::size_t i, std::size_t lanes) {
-          const auto read = load_first(code, codes + first + i, lanes);
-          store_first(d, Format::template encode<SumOp>(from_codes<Code>(read, scale)),
+          store_first(d, decode(load_first(code, codes + first + i, lanes)),
                       to + (first + i) * kSize, lanes);
         });
   }
@@ -197,61 +95,248 @@ void decode_row(void* row, const void* coded, std::size_t count, Store how) {
   }
 }
 
+// A block, rounded as it would be by a code and back.
+template <class Format, class Code, class Size>
+HWY_INLINE void round_block(std::byte* to, const ScaledBlock& block, Size size) {
+  const typename Format::D d;
+  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  const auto write = [&](std::size_t i, typename Format::Acc values) {
+    const auto round = [&](FloatVec value) {
+      const FloatVec scaled = hn::Mul(value, hn::Set(FloatTag(), block.factor));
+      return hn::Mul(Code::with_sign(Code::round(scaled), scaled), hn::Set(FloatTag(), block.back));
+    };
+    store(d, Format::template encode<SumOp>(each_of(round, values)), to + i * kSize);
+  };
+  for_vectors(
+      d, size, [&](std::size_t i) { write(i, widen<Format>(block.from + i * kSize)); },
+      [&](std::size_t i, std::size_t lanes) {
+        write(i, widen_first<Format>(block.from + i * kSize, lanes));
+      });
+}
+
+template <class Format, class Code>
+void round_row(void* const* targets, int target_count, const void* row, std::size_t count,
+               Store how) {
+  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  const hn::ScalableTag<std::uint8_t> bytes;
+  alignas(64) std::byte rounded[kCodedBlock * kSize];
+  for_blocks<Format, Code>(row, count, [&](const ScaledBlock& block, std::size_t first, auto size) {
+    round_block<Format, Code>(rounded, block, size);
+    for (int target = 0; target < target_count; ++target) {
+      std::byte* to = static_cast<std::byte*>(targets[target]) + first * kSize;
+      if (how == Store::cached || size != kCodedBlock ||
+          reinterpret_cast<std::uintptr_t>(to) % 64 != 0) {
+        std::memcpy(to, rounded, size * kSize);
+        continue;
+      }
+      for (std::size_t i = 0; i < sizeof rounded; i += hn::Lanes(bytes)) {
+        store_streaming(bytes, load(bytes, rounded + i), to + i);
+      }
+    }
+  });
+}
+
+// Accumulators beside each other in memory: those of the element `sums` stands for.
+template <class Acc>
+HWY_INLINE Acc load_sums(const float* sums) {
+  const FloatTag df;
+  if constexpr (requires { Acc::even; }) {
+    return {hn::Load(df, sums), hn::Load(df, sums + hn::Lanes(df))};
+  } else {
+    return hn::Load(df, sums);
+  }
+}
+template <class Acc>
+HWY_INLINE void store_sums(Acc acc, float* sums) {
+  const FloatTag df;
+  if constexpr (requires { acc.even; }) {
+    hn::Store(acc.even, df, sums);
+    hn::Store(acc.odd, df, sums + hn::Lanes(df));
+  } else {
+    hn::Store(acc, df, sums);
+  }
+}
+
+// Sums begin with those of an addend, or with zero; never with -0, so that the sign of a zero which
+// is added does not matter.
+template <class Format, class Size>
+HWY_INLINE void begin_sums(float* sums, const std::byte* addend, Size size) {
+  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  const auto begin = [](FloatVec value) { return hn::Add(value, hn::Zero(FloatTag())); };
+  if (addend == nullptr) {
+    std::memset(sums, 0, kCodedBlock * sizeof(float));
+    return;
+  }
+  for_vectors(
+      typename Format::D(), size,
+      [&](std::size_t i) {
+        store_sums(each_of(begin, widen<Format>(addend + i * kSize)), sums + i);
+      },
+      [&](std::size_t i, std::size_t lanes) {
+        store_sums(each_of(begin, widen_first<Format>(addend + i * kSize, lanes)), sums + i);
+      });
+}
+
+// There is one NaN, whatever the way to it.
+template <class Format, class Size>
+HWY_INLINE void end_sums(std::byte* to, const float* sums, Size size) {
+  const typename Format::D d;
+  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  const auto encode = [](typename Format::Acc acc) {
+    const FloatVec nan = hn::BitCast(FloatTag(), hn::Set(BitsTag(), 0x7fc00000U));
+    return Format::template encode<SumOp>(
+        each_of([&](FloatVec sum) { return hn::IfThenElse(hn::Eq(sum, sum), sum, nan); }, acc));
+  };
+  for_vectors(
+      d, size,
+      [&](std::size_t i) {
+        store(d, encode(load_sums<typename Format::Acc>(sums + i)), to + i * kSize);
+      },
+      [&](std::size_t i, std::size_t lanes) {
+        store_first(d, encode(load_sums<typename Format::Acc>(sums + i)), to + i * kSize, lanes);
+      });
+}
+
+// sums[i] += element i of each block, in their order. `values(block, i, lanes)` gives them, less
+// their scale; `lanes` is 0 for a whole vector.
+template <class Format, class Size, class Values>
+HWY_INLINE void add_blocks(float* sums, const ScaledBlock* blocks, int count, Size size,
+                           const Values& values) {
+  using Acc = typename Format::Acc;
+  const std::size_t lanes = hn::Lanes(typename Format::D());
+  const auto add = [&](Acc acc, const ScaledBlock& block, std::size_t i, std::size_t part) {
+    const FloatVec back = hn::Set(FloatTag(), block.back);
+    return each_of([&](FloatVec sum, FloatVec value) { return hn::Add(sum, hn::Mul(value, back)); },
+                   acc, values(block, i, part));
+  };
+  std::size_t i = 0;
+  // Two vectors at once, so that their chains of additions overlap.
+  for (; size - i >= 2 * lanes; i += 2 * lanes) {
+    Acc front = load_sums<Acc>(sums + i);
+    Acc rear = load_sums<Acc>(sums + i + lanes);
+    for (const ScaledBlock* block = blocks; block != blocks + count; ++block) {
+      front = add(front, *block, i, 0);
+      rear = add(rear, *block, i + lanes, 0);
+    }
+    store_sums(front, sums + i);
+    store_sums(rear, sums + i + lanes);
+  }
+  for (; i < size; i += lanes) {
+    Acc acc = load_sums<Acc>(sums + i);
+    for (const ScaledBlock* block = blocks; block != blocks + count; ++block) {
+      acc = add(acc, *block, i, size - i < lanes ? size - i : 0);
+    }
+    store_sums(acc, sums + i);
+  }
+}
+
+// The rows of a weighted sum, and how their blocks are found: find(blocks, row, some, first, size)
+// says where those of some rows are and what scales them, which also brings them into the cache.
+template <class Format, class Find, class Values>
+struct BlockSums {
+  void* target;
+  const void* addend;
+  const float* factors;
+  int row_count;
+  const Find& find;
+  const Values& values;
+
+  template <class Size>
+  HWY_INLINE void sum(std::size_t first, Size size) const {
+    constexpr int kMostRows = 16;  // at once
+    constexpr std::size_t kSize = sizeof(typename Format::Lane);
+    alignas(64) float sums[kCodedBlock];
+    ScaledBlock blocks[kMostRows];
+    const auto* from = static_cast<const std::byte*>(addend);
+    begin_sums<Format>(sums, from == nullptr ? nullptr : from + first * kSize, size);
+    for (int row = 0; row < row_count; row += kMostRows) {
+      const int some = row_count - row < kMostRows ? row_count - row : kMostRows;
+      find(blocks, row, some, first, size);
+      for (int i = 0; i < some; ++i) {
+        blocks[i].back *= factors == nullptr ? 1.0F : factors[row + i];
+      }
+      add_blocks<Format>(sums, blocks, some, size, values);
+    }
+    end_sums<Format>(static_cast<std::byte*>(target) + first * kSize, sums, size);
+  }
+  HWY_INLINE void sum_all(std::size_t count) const {
+    std::size_t first = 0;
+    for (; count - first >= kCodedBlock; first += kCodedBlock) {
+      sum(first, WholeBlock());
+    }
+    if (first != count) {
+      sum(first, count - first);
+    }
+  }
+};
+
+template <class Format, class Find, class Values>
+HWY_INLINE BlockSums<Format, Find, Values> block_sums(void* target, const void* addend,
+                                                      const float* factors, int row_count,
+                                                      const Find& find, const Values& values) {
+  return {target, addend, factors, row_count, find, values};
+}
+
 template <class Format, class Code>
 void sum_coded_rows(void* target, const void* addend, const void* const* rows, const float* factors,
                     int row_count, std::size_t count) {
-  const typename Format::D d;
   const typename Code::D code;
-  constexpr std::size_t kSize = sizeof(typename Format::Lane);
   const std::size_t codes_at = coded_scales(count) * sizeof(float);
-  auto* to = static_cast<std::byte*>(target);
-  const auto* begin = static_cast<const std::byte*>(addend);
-  for (std::size_t first = 0; first < count; first += kCodedBlock) {
-    const std::size_t size = count - first < kCodedBlock ? count - first : kCodedBlock;
-    const auto sum = [&](FloatVec acc, std::size_t at, const auto& load_codes) {
-      for (int row = 0; row < row_count; ++row) {
-        const auto* coded = static_cast<const std::byte*>(rows[row]);
-        const FloatVec term = from_codes<Code>(load_codes(coded + codes_at + at),
-                                               scale_of(coded, first / kCodedBlock));
-        acc = hn::Add(acc,
-                      factors == nullptr ? term : hn::Mul(term, hn::Set(FloatTag(), factors[row])));
+  const auto find = [&](ScaledBlock* blocks, int row, int some, std::size_t first, auto) {
+    for (int i = 0; i < some; ++i) {
+      const auto* coded = static_cast<const std::byte*>(rows[row + i]);
+      blocks[i] = {coded + codes_at + first, 1.0F, scale_of(coded, first / kCodedBlock)};
+    }
+  };
+  const auto values = [code](const ScaledBlock& block, std::size_t i, std::size_t lanes) {
+    const std::byte* from = block.from + i;
+    return Code::decode(lanes == 0 ? load(code, from) : load_first(code, from, lanes));
+  };
+  block_sums<LanesOf<Format>>(target, addend, factors, row_count, find, values).sum_all(count);
+}
+
+template <class Format, class Code>
+void sum_rounded_rows(void* target, const void* addend, const void* const* rows,
+                      const float* factors, int row_count, std::size_t count,
+                      const void* const* next_rows, int next_count) {
+  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+  const auto find = [&](ScaledBlock* blocks, int row, int some, std::size_t first, auto size) {
+    for (int i = 0; i < some; ++i) {
+      blocks[i].from = static_cast<const std::byte*>(rows[row + i]) + first * kSize;
+    }
+    for (int i = row; i < row + some && i < next_count; ++i) {
+      const auto* next = static_cast<const std::byte*>(next_rows[i]) + first * kSize;
+      for (std::size_t line = 0; line < size * kSize; line += 64) {
+        __builtin_prefetch(next + line, 0, 2);  // not into the first cache, where blocks are
       }
-      return Format::template encode<SumOp>(acc);
-    };
-    for_vectors(
-        size,
-        [&](std::size_t i) {
-          const std::size_t at = first + i;
-          const FloatVec acc =
-              begin == nullptr ? hn::Zero(FloatTag()) : widen<Format>(begin + at * kSize);
-          store(d, sum(acc, at, [code](const std::byte* from) { return load(code, from); }),
-                to + at * kSize);
-        },
-        [&](std::size_t i, std::size_t lanes) {
-          const std::size_t at = first + i;
-          const FloatVec acc = begin == nullptr ? hn::Zero(FloatTag())
-                                                : widen_first<Format>(begin + at * kSize, lanes);
-          store_first(
-              d,
-              sum(acc, at,
-                  [lanes, code](const std::byte* from) { return load_first(code, from, lanes); }),
-              to + at * kSize, lanes);
-        });
-  }
+    }
+    for (int i = 0; i < some; i += 4) {
+      scale_four<Format, Code>(blocks + i, some - i < 4 ? some - i : 4, size);
+    }
+  };
+  const auto values = [](const ScaledBlock& block, std::size_t i, std::size_t lanes) {
+    const std::byte* from = block.from + i * kSize;
+    const FloatVec factor = hn::Set(FloatTag(), block.factor);
+    return each_of([&](FloatVec value) { return Code::round(hn::Mul(value, factor)); },
+                   lanes == 0 ? widen<Format>(from) : widen_first<Format>(from, lanes));
+  };
+  block_sums<Format>(target, addend, factors, row_count, find, values).sum_all(count);
 }
 
 template <class Format, class Code>
 CodedRowFunctions functions_of() {
   return {.encode = encode_row<Format, Code>,
           .decode = decode_row<Format, Code>,
-          .weighted_sum = sum_coded_rows<Format, Code>};
+          .weighted_sum = sum_coded_rows<Format, Code>,
+          .round = round_row<Format, Code>,
+          .rounded_sum = sum_rounded_rows<Format, Code>};
 }
 
 template <class Code>
 CodedRowFunctions find_rows_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::bf16:
-      return functions_of<Bf16Lanes, Code>();
+      return functions_of<Bf16, Code>();
     case Dtype::f16:
       return functions_of<F16, Code>();
     case Dtype::f32:

@@ -2,11 +2,13 @@
 // run.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/coded_rows.h"
@@ -44,7 +46,7 @@ const Code kCodes[] = {
     {Dtype::f8e4m3, 448.0F, [](float scaled) { return to_float(to_f8e4m3(scaled)); }}};
 
 // By the formula, one element after the other.
-std::vector<float> decoded(const std::vector<float>& row, const Code& code) {
+std::vector<float> decoded(const std::vector<float>& row, const Code& code, float factor = 1) {
   std::vector<float> result(row.size());
   for (std::size_t first = 0; first < row.size(); first += 128) {
     const std::size_t end = std::min(row.size(), first + 128);
@@ -54,7 +56,7 @@ std::vector<float> decoded(const std::vector<float>& row, const Code& code) {
     }
     for (std::size_t i = first; i < end; ++i) {
       const float rounded = greatest == 0 ? 0.0F : code.round(row[i] * (code.most / greatest));
-      result[i] = rounded * (greatest / code.most);
+      result[i] = rounded * ((greatest / code.most) * factor);
     }
   }
   return result;
@@ -103,6 +105,85 @@ TEST_F(CodedRows, AreAsTheFormulaSays) {
   }
 }
 
+// Rows of whatever bits, among them blocks that cannot be coded, or are zero.
+std::vector<std::byte> draw_bits(std::size_t count, Dtype dtype, unsigned seed) {
+  std::mt19937 engine(seed);
+  const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
+  std::vector<std::byte> row(count * size_of(dtype));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t sign = random() % 2 << 31;
+    const std::size_t kind = (i / 128 + seed) % 4;  // of a block
+    const std::uint32_t magnitude = kind == 0   ? (random() % 0x3000000U) + 0x3e000000U
+                                    : kind == 1 ? random() % 0x7f800000U
+                                    : kind == 2 ? random() % 0x00100000U
+                                                : random() % 0x7fffffffU;
+    const float value = std::bit_cast<float>(sign | magnitude);
+    const std::uint16_t narrow = dtype == Dtype::bf16 ? to_bf16(value).bits : to_f16(value).bits;
+    std::memcpy(row.data() + i * size_of(dtype),
+                dtype == Dtype::f32 ? static_cast<const void*>(&value) : &narrow, size_of(dtype));
+  }
+  return row;
+}
+
+// Rows that are rounded where they lie, and their sums, beside those that have been coded.
+void check_in_place(Dtype dtype, const Code& code, std::size_t count, const std::string& what) {
+  constexpr std::size_t kRows = 21;
+  const CodedRowFunctions functions = find_coded_rows(dtype, code.dtype);
+  std::vector<std::vector<std::byte>> rows;
+  std::vector<std::vector<std::byte>> coded(kRows, std::vector<std::byte>(coded_bytes(count)));
+  std::vector<const void*> from;
+  std::vector<const void*> from_coded;
+  std::vector<float> factors;
+  for (unsigned i = 0; i < kRows; ++i) {
+    rows.push_back(draw_bits(count, dtype, i));
+    functions.encode(coded[i].data(), rows[i].data(), count);
+    from.push_back(rows[i].data());
+    from_coded.push_back(coded[i].data());
+    factors.push_back(static_cast<float>(i % 5) - 1.3F);
+    std::vector<std::byte> decoded(rows[i].size());
+    functions.decode(decoded.data(), coded[i].data(), count, Store::cached);
+    for (const Store store : {Store::cached, Store::streaming}) {
+      std::vector<std::byte> targets[2] = {std::vector<std::byte>(decoded.size()),
+                                           std::vector<std::byte>(decoded.size())};
+      void* const to[] = {targets[0].data(), targets[1].data()};
+      functions.round(to, 2, rows[i].data(), count, store);
+      EXPECT_EQ(targets[0], decoded) << what << " row " << i;
+      EXPECT_EQ(targets[1], decoded) << what << " row " << i;
+    }
+  }
+  const std::vector<std::byte> residual = draw_bits(count, dtype, 100);
+  for (const int used : {0, 1, 3, 8, static_cast<int>(kRows)}) {
+    for (const void* addend : {static_cast<const void*>(nullptr), from[0], from[2],
+                               static_cast<const void*>(residual.data())}) {
+      for (const float* given :
+           {static_cast<const float*>(nullptr), std::as_const(factors).data()}) {
+        std::vector<std::byte> expected(residual.size());
+        std::vector<std::byte> sums(residual.size());
+        functions.weighted_sum(expected.data(), addend, from_coded.data(), given, used, count);
+        functions.rounded_sum(sums.data(), addend, from.data(), given, used, count, from.data(),
+                              used / 2);
+        EXPECT_EQ(sums, expected) << what << " " << used << " rows";
+      }
+    }
+  }
+}
+
+TEST_F(CodedRows, AreTheSameWhereTheyLie) {
+  for (const std::int64_t target : all_targets()) {
+    use_target(target);
+    for (const Code& code : kCodes) {
+      for (const Dtype dtype : {Dtype::bf16, Dtype::f16, Dtype::f32}) {
+        for (const std::size_t count : {1U, 37U, 128U, 129U, 512U, 777U}) {
+          check_in_place(dtype, code, count,
+                         std::string(hwy::TargetName(target)) + " " +
+                             std::string(to_string(code.dtype)) + " of " +
+                             std::string(to_string(dtype)) + " " + std::to_string(count));
+        }
+      }
+    }
+  }
+}
+
 // 1/16 of the element, or half the least code.
 TEST_F(CodedRows, FloatsAreOffByTheirBound) {
   std::vector<float> row = draw(4096, 7);
@@ -137,10 +218,9 @@ void check_sums(const Code& code, std::size_t count, const std::string& what) {
     const std::vector<float> row = draw(count, i);
     coded.emplace_back(coded_bytes(count));
     functions.encode(coded.back().data(), to_bf16s(row).data(), count);
-    const std::vector<float> read = decoded(row, code);
+    const std::vector<float> terms = decoded(row, code, factors[i]);
     for (std::size_t j = 0; j < count; ++j) {
-      const volatile float term = read[j] * factors[i];  // rounded by itself
-      expected[j] += term;
+      expected[j] += terms[j];
     }
   }
   for (const auto& row : coded) {

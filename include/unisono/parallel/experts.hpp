@@ -110,7 +110,8 @@ class UNISONO_EXPORT Routing {
 
 // How rows travel. i8, f8e4m3: as 8-bit integers or floats with one f32 scale for each 128
 // elements, 0.52 of the bytes of bf16; made from bf16, f16 or f32 where a row is sent, and undone
-// where it is read. With G, the greatest magnitude of its 128, each element is then off by at most
+// where it is read. Where all ranks are on one host, rows are read as they are and rounded to the
+// same bits. With G, the greatest magnitude of its 128, each element is then off by at most
 // G / 254 (i8), or by 1/16 of itself or G / 458752, what is more (f8e4m3), on all ranks alike, also
 // for rows that stay on their rank. 128 elements with an infinity or a NaN become NaN.
 enum class RowCoding : std::uint8_t { none, i8, f8e4m3 };
