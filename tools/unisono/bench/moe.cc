@@ -10,6 +10,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/moe_routing.h"
@@ -20,7 +21,12 @@
 namespace unisono::cli {
 namespace {
 
-std::vector<MoeCase> cases_of(int ranks) {
+// The tokens are those of two ranks with a core each. More ranks than cores share them, so that the
+// machine has as much to do.
+std::vector<MoeCase> cases_of(const Communicator& comm) {
+  const int ranks = comm.size();
+  const int ranks_here = std::max(2, ranks / comm.hosts());
+  const bool shares = static_cast<unsigned>(ranks_here) > std::thread::hardware_concurrency();
   std::vector<MoeCase> all = {
       {.tokens = 4096, .hidden = 2048, .experts = 64, .k = 8, .routing = "uniform", .chosen = {}},
       {.tokens = 4096, .hidden = 2048, .experts = 64, .k = 8, .routing = "zipf", .chosen = {}},
@@ -31,6 +37,9 @@ std::vector<MoeCase> cases_of(int ranks) {
       {.tokens = 1, .hidden = 7168, .experts = 64, .k = 8, .routing = "uniform", .chosen = {}}};
   for (MoeCase& row : all) {
     row.experts = std::max(row.experts, ranks);
+    if (shares) {
+      row.tokens = std::max<std::size_t>(1, row.tokens * 2 / static_cast<std::size_t>(ranks_here));
+    }
   }
   return all;
 }
@@ -369,7 +378,7 @@ int run_bench_moe(Communicator& comm, const std::string& routing,
   constexpr std::size_t kHidden = 2048;  // of a routing from a file
   const bool speaks = comm.rank() == 0;
   const std::vector<MoeCase> cases =
-      routing.empty() ? cases_of(comm.size())
+      routing.empty() ? cases_of(comm)
                       : std::vector<MoeCase>{read_routing(routing, kHidden, comm.size())};
   if (speaks) {
     print_title(comm, textbook.name);
