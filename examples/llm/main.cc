@@ -66,14 +66,20 @@ void say(const llm::Options& options, const Source& source, llm::Model& model, b
     return;
   }
   const double seconds = model.times().total - before.total;
-  const double moved = model.times().communication - before.communication;
+  const double communication = model.times().communication - before.communication;
+  const double waited = model.times().waiting - before.waiting;
   std::printf("\n");
   std::fprintf(stderr, "# prompt: %zu tokens, %.1f tokens/s\n", prompt.size(),
                static_cast<double>(prompt.size()) / before.total);
   if (said.size() > 1 && seconds > 0) {
-    std::fprintf(stderr, "# answer: %zu tokens, %.1f tokens/s; %.1f %% of it in communication\n",
+    std::fprintf(stderr, "# answer: %zu tokens, %.1f tokens/s; %.1f %% of it in communication",
                  said.size(), static_cast<double>(said.size() - 1) / seconds,
-                 100 * moved / seconds);
+                 100 * communication / seconds);
+    if (!model.has_experts()) {
+      std::fprintf(stderr, ": %.1f %% moving, %.1f %% waiting for other ranks",
+                   100 * (communication - waited) / seconds, 100 * waited / seconds);
+    }
+    std::fprintf(stderr, "\n");
   }
   std::fprintf(stderr, "# weights here: %.1f MiB\n",
                static_cast<double>(model.weight_bytes()) / 0x1p20);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <stdexcept>
+#include <unisono/statistics.hpp>
 
 #include "compute.h"
 
@@ -120,6 +121,17 @@ void Model::clear() {
     layer.keys.clear();
     layer.values.clear();
   }
+}
+
+// For the other ranks, since the mesh was made, in seconds.
+double Model::waited() const {
+  double sum = 0;
+  for (const char* axis : {"pp", "cp", "tp"}) {
+    for (const unisono::Statistics::Row& row : mesh_.axis(axis).statistics().rows) {
+      sum += row.waiting_s;
+    }
+  }
+  return sum;
 }
 
 void Model::sum_over_tp(std::span<float> x) {
@@ -351,6 +363,7 @@ std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, s
     pp.broadcast(std::as_writable_bytes(std::span(best)), last);
   }
   length_ += call_length_;
+  times_.waiting = waited();
   return best;
 }
 

@@ -32,6 +32,7 @@ struct Layer {
 struct Times {
   double total = 0;
   double communication = 0;
+  double waiting = 0;  // of it: for ranks that had not come; of experts' rows it is not known
 };
 
 class Model {
@@ -46,6 +47,7 @@ class Model {
   // have several with cp. Errors: as of Communicator::run().
   std::vector<unisono::parallel::Candidate> append(std::span<const std::int32_t> tokens,
                                                    std::size_t count);
+  bool has_experts() const { return exchange_ != nullptr; }
   std::size_t weight_bytes() const;
   const Times& times() const { return times_; }
   const Shape& shape() const { return shape_; }
@@ -53,6 +55,7 @@ class Model {
  private:
   class Timed;
   void load(const Weights& weights);
+  double waited() const;
   std::vector<float> embed(std::span<const std::int32_t> tokens);
   void attention(Layer& layer, std::size_t number, std::vector<float>& x);
   std::vector<float> attend(Layer& layer, std::size_t window, std::span<const float> q,
