@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
+#include "cli/text_file.h"
 #include "imports/imports.h"
 #include "record/files.h"
 #include "record/merge.h"
@@ -244,25 +245,57 @@ int run_replay(const std::string& path, const Console& console) {
   return replayed.wrong.empty() && !replayed.is_nothing ? kDone : kAnswerIsNo;
 }
 
-// One file a rank. Ranks that left none are missing in the recording.
-int run_import(const Arguments& arguments, const Console& console) {
-  std::vector<ImportedRank> ranks;
+// Ranks that left nothing are missing in the recording.
+std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
+  std::vector<ImportFile> files;
   for (std::size_t i = 1; i < arguments.operands().size(); ++i) {
-    ImportedRank rank = read_import(arguments.operands()[i]);
-    const auto same = std::ranges::find(ranks, rank.rank, &ImportedRank::rank);
-    if (same != ranks.end()) {
-      throw UsageError(
-          fmt::format("{} and {} are both of rank {}", same->path, rank.path, rank.rank),
-          "give one file of each rank", "unisono help trace");
-    }
-    ranks.push_back(std::move(rank));
+    const std::string& path = arguments.operands()[i];
+    files.push_back({.path = path, .text = read_text_file(path)});
   }
-  if (ranks.empty()) {
+  if (files.empty()) {
     throw UsageError("trace import what?", "unisono trace import rank0.json rank1.json",
                      "unisono help trace");
   }
-  std::ranges::sort(ranks, {}, &ImportedRank::rank);
-  const std::vector<double> uncertainty = align(ranks);
+  std::vector<ImportedRank> ranks = read_imports(files);
+  std::ranges::stable_sort(ranks, {}, &ImportedRank::rank);
+  const auto same = std::ranges::adjacent_find(ranks, {}, &ImportedRank::rank);
+  if (same != ranks.end()) {
+    throw UsageError(
+        fmt::format("{} and {} are both of rank {}", same->path, (same + 1)->path, same->rank),
+        "give one file of each rank", "unisono help trace");
+  }
+  return ranks;
+}
+
+void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
+                    const Console& console) {
+  std::int64_t left_out = 0;
+  write_output(arguments.text("workload"), workload_of(ranks, left_out).dump(1) + "\n");
+  console.note(fmt::format("{}  {} that not all ranks have left out", arguments.text("workload"),
+                           times(static_cast<std::size_t>(left_out), "call")));
+}
+
+// Of calls in their order alone there is no recording, but who is behind can be told.
+void import_order(std::vector<ImportedRank>& ranks, const Arguments& arguments,
+                  const Console& console) {
+  if (arguments.has("output") || !arguments.has("workload")) {
+    throw UsageError("logs of NCCL have no times: there is no recording to make of them",
+                     "give --workload FILE: the collectives in their order, without what was "
+                     "computed between them",
+                     "unisono help trace");
+  }
+  if (const std::int64_t stuck = order(ranks); stuck > 0) {
+    console.note(fmt::format("{} come in another order on some ranks than on others",
+                             times(static_cast<std::size_t>(stuck), "call")));
+  }
+  for (const std::string& behind : who_is_behind(ranks)) {
+    console.note(behind);
+  }
+  write_workload(ranks, arguments, console);
+}
+
+int run_import(const Arguments& arguments, const Console& console) {
+  std::vector<ImportedRank> ranks = read_ranks(arguments);
   std::size_t calls = 0;
   std::int64_t sends = 0;
   for (const ImportedRank& rank : ranks) {
@@ -275,15 +308,19 @@ int run_import(const Arguments& arguments, const Console& console) {
                      "kernels",
                      "unisono help trace");
   }
+  const std::string summary =
+      fmt::format("{} of {}, {} and receives left out", times(calls, "collective"),
+                  times(ranks.size(), "rank"), times(static_cast<std::size_t>(sends), "send"));
+  if (!ranks.front().has_times) {
+    console.note(summary + "; their order is known, not their times");
+    import_order(ranks, arguments, console);
+    return kDone;
+  }
+  const std::vector<double> uncertainty = align(ranks);
   write(arguments, dump(recording_of(ranks, uncertainty)), "imported.json", console);
-  console.note(fmt::format("{} of {}, {} and receives left out", times(calls, "collective"),
-                           times(ranks.size(), "rank"),
-                           times(static_cast<std::size_t>(sends), "send")));
+  console.note(summary);
   if (arguments.has("workload")) {
-    std::int64_t left_out = 0;
-    write_output(arguments.text("workload"), workload_of(ranks, left_out).dump(1) + "\n");
-    console.note(fmt::format("{}  {} that not all ranks have left out", arguments.text("workload"),
-                             times(static_cast<std::size_t>(left_out), "call")));
+    write_workload(ranks, arguments, console);
   }
   return kDone;
 }
@@ -376,7 +413,10 @@ const Command kTraceCommand = {
         "import makes a recording of what PyTorch left, one file a rank: traces that its profiler "
         "exported (with the collectives of CPU backends, or NCCL's kernels), or dumps of its "
         "flight "
-        "recorder as JSON. Clocks of different hosts are brought together by the ends of "
+        "recorder, as JSON or pickled (read as plain data: nothing in them is run). Logs of NCCL "
+        "(NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL) have no times: of them it makes a workload "
+        "alone, and says which rank is behind. Clocks of different hosts are brought together by "
+        "the ends of "
         "collectives that no rank leaves before all have come.\n\n"
         "replay runs the collectives of a recording again, on the engine of all ranks in this one "
         "process and on a simulated network: each rank does what it did in the same order, a rank "

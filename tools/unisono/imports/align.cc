@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "imports/imports.h"
@@ -22,6 +23,14 @@ void number_calls(ImportedRank& rank) {
     call.number = ++counts[call.group];
   }
 }
+
+// A collective that all ranks of its group have in their logs goes when it is the next of all of
+// them.
+struct Meeting {
+  std::vector<std::size_t> ranks = {};  // indices of those that have it
+  std::size_t here = 0;                 // of whom it is the next
+  bool is_whole = false;
+};
 
 double quantile(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
@@ -68,6 +77,51 @@ std::vector<double> align(std::vector<ImportedRank>& ranks) {
     }
   }
   return uncertainty;
+}
+
+std::int64_t order(std::vector<ImportedRank>& ranks) {
+  std::map<Key, Meeting> meetings;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    number_calls(ranks[i]);
+    for (const ImportedCall& call : ranks[i].calls) {
+      Meeting& meeting = meetings[{call.group, call.number}];
+      meeting.ranks.push_back(i);
+      const auto group = ranks[i].groups.find(call.group);
+      meeting.is_whole =
+          group != ranks[i].groups.end() && meeting.ranks.size() == group->second.size();
+    }
+  }
+  double place = 0;
+  std::vector<std::size_t> next(ranks.size(), 0);
+  std::vector<std::size_t> going(ranks.size());  // ranks whose next call has not been looked at
+  std::iota(going.begin(), going.end(), std::size_t{0});
+  const auto pass = [&](std::size_t rank) {
+    ImportedCall& call = ranks[rank].calls[next[rank]++];
+    call.start_us = call.end_us = place;
+    going.push_back(rank);
+  };
+  while (!going.empty()) {
+    const std::size_t rank = going.back();
+    going.pop_back();
+    if (next[rank] == ranks[rank].calls.size()) {
+      continue;
+    }
+    const ImportedCall& call = ranks[rank].calls[next[rank]];
+    Meeting& meeting = meetings.at({call.group, call.number});
+    if (!meeting.is_whole) {
+      pass(rank);  // it will be left out
+    } else if (++meeting.here == meeting.ranks.size()) {
+      ++place;
+      std::ranges::for_each(meeting.ranks, pass);
+    }
+  }
+  std::int64_t stuck = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (; next[rank] < ranks[rank].calls.size(); ++next[rank], ++stuck) {
+      ranks[rank].calls[next[rank]].start_us = ranks[rank].calls[next[rank]].end_us = ++place;
+    }
+  }
+  return stuck;
 }
 
 }  // namespace unisono::cli

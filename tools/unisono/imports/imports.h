@@ -28,14 +28,23 @@ struct ImportedRank {
   std::map<std::string, std::vector<int>> groups = {};
   std::vector<ImportedCall> calls = {};  // in the order of their start
   std::int64_t sends = 0;                // and receives, which are counted only
+  bool has_times = true;                 // else the order of the calls is all that is known
+};
+
+struct ImportFile {
+  std::string path = {};
+  std::string text = {};
 };
 
 // Trace of PyTorch's profiler (Kineto). Throws UsageError.
 ImportedRank read_kineto(const nlohmann::json& document, const std::string& path);
-// Dump of PyTorch's flight recorder, as JSON. Throws UsageError.
+// Dump of PyTorch's flight recorder, from JSON or a pickle. Throws UsageError.
 ImportedRank read_flight_recorder(const nlohmann::json& document, const std::string& path);
-// Either of them, by what is in it.
-ImportedRank read_import(const std::string& path);
+bool is_nccl_log(std::string_view text);
+// Logs of NCCL: a file may have several ranks, and a rank several files. Throws UsageError.
+std::vector<ImportedRank> read_nccl_logs(const std::vector<ImportFile>& files);
+// Any of them, by what is in them; all of one kind.
+std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files);
 
 // The name that a collective has here ("_allgather_base" -> "all_gather"); empty: none.
 std::string collective_named_by_torch(std::string_view name);
@@ -50,6 +59,15 @@ TorchType type_named_by_torch(std::string_view name);
 // collective that no rank leaves before all have come is one moment for all of its ranks. Returns,
 // by rank, how much that leaves in doubt; below 0: not known.
 std::vector<double> align(std::vector<ImportedRank>& ranks);
+
+// Of calls without times: their places in one order that each rank's own agrees with become the
+// times, of no length. Numbers the calls of each group. Returns how many calls come in an order
+// that ranks disagree about: they would wait for each other for ever.
+std::int64_t order(std::vector<ImportedRank>& ranks);
+
+// A sentence for each group whose ranks have not begun equally many calls, or call different
+// things at the same place.
+std::vector<std::string> who_is_behind(const std::vector<ImportedRank>& ranks);
 
 // unisono.trace/1.
 nlohmann::ordered_json recording_of(const std::vector<ImportedRank>& ranks,

@@ -1,15 +1,17 @@
-// Reading what PyTorch left. The profiler's trace: events with a category, a time and arguments; a
-// collective is a kernel of NCCL with its arguments, or an annotation BACKEND:COLLECTIVE. The
-// flight recorder's dump: an entry for each collective, with its group and number.
+// Reading what PyTorch and NCCL left. The profiler's trace: events with a category, a time and
+// arguments; a collective is a kernel of NCCL with its arguments, or an annotation
+// BACKEND:COLLECTIVE. The flight recorder's dump: an entry for each collective, with its group and
+// number.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 
 #include "cli/failure.h"
-#include "cli/text_file.h"
 #include "imports/imports.h"
+#include "imports/pickle.h"
 
 namespace unisono::cli {
 namespace {
@@ -19,10 +21,11 @@ using nlohmann::json;
 constexpr double kMostBytes = 1e15;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw UsageError(fmt::format("{}: {}", path, what),
-                   "a trace that PyTorch's profiler exported, or a dump of its flight recorder as "
-                   "JSON, one file a rank",
-                   "unisono help trace");
+  throw UsageError(
+      fmt::format("{}: {}", path, what),
+      "traces that PyTorch's profiler exported, dumps of its flight recorder, one file "
+      "a rank, or logs of NCCL",
+      "unisono help trace");
 }
 
 const json& member(const json& object, const char* key) {
@@ -260,18 +263,48 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
   return rank;
 }
 
-ImportedRank read_import(const std::string& path) {
-  const json document = json::parse(read_text_file(path), nullptr, false);
-  if (document.is_discarded() || !document.is_object()) {
-    refuse(path, "it is no JSON");
+namespace {
+
+ImportedRank read_import(const ImportFile& file) {
+  json document;
+  if (is_pickle(file.text)) {
+    const Parsed<json> parsed = parse_pickle(file.text);
+    if (!parsed) {
+      refuse(file.path, parsed.position + ": " + parsed.message);
+    }
+    document = *parsed.value;
+  } else {
+    document = json::parse(file.text, nullptr, false);
+  }
+  if (!document.is_object()) {
+    refuse(file.path, "it is neither JSON, nor a pickle of a dict, nor a log of NCCL");
   }
   if (member(document, "traceEvents").is_array()) {
-    return read_kineto(document, path);
+    return read_kineto(document, file.path);
   }
   if (member(document, "entries").is_array()) {
-    return read_flight_recorder(document, path);
+    return read_flight_recorder(document, file.path);
   }
-  refuse(path, "it has neither \"traceEvents\" nor \"entries\"");
+  refuse(file.path, "it has neither \"traceEvents\" nor \"entries\"");
+}
+
+}  // namespace
+
+std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
+  const auto is_log = [](const ImportFile& file) {
+    return !is_pickle(file.text) && !file.text.starts_with("{") && is_nccl_log(file.text);
+  };
+  const auto first_log = std::ranges::find_if(files, is_log);
+  if (first_log != files.end()) {
+    const auto other = std::ranges::find_if_not(files, is_log);
+    if (other != files.end()) {
+      refuse(other->path, fmt::format("it is no log of NCCL, and {} is one", first_log->path));
+    }
+    return read_nccl_logs(files);
+  }
+  std::vector<ImportedRank> ranks;
+  std::ranges::transform(files, std::back_inserter(ranks), read_import);
+  return ranks;
 }
 
 }  // namespace unisono::cli

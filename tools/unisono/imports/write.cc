@@ -140,12 +140,13 @@ ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& l
   std::ranges::stable_sort(order, {}, [](const Together* one) { return one->call->start_us; });
 
   const double first = first_moment(ranks);
+  const bool has_times = std::ranges::all_of(ranks, &ImportedRank::has_times);
   std::map<int, double> free_us;  // when a rank's last call ended
   ordered_json items = ordered_json::array();
   for (const Together* together : order) {
     for (const auto& [rank, call] : together->ranks) {
       const double since = free_us.contains(rank) ? free_us[rank] : first;
-      if (const double gap = call->start_us - since; gap >= 0.001) {
+      if (const double gap = call->start_us - since; has_times && gap >= 0.001) {
         items.push_back({{"name", "between"},
                          {"compute_us", in_ns(gap)},
                          {"group", ordered_json::array({rank})}});

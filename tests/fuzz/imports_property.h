@@ -1,0 +1,44 @@
+// What must hold for any bytes given to the readers of what PyTorch and NCCL left.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/failure.h"
+#include "imports/imports.h"
+
+namespace unisono::fuzz {
+
+// Empty: they were read; else why they were refused.
+inline std::string refusal_of_import(std::string_view text) {
+  try {
+    cli::read_imports({{.path = "rank_0", .text = std::string(text)}});
+    return "";
+  } catch (const cli::UsageError& error) {
+    return std::string("refused: ") + error.what();
+  }
+}
+
+// Empty if it holds, else what does not.
+inline std::string imports_property(std::string_view text) {
+  std::vector<cli::ImportedRank> ranks;
+  try {
+    ranks = cli::read_imports({{.path = "rank_0", .text = std::string(text)}});
+  } catch (const cli::UsageError& error) {
+    return std::string_view(error.what()).empty() ? "refused without a message" : "";
+  }
+  if (ranks.empty()) {
+    return "taken, and nothing was read";
+  }
+  std::int64_t left_out = 0;
+  if (ranks.front().has_times) {
+    static_cast<void>(cli::recording_of(ranks, cli::align(ranks)).dump());
+  } else if (cli::order(ranks) < 0) {
+    return "less than no calls in another order";
+  }
+  static_cast<void>(cli::who_is_behind(ranks));
+  static_cast<void>(cli::workload_of(ranks, left_out).dump());
+  return left_out < 0 ? "less than nothing left out" : "";
+}
+
+}  // namespace unisono::fuzz

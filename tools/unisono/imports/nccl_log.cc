@@ -1,0 +1,288 @@
+// What NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL, of any number of ranks in
+// any number of files. The lines that count:
+//
+//   HOST:PID:TID [DEVICE] NCCL INFO ... comm 0x1 rank 0 nranks 2 ... commId 0xab ...
+//   HOST:PID:TID [DEVICE] NCCL INFO AllReduce: opCount 1d sendbuff ... count 64 datatype 7 op 0
+//       root 0 comm 0x1 [nranks=2] ...
+//
+// A communicator is known by its commId on all ranks, and by its address (comm) on one. They have
+// no times: the order of a rank's lines is that of its calls.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "cli/failure.h"
+#include "imports/imports.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr std::string_view kMark = "NCCL INFO ";
+constexpr std::int64_t kMostRanks = 1'000'000;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw UsageError(what,
+                   "what NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL, of all "
+                   "ranks from their start",
+                   "unisono help trace");
+}
+
+// The word behind " KEY "; empty: it is not there.
+std::string_view word_after(std::string_view line, std::string_view key) {
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    const std::size_t begin = at + key.size();
+    if ((at == 0 || line[at - 1] == ' ') && begin < line.size() && line[begin] == ' ') {
+      const std::string_view rest = line.substr(begin + 1);
+      return rest.substr(0, rest.find_first_of(" ,"));
+    }
+  }
+  return {};
+}
+
+// Below 0: no number there.
+std::int64_t number_after(std::string_view line, std::string_view key) {
+  const std::string_view word = word_after(line, key);
+  std::int64_t value = -1;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
+  return read.ec == std::errc() && read.ptr == word.data() + word.size() ? value : -1;
+}
+
+struct NcclType {
+  const char* name;
+  int bytes;
+};
+// By number: ncclDataType_t.
+constexpr std::array<NcclType, 12> kTypes = {{{"i8", 1},
+                                              {"u8", 1},
+                                              {"i32", 4},
+                                              {"u32", 4},
+                                              {"i64", 8},
+                                              {"u64", 8},
+                                              {"f16", 2},
+                                              {"f32", 4},
+                                              {"f64", 8},
+                                              {"bf16", 2},
+                                              {"f8e4m3", 1},
+                                              {"f8e5m2", 1}}};
+
+struct NcclCollective {
+  std::string_view nccl;
+  const char* name;
+  bool is_counted_per_rank;  // the count is of one rank's part
+};
+constexpr std::array<NcclCollective, 9> kCollectives = {{{"AllReduce", "all_reduce", false},
+                                                         {"Broadcast", "broadcast", false},
+                                                         {"Reduce", "reduce", false},
+                                                         {"AllGather", "all_gather", true},
+                                                         {"ReduceScatter", "reduce_scatter", true},
+                                                         {"AlltoAll", "all_to_all", true},
+                                                         {"AllToAll", "all_to_all", true},
+                                                         {"Gather", "gather", true},
+                                                         {"Scatter", "scatter", true}}};
+
+struct Line {
+  std::string device;  // HOST:PID[DEVICE], of one rank
+  std::string_view text;
+};
+
+// No text: it is none of NCCL's.
+Line parse_line(std::string_view line) {
+  const std::size_t mark = line.rfind(kMark);
+  if (mark == std::string_view::npos) {
+    return {};
+  }
+  std::string_view head = line.substr(0, mark);
+  const std::size_t bracket = head.rfind('[');
+  if (bracket == std::string_view::npos || bracket < 2) {
+    return {};
+  }
+  const std::string_view device = head.substr(bracket, head.find(']', bracket) - bracket + 1);
+  head = head.substr(0, bracket - 1);
+  head = head.substr(head.find_last_of(" \t>") + 1);  // launchers write before it
+  head.remove_prefix(head.starts_with(':') ? 1 : 0);
+  return {.device = std::string(head.substr(0, head.rfind(':'))) + std::string(device),
+          .text = line.substr(mark + kMark.size())};
+}
+
+struct Communicator {
+  std::string id;
+  std::int64_t rank = -1;
+  std::int64_t ranks = 0;
+};
+
+// Who is which rank where. The ranks of the job are those of the largest communicator.
+class Communicators {
+ public:
+  // Whether the line tells of one.
+  bool add(const Line& line) {
+    const std::string_view address = word_after(line.text, "comm");
+    const std::string_view id = word_after(line.text, "commId");
+    const std::int64_t rank = number_after(line.text, "rank");
+    const std::int64_t ranks = number_after(line.text, "nranks");
+    if (address.empty() || rank < 0 || ranks <= rank || ranks > kMostRanks) {
+      return false;
+    }
+    Communicator& known = all_[{line.device, std::string(address)}];
+    known.rank = rank;
+    known.ranks = ranks;
+    known.id = id.empty() ? known.id : std::string(id);
+    return true;
+  }
+  // nullptr: no line has told of it.
+  const Communicator* find(const std::string& device, std::string_view address) const {
+    const auto known = all_.find({device, std::string(address)});
+    return known == all_.end() ? nullptr : &known->second;
+  }
+
+  // REQUIRES: there is one.
+  std::map<std::string, int> ranks_by_device() {
+    const Communicator* world = nullptr;
+    for (const auto& [key, one] : all_) {
+      world = world == nullptr || one.ranks > world->ranks ? &one : world;
+    }
+    world_ = world->id;
+    std::map<std::string, int> ranks;
+    for (const auto& [key, one] : all_) {
+      if (one.id == world_ && one.ranks == world->ranks) {
+        ranks[key.first] = static_cast<int>(one.rank);
+      }
+    }
+    for (const auto& [key, one] : all_) {
+      if (!ranks.contains(key.first)) {
+        refuse(fmt::format("{} is in a communicator, but not in the largest, of {} ranks",
+                           key.first, world->ranks));
+      }
+    }
+    return ranks;
+  }
+  // Those whose ranks have all left a log.
+  std::map<std::string, std::vector<int>> groups(const std::map<std::string, int>& ranks) const {
+    std::map<std::string, std::vector<int>> groups;
+    for (const auto& [key, one] : all_) {
+      std::vector<int>& members = groups[name_of(one)];
+      members.resize(static_cast<std::size_t>(one.ranks), -1);
+      int& member = members[static_cast<std::size_t>(one.rank)];
+      if (member >= 0 && member != ranks.at(key.first)) {
+        refuse("the log does not tell communicators apart: its lines have no commId");
+      }
+      member = ranks.at(key.first);
+    }
+    std::ranges::generate(groups["world"], [rank = 0]() mutable { return rank++; });
+    std::erase_if(groups, [](const auto& group) {
+      return std::ranges::find(group.second, -1) != group.second.end();
+    });
+    return groups;
+  }
+  std::string name_of(const Communicator& one) const {
+    return one.id == world_ ? "world" : "comm " + one.id;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, Communicator> all_;  // device, address
+  std::string world_;
+};
+
+class Log {
+ public:
+  // The lines of one file, in order.
+  void read(std::string_view text, const std::string& path) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      const Line line = parse_line(text.substr(0, end));
+      if (line.text.find(": opCount ") != std::string_view::npos) {
+        take_call(line);
+      } else if (communicators_.add(line)) {
+        paths_.emplace(line.device, path);
+      }
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+  }
+
+  std::vector<ImportedRank> ranks() {
+    if (calls_.empty()) {
+      refuse("the log has no collectives");
+    }
+    const std::map<std::string, int> ranks = communicators_.ranks_by_device();
+    const auto groups = communicators_.groups(ranks);
+    std::vector<ImportedRank> all;
+    for (const auto& [device, rank] : ranks) {
+      ImportedRank& imported = all.emplace_back();
+      imported.path = paths_.at(device);
+      imported.rank = rank;
+      imported.has_times = false;
+      imported.groups = groups;
+      imported.sends = sends_[device];
+      for (const Call& call : calls_[device]) {
+        imported.calls.push_back(to_imported(call));
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct Call {
+    const NcclCollective* collective;
+    const Communicator* communicator;
+    std::int64_t count;
+    NcclType type;
+  };
+
+  void take_call(const Line& line) {
+    const std::string_view name = line.text.substr(0, line.text.find(':'));
+    if (name == "Send" || name == "Recv") {
+      ++sends_[line.device];
+      return;
+    }
+    const auto* const collective = std::ranges::find(kCollectives, name, &NcclCollective::nccl);
+    const std::int64_t type = number_after(line.text, "datatype");
+    const std::int64_t count = number_after(line.text, "count");
+    if (collective == kCollectives.end() || type < 0 || count < 0 ||
+        type >= static_cast<std::int64_t>(kTypes.size())) {
+      return;
+    }
+    const std::string_view address = word_after(line.text, "comm");
+    const Communicator* const known = communicators_.find(line.device, address);
+    if (known == nullptr) {
+      refuse(fmt::format("{} calls {} on comm {}, and no line before says which rank it is there",
+                         line.device, name, address));
+    }
+    calls_[line.device].push_back({.collective = collective,
+                                   .communicator = known,
+                                   .count = count,
+                                   .type = kTypes[static_cast<std::size_t>(type)]});
+  }
+
+  ImportedCall to_imported(const Call& call) const {
+    const double parts =
+        call.collective->is_counted_per_rank ? static_cast<double>(call.communicator->ranks) : 1.0;
+    return {.group = communicators_.name_of(*call.communicator),
+            .collective = call.collective->name,
+            .dtype = call.type.name,
+            .bytes = std::min(static_cast<double>(call.count) * call.type.bytes * parts, 1e15)};
+  }
+
+  Communicators communicators_;
+  std::map<std::string, std::vector<Call>> calls_;  // by device
+  std::map<std::string, std::int64_t> sends_;
+  std::map<std::string, std::string> paths_;  // the first file that names the device
+};
+
+}  // namespace
+
+bool is_nccl_log(std::string_view text) {
+  return text.find(kMark) != std::string_view::npos;
+}
+
+std::vector<ImportedRank> read_nccl_logs(const std::vector<ImportFile>& files) {
+  Log log;
+  for (const ImportFile& file : files) {
+    log.read(file.text, file.path);
+  }
+  return log.ranks();
+}
+
+}  // namespace unisono::cli

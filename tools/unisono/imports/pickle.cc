@@ -1,0 +1,335 @@
+// A machine of a stack, a memo and the opcodes of plain data. Values are numbered and refer to each
+// other by number, so that what a pickle uses twice is there once; made into JSON, which has no
+// such references, all may be no larger than kMostValues and no deeper than kDeepest.
+#include "imports/pickle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostValues = 20'000'000;
+constexpr int kDeepest = 100;
+
+struct Refusal {
+  std::string message;
+};
+
+using Index = std::size_t;
+struct Value {
+  json scalar = {};               // of what is neither list nor dict
+  std::vector<Index> items = {};  // of a dict: keys and values in turns
+  enum class Kind { scalar, list, tuple, dict } kind = Kind::scalar;
+};
+
+class Bytes {
+ public:
+  explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
+  std::size_t position() const { return at_; }
+
+  std::string_view take(std::size_t count) {
+    if (count > bytes_.size() - at_) {
+      throw Refusal{"it is cut off"};
+    }
+    at_ += count;
+    return bytes_.substr(at_ - count, count);
+  }
+  // Little end first.
+  std::uint64_t number(std::size_t count) {
+    std::uint64_t value = 0;
+    std::size_t shift = 0;
+    for (const char byte : take(count)) {
+      value |= std::uint64_t{static_cast<unsigned char>(byte)} << shift;
+      shift += 8;
+    }
+    return value;
+  }
+  std::int64_t long_number(std::size_t count) {
+    if (count > 8) {
+      throw Refusal{"a number of more than 64 bits"};
+    }
+    const std::uint64_t value = number(count);
+    const std::size_t unused = 64 - 8 * count;
+    return count == 0 ? 0 : static_cast<std::int64_t>(value << unused) >> unused;
+  }
+  double real() {
+    std::uint64_t value = 0;
+    for (const char byte : take(8)) {  // big end first
+      value = value << 8 | static_cast<unsigned char>(byte);
+    }
+    return std::bit_cast<double>(value);
+  }
+  // What is no UTF-8 in it is replaced.
+  std::string text(std::size_t count) {
+    std::string text(take(count));
+    if (std::ranges::all_of(text, [](char sign) { return static_cast<signed char>(sign) >= 0; })) {
+      return text;
+    }
+    return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+  }
+
+ private:
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+};
+
+// The value as JSON. `budget`: what it may still cost, in values and 32 bytes of text.
+json made(const std::vector<Value>& values, Index index, int depth, std::size_t& budget) {
+  const Value& value = values[index];
+  const std::size_t cost =
+      1 + (value.scalar.is_string() ? value.scalar.get_ref<const std::string&>().size() / 32 : 0);
+  if (depth > kDeepest) {
+    throw Refusal{"its values are nested too deep"};
+  }
+  if (cost > budget) {
+    throw Refusal{"it has too many values"};
+  }
+  budget -= cost;
+  if (value.kind == Value::Kind::scalar) {
+    return value.scalar;
+  }
+  json whole = value.kind == Value::Kind::dict ? json::object() : json::array();
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    json item = made(values, value.items[i], depth + 1, budget);
+    if (value.kind != Value::Kind::dict) {
+      whole.push_back(std::move(item));
+    } else {
+      whole[item.is_string() ? item.get<std::string>() : item.dump()] =
+          made(values, value.items[++i], depth + 1, budget);
+    }
+  }
+  return whole;
+}
+
+class Machine {
+ public:
+  explicit Machine(std::string_view bytes) : bytes_(bytes) {}
+  std::size_t position() const { return bytes_.position(); }
+
+  json run() {
+    while (step()) {
+    }
+    if (stack_.size() != 1) {
+      throw Refusal{"it ends with other than one value"};
+    }
+    std::size_t budget = kMostValues;
+    return made(values_, stack_.back(), 0, budget);
+  }
+
+ private:
+  void push(Value value) {
+    if (values_.size() >= kMostValues) {
+      throw Refusal{"it has too many values"};
+    }
+    values_.push_back(std::move(value));
+    stack_.push_back(values_.size() - 1);
+  }
+  void push_text(std::size_t count) { push({.scalar = bytes_.text(count)}); }
+  Index top() const {
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) {
+      throw Refusal{"it takes from an empty stack"};
+    }
+    return stack_.back();
+  }
+  std::vector<Index> pop(std::size_t count) {
+    if (count > stack_.size() - (marks_.empty() ? 0 : marks_.back())) {
+      throw Refusal{"it takes from an empty stack"};
+    }
+    std::vector<Index> taken(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+    stack_.resize(stack_.size() - count);
+    return taken;
+  }
+  std::vector<Index> pop_to_mark() {
+    if (marks_.empty()) {
+      throw Refusal{"it goes back to a mark that it has not set"};
+    }
+    std::vector<Index> taken = pop(stack_.size() - marks_.back());
+    marks_.pop_back();
+    return taken;
+  }
+  void add(Value::Kind kind, const std::vector<Index>& items) {
+    Value& whole = values_[top()];
+    if (whole.kind != kind || (kind == Value::Kind::dict && items.size() % 2 != 0)) {
+      throw Refusal{"it adds to what is no list or dict"};
+    }
+    whole.items.insert(whole.items.end(), items.begin(), items.end());
+  }
+  void push_tuple(std::vector<Index> items) {
+    push({.items = std::move(items), .kind = Value::Kind::tuple});
+  }
+  void remember(std::uint64_t place) { memo_[place] = top(); }
+  void recall(std::uint64_t place) {
+    const auto found = memo_.find(place);
+    if (found == memo_.end()) {
+      throw Refusal{"it uses what it has not kept"};
+    }
+    stack_.push_back(found->second);
+  }
+
+  bool step();
+  bool step_scalar(unsigned char code);
+  bool step_whole(unsigned char code);
+
+  Bytes bytes_;
+  std::vector<Value> values_;
+  std::vector<Index> stack_;
+  std::vector<std::size_t> marks_;  // how much of the stack was there
+  std::map<std::uint64_t, Index> memo_;
+};
+
+// The opcodes' names are those of Python's pickletools.
+bool Machine::step_scalar(unsigned char code) {
+  switch (code) {
+    case 'N':  // NONE
+      push({});
+      return true;
+    case 0x88:  // NEWTRUE
+    case 0x89:  // NEWFALSE
+      push({.scalar = code == 0x88});
+      return true;
+    case 'K':  // BININT1
+      push({.scalar = bytes_.number(1)});
+      return true;
+    case 'M':  // BININT2
+      push({.scalar = bytes_.number(2)});
+      return true;
+    case 'J':  // BININT
+      push({.scalar = static_cast<std::int32_t>(bytes_.number(4))});
+      return true;
+    case 0x8a:  // LONG1
+      push({.scalar = bytes_.long_number(bytes_.number(1))});
+      return true;
+    case 'G':  // BINFLOAT
+      push({.scalar = bytes_.real()});
+      return true;
+    case 0x8c:  // SHORT_BINUNICODE
+    case 'U':   // SHORT_BINSTRING
+    case 'C':   // SHORT_BINBYTES
+      push_text(bytes_.number(1));
+      return true;
+    case 'X':  // BINUNICODE
+    case 'T':  // BINSTRING
+    case 'B':  // BINBYTES
+      push_text(bytes_.number(4));
+      return true;
+    case 0x8d:  // BINUNICODE8
+      push_text(bytes_.number(8));
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Machine::step_whole(unsigned char code) {
+  switch (code) {
+    case ']':  // EMPTY_LIST
+      push({.kind = Value::Kind::list});
+      return true;
+    case ')':  // EMPTY_TUPLE
+      push_tuple({});
+      return true;
+    case '}':  // EMPTY_DICT
+      push({.kind = Value::Kind::dict});
+      return true;
+    case 0x85:  // TUPLE1
+    case 0x86:  // TUPLE2
+    case 0x87:  // TUPLE3
+      push_tuple(pop(code - 0x84U));
+      return true;
+    case 't':  // TUPLE
+      push_tuple(pop_to_mark());
+      return true;
+    case 'a':  // APPEND
+      add(Value::Kind::list, pop(1));
+      return true;
+    case 'e':  // APPENDS
+      add(Value::Kind::list, pop_to_mark());
+      return true;
+    case 's':  // SETITEM
+      add(Value::Kind::dict, pop(2));
+      return true;
+    case 'u':  // SETITEMS
+      add(Value::Kind::dict, pop_to_mark());
+      return true;
+    default:
+      return false;
+  }
+}
+
+// False: it has ended.
+bool Machine::step() {
+  const auto code = static_cast<unsigned char>(bytes_.take(1).front());
+  if (step_scalar(code) || step_whole(code)) {
+    return true;
+  }
+  switch (code) {
+    case 0x80:  // PROTO
+      bytes_.take(1);
+      return true;
+    case 0x95:  // FRAME
+      bytes_.take(8);
+      return true;
+    case '(':  // MARK
+      marks_.push_back(stack_.size());
+      return true;
+    case 'q':  // BINPUT
+      remember(bytes_.number(1));
+      return true;
+    case 'r':  // LONG_BINPUT
+      remember(bytes_.number(4));
+      return true;
+    case 0x94:  // MEMOIZE
+      remember(memo_.size());
+      return true;
+    case 'h':  // BINGET
+      recall(bytes_.number(1));
+      return true;
+    case 'j':  // LONG_BINGET
+      recall(bytes_.number(4));
+      return true;
+    case '0':  // POP
+      pop(1);
+      return true;
+    case '.':  // STOP
+      return false;
+    case 'c':   // GLOBAL
+    case 0x93:  // STACK_GLOBAL
+    case 'R':   // REDUCE
+    case 'b':   // BUILD
+    case 'i':   // INST
+    case 'o':   // OBJ
+    case 0x81:  // NEWOBJ
+    case 0x92:  // NEWOBJ_EX
+      throw Refusal{"it would make objects of a program, and only plain data is read"};
+    default:
+      throw Refusal{fmt::format("opcode 0x{:02x}, which plain data does not need", code)};
+  }
+}
+
+}  // namespace
+
+bool is_pickle(std::string_view bytes) {
+  return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+}
+
+Parsed<json> parse_pickle(std::string_view bytes) {
+  Machine machine(bytes);
+  try {
+    return Parsed<json>::success(machine.run());
+  } catch (const Refusal& refusal) {
+    return Parsed<json>::failure(refusal.message, fmt::format("byte {}", machine.position()));
+  }
+}
+
+}  // namespace unisono::cli
