@@ -257,7 +257,7 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
                      "unisono help trace");
   }
   std::vector<ImportedRank> ranks = read_imports(files);
-  std::ranges::stable_sort(ranks, {}, &ImportedRank::rank);
+  std::ranges::sort(ranks, {}, &ImportedRank::rank);
   const auto same = std::ranges::adjacent_find(ranks, {}, &ImportedRank::rank);
   if (same != ranks.end()) {
     throw UsageError(
@@ -275,7 +275,7 @@ void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arg
                            times(static_cast<std::size_t>(left_out), "call")));
 }
 
-// Of calls in their order alone there is no recording, but who is behind can be told.
+// Calls without times make no recording, but who is behind can be told.
 void import_order(std::vector<ImportedRank>& ranks, const Arguments& arguments,
                   const Console& console) {
   if (arguments.has("output") || !arguments.has("workload")) {

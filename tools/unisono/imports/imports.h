@@ -60,8 +60,8 @@ TorchType type_named_by_torch(std::string_view name);
 // by rank, how much that leaves in doubt; below 0: not known.
 std::vector<double> align(std::vector<ImportedRank>& ranks);
 
-// Of calls without times: their places in one order that each rank's own agrees with become the
-// times, of no length. Numbers the calls of each group. Returns how many calls come in an order
+// Calls without times get as such their places in one order that each rank's own agrees with, of no
+// length. Numbers the calls of each group. Returns how many calls come in an order
 // that ranks disagree about: they would wait for each other for ever.
 std::int64_t order(std::vector<ImportedRank>& ranks);
 

@@ -1,6 +1,7 @@
 // A machine of a stack, a memo and the opcodes of plain data. Values are numbered and refer to each
-// other by number, so that what a pickle uses twice is there once; made into JSON, which has no
-// such references, all may be no larger than kMostValues and no deeper than kDeepest.
+// other by number, so that what a pickle uses twice is there once. JSON has no such references:
+// made into it, all may be no more than kMostPerByte values for each byte, and no deeper than
+// kDeepest.
 #include "imports/pickle.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostValues = 20'000'000;
+constexpr std::size_t kMostPerByte = 64;
 constexpr int kDeepest = 100;
 
 struct Refusal {
@@ -123,15 +124,12 @@ class Machine {
     if (stack_.size() != 1) {
       throw Refusal{"it ends with other than one value"};
     }
-    std::size_t budget = kMostValues;
+    std::size_t budget = kMostPerByte * bytes_.position();
     return made(values_, stack_.back(), 0, budget);
   }
 
  private:
   void push(Value value) {
-    if (values_.size() >= kMostValues) {
-      throw Refusal{"it has too many values"};
-    }
     values_.push_back(std::move(value));
     stack_.push_back(values_.size() - 1);
   }
