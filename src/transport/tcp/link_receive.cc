@@ -120,8 +120,11 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     from->place = to + bytes;
     return bytes;
   }
-  iovec part{to + from->withheld, std::min(bytes - from->withheld, from->missing)};
-  const ssize_t got = from->channel.receive({&part, 1});
+  // Behind all of it most likely comes the next header: it is read along.
+  const std::size_t asked = std::min(bytes - from->withheld, from->missing);
+  const std::size_t parts = asked == from->missing ? 2 : 1;
+  iovec places[2] = {{to + from->withheld, asked}, {from->staged.get(), kHeaderBytes}};
+  const ssize_t got = from->channel.receive({places, parts});
   note_unread();
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -131,13 +134,21 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
   }
   heard_ += static_cast<std::size_t>(got);
   own_ = &lane;
-  took(*from, to + from->withheld, static_cast<std::size_t>(got));
-  const std::size_t here = from->withheld + static_cast<std::size_t>(got);
+  const std::size_t more = std::min(static_cast<std::size_t>(got), asked);
+  took(*from, to + from->withheld, more);
+  const std::size_t here = from->withheld + more;
   if (from->missing == 0) {
     from->parked = false;
     from->withheld = 0;
     end_frame(*from);
-    return failure_ ? 0 : here;
+    if (failure_) {
+      return 0;
+    }
+    from->begin = 0;
+    from->end = static_cast<std::size_t>(got) - more;
+    eager_ = nullptr;
+    parse(*from);
+    return here;
   }
   from->withheld = checksum_ ? here : here % 64;
   from->place = to + (here - from->withheld);

@@ -1,5 +1,6 @@
 #include "transport/tcp/wire.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -8,6 +9,9 @@
 
 namespace unisono::tcp {
 namespace {
+
+constexpr std::size_t kCheckAt = 40;
+constexpr std::size_t kZeroAt = 44;
 
 template <typename Integer>
 Integer little(Integer value) noexcept {
@@ -38,7 +42,7 @@ Integer get(const std::byte* from) noexcept {
 // bit reaches the upper half.
 std::uint32_t check_of(const std::byte* header) noexcept {
   std::uint64_t sum = 0x9e3779b97f4a7c15U;
-  for (std::size_t at = 0; at < 40; at += 8) {
+  for (std::size_t at = 0; at < kCheckAt; at += 8) {
     sum = (sum ^ get<std::uint64_t>(header + at)) * 0xbf58476d1ce4e5b9U;
     sum ^= sum >> 29;
   }
@@ -69,12 +73,15 @@ void encode(const Header& header, std::byte* to) noexcept {
   put(to + 28, header.number);
   put(to + 32, header.released);
   put(to + 36, header.sum);
-  put(to + 40, check_of(to));
+  put(to + kCheckAt, check_of(to));
+  std::memset(to + kZeroAt, 0, kHeaderBytes - kZeroAt);
 }
 
 BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) noexcept {
   const std::byte* bytes = from.data();
-  if (get<std::uint32_t>(bytes + 40) != check_of(bytes)) {
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{}; };
+  if (get<std::uint32_t>(bytes + kCheckAt) != check_of(bytes) ||
+      !std::all_of(from.begin() + kZeroAt, from.end(), is_zero)) {
     return BadFrame::check;
   }
   if (get<std::uint8_t>(bytes) != kWireVersion || get<std::uint16_t>(bytes + 2) != 0) {
