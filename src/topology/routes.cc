@@ -1,7 +1,6 @@
 #include "topology/routes.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -51,19 +50,13 @@ std::vector<int> networks_of(const Topology& topology) {
 
 }  // namespace
 
-std::size_t Router::Hash::operator()(const Leg& leg) const {
-  const auto pair = static_cast<std::uint64_t>(static_cast<std::uint32_t>(leg.source)) << 32U |
-                    static_cast<std::uint32_t>(leg.device);
-  return mix(mix(pair) ^ std::bit_cast<std::uint64_t>(leg.width));
-}
-
 Router::Router(const Topology& topology, RouteChoice choice)
-    : topology_(topology), choice_(choice), ways_(topology), network_(networks_of(topology)) {
-  if (choice == RouteChoice::spread) {
-    load_.resize(topology.devices.size());
-    ways_out_.resize(topology.devices.size());
-  }
-}
+    : topology_(topology),
+      choice_(choice),
+      ways_(topology),
+      network_(networks_of(topology)),
+      known_(1024),
+      place_(topology.devices.size(), -1) {}
 
 // Whether a way may lead to the goal through `device`, which is not the goal.
 bool Router::leads_to(int device, int goal, bool backward) const {
@@ -136,104 +129,99 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
   if (from_rank == to_rank) {
     return route_;
   }
-  Leg leg{.source = topology_.ranks[at(from_rank)],
-          .device = topology_.ranks[at(to_rank)],
-          .width = std::numeric_limits<double>::infinity()};
-  if (!approach(leg.source, leg.device, leg.width)) {
-    const std::uint64_t turn =
-        choice_ == RouteChoice::hashed
-            ? mix(mix(static_cast<std::uint64_t>(from_rank)) + static_cast<std::uint64_t>(to_rank))
-        : back_.empty() ? 0
-                        : static_cast<std::uint64_t>(ways_.port(back_.back()));
-    const std::size_t before = route_.size();
-    if (choice_ == RouteChoice::spread) {
-      shares_.assign(before, 1);
-    }
-    if (!(choice_ == RouteChoice::spread ? spread(leg) : choose_one(leg, turn))) {
+  Middle middle{.source = topology_.ranks[at(from_rank)],
+                .target = topology_.ranks[at(to_rank)],
+                .width = std::numeric_limits<double>::infinity()};
+  if (!approach(middle.source, middle.target, middle.width)) {
+    const Ways& ways = ways_of(middle);
+    if (ways.places.empty()) {
       fail(from_rank, to_rank);
     }
-    std::reverse(route_.begin() + static_cast<std::ptrdiff_t>(before), route_.end());
+    if (choice_ == RouteChoice::adaptive) {
+      spread(ways);
+    } else if (choice_ == RouteChoice::hashed) {
+      choose_one(ways, mix(mix(static_cast<std::uint64_t>(from_rank)) +
+                           static_cast<std::uint64_t>(to_rank)));
+    } else {
+      choose_one(ways, back_.empty() ? 0 : static_cast<std::uint64_t>(ways_.port(back_.back())));
+    }
   }
   route_.insert(route_.end(), back_.rbegin(), back_.rend());
-  if (!shares_.empty()) {
+  if (choice_ == RouteChoice::adaptive) {
     shares_.resize(route_.size(), 1);
   }
   return route_;
 }
 
-// None: there is no way. Narrows the leg to what its ways can have.
-std::span<const int> Router::links_before(Leg& leg) {
-  const auto [place, added] = known_.try_emplace(leg);
-  Last& last = place->second;
-  if (added && ways_.find(leg.source, leg.device)) {
-    const std::vector<int>& links = ways_.before(leg.device, leg.width);
-    last = {.first = known_links_.size(), .count = links.size(), .width = ways_.width()};
-    known_links_.insert(known_links_.end(), links.begin(), links.end());
+const Router::Ways& Router::ways_of(const Middle& middle) {
+  const auto pair = static_cast<std::uint64_t>(static_cast<std::uint32_t>(middle.source)) << 32U |
+                    static_cast<std::uint32_t>(middle.target);
+  Ways& ways = known_[mix(pair) % known_.size()];
+  if (ways.middle == middle) {
+    return ways;
   }
-  leg.width = std::min(leg.width, last.width);
-  return std::span(known_links_).subspan(last.first, last.count);
-}
-
-// Appends the links from the last one to the first; false: there is no way.
-bool Router::choose_one(Leg leg, std::uint64_t turn) {
-  // What begins or ends at a rank is not asked for again: it is searched for as a whole.
-  const bool keeps = !ways_.has_rank(leg.source) && !ways_.has_rank(leg.device);
-  if (!keeps && !ways_.find(leg.source, leg.device)) {
-    return false;
+  ways.middle = middle;
+  ways.places.clear();
+  ways.steps.clear();
+  if (!ways_.find(middle.source, middle.target)) {
+    return ways;
   }
-  while (leg.device != leg.source) {
-    const std::span<const int> links =
-        keeps ? links_before(leg) : std::span<const int>(ways_.before(leg.device, leg.width));
-    if (links.empty()) {
-      return false;
-    }
-    const int chosen = links[turn % links.size()];
-    // By the port with which the route goes on from there.
-    turn = choice_ == RouteChoice::fixed ? static_cast<std::uint64_t>(ways_.port(chosen))
-                                         : mix(turn + static_cast<std::uint64_t>(leg.device));
-    route_.push_back(chosen);
-    leg.device = topology_.links[at(chosen)].from;
-  }
-  return true;
-}
-
-// Likewise, all links of all ways, and their shares.
-bool Router::spread(const Leg& leg) {
-  if (!ways_.find(leg.source, leg.device)) {
-    return false;
-  }
-  const auto first = static_cast<std::ptrdiff_t>(route_.size());
-  std::vector<int> devices = {leg.device};
-  load_[at(leg.device)] = 1;  // it was met
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i] == leg.source) {
+  ways.places.push_back({.device = middle.target});
+  for (std::size_t i = 0; i < ways.places.size(); ++i) {
+    const int device = ways.places[i].device;
+    ways.places[i].first = ways.steps.size();
+    if (device == middle.source) {
       continue;
     }
-    for (const int link : ways_.before(devices[i], leg.width)) {
+    for (const int link : ways_.before(device, middle.width)) {
       const int from = topology_.links[at(link)].from;
-      route_.push_back(link);
-      ++ways_out_[at(from)];
-      if (load_[at(from)] == 0) {
-        load_[at(from)] = 1;
-        devices.push_back(from);
+      if (place_[at(from)] < 0) {
+        place_[at(from)] = static_cast<int>(ways.places.size());
+        ways.places.push_back({.device = from});
       }
+      ways.steps.push_back({.link = link, .from = at(place_[at(from)])});
+    }
+    ways.places[i].count = ways.steps.size() - ways.places[i].first;
+  }
+  for (const Ways::Place& place : ways.places) {
+    place_[at(place.device)] = -1;
+  }
+  return ways;
+}
+
+void Router::choose_one(const Ways& ways, std::uint64_t turn) {
+  const auto before = static_cast<std::ptrdiff_t>(route_.size());
+  const Ways::Place* place = ways.places.data();
+  while (place->count > 0) {
+    const Ways::Step& chosen = ways.steps[place->first + turn % place->count];
+    // By the port with which the route goes on from there.
+    turn = choice_ == RouteChoice::fixed ? static_cast<std::uint64_t>(ways_.port(chosen.link))
+                                         : mix(turn + static_cast<std::uint64_t>(place->device));
+    route_.push_back(chosen.link);
+    place = &ways.places[chosen.from];
+  }
+  std::reverse(route_.begin() + before, route_.end());
+}
+
+// Every place splits what comes to it evenly over the links that lead on.
+void Router::spread(const Ways& ways) {
+  shares_.assign(route_.size(), 1);
+  std::vector<int> ways_on(ways.places.size());
+  for (const Ways::Step& step : ways.steps) {
+    ++ways_on[step.from];
+  }
+  load_.assign(ways.places.size(), 0);
+  for (std::size_t i = ways.places.size(); i-- > 0;) {
+    const Ways::Place& place = ways.places[i];
+    load_[i] = place.count == 0 ? 1 : 0;  // the source
+    for (std::size_t k = place.first; k < place.first + place.count; ++k) {
+      const Ways::Step& step = ways.steps[k];
+      const double share = load_[step.from] / ways_on[step.from];
+      load_[i] += share;
+      route_.push_back(step.link);
+      shares_.push_back(share);
     }
   }
-  for (const int device : devices) {
-    load_[at(device)] = device == leg.source ? 1 : 0;
-  }
-  shares_.resize(route_.size());
-  for (auto i = route_.size(); i-- > static_cast<std::size_t>(first);) {
-    const Link& link = topology_.links[at(route_[i])];
-    shares_[i] = load_[at(link.from)] / ways_out_[at(link.from)];
-    load_[at(link.to)] += shares_[i];
-  }
-  std::reverse(shares_.begin() + first, shares_.end());
-  for (const int device : devices) {
-    load_[at(device)] = 0;
-    ways_out_[at(device)] = 0;
-  }
-  return true;
 }
 
 void Router::fail(int from_rank, int to_rank) const {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <random>
@@ -133,6 +134,55 @@ TEST(Routes, ShiftsShareNoLinkOfAFatTree) {
       }
     }
   }
+}
+
+// What enters at the source leaves at the target, whatever is between.
+TEST(Routes, AdaptiveOnesSplitEvenlyOverAllWays) {
+  for (const std::string name : {"fat_tree:hosts=128,ports=8", "torus:x=4,y=3,z=2", "dgx_h100",
+                                 "rail_optimised:nodes=300", "dragonfly"}) {
+    SCOPED_TRACE(name);
+    const Topology topology = *make_preset(name).value;
+    Router router(topology, RouteChoice::adaptive);
+    Router fixed(topology);
+    for (int to = 1; to < topology.rank_count(); to += 7) {
+      const std::vector<int> one = fixed.route(0, to);
+      const std::vector<int>& links = router.route(0, to);
+      ASSERT_EQ(router.shares().size(), links.size());
+      std::map<int, double> comes;
+      std::map<int, std::map<int, int>> parts;  // of a device: how many links have a share
+      double hops = 0;
+      for (std::size_t i = 0; i < links.size(); ++i) {
+        const Link& link = topology.links[static_cast<std::size_t>(links[i])];
+        comes[link.to] += router.shares()[i];
+        comes[link.from] -= router.shares()[i];
+        ++parts[link.from][static_cast<int>(std::lround(1e6 * router.shares()[i]))];
+        hops += router.shares()[i];
+      }
+      EXPECT_NEAR(hops, static_cast<double>(one.size()), 1e-9);  // the shortest
+      for (const auto& [device, shares] : parts) {
+        EXPECT_EQ(shares.size(), 1U) << topology.devices[static_cast<std::size_t>(device)].name;
+      }
+      for (const auto& [device, sum] : comes) {
+        const double wanted = device == topology.ranks[0]                              ? -1
+                              : device == topology.ranks[static_cast<std::size_t>(to)] ? 1
+                                                                                       : 0;
+        EXPECT_NEAR(sum, wanted, 1e-9);
+      }
+    }
+  }
+}
+
+TEST(Routes, HashedOnesUseAllSpinesAndStayAsTheyAre) {
+  const Topology topology = *make_preset("fat_tree:hosts=128,ports=8").value;
+  Router router(topology, RouteChoice::hashed);
+  std::map<int, int> first_up;
+  for (int to = 64; to < 128; ++to) {
+    const std::vector<int> route = router.route(0, to);
+    ASSERT_EQ(route.size(), 6U);
+    ++first_up[route[1]];
+    EXPECT_EQ(Router(topology, RouteChoice::hashed).route(0, to), route);
+  }
+  EXPECT_EQ(first_up.size(), 4U);
 }
 
 TEST(Routes, TheSamePairHasTheSameRoute) {

@@ -93,16 +93,20 @@ void ShortestWays::mark(int device, int distance) {
   }
 }
 
-void ShortestWays::widen(const Link& link) {
-  const Mark& before = marks_[static_cast<std::size_t>(link.from)];
-  Mark& here = marks_[static_cast<std::size_t>(link.to)];
-  here.width = std::max(here.width, std::min(before.width, link.bytes_per_us));
+void ShortestWays::add_way(int link) {
+  const Link& found = topology_.links[static_cast<std::size_t>(link)];
+  const Mark& before = marks_[static_cast<std::size_t>(found.from)];
+  Mark& here = marks_[static_cast<std::size_t>(found.to)];
+  here.width = std::max(here.width, std::min(before.width, found.bytes_per_us));
+  links_on_paths_.push_back({.link = link, .before = here.last_way});
+  here.last_way = static_cast<int>(links_on_paths_.size()) - 1;
 }
 
 // Marks every device on a shortest path with its distance and width from the source: where both
 // searches have met, and all that the links lead to by which they came there. Only these links are
 // looked at: a switch where they meet may have many others.
 void ShortestWays::mark_paths(int source) {
+  links_on_paths_.clear();
   for (std::size_t i = forward_.level_begin; i < forward_.order.size(); ++i) {
     const int device = forward_.order[i];
     if (is_labelled(backward_, device)) {
@@ -121,14 +125,14 @@ void ShortestWays::mark_paths(int source) {
   marks_[static_cast<std::size_t>(source)].width = std::numeric_limits<double>::infinity();
   for (const int link : forward_.links) {
     if (is_marked(link_of(link).to)) {
-      widen(link_of(link));
+      add_way(link);
     }
   }
   for (auto link = backward_.links.rbegin(); link != backward_.links.rend(); ++link) {
     const Link& found = link_of(*link);
     if (is_marked(found.from)) {
       mark(found.to, marks_[static_cast<std::size_t>(found.from)].distance + 1);
-      widen(found);
+      add_way(*link);
     }
   }
 }
@@ -145,17 +149,18 @@ bool ShortestWays::find(int source, int target) {
 }
 
 const std::vector<int>& ShortestWays::before(int device, double enough) {
-  const double width = std::min(enough, this->width());
-  const int distance = marks_[static_cast<std::size_t>(device)].distance;
+  const int target = backward_.order.front();
+  const double width = std::min(enough, marks_[static_cast<std::size_t>(target)].width);
   candidates_.clear();
-  for (const int link : in_.of(device)) {
-    const Mark& mark = marks_[static_cast<std::size_t>(other_end(link, true))];
-    if (mark.search == search_ && mark.distance == distance - 1 &&
-        std::min(mark.width, topology_.links[static_cast<std::size_t>(link)].bytes_per_us) >=
-            width) {
+  for (int way = marks_[static_cast<std::size_t>(device)].last_way; way >= 0;
+       way = links_on_paths_[static_cast<std::size_t>(way)].before) {
+    const int link = links_on_paths_[static_cast<std::size_t>(way)].link;
+    const Link& found = topology_.links[static_cast<std::size_t>(link)];
+    if (std::min(marks_[static_cast<std::size_t>(found.from)].width, found.bytes_per_us) >= width) {
       candidates_.push_back(link);
     }
   }
+  std::sort(candidates_.begin(), candidates_.end());
   return candidates_;
 }
 

@@ -24,15 +24,10 @@ class ShortestWays {
   // only the widest count, but all that are as wide as `enough`: the rest of the route is no wider.
   const std::vector<int>& before(int device, double enough);
 
-  // Of the widest way to the target.
-  double width() const {
-    return marks_[static_cast<std::size_t>(backward_.order.front())].width;
-  }
-
   const LinksOut& out() const { return out_; }
   const LinksOut& in() const { return in_; }
   bool has_rank(int device) const { return has_rank_[static_cast<std::size_t>(device)]; }
-  // Of a link: its place among those that leave the same device.
+  // The place of a link among those that leave the same device.
   int port(int link) const { return port_[static_cast<std::size_t>(link)]; }
 
  private:
@@ -62,7 +57,7 @@ class ShortestWays {
     return marks_[static_cast<std::size_t>(device)].search == search_;
   }
   void mark(int device, int distance);
-  void widen(const Link& link);
+  void add_way(int link);
 
   const Topology& topology_;
   LinksOut out_;
@@ -74,10 +69,16 @@ class ShortestWays {
   End backward_;
   struct Mark {
     std::uint32_t search = 0;
-    int distance = 0;  // from the source
-    double width = 0;  // of the widest shortest path from the source
+    int distance = 0;   // from the source
+    double width = 0;   // of the widest shortest path from the source
+    int last_way = -1;  // of the links on shortest paths that lead here: in `links_on_paths_`
+  };
+  struct Way {
+    int link = 0;
+    int before = -1;  // another one that leads to the same device
   };
   std::vector<Mark> marks_;
+  std::vector<Way> links_on_paths_;
   std::vector<int> candidates_;
 };
 

@@ -164,11 +164,14 @@ void write_trace(const std::string& path, const model::SimulationResult& result,
                   result.records.size(), result.computes.size(), path));
 }
 
-// Says on a terminal that a long simulation is still at work.
+// Says on a terminal how far a long simulation is.
 class Clock {
  public:
-  explicit Clock(const Console& console)
-      : console_(console), thread_([this](const std::stop_token& stop) { tick(stop); }) {}
+  Clock(const Console& console, const model::SimulationProgress& progress)
+      : console_(console),
+        progress_(progress),
+        started_(std::chrono::steady_clock::now()),
+        thread_([this](const std::stop_token& stop) { tick(stop); }) {}
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
   ~Clock() {
@@ -180,6 +183,18 @@ class Clock {
   }
 
  private:
+  // Messages that are still to come take as long as those so far.
+  std::string how_far() const {
+    const double all = progress_.all;
+    const double part = all > 0 ? progress_.played / all : 0;
+    if (!(part > 0)) {
+      return {};
+    }
+    const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - started_;
+    return fmt::format(", {:.0f} % of {:.0f} messages, about {:.0f} s more", 100 * part, all,
+                       so_far.count() * (1 - part) / part);
+  }
+
   void tick(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     for (int seconds = 1;; ++seconds) {
@@ -188,11 +203,13 @@ class Clock {
         return;
       }
       shown_ = true;
-      console_.progress(fmt::format("simulating for {} s", seconds));
+      console_.progress(fmt::format("simulating for {} s{}", seconds, how_far()));
     }
   }
 
   const Console& console_;
+  const model::SimulationProgress& progress_;
+  std::chrono::steady_clock::time_point started_;
   std::mutex mutex_;
   std::condition_variable_any ends_;
   bool shown_ = false;
@@ -218,13 +235,15 @@ Network network_of(const Arguments& arguments) {
 }
 
 Simulation simulate_size(const Arguments& arguments, const Network& network,
-                         const model::SimulationOptions& options, std::uint64_t bytes,
+                         model::SimulationOptions options, std::uint64_t bytes,
                          const Console& console) {
   constexpr int kUsualRanks = 4;
   const int ranks = network.topology ? network.topology->rank_count() : kUsualRanks;
   Simulation made{.workload = workload_of(arguments, ranks, options.segment_bytes > 0, bytes),
                   .result = {}};
-  const Clock clock(console);
+  model::SimulationProgress progress;
+  options.progress = &progress;
+  const Clock clock(console, progress);
   made.result = network.topology ? model::simulate(made.workload, *network.topology, options)
                                  : model::simulate(made.workload, network.flat, options);
   return made;
@@ -304,6 +323,13 @@ constexpr Option kOptions[] = {
      .help = "Messages share links: auto where there may be any, on always, off never.",
      .fallback = "auto",
      .choices = "auto|on|off"},
+    {.name = "routes",
+     .value = "WHICH",
+     .help =
+         "Of ways that are equally short and wide: one by the destination (fixed), one by a hash "
+         "of both ranks (hashed), or all at once (adaptive).",
+     .fallback = "fixed",
+     .choices = "fixed|hashed|adaptive"},
     {.name = "late", .value = "R=TIME", .help = "Rank R comes that much later.", .repeats = true},
     {.name = "slow",
      .value = "R=FACTOR",

@@ -52,6 +52,24 @@ TEST(FairShare, SeveralLevels) {
   }
 }
 
+// A flow that goes over two links by halves fills both.
+TEST(FairShare, PartsOfAFlowTakePartsOfLinks) {
+  FairShare shares({10, 10});
+  const std::vector<int> both = {0, 1};
+  const std::vector<int> first = {0};
+  const std::vector<double> halves = {0.5, 0.5};
+  shares.add(0, both, halves);
+  shares.settle();
+  EXPECT_DOUBLE_EQ(shares.rate(0), 20);
+  shares.add(1, first);
+  shares.settle();
+  EXPECT_DOUBLE_EQ(shares.rate(0), 20.0 / 3);  // 1.5 of the first link is asked for
+  EXPECT_DOUBLE_EQ(shares.rate(1), 20.0 / 3);
+  shares.remove(0);
+  EXPECT_EQ(shares.settle(), (std::vector<int>{1}));
+  EXPECT_DOUBLE_EQ(shares.rate(1), 10);
+}
+
 // By the definition alone: raises all open flows by the same small steps of what still fits.
 std::vector<double> naive(const std::vector<double>& capacities, const Routes& routes) {
   std::vector<double> result(routes.size(), 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace unisono::model {
 namespace {
@@ -137,6 +138,9 @@ void FixedRates::operate(const PlayItem& item, std::size_t index) {
       play_steps(step);
     }
     count_links(block);
+    if (options_.progress != nullptr) {
+      options_.progress->played = result_.messages;
+    }
   }
   for (const int actor : item.actors) {
     Moment& now = now_[at(actor)];
@@ -367,9 +371,11 @@ void FixedRates::count_links(const PlayBlock& block) {
         (message.overhead_us + message.latency_us + transfer_us(paths_, message)) * repeats;
     sending_us_[at(play_.rank_of_actor[at(message.from)])] += sent_us;
     receiving_us_[at(play_.rank_of_actor[at(message.to)])] += sent_us + message.reduce_us * repeats;
-    for (const int link : paths_.links(paths_.path(message.path))) {
-      LinkUse& use = result_.links[at(link)];
-      use.bytes += message.bytes * repeats;
+    const Path& path = paths_.path(message.path);
+    const std::span<const double> shares = paths_.shares(path);
+    for (std::size_t i = 0; i < path.count; ++i) {
+      LinkUse& use = result_.links[at(paths_.links(path)[i])];
+      use.bytes += message.bytes * repeats * (shares.empty() ? 1 : shares[i]);
       use.busy_us += transfer_us(paths_, message) * repeats;
     }
   }

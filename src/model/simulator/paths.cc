@@ -32,9 +32,10 @@ PathTable::PathTable(const Parameters& parameters) {
                     .bytes_per_us = beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()});
 }
 
-PathTable::PathTable(const Topology& topology, std::span<const LinkFault> faults)
+PathTable::PathTable(const Topology& topology, std::span<const LinkFault> faults,
+                     RouteChoice routes)
     : topology_(&topology) {
-  router_.emplace_back(topology);
+  router_.emplace_back(topology, routes);
   for (const Link& link : topology.links) {
     bytes_per_us_.push_back(link.bytes_per_us);
     latency_us_.push_back(link.latency_us);
@@ -76,23 +77,27 @@ int PathTable::find(int from_rank, int to_rank) {
   const std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from_rank))
                                 << 32U |
                             static_cast<std::uint32_t>(to_rank);
-  const auto [place, added] = index_.try_emplace(key, static_cast<int>(paths_.size()));
+  const auto [place, added] = index_.try_emplace(key, static_cast<std::uint32_t>(paths_.size()));
+  const auto number = static_cast<int>(place);
   if (!added) {
-    return place->second;
+    return number;
   }
   const std::vector<int>& route = router_.front().route(from_rank, to_rank);
   Path path{.overhead_us = topology_->overhead_us,
             .bytes_per_us = std::numeric_limits<double>::infinity(),
             .first = static_cast<std::uint32_t>(links_.size()),
             .count = static_cast<std::uint32_t>(route.size())};
-  for (const int link : route) {
-    const auto at = static_cast<std::size_t>(link);
-    path.latency_us += latency_us_[at];
-    path.bytes_per_us = std::min(path.bytes_per_us, bytes_per_us_[at]);
-    links_.push_back(link);
+  const std::vector<double>& shares = router_.front().shares();
+  for (std::size_t i = 0; i < route.size(); ++i) {
+    const auto at = static_cast<std::size_t>(route[i]);
+    const double share = shares.empty() ? 1 : shares[i];
+    path.latency_us += latency_us_[at] * share;
+    path.bytes_per_us = std::min(path.bytes_per_us, bytes_per_us_[at] / share);
   }
+  links_.insert(links_.end(), route.begin(), route.end());
+  shares_.insert(shares_.end(), shares.begin(), shares.end());
   paths_.push_back(path);
-  return place->second;
+  return number;
 }
 
 }  // namespace unisono::model

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "model/cost.h"
+#include "model/simulator/number_map.h"
 #include "topology/routes.h"
 #include "topology/topology.h"
 
@@ -23,7 +23,7 @@ struct LinkFault {
 
 struct Path {
   double overhead_us = 0;   // at the sender
-  double latency_us = 0;    // of the links
+  double latency_us = 0;    // of the links; where they are spread, of the mean byte
   double bytes_per_us = 0;  // of the narrowest link
   std::uint32_t first = 0;  // its links, in PathTable::links
   std::uint32_t count = 0;
@@ -34,7 +34,8 @@ class PathTable {
   // Every pair of ranks has its own link with the figures of `parameters`.
   explicit PathTable(const Parameters& parameters);
   // Keeps a reference. Errors: Error(usage) for a fault that names no link.
-  PathTable(const Topology& topology, std::span<const LinkFault> faults);
+  PathTable(const Topology& topology, std::span<const LinkFault> faults,
+            RouteChoice routes = RouteChoice::fixed);
 
   // The index of the path; the same pair has the same one. Errors: Error(usage) without a way.
   int find(int from_rank, int to_rank);
@@ -42,6 +43,11 @@ class PathTable {
   const Path& path(int index) const { return paths_[static_cast<std::size_t>(index)]; }
   std::span<const int> links(const Path& path) const {
     return std::span(links_).subspan(path.first, path.count);
+  }
+  // Which part of the bytes goes over each of these; empty: all over all.
+  std::span<const double> shares(const Path& path) const {
+    return shares_.empty() ? std::span<const double>()
+                           : std::span(shares_).subspan(path.first, path.count);
   }
   // How operations may move their data; none without a topology.
   std::span<const Protocol> protocols() const {
@@ -59,7 +65,8 @@ class PathTable {
   std::vector<double> latency_us_;
   std::vector<Path> paths_;
   std::vector<int> links_;
-  std::unordered_map<std::uint64_t, int> index_;
+  std::vector<double> shares_;  // by link of `links_`, where routes are spread
+  NumberMap index_;
   std::vector<Router> router_;  // one, with a topology
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -290,8 +291,10 @@ bool may_share_links(const Play& play, const PathTable& paths, int ports) {
   bool shared = false;
   for_each_path(play, [&](const PlayMessage& message) {
     const Path& path = paths.path(message.path);
-    const double rate = path.bytes_per_us * ports;
-    for (const int link : paths.links(path)) {
+    const std::span<const double> shares = paths.shares(path);
+    for (std::size_t i = 0; i < path.count; ++i) {
+      const int link = paths.links(path)[i];
+      const double rate = path.bytes_per_us * ports * (shares.empty() ? 1 : shares[i]);
       const auto index = static_cast<std::size_t>(link);
       if (shared || !meeting[index]) {
         continue;

@@ -1,6 +1,7 @@
 #include "model/simulator/shared_rates.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "unisono/error.hpp"
@@ -49,6 +50,9 @@ SimulationResult SharedRates::run() && {
       run_tasks();
     }
     settle_rates();
+    if (options_.progress != nullptr) {
+      options_.progress->played = result_.messages;
+    }
   }
   for (const Actor& actor : actors_) {
     if (actor.next < actor.items.size()) {
@@ -196,7 +200,7 @@ void SharedRates::begin_flow(int slot) {
       link_since_us_[at(link)] = now_us_;
     }
   }
-  shares_.add(slot, paths_.links(path));
+  shares_.add(slot, paths_.links(path), paths_.shares(path));
 }
 
 void SharedRates::end_flow(int slot) {
@@ -205,9 +209,12 @@ void SharedRates::end_flow(int slot) {
   if (flight.flowing) {
     shares_.remove(slot);
   }
-  for (const int link : paths_.links(paths_.path(message.path))) {
+  const Path& path = paths_.path(message.path);
+  const std::span<const double> shares = paths_.shares(path);
+  for (std::size_t i = 0; i < path.count; ++i) {
+    const int link = paths_.links(path)[i];
     LinkUse& use = result_.links[at(link)];
-    use.bytes += message.bytes;
+    use.bytes += message.bytes * (shares.empty() ? 1 : shares[i]);
     if (!flight.flowing) {
       use.busy_us += now_us_ - flight.since_us;
     } else if (shares_.users(link) == 0) {

@@ -1,6 +1,7 @@
 // Hand-worked cases of the simulator: shared links, ports, segments, streams, faults.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -44,6 +45,35 @@ CompactSchedule messages(int ranks, std::vector<CompactMessage> list, std::int64
   CompactSchedule schedule{.collective = Collective::all_reduce, .ranks = ranks, .chunks = 1};
   schedule.phases.push_back({.name = "p", .steps = steps, .messages = std::move(list)});
   return schedule;
+}
+
+// An exchange that loads every link of a network equally gains from packets that take all ways.
+TEST(Shared, AdaptiveRoutesFillAllWays) {
+  constexpr double kAll = 16 * 1024 * 1024;
+  const Algorithm& pairwise = *find_algorithm(Collective::all_to_all, "pairwise");
+  for (const std::string name : {"fat_tree:hosts=16,ports=4", "torus:x=4,y=4,z=1"}) {
+    SCOPED_TRACE(name);
+    const Topology topology = *make_preset(name).value;
+    const Workload workload{.ranks = 16, .items = {operation(pairwise, Shape{.ranks = 16}, kAll)}};
+    const SimulationResult fixed = simulate(workload, topology);
+    const SimulationResult adaptive =
+        simulate(workload, topology, {.routes = RouteChoice::adaptive});
+    double fullest = 0;
+    double bytes = 0;
+    for (const LinkUse& use : adaptive.links) {
+      fullest = std::max(fullest, use.full_us);
+      bytes += use.bytes;
+    }
+    double fixed_bytes = 0;
+    for (const LinkUse& use : fixed.links) {
+      fixed_bytes += use.bytes;
+    }
+    EXPECT_NEAR(bytes, fixed_bytes, 1);  // ways are as long
+    EXPECT_LT(adaptive.total_us, 0.75 * fixed.total_us);
+    if (name.starts_with("fat_tree")) {  // each step of the exchange is even there
+      EXPECT_LT(adaptive.total_us, 1.2 * fullest);
+    }
+  }
 }
 
 TEST(Shared, TwoFlowsHalveALink) {

@@ -91,6 +91,9 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   const bool until_steady =
       !shared && options.extrapolate && options.jitter <= 0 && options.ports == 1;
   check_limit(least_played(play, until_steady), options, shared);
+  if (options.progress != nullptr) {
+    options.progress->all = least_played(play, false);
+  }
   SimulationResult result =
       shared ? SharedRates(play, paths, options).run() : FixedRates(play, paths, options).run();
   for (std::size_t link = 0; link < result.links.size(); ++link) {
@@ -110,7 +113,7 @@ SimulationResult simulate(const Workload& workload, const Topology& topology,
                                       std::to_string(topology.rank_count()) +
                                       "\ntake a larger topology, or fewer ranks");
   }
-  PathTable paths(topology, options.link_faults);
+  PathTable paths(topology, options.link_faults, options.routes);
   return play_out(workload, options, paths);
 }
 

@@ -1,6 +1,7 @@
 // What a simulation is asked, and what it answers.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -20,12 +21,19 @@ enum class Contention : std::uint8_t {
   off         // every message has its links for itself
 };
 
+// How far a simulation is, for another thread to look at.
+struct SimulationProgress {
+  std::atomic<double> played = 0;  // messages; those that are not played one by one count as well
+  std::atomic<double> all = 0;     // 0: not known yet
+};
+
 struct SimulationOptions {
   int ports = 1;                 // of a rank, each way, for each stream
   double gamma_us_per_byte = 0;  // to reduce; with a flat network, that of its parameters counts
   double launch_us = 0;          // to start an operation
   double segment_bytes = 0;      // cut chunks into segments of at most this size; 0: whole
   Contention contention = Contention::automatic;
+  RouteChoice routes = RouteChoice::fixed;  // on a topology
   std::vector<RankFault> rank_faults = {};
   std::vector<LinkFault> link_faults = {};
   double jitter = 0;  // overhead and compute steps take up to this part longer, at random
@@ -34,6 +42,7 @@ struct SimulationOptions {
   bool rank_times = true;    // RankTimes
   std::size_t records = 0;   // keep up to that many messages, and as many compute steps
   double most_messages = 0;  // refuse to play more than these one by one; 0: no limit
+  SimulationProgress* progress = nullptr;  // to keep it up to date; nullptr: nobody looks
 };
 
 struct RankTimes {

@@ -85,6 +85,14 @@ model::SimulationOptions simulation_options(const Arguments& arguments) {
   options.contention = contention == "on"    ? model::Contention::on
                        : contention == "off" ? model::Contention::off
                                              : model::Contention::automatic;
+  const std::string routes = arguments.text("routes");
+  options.routes = routes == "adaptive" ? RouteChoice::adaptive
+                   : routes == "hashed" ? RouteChoice::hashed
+                                        : RouteChoice::fixed;
+  if (arguments.has("link") && options.routes != RouteChoice::fixed) {
+    throw UsageError("--routes does not go with --link",
+                     "there every pair of ranks has a link of its own", "unisono help sim");
+  }
   for (const std::string& text : arguments.texts("late")) {
     const Assignment late = assignment("late", text, "3=50us");
     options.rank_faults.push_back(
