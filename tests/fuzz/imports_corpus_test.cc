@@ -19,6 +19,21 @@ TEST(ImportsCorpus, GoodIsTakenAndBadRefused) {
   EXPECT_GE(files.size(), 12U);
 }
 
+// Neither as dimensions nor as ranks: nothing may go down as deep as a file says.
+TEST(ImportsCorpus, DeepNestsAreNoTrouble) {
+  constexpr std::size_t kDepth = 200'000;
+  const std::string deep = std::string(kDepth, '[') + std::string(kDepth, ']');
+  const auto document = [](const std::string& ranks, const std::string& dims) {
+    return R"({"distributedInfo": {"rank": 0, "world_size": 2, "pg_config": [{"pg_name": "a", "ranks": )" +
+           ranks +
+           R"(}]}, "traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", )"
+           R"("ts": 1, "dur": 2, "args": {"Input type": ["float"], "Input Dims": )" +
+           dims + "}}]}";
+  };
+  EXPECT_EQ(fuzz::imports_property(document("[0, 1]", deep)), "");
+  EXPECT_EQ(fuzz::imports_property(document(deep, "[[4]]")), "");
+}
+
 TEST(ImportsCorpus, DamagedFilesAreNoTrouble) {
   for (const fuzz::CorpusFile& file : fuzz::corpus()) {
     SCOPED_TRACE(file.name);

@@ -45,12 +45,12 @@ std::string text(const json& value) {
 
 // [0, 1], or "[0, 1]".
 std::vector<int> ranks_in(const json& value) {
-  json list = value;
-  if (value.is_string()) {
-    list = json::parse(value.get<std::string>(), nullptr, false);
-  }
+  static const json kNothing = json::array();
+  const json read =
+      value.is_string() ? json::parse(value.get<std::string>(), nullptr, false) : json();
+  const json& list = value.is_string() ? read : value;
   std::vector<int> ranks;
-  for (const json& rank : list.is_array() ? list : json::array()) {
+  for (const json& rank : list.is_array() ? list : kNothing) {
     const double given = number(rank, -1);
     if (given >= 0 && given < 1e6) {
       ranks.push_back(static_cast<int>(given));
@@ -59,16 +59,18 @@ std::vector<int> ranks_in(const json& value) {
   return ranks;
 }
 
-// The elements of all tensors in nested lists of their dimensions: [[4, 2], [3]] has 11.
-double elements(const json& dims) {
-  if (!dims.is_array()) {
+// The elements of all tensors in nested lists of their dimensions: [[4, 2], [3]] has 11. What is
+// nested deeper than any list of tensors is none.
+double elements(const json& dims, int depth = 0) {
+  constexpr int kDeepest = 16;
+  if (!dims.is_array() || depth > kDeepest) {
     return 0;
   }
   const bool is_tensor =
       std::ranges::all_of(dims, [](const json& value) { return value.is_number(); });
   double count = is_tensor ? 1 : 0;
   for (const json& value : dims) {
-    count = is_tensor ? count * number(value, 0) : count + elements(value);
+    count = is_tensor ? count * number(value, 0) : count + elements(value, depth + 1);
   }
   return is_tensor && dims.empty() ? 0 : count;
 }
