@@ -5,7 +5,7 @@
 // and a few slots of those that are long; the writer counts, and sends nothing beyond. So a lane
 // that nobody reads takes that much memory at most, and nothing on the connection waits for it.
 // The reader tells what it has released in every header that it sends anyway, or in a frame of its
-// own once it is a quarter of something.
+// own once it is a quarter of what is short, or half of the slots.
 #pragma once
 
 #include <algorithm>
@@ -99,9 +99,10 @@ struct Window {
     short_bytes -= is_short(bytes) ? room_of(bytes) : 0;
     slots -= is_short(bytes) ? 0 : 1;
   }
-  bool is_a_quarter(std::uint32_t most_slots) const noexcept {
+  // Whether its writer should be told by a frame that says nothing else.
+  bool is_worth_a_frame(std::uint32_t most_slots) const noexcept {
     return messages >= kMessages / 4 || short_bytes >= kShortWindow / 4 ||
-           slots >= std::max(most_slots / 4, 1U);
+           slots >= std::max(most_slots / 2, 1U);
   }
 };
 

@@ -144,7 +144,7 @@ void Link::release(Lane& lane) noexcept {
   lane.unreported.add(message.bytes);
   message = {};
   ++lane.next;
-  if (lane.unreported.is_a_quarter(slots_per_lane_)) {
+  if (lane.unreported.is_worth_a_frame(slots_per_lane_)) {
     tell(lane);
   }
 }

@@ -234,7 +234,7 @@ void Link::release(Lane& lane) noexcept {
   ++lane.next;
   lane.held.remove(bytes);
   lane.unreported.add(bytes);
-  if (lane.unreported.is_a_quarter(shared_->slots_per_lane)) {
+  if (lane.unreported.is_worth_a_frame(shared_->slots_per_lane)) {
     send_credit(lane);
   }
   receive_ahead(lane);
