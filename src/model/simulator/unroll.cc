@@ -1,11 +1,12 @@
 #include "model/simulator/unroll.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
-#include "model/simulator/number_map.h"
 #include "schedule/cells.h"
 #include "unisono/error.hpp"
 
@@ -37,16 +38,14 @@ class Unroller {
   void add_step(std::span<const Move> moves) {
     // Message number of each move: its first segment; the others follow it.
     std::vector<std::uint32_t> message_of(moves.size());
-    NumberMap places;
+    std::map<std::pair<int, int>, std::uint32_t> places;
     const std::size_t begin = messages_.size();
     for (std::size_t i = 0; i < moves.size(); ++i) {
       const Move& move = moves[i];
       const auto next = static_cast<std::uint32_t>(messages_.size());
       std::uint32_t first = next;
       if (move.from != move.to) {
-        const auto pair =
-            static_cast<std::uint64_t>(move.from) << 32U | static_cast<std::uint32_t>(move.to);
-        first = places.try_emplace(pair, next).first;
+        first = places.try_emplace(std::pair(move.from, move.to), next).first->second;
       }
       if (first == next) {
         messages_.resize(messages_.size() + static_cast<std::size_t>(segments_),
@@ -73,11 +72,9 @@ class Unroller {
       message.reduced += length;
     }
     for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
-      const std::uint32_t* found =
-          writer_.find(cell_key(schedule_, {move.from, move.source, chunk}));
-      for (std::uint32_t entry = found == nullptr ? kNone : *found; entry != kNone;
-           entry = writes_[entry].before) {
-        message.needs.push_back(writes_[entry].message);
+      const auto found = writers_.find(cell_key(schedule_, {move.from, move.source, chunk}));
+      if (found != writers_.end()) {
+        message.needs.insert(message.needs.end(), found->second.begin(), found->second.end());
       }
     }
     std::sort(message.needs.begin(), message.needs.end());
@@ -98,27 +95,20 @@ class Unroller {
 
   void write(const Move& move, std::uint32_t first) {
     for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
-      const auto entry = static_cast<std::uint32_t>(writes_.size());
-      const auto [last, is_new] =
-          writer_.try_emplace(cell_key(schedule_, {move.to, move.target, chunk}), kNone);
-      writes_.push_back(
-          {.message = first, .before = move.combine == Combine::replace ? kNone : last});
-      last = entry;
+      std::vector<std::uint32_t>& writers =
+          writers_[cell_key(schedule_, {move.to, move.target, chunk})];
+      if (move.combine == Combine::replace) {
+        writers.clear();
+      }
+      writers.push_back(first);
     }
   }
 
   const Schedule& schedule_;
   int segments_;
   std::vector<UnrolledMessage> messages_;
-  // The messages (their first segments) whose data is in a cell: the last one, and by way of each
-  // the one before it.
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  struct Write {
-    std::uint32_t message = 0;
-    std::uint32_t before = kNone;
-  };
-  NumberMap writer_;
-  std::vector<Write> writes_;
+  // The messages (their first segments) whose data is in a cell.
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> writers_;
 };
 
 }  // namespace
