@@ -3,8 +3,8 @@
 
 #include "algorithms/catalog.h"
 #include "chaos.h"
+#include "engine/around.h"
 #include "engine/bound_program.h"
-#include "engine/finish.h"
 #include "engine/layout.h"
 #include "oracle.h"
 #include "run_case.h"
@@ -72,7 +72,7 @@ Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& sched
 // What a communicator does when the engine has come to its end.
 void finish_reduction(const Case& one, const engine::Operation& operation) {
   const kernels::ScaleFunction finish =
-      reduces(one.collective) ? engine::find_finish(one.dtype, one.op, one.ranks) : nullptr;
+      engine::around(one.collective, one.dtype, one.op, one.ranks).after;
   if (finish != nullptr && operation.output_bytes != 0) {
     std::byte* const output = operation.buffers[1];
     finish(output, output, operation.output_bytes / size_of(one.dtype), one.ranks);
