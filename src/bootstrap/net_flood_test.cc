@@ -12,6 +12,7 @@
 #include "bootstrap/card.h"
 #include "bootstrap/net.h"
 #include "bootstrap/net_mesh.h"
+#include "bootstrap/net_setup.h"
 #include "bootstrap/testing.h"
 
 namespace unisono::comm {
@@ -104,10 +105,7 @@ class Lobby0 {
   explicit Lobby0(const ConnectOptions& options)
       : acceptor_(tcp::listen_at(*tcp::Address::parse(options.address).value,
                                  {.first = tcp::Address::parse(options.address).value->port()}),
-                  {.rank = 0,
-                   .size = options.size,
-                   .job = options.job + "/lobby",
-                   .token = options.token}) {}
+                  identity_of(options, "/lobby")) {}
   tcp::Channel next() {
     for (const auto end = Clock::now() + std::chrono::seconds(20); Clock::now() < end;) {
       acceptor_.step(tcp::clock_ms());
@@ -157,8 +155,7 @@ TEST(NetMeeting, WhoGivesUpALateAnswerIsAwaitedAgain) {
     const ConnectOptions options = net_options(rank, 2, job, 20'000);
     if (rank == 1) {  // in, and out without a card
       tcp::Acceptor acceptor(std::vector<UniqueFd>{}, {});
-      tcp::meet(acceptor,
-                {.rank = 1, .size = 2, .job = options.job + "/lobby", .token = options.token},
+      tcp::meet(acceptor, identity_of(options, "/lobby"),
                 {{*tcp::Address::parse(options.address).value}, {}}, {.timeout_ms = 20'000});
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }

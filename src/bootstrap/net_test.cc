@@ -1,5 +1,6 @@
 // Ranks that meet over the network: here over the loopback device, each as if on its own host.
 #include "bootstrap/net.h"
+#include "bootstrap/net_setup.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -130,8 +131,7 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
     }
     // Comes in, leaves no card, and goes.
     tcp::Acceptor acceptor(tcp::listen_at(*tcp::Address::parse("127.0.0.1").value), {});
-    tcp::meet(acceptor,
-              {.rank = 2, .size = 3, .job = options.job + "/lobby", .token = options.token},
+    tcp::meet(acceptor, identity_of(options, "/lobby"),
               {{*tcp::Address::parse(options.address).value}, {}, {}}, {.timeout_ms = 60'000});
     return "";
   });
@@ -147,9 +147,8 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
       return meet(options);
     }
     const tcp::Address at = *tcp::Address::parse(options.address).value;
-    tcp::Acceptor lobby(
-        tcp::listen_at(at, {.first = at.port(), .last = 0}),
-        {.rank = 0, .size = 2, .job = options.job + "/lobby", .token = options.token});
+    tcp::Acceptor lobby(tcp::listen_at(at, {.first = at.port(), .last = 0}),
+                        identity_of(options, "/lobby"));
     std::vector<tcp::Admitted> guests;
     for (int ms = 0; ms < 60'000 && guests.empty(); ++ms) {
       ::usleep(1000);
