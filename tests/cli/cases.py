@@ -162,7 +162,7 @@ def approval_cases():
         "show_equal_steps": text("show", "all_reduce/ring", "-n", "200"),
         "list_wide": text("list", "all_reduce", environment={"COLUMNS": "200"}),
         "env_wide": text("env", environment={"COLUMNS": "200"}),
-        "run_host_out_of_reach": run("run", "--hosts", "nowhere:2", "--launcher", "./no_way {host}", "--", "true"),
+        "run_host_out_of_reach": run("run", "--hosts", "nowhere:1", "--launcher", "./no_way {host}", "--", "true"),
         "bench_unknown_algorithm": text("bench", "all_reduce", "--algorithm", "bruck"),
         "bench_undefined_op": text("bench", "all_reduce", "-o", "band"),
         "bench_bad_size": text("bench", "all_reduce", "-b", "8 apples"),
