@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/hash.h"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -12,14 +13,6 @@ namespace {
 
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
-}
-
-// SplitMix64 (Steele, Lea, Flood, 2014).
-std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15U;
-  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31U);
 }
 
 // Devices that links join without passing through one that has a rank have the same number.
@@ -140,8 +133,10 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
     if (choice_ == RouteChoice::adaptive) {
       spread(ways);
     } else if (choice_ == RouteChoice::hashed) {
-      choose_one(ways, mix(mix(static_cast<std::uint64_t>(from_rank)) +
-                           static_cast<std::uint64_t>(to_rank)));
+      choose_one(ways, Hash()
+                           .add(static_cast<std::uint64_t>(from_rank))
+                           .add(static_cast<std::uint64_t>(to_rank))
+                           .value());
     } else {
       choose_one(ways, back_.empty() ? 0 : static_cast<std::uint64_t>(ways_.port(back_.back())));
     }

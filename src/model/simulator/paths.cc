@@ -77,10 +77,9 @@ int PathTable::find(int from_rank, int to_rank) {
   const std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from_rank))
                                 << 32U |
                             static_cast<std::uint32_t>(to_rank);
-  const auto [place, added] = index_.try_emplace(key, static_cast<std::uint32_t>(paths_.size()));
-  const auto number = static_cast<int>(place);
+  const auto [place, added] = index_.try_emplace(key, static_cast<int>(paths_.size()));
   if (!added) {
-    return number;
+    return place->second;
   }
   const std::vector<int>& route = router_.front().route(from_rank, to_rank);
   Path path{.overhead_us = topology_->overhead_us,
@@ -97,7 +96,7 @@ int PathTable::find(int from_rank, int to_rank) {
   links_.insert(links_.end(), route.begin(), route.end());
   shares_.insert(shares_.end(), shares.begin(), shares.end());
   paths_.push_back(path);
-  return number;
+  return place->second;
 }
 
 }  // namespace unisono::model

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "model/cost.h"
-#include "model/simulator/number_map.h"
 #include "topology/routes.h"
 #include "topology/topology.h"
 
@@ -65,9 +65,9 @@ class PathTable {
   std::vector<double> latency_us_;
   std::vector<Path> paths_;
   std::vector<int> links_;
-  std::vector<double> shares_;  // by link of `links_`, where routes are spread
-  NumberMap index_;
-  std::vector<Router> router_;  // one, with a topology
+  std::vector<double> shares_;                    // by link of `links_`, where routes are spread
+  std::unordered_map<std::uint64_t, int> index_;  // by pair of ranks
+  std::vector<Router> router_;                    // one, with a topology
 };
 
 }  // namespace unisono::model
