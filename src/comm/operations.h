@@ -64,7 +64,6 @@ class Operations {
   void raise_transfer_fault();
 
   // Throws why the world has ended. `prepared`: the collective that this ends.
-  void close_lanes() noexcept;
   [[noreturn]] void throw_abort(const Prepared* prepared);
 
  private:
@@ -76,6 +75,7 @@ class Operations {
   bool has_entered(int rank) const noexcept;
   void record_begin(const Prepared& prepared);
   void wait(const Prepared& prepared, int timeout_ms);
+  void close_lanes() noexcept;
 
   Group& group_;
   std::unique_ptr<transport::Transport> lanes_;

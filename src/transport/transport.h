@@ -84,8 +84,9 @@ class Transport {
   virtual bool offer(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept;
   // Copies from the next message, which is an offer or unread, from `offset` on: from its beginning
-  // to its end, into one place. Returns how many of these bytes it copied, a multiple of 64 but at
-  // the end; 0: none now, or its writer is no more or has given the memory up.
+  // to its end, into one place, which stays until the message has come whole or close(). Returns
+  // how many of these bytes it copied, a multiple of 64 but at the end; 0: none now, or its writer
+  // is no more or has given the memory up.
   virtual std::size_t fetch(int lane, std::size_t offset, void* target, std::size_t bytes) noexcept;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;

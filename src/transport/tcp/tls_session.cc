@@ -159,7 +159,8 @@ void TlsSession::note_problem() noexcept {
   }
 }
 
-// What only who is in this session, and has the key of the handshake before it, can compute.
+// What can be computed only by a side of this connection that has the key of the handshake before
+// it.
 bool TlsSession::proof_of(bool listener, Digest& proof) const noexcept {
   constexpr std::string_view kLabel = "EXPERIMENTAL unisono token";
   std::array<std::byte, 33> message{};
