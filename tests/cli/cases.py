@@ -360,6 +360,8 @@ def approval_cases():
         "trace_import_nccl": text("trace", "import", "nccl.log", "--workload", "/dev/stdout"),
         "trace_import_nccl_other_call": text("trace", "import", "nccl_other_call.log", "--workload", "/dev/null"),
         "trace_import_nccl_no_beginning": text("trace", "import", "nccl_no_beginning.log", "--workload", "/dev/null"),
+        "trace_import_nccl_again": text("trace", "import", "nccl_again.log", "--workload", "/dev/stdout"),
+        "trace_import_nccl_unknown_call": text("trace", "import", "nccl_unknown_call.log", "--workload", "/dev/null"),
         "trace_import_nccl_no_workload": text("trace", "import", "nccl.log"),
         "trace_import_nccl_and_other": text("trace", "import", "nccl.log", "kineto_gloo.0.json", "--workload", "/dev/null"),
         "trace_import_nothing": text("trace", "import"),

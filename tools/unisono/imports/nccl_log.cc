@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -109,6 +110,7 @@ Line parse_line(std::string_view line) {
 }
 
 struct Communicator {
+  std::string device;
   std::string id;
   std::int64_t rank = -1;
   std::int64_t ranks = 0;
@@ -126,35 +128,37 @@ class Communicators {
     if (address.empty() || rank < 0 || ranks <= rank || ranks > kMostRanks) {
       return false;
     }
-    Communicator& known = all_[{line.device, std::string(address)}];
-    known.rank = rank;
-    known.ranks = ranks;
-    known.id = id.empty() ? known.id : std::string(id);
+    const Communicator*& latest = latest_[{line.device, std::string(address)}];
+    const bool is_known = latest != nullptr && latest->rank == rank && latest->ranks == ranks &&
+                          (id.empty() || latest->id == id);
+    if (!is_known) {  // or another one, where the address of one that is gone is used again
+      latest = &all_.emplace_back(Communicator{line.device, std::string(id), rank, ranks});
+    }
     return true;
   }
   // nullptr: no line has told of it.
   const Communicator* find(const std::string& device, std::string_view address) const {
-    const auto known = all_.find({device, std::string(address)});
-    return known == all_.end() ? nullptr : &known->second;
+    const auto known = latest_.find({device, std::string(address)});
+    return known == latest_.end() ? nullptr : known->second;
   }
 
   // REQUIRES: there is one.
   std::map<std::string, int> ranks_by_device() {
     const Communicator* world = nullptr;
-    for (const auto& [key, one] : all_) {
+    for (const Communicator& one : all_) {
       world = world == nullptr || one.ranks > world->ranks ? &one : world;
     }
     world_ = world->id;
     std::map<std::string, int> ranks;
-    for (const auto& [key, one] : all_) {
+    for (const Communicator& one : all_) {
       if (one.id == world_ && one.ranks == world->ranks) {
-        ranks[key.first] = static_cast<int>(one.rank);
+        ranks[one.device] = static_cast<int>(one.rank);
       }
     }
-    for (const auto& [key, one] : all_) {
-      if (!ranks.contains(key.first)) {
+    for (const Communicator& one : all_) {
+      if (!ranks.contains(one.device)) {
         refuse(fmt::format("{} is in a communicator, but not in the largest, of {} ranks",
-                           key.first, world->ranks));
+                           one.device, world->ranks));
       }
     }
     return ranks;
@@ -162,14 +166,14 @@ class Communicators {
   // Those whose ranks have all left a log.
   std::map<std::string, std::vector<int>> groups(const std::map<std::string, int>& ranks) const {
     std::map<std::string, std::vector<int>> groups;
-    for (const auto& [key, one] : all_) {
+    for (const Communicator& one : all_) {
       std::vector<int>& members = groups[name_of(one)];
       members.resize(static_cast<std::size_t>(one.ranks), -1);
       int& member = members[static_cast<std::size_t>(one.rank)];
-      if (member >= 0 && member != ranks.at(key.first)) {
+      if (member >= 0 && member != ranks.at(one.device)) {
         refuse("the log does not tell communicators apart: its lines have no commId");
       }
-      member = ranks.at(key.first);
+      member = ranks.at(one.device);
     }
     std::ranges::generate(groups["world"], [rank = 0]() mutable { return rank++; });
     std::erase_if(groups, [](const auto& group) {
@@ -182,7 +186,9 @@ class Communicators {
   }
 
  private:
-  std::map<std::pair<std::string, std::string>, Communicator> all_;  // device, address
+  std::deque<Communicator> all_;
+  // By device and address.
+  std::map<std::pair<std::string, std::string>, const Communicator*> latest_;
   std::string world_;
 };
 
@@ -242,7 +248,8 @@ class Log {
     const std::int64_t count = number_after(line.text, "count");
     if (collective == kCollectives.end() || type < 0 || count < 0 ||
         type >= static_cast<std::int64_t>(kTypes.size())) {
-      return;
+      refuse(fmt::format("{} makes a call that cannot be read: {}", line.device,
+                         line.text.substr(0, 200)));
     }
     const std::string_view address = word_after(line.text, "comm");
     const Communicator* const known = communicators_.find(line.device, address);
