@@ -31,4 +31,8 @@ std::string wrap(std::string_view text, int indent, int width) {
   return result;
 }
 
+std::string times(std::size_t count, std::string_view what) {
+  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
+
 }  // namespace unisono::cli

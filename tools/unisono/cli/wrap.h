@@ -1,6 +1,7 @@
-// Text in lines of a width.
+// Text in lines of a width, and in words.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -8,5 +9,8 @@ namespace unisono::cli {
 
 // Folded to `width` columns, each line after `indent` spaces, ending with a line feed.
 std::string wrap(std::string_view text, int indent, int width);
+
+// "1 call", "3 calls".
+std::string times(std::size_t count, std::string_view what);
 
 }  // namespace unisono::cli

@@ -109,10 +109,6 @@ void plan_routing(const Arguments& arguments, const Console& console) {
     shape.experts = static_cast<int>(arguments.number("experts", row.experts, 1'000'000));
   }
   const std::string call = arguments.text("call");
-  if (call != "dispatch" && call != "combine") {
-    throw UsageError(fmt::format("no call is named \"{}\"", call), "give dispatch or combine",
-                     "unisono help plan");
-  }
   const Counts counts = call == "combine" ? model::combine_counts(row.chosen, shape, ranks)
                                           : model::dispatch_counts(row.chosen, shape, ranks);
   const CountTotals totals = totals_of(counts);

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "cli/failure.h"
+#include "cli/wrap.h"
 #include "transport/shm/segment.h"
 
 namespace unisono::cli {
@@ -306,16 +307,13 @@ int pid_of(const Job& job, std::size_t rank) {
 }
 
 std::string size_text(const Job& job) {
-  const auto counted = [](std::size_t count, const char* what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-  };
   const auto& pids = job.world.pids;
   const auto elsewhere = std::count(pids.begin(), pids.end(), 0);
   const std::string here =
       elsewhere == 0
           ? ""
           : fmt::format(", {} of them here", static_cast<std::ptrdiff_t>(pids.size()) - elsewhere);
-  return counted(pids.size(), "rank") + here + ", " + counted(job.groups.size() + 1, "group");
+  return times(pids.size(), "rank") + here + ", " + times(job.groups.size() + 1, "group");
 }
 
 std::string state_text(const std::optional<ProcessState>& process) {
