@@ -102,6 +102,13 @@ export function fusion(shape: OverlapShape, us: CallUs, kind: Fusion): Bar[] {
   });
 }
 
+// A line of a picture.
+export interface BarRow {
+  name: string;
+  bars: Bar[];
+  part: number; // how much of it has happened, 0 to 1
+}
+
 export interface FusionPiece {
   bar: Bar;
   at: number; // us of its own lane before it
