@@ -60,13 +60,14 @@ HostAgreement::Answer HostAgreement::call(const std::function<bool(int)>& is_gon
               " of this host was to say who goes on, and says nothing\nstart the job again");
     }
     if (!is_taken) {
+      const bool late = deadline.passed();  // asked once: it may pass while this looks
       const std::vector<Standing> ranks = look(is_gone);
       const bool all = std::find(ranks.begin(), ranks.end(), Standing::absent) == ranks.end();
-      if ((all || deadline.passed()) && !(quorum && !has_quorum(ranks))) {
+      if ((all || late) && !(quorum && !has_quorum(ranks))) {
         if (try_to_answer(state, ranks)) {
           return read();
         }
-      } else if (deadline.passed()) {
+      } else if (late) {
         throw Error(ErrorCode::evicted, no_quorum(ranks));
       }
     }

@@ -42,21 +42,25 @@ class Ranks {
     }
     EXPECT_EQ(errors_, 0);
   }
-  // The first finding that is there within ten seconds.
-  Finding wait_for_finding() const {
+  // The finding that is the one looked for; within ten seconds, or the last one that was another:
+  // ranks that have only begun to wait make other findings first.
+  Finding wait_for(const std::function<bool(const Finding&)>& is_it) const {
+    Finding last;
     for (int tries = 0; tries < 1000; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       for (const Job& job : find_jobs()) {
         if (job.world.job != job_) {
           continue;
         }
-        const std::vector<Finding> findings = explain_hang(job, comm::flight_clock_ns());
-        if (!findings.empty()) {
-          return findings.front();
+        for (const Finding& finding : explain_hang(job, comm::flight_clock_ns())) {
+          if (is_it(finding)) {
+            return finding;
+          }
+          last = finding;
         }
       }
     }
-    return {};
+    return last;
   }
 
   // True within ten seconds.
@@ -90,9 +94,9 @@ TEST(LiveHang, NamesTheRankThatHasNotCalled) {
       }
       comm.all_reduce(std::span(data), max);
     });
-    do {  // ranks 0 and 1 begin to wait one after the other, and for each other before
-      finding = ranks.wait_for_finding();
-    } while (finding.waiting.size() == 1);
+    finding = ranks.wait_for([](const Finding& one) {
+      return one.waiting.size() == 2 && one.text.find("all_reduce #2") != std::string::npos;
+    });
     seen = true;
   }
   EXPECT_EQ(finding.kind, "never called");
@@ -123,10 +127,7 @@ TEST(LiveHang, FindsRanksThatReceiveFromEachOther) {
         throw;
       }
     });
-    finding = ranks.wait_for_finding();
-    while (finding.kind == "never called") {  // only one of them waits yet
-      finding = ranks.wait_for_finding();
-    }
+    finding = ranks.wait_for([](const Finding& one) { return one.kind == "deadlock"; });
     while (!ready) {
       usleep(1000);
     }
@@ -155,11 +156,9 @@ TEST(LiveHang, NamesTheRankOfTheWorldForAWaitInAGroup) {
         reversed.recv(&word, sizeof(word), 0, 5);
       }
     });
-    do {  // ranks 0 and 1 may wait for the others in split() before
-      finding = ranks.wait_for_finding();
-    } while (!finding.kind.empty() &&
-             (finding.text.find("the send with tag 5") == std::string::npos ||
-              finding.waiting.size() != 1));
+    finding = ranks.wait_for([](const Finding& one) {
+      return one.waiting.size() == 1 && one.text.find("the send with tag 5") != std::string::npos;
+    });
     seen = true;
   }
   EXPECT_EQ(finding.kind, "never called");
