@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 27> kVariables = {{
+constexpr std::array<EnvVariable, 28> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -44,6 +44,8 @@ constexpr std::array<EnvVariable, 27> kVariables = {{
     {"UNISONO_RECORD_EVENTS", "32768", "How many events a rank keeps, the newest; 32 bytes each"},
     {"UNISONO_REPLACE_GLOO", "0", "1: PyTorch programs that ask for gloo get unisono"},
     {"UNISONO_QUIET", "0", "1: who waits long for other ranks to start says nothing on stderr"},
+    {"UNISONO_LANG", "",
+     "zh or en: language of the overview and of frequent errors; else the locale's"},
     {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},
 }};
 

@@ -26,8 +26,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 def clean_environment():
     """Nothing of the caller's environment may change what is printed."""
     kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(("UNISONO_", "OMPI_", "PMI_", "SLURM_"))
-            and name not in ("RANK", "WORLD_SIZE", "NO_COLOR", "COLUMNS", "LOCAL_WORLD_SIZE")}
+            if not name.startswith(("UNISONO_", "OMPI_", "PMI_", "SLURM_", "LC_"))
+            and name not in ("LANG", "RANK", "WORLD_SIZE", "NO_COLOR", "COLUMNS", "LOCAL_WORLD_SIZE")}
     kept["COLUMNS"] = "100"
     kept["XDG_CONFIG_HOME"] = str(HERE / "absent")  # nothing that was tuned on this machine
     return kept

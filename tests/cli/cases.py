@@ -8,6 +8,7 @@ SAME = "echo loading; echo rank $RANK of $WORLD_SIZE"
 
 LINK = "alpha=5us,beta=12.5GB/s"
 MEASURED = "../../data/nccl/measured.csv"
+CHINESE = {"LANG": "zh_CN.UTF-8"}
 UNSEEN = "../../data/nccl/unseen.csv"
 
 
@@ -29,6 +30,20 @@ def approval_cases():
            for name in ("run", "bench", "plan", "plan-model", "tune", "sim", "topo", "show", "view", "verify", "list", "export", "learn", "doctor", "top",
                         "trace", "pipeline", "step", "env", "help", "completion")},
         "help_option": text("list", "--help"),
+        **{f"chinese_{name}": text(*words, environment=CHINESE) for name, words in {
+            "overview": ["help"], "no_words": [], "help_list": ["help", "list"],
+            "unknown_command": ["verfy"], "unknown_option": ["show", "all_reduce/ring", "--steps", "3"],
+            "unknown_choice": ["show", "all_reduce/ring", "--format", "jsn"],
+            "unknown_algorithm": ["show", "all_reduce/rign"], "no_algorithm": ["verify", "all_to_all"],
+            "bad_number": ["show", "all_reduce/ring", "-n", "four"], "no_network": ["plan", "all_reduce", "-n", "8"],
+            "absent": ["view", "absent.json", "-o", "-"], "into_folder": ["view", "recording.json", "-o", "."],
+            "no_program": ["run", "-n", "2"], "absent_program": ["run", "-n", "2", "--", "no-such-program"],
+            "not_translated": ["trace", "why", "hang.json", "again"]}.items()},
+        "chinese_asked": text("verfy", environment={"UNISONO_LANG": "zh", "LANG": "en_US.UTF-8"}),
+        "chinese_declined": text("verfy", environment={"UNISONO_LANG": "en", **CHINESE}),
+        "chinese_other_encoding": text("verfy", environment={"LC_ALL": "zh_CN.GBK", **CHINESE}),
+        "chinese_variable": text("list", "broadcast", "--names", environment={"UNISONO_TIMEOUT_SM": "1", **CHINESE}),
+        "chinese_exit_code": run("run", "-n", "3", "--", "sh", "-c", EXITS, environment=CHINESE),
         "help_json": text("help", "env", "--json"),
         "man_env": text("help", "env", "--man"),
 

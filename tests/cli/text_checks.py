@@ -222,3 +222,20 @@ def view_pages(program, scratch, environment):
     if full.returncode != 3 or not printed.stdout.startswith("<!doctype html>"):
         return f"/dev/full: {full.returncode} {full.stderr}"
     return None
+
+
+def chinese_is_whole(program, scratch, environment):
+    """The overview has no English line in Chinese, and each row of the table is about something that is still said."""
+    folder = FILES.parent.parent.parent
+    rows = re.findall(r'\{"((?:[^"\\]|\\.)*)",\s*"((?:[^"\\]|\\.)*)"\}', (folder / "tools/unisono/cli/chinese.cc").read_text())
+    problems = [f"{english}: other holes in Chinese" for english, chinese in rows
+                if re.findall(r"\{\*?\}", english) != re.findall(r"\{\*?\}", chinese)]
+    said = "".join(re.sub(r'"\s*"', "", path.read_text()) for part in ("tools", "src")
+                   for path in sorted((folder / part).rglob("*.[ch]*")) if path.name != "chinese.cc")
+    said += "No such file or directory Permission denied"  # what the system says
+    for english, _ in rows:
+        pieces = re.split(r"\{\*?\}|: |  +(?:<- )?", english)
+        problems += [f"{english}: nothing says '{piece}' any more" for piece in pieces if piece.strip() not in said]
+    overview = output(program, ["help"], {**environment, "LANG": "zh_CN.UTF-8"}).stdout
+    problems += [f"not in Chinese: {line}" for line in overview.splitlines() if line and line.isascii()]
+    return "\n".join(problems)

@@ -16,6 +16,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/help.h"
+#include "cli/language.h"
 #include "cli/option_table.h"
 #include "unisono/error.hpp"
 
@@ -77,7 +78,7 @@ int run_command(std::span<const std::string> words, Console& console) {
     return kDone;
   }
   for (const std::string& warning : unknown_env_warnings()) {
-    console.note(fmt::format("warning: {}", warning));
+    console.note(localized(fmt::format("warning: {}", warning)));
   }
   return command.run(arguments, console);
 }

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 
 #include "base/words.h"
 #include "cli/console.h"
+#include "cli/language.h"
 
 namespace unisono::cli {
 namespace {
@@ -52,11 +54,14 @@ int exit_code(ErrorCode code) {
 void print_error(const Console& console, std::string_view code, std::string_view message,
                  std::string_view detail, std::string_view next) {
   std::fflush(stdout);
-  const std::string head = fmt::format("error[{}]:", code);
+  std::array<std::string, 5> said = {fmt::format("error[{}]:", code), std::string(message),
+                                     std::string(detail), "next", std::string(next)};
+  localize_all(said);
+  const auto& [head, what, more, mark, try_this] = said;
   std::string text =
-      fmt::format("{} {}\n{}", console.paint_err(Paint::bad, head), message, indented(detail));
+      fmt::format("{} {}\n{}", console.paint_err(Paint::bad, head), what, indented(more));
   if (!next.empty()) {
-    text += fmt::format("{}   {}\n", console.paint_err(Paint::strong, "next"), next);
+    text += fmt::format("{}   {}\n", console.paint_err(Paint::strong, mark), try_this);
   }
   std::fputs(text.c_str(), stderr);
 }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "cli/language.h"
 #include "cli/wrap.h"
 
 namespace unisono::cli {
@@ -78,20 +80,24 @@ nlohmann::ordered_json json_of(const Command& command) {
 }  // namespace
 
 std::string overview_text() {
-  std::string text =
+  std::vector<std::string> texts = {
       "unisono - collective communication: run it, measure it, prove it, see it\n\n"
-      "usage  unisono COMMAND [OPTION...]\n\ncommands\n";
-  for (const Command* command : commands()) {
-    text += fmt::format("  {:<11} {}\n", command->name, command->summary);
-  }
-  text +=
+      "usage  unisono COMMAND [OPTION...]\n\ncommands\n",
       "\n`unisono help COMMAND` gives worked examples and every option.\n\n"
       "exit codes\n"
       "  0  done and right                        4  timed out\n"
       "  1  the answer is no (wrong, invalid)     5  slower than asked\n"
       "  2  usage or configuration              128+N  ended by signal N\n"
-      "  3  could not run (peer lost, resource)\n";
-  return text;
+      "  3  could not run (peer lost, resource)\n"};
+  for (const Command* command : commands()) {
+    texts.emplace_back(command->summary);
+  }
+  localize_all(texts);
+  std::string text = texts[0];
+  for (std::size_t i = 0; i < commands().size(); ++i) {
+    text += fmt::format("  {:<11} {}\n", commands()[i]->name, texts[i + 2]);
+  }
+  return text + texts[1];
 }
 
 std::string help_text(const Command& command) {

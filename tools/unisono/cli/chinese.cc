@@ -1,0 +1,158 @@
+#include "cli/chinese.h"
+
+#include <array>
+
+namespace unisono::cli {
+namespace {
+
+constexpr auto kPhrases = std::to_array<Phrase>({
+    // The first screen.
+    {"unisono - collective communication: run it, measure it, prove it, see it",
+     "unisono：集合通信的运行、测量、证明与图解"},
+    {"usage  unisono COMMAND [OPTION...]", "用法  unisono 命令 [选项...]"},
+    {"commands", "命令"},
+    {"start the ranks of a job and watch over them", "启动一个作业的各个 rank 并监视它们"},
+    {"measure collectives and check every result", "测量集合操作，并检查每个结果"},
+    {"say which algorithm is fastest on a network, and why", "说出网络上最快的算法及其原因"},
+    {"rank the layouts to train or serve a model with", "给训练或部署模型的并行布局排名"},
+    {"measure this machine, so that the fastest algorithms are chosen on it",
+     "测量本机，使调用选用最快的算法"},
+    {"simulate a schedule or a workload on a topology, with faults",
+     "在拓扑上模拟调度表或负载，可带故障"},
+    {"describe a machine: devices, links, routes", "描述机器：设备、链路、路由"},
+    {"show a schedule step by step: whose data is where", "逐步显示调度表：谁的数据在哪里"},
+    {"write a page that shows schedules and recorded runs", "生成网页，展示调度表和运行记录"},
+    {"open a story: how a collective or a kind of parallelism communicates",
+     "打开图解：一种集合操作或并行方式如何通信"},
+    {"prove that a schedule is right, or say where it is wrong", "证明调度表正确，或指出错在哪里"},
+    {"list the algorithms, with their limits and sources", "列出各算法及其限制和出处"},
+    {"write a schedule for another executor", "把调度表写成其他执行器的格式"},
+    {"watch the ranks of running jobs", "观察正在运行的作业的各个 rank"},
+    {"say why a job does not go on, or who is late; convert recordings, play them again",
+     "说明作业为何停住、谁来迟了；转换和重放运行记录"},
+    {"list, show, verify, simulate and make schedules of pipeline parallelism",
+     "列出、显示、验证、模拟和生成流水线并行的调度表"},
+    {"show, verify and simulate what the ranks of a model compute and move",
+     "显示、验证和模拟模型的各个 rank 计算和移动什么"},
+    {"check that ranks can work together on this host", "检查本机上的 rank 能否协同工作"},
+    {"list every variable that unisono reads, and where its value comes from",
+     "列出 unisono 读取的所有变量及其值的来源"},
+    {"print a completion script for bash, zsh or fish", "打印 bash、zsh 或 fish 的补全脚本"},
+    {"explain a command, with worked examples", "用实例说明一条命令"},
+    {"`unisono help COMMAND` gives worked examples and every option.",
+     "`unisono help 命令` 给出实例和全部选项（英文）。"},
+    {"exit codes", "退出码"},
+    {"  0  done and right                        4  timed out",
+     "  0  完成且正确                            4  超时"},
+    {"  1  the answer is no (wrong, invalid)     5  slower than asked",
+     "  1  答案为否（错误、无效）                5  比要求的慢"},
+    {"  2  usage or configuration              128+N  ended by signal N",
+     "  2  用法或配置错误                      128+N  被信号 N 结束"},
+    {"  3  could not run (peer lost, resource)", "  3  无法运行（失去对端、资源不足）"},
+
+    // The head and the foot of an error.
+    {"error[{}]:", "错误[{}]:"},
+    {"next", "下一步"},
+
+    // How the program was called.
+    {"unknown command '{*}'", "没有命令 '{*}'"},
+    {"unknown option {*}", "没有选项 {*}"},
+    {"unknown collective '{*}'", "没有集合操作 '{*}'"},
+    {"unexpected word '{*}'", "多余的词 '{*}'"},
+    {"did you mean {*}?", "是不是 {*}？"},
+    {"one of: {*}", "可选：{*}"},
+    {"--{} cannot be '{*}'", "--{} 不能是 '{*}'"},
+    {"UNISONO_COLOR cannot be '{*}'", "UNISONO_COLOR 不能是 '{*}'"},
+    {"--{} takes no value", "--{} 不带值"},
+    {"a number from {} to {}", "应为 {} 到 {} 之间的数"},
+    {"a number, such as 1.5", "应为数，例如 1.5"},
+    {"a size, such as 8, 64K or 64MiB", "应为大小，例如 8、64K 或 64MiB"},
+    {"a time, such as 30s, 500ms or 2m", "应为时间，例如 30s、500ms 或 2m"},
+    {"ranks from 0 to {}, such as 0,2-3", "应为 0 到 {} 的 rank，例如 0,2-3"},
+    {"no completion for '{*}'", "没有 '{*}' 的补全脚本"},
+    {"completion for which shell?", "要哪个 shell 的补全脚本？"},
+    {"warning: {} is set, but unisono knows no such variable; did you mean {}?",
+     "警告：设置了 {}，但 unisono 没有这个变量；是不是 {}？"},
+    {"warning: {} is set, but unisono knows no such variable",
+     "警告：设置了 {}，但 unisono 没有这个变量"},
+
+    // Schedules and algorithms.
+    {"which schedule?", "哪个调度表？"},
+    {"which collective?", "哪种集合操作？"},
+    {"which algorithm of {}?", "{} 的哪个算法？"},
+    {"{} has no algorithm '{*}'", "{} 没有算法 '{*}'"},
+    {"{} cannot serve {} ranks", "{} 不能用于 {} 个 rank"},
+    {"{} cannot serve the v-form", "{} 不能用于 v 形式"},
+    {"--{} does not go with a schedule file", "--{} 不能与调度表文件同用"},
+    {"{} says it already", "{} 里已经写明"},
+    {"which network? --link, --on or --machine says",
+     "什么网络？用 --link、--on 或 --machine 说明"},
+    {"on which network? --on or --link says", "在什么网络上？用 --on 或 --link 说明"},
+    {"{*}: 5 us a message, 12.5 GB/s each way", "{*}：每条消息 5 us，每个方向 12.5 GB/s"},
+    {"for example --link alpha=5us,beta=12.5GB/s", "例如 --link alpha=5us,beta=12.5GB/s"},
+    {"{} ranks do not fit on the topology, which has {}",
+     "{} 个 rank 在拓扑上放不下，它只有 {} 个"},
+
+    // Files.
+    {"cannot read {*}", "不能读取 {*}"},
+    {"no such file, or no permission", "没有这个文件，或没有权限"},
+    {"{} is a folder", "{} 是文件夹"},
+    {"{} is empty", "{} 是空的"},
+    {"cannot write {*}: there is no folder {*}", "不能写入 {*}：没有文件夹 {*}"},
+    {"cannot write {*}: it is a folder", "不能写入 {*}：它是文件夹"},
+    {"cannot write {*}: the name is empty", "不能写入 {*}：名字是空的"},
+    {"a file in a folder that exists is needed", "需要已有文件夹中的一个文件"},
+    {"a file is written", "要写的是文件"},
+    {"name {}", "写成 {}"},
+    {"cannot write the output", "不能写出结果"},
+    {"is the disk full?", "磁盘满了吗？"},
+
+    // Jobs.
+    {"no program to run", "没有要运行的程序"},
+    {"cannot start '{*}': No such file or directory", "不能启动 '{*}'：没有这个文件或文件夹"},
+    {"cannot start '{*}': Permission denied", "不能启动 '{*}'：没有权限"},
+    {"it is not in PATH; a file in this folder is ./{*}",
+     "它不在 PATH 中；当前文件夹中的文件写作 ./{*}"},
+    {"the job cannot finish: rank {} gave up", "作业无法完成：rank {} 放弃了"},
+    {"the job cannot finish: rank {} is gone", "作业无法完成：rank {} 没了"},
+    {"{} of {} ranks still ran after {} s", "{} 个（共 {} 个）rank 在 {} 秒后仍在运行"},
+    {"{*}  exited with code {}, {} s after the start ({} pid {})   <- first failure",
+     "{*}  以代码 {} 退出，启动后 {} 秒（{} pid {}）   <- 最先出错"},
+    {"{*}  killed by {}, {} s after the start ({} pid {})   <- first failure",
+     "{*}  被 {} 杀死，启动后 {} 秒（{} pid {}）   <- 最先出错"},
+    {"{*}  exited with code {}", "{*}  以代码 {} 退出"},
+    {"{*}  killed by {}", "{*}  被 {} 杀死"},
+    {"{*}  stopped by the launcher", "{*}  被启动器停止"},
+    {"{*}  had not ended", "{*}  没有结束"},
+    {"{*}  done", "{*}  完成"},
+    {"rank {} wrote nothing to stderr", "rank {} 没有向 stderr 写任何内容"},
+    {"rank {}'s last lines on stderr", "rank {} 在 stderr 上的最后几行"},
+    {"  | {*}", "  | {*}"},
+    {"--log-dir DIR keeps everything that each rank printed",
+     "--log-dir DIR 保存每个 rank 打印的全部内容"},
+    {"everything that each rank printed is in {*}", "每个 rank 打印的全部内容在 {*}"},
+    {"a longer --timeout, or --log-dir DIR to see what each rank did last",
+     "用更长的 --timeout，或用 --log-dir DIR 查看每个 rank 最后做了什么"},
+    {"out of memory? try: dmesg | tail", "内存不足？试试：dmesg | tail"},
+    {"it ended itself: its last lines say why", "它自己结束了：最后几行说明原因"},
+    {"no job here is named '{*}' or has that process", "这里没有名为 '{*}' 或含该进程的作业"},
+    {"only jobs of this host whose processes this user may read are seen",
+     "只能看到本机上当前用户有权读取其进程的作业"},
+
+    // Commands to type.
+    {"unisono {}", "unisono {}"},
+    {"unisono help {}", "unisono help {}"},
+    {"unisono list {}", "unisono list {}"},
+    {"unisono topo --presets", "unisono topo --presets"},
+    {"unisono pipeline list", "unisono pipeline list"},
+    {"unisono {} all_reduce/ring -n 4", "unisono {} all_reduce/ring -n 4"},
+    {"unisono run -n 4 -- ./app", "unisono run -n 4 -- ./app"},
+});
+
+}  // namespace
+
+std::span<const Phrase> chinese_phrases() {
+  return kPhrases;
+}
+
+}  // namespace unisono::cli

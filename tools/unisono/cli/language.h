@@ -1,0 +1,23 @@
+// The language of the first screen and of the most frequent errors: English, or Chinese.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace unisono::cli {
+
+enum class Language : unsigned char { english, chinese };
+
+// UNISONO_LANG if it is set, else the locale of messages: LC_ALL, LC_MESSAGES, LANG.
+Language asked_language();
+
+// What the table of chinese.cc says for an English text, line by line; nothing if it lacks a line.
+std::optional<std::string> in_chinese(std::string_view english);
+
+// Texts that stand beside each other, in the asked language: all in Chinese, or all as they are.
+void localize_all(std::span<std::string> texts);
+std::string localized(std::string_view english);
+
+}  // namespace unisono::cli
