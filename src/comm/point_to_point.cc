@@ -23,6 +23,7 @@ const char* const kTooLong = "a message is longer than its envelope says, from "
 PointToPoint::PointToPoint(transport::Transport& transport, std::uint64_t group_id,
                            std::function<std::string(int)> name)
     : transport_(transport),
+      send_limits_(transport::send_limits(transport.limits(), kShareBytes)),
       name_(std::move(name)),
       signature_(Hash().add("send and recv").add(group_id).value()),
       short_signature_(~signature_ & 0xffffffff00000000U),
@@ -97,7 +98,7 @@ PointToPoint::Progress PointToPoint::poll() {
 }
 
 bool PointToPoint::open_send(int peer, Transfer& transfer) {
-  if (transfer.bytes <= transport_.limits().inline_bytes) {
+  if (transfer.bytes <= send_limits_.inline_bytes) {
     transfer.opened =
         transport_.send(peer, transfer.data, transfer.bytes, short_signature(transfer.tag));
     transfer.done = transfer.opened ? transfer.bytes : 0;
@@ -123,36 +124,20 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
       if (transfer.done - begun >= kPollBytes) {
         return Progress::advanced;
       }
-      const std::byte* data = transfer.data + transfer.done;
-      std::size_t bytes = transfer.bytes - transfer.done;
-      if (bytes <= transport_.limits().inline_bytes) {
-        if (!transport_.send(peer, data, bytes, signature_)) {
-          return result;
-        }
-      } else if (bytes >= kShareBytes && transport_.can_share(peer, data, bytes)) {
-        bytes = std::min(bytes, transport_.limits().share_bytes);
-        if (!transport_.share(peer, data, bytes, signature_)) {
-          return result;
-        }
-        transfer.shared = true;
-        transfer.mark = transport_.mark(peer);
-      } else if (bytes >= transport_.limits().slot_bytes &&
-                 transport_.can_offer(peer, transfer.data, transfer.bytes)) {
-        if (!transport_.offer(peer, data, bytes, signature_)) {
-          return result;
-        }
-        transfer.shared = true;
-        transfer.mark = transport_.mark(peer);
-      } else {
-        bytes = std::min(bytes, transport_.limits().slot_bytes);
-        std::byte* slot = transport_.reserve(peer, bytes);
-        if (slot == nullptr) {
-          return result;
-        }
-        transport_.fill(peer, slot, data, bytes);
-        transport_.commit(peer, bytes, signature_);
+      const transport::Sent sent = transport::send_some(transport_, peer, send_limits_,
+                                                        {.message = transfer.data,
+                                                         .bytes = transfer.bytes,
+                                                         .done = transfer.done,
+                                                         .ready = transfer.bytes},
+                                                        [this](std::size_t) { return signature_; });
+      if (sent.bytes == 0) {
+        return result;
       }
-      transfer.done += bytes;
+      if (sent.shared) {
+        transfer.shared = true;
+        transfer.mark = transport_.mark(peer);
+      }
+      transfer.done += sent.bytes;
       result = Progress::advanced;
     }
     if (transfer.shared) {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/transport.h"
+#include "transport/send.h"
 
 namespace unisono::comm {
 
@@ -120,6 +120,7 @@ class PointToPoint {
   void send_to_self(Transfer& transfer);
 
   transport::Transport& transport_;
+  transport::SendLimits send_limits_;
   std::function<std::string(int)> name_;
   std::uint64_t signature_;
   std::uint64_t short_signature_;  // and the tag in its lower half

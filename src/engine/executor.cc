@@ -20,10 +20,8 @@ constexpr int kLooks = 16;
 Executor::Executor(transport::Transport& transport, bool patient)
     : transport_(transport),
       ranks_(transport.ranks()),
-      inline_bytes_(transport.limits().inline_bytes),
-      slot_bytes_(transport.limits().slot_bytes),
-      share_bytes_(patient ? kShareBytes : kShareBytesCrowded),
-      most_shared_bytes_(transport.limits().share_bytes),
+      send_limits_(
+          transport::send_limits(transport.limits(), patient ? kShareBytes : kShareBytesCrowded)),
       through_kernel_(transport.limits().through_kernel),
       looks_(patient && !through_kernel_ ? kLooks : 1),
       in_(2 * static_cast<std::size_t>(ranks_)),
@@ -31,12 +29,13 @@ Executor::Executor(transport::Transport& transport, bool patient)
 
 void Executor::start_general() {
   if (operation_.reducer.user != nullptr) {
-    bounce_.resize(std::max(slot_bytes_, kSmallLane));  // the longest pass of a small program
+    bounce_.resize(
+        std::max(send_limits_.slot_bytes, kSmallLane));  // the longest pass of a small program
   }
   if (operation_.program->small) {
     return;
   }
-  output_shared_ = operation_.output_bytes >= share_bytes_ &&
+  output_shared_ = operation_.output_bytes >= send_limits_.least_shared_bytes &&
                    transport_.can_share(transport::kEveryLane,
                                         operation_.buffers[static_cast<std::size_t>(Place::output)],
                                         operation_.output_bytes);
@@ -141,48 +140,31 @@ Progress Executor::advance_send(const BoundPass& pass, State& state) noexcept {
   if (sequence != lane.sequence || limit <= state.done) {
     return Progress::idle;
   }
-  const std::byte* data = own(operation_.program->operands[pass.sources]) + state.done;
-  std::size_t bytes = limit - state.done;
   const std::uint64_t begin = writer_.on() ? writer_.recent() : 0;
-  if (bytes <= inline_bytes_) {
-    if (!transport_.send(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
-      lacks_reader(lane.lane);
-      return Progress::idle;
-    }
-  } else if (pass.may_share && bytes >= share_bytes_ &&
-             transport_.can_share(lane.lane, data, bytes)) {
-    bytes = std::min(bytes, most_shared_bytes_);
-    if (!transport_.share(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
-      lacks_reader(lane.lane);
-      return Progress::idle;
-    }
-    state.shared = true;
-    state.mark = transport_.mark(lane.lane);
-  } else if (pass.may_share && operation_.program->copies_only && bytes >= slot_bytes_ &&
-             transport_.can_offer(lane.lane, data - state.done, pass.bytes)) {
-    if (!transport_.offer(lane.lane, data, bytes, signature_of(pass, state.done, bytes))) {
-      lacks_reader(lane.lane);
-      return Progress::idle;
-    }
-    state.shared = true;
-    state.mark = transport_.mark(lane.lane);
-  } else {
-    bytes = std::min(bytes, slot_bytes_);
-    std::byte* slot = transport_.reserve(lane.lane, bytes);
-    if (slot == nullptr) {
-      lacks_reader(lane.lane);
-      return Progress::idle;
-    }
-    transport_.fill(lane.lane, slot, data, bytes);
-    transport_.commit(lane.lane, bytes, signature_of(pass, state.done, bytes));
+  const transport::Sent sent = transport::send_some(
+      transport_, lane.lane, send_limits_,
+      {.message = own(operation_.program->operands[pass.sources]),
+       .bytes = pass.bytes,
+       .done = state.done,
+       .ready = limit,
+       .may_share = pass.may_share,
+       .may_offer = operation_.program->copies_only},
+      [&](std::size_t bytes) { return signature_of(pass, state.done, bytes); });
+  if (sent.bytes == 0) {
+    lacks_reader(lane.lane);
+    return Progress::idle;
   }
-  state.done += bytes;
+  if (sent.shared) {
+    state.shared = true;
+    state.mark = transport_.mark(lane.lane);
+  }
+  state.done += sent.bytes;
   if (state.done == pass.bytes) {
     ++sequence;
   }
   if (writer_.on()) {
     writer_.stamp();
-    record_piece(pass, state, begin, bytes);
+    record_piece(pass, state, begin, sent.bytes);
   }
   return Progress::advanced;
 }
@@ -238,7 +220,7 @@ bool Executor::fetch(const BoundPass& pass, const State& state, std::size_t& byt
   const std::size_t offset = in_[static_cast<std::size_t>(lane)].fetched;
   bytes = transport_.fetch(
       lane, offset, target,
-      std::min(bytes, pass.forwards == pass.forwards_end ? kFetchBytes : slot_bytes_));
+      std::min(bytes, pass.forwards == pass.forwards_end ? kFetchBytes : send_limits_.slot_bytes));
   sources_[0] = target;
   return bytes != 0;
 }
@@ -350,7 +332,7 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
   const std::uint64_t begin = writer_.on() ? writer_.stamp() : 0;
   const bool is_offer = sources_[0] == nullptr;
   if (!is_offer) {
-    bytes = std::min(bytes, slot_bytes_);
+    bytes = std::min(bytes, send_limits_.slot_bytes);
   } else if (!fetch(pass, state, bytes)) {
     return Progress::idle;
   }
@@ -397,7 +379,8 @@ Progress Executor::advance_compute(const BoundPass& pass, State& state) noexcept
 
 // Whether the sends of this output will be references and not copies.
 bool Executor::shows(const BoundOperand& target, std::size_t bytes) const noexcept {
-  return output_shared_ && target.place == Place::output && bytes >= share_bytes_;
+  return output_shared_ && target.place == Place::output &&
+         bytes >= send_limits_.least_shared_bytes;
 }
 
 }  // namespace unisono::engine

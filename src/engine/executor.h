@@ -12,7 +12,7 @@
 
 #include "engine/bound_program.h"
 #include "trace/trace_writer.h"
-#include "transport/transport.h"
+#include "transport/send.h"
 
 namespace unisono::engine {
 
@@ -161,10 +161,7 @@ class Executor {
 
   transport::Transport& transport_;
   int ranks_;
-  std::size_t inline_bytes_;
-  std::size_t slot_bytes_;
-  std::size_t share_bytes_;  // the least piece of registered memory that is read where it is
-  std::size_t most_shared_bytes_;
+  transport::SendLimits send_limits_;
   bool through_kernel_;
   int looks_;  // of one poll for a short message
   Operation operation_;

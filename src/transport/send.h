@@ -1,0 +1,74 @@
+// How a message enters a lane: the one ladder for all who send. From the shortest to the longest, a
+// piece is
+//   copied into the lane   send(): it is at most `inline_bytes` long
+//   shared                 the readers see this memory and read it where it is
+//   offered                the readers fetch it where it is
+//   copied into a slot     reserve(), fill(), commit(): what is left, one slot of it
+// What was shared or offered must not change until the lane has drained.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "transport/transport.h"
+
+namespace unisono::transport {
+
+// Read once from the limits: a virtual call for each piece would cost a short message too much.
+struct SendLimits {
+  std::size_t inline_bytes = 0;
+  std::size_t slot_bytes = 0;
+  std::size_t least_shared_bytes = 0;  // shorter pieces are copied: that costs less than to wait
+  std::size_t most_shared_bytes = 0;   // until their readers are done
+};
+
+inline SendLimits send_limits(const Limits& limits, std::size_t least_shared_bytes) noexcept {
+  return {limits.inline_bytes, limits.slot_bytes, least_shared_bytes, limits.share_bytes};
+}
+
+// What is to be sent of a message now: [done, ready) of its `bytes`.
+struct Piece {
+  const std::byte* message = nullptr;
+  std::size_t bytes = 0;
+  std::size_t done = 0;
+  std::size_t ready = 0;
+  bool may_share = true;  // the memory stays as it is until the lane has drained
+  bool may_offer = true;  // and all readers copy the message as it is, into one place
+};
+
+struct Sent {
+  std::size_t bytes = 0;  // 0: the lane has no room now
+  bool shared = false;    // the readers look at the memory until drained()
+};
+
+// Sends the beginning of a piece, as much as goes at once. `signature(bytes)` is that of the
+// message for so many bytes. REQUIRES: the piece is not empty.
+template <class Signature>
+Sent send_some(Transport& transport, int lane, const SendLimits& limits, const Piece& piece,
+               const Signature& signature) noexcept {
+  const std::byte* data = piece.message + piece.done;
+  std::size_t bytes = piece.ready - piece.done;
+  const auto sent = [&bytes](bool done, bool shared) { return Sent{done ? bytes : 0, shared}; };
+  if (bytes <= limits.inline_bytes) {
+    return sent(transport.send(lane, data, bytes, signature(bytes)), false);
+  }
+  if (piece.may_share && bytes >= limits.least_shared_bytes &&
+      transport.can_share(lane, data, bytes)) {
+    bytes = std::min(bytes, limits.most_shared_bytes);
+    return sent(transport.share(lane, data, bytes, signature(bytes)), true);
+  }
+  if (piece.may_share && piece.may_offer && bytes >= limits.slot_bytes &&
+      transport.can_offer(lane, piece.message, piece.bytes)) {
+    return sent(transport.offer(lane, data, bytes, signature(bytes)), true);
+  }
+  bytes = std::min(bytes, limits.slot_bytes);
+  std::byte* slot = transport.reserve(lane, bytes);
+  if (slot == nullptr) {
+    return {};
+  }
+  transport.fill(lane, slot, data, bytes);
+  transport.commit(lane, bytes, signature(bytes));
+  return {bytes, false};
+}
+
+}  // namespace unisono::transport
