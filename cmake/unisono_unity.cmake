@@ -20,7 +20,7 @@ function(unisono_alone directory)
   endforeach()
 endfunction()
 
-unisono_alone(examples/llm pieces.cc tokenizer.cc)
+unisono_alone(examples/llm folder.cc pieces.cc safetensors.cc tokenizer.cc vocabulary.cc)
 unisono_alone(src/algorithms compose_test.cc)
 unisono_alone(src/bootstrap file_entry.cc local_world_join_test.cc local_world_lobby_test.cc local_world_test.cc mesh.cc)
 unisono_alone(src/diagnose timeout.cc)

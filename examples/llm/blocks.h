@@ -1,4 +1,4 @@
-// The block formats of GGUF: how many bytes hold how many elements, and how they are unpacked.
+// The formats of stored numbers: how many bytes hold how many elements, and how they are unpacked.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace llm {
 
 struct BlockFormat {
-  std::uint32_t type;
+  std::uint32_t type;  // as GGUF numbers it
   const char* name;
   std::size_t elements;
   std::size_t bytes;

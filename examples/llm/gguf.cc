@@ -1,16 +1,10 @@
 #include "gguf.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <type_traits>
-
-#include "blocks.h"
 
 namespace llm {
 namespace {
@@ -128,41 +122,17 @@ constexpr std::size_t kAlignment = 32;        // unless the file says otherwise
 
 }  // namespace
 
-Gguf::Gguf(const std::string& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status = {};
-  if (file < 0 || ::fstat(file, &status) != 0) {
-    const int error = errno;
-    if (file >= 0) {
-      ::close(file);
-    }
-    fail(std::string("cannot be read: ") + std::strerror(error));
-  }
-  const auto size = static_cast<std::size_t>(status.st_size);
-  void* memory = size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  ::close(file);
-  if (memory == MAP_FAILED) {
-    fail("is empty, or cannot be mapped");
-  }
-  bytes_ = {static_cast<const std::uint8_t*>(memory), size};
+Gguf::Gguf(const std::string& path) : file_(path), tensors_(path) {
   try {
     parse();
   } catch (const std::exception& error) {
-    ::munmap(memory, size);
-    fail(error.what());
+    tensors_.fail(error.what());
   }
 }
 
-Gguf::~Gguf() {
-  ::munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size());
-}
-
-void Gguf::fail(const std::string& what) const {
-  throw std::runtime_error(path_ + " " + what);
-}
-
 void Gguf::parse() {
-  Reader in(bytes_);
+  const std::span<const std::uint8_t> bytes = file_.bytes();
+  Reader in(bytes);
   if (in.take<std::uint32_t>() != kMagic) {
     throw std::runtime_error("is no GGUF file");
   }
@@ -177,76 +147,46 @@ void Gguf::parse() {
     const auto kind = in.take<std::uint32_t>();
     meta_[std::move(key)] = in.value(kind);
   }
+  struct Entry {
+    std::string name;
+    StoredMatrix matrix;
+    std::uint64_t offset = 0;
+  };
+  std::vector<Entry> entries;
   for (std::uint64_t i = 0; i < tensors; ++i) {
-    const std::string name = in.text();
+    Entry& entry = entries.emplace_back(Entry{.name = in.text(), .matrix = {}});
     const auto dims = in.take<std::uint32_t>();
     if (dims < 1 || dims > 2) {
-      throw std::runtime_error("has '" + name + "' of " + std::to_string(dims) +
+      throw std::runtime_error("has '" + entry.name + "' of " + std::to_string(dims) +
                                " dimensions; vectors and matrices are read");
     }
-    Stored stored;
-    stored.columns = in.take<std::uint64_t>();
-    stored.rows = dims == 2 ? in.take<std::uint64_t>() : 1;
-    stored.type = in.take<std::uint32_t>();
-    stored.offset = in.take<std::uint64_t>();
-    tensors_[name] = stored;
+    entry.matrix.columns = in.take<std::uint64_t>();
+    entry.matrix.rows = dims == 2 ? in.take<std::uint64_t>() : 1;
+    const auto type = in.take<std::uint32_t>();
+    entry.matrix.format = block_format(type);
+    if (entry.matrix.format == nullptr) {
+      throw std::runtime_error("has '" + entry.name + "' in type " + std::to_string(type) +
+                               ", which is not read here");
+    }
+    entry.offset = in.take<std::uint64_t>();
   }
   const std::size_t alignment = has_meta("general.alignment")
                                     ? static_cast<std::size_t>(std::max<std::int64_t>(
                                           1, meta<std::int64_t>("general.alignment")))
                                     : kAlignment;
   const std::size_t data = (in.at() + alignment - 1) / alignment * alignment;
-  for (auto& [name, stored] : tensors_) {
-    const BlockFormat* format = block_format(stored.type);
-    if (format == nullptr) {
-      throw std::runtime_error("has '" + name + "' in type " + std::to_string(stored.type) +
-                               ", which is not read here");
+  for (Entry& entry : entries) {
+    StoredMatrix& matrix = entry.matrix;
+    const std::size_t blocks = matrix.columns / matrix.format->elements;
+    const std::size_t room =
+        data + entry.offset < data ? 0 : bytes.size() - std::min(bytes.size(), data + entry.offset);
+    if (matrix.columns % matrix.format->elements != 0 || blocks > room ||
+        (blocks != 0 && matrix.rows > room / (blocks * matrix.format->bytes))) {
+      throw std::runtime_error("has '" + entry.name + "' outside of the file");
     }
-    stored.offset += data;
-    const std::size_t row = stored.columns / format->elements * format->bytes;
-    if (stored.columns % format->elements != 0 || stored.offset > bytes_.size() ||
-        (row != 0 && stored.rows > (bytes_.size() - stored.offset) / row)) {
-      throw std::runtime_error("has '" + name + "' outside of the file");
-    }
+    matrix.data = bytes.data() + data + entry.offset;
+    tensors_.add(entry.name, matrix);
   }
-}
-
-const Gguf::Stored& Gguf::tensor(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end()) {
-    fail("has no tensor '" + name + "'");
-  }
-  return found->second;
-}
-
-std::size_t Gguf::rows(const std::string& name) const {
-  return tensor(name).rows;
-}
-
-std::size_t Gguf::columns(const std::string& name) const {
-  return tensor(name).columns;
-}
-
-std::vector<float> Gguf::read(const std::string& name, unisono::parallel::Range rows,
-                              unisono::parallel::Range columns) const {
-  const Stored& stored = tensor(name);
-  if (rows.first + rows.count > stored.rows || columns.first + columns.count > stored.columns) {
-    fail("has '" + name + "' of " + std::to_string(stored.rows) + " x " +
-         std::to_string(stored.columns) + ", less than the model needs");
-  }
-  const BlockFormat& format = *block_format(stored.type);
-  const std::size_t row_bytes = stored.columns / format.elements * format.bytes;
-  std::vector<float> whole(stored.columns);
-  std::vector<float> part(rows.count * columns.count);
-  for (std::size_t r = 0; r < rows.count; ++r) {
-    const std::uint8_t* row = &bytes_[stored.offset + (rows.first + r) * row_bytes];
-    for (std::size_t b = 0; b < stored.columns / format.elements; ++b) {
-      format.unpack(row + b * format.bytes, &whole[b * format.elements]);
-    }
-    std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(columns.first), columns.count,
-                part.begin() + static_cast<std::ptrdiff_t>(r * columns.count));
-  }
-  return part;
 }
 
 }  // namespace llm

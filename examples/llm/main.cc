@@ -3,10 +3,12 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <unisono/unisono.hpp>
 
+#include "folder.h"
 #include "model.h"
 #include "options.h"
 #include "tokenizer.h"
@@ -15,7 +17,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// The file, and what is made of it; none for a model that is made up.
+// A file or folder, and what is made of it. Without a tokenizer, tokens are bytes.
 struct Source {
   std::optional<llm::Gguf> file;
   std::optional<llm::Tokenizer> tokenizer;
@@ -24,11 +26,16 @@ struct Source {
   explicit Source(const std::string& name) {
     if (name == "random") {
       weights = llm::random_weights(1);
-      return;
+    } else if (std::filesystem::is_directory(name)) {
+      weights = llm::folder_weights(name);
+      if (auto vocabulary = llm::folder_vocabulary(name)) {
+        tokenizer.emplace(std::move(*vocabulary));
+      }
+    } else {
+      file.emplace(name);
+      tokenizer.emplace(llm::vocabulary_of(*file));
+      weights = llm::file_weights(*file);
     }
-    file.emplace(name);
-    tokenizer.emplace(*file);
-    weights = llm::file_weights(*file);
   }
   std::vector<std::int32_t> encode(const std::string& text, bool is_raw) const {
     if (tokenizer) {

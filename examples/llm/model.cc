@@ -173,7 +173,7 @@ void Model::attention(Layer& layer, std::size_t number, std::vector<float>& x) {
   const bool has_window = shape_.pattern != 0 && (number + 1) % shape_.pattern != 0;
   const Rope rope{.base = has_window ? shape_.window_rope_base : shape_.rope_base,
                   .dim = shape_.dim,
-                  .halves = shape_.is_gemma};
+                  .halves = shape_.rope_halves};
   rotate(rope, positions_, q);
   rotate(rope, positions_, k);
   const std::vector<float> attended = attend(layer, has_window ? shape_.window : 0, q, k, v);

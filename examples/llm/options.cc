@@ -7,12 +7,13 @@
 namespace llm {
 
 const char* const kUsage =
-    R"(usage: llm --model FILE.gguf|random [--prompt TEXT] [options]
+    R"(usage: llm --model FILE.gguf|FOLDER|random [--prompt TEXT] [options]
        unisono run -n N -- llm --model FILE.gguf --layout tp=N --prompt TEXT
 
 Answers a question with a model of the Llama family or Gemma 3, laid over ranks.
 
-  --model FILE      weights and tokenizer; "random": a small model that is made up
+  --model FILE      weights and tokenizer: a GGUF file, or a folder with config.json,
+                    safetensors and tokenizer.json; "random": a small model that is made up
   --layout TEXT     axes pp, cp, ep, tp, such as "pp=2,tp=2"; tp over all ranks unless given
   --prompt TEXT     the question
   --tokens N        the most tokens of an answer; 64

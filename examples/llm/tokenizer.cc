@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
-#include <stdexcept>
+#include <utility>
 
 #include "pieces.h"
 
 namespace llm {
 namespace {
 
-constexpr double kControl = 3;  // kinds of tokens, as the file numbers them
-constexpr double kUserDefined = 4;
-constexpr double kByte = 6;
+using Kind = Vocabulary::Kind;
+
 const std::string kSpace = "\xE2\x96\x81";  // SentencePiece writes U+2581 for a space
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
@@ -27,57 +26,26 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 
 }  // namespace
 
-Tokenizer::Tokenizer(const Gguf& file)
-    : words_(file.meta<std::vector<std::string>>("tokenizer.ggml.tokens")),
-      kinds_(file.meta<std::vector<double>>("tokenizer.ggml.token_type")) {
-  const auto& model = file.meta<std::string>("tokenizer.ggml.model");
-  by_score_ = model == "llama";
-  if (model != "llama" && model != "gpt2") {
-    throw std::runtime_error("no tokenizer for '" + model + "'; there are gpt2 and llama");
+Tokenizer::Tokenizer(Vocabulary vocabulary)
+    : vocabulary_(std::move(vocabulary)), symbol_of_byte_(byte_symbols()) {
+  for (std::size_t i = 0; i < vocabulary_.words.size(); ++i) {
+    index_.emplace(vocabulary_.words[i], static_cast<std::int32_t>(i));
   }
-  kinds_.resize(words_.size());
-  for (std::size_t i = 0; i < words_.size(); ++i) {
-    index_.emplace(words_[i], static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < vocabulary_.merges.size(); ++i) {
+    ranks_.emplace(vocabulary_.merges[i], i);
   }
-  if (by_score_) {
-    scores_ = file.meta<std::vector<double>>("tokenizer.ggml.scores");
-    scores_.resize(words_.size());
-  } else {
-    const auto& pre = file.meta<std::string>("tokenizer.ggml.pre");
-    if (pre != "smollm" && pre != "gpt-2" && pre != "default") {
-      throw std::runtime_error("no rule to cut text as '" + pre +
-                               "' does; there are smollm and gpt-2");
-    }
-    single_digits_ = pre == "smollm";
-    const auto& merges = file.meta<std::vector<std::string>>("tokenizer.ggml.merges");
-    for (std::size_t i = 0; i < merges.size(); ++i) {
-      ranks_.emplace(merges[i], i);
-    }
-    symbol_of_byte_ = byte_symbols();
-    for (std::size_t byte = 0; byte < symbol_of_byte_.size(); ++byte) {
-      byte_of_symbol_.emplace(symbol_of_byte_[byte], static_cast<char>(byte));
-    }
+  for (std::size_t byte = 0; byte < symbol_of_byte_.size(); ++byte) {
+    byte_of_symbol_.emplace(symbol_of_byte_[byte], static_cast<char>(byte));
   }
-  const auto id = [&](const char* key, std::vector<std::int32_t>& list) {
-    if (file.has_meta(key)) {
-      list.push_back(static_cast<std::int32_t>(file.meta<std::int64_t>(key)));
-    }
-  };
-  const char* adds = "tokenizer.ggml.add_bos_token";
-  if (file.has_meta(adds) ? file.meta<bool>(adds) : by_score_) {
-    id("tokenizer.ggml.bos_token_id", begin_);
-  }
-  id("tokenizer.ggml.eos_token_id", ends_);
-  id("tokenizer.ggml.eot_token_id", ends_);
   for (const char* name : {"<|im_end|>", "<end_of_turn>"}) {
     if (const auto found = index_.find(name); found != index_.end()) {
-      ends_.push_back(found->second);
+      vocabulary_.ends.push_back(found->second);
     }
   }
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
-  std::vector<std::int32_t> out = begin_;
+  std::vector<std::int32_t> out = vocabulary_.begin;
   std::size_t plain = 0;
   std::size_t at = 0;
   while (at < text.size()) {
@@ -85,9 +53,10 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
     const auto found = close == std::string_view::npos
                            ? index_.end()
                            : index_.find(std::string(text.substr(at, close + 1 - at)));
-    if (found == index_.end() ||
-        (kinds_[static_cast<std::size_t>(found->second)] != kControl &&
-         kinds_[static_cast<std::size_t>(found->second)] != kUserDefined)) {
+    const Kind kind = found == index_.end()
+                          ? Kind::ordinary
+                          : vocabulary_.kinds[static_cast<std::size_t>(found->second)];
+    if (kind != Kind::control && kind != Kind::user_defined) {
       ++at;
       continue;
     }
@@ -104,11 +73,11 @@ void Tokenizer::encode_plain(std::string_view text, std::vector<std::int32_t>& o
   if (text.empty()) {
     return;
   }
-  if (by_score_) {
+  if (vocabulary_.by_score) {
     merge(characters(replaced(text, " ", kSpace)), out);
     return;
   }
-  for (const std::string_view piece : cut_words(text, single_digits_)) {
+  for (const std::string_view piece : cut_words(text, vocabulary_.single_digits)) {
     std::vector<std::string> symbols;
     for (const char byte : piece) {
       symbols.push_back(symbol_of_byte_[static_cast<unsigned char>(byte)]);
@@ -121,10 +90,10 @@ void Tokenizer::encode_plain(std::string_view text, std::vector<std::int32_t>& o
 // the highest score.
 void Tokenizer::merge(std::vector<std::string> pieces, std::vector<std::int32_t>& out) const {
   const auto worth = [this](const std::string& left, const std::string& right) {
-    if (by_score_) {
+    if (vocabulary_.by_score) {
       const auto found = index_.find(left + right);
       return found == index_.end() ? -std::numeric_limits<double>::infinity()
-                                   : scores_[static_cast<std::size_t>(found->second)];
+                                   : vocabulary_.scores[static_cast<std::size_t>(found->second)];
     }
     const auto found = ranks_.find(left + " " + right);
     return found == ranks_.end() ? -std::numeric_limits<double>::infinity()
@@ -163,17 +132,18 @@ void Tokenizer::merge(std::vector<std::string> pieces, std::vector<std::int32_t>
 
 std::string Tokenizer::decode(std::int32_t token) const {
   const auto i = static_cast<std::size_t>(token);
-  if (token < 0 || i >= words_.size() || kinds_[i] == kControl) {
+  if (token < 0 || i >= vocabulary_.words.size() || vocabulary_.kinds[i] == Kind::control) {
     return {};
   }
-  if (by_score_) {
-    if (kinds_[i] == kByte && words_[i].size() == 6) {
-      return std::string(1, static_cast<char>(std::stoi(words_[i].substr(3, 2), nullptr, 16)));
+  if (vocabulary_.by_score) {
+    if (vocabulary_.kinds[i] == Kind::byte && vocabulary_.words[i].size() == 6) {
+      return std::string(
+          1, static_cast<char>(std::stoi(vocabulary_.words[i].substr(3, 2), nullptr, 16)));
     }
-    return replaced(words_[i], kSpace, " ");
+    return replaced(vocabulary_.words[i], kSpace, " ");
   }
   std::string bytes;
-  for (const std::string& symbol : characters(words_[i])) {
+  for (const std::string& symbol : characters(vocabulary_.words[i])) {
     const auto found = byte_of_symbol_.find(symbol);
     bytes += found == byte_of_symbol_.end() ? symbol : std::string(1, found->second);
   }
@@ -191,7 +161,7 @@ std::string Tokenizer::chat(const std::string& question) const {
 }
 
 bool Tokenizer::ends_answer(std::int32_t token) const {
-  return std::ranges::find(ends_, token) != ends_.end();
+  return std::ranges::find(vocabulary_.ends, token) != vocabulary_.ends.end();
 }
 
 }  // namespace llm

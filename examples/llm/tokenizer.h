@@ -8,14 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gguf.h"
+#include "vocabulary.h"
 
 namespace llm {
 
 class Tokenizer {
  public:
-  // Errors: std::runtime_error, for a kind of tokenizer that is not known here.
-  explicit Tokenizer(const Gguf& file);
+  explicit Tokenizer(Vocabulary vocabulary);
 
   // Names of control tokens in the text ("<|im_end|>") become these tokens.
   std::vector<std::int32_t> encode(std::string_view text) const;
@@ -29,17 +28,11 @@ class Tokenizer {
   void encode_plain(std::string_view text, std::vector<std::int32_t>& out) const;
   void merge(std::vector<std::string> pieces, std::vector<std::int32_t>& out) const;
 
-  bool by_score_ = false;
-  bool single_digits_ = false;
-  std::vector<std::string> words_;
-  std::vector<double> kinds_;
-  std::vector<double> scores_;
+  Vocabulary vocabulary_;
   std::unordered_map<std::string, std::int32_t> index_;
   std::unordered_map<std::string, std::size_t> ranks_;  // of "left right"
   std::vector<std::string> symbol_of_byte_;
   std::unordered_map<std::string, char> byte_of_symbol_;
-  std::vector<std::int32_t> begin_;
-  std::vector<std::int32_t> ends_;
 };
 
 }  // namespace llm

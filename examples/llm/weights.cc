@@ -38,9 +38,10 @@ class FileWeights : public Weights {
     shape_.dim = file.has_meta(key("attention.key_length")) ? count(key("attention.key_length"))
                                                             : shape_.width / shape_.heads;
     shape_.hidden = count(key("feed_forward_length"));
-    shape_.vocabulary = file.rows("token_embd.weight");
+    shape_.vocabulary = file.tensors().at("token_embd.weight").rows;
     shape_.epsilon = number(key("attention.layer_norm_rms_epsilon"), shape_.epsilon);
     shape_.is_gemma = kind == "gemma3";
+    shape_.rope_halves = shape_.is_gemma;
     shape_.rope_base = number(key("rope.freq_base"), shape_.is_gemma ? 1e6F : 1e4F);
     if (shape_.is_gemma) {
       shape_.window = count(key("attention.sliding_window"));
@@ -48,10 +49,10 @@ class FileWeights : public Weights {
     }
   }
   Shape shape() const override { return shape_; }
-  bool has(const std::string& name) const override { return file_.has_tensor(name); }
+  bool has(const std::string& name) const override { return file_.tensors().has(name); }
   std::vector<float> read(const std::string& name, up::Range rows,
                           up::Range columns) const override {
-    return file_.read(name, rows, columns);
+    return file_.tensors().read(name, rows, columns);
   }
 
  private:

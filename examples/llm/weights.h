@@ -1,4 +1,5 @@
-// Where the numbers of a model come from: a GGUF file, or a small model that is made up.
+// Where the numbers of a model come from: a GGUF file, a folder with safetensors (folder.h), or a
+// small model that is made up.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,7 @@ struct Shape {
   std::size_t vocabulary = 256;
   float epsilon = 1e-5F;
   float rope_base = 10000;
+  bool rope_halves = false;  // pairs of the rotary embedding lie half a head apart
   // Gemma 3: norms behind attention and MLP and of queries and keys, GELU, a scaled embedding, and
   // of every `pattern` layers all but the last see a window.
   bool is_gemma = false;

@@ -1,0 +1,230 @@
+#include "folder.h"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "safetensors.h"
+
+namespace llm {
+namespace {
+
+namespace up = unisono::parallel;
+using nlohmann::json;
+
+json read_json(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) {
+    throw std::runtime_error(path + " cannot be read");
+  }
+  json value = json::parse(in, nullptr, false);
+  if (!value.is_object()) {
+    throw std::runtime_error(path + " is no JSON object");
+  }
+  return value;
+}
+
+// What config.json says, with the file in errors.
+class Config {
+ public:
+  explicit Config(const std::string& folder) : path_(folder + "/config.json") {
+    value_ = read_json(path_);
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::runtime_error(path_ + " " + what);
+  }
+  bool has(const char* key) const { return value_.contains(key) && !value_[key].is_null(); }
+  const json& at(const char* key) const { return value_[key]; }
+  std::size_t count(const char* key) const {
+    if (!has(key) || !value_[key].is_number_unsigned() || value_[key] < 1 ||
+        value_[key] > (1U << 30)) {
+      fail(std::string("has no '") + key + "' of 1 or more");
+    }
+    return value_[key].get<std::size_t>();
+  }
+  std::size_t count_or(const char* key, std::size_t otherwise) const {
+    return has(key) ? count(key) : otherwise;
+  }
+  bool is_on(const char* key) const { return has(key) && value_[key] == true; }
+  // What is not done here may not be there.
+  void must_be_off(const char* key) const {
+    if (is_on(key)) {
+      fail(std::string("has '") + key + "', which is not done here");
+    }
+  }
+
+ private:
+  std::string path_;
+  json value_;
+};
+
+// Newer files have the base among the rest of the rotary embedding, older ones by itself.
+float rope_base(const Config& config) {
+  const char* own = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  json base = config.has("rope_theta") ? config.at("rope_theta") : json();
+  if (config.has(own)) {
+    const json& rope = config.at(own);
+    if (!rope.is_object()) {
+      config.fail(std::string("has '") + own + "' that is no JSON object");
+    }
+    const json type = rope.value("rope_type", rope.value("type", json("default")));
+    if (type != "default") {
+      config.fail("has a rotary embedding of the type " + type.dump() + ", which is not done here");
+    }
+    base = rope.value("rope_theta", base);
+  }
+  return base.is_number() ? base.get<float>() : 10000.0F;
+}
+
+Shape shape_of(const Config& config) {
+  if (!config.has("model_type") || config.at("model_type") != "llama") {
+    config.fail("is of the model type " +
+                (config.has("model_type") ? config.at("model_type").dump() : "null") +
+                "; of folders there is \"llama\"");
+  }
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    config.must_be_off(key);
+  }
+  if (config.has("hidden_act") && config.at("hidden_act") != "silu") {
+    config.fail("has the activation " + config.at("hidden_act").dump() + ", not \"silu\"");
+  }
+  Shape shape;
+  shape.layers = config.count("num_hidden_layers");
+  shape.width = config.count("hidden_size");
+  shape.heads = config.count("num_attention_heads");
+  shape.key_value_heads = config.count_or("num_key_value_heads", shape.heads);
+  shape.dim = config.count_or("head_dim", shape.width / shape.heads);
+  shape.hidden = config.count("intermediate_size");
+  shape.vocabulary = config.count("vocab_size");
+  shape.epsilon = config.has("rms_norm_eps") && config.at("rms_norm_eps").is_number()
+                      ? config.at("rms_norm_eps").get<float>()
+                      : 1e-6F;
+  shape.rope_base = rope_base(config);
+  shape.rope_halves = true;
+  return shape;
+}
+
+// By the names that GGUF has.
+std::string name_in_folder(const std::string& name) {
+  static constexpr std::array<std::pair<const char*, const char*>, 9> kOfLayers = {
+      {{"attn_norm", "input_layernorm"},
+       {"attn_q", "self_attn.q_proj"},
+       {"attn_k", "self_attn.k_proj"},
+       {"attn_v", "self_attn.v_proj"},
+       {"attn_output", "self_attn.o_proj"},
+       {"ffn_norm", "post_attention_layernorm"},
+       {"ffn_gate", "mlp.gate_proj"},
+       {"ffn_up", "mlp.up_proj"},
+       {"ffn_down", "mlp.down_proj"}}};
+  if (name == "token_embd.weight") {
+    return "model.embed_tokens.weight";
+  }
+  if (name == "output.weight") {
+    return "lm_head.weight";
+  }
+  if (name == "output_norm.weight") {
+    return "model.norm.weight";
+  }
+  const std::size_t number = name.find('.') + 1;  // "blk.3.attn_q.weight"
+  const std::size_t part = name.find('.', number) + 1;
+  for (const auto& [ours, theirs] : kOfLayers) {
+    if (name.compare(part, std::string::npos, std::string(ours) + ".weight") == 0) {
+      return "model.layers." + name.substr(number, part - number) + theirs + ".weight";
+    }
+  }
+  return name;
+}
+
+class FolderWeights : public Weights {
+ public:
+  explicit FolderWeights(const std::string& folder) : tensors_(folder) {
+    const Config config(folder);
+    shape_ = shape_of(config);
+    is_tied_ = config.is_on("tie_word_embeddings");
+    const std::string index = folder + "/model.safetensors.index.json";
+    if (!std::filesystem::exists(index)) {
+      add(folder + "/model.safetensors");
+      return;
+    }
+    const json said = read_json(index);
+    const json map = said.value("weight_map", json());
+    std::set<std::string> files;
+    for (const auto& [name, file] : map.items()) {
+      if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos) {
+        throw std::runtime_error(index + " names no file of its folder for '" + name + "'");
+      }
+      files.insert(file.get<std::string>());
+    }
+    for (const std::string& file : files) {
+      add(folder + "/" + file);
+    }
+    for (const auto& [name, file] : map.items()) {
+      if (!tensors_.has(name)) {
+        throw std::runtime_error(index + " names '" + name + "', which " + file.get<std::string>() +
+                                 " does not have");
+      }
+    }
+  }
+  Shape shape() const override { return shape_; }
+  bool has(const std::string& name) const override {
+    return name == "output.weight" ? !is_tied_ : tensors_.has(name_in_folder(name));
+  }
+  std::vector<float> read(const std::string& name, up::Range rows,
+                          up::Range columns) const override {
+    return tensors_.read(name_in_folder(name), rows, columns);
+  }
+
+ private:
+  void add(const std::string& path) {
+    files_.push_back(std::make_unique<MappedFile>(path));
+    try {
+      add_safetensors(*files_.back(), tensors_);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(path + " " + error.what());
+    }
+  }
+
+  std::vector<std::unique_ptr<MappedFile>> files_;
+  Tensors tensors_;
+  Shape shape_;
+  bool is_tied_ = false;
+};
+
+void put_ends(const Config& config, std::vector<std::int32_t>& ends) {
+  if (!config.has("eos_token_id")) {
+    return;
+  }
+  const json& said = config.at("eos_token_id");
+  for (const json& token : said.is_array() ? said : json::array({said})) {
+    if (token.is_number_integer()) {
+      ends.push_back(token.get<std::int32_t>());
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Weights> folder_weights(const std::string& folder) {
+  return std::make_unique<FolderWeights>(folder);
+}
+
+std::optional<Vocabulary> folder_vocabulary(const std::string& folder) {
+  const std::string path = folder + "/tokenizer.json";
+  if (!std::filesystem::exists(path)) {
+    return std::nullopt;
+  }
+  const json tokenizer = read_json(path);
+  try {
+    Vocabulary vocabulary = vocabulary_of(tokenizer);
+    put_ends(Config(folder), vocabulary.ends);
+    return vocabulary;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(path + ": " + error.what());
+  }
+}
+
+}  // namespace llm

@@ -1,0 +1,20 @@
+// A model as a folder of Hugging Face holds it: config.json, model.safetensors (or several files
+// and model.safetensors.index.json), and perhaps tokenizer.json.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "vocabulary.h"
+#include "weights.h"
+
+namespace llm {
+
+// Errors: std::runtime_error, with the file and what is wrong with it; for another model than
+// Llama.
+std::unique_ptr<Weights> folder_weights(const std::string& folder);
+// None where there is no tokenizer.json. Errors: as above.
+std::optional<Vocabulary> folder_vocabulary(const std::string& folder);
+
+}  // namespace llm

@@ -1,0 +1,140 @@
+#include "safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace llm {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMostHeader = 100'000'000;
+
+struct Type {
+  const char* name;
+  std::size_t bytes;
+  std::uint32_t type;  // of the block format; kNotRead: only stepped over
+};
+constexpr std::uint32_t kNotRead = std::numeric_limits<std::uint32_t>::max();
+constexpr Type kTypes[] = {{"F32", 4, 0},
+                           {"F16", 2, 1},
+                           {"BF16", 2, 30},
+                           {"F64", 8, kNotRead},
+                           {"I64", 8, kNotRead},
+                           {"U64", 8, kNotRead},
+                           {"I32", 4, kNotRead},
+                           {"U32", 4, kNotRead},
+                           {"I16", 2, kNotRead},
+                           {"U16", 2, kNotRead},
+                           {"I8", 1, kNotRead},
+                           {"U8", 1, kNotRead},
+                           {"F8_E4M3", 1, kNotRead},
+                           {"F8_E5M2", 1, kNotRead},
+                           {"BOOL", 1, kNotRead}};
+
+[[noreturn]] void refuse(const std::string& name, const std::string& what) {
+  throw std::runtime_error("has '" + name + "' " + what);
+}
+
+std::uint64_t whole_number(const std::string& name, const json& value) {
+  if (!value.is_number_unsigned()) {
+    refuse(name, "with a shape or offset that is no whole number");
+  }
+  return value.get<std::uint64_t>();
+}
+
+struct Entry {
+  std::string name;
+  StoredMatrix matrix;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+Entry entry_of(const std::string& name, const json& said, std::uint64_t data_bytes) {
+  if (!said.is_object() || !said.contains("dtype") || !said["dtype"].is_string() ||
+      !said.contains("shape") || !said["shape"].is_array() || !said.contains("data_offsets") ||
+      !said["data_offsets"].is_array() || said["data_offsets"].size() != 2) {
+    refuse(name, "without a dtype, a shape or two offsets");
+  }
+  const auto& dtype = said["dtype"].get_ref<const std::string&>();
+  const auto* const type =
+      std::ranges::find_if(kTypes, [&](const Type& one) { return dtype == one.name; });
+  if (type == std::end(kTypes)) {
+    refuse(name, "in the unknown type '" + dtype + "'");
+  }
+  Entry entry{.name = name, .matrix = {.format = block_format(type->type)}};
+  entry.begin = whole_number(name, said["data_offsets"][0]);
+  entry.end = whole_number(name, said["data_offsets"][1]);
+  if (entry.begin > entry.end || entry.end > data_bytes) {
+    refuse(name, "outside of the file");
+  }
+  // The product of a shape may not fit: what is larger than its bytes is wrong whatever follows.
+  std::uint64_t count = 1;
+  const std::uint64_t most = (entry.end - entry.begin) / type->bytes;
+  for (const json& size : said["shape"]) {
+    const std::uint64_t next = whole_number(name, size);
+    if (next != 0 && count > most / next) {
+      refuse(name, "of a shape that its bytes do not hold");
+    }
+    count *= next;
+    entry.matrix.columns = next;
+  }
+  if (count * type->bytes != entry.end - entry.begin) {
+    refuse(name, "of a shape that its bytes do not hold");
+  }
+  entry.matrix.rows = entry.matrix.columns == 0 ? 0 : count / entry.matrix.columns;
+  return entry;
+}
+
+}  // namespace
+
+void add_safetensors(const MappedFile& file, Tensors& tensors) {
+  const auto bytes = file.bytes();
+  std::uint64_t length = 0;
+  if (bytes.size() < sizeof(length)) {
+    throw std::runtime_error("is no safetensors file: it has " + std::to_string(bytes.size()) +
+                             " bytes");
+  }
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  if (length > kMostHeader) {
+    throw std::runtime_error("has a header of " + std::to_string(length) +
+                             " bytes, more than the 100000000 that the format allows");
+  }
+  if (length > bytes.size() - sizeof(length)) {
+    throw std::runtime_error("ends in the middle of its header");
+  }
+  const auto text = bytes.subspan(sizeof(length), length);
+  const json header = json::parse(text.begin(), text.end(), nullptr, false);
+  if (!header.is_object()) {
+    throw std::runtime_error("has a header that is no JSON object");
+  }
+  const auto data = bytes.subspan(sizeof(length) + length);
+  std::vector<Entry> entries;
+  for (const auto& [name, said] : header.items()) {
+    if (name != "__metadata__") {
+      entries.push_back(entry_of(name, said, data.size()));
+    }
+  }
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t end = 0;
+  for (Entry& entry : entries) {
+    if (entry.begin != end) {
+      refuse(entry.name, entry.begin < end ? "overlapping another tensor"
+                                           : "behind bytes that belong to no tensor");
+    }
+    end = entry.end;
+    entry.matrix.data = data.data() + entry.begin;
+    tensors.add(entry.name, entry.matrix);
+  }
+  if (end != data.size()) {
+    throw std::runtime_error("has " + std::to_string(data.size() - end) +
+                             " bytes behind its last tensor");
+  }
+}
+
+}  // namespace llm

@@ -1,0 +1,43 @@
+// Matrices as they lie in a file that is mapped, by name. They are unpacked to f32 when a part is
+// read, so that a rank unpacks only what it keeps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unisono/parallel/placement.hpp>
+#include <vector>
+
+#include "blocks.h"
+
+namespace llm {
+
+// Row after row; a vector has one row.
+struct StoredMatrix {
+  const BlockFormat* format = nullptr;
+  std::size_t rows = 1;
+  std::size_t columns = 1;
+  const std::uint8_t* data = nullptr;
+};
+
+class Tensors {
+ public:
+  // `where`: the file or folder that errors name.
+  explicit Tensors(std::string where) : where_(std::move(where)) {}
+  [[noreturn]] void fail(const std::string& what) const;  // std::runtime_error
+
+  void add(const std::string& name, const StoredMatrix& matrix) { all_[name] = matrix; }
+  bool has(const std::string& name) const { return all_.contains(name); }
+  // Errors: std::runtime_error, if it is not there.
+  const StoredMatrix& at(const std::string& name) const;
+  // A part of a matrix, packed. Errors: std::runtime_error, if it is not there or too small.
+  std::vector<float> read(const std::string& name, unisono::parallel::Range rows,
+                          unisono::parallel::Range columns) const;
+
+ private:
+  std::string where_;
+  std::map<std::string, StoredMatrix> all_;
+};
+
+}  // namespace llm
