@@ -78,8 +78,31 @@ def test_class(name):
 
 @pytest.mark.parametrize("name", sorted(functions(STUB)))
 def test_function(name):
-    if name != "simulate":  # its options are those of unisono.model.simulate
+    if name not in {"simulate", *CONNECTING}:  # simulate's options are those of unisono.model.simulate
         assert arguments_of_stub(functions(STUB)[name]) == arguments_of_extension(getattr(core, name))
+
+
+CONNECTING = {"connect": (), "run_threads": (1, lambda comm: comm.size)}
+
+
+@pytest.mark.parametrize("call", CONNECTING)
+def test_options_of_connecting(call):
+    """Each option of the stubs, with a value that one rank can use, is taken; no other is."""
+    values = {
+        "rank": 0, "size": 1, "file": None, "connect_timeout_ms": 1000, "timeout_ms": 1000, "profile": Path("none"),
+        "job": "options", "token": "a token of the test", "algorithm": "all_reduce=ring", "wait": "spin=1",
+        "address": "127.0.0.1:29999", "interface": "lo", "ports": "20000-20999", "transport": "auto",
+        "host": "here", "checksum": "0",
+    }
+    stub, positional, call = functions(STUB)[call], CONNECTING[call], getattr(core, call)
+    for option in stub.args.kwonlyargs:
+        both = ("rank", "size") if option.arg in ("rank", "size") else (option.arg,)
+        made = call(*positional, **{name: values[name] for name in both})
+        assert made == [1] or made.size == 1, option.arg
+    with pytest.raises(TypeError, match="knows no option 'colour'"):
+        call(*positional, colour="red")
+    with pytest.raises(TypeError, match="cannot take 7 as job"):
+        call(*positional, job=7)
 
 
 def test_everything_has_a_docstring():

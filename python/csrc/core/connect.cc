@@ -1,14 +1,14 @@
 // How ranks come to be: processes that meet, threads of one, and Ctrl-C meanwhile.
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <future>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "common/signals.h"
 #include "communicator.h"
@@ -110,59 +110,90 @@ py::list run_threads(int ranks, const py::function& body, unisono::ConnectOption
   return py::cast(state.values);
 }
 
-unisono::ConnectOptions options_of(int rank, int size, const std::string& job,
-                                   const std::string& token,
-                                   const std::optional<std::filesystem::path>& file,
-                                   int connect_timeout_ms, int timeout_ms,
-                                   const std::string& algorithm, const std::string& profile,
-                                   const std::string& wait) {
-  return {.rank = rank,
-          .size = size,
-          .job = job,
-          .token = token,
-          .file = file.value_or("").string(),
-          .connect_timeout_ms = connect_timeout_ms,
-          .timeout_ms = timeout_ms,
-          .algorithm = algorithm,
-          .profile = profile,
-          .wait = wait,
-          .interrupted = unisono_signals::is_interrupted};
+// The options that are texts, by the names that they have in Python too.
+constexpr std::pair<const char*, std::string unisono::ConnectOptions::*> kTexts[] = {
+    {"job", &unisono::ConnectOptions::job},
+    {"token", &unisono::ConnectOptions::token},
+    {"file", &unisono::ConnectOptions::file},
+    {"algorithm", &unisono::ConnectOptions::algorithm},
+    {"profile", &unisono::ConnectOptions::profile},
+    {"wait", &unisono::ConnectOptions::wait},
+    {"address", &unisono::ConnectOptions::address},
+    {"interface", &unisono::ConnectOptions::interface},
+    {"ports", &unisono::ConnectOptions::ports},
+    {"transport", &unisono::ConnectOptions::transport},
+    {"host", &unisono::ConnectOptions::host},
+    {"checksum", &unisono::ConnectOptions::checksum},
+};
+constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
+    {"connect_timeout_ms", &unisono::ConnectOptions::connect_timeout_ms},
+    {"timeout_ms", &unisono::ConnectOptions::timeout_ms},
+};
+
+bool take_text(unisono::ConnectOptions& options, const std::string& name, py::handle value) {
+  for (const auto& [known, member] : kTexts) {
+    if (name == known) {
+      if (!value.is_none()) {
+        options.*member = py::module_::import("os").attr("fspath")(value).cast<std::string>();
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+bool take_number(unisono::ConnectOptions& options, const std::string& name, py::handle value) {
+  for (const auto& [known, member] : kNumbers) {
+    if (name == known) {
+      options.*member = value.cast<int>();
+      return true;
+    }
+  }
+  return false;
+}
+
+unisono::ConnectOptions options_of(const char* function, const py::kwargs& given) {
+  unisono::ConnectOptions options{.interrupted = unisono_signals::is_interrupted};
+  for (const auto& [key, value] : given) {
+    const auto name = key.cast<std::string>();
+    try {
+      if (take_text(options, name, value) || take_number(options, name, value)) {
+        continue;
+      }
+    } catch (const std::exception&) {
+      throw py::type_error(std::string(function) + "() cannot take " +
+                           py::repr(value).cast<std::string>() + " as " + name);
+    }
+    throw py::type_error(std::string(function) + "() knows no option '" + name + "'");
+  }
+  return options;
 }
 
 }  // namespace
 
 void define_connecting(py::module_& module) {
   using py::arg;
-  const auto with_options = [&module](const char* name, auto function, const char* doc,
-                                      const auto&... extra) {
-    module.def(name, function, extra..., arg("job") = "", arg("token") = "",
-               arg("file") = py::none(), arg("connect_timeout_ms") = 30'000,
-               arg("timeout_ms") = 300'000, arg("algorithm") = "", arg("profile") = "",
-               arg("wait") = "", doc);
-  };
-  with_options(
+  module.def(
       "connect",
-      [](int rank, int size, const std::string& job, const std::string& token,
-         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
-         const std::string& algorithm, const std::string& profile, const std::string& wait) {
-        return connect(options_of(rank, size, job, token, file, connect_timeout_ms, timeout_ms,
-                                  algorithm, profile, wait));
+      [](int rank, int size, const py::kwargs& given) {
+        unisono::ConnectOptions options = options_of("connect", given);
+        options.rank = rank;
+        options.size = size;
+        return connect(std::move(options));
       },
       "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
-      "launchers, Slurm; with none of them it has one rank); blocks until all ranks are there.",
+      "launchers, Slurm; with none of them it has one rank); blocks until all ranks are there. "
+      "Options are those of ConnectOptions of C++: texts, paths, and times in ms.",
       py::kw_only(), arg("rank") = -1, arg("size") = -1);
-  with_options(
+  module.def(
       "run_threads",
-      [](int ranks, const py::function& body, const std::string& job, const std::string& token,
-         const std::optional<std::filesystem::path>& file, int connect_timeout_ms, int timeout_ms,
-         const std::string& algorithm, const std::string& profile, const std::string& wait) {
-        return run_threads(ranks, body,
-                           options_of(-1, -1, job, token, file, connect_timeout_ms, timeout_ms,
-                                      algorithm, profile, wait));
+      [](int ranks, const py::function& body, const py::kwargs& given) {
+        return run_threads(ranks, body, options_of("run_threads", given));
       },
       "Calls body(comm) on `ranks` ranks, each a thread of this process, and returns what they "
-      "return, in the order of ranks. The first exception is raised, and ends the other ranks.",
-      arg("ranks"), arg("body"), py::kw_only());
+      "return, in the order of ranks. The first exception is raised, and ends the other ranks. "
+      "Options are those of connect().",
+      arg("ranks"), arg("body"));
 }
 
 }  // namespace unisono_python

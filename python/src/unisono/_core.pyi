@@ -280,7 +280,8 @@ class Communicator:
 def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path | None = None, wait: str = "",
+    profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
+    transport: str = "", host: str = "", checksum: str = "",
 ) -> Communicator:
     """Joins the world that arguments and environment describe; blocks until all ranks are there."""
 
@@ -289,7 +290,8 @@ T = TypeVar("T")
 def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
     file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path | None = None, wait: str = "",
+    profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
+    transport: str = "", host: str = "", checksum: str = "",
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 
