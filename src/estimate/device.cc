@@ -146,6 +146,19 @@ std::optional<DeviceModel> find_device(std::string_view name) {
   return found == devices().end() ? std::nullopt : std::optional(*found);
 }
 
+model::DeviceRates rates_of(const DeviceModel& device, Precision precision) {
+  return {.flops_per_s = device.flops(precision) / device.constants.compute,
+          .memory_bytes_per_s = device.memory_bytes_per_s / device.constants.memory};
+}
+
+std::optional<model::DeviceRates> find_rates(std::string_view name) {
+  const std::size_t colon = std::min(name.find(':'), name.size());
+  const auto device = find_device(name.substr(0, colon));
+  const auto precision =
+      colon == name.size() ? Precision::bf16 : parse_precision(name.substr(colon + 1));
+  return device && precision ? std::optional(rates_of(*device, *precision)) : std::nullopt;
+}
+
 std::string device_of_preset(std::string_view topology_name) {
   if (topology_name.starts_with("rail_optimised")) {
     return "h100";  // its nodes are DGX H100

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/simulator/workload.h"
 #include "topology/topology.h"
 
 namespace unisono::estimate {
@@ -42,6 +43,10 @@ struct DeviceModel {
 
 std::vector<std::string_view> known_devices();
 std::optional<DeviceModel> find_device(std::string_view name);
+// What a device of that name reaches on products and in its memory, as its constants say; after a
+// colon its precision, "h100:f8", else bf16. Empty: there is none.
+model::DeviceRates rates_of(const DeviceModel& device, Precision precision);
+std::optional<model::DeviceRates> find_rates(std::string_view name);
 // The device that a preset's machines have; empty: it says nothing about them.
 std::string device_of_preset(std::string_view topology_name);
 

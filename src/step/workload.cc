@@ -30,8 +30,7 @@ class Writer {
   Writer(const Step& step, const estimate::DeviceModel& device, estimate::Precision precision)
       : calls_(calls_of(step)),
         ranks_(static_cast<int>(calls_.size())),
-        flops_(device.flops(precision) / device.constants.compute),
-        bytes_per_s_(device.memory_bytes_per_s / device.constants.memory) {}
+        rates_(estimate::rates_of(device, precision)) {}
 
   // A call that several ranks share is written when the first of its ranks comes to it. Items of a
   // rank keep their order: whoever is in front waits until the others have written what is before.
@@ -95,7 +94,8 @@ class Writer {
     Computing all;
     for (std::size_t i = next_[static_cast<std::size_t>(rank)];
          i < calls.size() && calls[i].what == "computing"; ++i) {
-      all.us += 1e6 * std::max(calls[i].flops / flops_, calls[i].memory_bytes / bytes_per_s_);
+      all.us += 1e6 * std::max(calls[i].flops / rates_.flops_per_s,
+                               calls[i].memory_bytes / rates_.memory_bytes_per_s);
       all.name = name_of(calls[i]);
       ++all.calls;
     }
@@ -167,8 +167,7 @@ class Writer {
 
   std::vector<std::vector<Call>> calls_;
   int ranks_;
-  double flops_;
-  double bytes_per_s_;
+  model::DeviceRates rates_;
   std::vector<std::size_t> next_;
   std::map<std::pair<int, int>, int> under_way_;
   std::string out_;

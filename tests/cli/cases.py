@@ -316,6 +316,8 @@ def approval_cases():
         "sim_sizes": text("sim", "all_reduce/ring", "--on", "hgx_h200", "-b", "64K", "-b", "1M", "-b", "1G"),
         "sim_sizes_json": text("sim", "right.json", "--link", LINK, "-b", "64K", "-b", "1M", "--json"),
         "sim_sizes_trace": text("sim", "right.json", "--link", LINK, "-b", "64K", "-b", "1M", "--trace", "x"),
+        "sim_workload_blocks": text("sim", "workload_blocks.json", "--on", "dgx_h100:nodes=2"),
+        "sim_workload_device": text("sim", "bad_workload_device.json", "--on", "dgx_h100"),
         "sim_after": text("sim", "after.json", "--on", "dgx_h100"),
         "sim_most_messages": text("sim", "workload.json", "--on", "dgx_h100", "--most-messages", "10"),
         "sim_workload_ranks": text("sim", "workload.json", "--on", "dgx_h100", "-n", "3"),

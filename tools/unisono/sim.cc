@@ -22,6 +22,7 @@
 #include "cli/target.h"
 #include "cli/text_file.h"
 #include "engine/verify_sizes.h"
+#include "estimate/device.h"
 #include "model/simulator/report.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -42,16 +43,16 @@ bool is_workload(const std::string& text) {
   return format && format->is(JsonValue::Kind::text) && format->text() == model::kWorkloadFormat;
 }
 
-// A name in a workload is as seen from the folder of the workload.
-model::ScheduleLoader loader_beside(const std::string& path) {
-  return [folder = std::filesystem::path(path).parent_path()](const std::string& name) {
-    return load_verified_schedule((folder / name).string());
-  };
-}
-model::CountsLoader counts_beside(const std::string& path) {
-  return [folder = std::filesystem::path(path).parent_path()](const std::string& name) {
-    return load_counts((folder / name).string());
-  };
+// A name of a file in a workload is as seen from the folder of the workload.
+model::WorkloadSources sources_beside(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  return {
+      .schedule =
+          [folder](const std::string& name) {
+            return load_verified_schedule((folder / name).string());
+          },
+      .counts = [folder](const std::string& name) { return load_counts((folder / name).string()); },
+      .device = estimate::find_rates};
 }
 
 // The exchange of counts, from --counts or from the schedule's own file.
@@ -109,7 +110,7 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
   }
   if (workload_file) {
     Parsed<model::Workload> parsed =
-        model::parse_workload_json(text, written_out, loader_beside(path), counts_beside(path));
+        model::parse_workload_json(text, written_out, sources_beside(path));
     if (!parsed) {
       throw UsageError(
           fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
@@ -367,7 +368,7 @@ const Command kSimCommand = {
                   {"unisono sim all_reduce/ring --on fat_tree:hosts=64 --degrade host3=0.5",
                    "One host has half of its bandwidth."},
                   {"unisono sim step.json --on rail_optimised:nodes=4 --trace step.trace.json",
-                   "A workload: operations of many groups, and compute steps."}}},
+                   "A workload: operations of many groups, messages and compute steps."}}},
     .description =
         "Messages start when their data is ready and a port of either side is free. Their bytes "
         "flow at the max-min fair rate of the links on their way. Steps that repeat are played "

@@ -8,6 +8,7 @@
 #include <vector>
 #include "base/parsed.h"
 #include "engine/verify_sizes.h"
+#include "estimate/device.h"
 #include "model/machine_json.h"
 #include "model/plan.h"
 #include "model/simulator/report.h"
@@ -141,7 +142,9 @@ model::Workload workload_of(const py::object& target, double bytes, std::optiona
   }
   const auto text = target.cast<std::string>();
   if (text.find('{') != std::string::npos) {
-    return value_of(model::parse_workload_json(text, written_out), text, "the workload");
+    return value_of(
+        model::parse_workload_json(text, written_out, {.device = unisono::estimate::find_rates}),
+        text, "the workload");
   }
   const Target parsed = parse_target(text);
   const unisono::Shape shape = shape_for(parsed, ranks.value_or(most_ranks), root);

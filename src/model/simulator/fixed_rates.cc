@@ -57,11 +57,7 @@ FixedRates::FixedRates(const Play& play, const PathTable& paths, const Simulatio
 SimulationResult FixedRates::run() && {
   for (std::size_t i = 0; i < play_.items.size(); ++i) {
     const PlayItem& item = play_.items[i];
-    for (const int before : item.after) {
-      for (const int actor : item.actors) {
-        now_[at(actor)].wait_for(ends_.at(before));
-      }
-    }
+    wait_for_earlier(item);
     if (item.blocks == nullptr) {
       compute(item, i);
     } else {
@@ -70,6 +66,9 @@ SimulationResult FixedRates::run() && {
     Moment end;
     for (const int actor : item.actors) {
       end.wait_for(now_[at(actor)]);
+      if (play_.is_own_awaited[i]) {
+        own_ends_[own_key(i, play_.rank_of_actor[at(actor)])] = now_[at(actor)];
+      }
     }
     result_.item_end_us.push_back(end.time_us);
     if (play_.is_awaited[i]) {
@@ -100,6 +99,21 @@ SimulationResult FixedRates::run() && {
                              .waiting_us = waiting > kRounding * last.time_us ? waiting : 0});
   }
   return std::move(result_);
+}
+
+void FixedRates::wait_for_earlier(const PlayItem& item) {
+  for (const int actor : item.actors) {
+    Moment& now = now_[at(actor)];
+    for (const int before : item.after) {
+      now.wait_for(ends_.at(before));
+    }
+    for (const int before : item.after_own) {
+      const auto end = own_ends_.find(own_key(at(before), play_.rank_of_actor[at(actor)]));
+      if (end != own_ends_.end()) {
+        now.wait_for(end->second);
+      }
+    }
+  }
 }
 
 void FixedRates::compute(const PlayItem& item, std::size_t index) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "model/simulator/busy_time.h"
@@ -40,6 +41,7 @@ class FixedRates {
     std::vector<int> receivers = {};
     std::vector<int> ranks = {};
   };
+  void wait_for_earlier(const PlayItem& item);
   Party party_of(const PlayBlock& block) const;
   void remember(const Party& party);
   double most_apart_us(const Party& party) const;
@@ -59,8 +61,9 @@ class FixedRates {
   const PathTable& paths_;
   const SimulationOptions& options_;
   std::size_t ports_;
-  std::vector<Moment> now_;     // of each actor: its items so far are done
-  std::map<int, Moment> ends_;  // of the items that others come after
+  std::vector<Moment> now_;                             // of each actor: its items so far are done
+  std::map<int, Moment> ends_;                          // of the items that others come after
+  std::unordered_map<std::uint64_t, Moment> own_ends_;  // of these on single ranks, by own_key()
   Side out_;
   Side in_;
   std::vector<Moment> received_;  // by each actor, in the steps before

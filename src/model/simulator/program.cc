@@ -33,22 +33,30 @@ class Maker {
 
   Play run() {
     play_.is_awaited.resize(workload_.items.size());
+    play_.is_own_awaited.resize(workload_.items.size());
     for (std::size_t i = 0; i < workload_.items.size(); ++i) {
       play_.items.push_back(make(workload_.items[i], i));
-      for (const int before : workload_.items[i].after) {
-        if (before < 0 || static_cast<std::size_t>(before) >= i) {
-          throw Error(ErrorCode::usage, "item " + std::to_string(i) + " comes after item " +
-                                            std::to_string(before) +
-                                            "\nan item can only wait for earlier ones");
-        }
-        play_.is_awaited[static_cast<std::size_t>(before)] = true;
-      }
+      await(i, workload_.items[i].after, play_.is_awaited);
+      await(i, workload_.items[i].after_own, play_.is_own_awaited);
       play_.items.back().after = workload_.items[i].after;
+      play_.items.back().after_own = workload_.items[i].after_own;
     }
     return std::move(play_);
   }
 
  private:
+  static void await(std::size_t item, const std::vector<int>& earlier,
+                    std::vector<bool>& is_awaited) {
+    for (const int before : earlier) {
+      if (before < 0 || static_cast<std::size_t>(before) >= item) {
+        throw Error(ErrorCode::usage, "item " + std::to_string(item) + " comes after item " +
+                                          std::to_string(before) +
+                                          "\nan item can only wait for earlier ones");
+      }
+      is_awaited[static_cast<std::size_t>(before)] = true;
+    }
+  }
+
   void check_rank(int rank, const std::string& what) const {
     if (rank < 0 || rank >= workload_.ranks) {
       throw Error(ErrorCode::usage, what + " names rank " + std::to_string(rank) +
@@ -88,8 +96,8 @@ class Maker {
     met_.remove(ranks);
     if (item.schedule == nullptr && item.compact == nullptr) {
       for (std::size_t i = 0; i < ranks.size(); ++i) {
-        made.compute_us.push_back(item.compute_us * factor(ranks[i]) *
-                                  jitter_factor(options_, index, 0, i));
+        const double us = item.rank_compute_us.empty() ? item.compute_us : item.rank_compute_us[i];
+        made.compute_us.push_back(us * factor(ranks[i]) * jitter_factor(options_, index, 0, i));
       }
       return made;
     }

@@ -51,19 +51,41 @@ void SharedRates::run_tasks() {
   }
 }
 
-// Whether the next item comes after one that some rank has not ended; it is begun when that has.
+bool SharedRates::waits_for(int index, Actor& actor, Awaited& awaited) {
+  if (awaited.actors_left > 0) {
+    awaited.waiting.push_back(index);
+    return true;
+  }
+  actor.entry.wait_for(awaited.end);
+  return false;
+}
+
+// Whether the next item comes after one that is not ended; it is begun when that has.
 bool SharedRates::waits_for_item(int index) {
   Actor& actor = actors_[at(index)];
-  for (const int before : item_of(actor).after) {
-    Awaited& awaited = awaited_.at(static_cast<std::uint32_t>(before));
-    if (awaited.actors_left > 0) {
-      awaited.waiting.push_back(index);
+  const PlayItem& item = item_of(actor);
+  for (const int before : item.after) {
+    if (waits_for(index, actor, awaited_.at(static_cast<std::uint32_t>(before)))) {
       return true;
     }
-    actor.entry.wait_for(awaited.end);
+  }
+  for (const int before : item.after_own) {
+    const auto own = own_awaited_.find(own_key(at(before), play_.rank_of_actor[at(index)]));
+    if (own != own_awaited_.end() && waits_for(index, actor, own->second)) {
+      return true;
+    }
   }
   actor.entry.time_us = std::max(actor.entry.time_us, now_us_);
   return false;
+}
+
+void SharedRates::end_for_waiting(Awaited& awaited, const Moment& moment) {
+  awaited.end.wait_for(moment);
+  if (--awaited.actors_left == 0) {
+    for (const int waiting : std::exchange(awaited.waiting, {})) {
+      begin_item(waiting);
+    }
+  }
 }
 
 // `entry` is now: what the actor did before has ended.
@@ -108,13 +130,10 @@ void SharedRates::end_item(int index, const Moment& moment) {
   actor.entry = moment;
   actor.entry.time_us = now_us_;
   if (play_.is_awaited[item]) {
-    Awaited& awaited = awaited_.at(item);
-    awaited.end.wait_for(actor.entry);
-    if (--awaited.actors_left == 0) {
-      for (const int waiting : std::exchange(awaited.waiting, {})) {
-        begin_item(waiting);
-      }
-    }
+    end_for_waiting(awaited_.at(item), actor.entry);
+  }
+  if (play_.is_own_awaited[item]) {
+    end_for_waiting(own_awaited_.at(own_key(item, play_.rank_of_actor[at(index)])), actor.entry);
   }
   begin_item(index);
 }

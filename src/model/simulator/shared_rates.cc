@@ -18,6 +18,9 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
   for (std::uint32_t i = 0; i < play.items.size(); ++i) {
     for (const int actor : play.items[i].actors) {
       actors_[at(actor)].items.push_back(i);
+      if (play.is_own_awaited[i]) {
+        own_awaited_[own_key(i, play.rank_of_actor[at(actor)])] = {};
+      }
     }
     if (play.is_awaited[i]) {
       awaited_[i].actors_left = play.items[i].actors.size();

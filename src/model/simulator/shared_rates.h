@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <unordered_map>
 #include <vector>
 
 #include "model/simulator/fair_share.h"
@@ -79,9 +80,9 @@ class SharedRates {
     std::int64_t record = -1;
   };
 
-  // An item that others come after.
+  // An item that others come after, or what one rank has of it.
   struct Awaited {
-    std::size_t actors_left = 0;
+    std::size_t actors_left = 1;
     Moment end = {};
     std::vector<int> waiting = {};  // actors
   };
@@ -123,6 +124,8 @@ class SharedRates {
   }
   void begin_item(int index);
   bool waits_for_item(int index);
+  static bool waits_for(int index, Actor& actor, Awaited& awaited);
+  void end_for_waiting(Awaited& awaited, const Moment& moment);
   void end_item(int index, const Moment& moment);
   void enter(int index);
   void try_send(int index, const Moment& trigger);
@@ -154,6 +157,7 @@ class SharedRates {
   std::vector<int> free_flights_;
   std::map<std::uint32_t, Operation> operations_;  // those under way, by item
   std::map<std::uint32_t, Awaited> awaited_;
+  std::unordered_map<std::uint64_t, Awaited> own_awaited_;  // by own_key()
   std::map<const void*, std::weak_ptr<const std::vector<BlockOrder>>> orders_;
   std::priority_queue<Event> events_;
   std::deque<Task> tasks_;

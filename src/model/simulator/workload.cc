@@ -1,6 +1,8 @@
 #include "model/simulator/workload.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <unordered_map>
 #include <utility>
 
 #include "unisono/error.hpp"
@@ -54,6 +56,31 @@ WorkItem exchange(Schedule schedule) {
   item.bytes = static_cast<double>(std::max(totals.most_sent, totals.most_received)) *
                static_cast<double>(schedule.counts.element_bytes);
   item.schedule = std::make_shared<const Schedule>(std::move(schedule));
+  return item;
+}
+
+WorkItem transfers(const std::vector<Transfer>& messages) {
+  WorkItem item{.name = "send"};
+  std::unordered_map<int, int> places;
+  const auto place_of = [&](int rank) {
+    const auto [place, is_new] = places.try_emplace(rank, static_cast<int>(item.ranks.size()));
+    if (is_new) {
+      item.ranks.push_back(rank);
+    }
+    return place->second;
+  };
+  // A chunk is a byte of the longest message.
+  CompactSchedule schedule{.collective = Collective::broadcast, .phases = {CompactPhase{}}};
+  for (const Transfer& message : messages) {
+    const int from = place_of(message.from);
+    const auto chunks = static_cast<std::int64_t>(message.bytes);
+    schedule.phases[0].messages.push_back(
+        {.from = from, .to = place_of(message.to), .chunks = chunks});
+    schedule.chunks = std::max(schedule.chunks, chunks);
+  }
+  schedule.ranks = static_cast<int>(item.ranks.size());
+  item.bytes = static_cast<double>(schedule.chunks);
+  item.compact = std::make_shared<const CompactSchedule>(std::move(schedule));
   return item;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,10 @@ struct WorkItem {
   std::vector<int> ranks = {};  // of the group, in its order; empty: all
   int stream = 0;
   std::vector<int> after = {};  // earlier items of the workload, by index
+  // Others, for which each rank waits only until it has ended them itself.
+  std::vector<int> after_own = {};
   double compute_us = 0;
+  std::vector<double> rank_compute_us = {};  // of each rank; empty: compute_us
   // The vector (model/cost.h, chunk_bytes). Where the schedule has counts: the most that a rank
   // sends or receives, for people.
   double bytes = 0;
@@ -43,31 +47,47 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
 // The exchange of the counts of a schedule. REQUIRES: it has some, which fit it.
 WorkItem exchange(Schedule schedule);
 
-// Workloads as JSON, `unisono.workload/1`:
+// Point to point messages that begin together: a rank goes on when it has sent and received its
+// own.
+struct Transfer {
+  int from = 0;  // ranks of the workload
+  int to = 0;
+  double bytes = 0;
+};
+// REQUIRES: a transfer, ranks that are not negative, none that sends to itself, whole bytes up to
+// 2^53.
+WorkItem transfers(const std::vector<Transfer>& messages);
+
+// What a rank computes with, to give compute steps by what they do.
+struct DeviceRates {
+  double flops_per_s = 0;
+  double memory_bytes_per_s = 0;
+};
+
+// What a workload names and others keep. What they throw goes through the parser; without one the
+// names that it is for are refused.
+struct WorkloadSources {
+  std::function<Schedule(const std::string& name)> schedule = {};  // REQUIRES: verified
+  std::function<Counts(const std::string& name)> counts = {};
+  std::function<std::optional<DeviceRates>(const std::string& name)> device = {};
+};
+
+// Workloads as JSON, `unisono.workload/1`; docs/formats/workload.md says what belongs where:
 //
-//   {"format": "unisono.workload/1", "ranks": 8,
-//    "groups": {"tp0": [0, 1, 2, 3], "tp1": [4, 5, 6, 7]},
-//    "items": [{"name": "layer", "compute_us": 250},
-//              {"collective": "all_reduce", "algorithm": "ring", "bytes": 1048576, "group": "tp0"},
-//              {"collective": "broadcast", "algorithm": "binomial", "bytes": 4096, "root": 2,
-//               "group": [1, 3, 5], "stream": 1, "repeat": 3},
+//   {"format": "unisono.workload/1", "ranks": 8, "device": "h100",
+//    "groups": {"tp": {"size": 4}, "first": [0, 1, 2, 3]},
+//    "items": [{"repeat": 32, "items": [
+//                {"name": "layer", "flops": 2e12, "memory_bytes": 1e9},
+//                {"collective": "all_reduce", "algorithm": "ring", "bytes": 1048576,
+//                 "group": "tp"}]},
+//              {"from": [0, 1], "to": [4, 5], "bytes": 4096},
 //              {"collective": "all_to_all_v", "algorithm": "pairwise", "group": [0, 1],
 //               "counts": [[0, 5], [3, 1]], "element_bytes": 4096}]}
 //
-// An item is for all ranks unless it has a group, by name or as a list. `root` is a place in the
-// group. `repeat` stands for so many items one after the other. `after` names earlier items, which
-// all of their ranks have to end first: all items of that name so far. `schedule` instead of
-// collective, algorithm and root names a schedule that `load` gets. all_to_all_v has counts in the
-// place of bytes: rows, or the name of what `load_counts` gets; a schedule with counts has neither.
-// Limits: 2^20 ranks, a million items.
+// Limits: 2^20 ranks, a million items, repeats counted.
 inline constexpr std::string_view kWorkloadFormat = "unisono.workload/1";
 
-// What it throws goes through the parser. REQUIRES: its schedules are verified.
-using ScheduleLoader = std::function<Schedule(const std::string& name)>;
-using CountsLoader = std::function<Counts(const std::string& name)>;
-
 Parsed<Workload> parse_workload_json(std::string_view text, bool written_out = false,
-                                     const ScheduleLoader& load = {},
-                                     const CountsLoader& load_counts = {});
+                                     const WorkloadSources& sources = {});
 
 }  // namespace unisono::model

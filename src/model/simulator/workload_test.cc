@@ -171,18 +171,19 @@ TEST(WorkloadJson, TakesSchedulesOfTheUser) {
   const std::string items =
       R"({"schedule": "own.json", "bytes": 1e6, "group": "low", "repeat": 2})";
   int loads = 0;
-  const ScheduleLoader load = [&loads](const std::string& name) {
+  const auto load = [&loads](const std::string& name) {
     EXPECT_EQ(name, "own.json");
     ++loads;
     return build_schedule(*find_algorithm(Collective::all_reduce, "ring"), {.ranks = 4});
   };
-  const auto parsed = parse_workload_json(document(items + "," + items), false, load);
+  const auto parsed = parse_workload_json(document(items + "," + items), false, {.schedule = load});
   ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
   EXPECT_EQ(loads, 1);
   EXPECT_EQ(parsed.value->items.size(), 4U);
   EXPECT_EQ(parsed.value->items[0].name, "own.json");
-  const auto wrong = parse_workload_json(
-      document(R"({"schedule": "own.json", "bytes": 1e6, "group": [1, 2]})"), false, load);
+  const auto wrong =
+      parse_workload_json(document(R"({"schedule": "own.json", "bytes": 1e6, "group": [1, 2]})"),
+                          false, {.schedule = load});
   EXPECT_EQ(wrong.position, "/items/0/schedule");
   EXPECT_EQ(wrong.message, "a schedule for 4 ranks, in a group of 2");
   expect_failure(items, "/items/0/schedule", "files of schedules are not read here");
@@ -201,12 +202,12 @@ TEST(WorkloadJson, TakesCounts) {
   EXPECT_EQ(read.name, "all_to_all_v/pairwise");
   EXPECT_EQ(read.bytes, 1200);  // what rank 0 receives
   EXPECT_EQ(read.schedule->counts.sent(2, 0), 9);
-  const CountsLoader load = [](const std::string& name) {
+  const auto load = [](const std::string& name) {
     EXPECT_EQ(name, "routing.csv");
     return Counts{.element_bytes = 7, .send = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}};
   };
   const auto named =
-      parse_workload_json(document(item("\"counts\": \"routing.csv\"")), false, {}, load);
+      parse_workload_json(document(item("\"counts\": \"routing.csv\"")), false, {.counts = load});
   ASSERT_TRUE(named) << named.position << ": " << named.message;
   EXPECT_EQ(named.value->items[0].bytes, 24 * 7);
 }
@@ -275,6 +276,153 @@ TEST(Workload, CountsThatAreEqualAreEqualBlocks) {
   }
   counted.items = {exchange(schedule)};
   EXPECT_GT(simulate(counted, topology).total_us, us);
+}
+
+TEST(WorkloadJson, FamiliesDoTheSameAtOnce) {
+  const std::string sum =
+      R"({"name": "sum", "collective": "all_reduce", "algorithm": "ring", "bytes": 1e6, )";
+  const auto parsed = parse_workload_json(document(sum + R"("group": {"size": 2, "stride": 4}},)" +
+                                                   sum + R"("group": [[0, 1], [2, 3, 4]]},
+      {"compute_us": 1, "group": {"size": 4}, "after": "sum"})"));
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  const std::vector<WorkItem>& items = parsed.value->items;
+  ASSERT_EQ(items.size(), 7U);
+  EXPECT_EQ(items[1].ranks, (std::vector<int>{1, 5}));
+  EXPECT_EQ(items[3].ranks, (std::vector<int>{3, 7}));
+  EXPECT_EQ(items[5].ranks, (std::vector<int>{2, 3, 4}));
+  EXPECT_EQ(items[0].compact, items[4].compact);  // both of two ranks
+  EXPECT_EQ(items[6].ranks.size(), 8U);           // a compute step has no groups
+  EXPECT_EQ(items[6].after.size(), 6U);
+  expect_failure(sum + R"("group": {"size": 3}})", "/items/0/group",
+                 "groups of 3 with stride 1 do not divide 8 ranks");
+  expect_failure(sum + R"("group": [[0, 1], [1, 2]]})", "/items/0/group/1/0", "rank 1 comes twice");
+}
+
+// As long as one group alone: on one switch they do not meet.
+TEST(Workload, GroupsOfAFamilyDoNotWaitForEachOther) {
+  const std::string sum = R"({"collective": "all_reduce", "algorithm": "ring", "bytes": 1e6, )";
+  EXPECT_DOUBLE_EQ(simulate_items(sum + R"("group": {"size": 4}})").total_us,
+                   simulate_items(sum + R"("group": "low"})").total_us);
+}
+
+TEST(WorkloadJson, BlocksAreRepeated) {
+  const auto parsed = parse_workload_json(document(
+      R"({"repeat": 2, "items": [
+            {"name": "a", "compute_us": 1},
+            {"repeat": 3, "items": [{"name": "b", "compute_us": 2, "stream": 1, "after": "a"}]}]})"));
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  std::string order;
+  for (const WorkItem& item : parsed.value->items) {
+    order += item.name;
+  }
+  EXPECT_EQ(order, "abbbabbb");
+  EXPECT_EQ(parsed.value->items[2].after, std::vector<int>{0});
+  EXPECT_EQ(parsed.value->items[6].after, std::vector<int>{4});  // of its own turn
+  expect_failure(R"({"repeat": 2, "items": []})", "/items/0/items", "a block needs an item");
+  expect_failure(R"({"stream": 2, "items": [{"compute_us": 1}]})", "/items/0",
+                 "unknown key \"stream\"");
+  expect_failure(R"({"repeat": 1000000, "items": [{"repeat": 1000000, "items":
+                     [{"compute_us": 1, "group": [0]}]}]})",
+                 "/items/0/items/0/items/0",
+                 "more than 1000000 items, or 50000000 ranks in all of them");
+}
+
+TEST(WorkloadJson, BoundsWhatItemsWaitFor) {
+  std::string items = R"({"name": "x", "compute_us": 1, "group": [0]})";
+  for (int stream = 1; stream < 64; ++stream) {
+    items += R"(, {"name": "x", "compute_us": 1, "group": [0], "stream": )" +
+             std::to_string(stream) + "}";
+  }
+  expect_failure(items + R"(, {"compute_us": 1, "group": [0], "repeat": 999000, "after": "x"})",
+                 "/items/64", "more than 1000000 items, or 50000000 ranks in all of them");
+}
+
+TEST(Workload, RanksComputeForDifferentTimes) {
+  for (const Contention contention : {Contention::off, Contention::on}) {
+    const SimulationResult result = simulate_items(
+        R"({"compute_us": [1, 2, 3, 40], "group": "low"})", {.contention = contention});
+    EXPECT_DOUBLE_EQ(result.total_us, 40);
+    EXPECT_DOUBLE_EQ(result.ranks[2].computing_us, 3);
+  }
+  expect_failure(R"({"compute_us": [1, 2], "group": "low"})", "/items/0/compute_us",
+                 "2 in a list for 4 ranks");
+}
+
+// Rank 0 ends the first step early; what waits for its own part of it begins then.
+TEST(Workload, AfterItsOwnPart) {
+  const std::string items = R"({"name": "step", "compute_us": [5, 50, 5, 5], "group": "low"},
+                               {"compute_us": 1, "stream": 1, "group": [0, 4], "after_own": "step"},
+                               {"compute_us": 1, "stream": 2, "group": [1], "after_own": ["step"]},
+                               {"compute_us": 1, "stream": 3, "group": [0], "after": "step"})";
+  for (const Contention contention : {Contention::off, Contention::on}) {
+    const SimulationResult result = simulate_items(items, {.contention = contention});
+    EXPECT_DOUBLE_EQ(result.item_end_us[1], 6);
+    EXPECT_DOUBLE_EQ(result.item_end_us[2], 51);
+    EXPECT_DOUBLE_EQ(result.item_end_us[3], 51);
+  }
+}
+
+TEST(Workload, SendsFromRankToRank) {
+  const std::string head = R"({"from": [0, 1, 2, 3], "to": )";
+  for (const Contention contention : {Contention::off, Contention::on}) {
+    const SimulationResult shift = simulate_items(
+        head + R"([1, 2, 3, 0], "bytes": [1000000, 2e6, 0, 1e6]})", {.contention = contention});
+    ASSERT_EQ(shift.records.size(), 4U);
+    EXPECT_EQ(shift.records[1].bytes, shift.records[1].from == 1 ? 2e6 : shift.records[1].bytes);
+    const SimulationResult alone =
+        simulate_items(R"({"from": 1, "to": 2, "bytes": 2e6})", {.contention = contention});
+    EXPECT_DOUBLE_EQ(shift.total_us, alone.total_us);  // all at once
+    const SimulationResult bound = simulate_items(
+        R"({"collective": "broadcast", "algorithm": "binomial", "bytes": 2e6, "group": [1, 2]})",
+        {.contention = contention});
+    EXPECT_DOUBLE_EQ(alone.total_us, bound.total_us);
+    // A sender has sent before what comes next; others go on.
+    const SimulationResult chain = simulate_items(
+        R"({"from": 0, "to": 1, "bytes": 2e6}, {"from": 1, "to": 2, "bytes": 2e6},
+           {"compute_us": 3, "group": [3]})",
+        {.contention = contention});
+    EXPECT_NEAR(chain.total_us, 2 * alone.total_us, 1e-9);
+    EXPECT_DOUBLE_EQ(chain.item_end_us[2], 3);
+  }
+}
+
+TEST(WorkloadJson, SaysWhatIsWrongWithMessages) {
+  expect_failure(R"({"from": 0, "bytes": 1})", "/items/0", "key \"to\" is missing");
+  expect_failure(R"({"from": 3, "to": [2, 3], "bytes": 1})", "/items/0", "rank 3 sends to itself");
+  expect_failure(R"({"from": [1, 3], "to": [2], "bytes": 1})", "/items/0/to",
+                 "1 in a list for 2 messages");
+  expect_failure(R"({"from": [], "to": [], "bytes": 1})", "/items/0/from",
+                 "messages need a sender");
+  expect_failure(R"({"from": 0, "to": 1, "bytes": 1, "root": 0})", "/items/0/root",
+                 "messages from ranks to others have none");
+}
+
+TEST(WorkloadJson, ComputesWhatADeviceCan) {
+  const auto with = [](const std::string& device, const std::string& item,
+                       const WorkloadSources& sources = {}) {
+    return parse_workload_json(R"({"format": "unisono.workload/1", "ranks": 2, "device": )" +
+                                   device + R"(, "items": [)" + item + "]}",
+                               false, sources);
+  };
+  const std::string rates = R"({"flops_per_s": 1e12, "memory_bytes_per_s": 1e9})";
+  const auto parsed = with(rates, R"({"flops": [2e9, 8e9], "memory_bytes": 5e6})");
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  EXPECT_EQ(parsed.value->items[0].rank_compute_us, (std::vector<double>{5000, 8000}));
+  const auto named = with(R"("toy")", R"({"flops": 3e9})", {.device = [](const std::string& name) {
+                            EXPECT_EQ(name, "toy");
+                            return DeviceRates{.flops_per_s = 1e9, .memory_bytes_per_s = 1};
+                          }});
+  ASSERT_TRUE(named) << named.position << ": " << named.message;
+  EXPECT_EQ(named.value->items[0].compute_us, 3e6);
+  const auto unknown = with(R"("toy")", R"({"flops": 3e9})");
+  EXPECT_EQ(unknown.position, "/device");
+  EXPECT_EQ(unknown.message,
+            "there is no device \"toy\"; its flops_per_s and memory_bytes_per_s "
+            "do as well");
+  EXPECT_EQ(with(rates, R"({"flops": 1e30})").message, "that would take more than 1e12 us");
+  expect_failure(R"({"flops": 1})", "/items/0/flops", "the workload names no device");
+  expect_failure(R"({"compute_us": 1, "flops": 1})", "/items/0/flops",
+                 "compute_us says it already");
 }
 
 TEST(WorkloadJson, HasRoomForManyGroups) {
