@@ -7,6 +7,7 @@
   links      relative links lead to a file, and to a heading where they name one
   commands   every `unisono VERB --option` in a shell block exists
   tests      every test that docs/reliability.md names exists
+  twins      x.zh.md has the blocks, the words of code and the links of x.md, and leads to Chinese where there is some
 """
 import argparse
 import json
@@ -161,8 +162,37 @@ def tests(options):
         yield f"only {len(named)} tests and {len(scripts)} scripts were found"
 
 
+def code_and_links(path):
+    """Blocks, words of code and linked files of a document; those of a twin count as the English ones."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    words = {" ".join(word.split()) for word in re.findall(r"`([^`]+)`", text)}
+    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)}
+    return ({block for _, block, _ in blocks(path)}, words | {link.replace(".zh.md", ".md") for link in links}, links)
+
+
+def twins(options):
+    count = 0
+    for chinese in documents(options.source):
+        if not chinese.name.endswith(".zh.md"):
+            continue
+        count += 1
+        english = chinese.with_name(chinese.name.replace(".zh.md", ".md"))
+        shown, words, _ = code_and_links(english)
+        shown_in_chinese, words_in_chinese, links = code_and_links(chinese)
+        where = chinese.relative_to(options.source)
+        for block in sorted(shown - shown_in_chinese):
+            yield f"{where}: {english.name} has another block\n{block}"
+        for word in sorted(words - words_in_chinese - {chinese.name.replace(".zh.md", ".md")}):
+            yield f"{where}: {english.name} says {word}"
+        for link in links - {english.name}:
+            if link.endswith(".md") and (chinese.parent / link.replace(".md", ".zh.md")).exists():
+                yield f"{where}: {link} is there in Chinese"
+    if count < 9:
+        yield f"only {count} documents in Chinese were found"
+
+
 CHECKS = {"programs": programs, "output": output, "excerpts": excerpts, "links": links,
-          "commands": commands, "tests": tests}
+          "commands": commands, "tests": tests, "twins": twins}
 
 
 def main():
