@@ -7,6 +7,7 @@
   links      relative links lead to a file, and to a heading where they name one
   commands   every `unisono VERB --option` in a shell block exists
   tests      every test that docs/reliability.md names exists
+  openings   no sentence begins with "Of", or with a "who" or "what" that is no question: such sentences were stumbled over
   twins      x.zh.md has the blocks, the words of code and the links of x.md, and leads to Chinese where there is some
 """
 import argparse
@@ -162,6 +163,19 @@ def tests(options):
         yield f"only {len(named)} tests and {len(scripts)} scripts were found"
 
 
+def openings(options):
+    table = subprocess.run([str(options.program), "help", "--json"], check=True, capture_output=True, text=True).stdout
+    texts = {"unisono help": "\n".join(re.findall(r'"(?:help|summary|what)": "(.*)"', table))}
+    for path in documents(options.source):
+        if not path.name.endswith(".zh.md") and "internals" not in path.parts:
+            text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+            texts[str(path.relative_to(options.source))] = text
+    begins = re.compile(r"(?:^|[.;:|]\s+|\n\s*\n)((?:Of|Who) [a-z]\w*|What (?:is|was|has|did|does) [a-z]\w*)(?![^.:]*\?)")
+    for place, text in texts.items():
+        for found in begins.finditer(text):
+            yield f"{place}: a sentence begins with '{found.group(1)}'"
+
+
 def code_and_links(path):
     """Blocks, words of code and linked files of a document; those of a twin count as the English ones."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -192,7 +206,7 @@ def twins(options):
 
 
 CHECKS = {"programs": programs, "output": output, "excerpts": excerpts, "links": links,
-          "commands": commands, "tests": tests, "twins": twins}
+          "commands": commands, "tests": tests, "twins": twins, "openings": openings}
 
 
 def main():

@@ -245,7 +245,7 @@ constexpr Option kOptions[] = {
      .choices = "auto|shm|tcp"},
     {.name = "keep-going",
      .help = "Let the others go on when a rank fails: for programs that do so themselves, with "
-             "shrink(). The job is done well if one of them is."},
+             "shrink(). The job succeeds if at least one rank does."},
     {.name = "timeout",
      .value = "TIME",
      .help = "Stop the job after so long (30s, 500ms, 2m) and exit with 4."},
@@ -312,9 +312,9 @@ const Command kRunCommand = {
         "failure is reported. The exit code is that rank's, or 3 if a signal killed it. Nothing "
         "of a job outlives the launcher, even if that is killed. With --keep-going the others go "
         "on instead.\n\n"
-        "Of a rank that --chaos kills, the others hear as of any that dies, and the launcher lets "
-        "them go on: the job is done well if they are. What was left to chance is printed as the "
-        "command that does the same again.",
+        "A rank that --chaos kills looks to the others like any rank that dies, and the launcher "
+        "lets them go on: the job succeeds if they do. Choices left to chance are printed as the "
+        "command that makes them again.",
     .options = kOptions,
     .run = run_run};
 

@@ -326,9 +326,9 @@ constexpr Option kOptions[] = {
      .choices = "auto|on|off"},
     {.name = "routes",
      .value = "WHICH",
-     .help =
-         "Of ways that are equally short and wide: one by the destination (fixed), one by a hash "
-         "of both ranks (hashed), or all at once (adaptive).",
+     .help = "Among ways that are equally short and wide: one by the destination (fixed), one by a "
+             "hash "
+             "of both ranks (hashed), or all at once (adaptive).",
      .fallback = "fixed",
      .choices = "fixed|hashed|adaptive"},
     {.name = "late", .value = "R=TIME", .help = "Rank R comes that much later.", .repeats = true},
@@ -345,7 +345,7 @@ constexpr Option kOptions[] = {
      .value = "PART",
      .help = "Overhead and compute steps take up to this part longer, at random.",
      .fallback = "0"},
-    {.name = "seed", .value = "N", .help = "Of the jitter.", .fallback = "1"},
+    {.name = "seed", .value = "N", .help = "The seed of the jitter.", .fallback = "1"},
     {.name = "all-steps", .help = "Play steps that repeat one by one, also when they are steady."},
     {.name = "most-messages",
      .value = "N",

@@ -34,23 +34,23 @@ int run_step(const Arguments& arguments, const Console& console) {
 constexpr Option kOptions[] = {
     {.name = "layout",
      .value = "AXES",
-     .help = "Of a model: the axes of the mesh, the slowest first, such as pp=2,tp=4. Axes are pp "
+     .help = "For a model: the axes of the mesh, the slowest first, such as pp=2,tp=4. Axes are pp "
              "(stages), cp (the sequence), ep (experts) and tp (heads, inner width, vocabulary).",
      .fallback = "tp=1"},
-    {.name = "prompt", .value = "N", .help = "Of a model: a prompt of N tokens."},
+    {.name = "prompt", .value = "N", .help = "For a model: a prompt of N tokens."},
     {.name = "behind",
      .value = "N",
-     .help = "Of a model: one token behind N others.",
+     .help = "For a model: one token behind N others.",
      .fallback = "1024"},
     {.name = "precision",
      .value = "TYPE",
-     .help = "Of a model: its weights, activations and cache.",
+     .help = "For a model: its weights, activations and cache.",
      .fallback = "bf16",
      .choices = "f32|bf16|f8"},
     {.name = "upcycled",
      .value = "E",
      .help =
-         "Of a dense model: E experts, copies of its inner part that all ranks have; each token "
+         "For a dense model: E experts, copies of its inner part that all ranks have; each token "
          "goes to two."},
     {.name = "rank", .value = "R", .help = "For show: what that rank calls, one line a call."},
     {.name = "on",

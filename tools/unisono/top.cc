@@ -242,13 +242,13 @@ const Command kTopCommand = {
         "Shows for every rank its process, how many collectives it has called, and what it waits "
         "for, if it has waited for a millisecond or more. WAITS is the share of the time since the "
         "last look that the rank waited for others inside its calls, and FOR the rank that it has "
-        "waited for most. What the program says that its calls are for (Communicator::label) "
-        "stands "
-        "behind in brackets; experts whose rows one rank gets most of say so there. It reads the "
+        "waited for most. Labels of calls (Communicator::label) follow in brackets, and so does "
+        "the "
+        "expert whose rows are waited for. It reads the "
         "shared memory of the job "
-        "from outside: the job need not be started in any special way, may hang or be stopped, "
+        "from outside: the job needs no special way of being started, may hang or be stopped, "
         "and does not notice. This user must be allowed to read its processes "
-        "(process_vm_readv). Of a job over several hosts only the ranks of this one are seen.",
+        "(process_vm_readv). In a job over several hosts only the ranks of this one are seen.",
     .options = kOptions,
     .run = run_top};
 

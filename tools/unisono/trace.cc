@@ -288,7 +288,7 @@ int run_trace(const Arguments& arguments, const Console& console) {
 constexpr Option kOptions[] = {
     {.name = "format",
      .value = "WHICH",
-     .help = "Of export. chrome: the trace event format of chrome://tracing and Perfetto.",
+     .help = "For export. chrome: the trace event format of chrome://tracing and Perfetto.",
      .fallback = "chrome",
      .choices = "chrome"},
     {.name = "output",
@@ -298,7 +298,7 @@ constexpr Option kOptions[] = {
              "this folder."},
     {.name = "workload",
      .value = "FILE",
-     .help = "Of import: also write what the ranks did as a workload, for unisono sim on another "
+     .help = "For import: also write what the ranks did as a workload, for unisono sim on another "
              "network."}};
 
 }  // namespace
@@ -320,9 +320,9 @@ const Command kTraceCommand = {
         "one that has not called what the others wait in, is stopped, gone, has left or is late; "
         "and finds ranks that wait for each other in a ring, are in different operations, or wait "
         "for a message that nobody sends. What most ranks wait for comes first.\n\n"
-        "The job is read from outside, as by `unisono top`, and need not have been started in "
-        "any special way. Of a FILE that unisono run --record wrote, it says what ended the job or "
-        "kept it from going on, first in the words of its ranks. Exit code 1: somebody waits, or "
+        "The job is read from outside, as by `unisono top`, and needs no special way of being "
+        "started. For a FILE that unisono run --record wrote, it says what ended the job or kept "
+        "it from going on, first in the words of its ranks. Exit code 1: somebody waits, or "
         "waited.\n\n"
         "skew names the rank that comes last to the operations of a recording most, what that "
         "costs "

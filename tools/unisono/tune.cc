@@ -201,8 +201,8 @@ const Command kTuneCommand = {
                    "Measure under another launcher; unisono tune --table six.csv does the rest."}}},
     .description =
         "Starts the ranks as `unisono run` does, and times every algorithm of every collective on "
-        "f32, out of place, from 8 B up. Those that fall behind are not tried at larger sizes. So "
-        "are ways of waiting (UNISONO_WAIT).\n\n"
+        "f32, out of place, from 8 B up. Those that fall behind are not tried at larger sizes. "
+        "Then it times ways of waiting (UNISONO_WAIT).\n\n"
         "The times are fitted, and the profile (unisono.machine/1) says from which size on which "
         "algorithm is chosen, and how to wait: the built-in default stays unless another one is "
         "5 % faster, and by more than times differ between measurements. "

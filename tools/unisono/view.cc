@@ -293,8 +293,8 @@ constexpr Option kOptions[] = {
              "page has it in its data."},
     {.name = "op",
      .value = "WHICH",
-     .help = "Of a recording only this operation, such as 'world #17' (or 17), over what is "
-             "predicted of it."},
+     .help =
+         "Only this operation of a recording, such as 'world #17' (or 17), over its prediction."},
     {.name = "on",
      .value = "TOPOLOGY",
      .help = "The machine for the loads of links: a preset or a file, as `unisono topo` takes "

@@ -1,5 +1,5 @@
-// Max-min fair rates of flows over links: no flow can have more without another, that has no more
-// than it, having less. Found by filling all flows at the same speed until a link is full, fixing
+// Max-min fair rates of flows over links: a flow can only have more at the cost of one that has no
+// more than it. Found by filling all flows at the same speed until a link is full, fixing
 // those on it, and so on (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2).
 //
 // Flows come and go. Rates are found again for those that a change touches, with all others as they

@@ -4,8 +4,8 @@
 // from one rank to another in one step) starts when its data is ready, its sender has a port free
 // and its receiver has one, each taking messages in the order of the schedule (model/cost.h). It
 // takes its overhead and the latencies of its links, then its bytes flow at a rate that all flows
-// under way share fairly: max-min, so that no flow could have more without another, that has no
-// more than it, having less. Reducing what has come occupies the receiving port for gamma a byte.
+// under way share fairly: max-min, so that a flow could only have more at the cost of one that has
+// no more than it. Reducing what has come occupies the receiving port for gamma a byte.
 //
 // With one port and links that are alone with a message, this is the one-port model of
 // model/cost.h.
