@@ -284,7 +284,7 @@ unisono_result_t unisono_wait(unisono_request_t* request, int timeout_ms) noexce
     expect_place(request, "request");
     const std::unique_ptr<unisono_request_handle> handle(std::exchange(*request, nullptr));
     unisono::detail::RequestState& state = state_of(handle.get());
-    state.queue->wait(state, timeout_ms);
+    state.driver->wait(state, timeout_ms);
   });
 }
 
@@ -292,7 +292,7 @@ unisono_result_t unisono_test(unisono_request_t request, int* done) noexcept {
   return guard([&] {
     expect_place(done, "done");
     unisono::detail::RequestState& state = state_of(request);
-    *done = state.queue->test(state) ? 1 : 0;
+    *done = state.driver->test(state) ? 1 : 0;
   });
 }
 

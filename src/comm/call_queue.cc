@@ -78,7 +78,7 @@ void CallQueue::start(const std::shared_ptr<RequestState>& request) {
 }
 
 void CallQueue::post(const std::shared_ptr<RequestState>& request) {
-  request->queue = this;
+  request->driver = this;
   Finished finished;
   bool unlisted = false;
   bool left_over = false;

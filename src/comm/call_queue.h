@@ -22,7 +22,7 @@ namespace unisono::comm {
 class Group;
 class Operations;
 
-class CallQueue final : private Driven {
+class CallQueue final : public detail::RequestDriver, private Driven {
  public:
   using RequestState = detail::RequestState;
 
@@ -66,12 +66,10 @@ class CallQueue final : private Driven {
   };
 
   void post(const std::shared_ptr<RequestState>& request);
-  // Throws what ended the operation.
-  void wait(RequestState& request, int timeout_ms);
-  bool test(RequestState& request);
-  void on_done(RequestState& request, std::function<void(const Error*)> tell);
-  // The rank that the message of a receive came from; kAnySource: none has come.
-  int source(const RequestState& request) const;
+  void wait(RequestState& request, int timeout_ms) override;
+  bool test(RequestState& request) override;
+  void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
+  int source(const RequestState& request) const override;
   // The limit of a call that has this one; a negative one means the world's.
   int effective_timeout(int timeout_ms) const;
 

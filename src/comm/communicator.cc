@@ -101,19 +101,19 @@ void Request::wait(int timeout_ms) {
   if (state_ == nullptr) {
     throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
   }
-  state_->queue->wait(*state_, timeout_ms);
+  state_->driver->wait(*state_, timeout_ms);
 }
 bool Request::test() {
-  return state_ == nullptr || state_->queue->test(*state_);
+  return state_ == nullptr || state_->driver->test(*state_);
 }
 void Request::on_done(std::function<void(const Error*)> tell) {
   if (state_ == nullptr) {
     throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
   }
-  state_->queue->on_done(*state_, std::move(tell));
+  state_->driver->on_done(*state_, std::move(tell));
 }
 int Request::source() const {
-  return state_ == nullptr ? kAnySource : state_->queue->source(*state_);
+  return state_ == nullptr ? kAnySource : state_->driver->source(*state_);
 }
 
 Plan::Plan(std::unique_ptr<detail::PlanState> state) : state_(std::move(state)) {}

@@ -208,7 +208,7 @@ std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& re
     std::shared_ptr<Core> core;
   };
   if (grouping_) {
-    request->queue = queue_.get();
+    request->driver = queue_.get();
     request->waited = true;  // group() waits for it
     grouped_.push_back(request);
   } else {

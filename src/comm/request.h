@@ -14,16 +14,31 @@
 
 namespace unisono::comm {
 
-class CallQueue;
 struct Prepared;
 
 }  // namespace unisono::comm
 
 namespace unisono::detail {
 
-// Guarded by the queue's driving mutex, but for `done`.
+struct RequestState;
+
+// Who makes the call of a request.
+class RequestDriver {
+ public:
+  // Throws what ended the operation.
+  virtual void wait(RequestState& request, int timeout_ms) = 0;
+  virtual bool test(RequestState& request) = 0;
+  virtual void on_done(RequestState& request, std::function<void(const Error*)> tell) = 0;
+  // The rank that the message of a receive came from; kAnySource: none has come.
+  virtual int source(const RequestState& request) const = 0;
+
+ protected:
+  ~RequestDriver() = default;
+};
+
+// Guarded by the driver's mutex, but for `done`.
 struct RequestState {
-  comm::CallQueue* queue = nullptr;                // kept alive by the user's handle
+  RequestDriver* driver = nullptr;                 // kept alive by the user's handle
   std::shared_ptr<const comm::Prepared> prepared;  // a collective
   comm::Transfer transfer;                         // or a send or recv, where prepared is null
   Call call = {};

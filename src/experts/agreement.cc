@@ -67,7 +67,8 @@ void compare(const Opening& first, const Opening& other, std::size_t rank) {
 
 const char* to_text(CallKind kind) {
   constexpr const char* kNames[] = {"Exchange()",   "route()",   "dispatch()", "gather_list()",
-                                    "end_gather()", "combine()", "mask()"};
+                                    "end_gather()", "combine()",     "mask()",
+                                    "dispatch_async() or combine_async()"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

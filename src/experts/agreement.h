@@ -21,7 +21,8 @@ enum class CallKind : std::uint32_t {
   gather_list,
   end_gather,
   combine,
-  mask
+  mask,
+  async
 };
 const char* to_text(CallKind kind);
 

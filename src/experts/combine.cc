@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "experts/async.h"
 #include "experts/dispatch.h"
 #include "experts/load.h"
 #include "experts/rows.h"
@@ -22,14 +23,15 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-Mistake check(const detail::RoutingState& routing, const CombineRows& combine) {
+Mistake check(const detail::ExchangeState& state, const detail::RoutingState& routing,
+              const CombineRows& combine) {
   if (kernels::find_weighted_sum(combine.dtype) == nullptr) {
     return {.text =
                 std::string(to_string(combine.dtype)) + " rows cannot be weighted\ncombine floats"};
   }
   Mistake mistake;
   const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
-  experts::expect(mistake, "rows", combine.rows.size(), at(routing.places.rows), row_bytes);
+  experts::expect_rows(mistake, "rows", combine.rows.size(), state, routing, row_bytes);
   experts::expect(mistake, "out", combine.out.size(), routing.tokens, row_bytes);
   if (!combine.residual.empty()) {
     experts::expect(mistake, "residual", combine.residual.size(), routing.tokens, row_bytes);
@@ -92,9 +94,10 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
                                                      bool in_halves) {
   std::vector<experts::Travel> travels;
   if (mistake.text.empty()) {
-    travels.push_back(experts::travel_of(state, 0, combine.rows,
-                                         combine.hidden * size_of(combine.dtype), combine.coding,
-                                         combine.dtype, mistake));
+    const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
+    travels.push_back(experts::travel_of(
+        state, 0, combine.rows.first(at(routing->places.rows) * row_bytes), row_bytes,
+        combine.coding, combine.dtype, mistake));
   }
   auto call = experts::start_call(state, routing, std::move(travels),
                                   {.kind = CallKind::combine, .details = details},
@@ -186,7 +189,7 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
                                                    const CombineRows& combine, bool in_halves) {
   Mistake mistake = experts::find_mistake(state, routing);
   if (mistake.text.empty()) {
-    mistake = check(*routing, combine);
+    mistake = check(state, *routing, combine);
   }
   if (mistake.text.empty()) {
     mistake = check_weights(*routing, combine.weights);
@@ -207,6 +210,13 @@ void Exchange::combine(const Routing& routing, const CombineRows& combine) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   unisono::finish_combine(*state_,
                           unisono::start_combine(*state_, routing.state_.get(), combine, false));
+}
+
+Request Exchange::combine_async(const Routing& routing, const CombineRows& combine) {
+  return experts::start_async(
+      *state_, [made = routing.state_.get(), combine](detail::ExchangeState& state) {
+        unisono::finish_combine(state, unisono::start_combine(state, made, combine, false));
+      });
 }
 
 void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {
@@ -237,7 +247,9 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
   std::vector<Payload> payloads = {
       {.in = gradient.out_gradient, .out = gradient.rows_gradient, .row_bytes = row_bytes}};
   if (weighted) {
-    experts::expect(mistake, "rows", gradient.rows.size(), at(made->places.rows), row_bytes);
+    if (mistake.text.empty()) {
+      experts::expect_rows(mistake, "rows", gradient.rows.size(), *state_, *made, row_bytes);
+    }
     experts::expect(mistake, "weights_gradient", gradient.weights_gradient.size_bytes(),
                     made->places.places.size(), sizeof(float));
     weights.resize(routing.rows());

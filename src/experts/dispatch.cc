@@ -5,7 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "experts/async.h"
 #include "experts/load.h"
+#include "experts/memory.h"
 #include "experts/relay.h"
 #include "experts/rows.h"
 #include "kernels/kernels.h"
@@ -130,7 +132,8 @@ void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingSt
   }
 }
 
-Mistake check(const detail::RoutingState& routing, std::span<const Payload> payloads) {
+Mistake check(const detail::ExchangeState& state, const detail::RoutingState& routing,
+              std::span<const Payload> payloads) {
   Mistake mistake;
   if (payloads.empty() || payloads.size() > kMaxPayloads) {
     return {.text = "it has " + std::to_string(payloads.size()) + " payloads\ngive 1 to " +
@@ -144,7 +147,7 @@ Mistake check(const detail::RoutingState& routing, std::span<const Payload> payl
     }
     const std::size_t each = payload.one_a_slot ? at(routing.k) : 1;
     expect(mistake, "in", payload.in.size(), routing.tokens * each, payload.row_bytes);
-    expect(mistake, "out", payload.out.size(), at(routing.places.rows), payload.row_bytes);
+    expect_rows(mistake, "out", payload.out.size(), state, routing, payload.row_bytes);
     expect_coding(mistake, payload.coding, payload.dtype, payload.row_bytes);
   }
   return mistake;
@@ -181,6 +184,14 @@ void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t ro
     mistake.text = std::string("`") + what + "` has " + std::to_string(have) + " bytes, not the " +
                    std::to_string(rows * row_bytes) + " of " + std::to_string(rows) + " rows of " +
                    std::to_string(row_bytes) + "\ngive what the routing was made for";
+  }
+}
+
+void expect_rows(Mistake& mistake, const char* what, std::size_t have,
+                 const detail::ExchangeState& state, const detail::RoutingState& routing,
+                 std::size_t row_bytes) {
+  if (have != most_rows(state, state.max_tokens) * row_bytes) {
+    expect(mistake, what, have, at(routing.places.rows), row_bytes);
   }
 }
 
@@ -253,14 +264,14 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
     mistake = find_mistake(state, routing);
   }
   if (mistake.text.empty()) {
-    mistake = check(*routing, payloads);
+    mistake = check(state, *routing, payloads);
   }
   std::vector<Travel> travels;
   for (std::size_t part = 0; part < payloads.size() && mistake.text.empty(); ++part) {
     const Payload& payload = payloads[part];
     Travel& travel = travels.emplace_back(travel_of(state, part, payload.in, payload.row_bytes,
                                                     payload.coding, payload.dtype, mistake));
-    travel.out = payload.out;
+    travel.out = payload.out.first(at(routing->places.rows) * payload.row_bytes);
     travel.one_a_slot = payload.one_a_slot;
   }
   for (std::size_t part = 0; part < travels.size() && mistake.text.empty(); ++part) {
@@ -311,6 +322,14 @@ void Exchange::dispatch(const Routing& routing, std::span<const Payload> payload
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   experts::finish_dispatch(
       *state_, experts::start_dispatch(*state_, routing.state_.get(), payloads, 0, {}, false));
+}
+
+Request Exchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
+  return experts::start_async(
+      *state_, [made = routing.state_.get(),
+       all = std::vector<Payload>(payloads.begin(), payloads.end())](detail::ExchangeState& state) {
+        experts::finish_dispatch(state, experts::start_dispatch(state, made, all, 0, {}, false));
+      });
 }
 
 void Exchange::start_dispatch(const Routing& routing, std::span<const Payload> payloads) {

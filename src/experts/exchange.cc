@@ -6,8 +6,11 @@
 
 #include "base/hash.h"
 #include "experts/agreement.h"
+#include "experts/async.h"
 #include "experts/dispatch.h"
 #include "experts/load.h"
+#include "experts/mask.h"
+#include "experts/memory.h"
 #include "experts/state.h"
 
 namespace unisono {
@@ -24,6 +27,8 @@ std::uint64_t hash_of(const ExchangeOptions& options) {
   add(static_cast<std::int64_t>(options.layout));
   add(options.alignment);
   add(options.capacity);
+  add(static_cast<std::int64_t>(options.max_tokens));
+  add(static_cast<std::int64_t>(options.row_bytes));
   for (const std::vector<int>& rank : options.experts_of_rank) {
     add(static_cast<std::int64_t>(rank.size()));
     for (const int expert : rank) {
@@ -145,6 +150,20 @@ void find_places(detail::ExchangeState& state, const std::vector<std::int32_t>& 
   experts::take_arrivals(state.options, leaving, told, {}, places);
 }
 
+// All ranks know how many tokens the others have, so all make room for the same.
+void make_room(detail::ExchangeState& state, const std::vector<experts::Opening>& openings) {
+  std::uint64_t choices = 0;
+  for (const experts::Opening& opening : openings) {
+    choices = std::max(choices, opening.own);
+  }
+  const std::size_t tokens = choices / static_cast<std::size_t>(state.options.k);
+  if (tokens <= state.max_tokens) {
+    return;
+  }
+  experts::reserve(state, tokens, CallKind::route);
+  state.max_tokens = tokens;
+}
+
 template <typename Number>
 std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
                                             std::span<const Number> chosen) {
@@ -156,9 +175,11 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
   }
   const auto openings =
       experts::open(comm, {.kind = CallKind::route, .own = chosen.size()}, mistake);
+  make_room(state, openings);
   auto routing = std::make_unique<detail::RoutingState>();
   routing->exchange = state.identity;
   routing->number = ++state.routings;
+  experts::readmit(state);
   routing->k = state.options.k;
   routing->tokens = chosen.size() / k;
   routing->layout = state.options.layout;
@@ -172,22 +193,34 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
 
 }  // namespace
 
-Exchange::Exchange(Communicator& communicator, const ExchangeOptions& options)
-    : state_(std::make_unique<detail::ExchangeState>(communicator, options)) {
+Exchange::Exchange(Communicator& communicator, const ExchangeOptions& options) {
   Mistake mistake;
   if (const std::string text = experts::find_mistake(options, communicator.size()); !text.empty()) {
     mistake.text = text + "\ncorrect the ExchangeOptions";
   }
   experts::open(communicator, {.kind = CallKind::exchange, .options = hash_of(options)}, mistake);
-  state_->seats = experts::seats_of(options, communicator.size());
-  if (!state_->hosts.single() && communicator.size() > communicator.hosts()) {
-    state_->ranks_here =
-        communicator.split(static_cast<int>(state_->hosts.mine()), communicator.rank());
-  }
+  state_ = std::make_unique<detail::ExchangeState>(communicator, options);
+  state_->meet();
+  state_->max_tokens = options.max_tokens;
+  experts::reserve(*state_, options.max_tokens, CallKind::exchange);
 }
 Exchange::Exchange(Exchange&&) noexcept = default;
-Exchange& Exchange::operator=(Exchange&&) noexcept = default;
-Exchange::~Exchange() = default;
+Exchange& Exchange::operator=(Exchange&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Exchange::~Exchange() {
+  if (state_ != nullptr && state_->async != nullptr) {
+    state_->async->close();  // requests may keep it longer
+  }
+}
+
+std::size_t Exchange::max_tokens() const {
+  return state_->max_tokens;
+}
+std::size_t Exchange::max_rows() const {
+  return experts::most_rows(*state_, state_->max_tokens);
+}
 
 Routing Exchange::route(std::span<const std::int32_t> experts) {
   return Routing(unisono::route(*state_, experts));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "experts/dispatch.h"
+#include "experts/mask.h"
 
 namespace unisono {
 namespace {
@@ -29,33 +30,67 @@ experts::Mistake find_mistake(std::span<const int> ranks, int size) {
 
 }  // namespace
 
-std::vector<int> Exchange::mask(std::span<const int> ranks) {
+namespace experts {
+namespace {
+
+// The seats of the ranks that are in at the routing `number`.
+Seats seats_at(const detail::ExchangeState& state, const std::vector<std::uint64_t>& out_until,
+               std::uint64_t number) {
+  Seats seats = seats_of(state.options, state.comm->size());
+  for (auto& of_expert : seats.of_expert) {
+    std::erase_if(of_expert, [&](const Seats::Seat& seat) {
+      return out_until[static_cast<std::size_t>(seat.rank)] >= number;
+    });
+  }
+  return seats;
+}
+
+std::vector<int> ranks_out(const std::vector<std::uint64_t>& out_until, std::uint64_t number) {
+  std::vector<int> out;
+  for (std::size_t rank = 0; rank < out_until.size(); ++rank) {
+    if (out_until[rank] >= number) {
+      out.push_back(static_cast<int>(rank));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void readmit(detail::ExchangeState& state) {
+  const std::uint64_t before = state.routings - 1;
+  if (std::any_of(state.out_until.begin(), state.out_until.end(),
+                  [before](std::uint64_t last) { return last != 0 && last == before; })) {
+    state.seats = seats_at(state, state.out_until, state.routings);
+  }
+}
+
+}  // namespace experts
+
+std::vector<int> Exchange::mask(std::span<const int> ranks, std::int64_t routes) {
   Communicator& comm = *state_->comm;
   experts::Mistake mistake = experts::find_started(*state_);
   if (mistake.text.empty()) {
     mistake = find_mistake(ranks, comm.size());
   }
-  experts::open(comm, {.kind = experts::CallKind::mask}, mistake);
-  std::vector<std::uint8_t> is_out(static_cast<std::size_t>(comm.size()), 0);
-  for (const int rank : ranks) {
-    is_out[static_cast<std::size_t>(rank)] = 1;
+  if (mistake.text.empty() && routes < 1) {
+    mistake.text = "it is for " + std::to_string(routes) + " routings\ngive 1 or more";
   }
-  comm.all_reduce(is_out, max);
+  experts::open(comm, {.kind = experts::CallKind::mask}, mistake);
+  std::vector<std::uint64_t> out_until(static_cast<std::size_t>(comm.size()), 0);
+  for (const int rank : ranks) {
+    out_until[static_cast<std::size_t>(rank)] =
+        state_->routings + static_cast<std::uint64_t>(routes);
+  }
+  comm.all_reduce(out_until, max);
 
-  experts::Seats seats = experts::seats_of(state_->options, comm.size());
+  const std::uint64_t next = state_->routings + 1;
+  experts::Seats seats = experts::seats_at(*state_, out_until, next);
+  const std::vector<int> out = experts::ranks_out(out_until, next);
   std::vector<int> without;
   for (std::size_t expert = 0; expert < seats.of_expert.size(); ++expert) {
-    std::erase_if(seats.of_expert[expert], [&](const experts::Seats::Seat& seat) {
-      return is_out[static_cast<std::size_t>(seat.rank)] != 0;
-    });
     if (seats.of_expert[expert].empty()) {
       without.push_back(static_cast<int>(expert));
-    }
-  }
-  std::vector<int> out;
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    if (is_out[static_cast<std::size_t>(rank)] != 0) {
-      out.push_back(rank);
     }
   }
   if (!without.empty()) {  // all ranks know the same
@@ -64,7 +99,12 @@ std::vector<int> Exchange::mask(std::span<const int> ranks) {
                                       "\nlet one of their ranks stay, or give them replicas");
   }
   state_->seats = std::move(seats);
+  state_->out_until = std::move(out_until);
   return out;
+}
+
+std::vector<int> Exchange::masked() const {
+  return experts::ranks_out(state_->out_until, state_->routings + 1);
 }
 
 ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator& survivors,

@@ -51,6 +51,35 @@ TEST(Mask, RanksThatAreOutGetNothing) {
   });
 }
 
+TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
+  run_threads(3, [](Communicator& comm) {
+    Exchange exchange(comm, with_replicas());
+    const std::vector<std::int32_t> chosen = {0, 2};
+    // Rank 0 is out for two routings, as the greater of two numbers counts.
+    const int routes = comm.rank() == 1 ? 2 : 1;
+    EXPECT_EQ(exchange.mask(std::vector<int>{0}, routes), std::vector<int>{0});
+    for (int route = 0; route < 4; ++route) {
+      EXPECT_EQ(exchange.masked(), route < 2 ? std::vector<int>{0} : std::vector<int>{});
+      if (route == 1) {  // a routing that fails is none
+        const std::vector<std::int32_t> wrong = {9, 9};
+        EXPECT_THROW((void)exchange.route(std::span(wrong)), Error);
+      }
+      const Routing routing = exchange.route(std::span(chosen));
+      EXPECT_EQ(routing.rows_of_ranks()[0], route < 2 ? 0 : 2) << route;
+      EXPECT_EQ(round_trip(exchange, routing, 3.0F), "");
+    }
+    // Another mask takes the place of one that has not ended.
+    exchange.mask(std::vector<int>{0}, 1);
+    exchange.mask(std::vector<int>{2});
+    for (int route = 0; route < 3; ++route) {
+      EXPECT_EQ(exchange.masked(), std::vector<int>{2});
+      EXPECT_EQ(exchange.route(std::span(chosen)).rows_of_ranks()[2], 0);
+    }
+    EXPECT_THROW(exchange.mask(std::vector<int>{0}, 0), Error);
+    EXPECT_EQ(exchange.masked(), std::vector<int>{2});
+  });
+}
+
 TEST(Mask, LastReplicasCannotBeTaken) {
   run_threads(3, [](Communicator& comm) {
     Exchange exchange(comm, with_replicas());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -85,6 +86,11 @@ std::string find_mistake(const ExchangeOptions& options, int ranks) {
   if (options.k > options.experts) {
     return "k is " + std::to_string(options.k) + ", and there are " +
            std::to_string(options.experts) + " experts";
+  }
+  constexpr std::size_t kMostChoices = std::numeric_limits<std::uint32_t>::max();
+  if (options.max_tokens > kMostChoices / at(options.k)) {
+    return "max_tokens is " + std::to_string(options.max_tokens) +
+           ", and a rank can make 4294967295 choices at once";
   }
   if (options.experts_of_rank.empty()) {
     return {};

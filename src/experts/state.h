@@ -15,6 +15,10 @@
 #include "unisono/communicator.hpp"
 #include "unisono/parallel/experts.hpp"
 
+namespace unisono::experts {
+class AsyncCalls;
+}
+
 namespace unisono::detail {
 
 struct RoutingState {
@@ -43,7 +47,16 @@ struct StartedCall {
 
 struct ExchangeState {
   ExchangeState(Communicator& communicator, const ExchangeOptions& wanted)
-      : comm(&communicator), options(wanted), hosts(communicator) {}
+      : comm(&communicator),
+        options(wanted),
+        hosts(communicator),
+        seats(experts::seats_of(wanted, communicator.size())) {}
+  // Collective: the group of this host's ranks, where there are several hosts.
+  void meet() {
+    if (!hosts.single() && comm->size() > comm->hosts()) {
+      ranks_here = comm->split(static_cast<int>(hosts.mine()), comm->rank());
+    }
+  }
   // Whether others read the memory of this rank.
   bool is_read() const noexcept { return hosts.here().size() > 1; }
   Communicator& here() noexcept { return hosts.single() ? *comm : ranks_here; }
@@ -56,12 +69,16 @@ struct ExchangeState {
   // Its address tells exchanges apart; routings keep it, so that no other gets the same.
   std::shared_ptr<const char> identity = std::make_shared<const char>('\0');
   std::uint64_t routings = 0;
+  std::size_t max_tokens = 0;  // that a rank has routed at once; the same on all ranks
+  // By rank: the last routing that it is out of. Empty: all are in.
+  std::vector<std::uint64_t> out_until;
   // Copies, for peers, of what they cannot read where it lies.
   Region staged[kMaxPayloads];
   Region relayed[kMaxPayloads];                // what came from other hosts, for peers
   std::vector<std::byte> coded[kMaxPayloads];  // where no peer reads it
   experts::SentRows sent[kMaxPayloads];        // between hosts
   std::unique_ptr<StartedCall> started;
+  std::shared_ptr<experts::AsyncCalls> async;  // shared with requests
 };
 
 }  // namespace unisono::detail

@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -54,6 +55,11 @@ struct ExchangeOptions {
   // By rank, its experts. One that is at several ranks has replicas, which its tokens use in turn.
   // Empty: the experts are cut into even, contiguous parts, the first ones being larger.
   std::vector<std::vector<int>> experts_of_rank = {};
+  // Tokens that a rank is to route at once, and the bytes of a token's row, where they are known:
+  // then what the exchange needs for rows of an even routing is there from the beginning. More of
+  // both are no error: the memory grows, for tokens on all ranks alike.
+  std::size_t max_tokens = 0;
+  std::size_t row_bytes = 0;
 };
 
 // A row that has come: whose it is.
@@ -119,7 +125,8 @@ enum class RowCoding : std::uint8_t { none, i8, f8e4m3 };
 // One kind of rows that travels with the tokens.
 struct Payload {
   std::span<const std::byte> in = {};  // [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes]
-  std::span<std::byte> out = {};       // [rows()][row_bytes]
+  // [rows()][row_bytes], or [max_rows()][row_bytes]: then the rest stays as it is.
+  std::span<std::byte> out = {};
   std::size_t row_bytes = 0;
   // Each place among the k has an element of its own, as weights do. Not for rank_major.
   bool one_a_slot = false;
@@ -129,7 +136,7 @@ struct Payload {
 inline constexpr int kMaxPayloads = 8;
 
 struct CombineRows {
-  std::span<const std::byte> rows = {};  // [routing.rows()][hidden] of dtype
+  std::span<const std::byte> rows = {};  // [rows()][hidden] of dtype, or [max_rows()][hidden]
   std::span<std::byte> out = {};         // [tokens][hidden] of dtype
   Dtype dtype = Dtype::bf16;             // a float
   std::size_t hidden = 0;
@@ -151,6 +158,9 @@ struct CombineGradient {
   std::span<float> weights_gradient = {};  // [tokens][k]; not for rank_major
 };
 
+// For mask(): until the next one.
+inline constexpr std::int64_t kUntilMaskedAnew = std::numeric_limits<std::int64_t>::max();
+
 class UNISONO_EXPORT Exchange {
  public:
   // The communicator must outlive the exchange, and not be moved. Errors: usage (experts that
@@ -165,13 +175,24 @@ class UNISONO_EXPORT Exchange {
   Routing route(std::span<const std::int32_t> experts);
   Routing route(std::span<const std::int64_t> experts);
 
+  // The most tokens that a rank has routed at once, or ExchangeOptions::max_tokens if that is more:
+  // the same on all ranks.
+  std::size_t max_tokens() const;
+  // The most rows, with padding, that a routing of max_tokens() tokens a rank can bring to this
+  // rank, whatever is chosen: buffers of this length serve all of them.
+  std::size_t max_rows() const;
+
   // Ranks whose experts get nothing from the next route() on, as they are to be drained: their
   // replicas on other ranks serve instead. The mask is what any rank names, united, and takes the
   // place of the one before; {} on all ranks lets all in again. Ranks that are out go on to make
-  // all calls, and may have tokens. Returns the mask, ascending. Routings that are there already
-  // stay as they are. Errors: usage (ranks that do not exist, an expert without a rank that is
-  // left: then the mask before stays).
-  std::vector<int> mask(std::span<const int> ranks);
+  // all calls, and may have tokens. `routes`: for so many route()s they are out; the next one has
+  // them again, on all ranks, with no further call. Of ranks that name the same one the greatest
+  // number counts. Returns the mask, ascending. Routings that are there already stay as they are.
+  // Errors: usage (ranks that do not exist, routes < 1, an expert without a rank that is left: then
+  // the mask before stays).
+  std::vector<int> mask(std::span<const int> ranks, std::int64_t routes = kUntilMaskedAnew);
+  // Who is out at the next route(). Local.
+  std::vector<int> masked() const;
 
   // Brings rows to the ranks of their experts. Tokens must not change until it returns on this
   // rank; all peers have read them then. `out` of one payload must not overlap any `in`. Errors:
@@ -192,6 +213,17 @@ class UNISONO_EXPORT Exchange {
   }
   void finish_dispatch();
 
+  // dispatch() that a thread of the exchange makes, beside all that the caller does. Calls run in
+  // the order in which they are started, which is the same on all ranks; apart from that they do
+  // not meet other calls of this exchange, halves among them. The routing and all buffers must
+  // live, and rows must not change, until wait() has returned, which throws what dispatch() would.
+  // The first asynchronous call of an exchange waits for the others to make it, and can throw;
+  // later ones return at once. The destructor of the exchange makes all that have been started.
+  Request dispatch_async(const Routing& routing, std::span<const Payload> payloads);
+  Request dispatch_async(const Routing& routing, std::initializer_list<Payload> payloads) {
+    return dispatch_async(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
+  }
+
   // Instead of rows, their addresses, by row (nullptr: padding): in the memory of their ranks,
   // which all have this memory registered, on one host. They may be read, and no rank may change
   // its tokens, until the next combine() of this exchange or end_gather() returns. Errors: usage
@@ -210,6 +242,9 @@ class UNISONO_EXPORT Exchange {
   // change.
   void start_combine(const Routing& routing, const CombineRows& combine);
   void finish_combine();
+
+  // combine() as dispatch_async() is dispatch().
+  Request combine_async(const Routing& routing, const CombineRows& combine);
 
   // The gradients of combine: rows_gradient[row] = weight * out_gradient[token] (padding is zero),
   // weights_gradient[t][j] = the inner product of out_gradient[t] and the row of place j (0 where

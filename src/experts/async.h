@@ -1,0 +1,59 @@
+// The asynchronous form: calls of an exchange that a thread makes, one after the other. They have a
+// communicator and memory of their own, so they never meet what the caller does meanwhile.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "comm/request.h"
+#include "experts/state.h"
+
+namespace unisono::experts {
+
+class AsyncCalls final : public detail::RequestDriver,
+                         public std::enable_shared_from_this<AsyncCalls> {
+ public:
+  using RequestState = detail::RequestState;
+  using Work = std::function<void(detail::ExchangeState&)>;
+
+  // Collective. `of` makes the routings.
+  explicit AsyncCalls(const detail::ExchangeState& of);
+  AsyncCalls(const AsyncCalls&) = delete;
+  AsyncCalls& operator=(const AsyncCalls&) = delete;
+  ~AsyncCalls() { close(); }
+
+  Request post(Work work);
+  // Returns when all have been made. Not from a function of on_done().
+  void close();
+
+  void wait(RequestState& request, int timeout_ms) override;
+  bool test(RequestState& request) override;
+  void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
+  int source(const RequestState& request) const override;
+
+ private:
+  struct Posted {
+    std::shared_ptr<RequestState> request;  // shared with the caller
+    Work work;
+  };
+  void run();
+  std::unique_ptr<Error> make(const Work& work) noexcept;
+
+  Communicator comm_;
+  detail::ExchangeState state_;
+  std::mutex mutex_;  // guards what follows, and the requests
+  std::condition_variable changed_;
+  std::deque<Posted> queue_;
+  bool closing_ = false;
+  std::thread thread_;
+};
+
+// Starts `work` as the next call. The first one of an exchange is collective, and an error on all
+// ranks where another does something else.
+Request start_async(detail::ExchangeState& state, AsyncCalls::Work work);
+
+}  // namespace unisono::experts

@@ -1,0 +1,190 @@
+// Dispatch and combine as requests: results, mistakes and deaths. Random shapes are tried in this
+// form beside the others, see testing_checks.h.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "bootstrap/testing.h"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono {
+namespace {
+
+// Two tokens a rank; every expert gives a row back as it came.
+struct Call {
+  Call(Exchange& exchange, int rank, float first)
+      : routing(route(exchange, rank)), tokens({first, first + 1}), rows(routing.rows()), out(2) {}
+  static Routing route(Exchange& exchange, int rank) {
+    const std::vector<std::int32_t> chosen = {0, 3, 1, (rank + 2) % 4};
+    return exchange.route(std::span(chosen));
+  }
+  Payload payload() {
+    return {.in = std::as_bytes(std::span(tokens)),
+            .out = std::as_writable_bytes(std::span(rows)),
+            .row_bytes = sizeof(float)};
+  }
+  CombineRows back() {
+    return {.rows = std::as_bytes(std::span(rows)),
+            .out = std::as_writable_bytes(std::span(out)),
+            .dtype = Dtype::f32,
+            .hidden = 1};
+  }
+  void expect_sums() const {
+    EXPECT_EQ(out, (std::vector<float>{2 * tokens[0], 2 * tokens[1]}));
+  }
+  Routing routing;
+  std::vector<float> tokens;
+  std::vector<float> rows;
+  std::vector<float> out;
+};
+
+TEST(ExpertAsync, CallsAreMadeInTheirOrderBesideOtherCalls) {
+  run_threads(3, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call first(exchange, comm.rank(), 1.0F);
+    Call second(exchange, comm.rank(), 5.0F);
+    Call third(exchange, comm.rank(), 9.0F);
+    Request dispatched = exchange.dispatch_async(first.routing, {first.payload()});
+    // The rows of the first dispatch are there when this one reads them.
+    Request combined = exchange.combine_async(first.routing, first.back());
+    exchange.start_dispatch(second.routing, {second.payload()});
+    Request last = exchange.dispatch_async(third.routing, {third.payload()});
+    exchange.finish_dispatch();
+    exchange.combine(second.routing, second.back());
+    combined.wait();
+    dispatched.wait();
+    last.wait();
+    exchange.combine(third.routing, third.back());
+    first.expect_sums();
+    second.expect_sums();
+    third.expect_sums();
+  });
+}
+
+TEST(ExpertAsync, EndsWithoutACallerThatWaits) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call call(exchange, comm.rank(), 1.0F);
+    std::promise<bool> told;
+    Request request = exchange.dispatch_async(call.routing, {call.payload()});
+    request.on_done([&](const Error* error) { told.set_value(error == nullptr); });
+    EXPECT_TRUE(told.get_future().get());
+    EXPECT_TRUE(request.test());
+    request.wait();
+    exchange.combine(call.routing, call.back());
+    call.expect_sums();
+  });
+}
+
+TEST(ExpertAsync, TheDestructorMakesWhatWasStarted) {
+  run_threads(2, [](Communicator& comm) {
+    Request request;
+    Exchange kept(comm, {.experts = 4, .k = 2});
+    {
+      Exchange exchange(comm, {.experts = 4, .k = 2});
+      Call call(exchange, comm.rank(), 1.0F);
+      request = exchange.dispatch_async(call.routing, {call.payload()});
+      { const Exchange ended = std::move(exchange); }
+      Call again(kept, comm.rank(), 1.0F);
+      kept.dispatch(again.routing, {again.payload()});
+      EXPECT_EQ(call.rows, again.rows);
+    }
+    EXPECT_TRUE(request.test());
+    request.wait();
+  });
+}
+
+template <typename Wait>
+std::string text_of(const Wait& wait) {
+  try {
+    wait();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ExpertAsync, MistakesAreToldByWait) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call call(exchange, comm.rank(), 1.0F);
+    Payload wrong = call.payload();
+    if (comm.rank() == 1) {
+      wrong.in = wrong.in.first(4);
+    }
+    Request request = exchange.dispatch_async(call.routing, {wrong});
+    Request next = exchange.dispatch_async(call.routing, {call.payload()});
+    EXPECT_NE(text_of([&] { request.wait(); })
+                  .find("experts: dispatch() of rank 1: `in` has 4 bytes, not the 8"),
+              std::string::npos);
+    EXPECT_NE(text_of([&] { request.wait(); }).find("waited for already"), std::string::npos);
+    EXPECT_NE(text_of([&] { (void)next.source(); }).find("only a receive"), std::string::npos);
+    next.wait();
+    exchange.combine(call.routing, call.back());
+    call.expect_sums();
+  });
+}
+
+TEST(ExpertAsync, AnotherCallInsteadOfTheFirstIsToldToAll) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call call(exchange, comm.rank(), 1.0F);
+    const std::string text = text_of([&] {
+      if (comm.rank() == 0) {
+        exchange.dispatch(call.routing, {call.payload()});
+      } else {
+        exchange.dispatch_async(call.routing, {call.payload()}).wait();
+      }
+    });
+    EXPECT_NE(text.find("rank 0 calls dispatch(), and rank 1 calls dispatch_async()"),
+              std::string::npos)
+        << text;
+    exchange.dispatch_async(call.routing, {call.payload()}).wait();
+    exchange.combine(call.routing, call.back());
+    call.expect_sums();
+  });
+}
+
+TEST(ExpertAsync, ARankThatDiesIsNamed) {
+  const std::string job = comm::testing::unique_name("experts-async");
+  const auto said = comm::testing::as_processes(3, [&](int rank) -> std::string {
+    Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call call(exchange, rank, 1.0F);
+    exchange.dispatch_async(call.routing, {call.payload()}).wait();
+    if (rank == 2) {
+      ::raise(SIGKILL);
+    }
+    try {
+      exchange.combine_async(call.routing, call.back()).wait();
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::peer_lost && error.context().peer == 2 ? "" : error.what();
+    }
+    return "combined without rank 2";
+  });
+  EXPECT_EQ(said[0], "");
+  EXPECT_EQ(said[1], "");
+}
+
+// Rank 0 waits for the others, which do not come.
+TEST(ExpertAsync, ALimitOfItsOwnEndsTheWait) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call call(exchange, comm.rank(), 1.0F);
+    exchange.dispatch_async(call.routing, {call.payload()}).wait();
+    if (comm.rank() == 0) {
+      Request request = exchange.combine_async(call.routing, call.back());
+      EXPECT_NE(text_of([&] { request.wait(50); }).find("did not end within 50 ms"),
+                std::string::npos);
+    } else {
+      EXPECT_NE(text_of([&] { comm.barrier(); }).find("did not end within 50 ms"),
+                std::string::npos);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace unisono

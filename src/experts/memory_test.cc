@@ -1,0 +1,135 @@
+// max_tokens: what it bounds, what it reserves, and how it grows.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "bootstrap/testing.h"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono {
+namespace {
+
+// All tokens of all ranks to the experts 0 and 1.
+std::vector<std::int32_t> to_two(std::size_t tokens) {
+  std::vector<std::int32_t> chosen;
+  for (std::size_t token = 0; token < tokens; ++token) {
+    chosen.insert(chosen.end(), {0, 1});
+  }
+  return chosen;
+}
+
+TEST(ExpertMemory, TheMostRowsAreThoseOfTheWorstRouting) {
+  struct Case {
+    ExpertLayout layout;
+    int alignment;
+    std::int64_t capacity;
+    std::size_t most;
+  };
+  // Two ranks of 5 tokens choose 2 experts each, and rank 0 has two: 20 rows.
+  for (const Case& one :
+       {Case{ExpertLayout::expert_major, 1, -1, 20}, Case{ExpertLayout::expert_major, 4, -1, 26},
+        Case{ExpertLayout::expert_major, 1, 3, 6}, Case{ExpertLayout::rank_major, 1, -1, 10},
+        Case{ExpertLayout::flat, 1, -1, 20}}) {
+    run_threads(2, [&](Communicator& comm) {
+      Exchange exchange(comm, {.experts = 4,
+                               .k = 2,
+                               .layout = one.layout,
+                               .alignment = one.alignment,
+                               .capacity = one.capacity,
+                               .max_tokens = 5});
+      EXPECT_EQ(exchange.max_tokens(), 5U);
+      EXPECT_EQ(exchange.max_rows(), one.most);
+      const auto chosen = to_two(5);
+      const Routing routing = exchange.route(std::span(chosen));
+      EXPECT_LE(routing.rows(), one.most);
+      EXPECT_EQ(exchange.max_rows(), one.most);
+    });
+  }
+}
+
+// Buffers of one length for every routing; what is behind the rows stays.
+TEST(ExpertMemory, BuffersOfTheMostRowsServeEveryRouting) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 4, .row_bytes = sizeof(float)});
+    std::vector<float> rows(exchange.max_rows());
+    std::vector<float> gradients(exchange.max_rows());
+    for (std::size_t tokens = 0; tokens <= 4; ++tokens) {
+      const auto chosen = to_two(comm.rank() == 0 ? tokens : 1);
+      const Routing routing = exchange.route(std::span(chosen));
+      const std::vector<float> in(routing.tokens(), 3.0F);
+      std::vector<float> out(routing.tokens());
+      const std::vector<float> weights(2 * out.size(), 2.0F);
+      std::vector<float> weights_gradient(weights.size());
+      rows.assign(rows.size(), -7.0F);
+      exchange.dispatch(routing, {{.in = std::as_bytes(std::span(in)),
+                                   .out = std::as_writable_bytes(std::span(rows)),
+                                   .row_bytes = sizeof(float)}});
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        EXPECT_EQ(rows[row], row < routing.rows() ? 3.0F : -7.0F) << tokens << " tokens, " << row;
+      }
+      exchange.combine(routing, {.rows = std::as_bytes(std::span(rows)),
+                                 .out = std::as_writable_bytes(std::span(out)),
+                                 .dtype = Dtype::f32,
+                                 .hidden = 1});
+      EXPECT_EQ(out, std::vector<float>(out.size(), 6.0F));
+      exchange.combine_async(routing, {.rows = std::as_bytes(std::span(rows)),
+                                       .out = std::as_writable_bytes(std::span(out)),
+                                       .dtype = Dtype::f32,
+                                       .hidden = 1,
+                                       .weights = weights})
+          .wait();
+      EXPECT_EQ(out, std::vector<float>(out.size(), 12.0F));
+      exchange.combine_backward(routing,
+                                {.out_gradient = std::as_bytes(std::span(in)),
+                                 .rows_gradient = std::as_writable_bytes(std::span(gradients)),
+                                 .dtype = Dtype::f32,
+                                 .hidden = 1,
+                                 .weights = weights,
+                                 .rows = std::as_bytes(std::span(rows)),
+                                 .weights_gradient = weights_gradient});
+      EXPECT_EQ(weights_gradient, std::vector<float>(weights.size(), 9.0F));
+    }
+  });
+}
+
+TEST(ExpertMemory, MoreTokensGrowItOnAllRanks) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2, .row_bytes = 64});
+    const auto chosen = to_two(comm.rank() == 1 ? 9 : 1);
+    const Routing routing = exchange.route(std::span(chosen));
+    EXPECT_EQ(exchange.max_tokens(), 9U);
+    EXPECT_EQ(exchange.max_rows(), 36U);
+    EXPECT_EQ(routing.rows(), comm.rank() == 0 ? 20U : 0U);  // nothing is dropped
+  });
+}
+
+TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
+  run_threads(2, [](Communicator& comm) {
+    const auto refused = [&](const ExchangeOptions& options) -> std::string {
+      try {
+        const Exchange exchange(comm, options);
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "nothing";
+    };
+    EXPECT_NE(refused({.experts = 4, .k = 2, .max_tokens = std::size_t{1} << 31})
+                  .find("max_tokens is 2147483648, and a rank can make 4294967295 choices"),
+              std::string::npos);
+    const auto mine = static_cast<std::size_t>(comm.rank());
+    EXPECT_NE(refused({.experts = 4, .k = 2, .max_tokens = mine})
+                  .find("gives some ExchangeOptions, and rank 1 gives others"),
+              std::string::npos);
+    EXPECT_NE(refused({.experts = 4,
+                       .k = 2,
+                       .max_tokens = std::size_t{1} << 30,
+                       .row_bytes = std::size_t{1} << 20})
+                  .find("experts: Exchange() of rank 0: "),
+              std::string::npos);
+    EXPECT_EQ(refused({.experts = 4, .k = 2, .max_tokens = 1}), "nothing");
+  });
+}
+
+}  // namespace
+}  // namespace unisono
