@@ -35,12 +35,15 @@ namespace unisono {
 
 struct Statistics;
 
+class Request;
+
 namespace detail {
 class Core;
 class Heap;
 struct PlanState;
 struct RequestState;
 struct RegionState;
+std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
 }  // namespace detail
 
 // An operation under way. Its buffers must live until wait() returns. The destructor waits, and
@@ -62,6 +65,7 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   int source() const;
 
  private:
+  friend std::shared_ptr<detail::RequestState> detail::take_state(Request&& request) noexcept;
   std::shared_ptr<detail::RequestState> state_;
 };
 

@@ -45,9 +45,13 @@ typedef struct unisono_exchange_options {
    * Both NULL: even, contiguous parts. Read before the function returns. */
   const int* experts_of_ranks;
   const int* counts;
+  /* Tokens that a rank is to route at once and the bytes of a row, where both are known: then the
+   * memory for an even routing is there from the beginning. It grows where more come. */
+  size_t max_tokens;
+  size_t row_bytes;
 } unisono_exchange_options_t;
 #define UNISONO_EXCHANGE_OPTIONS_INIT \
-  {sizeof(unisono_exchange_options_t), 0, 1, UNISONO_EXPERT_MAJOR, 1, -1, NULL, NULL}
+  {sizeof(unisono_exchange_options_t), 0, 1, UNISONO_EXPERT_MAJOR, 1, -1, NULL, NULL, 0, 0}
 
 typedef struct unisono_routing_shape {
   size_t tokens;       /* of this rank */
@@ -101,6 +105,11 @@ unisono_exchange_create(const unisono_exchange_options_t* options, unisono_comm_
 /* Sets *exchange to NULL; *exchange may be NULL. */
 UNISONO_EXPORT unisono_result_t unisono_exchange_free(unisono_exchange_t* exchange)
     UNISONO_NOEXCEPT;
+/* The most tokens that a rank has routed at once, or max_tokens if that is more; and the most rows
+ * that a routing of so many can bring here: buffers of this length serve all of them. Local. */
+UNISONO_EXPORT unisono_result_t unisono_exchange_limits(unisono_exchange_t exchange,
+                                                        size_t* max_tokens,
+                                                        size_t* max_rows) UNISONO_NOEXCEPT;
 
 /* chosen: [tokens][k], -1: none. */
 UNISONO_EXPORT unisono_result_t unisono_route(const int32_t* chosen, size_t tokens,
@@ -123,6 +132,13 @@ unisono_start_dispatch(unisono_routing_t routing, const unisono_payload_t* paylo
                        unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_finish_dispatch(unisono_exchange_t exchange)
     UNISONO_NOEXCEPT;
+/* By a thread of the exchange, in the order in which calls are started, the same on all ranks. The
+ * routing and all buffers must live until unisono_wait() has returned, whose result is that of
+ * unisono_dispatch(). The first asynchronous call of an exchange waits for the other ranks. */
+UNISONO_EXPORT unisono_result_t unisono_dispatch_async(unisono_routing_t routing,
+                                                       const unisono_payload_t* payloads,
+                                                       size_t count, unisono_exchange_t exchange,
+                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
 
 UNISONO_EXPORT unisono_result_t unisono_combine(unisono_routing_t routing,
                                                 const unisono_combine_rows_t* combine,
@@ -132,6 +148,10 @@ UNISONO_EXPORT unisono_result_t unisono_start_combine(unisono_routing_t routing,
                                                       unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_finish_combine(unisono_exchange_t exchange)
     UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_combine_async(unisono_routing_t routing,
+                                                      const unisono_combine_rows_t* combine,
+                                                      unisono_exchange_t exchange,
+                                                      unisono_request_t* request) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t
 unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradient_t* gradient,
                          unisono_exchange_t exchange) UNISONO_NOEXCEPT;
@@ -139,6 +159,9 @@ unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradie
 /* Ranks whose experts get nothing from the next unisono_route() on: those that any rank names. */
 UNISONO_EXPORT unisono_result_t unisono_mask(const int* ranks, size_t count,
                                              unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+/* The same for so many calls of unisono_route() on all ranks; the next one has them again. */
+UNISONO_EXPORT unisono_result_t unisono_mask_for(const int* ranks, size_t count, int64_t routes,
+                                                 unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 
 #if defined(__cplusplus)
 }

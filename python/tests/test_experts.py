@@ -47,13 +47,15 @@ def everywhere(ranks, check, *args):
     unisono.run_threads(ranks, lambda comm: check(comm, *args), timeout_ms=60_000)
 
 
-def round_trip(comm, dtype, halves, coding):
+def round_trip(comm, dtype, form, coding):
     exchange = experts.Exchange(comm, EXPERTS, K, alignment=4)
-    routing = exchange.route(chosen_of(comm.rank, "i4" if halves else "i8"))
+    routing = exchange.route(chosen_of(comm.rank, "i8" if form == "blocking" else "i4"))
     tokens = tokens_of(comm.rank).astype(dtype)
-    if halves:
+    if form == "halves":
         exchange.start_dispatch(routing, tokens, coding=coding)
         rows = exchange.finish_dispatch()
+    elif form == "async":
+        rows = exchange.dispatch_async(routing, tokens, coding=coding).wait()
     else:
         rows = exchange.dispatch(routing, tokens, coding=coding)
     assert rows.dtype == tokens.dtype and rows.shape == (routing.rows, HIDDEN)
@@ -64,9 +66,11 @@ def round_trip(comm, dtype, halves, coding):
         np.testing.assert_allclose(row, want, atol=TOLERANCE[coding] + 1e-6)
     outputs = compute(routing, rows).astype(dtype)
     weights = weights_of(comm.rank)
-    if halves:
+    if form == "halves":
         exchange.start_combine(routing, outputs, weights)
         sums = exchange.finish_combine()
+    elif form == "async":
+        sums = exchange.combine_async(routing, outputs, weights).wait()
     else:
         sums = exchange.combine(routing, outputs, weights)
     exact = dtype == np.dtype("f4") and coding == "none"
@@ -82,10 +86,10 @@ def round_trip(comm, dtype, halves, coding):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("coding", ["none", "i8", "f8e4m3"])
-@pytest.mark.parametrize("halves", [False, True])
+@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
 @pytest.mark.parametrize("dtype", ["float32", ml_dtypes.bfloat16])
-def test_round_trip(ranks, dtype, halves, coding):
-    everywhere(ranks, round_trip, np.dtype(dtype), halves, coding)
+def test_round_trip(ranks, dtype, form, coding):
+    everywhere(ranks, round_trip, np.dtype(dtype), form, coding)
 
 
 def with_torch(comm):
@@ -110,6 +114,11 @@ def drained(comm):
     assert exchange.mask([1] if comm.rank == 0 else []) == [1]
     routing = exchange.route(np.array([[0], [1]], "i4"))
     assert routing.rows_of_ranks == [4, 0]
+    assert exchange.mask([1], routes=1) == [1] == exchange.masked
+    assert exchange.route(np.array([[0], [1]], "i4")).rows_of_ranks == [4, 0]
+    assert exchange.masked == []
+    assert exchange.route(np.array([[0], [1]], "i4")).rows_of_ranks == [2, 2]
+    exchange.mask([1])
     with pytest.raises(unisono.UsageError, match="leaves nobody for experts 0, 1"):
         exchange.mask([0, 1])
     with pytest.raises(unisono.UsageError, match="token 1 chose expert 7"):
@@ -121,6 +130,29 @@ def test_mask_and_mistakes():
     everywhere(2, drained)
     with pytest.raises(ValueError, match="layout is 'tall'"):
         unisono.run_threads(1, lambda comm: experts.Exchange(comm, 2, 1, layout="tall"))
+
+
+def fixed_buffers(comm):
+    exchange = experts.Exchange(comm, EXPERTS, K, max_tokens=4, row_bytes=4 * HIDDEN)
+    assert exchange.max_tokens == 4 and exchange.max_rows == 4 * K * comm.size
+    rows = np.full((exchange.max_rows, HIDDEN), 9, "f4")
+    for count in (1, 4):
+        chosen = np.tile(np.arange(K, dtype="i4"), (count, 1))
+        tokens = np.full((count, HIDDEN), count, "f4")
+        routing = exchange.route(chosen)
+        pending = exchange.dispatch_async(routing, tokens, out=rows)
+        assert pending.wait() is rows and pending.test()
+        with pytest.raises(unisono.UsageError, match="waited for already"):
+            pending.wait()
+        assert (rows[: routing.rows] == count).all() and (rows[routing.rows :] != 0).all()
+        assert (exchange.combine(routing, rows) == K * count).all()
+    with pytest.raises(unisono.UsageError, match="`out` has"):
+        exchange.dispatch_async(routing, tokens, out=rows[:-1]).wait()
+    exchange.close()
+
+
+def test_fixed_buffers():
+    everywhere(2, fixed_buffers)
 
 
 def test_balance():

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capi/call.h"
+#include "capi/capi.h"
 #include "unisono/parallel/experts.hpp"
 
 struct unisono_exchange_handle {
@@ -31,7 +32,7 @@ static_assert(UNISONO_FLAT == static_cast<int>(ExpertLayout::flat));
 static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
 static_assert(UNISONO_ROWS_F8E4M3 == static_cast<int>(RowCoding::f8e4m3));
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_exchange_options_t, counts) + sizeof(int*) ==
+static_assert(offsetof(unisono_exchange_options_t, row_bytes) + sizeof(std::size_t) ==
               sizeof(unisono_exchange_options_t));
 
 Exchange& exchange_of(unisono_exchange_t exchange) {
@@ -86,7 +87,9 @@ ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
                           .k = known.k,
                           .layout = static_cast<ExpertLayout>(known.layout),
                           .alignment = known.alignment,
-                          .capacity = known.capacity};
+                          .capacity = known.capacity,
+                          .max_tokens = known.max_tokens,
+                          .row_bytes = known.row_bytes};
   if (known.counts != nullptr) {
     const int* next = known.experts_of_ranks;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -145,6 +148,16 @@ CombineGradient gradient_of(const unisono_routing_handle& routing,
           .weights_gradient = floats_at(given->weights_gradient, places)};
 }
 
+// Hands the request of what `start` starts to the caller.
+template <typename Start>
+void start_async(unisono_request_t* request, const Start& start) {
+  expect_place(request, "request");
+  *request = nullptr;
+  auto handle = std::make_unique<unisono_request_handle>();  // nothing may fail once it has started
+  handle->state = detail::take_state(start());
+  *request = handle.release();
+}
+
 }  // namespace
 }  // namespace unisono::c_api
 
@@ -168,6 +181,17 @@ unisono_result_t unisono_exchange_free(unisono_exchange_t* exchange) noexcept {
   return guard([&] {
     expect_place(exchange, "exchange");
     delete std::exchange(*exchange, nullptr);
+  });
+}
+
+unisono_result_t unisono_exchange_limits(unisono_exchange_t exchange, std::size_t* max_tokens,
+                                         std::size_t* max_rows) noexcept {
+  return guard([&] {
+    expect_place(max_tokens, "max_tokens");
+    expect_place(max_rows, "max_rows");
+    const unisono::Exchange& open = exchange_of(exchange);
+    *max_tokens = open.max_tokens();
+    *max_rows = open.max_rows();
   });
 }
 
@@ -234,6 +258,19 @@ unisono_result_t unisono_dispatch(unisono_routing_t routing, const unisono_paylo
   });
 }
 
+unisono_result_t unisono_dispatch_async(unisono_routing_t routing,
+                                        const unisono_payload_t* payloads, std::size_t count,
+                                        unisono_exchange_t exchange,
+                                        unisono_request_t* request) noexcept {
+  return guard([&] {
+    const unisono_routing_handle& handle = routing_of(routing);
+    start_async(request, [&] {
+      return exchange_of(exchange).dispatch_async(
+          handle.routing, payloads_of(handle, view(payloads, count, "payloads")));
+    });
+  });
+}
+
 unisono_result_t unisono_start_dispatch(unisono_routing_t routing,
                                         const unisono_payload_t* payloads, std::size_t count,
                                         unisono_exchange_t exchange) noexcept {
@@ -253,6 +290,18 @@ unisono_result_t unisono_combine(unisono_routing_t routing, const unisono_combin
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
     exchange_of(exchange).combine(handle.routing, combine_of(handle, combine));
+  });
+}
+
+unisono_result_t unisono_combine_async(unisono_routing_t routing,
+                                       const unisono_combine_rows_t* combine,
+                                       unisono_exchange_t exchange,
+                                       unisono_request_t* request) noexcept {
+  return guard([&] {
+    const unisono_routing_handle& handle = routing_of(routing);
+    start_async(request, [&] {
+      return exchange_of(exchange).combine_async(handle.routing, combine_of(handle, combine));
+    });
   });
 }
 
@@ -281,4 +330,9 @@ unisono_result_t unisono_combine_backward(unisono_routing_t routing,
 unisono_result_t unisono_mask(const int* ranks, std::size_t count,
                               unisono_exchange_t exchange) noexcept {
   return guard([&] { exchange_of(exchange).mask(view(ranks, count, "ranks")); });
+}
+
+unisono_result_t unisono_mask_for(const int* ranks, std::size_t count, std::int64_t routes,
+                                  unisono_exchange_t exchange) noexcept {
+  return guard([&] { exchange_of(exchange).mask(view(ranks, count, "ranks"), routes); });
 }

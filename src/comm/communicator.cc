@@ -116,6 +116,10 @@ int Request::source() const {
   return state_ == nullptr ? kAnySource : state_->driver->source(*state_);
 }
 
+std::shared_ptr<detail::RequestState> detail::take_state(Request&& request) noexcept {
+  return std::move(request.state_);
+}
+
 Plan::Plan(std::unique_ptr<detail::PlanState> state) : state_(std::move(state)) {}
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;

@@ -66,9 +66,9 @@ void compare(const Opening& first, const Opening& other, std::size_t rank) {
 }  // namespace
 
 const char* to_text(CallKind kind) {
-  constexpr const char* kNames[] = {"Exchange()",   "route()",   "dispatch()", "gather_list()",
-                                    "end_gather()", "combine()",     "mask()",
-                                    "dispatch_async() or combine_async()"};
+  constexpr const char* kNames[] = {
+      "Exchange()",   "route()",   "dispatch()", "gather_list()",
+      "end_gather()", "combine()", "mask()",     "dispatch_async() or combine_async()"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

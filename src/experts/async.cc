@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "experts/dispatch.h"
 #include "experts/memory.h"
 
 namespace unisono::experts {
@@ -130,9 +129,9 @@ int AsyncCalls::source(const RequestState& /*request*/) const {
   throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()");
 }
 
-Request start_async(detail::ExchangeState& state, AsyncCalls::Work work) {
+Request start_async(detail::ExchangeState& state, const Mistake& mistake, AsyncCalls::Work work) {
   if (state.async == nullptr) {
-    open(*state.comm, {.kind = CallKind::async}, find_started(state));
+    open(*state.comm, {.kind = CallKind::async}, mistake);
     state.async = std::make_shared<AsyncCalls>(state);
   }
   return state.async->post(

@@ -53,7 +53,7 @@ class AsyncCalls final : public detail::RequestDriver,
 };
 
 // Starts `work` as the next call. The first one of an exchange is collective, and an error on all
-// ranks where another does something else.
-Request start_async(detail::ExchangeState& state, AsyncCalls::Work work);
+// ranks where another does something else or has a `mistake`.
+Request start_async(detail::ExchangeState& state, const Mistake& mistake, AsyncCalls::Work work);
 
 }  // namespace unisono::experts

@@ -32,9 +32,7 @@ struct Call {
             .dtype = Dtype::f32,
             .hidden = 1};
   }
-  void expect_sums() const {
-    EXPECT_EQ(out, (std::vector<float>{2 * tokens[0], 2 * tokens[1]}));
-  }
+  void expect_sums() const { EXPECT_EQ(out, (std::vector<float>{2 * tokens[0], 2 * tokens[1]})); }
   Routing routing;
   std::vector<float> tokens;
   std::vector<float> rows;
@@ -87,7 +85,9 @@ TEST(ExpertAsync, TheDestructorMakesWhatWasStarted) {
       Exchange exchange(comm, {.experts = 4, .k = 2});
       Call call(exchange, comm.rank(), 1.0F);
       request = exchange.dispatch_async(call.routing, {call.payload()});
-      { const Exchange ended = std::move(exchange); }
+      {
+        const Exchange ended = std::move(exchange);
+      }
       Call again(kept, comm.rank(), 1.0F);
       kept.dispatch(again.routing, {again.payload()});
       EXPECT_EQ(call.rows, again.rows);
@@ -117,8 +117,9 @@ TEST(ExpertAsync, MistakesAreToldByWait) {
     }
     Request request = exchange.dispatch_async(call.routing, {wrong});
     Request next = exchange.dispatch_async(call.routing, {call.payload()});
-    EXPECT_NE(text_of([&] { request.wait(); })
-                  .find("experts: dispatch() of rank 1: `in` has 4 bytes, not the 8"),
+    EXPECT_NE(text_of([&] {
+                request.wait();
+              }).find("experts: dispatch() of rank 1: `in` has 4 bytes, not the 8"),
               std::string::npos);
     EXPECT_NE(text_of([&] { request.wait(); }).find("waited for already"), std::string::npos);
     EXPECT_NE(text_of([&] { (void)next.source(); }).find("only a receive"), std::string::npos);

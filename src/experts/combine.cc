@@ -95,9 +95,9 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
   std::vector<experts::Travel> travels;
   if (mistake.text.empty()) {
     const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
-    travels.push_back(experts::travel_of(
-        state, 0, combine.rows.first(at(routing->places.rows) * row_bytes), row_bytes,
-        combine.coding, combine.dtype, mistake));
+    travels.push_back(experts::travel_of(state, 0,
+                                         combine.rows.first(at(routing->places.rows) * row_bytes),
+                                         row_bytes, combine.coding, combine.dtype, mistake));
   }
   auto call = experts::start_call(state, routing, std::move(travels),
                                   {.kind = CallKind::combine, .details = details},
@@ -213,10 +213,11 @@ void Exchange::combine(const Routing& routing, const CombineRows& combine) {
 }
 
 Request Exchange::combine_async(const Routing& routing, const CombineRows& combine) {
-  return experts::start_async(
-      *state_, [made = routing.state_.get(), combine](detail::ExchangeState& state) {
-        unisono::finish_combine(state, unisono::start_combine(state, made, combine, false));
-      });
+  return experts::start_async(*state_, experts::find_started(*state_),
+                              [made = routing.state_.get(), combine](detail::ExchangeState& state) {
+                                unisono::finish_combine(
+                                    state, unisono::start_combine(state, made, combine, false));
+                              });
 }
 
 void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {

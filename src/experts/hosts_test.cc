@@ -56,22 +56,26 @@ std::uint64_t bytes_of_all_to_alls(const Communicator& comm) {
 
 // All tokens are on one host, so that each rank either sends or takes: then the statistics count
 // what crosses.
-TEST(ExpertHosts, ATokenCrossesOnceToEachHostThatHasItsExperts) {
+TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
   constexpr std::size_t kTokens = 50;
   constexpr std::size_t kRowBytes = 1000;
   constexpr int kExperts = 12;
   std::mutex mutex;
   std::uint64_t sent = 0;
   std::uint64_t expected = 0;
+  std::uint64_t back = 0;
+  std::uint64_t expected_back = 0;
   run_on_hosts({"a", "a", "b", "b", "c", "c"}, [&](Communicator& comm) {
     std::vector<std::int32_t> chosen;
     std::uint64_t crossings = 0;
+    std::uint64_t choices = 0;  // that leave the host
     for (std::size_t token = 0; token < kTokens && comm.host(comm.rank()) == 0; ++token) {
       std::set<int> hosts;
       for (int slot = 0; slot < 4; ++slot) {
         const auto place = static_cast<int>(token) * 5 + slot * slot + 3 * comm.rank();
         chosen.push_back(place % kExperts);
         hosts.insert(chosen.back() / (kExperts / 3));
+        choices += chosen.back() < kExperts / 3 ? 0 : 1;
       }
       crossings += hosts.size() - hosts.count(0);
     }
@@ -87,12 +91,20 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostThatHasItsExperts) {
                                 return sum + std::to_integer<std::size_t>(one);
                               }),
               rows.size());
+    std::vector<std::byte> sums(tokens.size());
+    exchange.combine(routing, {.rows = rows,
+                               .out = sums,
+                               .dtype = Dtype::bf16,
+                               .hidden = kRowBytes / size_of(Dtype::bf16)});
     const std::lock_guard lock(mutex);
+    back += comm.host(comm.rank()) == 0 ? bytes_of_all_to_alls(comm) - before - bytes : 0;
+    expected_back += choices * kRowBytes;
     sent += comm.host(comm.rank()) == 0 ? bytes : 0;
     expected += crossings * kRowBytes;
   });
   EXPECT_EQ(sent, expected);
   EXPECT_NE(sent, 0U);
+  EXPECT_EQ(back, expected_back);  // each row, as the order of the sums asks for all of them
 }
 
 }  // namespace

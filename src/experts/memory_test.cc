@@ -73,11 +73,12 @@ TEST(ExpertMemory, BuffersOfTheMostRowsServeEveryRouting) {
                                  .dtype = Dtype::f32,
                                  .hidden = 1});
       EXPECT_EQ(out, std::vector<float>(out.size(), 6.0F));
-      exchange.combine_async(routing, {.rows = std::as_bytes(std::span(rows)),
-                                       .out = std::as_writable_bytes(std::span(out)),
-                                       .dtype = Dtype::f32,
-                                       .hidden = 1,
-                                       .weights = weights})
+      exchange
+          .combine_async(routing, {.rows = std::as_bytes(std::span(rows)),
+                                   .out = std::as_writable_bytes(std::span(out)),
+                                   .dtype = Dtype::f32,
+                                   .hidden = 1,
+                                   .weights = weights})
           .wait();
       EXPECT_EQ(out, std::vector<float>(out.size(), 12.0F));
       exchange.combine_backward(routing,

@@ -7,13 +7,16 @@
 
 enum { kMost = 64 };
 
-static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int halves) {
+enum { kBlocking, kHalves, kAsync };
+
+static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int form) {
   const int ranks = unisono_size(comm);
   const float token = value(unisono_rank(comm), 0);
   const int32_t chosen[2] = {unisono_rank(comm), 2 * ranks - 1};
   const float weights[2] = {1.0F, 2.0F};
   unisono_routing_t routing = NULL;
   unisono_routing_shape_t shape;
+  unisono_request_t request = NULL;
   float rows[kMost];
   float out = -1.0F;
   size_t i;
@@ -27,9 +30,12 @@ static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int hal
                                        UNISONO_F32};
     const unisono_combine_rows_t combine = {rows,    &out,   UNISONO_F32,       1,
                                             weights, &token, UNISONO_ROWS_PLAIN};
-    if (halves) {
+    if (form == kHalves) {
       SUCCEEDS(unisono_start_dispatch(routing, &payload, 1, exchange));
       SUCCEEDS(unisono_finish_dispatch(exchange));
+    } else if (form == kAsync) {
+      SUCCEEDS(unisono_dispatch_async(routing, &payload, 1, exchange, &request));
+      SUCCEEDS(unisono_wait(&request, -1));
     } else {
       SUCCEEDS(unisono_dispatch(routing, &payload, 1, exchange));
     }
@@ -37,9 +43,12 @@ static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int hal
       EXPECT(rows[i] == value(shape.source_ranks[i], 0) && shape.source_tokens[i] == 0);
       rows[i] += (float)(2 * unisono_rank(comm) + shape.experts[i]);
     }
-    if (halves) {
+    if (form == kHalves) {
       SUCCEEDS(unisono_start_combine(routing, &combine, exchange));
       SUCCEEDS(unisono_finish_combine(exchange));
+    } else if (form == kAsync) {
+      SUCCEEDS(unisono_combine_async(routing, &combine, exchange, &request));
+      SUCCEEDS(unisono_wait(&request, -1));
     } else {
       SUCCEEDS(unisono_combine(routing, &combine, exchange));
     }
@@ -69,13 +78,22 @@ void run_experts(unisono_comm_t comm) {
   unisono_exchange_t exchange = NULL;
   unisono_routing_t routing = NULL;
   const int32_t wrong[2] = {0, 1000};
+  size_t max_tokens = 0;
+  size_t max_rows = 0;
   options.experts = 2 * unisono_size(comm);
   options.k = 2;
+  options.max_tokens = 3;
+  options.row_bytes = sizeof(float);
   SUCCEEDS(unisono_exchange_create(&options, comm, &exchange));
-  round_trip(comm, exchange, 0);
+  SUCCEEDS(unisono_exchange_limits(exchange, &max_tokens, &max_rows));
+  EXPECT(max_tokens == 3 && max_rows == (size_t)(3 * 2 * unisono_size(comm)));
+  round_trip(comm, exchange, kBlocking);
   EXPECT(unisono_route(wrong, 1, exchange, &routing) == UNISONO_USAGE && routing == NULL);
-  round_trip(comm, exchange, 1);
+  round_trip(comm, exchange, kHalves);
+  round_trip(comm, exchange, kAsync);
   SUCCEEDS(unisono_mask(NULL, 0, exchange));
+  SUCCEEDS(unisono_mask_for(NULL, 0, 2, exchange));
+  EXPECT(unisono_mask_for(NULL, 0, 0, exchange) == UNISONO_USAGE);
   SUCCEEDS(unisono_exchange_free(&exchange));
   options.layout = 7;
   FAILS(unisono_exchange_create(&options, comm, &exchange), UNISONO_USAGE,

@@ -75,6 +75,30 @@ class Memories {
   std::list<Memory> all_;
 };
 
+// A dispatch or combine that a thread of the exchange makes, and the memory that it uses.
+class ExpertRequest {
+ public:
+  ExpertRequest(std::unique_ptr<Memories> memories, unisono::Request request)
+      : memories_(std::move(memories)), request_(std::move(request)) {}
+  ExpertRequest(const ExpertRequest&) = delete;
+  ExpertRequest& operator=(const ExpertRequest&) = delete;
+  ~ExpertRequest() {
+    const py::gil_scoped_release unlocked;
+    request_ = {};
+  }
+  void wait(int timeout_ms) {
+    const py::gil_scoped_release unlocked;
+    request_.wait(timeout_ms);
+  }
+  bool test() { return request_.test(); }
+
+ private:
+  std::unique_ptr<Memories> memories_;
+  unisono::Request request_;
+};
+
+enum class Form : std::uint8_t { blocking, halves, async };
+
 class Exchange {
   template <typename Call>
   auto alone(Call call) {
@@ -84,6 +108,15 @@ class Exchange {
       }
       return call(*exchange_);
     });
+  }
+  template <typename Call>
+  std::unique_ptr<ExpertRequest> begin(std::unique_ptr<Memories> memories, Form form, Call call) {
+    unisono::Request request = alone(call);
+    if (form == Form::async) {
+      return std::make_unique<ExpertRequest>(std::move(memories), std::move(request));
+    }
+    started_ = form == Form::halves ? std::move(memories) : nullptr;
+    return nullptr;
   }
 
  public:
@@ -110,8 +143,10 @@ class Exchange {
     });
   }
 
-  void dispatch(const Routing& routing, Object tokens, Object out, std::size_t row_bytes,
-                bool one_a_slot, const std::string& coding, bool start) {
+  // A request of the asynchronous form, else none.
+  std::unique_ptr<ExpertRequest> dispatch(const Routing& routing, Object tokens, Object out,
+                                          std::size_t row_bytes, bool one_a_slot,
+                                          const std::string& coding, Form form) {
     auto memories = std::make_unique<Memories>();
     const Memory& in = memories->read(tokens, "tokens");
     const Memory& to = memories->write(out, "out");
@@ -121,18 +156,27 @@ class Exchange {
                                    .one_a_slot = one_a_slot,
                                    .coding = coding_of(coding),
                                    .dtype = in.elements().dtype};
-    alone([&](unisono::Exchange& open) {
-      start ? open.start_dispatch(routing, {payload}) : open.dispatch(routing, {payload});
+    return begin(std::move(memories), form, [&](unisono::Exchange& open) {
+      switch (form) {
+        case Form::halves:
+          open.start_dispatch(routing, {payload});
+          break;
+        case Form::async:
+          return open.dispatch_async(routing, {payload});
+        case Form::blocking:
+          open.dispatch(routing, {payload});
+      }
+      return unisono::Request();
     });
-    started_ = start ? std::move(memories) : nullptr;
   }
   void finish_dispatch() {
     alone([](unisono::Exchange& open) { open.finish_dispatch(); });
     started_ = nullptr;
   }
 
-  void combine(const Routing& routing, Object rows, Object out, std::size_t hidden, Object weights,
-               Object residual, const std::string& coding, bool start) {
+  std::unique_ptr<ExpertRequest> combine(const Routing& routing, Object rows, Object out,
+                                         std::size_t hidden, Object weights, Object residual,
+                                         const std::string& coding, Form form) {
     auto memories = std::make_unique<Memories>();
     const Memory& in = memories->read(rows, "rows");
     const Memory& to = memories->write(out, "out");
@@ -145,10 +189,18 @@ class Exchange {
     if (!residual.is_none()) {
       combine.residual = bytes_of(memories->read(residual, "residual"));
     }
-    alone([&](unisono::Exchange& open) {
-      start ? open.start_combine(routing, combine) : open.combine(routing, combine);
+    return begin(std::move(memories), form, [&](unisono::Exchange& open) {
+      switch (form) {
+        case Form::halves:
+          open.start_combine(routing, combine);
+          break;
+        case Form::async:
+          return open.combine_async(routing, combine);
+        case Form::blocking:
+          open.combine(routing, combine);
+      }
+      return unisono::Request();
     });
-    started_ = start ? std::move(memories) : nullptr;
   }
   void finish_combine() {
     alone([](unisono::Exchange& open) { open.finish_combine(); });
@@ -178,8 +230,19 @@ class Exchange {
     alone([&](unisono::Exchange& open) { open.combine_backward(routing, all); });
   }
 
-  std::vector<int> mask(const std::vector<int>& ranks) {
-    return alone([&](unisono::Exchange& open) { return open.mask(ranks); });
+  std::vector<int> mask(const std::vector<int>& ranks, std::optional<std::int64_t> routes) {
+    return alone([&](unisono::Exchange& open) {
+      return open.mask(ranks, routes.value_or(unisono::kUntilMaskedAnew));
+    });
+  }
+  std::vector<int> masked() {
+    return alone([](unisono::Exchange& open) { return open.masked(); });
+  }
+  std::size_t max_tokens() {
+    return alone([](unisono::Exchange& open) { return open.max_tokens(); });
+  }
+  std::size_t max_rows() {
+    return alone([](unisono::Exchange& open) { return open.max_rows(); });
   }
 
   void close() {
@@ -199,7 +262,8 @@ class Exchange {
 std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Comm> comm, int experts, int k,
                                         const std::string& layout, int alignment,
                                         std::int64_t capacity,
-                                        const std::vector<std::vector<int>>& experts_of_rank) {
+                                        const std::vector<std::vector<int>>& experts_of_rank,
+                                        std::size_t max_tokens, std::size_t row_bytes) {
   const auto lie = one_of<ExpertLayout>({{"expert_major", ExpertLayout::expert_major},
                                          {"rank_major", ExpertLayout::rank_major},
                                          {"flat", ExpertLayout::flat}},
@@ -210,7 +274,9 @@ std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Comm> comm, int experts,
                                                              .layout = lie,
                                                              .alignment = alignment,
                                                              .capacity = capacity,
-                                                             .experts_of_rank = experts_of_rank});
+                                                             .experts_of_rank = experts_of_rank,
+                                                             .max_tokens = max_tokens,
+                                                             .row_bytes = row_bytes});
 }
 
 py::bytes sources_of(const Routing& routing) {
@@ -255,20 +321,31 @@ void define_routing(py::module_& module) {
 
 void define_experts(py::module_& module) {
   define_routing(module);
+  py::enum_<Form>(module, "ExpertForm")
+      .value("blocking", Form::blocking)
+      .value("halves", Form::halves)
+      .value("asynchronous", Form::async);
+  py::class_<ExpertRequest>(module, "ExpertRequest", "See unisono.experts.Pending.")
+      .def("wait", &ExpertRequest::wait, arg("timeout_ms"))
+      .def("test", &ExpertRequest::test);
   py::class_<Exchange>(module, "ExpertExchange", "See unisono.experts.Exchange.")
       .def(py::init(&make_exchange), arg("comm"), arg("experts"), arg("k"), arg("layout"),
-           arg("alignment"), arg("capacity"), arg("experts_of_rank"))
+           arg("alignment"), arg("capacity"), arg("experts_of_rank"), arg("max_tokens"),
+           arg("row_bytes"))
       .def("route", &Exchange::route, arg("chosen"))
       .def("dispatch", &Exchange::dispatch, arg("routing"), arg("tokens"), arg("out"),
-           arg("row_bytes"), arg("one_a_slot"), arg("coding"), arg("start"))
+           arg("row_bytes"), arg("one_a_slot"), arg("coding"), arg("form"))
       .def("finish_dispatch", &Exchange::finish_dispatch)
       .def("combine", &Exchange::combine, arg("routing"), arg("rows"), arg("out"), arg("hidden"),
-           arg("weights"), arg("residual"), arg("coding"), arg("start"))
+           arg("weights"), arg("residual"), arg("coding"), arg("form"))
       .def("finish_combine", &Exchange::finish_combine)
       .def("combine_backward", &Exchange::combine_backward, arg("routing"), arg("gradient"),
            arg("rows_gradient"), arg("hidden"), arg("weights"), arg("rows"),
            arg("weights_gradient"))
-      .def("mask", &Exchange::mask, arg("ranks"))
+      .def("mask", &Exchange::mask, arg("ranks"), arg("routes"))
+      .def("masked", &Exchange::masked)
+      .def("max_tokens", &Exchange::max_tokens)
+      .def("max_rows", &Exchange::max_rows)
       .def("close", &Exchange::close);
   module.def(
       "balance_experts",
