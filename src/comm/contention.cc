@@ -22,6 +22,9 @@ constexpr Clock::duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(500);
 // Those who sleep and wake are away for moments.
 constexpr int kCalm = 4;
+// With short slices giving way is quick beside others too. That it is off says little then, until
+// it is off with the usual ones.
+constexpr Clock::duration kKept = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -43,7 +46,13 @@ int runnable_threads() noexcept {
 bool Contention::gave_way(Clock::time_point from, Clock::time_point to) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   if (to - from < kLongYield) {
-    if (is_on() && calm_.fetch_add(1, kRelaxed) + 1 >= kCalm) {
+    if (!is_on()) {
+      if (to.time_since_epoch().count() >= give_back_at_.load(kRelaxed)) {
+        give_back_at_.store(kNever, kRelaxed);
+        slices_.give_back();
+      }
+    } else if (calm_.fetch_add(1, kRelaxed) + 1 >= kCalm) {
+      give_back_at_.store((to + kKept).time_since_epoch().count(), kRelaxed);
       on_.store(false, kRelaxed);
     }
     return false;
@@ -58,6 +67,10 @@ bool Contention::gave_way(Clock::time_point from, Clock::time_point to) noexcept
   probe_at_.store((to + pause).time_since_epoch().count(), kRelaxed);
   on_.store(true, kRelaxed);
   return true;
+}
+
+void Contention::shorten_slice() noexcept {
+  slices_.take(::gettid());
 }
 
 }  // namespace unisono::comm

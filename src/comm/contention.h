@@ -7,6 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
+
+#include "comm/time_slice.h"
 
 namespace unisono::comm {
 
@@ -21,8 +24,10 @@ class Contention {
 
   // `own`: the threads that take turns on these cores while they wait for each other, of which a
   // slow one is no reason to sleep: the ranks of this host if they are more than its cores, else 0.
-  explicit Contention(int own = 0, Count runnable = runnable_threads) noexcept
-      : own_(own), runnable_(runnable) {}
+  // `slice`: what changes the time slices of threads that sleep while it is on.
+  explicit Contention(int own = 0, Count runnable = runnable_threads,
+                      ShortSlices::Change slice = change_time_slice) noexcept
+      : own_(own), runnable_(runnable), slices_(slice) {}
 
   int own() const noexcept { return own_; }
   bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
@@ -33,14 +38,21 @@ class Contention {
   }
   // True: it took long, whoever was before.
   bool gave_way(Clock::time_point from, Clock::time_point to) noexcept;
+  // The calling thread will sleep while it is on: it gets short slices until it has been off for a
+  // second.
+  void shorten_slice() noexcept;
 
  private:
+  static constexpr Clock::rep kNever = std::numeric_limits<Clock::rep>::max();
+
   int own_;
   Count runnable_;
+  ShortSlices slices_;
   std::atomic<bool> on_ = false;
   std::atomic<int> calm_ = 0;  // how often giving way was quick, since it last was not
   std::atomic<Clock::rep> pause_ = 0;
   std::atomic<Clock::rep> probe_at_ = 0;
+  std::atomic<Clock::rep> give_back_at_ = kNever;  // the short slices, while it is off
 };
 
 }  // namespace unisono::comm

@@ -71,6 +71,44 @@ TEST_F(ContentionTest, IsNotOfRanksThatTakeTurns) {
   EXPECT_TRUE(beside_another.is_on());
 }
 
+int changed = 0;
+
+TEST_F(ContentionTest, ThreadsKeepShortSlicesUntilItHasBeenOffForASecond) {
+  changed = 0;
+  Contention beside(
+      0, []() noexcept { return 0; },
+      [](int, std::uint64_t ns) noexcept {
+        ++changed;
+        return ns + 1;
+      });
+  const auto give_way_to = [&](Contention::Clock::duration takes) {
+    beside.gave_way(now, now + takes);
+    now += takes;
+  };
+  for (int i = 0; i < 3; ++i) {
+    give_way_to(3ms);
+    beside.shorten_slice();
+    EXPECT_EQ(changed, 1);
+    // With them giving way is quick beside others too.
+    for (int quick = 0; quick < 4; ++quick) {
+      give_way_to(1us);
+    }
+    EXPECT_FALSE(beside.is_on());
+    now += 900ms;
+    give_way_to(1us);
+    EXPECT_EQ(changed, 1) << "it may still be";
+  }
+  now += 100ms;
+  give_way_to(1us);
+  EXPECT_EQ(changed, 2);
+  now += 10s;
+  give_way_to(1us);
+  EXPECT_EQ(changed, 2);
+  give_way_to(3ms);
+  beside.shorten_slice();
+  EXPECT_EQ(changed, 3);
+}
+
 TEST(RunnableThreads, AreAtLeastTheOneThatAsks) {
   EXPECT_GE(runnable_threads(), 1);
 }

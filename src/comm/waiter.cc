@@ -46,6 +46,9 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
     was_slow_ = contention_.gave_way(now, Clock::now());
     return Verdict::look_again;
   }
+  if (contention_.is_on()) {
+    contention_.shorten_slice();
+  }
   std::int64_t left_us = around_.longest_sleep_us();
   if (timeout_ms_ > 0) {
     const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(now - since_);

@@ -10,6 +10,8 @@
 namespace unisono::comm {
 namespace {
 
+int slices_changed = 0;  // in the test that runs
+
 class Alone final : public Surroundings {
  public:
   const WaitPolicy& wait_policy() const noexcept override { return policy; }
@@ -30,7 +32,10 @@ class Alone final : public Surroundings {
   }
 
   WaitPolicy policy = {.spin = 3, .yield_us = 0};
-  Contention others;
+  Contention others{0, runnable_threads, [](int, std::uint64_t) noexcept {
+                      ++slices_changed;
+                      return std::uint64_t{0};
+                    }};
   bool ended = false;
   int looks_for_deaths = 0;
   int sleeps = 0;
@@ -46,6 +51,7 @@ TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
 
 TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {
   Alone alone;
+  slices_changed = 0;
   int polls = 0;
   const auto poll = [&] {
     ++polls;
@@ -56,10 +62,12 @@ TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {
   // and polls once more before it does: the 10th is finished, and the 11th says so.
   EXPECT_EQ(polls, 11);
   EXPECT_EQ(alone.sleeps, 2);
+  EXPECT_EQ(slices_changed, 0);
 }
 
 TEST(Waiter, SleepsAtOnceWhereOthersCompute) {
   Alone alone;
+  slices_changed = 0;
   alone.policy = {.spin = 1000, .yield_us = 1'000'000};
   const auto now = Contention::Clock::now();
   alone.others.gave_way(now - std::chrono::milliseconds(3), now);
@@ -69,6 +77,7 @@ TEST(Waiter, SleepsAtOnceWhereOthersCompute) {
       Waiter::Verdict::finished);
   EXPECT_EQ(polls, 3);
   EXPECT_EQ(alone.sleeps, 1);
+  EXPECT_EQ(slices_changed, 1);
 }
 
 TEST(Waiter, TimesOutAfterNoProgressAtAll) {

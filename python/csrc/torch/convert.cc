@@ -110,9 +110,7 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
     real = c10::toRealValueType(type);
     result.units = 2;
   }
-  const bool averages_bytes =
-      word == ReduceOp::avg && (type == ScalarType::Char || type == ScalarType::Byte);
-  if (type == ScalarType::Short || type == ScalarType::UInt16 || averages_bytes) {
+  if (type == ScalarType::Short || type == ScalarType::UInt16) {
     real = result.as = ScalarType::Int;
   }
   const auto dtype = dtype_of(real);
