@@ -71,9 +71,10 @@ const Command kShowCommand = {
     .description =
         "A row is a chunk, a column a rank. The strip in a cell says whose contribution the rank "
         "has in that chunk before the step: [0·2·] those of ranks 0 and 2. >1 means that it is "
-        "sent to rank 1 in this step; ! that a rank is counted twice. For all_to_all a row is a "
-        "source, and the strip says for which destinations the rank holds its data. With --counts "
-        "a block is as wide as it is long, and an empty one is not drawn.\n\n"
+        "sent to rank 1 in this step; ! that a rank is counted twice. For all_to_all a row "
+        "is a destination, →2 what is meant for rank 2, and the strip says whose blocks for it the "
+        "rank holds, as in the page of unisono view. With --counts a block is as wide as it is "
+        "long, and an empty one is not drawn.\n\n"
         "Where strips would be wider than the terminal, each step is one line of counts; --step "
         "then lists the moves of that step.",
     .options = kOptions,

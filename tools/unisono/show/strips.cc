@@ -1,11 +1,12 @@
-// Provenance strips. A row is a chunk (all_to_all: all chunks of one source, as a strip over their
-// destinations), a column a rank; a cell's strip says whose contributions it holds, and `>r` that
-// it is sent to rank r in this step. Where there are counts, a block is as wide as it is long.
+// Provenance strips. A row is a chunk (all_to_all: the blocks for one rank, as a strip over the
+// ranks that they are from), a column a rank; a cell's strip says whose contributions it holds, and
+// `>r` that it is sent to rank r in this step. Where there are counts, a block is as wide as it is
+// long. The page of `unisono view` draws the same rows and strips.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -23,14 +24,14 @@ constexpr std::string_view kTwice = "!";
 constexpr int kMostRows = 64;
 constexpr char kNoBreak = '~';
 
-// [from][to]: in how many columns the blocks of a source are drawn. Empty: each in one.
+// [from][to]: in how many columns a block is drawn. Empty: each in one.
 using BlockWidths = std::vector<std::vector<int>>;
 
-// The fullest rank's row takes about `columns`, or one for each element if these are fewer. What is
-// not empty is seen.
+// The row for the rank that gets most takes about `columns`, or one for each element if these are
+// fewer. What is not empty is seen.
 BlockWidths block_widths(const Counts& counts, int columns) {
   BlockWidths widths;
-  const std::int64_t most = counts.empty() ? 0 : totals_of(counts).most_sent;
+  const std::int64_t most = counts.empty() ? 0 : totals_of(counts).most_received;
   const double scale = most <= columns ? 1 : columns / static_cast<double>(most);
   for (const std::vector<std::int64_t>& row : counts.send) {
     widths.emplace_back();
@@ -55,10 +56,10 @@ class Drawing {
         state_(schedule),
         compact_(compact),
         widths_(std::move(widths)) {
-    by_source_ = cut_of(schedule.collective) == Cut::pairs;
+    by_target_ = cut_of(schedule.collective) == Cut::pairs;
   }
 
-  int rows() const { return by_source_ ? schedule_.ranks : schedule_.chunks; }
+  int rows() const { return by_target_ ? schedule_.ranks : schedule_.chunks; }
 
   void advance() { state_.advance(); }
   std::string step_block(int step) const;
@@ -79,9 +80,7 @@ class Drawing {
   }
   std::string sent_lines(int step) const;
   std::string marker(int rank, int row, int step) const;
-  std::string row_name(int row) const {
-    return by_source_ ? fmt::format("from {}", row) : fmt::format("c{}", row);
-  }
+  std::string row_name(int row) const { return fmt::format("{}{}", by_target_ ? "→" : "c", row); }
   std::string column_name(int rank) const {
     return compact_ ? fmt::format("{}", rank) : fmt::format("rank {}", rank);
   }
@@ -89,31 +88,35 @@ class Drawing {
   std::string_view gap(int rank) const { return !compact_ ? "  " : rank == 0 ? " " : ""; }
   bool row_whole(int rank, int row) const;
   std::string grid(int step) const;
-  // Chunks of a row: all of one source, or the one.
-  int first_chunk(int row) const { return by_source_ ? row * per_source() : row; }
-  int per_source() const { return by_source_ ? schedule_.chunks / schedule_.ranks : 1; }
+  // all_to_all: chunks of a block, the first one of a block, and the row that a chunk is in.
+  int per_block() const { return schedule_.chunks / (schedule_.ranks * schedule_.ranks); }
+  int block(int from, int to) const { return (from * schedule_.ranks + to) * per_block(); }
+  int row_of(int chunk) const { return by_target_ ? chunk / per_block() % schedule_.ranks : chunk; }
+  std::vector<int> rows_of(const Move& move) const;
+  bool block_whole(int from, int to) const;
+  std::vector<std::vector<bool>> wholes() const;
+  std::string gained(const std::vector<std::vector<bool>>& before) const;
 
   const Schedule& schedule_;
   const Console& console_;
   Provenance state_;
-  bool by_source_ = false;
+  bool by_target_ = false;
   bool compact_ = false;  // no brackets, and who sends to whom below the grid
   BlockWidths widths_;
 };
 
 std::string Drawing::slots(int rank, int row) const {
   std::string text;
-  if (by_source_) {
-    const int slices = std::max(1, per_source() / schedule_.ranks);
-    for (int to = 0; to < schedule_.ranks; ++to) {
+  if (by_target_) {
+    for (int from = 0; from < schedule_.ranks; ++from) {
       int held = 0;
-      for (int slice = 0; slice < slices; ++slice) {
-        held += state_.shown(rank, first_chunk(row) + to * slices + slice)[0];
+      for (int slice = 0; slice < per_block(); ++slice) {
+        held += state_.shown(rank, block(from, row) + slice)[0];
       }
-      const std::string drawn = held == 0        ? std::string(kNothing)
-                                : held >= slices ? letter(to)
-                                                 : std::string("+");
-      for (int i = 0; i < width_of(row, to); ++i) {
+      const std::string drawn = held == 0             ? std::string(kNothing)
+                                : held >= per_block() ? letter(from)
+                                                      : std::string("+");
+      for (int i = 0; i < width_of(from, row); ++i) {
         text += drawn;
       }
     }
@@ -132,12 +135,22 @@ std::string Drawing::slots(int rank, int row) const {
   return text;
 }
 
+// Each row that the move takes something of, once.
+std::vector<int> Drawing::rows_of(const Move& move) const {
+  std::vector<int> rows;
+  for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
+    rows.push_back(row_of(chunk));
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
+
 std::string Drawing::marker(int rank, int row, int step) const {
   std::vector<int> targets;
-  const int first = first_chunk(row);
-  const int last = first + per_source();
   for (const Move& move : Provenance::moves_of(schedule_, step)) {
-    if (move.from == rank && move.chunk < last && move.chunk + move.chunks > first) {
+    const std::vector<int> rows = move.from == rank ? rows_of(move) : std::vector<int>();
+    if (std::binary_search(rows.begin(), rows.end(), row)) {
       targets.push_back(move.to);
     }
   }
@@ -148,12 +161,9 @@ std::string Drawing::marker(int rank, int row, int step) const {
 std::string Drawing::sent_lines(int step) const {
   std::string words;
   for (const Move& move : Provenance::moves_of(schedule_, step)) {
-    const int first = move.chunk / per_source();
-    const int last = (move.chunk + move.chunks - 1) / per_source();
     // The blank that must not break is a letter until the lines are made.
-    words += fmt::format(" {}>{}{}{}{}{}", move.from, move.to, kNoBreak, by_source_ ? "from" : "c",
-                         by_source_ ? std::string(1, kNoBreak) : "", first);
-    words += first == last ? "," : fmt::format("-{},", last);
+    words += fmt::format(" {}>{}{}{}{},", move.from, move.to, kNoBreak, by_target_ ? "→" : "c",
+                         rank_list(rows_of(move)));
   }
   if (words.empty()) {
     return {};
@@ -164,17 +174,37 @@ std::string Drawing::sent_lines(int step) const {
   return text;
 }
 
-bool Drawing::row_whole(int rank, int row) const {
-  bool any = false;
-  for (int chunk = first_chunk(row); chunk < first_chunk(row) + per_source(); ++chunk) {
-    if (needs_output(schedule_, rank, chunk)) {
-      any = true;
-      if (!state_.is_whole(rank, chunk)) {
-        return false;
-      }
+bool Drawing::block_whole(int from, int to) const {
+  for (int slice = 0; slice < per_block(); ++slice) {
+    if (!state_.is_whole(to, block(from, to) + slice)) {
+      return false;
     }
   }
-  return any;
+  return true;
+}
+
+bool Drawing::row_whole(int rank, int row) const {
+  if (!by_target_) {
+    return state_.is_whole(rank, row);
+  }
+  for (int from = 0; from < schedule_.ranks; ++from) {
+    if (rank != row || !block_whole(from, rank)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// [row or origin][rank]: which results are there.
+std::vector<std::vector<bool>> Drawing::wholes() const {
+  std::vector<std::vector<bool>> whole(static_cast<std::size_t>(rows()));
+  for (int row = 0; row < rows(); ++row) {
+    for (int rank = 0; rank < schedule_.ranks; ++rank) {
+      whole[static_cast<std::size_t>(row)].push_back(by_target_ ? block_whole(row, rank)
+                                                                : row_whole(rank, row));
+    }
+  }
+  return whole;
 }
 
 std::string Drawing::grid(int step) const {
@@ -245,47 +275,51 @@ std::string Drawing::after_line(int step) {
   std::string text = compact_ ? sent_lines(step) : std::string();
   text += fmt::format("{} move{}, {}", moves.size(), moves.size() == 1 ? "" : "s", each);
 
-  std::vector<std::vector<bool>> before(static_cast<std::size_t>(rows()));
-  for (int row = 0; row < rows(); ++row) {
-    for (int rank = 0; rank < schedule_.ranks; ++rank) {
-      before[static_cast<std::size_t>(row)].push_back(row_whole(rank, row));
-    }
-  }
+  const auto before = wholes();
   state_.advance();
-  std::vector<std::string> gained;
-  bool first = true;
+  return text + gained(before) + "\n";
+}
+
+// "; afterwards c1 is whole on rank 1, c2 on 2", or "; afterwards rank 1 has what 0 sends, 0 what 1
+// sends"
+std::string Drawing::gained(const std::vector<std::vector<bool>>& before) const {
+  const auto after = wholes();
+  std::vector<std::string> gains;
   for (int row = 0; row < rows(); ++row) {
+    const auto place = static_cast<std::size_t>(row);
     std::vector<int> ranks;
-    for (int rank = 0; rank < schedule_.ranks; ++rank) {
-      if (!before[static_cast<std::size_t>(row)][static_cast<std::size_t>(rank)] &&
-          row_whole(rank, row)) {
-        ranks.push_back(rank);
+    for (std::size_t rank = 0; rank < after[place].size(); ++rank) {
+      if (after[place][rank] && !before[place][rank]) {
+        ranks.push_back(static_cast<int>(rank));
       }
     }
-    if (!ranks.empty()) {
-      gained.push_back(first ? fmt::format("{} is whole on rank{} {}", row_name(row),
-                                           ranks.size() == 1 ? "" : "s", rank_list(ranks))
-                             : fmt::format("{} on {}", row_name(row), rank_list(ranks)));
-      first = false;
+    if (ranks.empty()) {
+      continue;
+    }
+    const std::string names = gains.empty() ? ranks_text(ranks) : rank_list(ranks);
+    if (by_target_) {
+      const char* verb = !gains.empty() ? "" : ranks.size() == 1 ? " has" : " have";
+      gains.push_back(fmt::format("{}{} the block of {}", names, verb, row));
+    } else {
+      gains.push_back(
+          fmt::format("{}{} on {}", row_name(row), gains.empty() ? " is whole" : "", names));
     }
   }
-  if (!gained.empty() && gained.size() <= 8) {
-    text += fmt::format("; afterwards {}", fmt::join(gained, ", "));
-  } else if (!gained.empty()) {
-    text += fmt::format("; afterwards {} of {} results are whole", state_.whole(), state_.needed());
+  if (gains.size() > 8) {
+    return fmt::format("; afterwards {} of {} results are whole", state_.whole(), state_.needed());
   }
-  return text + "\n";
+  return gains.empty() ? std::string() : fmt::format("; afterwards {}", fmt::join(gains, ", "));
 }
 
 int strip_width(const Schedule& schedule, const BlockWidths& widths) {
-  if (!widths.empty()) {
-    int most = 0;
-    for (const std::vector<int>& row : widths) {
-      most = std::max(most, std::accumulate(row.begin(), row.end(), 0));
-    }
-    return most;
+  if (widths.empty()) {
+    return cut_of(schedule.collective) == Cut::pairs ? schedule.ranks : contributors(schedule);
   }
-  return cut_of(schedule.collective) == Cut::pairs ? schedule.ranks : contributors(schedule);
+  std::vector<int> sums(widths.size());
+  for (const std::vector<int>& row : widths) {
+    std::transform(row.begin(), row.end(), sums.begin(), sums.begin(), std::plus<>());
+  }
+  return *std::max_element(sums.begin(), sums.end());
 }
 
 int widest(const Schedule& schedule, const BlockWidths& widths) {
@@ -295,9 +329,9 @@ int widest(const Schedule& schedule, const BlockWidths& widths) {
 }
 
 int widest_compact(const Schedule& schedule, const BlockWidths& widths) {
-  const bool by_source = cut_of(schedule.collective) == Cut::pairs;
-  const int rows = by_source ? schedule.ranks : schedule.chunks;
-  const int name = display_width(fmt::format("{}{}", by_source ? "from " : "c", rows - 1));
+  const bool by_target = cut_of(schedule.collective) == Cut::pairs;
+  const int rows = by_target ? schedule.ranks : schedule.chunks;
+  const int name = display_width(fmt::format("c{}", rows - 1));
   const int digits = display_width(fmt::format("{}", schedule.ranks - 1));
   return name + 1 + schedule.ranks * (std::max(strip_width(schedule, widths), digits) + 1);
 }
@@ -319,9 +353,10 @@ BlockWidths widths_within(const Schedule& schedule, int width, const Widest& wid
 
 std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
                         const Console& console) {
-  const bool by_source = cut_of(schedule.collective) == Cut::pairs;
-  const int rows = by_source ? schedule.ranks : schedule.chunks;
-  if (schedule.ranks > static_cast<int>(kRankLetters.size()) || rows > kMostRows) {
+  const bool by_target = cut_of(schedule.collective) == Cut::pairs;
+  const int rows = by_target ? schedule.ranks : schedule.chunks;
+  const bool no_blocks = by_target && schedule.chunks % (schedule.ranks * schedule.ranks) != 0;
+  if (no_blocks || schedule.ranks > static_cast<int>(kRankLetters.size()) || rows > kMostRows) {
     return {};
   }
   BlockWidths widths = widths_within(schedule, options.width, widest);
@@ -353,11 +388,10 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
   if (!console.quiet()) {
     text += console.paint(
         Paint::dim,
-        !schedule.counts.empty()
-            ? "strip: destinations whose data from this source the rank holds, as wide as there is "
-              "of it; >r: goes to r"
-        : by_source
-            ? "strip: destinations whose data from this source the rank holds; >r: goes to r"
+        !schedule.counts.empty() ? "row →r: blocks for rank r; strip: whose blocks are here, as "
+                                   "wide as they are long; >r: "
+                                   "goes to r"
+        : by_target ? "row →r: blocks for rank r; strip: whose blocks are here; >r: goes to r"
         : reduces(schedule.collective) || contributors(schedule) > 1
             ? "strip: ranks whose contribution is in; >r: goes to rank r in this step; !: twice"
             : "strip: the rank whose data it is, · nothing yet; >r: goes to rank r in this step");
