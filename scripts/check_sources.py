@@ -11,6 +11,9 @@
   circles      no circle of files through includes (a .cc and its .h are one)
   docs         docs/architecture.md has a row for each layer
   types        a type has one definition: two of one name in one namespace link, and corrupt memory
+  names        few names stand for more than one type of the headers
+  size         a class that a header of src/ or tools/ declares has at most 100 lines
+  depth        no chain of includes is longer than MOST_IN_A_CHAIN files
 
 Usage: check_sources.py [ROOT]. Prints "file:line: rule: what to do", and exits with 1 if there is any.
 """
@@ -59,6 +62,16 @@ OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
                           r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::)[^;]*\{")
 KNOWN_CIRCLES = ("schedule/verify",)  # it is to be taken apart
+# Classes that are longer than they should be, and must not grow. What users include has its
+# documentation in it, and is not counted.
+MOST_LINES_OF_A_CLASS = 100
+KNOWN_LONG = {"unisono::tcp::Link": 176, "unisono::trace::TraceWriter": 159, "unisono::shm::LaneWriter": 159,
+              "unisono::model::SharedRates": 150, "unisono::engine::Executor": 139,
+              "unisono::ucx::Link": 126, "unisono::tcp::TlsSession": 122,
+              "unisono::comm::Accounts": 119, "unisono::shm::Pool": 103}
+MOST_IN_A_CHAIN = 14  # of files, public headers that include each other are one; 9 is wanted
+MOST_SHARED_NAMES = 50  # 10 are wanted
+FOR_TESTS = re.compile("testing|test_support|conformance")
 COMPILED_OFTEN = "-inl.h"  # once for each instruction set, with alternatives by #if
 
 
@@ -155,6 +168,31 @@ def check_circles(root, names):
         yield from walk(unit)
 
 
+def check_depth(root, names):
+    """A finding for each chain of includes that is too long."""
+    includes, chains = {}, {}
+    for name in names:
+        if name.startswith(("src/", "tools/unisono/")) and Path(name).suffix in CODE:
+            folder = "src" if name.startswith("src/") else "tools/unisono"
+            targets = [match.group(2) for match in
+                       map(INCLUDE.match, (root / name).read_text(errors="replace").splitlines())
+                       if match and match.group(1) == '"']
+            includes[name] = [next((found for found in (f"{folder}/{target}", f"src/{target}")
+                                    if found in names), target) for target in targets]
+
+    def chain(name):
+        if name not in chains:
+            chains[name] = [name]  # where there is a circle, which is another finding
+            longest = max((chain(target) for target in includes.get(name, [])), key=len, default=[])
+            chains[name] = [name, *longest]
+        return chains[name]
+
+    for name in sorted(includes):
+        if len(chain(name)) > MOST_IN_A_CHAIN and not name.endswith("_test.cc"):
+            yield (f"{name}:1: depth: {' > '.join(chain(name))}: {len(chain(name))} files include "
+                   f"each other; at most {MOST_IN_A_CHAIN}")
+
+
 def check_picture(root, layers):
     path = root / "docs/architecture.md"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -164,9 +202,10 @@ def check_picture(root, layers):
 
 
 def types_of(text):
-    """(line, full name) of the types that a file defines for others to link with."""
+    """(line, full name, length) of the types that a file defines for others to link with."""
     namespaces = []
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
         opened = OPENS_NAMESPACE.match(line)
         if opened:
             namespaces.append(opened.group(1))
@@ -174,20 +213,32 @@ def types_of(text):
             namespaces = namespaces[:-1]
         defined = DEFINES_TYPE.match(line)
         if defined and "" not in namespaces:
-            yield number, "::".join([*namespaces, defined.group(1)])
+            end = number
+            while end < len(lines) and not line.endswith("};") and not lines[end - 1].startswith("}"):
+                end += 1
+            yield number, "::".join([*namespaces, defined.group(1)]), end - number + 1
 
 
 def check_types(root, names):
-    first = {}
+    first, shared = {}, {}
     for name in names:
         if not name.endswith((".h", ".hpp", ".cc")) or name.endswith(COMPILED_OFTEN):
             continue
         if not name.startswith(("include/", "src/", "tools/")):
             continue  # programs of their own
-        for number, full in types_of((root / name).read_text(encoding="utf-8", errors="replace")):
+        for number, full, lines in types_of((root / name).read_text(errors="replace")):
             if full in first:
                 yield f"{name}:{number}: types: {full} is another one in {first[full]}; rename one"
             first.setdefault(full, f"{name}:{number}")
+            if not name.endswith(".cc") and not FOR_TESTS.search(name):
+                shared.setdefault(full.rsplit("::", 1)[-1], set()).add(full)
+                if lines > KNOWN_LONG.get(full, MOST_LINES_OF_A_CLASS) and not name.startswith("include/"):
+                    yield (f"{name}:{number}: size: {full} has {lines} lines; at most "
+                           f"{KNOWN_LONG.get(full, MOST_LINES_OF_A_CLASS)}")
+    several = sorted(name for name, types in shared.items() if len(types) > 1)
+    if len(several) > MOST_SHARED_NAMES:
+        yield (f"src:1: names: {len(several)} names stand for several types each, at most "
+               f"{MOST_SHARED_NAMES}: {', '.join(several)}")
 
 
 def check_file(root, name, layers):
@@ -219,6 +270,7 @@ def main():
     findings += [finding for name in names for finding in check_file(root, name, layers)]
     findings += check_types(root, names)
     findings += check_circles(root, names)
+    findings += check_depth(root, names)
     findings += check_picture(root, layers)
     print("\n".join(findings), end="\n" if findings else "")
     if not names:
