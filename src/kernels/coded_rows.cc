@@ -210,16 +210,22 @@ HWY_INLINE void add_blocks(float* sums, const ScaledBlock* blocks, int count, Si
                    acc, values(block, i, part));
   };
   std::size_t i = 0;
-  // Two vectors at once, so that their chains of additions overlap.
-  for (; size - i >= 2 * lanes; i += 2 * lanes) {
-    Acc front = load_sums<Acc>(sums + i);
-    Acc rear = load_sums<Acc>(sums + i + lanes);
+  // Several vectors at once, so that their chains of additions overlap.
+  for (; size - i >= 4 * lanes; i += 4 * lanes) {
+    Acc a = load_sums<Acc>(sums + i);
+    Acc b = load_sums<Acc>(sums + i + lanes);
+    Acc c = load_sums<Acc>(sums + i + 2 * lanes);
+    Acc e = load_sums<Acc>(sums + i + 3 * lanes);
     for (const ScaledBlock* block = blocks; block != blocks + count; ++block) {
-      front = add(front, *block, i, 0);
-      rear = add(rear, *block, i + lanes, 0);
+      a = add(a, *block, i, 0);
+      b = add(b, *block, i + lanes, 0);
+      c = add(c, *block, i + 2 * lanes, 0);
+      e = add(e, *block, i + 3 * lanes, 0);
     }
-    store_sums(front, sums + i);
-    store_sums(rear, sums + i + lanes);
+    store_sums(a, sums + i);
+    store_sums(b, sums + i + lanes);
+    store_sums(c, sums + i + 2 * lanes);
+    store_sums(e, sums + i + 3 * lanes);
   }
   for (; i < size; i += lanes) {
     Acc acc = load_sums<Acc>(sums + i);

@@ -134,19 +134,6 @@ HWY_INLINE hn::Vec<FourBits> greatest_of(const std::byte* from, Size count) {
 }
 #endif
 
-template <class Format>
-HWY_INLINE std::uint32_t bits_of_float(std::uint32_t bits) {
-  if constexpr (std::is_same_v<Format, Bf16>) {
-    return bits << 16;
-  } else if constexpr (sizeof(typename Format::Lane) == 4) {
-    return bits;
-  } else {
-    const auto lane = static_cast<typename Format::Lane>(bits);
-    const auto wide = Format::template decode<SumOp>(hn::Set(typename Format::D(), lane));
-    return hn::GetLane(hn::BitCast(BitsTag(), wide));
-  }
-}
-
 // Where a block is, and what its elements are multiplied by: with `factor` they become codes, with
 // `back` those become elements again.
 struct ScaledBlock {
@@ -158,7 +145,25 @@ struct ScaledBlock {
 // A block of nothing but zeros stands for one that is coded so.
 alignas(64) constexpr std::byte kZeros[kCodedBlock * sizeof(float)] = {};
 
-// The greatest magnitudes of `count` blocks, one to four, as the bits of f32.
+// The f32 of one to four magnitudes, as bits. They stay in a vector if they can: what is stored
+// piece by piece and loaded as a whole is waited for.
+template <class Format>
+HWY_INLINE void widen_magnitudes(std::uint32_t* bits) {
+  const hn::CappedTag<std::uint32_t, 4> d;
+  if constexpr (std::is_same_v<Format, Bf16>) {
+    for (std::size_t i = 0; i < 4; i += hn::Lanes(d)) {
+      hn::Store(hn::ShiftLeft<16>(hn::Load(d, bits + i)), d, bits + i);
+    }
+  } else if constexpr (sizeof(typename Format::Lane) == 2) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto lane = static_cast<typename Format::Lane>(bits[i]);
+      const auto wide = Format::template decode<SumOp>(hn::Set(typename Format::D(), lane));
+      bits[i] = hn::GetLane(hn::BitCast(BitsTag(), wide));
+    }
+  }
+}
+
+// The greatest magnitudes of `count` blocks, one to four, as the bits of f32; zero of others.
 template <class Format, class Size>
 HWY_INLINE void greatest_of_four(const ScaledBlock* blocks, int count, Size size,
                                  std::uint32_t* bits) {
@@ -178,12 +183,10 @@ HWY_INLINE void greatest_of_four(const ScaledBlock* blocks, int count, Size size
   };
   const auto front = pair(of[0], of[1]);
   const auto rear = pair(of[2], of[3]);
-  hn::StoreU(hn::Max(hn::ConcatLowerLower(d, rear, front), hn::ConcatUpperUpper(d, rear, front)), d,
-             bits);
+  hn::Store(hn::Max(hn::ConcatLowerLower(d, rear, front), hn::ConcatUpperUpper(d, rear, front)), d,
+            bits);
 #endif
-  for (int i = 0; i < count; ++i) {
-    bits[i] = bits_of_float<Format>(bits[i]);
-  }
+  widen_magnitudes<Format>(bits);
 }
 
 // Says what one to four blocks are multiplied by, as four are cheaper together.
