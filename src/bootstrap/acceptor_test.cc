@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "bootstrap/dial.h"
 #include "bootstrap/net_mesh.h"
 #include "unisono/error.hpp"
 
@@ -170,6 +173,30 @@ TEST_F(TcpAcceptor, LetsARankInAgainThatDiedBeforeItsVerdict) {
     acceptor_.let_again(admitted.peer);
   }
   expect_join();
+}
+
+TEST(TcpDial, KeepsTheReasonOfItsRefusalWhateverComesAfterIt) {
+  Identity other = identity(1, 2);
+  other.token = "fedcba9876543210";
+  std::optional<Acceptor> acceptor(std::in_place, listen_at(*Address::parse("127.0.0.1").value),
+                                   identity(0, 2));
+  const std::vector<Address> to{acceptor->address()};
+  const MeetOptions options;
+  Dial dial(other, to, {.peer = 0}, options);
+  const std::int64_t end = clock_ms() + 30'000;
+  while (dial.refused_for_ms(clock_ms()) == 0 && clock_ms() < end) {
+    acceptor->step(clock_ms());
+    dial.step(clock_ms());
+  }
+  const std::string reason = dial.obstacle();
+  EXPECT_NE(reason.find("rank 0 has another job token"), std::string::npos) << reason;
+  dial.step(dial.next_ms());  // its next attempt, on which the other hangs up
+  acceptor.reset();
+  while (!dial.nobody_listens() && clock_ms() < end) {
+    dial.step(clock_ms());
+    EXPECT_EQ(dial.obstacle(), reason);
+  }
+  EXPECT_TRUE(dial.nobody_listens());
 }
 
 TEST_F(TcpAcceptor, AScannerDoesNotHideWhoHasAnotherToken) {

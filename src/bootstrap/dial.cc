@@ -83,7 +83,8 @@ void Dial::shake(std::int64_t now_ms) {
     // Others may be at that address before or after the rank that is meant.
     const bool again = refused_ms_ >= 0 && is_final(shake.refusal());
     refused_ms_ = !is_final(shake.refusal()) ? -1 : again ? refused_ms_ : now_ms;
-    return retry(now_ms, shake.problem());
+    obstacle_ = shake.problem();
+    return retry(now_ms, obstacle_);
   }
   if (greeter_->finished()) {
     done_ = greeter_->take();
@@ -92,6 +93,7 @@ void Dial::shake(std::int64_t now_ms) {
     const std::string problem = greeter_->tls_problem();
     if (!problem.empty() && refused_ms_ < 0) {
       refused_ms_ = now_ms;  // who is not trusted now will hardly be soon
+      obstacle_ = problem;
     }
     retry(now_ms, !problem.empty() ? problem : there ? "it does not answer" : "it hung up");
   }
@@ -113,15 +115,13 @@ void Dial::fail_with(std::int64_t now_ms, int error) {
     starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
     return retry(now_ms, kNoDescriptor);
   }
-  // A refusal in words says more than a closed port behind it.
-  if (error == ECONNREFUSED && refused_ms_ >= 0) {
-    return retry(now_ms, obstacle_);
-  }
   retry(now_ms, std::strerror(error));  // NOLINT(concurrency-mt-unsafe)
 }
 
 void Dial::retry(std::int64_t now_ms, const std::string& why) {
-  obstacle_ = why;
+  if (refused_ms_ < 0) {  // a refusal in words says more than a port that closes behind it
+    obstacle_ = why;
+  }
   greeter_.reset();
   connecting_ = false;
   if (++tried_ % to_.size() != 0) {

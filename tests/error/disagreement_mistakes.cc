@@ -19,6 +19,13 @@ void sum_all(Communicator& comm, std::size_t count, Reduction reduction = sum,
             .algorithm = algorithm});
 }
 
+// Rank 1 expects nothing of the broadcast, and finds its 8 bytes in the next operation.
+void leave_over(Communicator& comm, std::size_t next_count) {
+  std::vector<std::uint8_t> data(comm.rank() == 0 ? 8 : 0);
+  comm.broadcast(std::span(data), 0);
+  sum_all<std::uint8_t>(comm, next_count);
+}
+
 }  // namespace
 
 std::vector<Mistake> disagreement_mistakes() {
@@ -118,6 +125,8 @@ std::vector<Mistake> disagreement_mistakes() {
                                std::span(out), receive);
              comm.barrier();
            }},
+      {.name = "left_over_longer", .make = [](Communicator& comm) { leave_over(comm, 4); }},
+      {.name = "left_over_shorter", .make = [](Communicator& comm) { leave_over(comm, 16); }},
       {.name = "disagree_in_split_group",
        .ranks = 4,
        .make =
