@@ -19,6 +19,7 @@ import tempfile
 
 import cases
 import checks
+from check_tools import LIMIT_S
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -48,7 +49,8 @@ def run_case(program, case, scratch):
     environment.update(case.get("environment", {}))
     command = [str(program)] + [word.replace("SCRATCH", scratch) for word in case["words"]]
     result = subprocess.run(command, cwd=case.get("folder", HERE / "files"), env=environment,
-                            input=case.get("input", ""), capture_output=True, text=True, timeout=60)
+                            input=case.get("input", ""), capture_output=True, text=True,
+                            timeout=LIMIT_S)
     text = normalised(result.stdout).replace(scratch, "SCRATCH")
     if result.stderr:
         text += "--- stderr\n" + normalised(result.stderr)

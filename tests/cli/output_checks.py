@@ -9,7 +9,7 @@ import stat
 import subprocess
 
 from cases import LINK, MEASURED
-from check_tools import FILES, output
+from check_tools import FILES, LIMIT_S, output
 
 WRITERS = {
     "view": ["view", "all_reduce/ring", "-n", "2", "--no-open", "-o"],
@@ -180,7 +180,7 @@ def job_on_a_full_disk(program, scratch, environment):
     limited = subprocess.run(["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", str(program), "run",
                               "-n", "1", "--log-dir", str(scratch / "logs")] + job,
                              env=dict(environment, CODE="0"), capture_output=True, text=True,
-                             timeout=60)
+                             timeout=LIMIT_S)
     if limited.returncode != 0 or "are not in" not in limited.stderr:
         return f"under ulimit -f: {limited.returncode} {limited.stderr}"
     return None

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from check_tools import output
+from check_tools import LIMIT_S, output
 
 
 def marked(mark):
@@ -55,7 +55,7 @@ def launcher_signals(program, scratch, environment):
         if job.stdout.readline() == "":
             return "the job did not start"
         job.send_signal(number)
-        job.communicate(timeout=20)
+        job.communicate(timeout=LIMIT_S)
         wanted = -number if number == signal.SIGKILL else 128 + number
         left = wait_for_none(mark)
         if job.returncode != wanted or left:
@@ -118,7 +118,7 @@ def who_was_ended(program, scratch, environment):
                     break
             time.sleep(0.5)
             job.send_signal(signal.SIGINT)
-        said = job.communicate(timeout=60)[0]
+        said = job.communicate(timeout=LIMIT_S)[0]
         ended = (r"rank 1 .*is gone: ended by the launcher after process 2 of the job exited with "
                  r"code 7\n")
         if not re.search(ended, said) or "killed by SIG" in said:

@@ -3,7 +3,7 @@ import json
 import re
 import subprocess
 
-from check_tools import FILES, output
+from check_tools import FILES, LIMIT_S, output
 
 COMMANDS = ("run", "bench", "tune", "sim", "topo", "show", "view", "verify", "list", "doctor", "env", "completion", "help")
 
@@ -46,7 +46,7 @@ def scripts_parse(program, scratch, environment):
              'echo "${COMPREPLY[*]}"; COMP_WORDS=(unisono show --format j); COMP_CWORD=3; _unisono; '
              'echo "${COMPREPLY[*]}"')
     result = subprocess.run(["bash", "-c", words, "bash", str(script)], capture_output=True,
-                            text=True, timeout=20)
+                            text=True, timeout=LIMIT_S)
     if result.stdout.split() != ["--step", "json"]:
         return f"bash completes: {result.stdout!r} {result.stderr}"
     return None
