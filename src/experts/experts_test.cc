@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "bootstrap/testing.h"
@@ -48,6 +49,61 @@ TEST(Experts, ManyTokens) {
     shape.chosen[1].push_back((choice + choice / 4) % 4);
   }
   run_threads(2, [&](Communicator& comm) { check_shape(comm, shape, "many tokens"); });
+}
+
+template <typename Element>
+std::vector<Element> converted(const std::vector<float>& values) {
+  std::vector<Element> elements;
+  for (const float value : values) {
+    if constexpr (std::is_same_v<Element, bf16>) {
+      elements.push_back(to_bf16(value));
+    } else if constexpr (std::is_same_v<Element, f16>) {
+      elements.push_back(to_f16(value));
+    } else {
+      elements.push_back(static_cast<Element>(value));
+    }
+  }
+  return elements;
+}
+
+// Sums that every type holds exactly, with a residual.
+template <typename Element>
+void check_dtype(Communicator& comm, Dtype dtype) {
+  constexpr std::size_t kHidden = 37;
+  Exchange exchange(comm, {.experts = 5, .k = 3});
+  const std::vector<std::int32_t> chosen = {4, 0, 2, 1, -1, 3};
+  const std::vector<float> weights = {1, 2, -1, 2, 1, 1};
+  const Routing routing = exchange.route(std::span(chosen));
+  std::vector<float> values;
+  std::vector<float> expected;
+  for (std::size_t i = 0; i < 2 * kHidden; ++i) {
+    values.push_back(value_of(comm.rank(), i / kHidden, i % kHidden));
+    expected.push_back((i < kHidden ? 3 : 4) * values.back());
+  }
+  const auto tokens = converted<Element>(values);
+  const auto sums = converted<Element>(expected);
+  std::vector<Element> rows(routing.rows() * kHidden);
+  std::vector<Element> out(tokens.size());
+  exchange.dispatch(routing, {{.in = std::as_bytes(std::span(tokens)),
+                               .out = std::as_writable_bytes(std::span(rows)),
+                               .row_bytes = kHidden * sizeof(Element)}});
+  exchange.combine(routing, {.rows = std::as_bytes(std::span(rows)),
+                             .out = std::as_writable_bytes(std::span(out)),
+                             .dtype = dtype,
+                             .hidden = kHidden,
+                             .weights = weights,
+                             .residual = std::as_bytes(std::span(tokens))});
+  EXPECT_EQ(std::memcmp(out.data(), sums.data(), out.size() * sizeof(Element)), 0)
+      << to_string(dtype);
+}
+
+TEST(Experts, EveryFloatIsSummed) {
+  run_threads(3, [](Communicator& comm) {
+    check_dtype<bf16>(comm, Dtype::bf16);
+    check_dtype<f16>(comm, Dtype::f16);
+    check_dtype<float>(comm, Dtype::f32);
+    check_dtype<double>(comm, Dtype::f64);
+  });
 }
 
 TEST(Experts, GatherListGivesTheRowsWhereTheyLie) {

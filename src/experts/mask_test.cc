@@ -1,8 +1,10 @@
 // Ranks that are out, drained or dead: their replicas serve.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bootstrap/testing.h"
@@ -137,6 +139,52 @@ TEST(Mask, DeadBetweenDispatchAndCombine) {
   });
   EXPECT_EQ(said[0], "");
   EXPECT_EQ(said[1], "");
+}
+
+// Rank 2 dies somewhere in a run of all forms of the calls.
+std::string run_until_killed(int rank, const std::string& job, int delay_us) {
+  Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
+  const std::vector<std::int32_t> chosen = {0, 2};
+  try {
+    Exchange exchange(comm, with_replicas());
+    const std::jthread killer([rank, delay_us] {
+      if (rank == 2) {
+        std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+        ::raise(SIGKILL);
+      }
+    });
+    for (;;) {
+      const Routing routing = exchange.route(std::span(chosen));
+      std::vector<float> in = {1.0F};
+      std::vector<float> rows(routing.rows());
+      const Payload payload{.in = std::as_bytes(std::span(in)),
+                            .out = std::as_writable_bytes(std::span(rows)),
+                            .row_bytes = sizeof(float)};
+      exchange.start_dispatch(routing, {payload});
+      exchange.finish_dispatch();
+      exchange.dispatch_async(routing, {payload}).wait();
+      if (const std::string wrong = round_trip(exchange, routing, 3.0F); !wrong.empty()) {
+        return wrong;
+      }
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::peer_lost || error.context().peer != 2) {
+      return error.what();
+    }
+  }
+  Communicator left = comm.shrink();
+  Exchange exchange(left, after_shrink(with_replicas(), left, 3));
+  return round_trip(exchange, exchange.route(std::span(chosen)), 4.0F);
+}
+
+TEST(Mask, KilledAtAnyMoment) {
+  for (int round = 0; round < 20; ++round) {
+    const std::string job = comm::testing::unique_name("experts-any");
+    const auto said = comm::testing::as_processes(
+        3, [&](int rank) { return run_until_killed(rank, job, 173 * round); });
+    EXPECT_EQ(said[0], "") << round;
+    EXPECT_EQ(said[1], "") << round;
+  }
 }
 
 TEST(Mask, WithoutReplicasTheLostExpertsAreNamed) {

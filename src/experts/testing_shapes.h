@@ -42,7 +42,8 @@ inline Shape draw(std::mt19937& random, int ranks) {
   const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
   Shape shape;
   shape.options.experts = 1 + below(9);
-  shape.options.k = 1 + below(std::min(shape.options.experts, 4));
+  shape.options.k =
+      1 + below(below(3) == 0 ? shape.options.experts : std::min(shape.options.experts, 4));
   shape.options.layout = static_cast<ExpertLayout>(below(3));
   shape.options.alignment = below(2) == 0 ? 1 : 1 + below(5);
   shape.options.capacity = below(4) == 0 ? below(6) : -1;
