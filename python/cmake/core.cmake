@@ -14,7 +14,8 @@ pybind11_add_module(unisono_core MODULE NO_EXTRAS
   csrc/core/pipelines.cc
   csrc/core/schedules.cc
   # What `unisono show` draws with.
-  ${tools}/cli/console.cc ${tools}/cli/failure.cc ${tools}/cli/target.cc ${tools}/cli/wrap.cc
+  ${tools}/cli/console.cc ${tools}/cli/failure.cc ${tools}/cli/language.cc ${tools}/cli/chinese.cc
+  ${tools}/cli/target.cc ${tools}/cli/wrap.cc
   ${tools}/show/provenance.cc
   ${tools}/show/counts.cc ${tools}/show/strips.cc ${tools}/show/summary.cc)
 set_target_properties(unisono_core PROPERTIES OUTPUT_NAME _core CXX_VISIBILITY_PRESET hidden)
