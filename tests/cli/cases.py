@@ -35,7 +35,7 @@ def approval_cases():
             "unknown_command": ["verfy"], "unknown_option": ["show", "all_reduce/ring", "--steps", "3"],
             "unknown_choice": ["show", "all_reduce/ring", "--format", "jsn"],
             "unknown_algorithm": ["show", "all_reduce/rign"], "no_algorithm": ["verify", "all_to_all"],
-            "bad_number": ["show", "all_reduce/ring", "-n", "four"], "no_network": ["plan", "all_reduce", "-n", "8"],
+            "bad_number": ["show", "all_reduce/ring", "-n", "four"], "no_network": ["sim", "all_reduce/ring"],
             "absent": ["view", "absent.json", "-o", "-"], "into_folder": ["view", "recording.json", "-o", "."],
             "no_program": ["run", "-n", "2"], "absent_program": ["run", "-n", "2", "--", "no-such-program"],
             "not_translated": ["trace", "why", "hang.json", "again"]}.items()},

@@ -38,11 +38,6 @@ void check_options(const Arguments& arguments, std::string_view chosen,
 }
 
 model::Parameters network_of(const Arguments& arguments) {
-  if (!arguments.has("link")) {
-    throw UsageError("which network? --link, --on or --machine says",
-                     "--link alpha=5us,beta=12.5GB/s: 5 us a message, 12.5 GB/s each way",
-                     "unisono help plan");
-  }
   model::Parameters parameters = parse_link(arguments.text("link"));
   if (arguments.has("floor")) {
     parameters.floor_s = arguments.seconds("floor");
@@ -137,6 +132,9 @@ int run_plan(const Arguments& arguments, const Console& console) {
     print_prediction(load_machine(arguments.text("machine")), call, console);
     return kDone;
   }
+  if (!arguments.has("link")) {
+    console.note("without --link, --on or --machine the network is a common one, no measured one");
+  }
   print_plan(plan_for(arguments, call), console);
   return kDone;
 }
@@ -151,7 +149,8 @@ constexpr Option kOptions[] = {
     {.name = "link",
      .value = "LINK",
      .help = "The network: alpha=TIME a message, beta=BANDWIDTH each way; also gamma=BANDWIDTH of "
-             "reducing, floor=TIME."},
+             "reducing, floor=TIME.",
+     .fallback = "alpha=5us,beta=12.5GB/s"},
     {.name = "on",
      .value = "TOPOLOGY",
      .help = "Simulate every algorithm on a topology, a preset or a file as `unisono topo` takes "
