@@ -99,8 +99,7 @@ void SharedRates::begin_item(int index) {
     return;
   }
   const PlayItem& item = item_of(actor);
-  actor.place = static_cast<std::size_t>(std::find(item.actors.begin(), item.actors.end(), index) -
-                                         item.actors.begin());
+  actor.place = actor.items[actor.next].place;
   if (item.blocks != nullptr) {
     actor.entry.time_us += item.launch_us;
     actor.entry.latency_us += item.launch_us;
@@ -112,7 +111,7 @@ void SharedRates::begin_item(int index) {
     const int rank = play_.rank_of_actor[at(index)];
     ranks_[at(rank)].computing_us += compute_us;
     if (result_.computes.size() < options_.records) {
-      result_.computes.push_back({.item = static_cast<int>(actor.items[actor.next]),
+      result_.computes.push_back({.item = static_cast<int>(actor.items[actor.next].item),
                                   .rank = rank,
                                   .start_us = actor.entry.time_us - compute_us,
                                   .end_us = actor.entry.time_us});
@@ -123,7 +122,7 @@ void SharedRates::begin_item(int index) {
 
 void SharedRates::end_item(int index, const Moment& moment) {
   Actor& actor = actors_[at(index)];
-  const std::uint32_t item = actor.items[actor.next];
+  const std::uint32_t item = actor.items[actor.next].item;
   result_.item_end_us[item] = std::max(result_.item_end_us[item], now_us_);
   ++actor.next;
   actor.inside = false;
@@ -141,7 +140,7 @@ void SharedRates::end_item(int index, const Moment& moment) {
 // A compute step has ended, or an operation begins.
 void SharedRates::enter(int index) {
   Actor& actor = actors_[at(index)];
-  const std::uint32_t item = actor.items[actor.next];
+  const std::uint32_t item = actor.items[actor.next].item;
   if (play_.items[item].blocks == nullptr) {
     move_rank(index, -1, true);
     end_item(index, actor.entry);
@@ -195,11 +194,11 @@ bool SharedRates::is_ready(const Actor& sender, const PlayBlock& block) {
 void SharedRates::try_send(int index, const Moment& trigger) {
   Actor& sender = actors_[at(index)];
   while (sender.inside && !sender.sends.at_end() && sender.sending < options_.ports) {
-    const std::uint32_t item = sender.items[sender.next];
+    const std::uint32_t item = sender.items[sender.next].item;
     const PlayBlock& block = (*play_.items[item].blocks)[sender.sends.block()];
     const PlayMessage& message = block.messages[sender.sends.message()];
     const Actor& receiver = actors_[at(message.to)];
-    if (!receiver.inside || receiver.items[receiver.next] != item ||
+    if (!receiver.inside || receiver.items[receiver.next].item != item ||
         static_cast<int>(receiver.receiving.size()) >= options_.ports ||
         !receiver.receives.is_at(sender.sends.block(), sender.sends.step(),
                                  sender.sends.message()) ||
@@ -218,7 +217,7 @@ void SharedRates::try_receive(int index, const Moment& trigger) {
       static_cast<int>(receiver.receiving.size()) >= options_.ports) {
     return;
   }
-  const std::uint32_t item = receiver.items[receiver.next];
+  const std::uint32_t item = receiver.items[receiver.next].item;
   const std::size_t block = receiver.receives.block();
   const PlayMessage& message =
       (*play_.items[item].blocks)[block].messages[receiver.receives.message()];
@@ -246,7 +245,7 @@ void SharedRates::copy(const Task& task) {
 void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
                           const Moment& moment) {
   const Actor& receiver = actors_[at(index)];
-  const std::uint32_t item = receiver.items[receiver.next];
+  const std::uint32_t item = receiver.items[receiver.next].item;
   Operation& operation = *receiver.operation;
   const std::vector<PlayMessage>& messages = (*play_.items[item].blocks)[block].messages;
   for (const std::uint32_t next : (*operation.orders)[block].needed_by.of(message)) {
@@ -255,7 +254,7 @@ void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
     }
     const PlayMessage& ready = messages[next];
     const Actor& actor = actors_[at(ready.from)];
-    if (!actor.inside || actor.items[actor.next] != item) {
+    if (!actor.inside || actor.items[actor.next].item != item) {
       continue;  // it will look when it enters
     }
     if (ready.from != ready.to) {
@@ -279,7 +278,7 @@ void SharedRates::leave_if_done(int index) {
     return;
   }
   if (--actor.operation->actors_left == 0) {
-    operations_.erase(actor.items[actor.next]);
+    operations_.erase(actor.items[actor.next].item);
   }
   actor.operation = nullptr;
   end_item(index, actor.last);

@@ -16,8 +16,10 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
       link_since_us_(paths.bytes_per_us().size()),
       actors_(play.rank_of_actor.size()) {
   for (std::uint32_t i = 0; i < play.items.size(); ++i) {
-    for (const int actor : play.items[i].actors) {
-      actors_[at(actor)].items.push_back(i);
+    const std::vector<int>& actors = play.items[i].actors;
+    for (std::uint32_t place = 0; place < actors.size(); ++place) {
+      const int actor = actors[place];
+      actors_[at(actor)].items.push_back({.item = i, .place = place});
       if (play.is_own_awaited[i]) {
         own_awaited_[own_key(i, play.rank_of_actor[at(actor)])] = {};
       }
@@ -138,7 +140,7 @@ void SharedRates::start(int index, const Moment& trigger) {
   Actor& sender = actors_[at(index)];
   const int slot = new_flight();
   Flight& flight = flights_[at(slot)];
-  flight.item = sender.items[sender.next];
+  flight.item = sender.items[sender.next].item;
   flight.block = sender.sends.block();
   flight.step = sender.sends.step();
   flight.message = sender.sends.message();
@@ -173,7 +175,7 @@ void SharedRates::start_reduction(int index, const Moment& trigger) {
   Actor& actor = actors_[at(index)];
   const int slot = new_flight();
   Flight& flight = flights_[at(slot)];
-  flight.item = actor.items[actor.next];
+  flight.item = actor.items[actor.next].item;
   flight.block = actor.receives.block();
   flight.step = actor.receives.step();
   flight.message = actor.receives.message();

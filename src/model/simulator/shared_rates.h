@@ -47,10 +47,15 @@ class SharedRates {
     std::size_t actors_left = 0;
   };
 
+  struct Turn {
+    std::uint32_t item = 0;
+    std::uint32_t place = 0;  // of the actor in that item
+  };
+
   struct Actor {
-    std::vector<std::uint32_t> items = {};
+    std::vector<Turn> items = {};
     std::size_t next = 0;   // of `items`
-    bool inside = false;    // of the operation items[next]
+    bool inside = false;    // of the operation items[next].item
     std::size_t place = 0;  // in that item
     Operation* operation = nullptr;
     Cursor sends = {};
@@ -108,7 +113,9 @@ class SharedRates {
   };
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
-  const PlayItem& item_of(const Actor& actor) const { return play_.items[actor.items[actor.next]]; }
+  const PlayItem& item_of(const Actor& actor) const {
+    return play_.items[actor.items[actor.next].item];
+  }
   const PlayMessage& message_of(const Flight& flight) const {
     return (*play_.items[flight.item].blocks)[flight.block].messages[flight.message];
   }
