@@ -1,7 +1,9 @@
 #include "model/machine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -34,6 +36,10 @@ Work remembered_work(Machine::Group& group, const Point& point, bool one_collect
   return work;
 }
 
+// Between sizes of a library's series that are so many times as large as each other, a trend has
+// seen too little: it may have a protocol that begins anywhere there. A straight line is off least.
+constexpr double kFarApart = 8;
+
 // More bytes do not take less time: between two sizes of its own series that were measured, the
 // time is between theirs, but for what measurements are off.
 double within_neighbours(const std::vector<Point>& points, const Point& asked) {
@@ -42,6 +48,8 @@ double within_neighbours(const std::vector<Point>& points, const Point& asked) {
   const Point* above = nullptr;
   double least = HUGE_VAL;  // of what was measured at the next larger size
   double most = 0;
+  std::array<double, 2> sums = {};  // of the times below and above, to their means
+  std::array<double, 2> counts = {};
   bool is_measured = false;  // the residuals know whether to believe it
   for (const Point& point : points) {
     if (point.ranks != asked.ranks || point.algorithm != asked.algorithm ||
@@ -66,7 +74,14 @@ double within_neighbours(const std::vector<Point>& points, const Point& asked) {
       const double off = kSlack + point.noise;
       least = std::min(least, point.time_s * (1 - off));
       most = std::max(most, point.time_s * (1 + off));
+      const std::size_t side = point.bytes == above->bytes ? 1 : 0;
+      sums[side] += point.time_s;
+      counts[side] += 1;
     }
+  }
+  if (asked.algorithm.empty() && above->bytes >= kFarApart * below->bytes) {
+    const double part = (asked.bytes - below->bytes) / (above->bytes - below->bytes);
+    return (1 - part) * sums[0] / counts[0] + part * sums[1] / counts[1];
   }
   return std::clamp(asked.time_s, std::max(least, 0.0), most);
 }

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "model/holdout.h"
@@ -65,6 +67,42 @@ TEST(Nccl, PredictsEverySecondSize) {
     EXPECT_GT(plain.quantile(0.5), errors.quantile(0.5)) << goal.machine;
     expect_in_guide(errors);
   }
+}
+
+// Five sizes of a series, from its smallest to its largest, and nothing else of the machine.
+TEST(Nccl, PredictsASeriesFromFivePoints) {
+  Errors errors;
+  for (const char* name : {"measured.csv", "unseen.csv"}) {
+    std::map<std::tuple<std::string, Collective, int>, std::map<double, Point>> all;
+    for (const Table::Row& row : load(name).rows) {
+      const Point& point = row.point;
+      all[{row.machine, point.collective, point.ranks}][point.bytes] = point;
+    }
+    for (const auto& [which, series] : all) {
+      constexpr std::size_t kFew = 8;
+      if (series.size() < kFew) {
+        continue;
+      }
+      std::vector<Point> seen;
+      std::vector<Point> held;
+      std::size_t number = 0;
+      for (const auto& [bytes, point] : series) {
+        // The five whose places are nearest to the quarters.
+        const std::size_t last = series.size() - 1;
+        const std::size_t quarter = (4 * number + last / 2) / last;
+        const bool is_seen = number == (quarter * last + 2) / 4;
+        (is_seen ? seen : held).push_back(point);
+        ++number;
+      }
+      EXPECT_EQ(seen.size(), 5U);
+      errors.add(errors_of(Machine::fit(seen), held));
+    }
+  }
+  EXPECT_GT(errors.count(), 100U);
+  EXPECT_LE(errors.quantile(0.5), 0.04);
+  EXPECT_LE(errors.quantile(0.9), 0.18);
+  EXPECT_LE(errors.quantile(1), 0.6);
+  expect_in_guide(errors);
 }
 
 TEST(Nccl, PredictsOtherRankCounts) {
