@@ -10,7 +10,7 @@
 namespace unisono::model {
 namespace {
 
-int node_of(const Topology& topology, int rank) {
+int node_of_rank(const Topology& topology, int rank) {
   int device = topology.ranks[static_cast<std::size_t>(rank)];
   while (device >= 0 &&
          topology.devices[static_cast<std::size_t>(device)].kind != DeviceKind::node) {
@@ -22,14 +22,14 @@ int node_of(const Topology& topology, int rank) {
 // How many ranks each node has, where all have as many and they come node by node; else 0.
 int ranks_of_a_node(const Topology& topology, int ranks) {
   int block = 0;
-  while (block < ranks && node_of(topology, block) == node_of(topology, 0)) {
+  while (block < ranks && node_of_rank(topology, block) == node_of_rank(topology, 0)) {
     ++block;
   }
   std::set<int> seen;
   for (int rank = 0; rank < ranks; ++rank) {
-    const int node = node_of(topology, rank);
+    const int node = node_of_rank(topology, rank);
     const bool right =
-        rank % block == 0 ? seen.insert(node).second : node == node_of(topology, rank - 1);
+        rank % block == 0 ? seen.insert(node).second : node == node_of_rank(topology, rank - 1);
     if (node < 0 || !right) {
       return 0;
     }

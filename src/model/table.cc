@@ -12,6 +12,7 @@
 #include "algorithms/catalog.h"
 #include "base/wait_policy.h"
 #include "base/words.h"
+#include "model/csv.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
@@ -35,47 +36,11 @@ constexpr std::array<std::string_view, kColumns> kNames = {
     "machine", "collective", "algorithm", "ranks", "bytes", "time_us", "wait", "oversubscribed"};
 constexpr std::array kNeeded = {kCollective, kRanks, kBytes, kTime};
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  return first == std::string_view::npos
-             ? std::string_view{}
-             : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-// nullopt if a quote is never closed.
-std::optional<std::vector<std::string>> fields_of(std::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (quoted && line.substr(i, 2) == "\"\"") {
-      fields.back() += line[i++];
-    } else if (line[i] == '"') {
-      quoted = !quoted;
-    } else if (line[i] == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += line[i];
-    }
-  }
-  for (std::string& field : fields) {
-    field = trimmed(field);
-  }
-  return quoted ? std::nullopt : std::optional(std::move(fields));
-}
-
-std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
 class Reader {
  public:
   // An empty message where all is well.
   std::string read(std::string_view line) {
-    const auto fields = fields_of(line);
+    const auto fields = csv_fields(line);
     if (!fields) {
       return "a double quote is not closed";
     }
@@ -125,17 +90,17 @@ class Reader {
       return std::string(to_string(*collective)) + " has no algorithm " +
              in_quotes(row.point.algorithm);
     }
-    const auto ranks = number(field(kRanks));
+    const auto ranks = csv_number(field(kRanks));
     if (!ranks || *ranks < 1 || *ranks > 1e9 || *ranks != std::floor(*ranks)) {
       return in_quotes(field(kRanks)) + " is no number of ranks";
     }
     row.point.ranks = static_cast<int>(*ranks);
-    const auto bytes = number(field(kBytes));
+    const auto bytes = csv_number(field(kBytes));
     if (!bytes || *bytes < 0 || *bytes > kMostPointBytes) {
       return in_quotes(field(kBytes)) + " is no number of bytes";
     }
     row.point.bytes = *bytes;
-    const auto time_us = number(field(kTime));
+    const auto time_us = csv_number(field(kTime));
     if (!time_us || *time_us < kLeastPointUs || *time_us > kMostPointUs) {
       return in_quotes(field(kTime)) + " is no time in microseconds";
     }

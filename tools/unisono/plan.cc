@@ -87,11 +87,16 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
 }
 
 int run_plan(const Arguments& arguments, const Console& console) {
+  const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   if (arguments.has("fit")) {
     check_options(arguments, "--fit", {"link", "floor", "algorithm", "machine", "ranks", "bytes"});
+    if (is_moe) {
+      check_options(arguments, "moe with --fit", {"on", "routing", "call", "test", "save"});
+      plan_experts(arguments, console);
+      return kDone;
+    }
     return arguments.has("on") ? run_fit_on(arguments, console) : run_fit(arguments, console);
   }
-  const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   const bool is_routing = is_moe && arguments.has("routing");
   if (is_moe && !is_routing && arguments.has("call")) {
     throw UsageError("--call goes with --routing", {}, "unisono help plan");
@@ -187,7 +192,7 @@ constexpr Option kOptions[] = {
     {.name = "fit",
      .value = "TABLE",
      .help = "Fit machines to a table of measured times (CSV) or to what nccl-tests printed, and "
-             "say how far off they are on rows they have not seen."},
+             "say how far off they are on rows they have not seen. With moe: times of exchanges."},
     {.name = "test", .value = "TABLE", .help = "With --fit: also predict the rows of this table."},
     {.name = "only", .value = "NAME", .help = "With --fit: only this machine of the table."},
     {.name = "save",

@@ -153,6 +153,10 @@ void plan_experts(const Arguments& arguments, const Console& console) {
     plan_routing(arguments, console);
     return;
   }
+  if (arguments.has("fit")) {
+    fit_experts(arguments, shape_of(arguments), console);
+    return;
+  }
   if (!arguments.has("on")) {
     throw UsageError("which topology? --on says", {},
                      "unisono plan moe --tokens 128 --experts 256 -k 8 --on dgx_h100:nodes=2");

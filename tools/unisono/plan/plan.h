@@ -7,6 +7,7 @@
 
 #include "cli/arguments.h"
 #include "cli/console.h"
+#include "model/expert_traffic.h"
 #include "model/machine_json.h"
 #include "model/plan.h"
 #include "topology/topology.h"
@@ -55,6 +56,9 @@ void plan_on(const model::Call& call, const Topology& topology, const Console& c
 
 // `unisono plan moe`: bytes, bound and time of experts' exchanges on a topology.
 void plan_experts(const Arguments& arguments, const Console& console);
+// With --fit: what the shape takes on the machines of that table.
+void fit_experts(const Arguments& arguments, const model::ExpertShape& shape,
+                 const Console& console);
 
 model::NamedMachine load_machine(const std::string& path);
 

@@ -1,0 +1,45 @@
+#include "model/csv.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace unisono::model {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  return first == std::string_view::npos
+             ? std::string_view{}
+             : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::optional<std::vector<std::string>> csv_fields(std::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quoted && line.substr(i, 2) == "\"\"") {
+      fields.back() += line[i++];
+    } else if (line[i] == '"') {
+      quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += line[i];
+    }
+  }
+  for (std::string& field : fields) {
+    field = trimmed(field);
+  }
+  return quoted ? std::nullopt : std::optional(std::move(fields));
+}
+
+std::optional<double> csv_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace unisono::model

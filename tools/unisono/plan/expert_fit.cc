@@ -1,0 +1,174 @@
+// `unisono plan moe --fit`: what experts' exchanges take on the machines of a table of
+// measurements.
+#include "model/expert_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/failure.h"
+#include "cli/text_file.h"
+#include "plan/plan.h"
+
+namespace unisono::cli {
+namespace {
+
+using model::ExpertFit;
+using model::ExpertPoint;
+constexpr double kNinety = 0.9;
+
+struct ModeFit {
+  std::string name;
+  std::vector<ExpertPoint> asked = {};  // for each machine, with the times of the fit
+  std::size_t rows = 0;
+  double median = 0;  // how far the fit to every second row is off on the others
+  double ninety = 0;
+};
+
+double quantile(std::vector<double> errors, double part) {
+  std::sort(errors.begin(), errors.end());
+  return errors.empty()
+             ? 0
+             : errors[static_cast<std::size_t>(part * static_cast<double>(errors.size() - 1))];
+}
+
+void predict(std::vector<ExpertPoint>& points, const std::vector<ExpertPoint>& known) {
+  const ExpertFit dispatch(known, ExpertFit::Call::dispatch);
+  const ExpertFit combine(known, ExpertFit::Call::combine);
+  for (ExpertPoint& point : points) {
+    point.dispatch_us = dispatch.us(point);
+    point.combine_us = combine.us(point);
+  }
+}
+
+// Rows of machines that are not in the fitted half cannot be compared.
+void measure_error(const std::vector<ExpertPoint>& points, ModeFit& made) {
+  std::vector<ExpertPoint> known;
+  std::vector<ExpertPoint> unseen;
+  std::map<std::string, int> counts;
+  for (const ExpertPoint& point : points) {
+    (counts[point.machine]++ % 2 == 0 ? known : unseen).push_back(point);
+  }
+  std::vector<ExpertPoint> predicted = unseen;
+  predict(predicted, known);
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < unseen.size(); ++i) {
+    errors.push_back(std::abs(predicted[i].dispatch_us / unseen[i].dispatch_us - 1));
+    errors.push_back(std::abs(predicted[i].combine_us / unseen[i].combine_us - 1));
+  }
+  made.median = quantile(errors, 1.0 / 2);
+  made.ninety = quantile(errors, kNinety);
+}
+
+// The shape that is asked for, on as many hosts, ranks and processors as the machine's last row.
+std::vector<ExpertPoint> asked_of(const std::vector<ExpertPoint>& points,
+                                  const model::ExpertShape& shape) {
+  std::map<std::string, ExpertPoint> asked;
+  for (const ExpertPoint& point : points) {
+    asked[point.machine] = point;
+    asked[point.machine].shape = shape;
+  }
+  std::vector<ExpertPoint> all;
+  for (auto& [machine, point] : asked) {
+    all.push_back(std::move(point));
+  }
+  return all;
+}
+
+ModeFit fit_mode(const std::vector<ExpertPoint>& points, std::string name,
+                 const model::ExpertShape& shape) {
+  ModeFit made{.name = std::move(name), .asked = asked_of(points, shape), .rows = points.size()};
+  predict(made.asked, points);
+  measure_error(points, made);
+  return made;
+}
+
+void print_text(const std::vector<ModeFit>& fits, const model::ExpertShape& shape,
+                const Console& console) {
+  fmt::print("moe  {} tokens each, hidden {}, {} of {} experts\n\n", shape.tokens, shape.hidden,
+             shape.k, shape.experts);
+  fmt::print("{}\n",
+             console.paint(Paint::strong, fmt::format("{:<11}  {:<12}  {:>5}  {:>5}  {:>10}  {:>8}"
+                                                      "  {:>8}",
+                                                      "mode", "machine", "hosts", "ranks",
+                                                      "processors", "dispatch", "combine")));
+  for (const ModeFit& fit : fits) {
+    for (const ExpertPoint& point : fit.asked) {
+      fmt::print("{:<11}  {:<12}  {:>5}  {:>5}  {:>10}  {:>8}  {:>8}\n", fit.name, point.machine,
+                 point.hosts, point.ranks, point.processors, time_text(point.dispatch_us * 1e-6),
+                 time_text(point.combine_us * 1e-6));
+    }
+  }
+  fmt::print("\n");
+  for (const ModeFit& fit : fits) {
+    fmt::print(
+        "{}: {} rows; fitted to every second one, the others are off by {:.1f} % in the "
+        "median, 90 % of them by at most {:.1f} %\n",
+        fit.name, fit.rows, 100 * fit.median, 100 * fit.ninety);
+  }
+}
+
+void print_json(const std::vector<ModeFit>& fits, const model::ExpertShape& shape) {
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.plan_moe_fit/1";
+  json["tokens"] = static_cast<std::int64_t>(shape.tokens);
+  json["hidden"] = static_cast<std::int64_t>(shape.hidden);
+  json["experts"] = shape.experts;
+  json["k"] = shape.k;
+  json["modes"] = nlohmann::json::array();
+  for (const ModeFit& fit : fits) {
+    nlohmann::ordered_json mode = {{"mode", fit.name},
+                                   {"rows", fit.rows},
+                                   {"error_median", rounded(fit.median)},
+                                   {"error_p90", rounded(fit.ninety)}};
+    for (const ExpertPoint& point : fit.asked) {
+      mode["machines"].push_back({{"machine", point.machine},
+                                  {"hosts", point.hosts},
+                                  {"ranks", point.ranks},
+                                  {"processors", point.processors},
+                                  {"dispatch_us", rounded(point.dispatch_us)},
+                                  {"combine_us", rounded(point.combine_us)}});
+    }
+    json["modes"].push_back(std::move(mode));
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+void fit_experts(const Arguments& arguments, const model::ExpertShape& shape,
+                 const Console& console) {
+  const std::string& path = arguments.text("fit");
+  const auto parsed = model::parse_expert_table(read_text_file(path));
+  if (!parsed) {
+    throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
+                     "docs/guides/experts.md says what such a table has");
+  }
+  std::vector<ModeFit> fits;
+  for (const auto& [mode, name] : {std::pair{model::ExpertMode::low_latency, "low_latency"},
+                                   std::pair{model::ExpertMode::normal, "normal"}}) {
+    std::vector<ExpertPoint> points;
+    for (const ExpertPoint& point : *parsed.value) {
+      if (point.mode == mode &&
+          (!arguments.has("only") || point.machine == arguments.text("only"))) {
+        points.push_back(point);
+      }
+    }
+    if (!points.empty()) {
+      fits.push_back(fit_mode(points, name, shape));
+    }
+  }
+  if (fits.empty()) {
+    throw UsageError(fmt::format("{} has no machine '{}'", path, arguments.text("only")), {},
+                     "unisono help plan");
+  }
+  console.json() ? print_json(fits, shape) : print_text(fits, shape, console);
+}
+
+}  // namespace unisono::cli
