@@ -19,6 +19,12 @@
 
 namespace unisono::model {
 
+// An item that an actor takes, and its place there.
+struct Turn {
+  std::uint32_t item = 0;
+  std::uint32_t place = 0;
+};
+
 class SharedRates {
  public:
   SharedRates(const Play& play, const PathTable& paths, const SimulationOptions& options);
@@ -45,11 +51,6 @@ class SharedRates {
     std::vector<std::vector<std::uint32_t>> open_needs = {};  // by block and message
     std::vector<std::vector<std::uint8_t>> copied = {};       // local copies that are done
     std::size_t actors_left = 0;
-  };
-
-  struct Turn {
-    std::uint32_t item = 0;
-    std::uint32_t place = 0;  // of the actor in that item
   };
 
   struct Actor {
