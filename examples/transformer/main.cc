@@ -2,6 +2,7 @@
 //
 //   transformer --save FOLDER              on one process: trains, and keeps what came out
 //   unisono run -n 4 -- transformer --compare FOLDER [--only "dp=2,tp=2 sp"]
+//   unisono run -n 4 -- transformer --try "dp=2,tp=2 sp"     two steps, compared with nothing
 //
 // With --compare the layouts of as many ranks are trained from the same weights on the same data,
 // and a table says how far losses and weights are from those of one process. The sums of gradients
@@ -34,6 +35,7 @@ struct Options {
   std::string save;
   std::string compare;
   std::string only;
+  std::string tried;
 };
 
 void save(unisono::Communicator& world, const std::string& folder, Trained& trained) {
@@ -93,6 +95,10 @@ bool compare(unisono::Communicator& world, const Options& options) {
 
 int run(const Options& options) {
   auto world = unisono::Communicator::connect();
+  if (!options.tried.empty()) {
+    transformer::train(world, transformer::parse_layout(options.tried), {}, 2);
+    return 0;
+  }
   if (!options.compare.empty()) {
     return compare(world, options) ? 0 : 1;
   }
@@ -120,14 +126,20 @@ int main(int argc, char** argv) {
     std::string* value = std::strcmp(argv[i], "--save") == 0      ? &options.save
                          : std::strcmp(argv[i], "--compare") == 0 ? &options.compare
                          : std::strcmp(argv[i], "--only") == 0    ? &options.only
+                         : std::strcmp(argv[i], "--try") == 0     ? &options.tried
                                                                   : nullptr;
     if (value == nullptr) {
       break;
     }
     *value = argv[i + 1];
   }
-  if (argc % 2 == 0 || options.save.empty() == options.compare.empty()) {
-    std::fprintf(stderr, "usage: transformer --save FOLDER | --compare FOLDER [--only LAYOUT]\n");
+  const std::size_t tasks = static_cast<std::size_t>(!options.save.empty()) +
+                            static_cast<std::size_t>(!options.compare.empty()) +
+                            static_cast<std::size_t>(!options.tried.empty());
+  if (argc % 2 == 0 || tasks != 1) {
+    std::fprintf(stderr,
+                 "usage: transformer --save FOLDER | --compare FOLDER [--only LAYOUT] | "
+                 "--try LAYOUT\n");
     return 2;
   }
   try {

@@ -66,12 +66,15 @@ class Trainer {
     Head::Result result = head_.run(enter(last, last - 1), x, targets);
     leave(last);
     for (std::size_t layer = blocks_.size(); layer-- > 0;) {
-      const Unit unit = enter(layer + 1, layer);
+      const Unit unit = enter(layer + 1, std::max<std::size_t>(layer, 1));
       result.gradient = blocks_[layer].backward_input(unit, std::move(result.gradient), 0);
       blocks_[layer].backward_weight(unit, 0);
       leave(layer + 1);
     }
-    embedding_.backward(enter(0, 0), tokens, result.gradient);
+    // The gradient of the embedding does not need its weights.
+    embedding_.backward(
+        Unit(lists_[0], groups_.tp.size(), groups_.tp.rank(), {}, state_->gradients_f32(0)), tokens,
+        result.gradient);
     leave(0);
     state_->step();
     std::array<double, 1> loss = {result.loss};

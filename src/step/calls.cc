@@ -125,6 +125,10 @@ class Unroll {
            rows * node.rows_sent);
     } else if (node.by == "ring") {
       ring(visit, rank);
+    } else if (node.by == "ring_home") {
+      ring_home(visit, rank);
+    } else if (node.by == "ring_with" || node.by == "first") {
+      return;  // what goes around is told by ring_home; what is whole is kept without a word
     } else if (node.by == "merge") {
       call(visit, rank, "all_gather", node.axes, before * mesh_.size(node.axes));
     } else if (node.from.kind == Kind::partial) {
@@ -137,22 +141,45 @@ class Unroll {
     // What is whole is cut without a word.
   }
 
-  // Blocks go around: each rank passes on what it has got.
-  void ring(const Visit& visit, int rank) {
+  // A message of the ring, to the next rank or from the one before, of `place`'s block.
+  void pass(const Visit& visit, int rank, bool sends, int place) {
     const std::vector<int> group = mesh_.group(rank, visit.node.axes);
     const auto ranks = static_cast<int>(group.size());
     const int self = mesh_.coordinate(rank, visit.node.axes);
-    const auto at = [&](int place) {
-      return group[static_cast<std::size_t>((place + 2 * ranks) % ranks)];
-    };
-    for (int i = 0; i + 1 < ranks; ++i) {
-      for (const bool sends : {false, true}) {
-        Call& made = push(visit, rank, sends ? "send" : "receive");
-        made.group = group;
-        made.peer = at(sends ? self + 1 : self - 1);
-        made.bytes = bytes_of(visit.node.reads, visit.before, at(self - i - (sends ? 0 : 1)));
-      }
+    const auto at = [&](int i) { return group[static_cast<std::size_t>((i + 2 * ranks) % ranks)]; };
+    const bool is_home = visit.node.by == "ring_home";
+    Call& made = push(visit, rank, sends ? "send" : "receive");
+    made.group = group;
+    made.peer = at(sends ? self + 1 : self - 1);
+    // Of sums each rank has whole ones: a block is what they are when they are home.
+    made.bytes = bytes_of(visit.node.reads, is_home ? visit.after : visit.before, at(place));
+  }
+
+  // Blocks go around: each rank passes on what it has got.
+  void ring(const Visit& visit, int rank) {
+    const int self = mesh_.coordinate(rank, visit.node.axes);
+    for (int i = 0; i + 1 < mesh_.size(visit.node.axes); ++i) {
+      pass(visit, rank, false, self - i - 1);
+      pass(visit, rank, true, self - i);
     }
+  }
+
+  // Blocks of keys and values go around, and the sums of their gradients one step behind, which
+  // are as large.
+  void ring_home(const Visit& visit, int rank) {
+    const int self = mesh_.coordinate(rank, visit.node.axes);
+    const int ranks = mesh_.size(visit.node.axes);
+    for (int i = 0; i < ranks; ++i) {
+      if (i + 1 < ranks) {
+        pass(visit, rank, false, self - i - 1);
+        pass(visit, rank, true, self - i);
+      }
+      if (i > 0) {
+        pass(visit, rank, false, self - i);
+      }
+      pass(visit, rank, true, self - i);
+    }
+    pass(visit, rank, false, self);
   }
 
   const Step& step_;

@@ -171,8 +171,14 @@ class Rule {
   bool converts() const {
     const Kind from = node_.from.kind;
     const Kind to = node_.to.kind;
-    if (node_.by == "ring") {
+    if (node_.by == "ring" || node_.by == "ring_with") {
       return from == Kind::shard && to == Kind::replicate;
+    }
+    if (node_.by == "ring_home") {
+      return from == Kind::partial && to == Kind::shard;
+    }
+    if (node_.by == "first") {
+      return from == Kind::replicate && to == Kind::partial;
     }
     if (node_.by == "merge") {
       return from == Kind::partial && to == Kind::replicate;

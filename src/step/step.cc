@@ -46,7 +46,14 @@ std::size_t rows_extent(const Step& step, const parallel::MeshShape& mesh, const
 }
 
 std::size_t head_extent(const Step& step, const parallel::MeshShape& mesh, const Dim& dim,
-                        const std::string& axis, int rank) {
+                        const std::vector<std::string>& axes, int rank) {
+  // Where several axes cut heads, the last one is the outermost.
+  int ranks = 1;
+  int place = 0;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    place = place * mesh.size(*axis) + mesh.coordinate(rank, *axis);
+    ranks *= mesh.size(*axis);
+  }
   const bool is_key_value = dim.cut == Cut::key_value_heads;
   const Dim& heads = is_key_value ? *step.find_dim(dim.like) : dim;
   std::size_t key_value = heads.size;
@@ -54,8 +61,7 @@ std::size_t head_extent(const Step& step, const parallel::MeshShape& mesh, const
     key_value =
         other.cut == Cut::key_value_heads && other.like == heads.name ? other.size : key_value;
   }
-  const parallel::HeadShare share =
-      parallel::head_share(heads.size, key_value, mesh.size(axis), mesh.coordinate(rank, axis));
+  const parallel::HeadShare share = parallel::head_share(heads.size, key_value, ranks, place);
   return is_key_value ? share.key_value.count : share.query.count;
 }
 
@@ -206,7 +212,7 @@ std::size_t extent(const Step& step, const parallel::MeshShape& mesh, const Dim&
       return rows_extent(step, mesh, dim, axes, rank);
     case Cut::heads:
     case Cut::key_value_heads:
-      return head_extent(step, mesh, dim, axes.back(), rank);
+      return head_extent(step, mesh, dim, axes, rank);
     case Cut::even:
       break;
   }

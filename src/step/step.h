@@ -96,7 +96,10 @@ struct Node {
   std::string axes = {};  // "tp", or several: "dp,cp"
   Placement from = {};
   Placement to = {};
-  std::string by = {};   // another way than a collective: "ring", "merge"
+  // Another way than a collective. ring: parts go around. ring_with: they do, in turns with the
+  // sums of the ring_home that follows, which go around until they are where they belong. merge:
+  // summands of attention, weighted. first: one rank keeps what all have whole, others have zeros.
+  std::string by = {};
   double rows_sent = 1;  // of dispatch and combine: experts of a token
 
   bool operator==(const Node&) const = default;

@@ -42,6 +42,15 @@ constexpr Option kOptions[] = {
      .value = "N",
      .help = "For a model: one token behind N others.",
      .fallback = "1024"},
+    {.name = "train",
+     .value = "SEQxTOK",
+     .help = "Of a model: a step of training on so many sequences of so many tokens, such as "
+             "8x2048. Axes are rep and dp (sequences), cp and uly (places), tp."},
+    {.name = "with",
+     .value = "WORDS",
+     .help = "With --train: zero=0 to zero=3 (ZeRO over dp, cp and uly), sp (rows cut over tp), "
+             "vocab (the vocabulary cut over tp), all_gather (keys and values of cp, not a ring), "
+             "contiguous or striped (places of cp, not zigzag)."},
     {.name = "precision",
      .value = "TYPE",
      .help = "For a model: its weights, activations and cache.",
@@ -89,7 +98,8 @@ const Command kStepCommand = {
     .description =
         "WHICH is a model, by name as for unisono plan-model or as its config.json, under "
         "--layout: a "
-        "prompt (--prompt) or one token behind others (--behind). Or a file of unisono.step/1.\n\n"
+        "prompt (--prompt), one token behind others (--behind) or a step of training (--train). Or "
+        "a file of unisono.step/1.\n\n"
         "A step says how each tensor lies along each axis of the mesh (replicate, shard of a "
         "dimension, partial), what is computed from what, and which redistribution moves what.\n\n"
         "verify proves that it gives what one process would: no summand is read as if it were "

@@ -1,6 +1,7 @@
 // Which step is meant.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "cli/failure.h"
@@ -8,6 +9,7 @@
 #include "models/models.h"
 #include "step/decoder.h"
 #include "step/json.h"
+#include "step/training.h"
 #include "steps/steps.h"
 
 namespace unisono::cli {
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 100'000'000;
 constexpr std::int64_t kMostExperts = 100'000;
+constexpr std::size_t kMostSequences = 1'000'000;
 
 // A file of a step says so; a config.json does not.
 bool is_step(const std::string& which) {
@@ -23,7 +26,8 @@ bool is_step(const std::string& which) {
 }
 
 void refuse_options_of_models(const std::string& path, const Arguments& arguments) {
-  for (const char* option : {"layout", "prompt", "behind", "precision", "upcycled"}) {
+  for (const char* option :
+       {"layout", "prompt", "behind", "train", "with", "precision", "upcycled"}) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("--{} goes with a model: {} says it itself", option, path));
     }
@@ -32,6 +36,23 @@ void refuse_options_of_models(const std::string& path, const Arguments& argument
 
 double element_bytes(const std::string& precision) {
   return precision == "f32" ? 4 : precision == "bf16" ? 2 : 1;
+}
+
+// "8x32": sequences, and tokens of each.
+step::TrainingTask training_task(const Arguments& arguments) {
+  const std::string text = arguments.text("train");
+  step::TrainingTask task = step::parse_training(arguments.text("with"));
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%zux%zu%n", &task.sequences, &task.length, &used) != 2 ||
+      static_cast<std::size_t>(used) != text.size() || text.starts_with('-') ||
+      task.sequences < 1 || task.length < 1 || task.sequences > kMostSequences ||
+      task.length > kMostTokens) {
+    throw UsageError(fmt::format("--train cannot be '{}'", text),
+                     "sequences and the tokens of each, such as --train 8x2048",
+                     "unisono help step");
+  }
+  task.element_bytes = element_bytes(arguments.text("precision"));
+  return task;
 }
 
 }  // namespace
@@ -51,9 +72,15 @@ step::Step step_of(const std::string& which, const Arguments& arguments) {
     refuse_options_of_models(which, arguments);
     return load_step(which);
   }
-  if (arguments.has("prompt") && arguments.has("behind")) {
-    throw UsageError("--prompt does not go with --behind", "a step is of a prompt, or of one token",
-                     "unisono help step");
+  const int kinds = static_cast<int>(arguments.has("prompt")) +
+                    static_cast<int>(arguments.has("behind")) +
+                    static_cast<int>(arguments.has("train"));
+  if (kinds > 1 || (arguments.has("with") && !arguments.has("train")) ||
+      (arguments.has("train") && arguments.has("upcycled"))) {
+    throw UsageError(kinds > 1
+                         ? "--prompt, --behind and --train do not go together"
+                         : "--with goes with --train, and --upcycled with --prompt or --behind",
+                     "a step is of a prompt, of one token, or of training", "unisono help step");
   }
   estimate::ModelShape shape = read_shape(which, "unisono help step");
   step::DecoderTask task{.element_bytes = element_bytes(arguments.text("precision"))};
@@ -73,6 +100,9 @@ step::Step step_of(const std::string& which, const Arguments& arguments) {
     task.is_upcycled = true;
   }
   try {
+    if (arguments.has("train")) {
+      return make_training_step(shape, arguments.text("layout"), training_task(arguments));
+    }
     return make_decoder_step(shape, arguments.text("layout"), task);
   } catch (const Error& error) {
     throw UsageError(std::string(error.summary()), std::string(error.hint()), "unisono help step");

@@ -1,0 +1,39 @@
+// The step of a decoder that is trained: forward, backward and optimiser, of dense layers with
+// rotary or other positions and an inner part of one or two matrices.
+//
+//   rep, dp  sequences are cut; what ZeRO shards (Rajbhandari et al., 2020) is sharded over dp, cp
+//            and uly, and the same on all of rep
+//   cp       places of the sequence are cut: keys and values go around a ring, and their gradients
+//            with them on the way back, or are gathered
+//   uly      places are cut outside of attention, heads inside (Jacobs et al., 2023)
+//   tp       heads, the inner width and perhaps the vocabulary are cut; with `sequence` also the
+//            rows outside of them (Korthikanti et al., 2022)
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "estimate/shape.h"
+#include "step/step.h"
+
+namespace unisono::step {
+
+struct TrainingTask {
+  std::size_t sequences = 1;  // of all ranks
+  std::size_t length = 1;     // tokens of one
+  int zero = 0;               // 0 to 3
+  bool sequence = false;
+  bool vocabulary = false;
+  bool gathers_keys = false;  // cp by all_gather and reduce_scatter instead of a ring
+  parallel::ContextOrder order = parallel::ContextOrder::zigzag;
+  double element_bytes = 4;
+};
+
+// "zero=3 sp vocab all_gather contiguous striped", in any order. Errors: usage.
+TrainingTask parse_training(std::string_view words);
+
+// Errors: config, for a mesh with other axes; usage, for a model with experts or latent attention.
+Step make_training_step(const estimate::ModelShape& shape, std::string_view mesh,
+                        const TrainingTask& task);
+
+}  // namespace unisono::step

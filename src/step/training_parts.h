@@ -1,0 +1,64 @@
+// What the parts of a training step share: names, and the ways in which tensors move.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "step/builder.h"
+#include "step/training.h"
+
+namespace unisono::step {
+
+// A weight of a unit (the embedding, a layer, the head), which ZeRO gathers and reduces together.
+struct UnitWeight {
+  std::string name = {};
+  std::vector<std::string> dims = {};
+  std::string cut = {};    // the dimension that tp cuts; empty: none
+  bool is_summed = false;  // each rank of tp has a summand of its gradient
+};
+
+class TrainingParts {
+ public:
+  TrainingParts(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+                const TrainingTask& task);
+
+  const estimate::ModelShape& shape;
+  const TrainingTask& task;
+  StepBuilder build;
+  std::vector<std::string> rows = {"sequences", "places"};
+  // Several ranks of tp use one key-value head, whose weights all of them have whole.
+  bool shares_keys = false;
+
+  std::vector<UnitWeight> embedding() const;
+  std::vector<UnitWeight> layer(int number) const;
+  std::vector<UnitWeight> head() const;
+
+  void activation(const std::string& name, std::vector<std::string> dims) {
+    build.activation(name, std::move(dims));
+  }
+  // Each row by itself.
+  void by_rows(const std::string& name, std::vector<std::string> reads, const std::string& write,
+               std::vector<std::string> dims);
+  void sum(const std::string& name, std::vector<std::string> reads, const std::string& write);
+  // y = x W or dx = dy W, as the dimensions say; makes y.
+  void product(const std::string& name, const std::string& x, const std::string& weight,
+               const std::string& y, std::vector<std::string> dims);
+  // dW = x' dy.
+  void weight_gradient(const std::string& weight, const std::string& x, const std::string& dy);
+  void gain_gradient(const std::string& gain, const std::string& x, const std::string& dy);
+  // The tensor along the axis as `to` says: a new one, or itself where the axis is not wide.
+  std::string moved(const std::string& name, const std::string& tensor, const std::string& to_name,
+                    const std::string& axis, Placement from, Placement to);
+  // Into and out of what tp cuts, and back through both.
+  void enter(const std::string& x);
+  std::string enter_backward(const std::string& dx);
+  void leave(const std::string& y);
+  std::string leave_backward(const std::string& dy);
+};
+
+// A layer: attention and the inner part, each added to what goes on.
+void forward_layer(TrainingParts& parts, int layer);
+// From the gradient of what it gives to that of what it takes, and of its weights.
+void backward_layer(TrainingParts& parts, int layer);
+
+}  // namespace unisono::step

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Do the ranks of examples/transformer call what the training step of the model says?
+
+For each layout without a pipeline the program trains two steps, recorded. Of each rank and each of
+its groups the collectives, sends and receives must be those of `unisono step show --train`: the same
+kinds, bytes and order, twice. What comes before and after is no part of a step: whole weights are
+gathered in the end. What redistribute() agrees on by the way is not, either: all_gathers of bytes of
+its addresses, and barriers.
+
+Usage: training_test.py --program UNISONO --transformer TRANSFORMER [LAYOUT...]
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+CONFIG = {"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": 8, "num_key_value_heads": 4,
+          "intermediate_size": 1024, "vocab_size": 512, "tie_word_embeddings": False}
+STEPS = 2
+LAYOUTS = Path(__file__).parents[2] / "examples" / "transformer" / "layout.cc"
+
+
+def layouts():
+    listed = re.findall(r'^    "([a-z]+=.*)",$', LAYOUTS.read_text(), re.MULTILINE)
+    return [one for one in listed if not one.startswith("pp=") and one.split()[0] != "tp=1"]
+
+
+def expected(args, layout, folder):
+    """Of each rank and group: what is called in a step, in order."""
+    mesh, _, words = layout.partition(" ")
+    done = subprocess.run([args.program, "step", "show", folder / "config.json", "--layout", mesh, "--train", "8x32",
+                           "--with", words, "--precision", "f32", "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{layout}: {done.stdout}{done.stderr}")
+    ranks = json.loads(done.stdout)["ranks"]
+    calls = [defaultdict(list) for _ in ranks]
+    for rank in ranks:
+        for call in rank["calls"]:
+            if call["what"] != "computing":
+                calls[rank["rank"]][tuple(sorted(call["group"]))].append(
+                    (call["what"], call["bytes"], *([call["peer"]] if "peer" in call else [])))
+    return calls
+
+
+def recorded(args, layout, ranks, folder):
+    trace = folder / "trace.json"
+    done = subprocess.run([args.program, "run", "-q", "-n", str(ranks), "--record", trace, "--", args.transformer,
+                           "--try", layout], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{layout}: {done.stderr}")
+    data = json.loads(trace.read_text())
+    members = {name: tuple(sorted(group)) for name, group in zip(data["groups"]["name"], data["groups"]["ranks"])}
+    rows, ops = [], data["ops"]
+    for i, rank in enumerate(ops["rank"]):
+        agreed = ops["collective"][i] == "barrier" or ops["dtype"][i] not in ("f32", "f64")
+        if not agreed and ops["group"][i] != "world":
+            rows.append((ops["start_us"][i], i, rank, members[ops["group"][i]],
+                         (ops["collective"][i].removesuffix("_v"), ops["bytes"][i])))
+    sent = data.get("transfers", {"rank": []})
+    for i, rank in enumerate(sent["rank"]):
+        rows.append((sent["start_us"][i], i, rank, members[sent["group"][i]],
+                     (sent["kind"][i], sent["bytes"][i], sent["peer"][i])))
+    calls = [defaultdict(list) for _ in range(ranks)]
+    for _, _, rank, group, call in sorted(rows):
+        calls[rank][group].append(call)
+    return calls
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--transformer", required=True)
+    parser.add_argument("layouts", nargs="*")
+    args = parser.parse_args()
+    wrong, compared = 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "config.json").write_text(json.dumps(CONFIG))
+        for layout in args.layouts or layouts():
+            step = expected(args, layout, folder)
+            for rank, (said, did) in enumerate(zip(step, recorded(args, layout, len(step), folder))):
+                for group in sorted(one for one in set(said) | set(did) if len(one) > 1):
+                    a = said.get(group, []) * STEPS
+                    b = did.get(group, [])[:len(a)]
+                    compared += len(a)
+                    if a != b:
+                        wrong += 1
+                        at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+                        print(f"{layout}: rank {rank}, group {group}: call {at} of {len(a)} is {b[at:at + 3]}, "
+                              f"the step says {a[at:at + 3]}")
+    print(f"{len(args.layouts or layouts())} layouts, {compared} calls, {wrong} wrong")
+    return 1 if wrong or compared == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
