@@ -31,7 +31,7 @@ unisono_alone(src/model expert_fit.cc expert_table.cc least_squares.cc repeats.c
 unisono_alone(src/parallel context_parallel.cc gradient_buckets.cc placement.cc redistribute.cc tensor_parallel_test.cc)
 unisono_alone(src/pipeline orders.cc)
 unisono_alone(src/schedule final_state_test.cc json.cc verify_test.cc)
-unisono_alone(src/step rules.cc step_test.cc)
+unisono_alone(src/step rules.cc step_test.cc training_test.cc)
 unisono_alone(src/team team.cc)
 unisono_alone(src/trace timeline.cc)
 unisono_alone(src/transport tcp/cut_writes_test.cc tcp/wire_test.cc)

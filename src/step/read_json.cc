@@ -135,8 +135,10 @@ Node node_in(const JsonNode& json) {
   }
   if (const auto by = json.find("by")) {
     node.by = by->text();
-    if (node.by != "ring" && node.by != "merge") {
-      by->fail("\"" + node.by + "\" is none of ring, merge");
+    constexpr std::array<std::string_view, 5> kWays = {"ring", "ring_with", "ring_home", "merge",
+                                                       "first"};
+    if (std::find(kWays.begin(), kWays.end(), node.by) == kWays.end()) {
+      by->fail("\"" + node.by + "\" is none of ring, ring_with, ring_home, merge, first");
     }
   }
   node.rows_sent = number_or(json, "rows_sent", 1);

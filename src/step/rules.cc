@@ -210,7 +210,7 @@ void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, 
     return;
   }
   const std::vector<std::string> moving = axis_names(node.axes);
-  State after = state;
+  std::vector<Placements> after;
   for (std::size_t i = 0; i < node.writes.size(); ++i) {
     const Tensor& written = *step.find_tensor(node.writes[i]);
     Placements placements;
@@ -223,7 +223,7 @@ void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, 
         placements[axis] = std::move(placement);
       }
     }
-    after[node.writes[i]] = std::move(placements);
+    after.push_back(std::move(placements));
   }
   for (std::size_t i = node.writes.size();
        node.kind == Node::Kind::redistribute && i < node.reads.size(); ++i) {
@@ -233,7 +233,9 @@ void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, 
       }
     }
   }
-  state = std::move(after);
+  for (std::size_t i = 0; i < node.writes.size(); ++i) {
+    state[node.writes[i]] = std::move(after[i]);
+  }
 }
 
 }  // namespace unisono::step

@@ -182,9 +182,12 @@ const Dims kRows = {"sequences", "places", "width"};
 
 // Tokens of this rank's rows; with sequence parallelism each rank of tp has some of them.
 std::string tokens_here(TrainingParts& p, const std::string& tokens) {
-  return p.task.sequence && !p.task.vocabulary
-             ? p.moved("own rows", tokens, tokens + " here", "tp", replicate(), shard("places"))
-             : tokens;
+  if (!p.task.sequence || p.task.vocabulary) {
+    return tokens;
+  }
+  return p.build.step().find_tensor(tokens + " here") != nullptr
+             ? tokens + " here"
+             : p.moved("own rows", tokens, tokens + " here", "tp", replicate(), shard("places"));
 }
 
 void embed(TrainingParts& p) {

@@ -16,6 +16,19 @@ State state_at_first(const Step& step) {
   return state;
 }
 
+// Of what a node reads and writes.
+State part_of(const State& state, const Node& node) {
+  State part;
+  for (const auto* names : {&node.reads, &node.writes}) {
+    for (const std::string& name : *names) {
+      if (const auto found = state.find(name); found != state.end()) {
+        part.insert(*found);
+      }
+    }
+  }
+  return part;
+}
+
 }  // namespace
 
 std::vector<State> walk(const Step& step, const parallel::MeshShape& mesh, int most_layers,
@@ -26,7 +39,7 @@ std::vector<State> walk(const Step& step, const parallel::MeshShape& mesh, int m
     State& state = states[static_cast<std::size_t>(section.stage)];
     for (int i = 0; i < std::min(section.repeat, most_layers); ++i) {
       for (const Node& node : section.nodes) {
-        const State before = state;
+        const State before = part_of(state, node);
         std::vector<Finding> found;
         apply(step, mesh, node, state, found);
         for (Finding& finding : found) {

@@ -12,7 +12,7 @@ struct Visit {
   const Section& section;
   int layer = -1;  // -1: of no layer
   const Node& node;
-  const State& before;  // of the node's stage
+  const State& before;  // of the node's stage, what it reads and writes
   const State& after;
 };
 

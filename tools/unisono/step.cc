@@ -44,7 +44,7 @@ constexpr Option kOptions[] = {
      .fallback = "1024"},
     {.name = "train",
      .value = "SEQxTOK",
-     .help = "Of a model: a step of training on so many sequences of so many tokens, such as "
+     .help = "For a model: a step of training on so many sequences of so many tokens, such as "
              "8x2048. Axes are rep and dp (sequences), cp and uly (places), tp."},
     {.name = "with",
      .value = "WORDS",

@@ -1,0 +1,130 @@
+// Steps of training: right under layouts of all axes, and wrong once something that moves is left
+// out or moved otherwise.
+#include "step/training.h"
+
+#include <gtest/gtest.h>
+
+#include "step/json.h"
+#include "step/verify.h"
+#include "unisono/error.hpp"
+
+namespace unisono::step {
+namespace {
+
+struct Case {
+  const char* mesh;
+  const char* words;
+};
+
+constexpr Case kCases[] = {{"tp=1", ""},
+                           {"tp=1", "zero=3 sp vocab"},
+                           {"dp=2", ""},
+                           {"dp=2", "zero=1"},
+                           {"dp=2", "zero=2"},
+                           {"dp=4", "zero=3"},
+                           {"rep=2,dp=2", "zero=3"},
+                           {"tp=2", ""},
+                           {"tp=2", "sp"},
+                           {"tp=4", "vocab"},
+                           {"tp=8", "sp vocab"},
+                           {"cp=2", "striped"},
+                           {"cp=4", "all_gather contiguous"},
+                           {"uly=2", ""},
+                           {"cp=2,uly=2,tp=2", "sp vocab zero=3"},
+                           {"dp=2,cp=2,tp=2", "zero=1"},
+                           {"rep=2,dp=2,tp=2", "sp zero=3"}};
+
+Step made(const Case& one, bool is_gated = false) {
+  const estimate::ModelShape shape{.name = "small",
+                                   .layers = 2,
+                                   .hidden = 64,
+                                   .heads = 8,
+                                   .kv_heads = 4,
+                                   .head_dim = 8,
+                                   .ffn = 128,
+                                   .gated = is_gated,
+                                   .vocabulary = 64};
+  TrainingTask task = parse_training(one.words);
+  task.sequences = 8;
+  task.length = 32;
+  return make_training_step(shape, one.mesh, task);
+}
+
+std::string text(const std::vector<Finding>& findings) {
+  std::string all;
+  for (const Finding& finding : findings) {
+    all += to_text(finding) + "\n";
+  }
+  return all;
+}
+
+TEST(Training, IsRightUnderLayouts) {
+  for (const Case& one : kCases) {
+    for (const bool is_gated : {false, true}) {
+      const Step step = made(one, is_gated);
+      EXPECT_EQ(problem_of(step), "") << one.mesh << " " << one.words;
+      EXPECT_EQ(text(verify(step)), "") << one.mesh << " " << one.words;
+    }
+  }
+}
+
+// With stage 3 a layer's weights are gathered a second time for its backward pass. Without that
+// they would still be there, at the cost of memory alone.
+bool is_needed(const Section& section, const Node& node) {
+  return node.name != "weights gathered" || section.name == "embed" || section.name == "forward" ||
+         section.name == "optimiser";
+}
+
+TEST(Training, NothingThatMovesMayBeLeftOut) {
+  int mutants = 0;
+  for (const Case& one : kCases) {
+    const Step right = made(one);
+    for (std::size_t s = 0; s < right.sections.size(); ++s) {
+      for (std::size_t n = 0; n < right.sections[s].nodes.size(); ++n) {
+        const Node& node = right.sections[s].nodes[n];
+        if (node.kind != Node::Kind::redistribute || !is_needed(right.sections[s], node)) {
+          continue;
+        }
+        Step wrong = right;
+        std::vector<Node>& nodes = wrong.sections[s].nodes;
+        nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(n));
+        EXPECT_FALSE(verify(wrong).empty()) << one.mesh << " " << one.words << ": " << node.name;
+        wrong = right;
+        Node& moved = wrong.sections[s].nodes[n];
+        moved.by = "";
+        moved.to = moved.to.kind == Placement::Kind::shard ? replicate() : partial();
+        moved.from = moved.from == moved.to ? replicate() : moved.from;
+        EXPECT_FALSE(verify(wrong).empty()) << one.mesh << " " << one.words << ": " << node.name;
+        mutants += 2;
+      }
+    }
+  }
+  EXPECT_GT(mutants, 500);
+}
+
+TEST(Training, TakesWhatTheStagesOfZeroTake) {
+  const auto bytes = [](const char* words) {
+    const Memory memory = memory_of(made({.mesh = "dp=4", .words = words})).front();
+    return memory.weights;  // of the optimiser, too
+  };
+  const double whole = bytes("") / 3;  // a weight, its mean and its variance
+  EXPECT_DOUBLE_EQ(bytes("zero=1"), 1.5 * whole);
+  EXPECT_DOUBLE_EQ(bytes("zero=2"), 1.5 * whole);
+  EXPECT_DOUBLE_EQ(bytes("zero=3"), 0.75 * whole);
+}
+
+TEST(Training, SaysWhatItDoesNotKnow) {
+  EXPECT_THROW(parse_training("zero=4"), Error);
+  EXPECT_THROW(parse_training("sp 1f1b"), Error);
+  EXPECT_THROW(made({.mesh = "pp=2", .words = ""}), Error);
+}
+
+TEST(Training, IsTheSameBehindAFile) {
+  const Step step = made({.mesh = "cp=2,tp=2", .words = "sp zero=3"});
+  const auto parsed = parse_step_json(to_json(step));
+  ASSERT_TRUE(parsed) << parsed.message;
+  EXPECT_EQ(to_json(*parsed.value), to_json(step));
+}
+
+}  // namespace
+}  // namespace unisono::step
