@@ -151,7 +151,7 @@ class Unroll {
     Call& made = push(visit, rank, sends ? "send" : "receive");
     made.group = group;
     made.peer = at(sends ? self + 1 : self - 1);
-    // Of sums each rank has whole ones: a block is what they are when they are home.
+    // Each rank has summands of whole ones: a block is what they are when they are home.
     made.bytes = bytes_of(visit.node.reads, is_home ? visit.after : visit.before, at(place));
   }
 

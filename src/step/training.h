@@ -10,24 +10,13 @@
 //            rows outside of them (Korthikanti et al., 2022)
 #pragma once
 
-#include <cstddef>
 #include <string_view>
 
 #include "estimate/shape.h"
 #include "step/step.h"
+#include "step/training_task.h"
 
 namespace unisono::step {
-
-struct TrainingTask {
-  std::size_t sequences = 1;  // of all ranks
-  std::size_t length = 1;     // tokens of one
-  int zero = 0;               // 0 to 3
-  bool sequence = false;
-  bool vocabulary = false;
-  bool gathers_keys = false;  // cp by all_gather and reduce_scatter instead of a ring
-  parallel::ContextOrder order = parallel::ContextOrder::zigzag;
-  double element_bytes = 4;
-};
 
 // "zero=3 sp vocab all_gather contiguous striped", in any order. Errors: usage.
 TrainingTask parse_training(std::string_view words);

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "estimate/shape.h"
 #include "step/builder.h"
-#include "step/training.h"
+#include "step/training_task.h"
 
 namespace unisono::step {
 

@@ -16,7 +16,7 @@ State state_at_first(const Step& step) {
   return state;
 }
 
-// Of what a node reads and writes.
+// What a state says of the tensors that a node reads and writes.
 State part_of(const State& state, const Node& node) {
   State part;
   for (const auto* names : {&node.reads, &node.writes}) {
