@@ -4,20 +4,22 @@
     build/venv/bin/python bench/python/contended.py --ranks 2 --beside gloo
 
 The neighbours: `gloo`: two jobs of four ranks over gloo, that sleep and wake all the time; `busy`:
-eight processes that compute; `none`. The backends take turns within the same processes, call by
-call in rounds; the time of a call is that of the slowest rank, the median over rounds. `step`: the
-gradients of 25 M parameters, computed and reduced by DDP.
+eight processes that compute; `none`. Each backend has processes of its own, which take turns: one
+sleeps while the other is measured. The time of a call is that of the slowest rank, the median over
+calls. `step`: the gradients of 25 M parameters, computed and reduced by DDP.
 """
 
 import argparse
 import multiprocessing
+import os
 import statistics
 import tempfile
 import time
+import warnings
 
-import ranks
-
+BACKENDS = ("unisono", "gloo")
 JOBS, RANKS_OF_A_JOB, LOOPS = 2, 4, 8
+TURN_SECONDS = 0.3
 
 
 def busy():
@@ -25,13 +27,19 @@ def busy():
         pass
 
 
-def neighbour(rank, folder):
+def join(backend, rank, ranks, folder):
     import torch
     import torch.distributed as dist
 
+    warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    store = dist.FileStore(f"{folder}/store", RANKS_OF_A_JOB)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=RANKS_OF_A_JOB)
+    store = dist.FileStore(os.path.join(folder, "store"), ranks)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
+    return torch, dist
+
+
+def neighbour(rank, folder):
+    torch, dist = join("gloo", rank, RANKS_OF_A_JOB, folder)
     gradients, weights = torch.ones(1 << 18), torch.ones(192, 192)
     while True:
         for _ in range(4):
@@ -40,12 +48,11 @@ def neighbour(rank, folder):
         gradients.fill_(1)
 
 
-def start_neighbours(kind, folder):
-    context = multiprocessing.get_context("spawn")
+def start_neighbours(context, kind, folder):
     started = []
     if kind == "busy":
         started = [context.Process(target=busy, daemon=True) for _ in range(LOOPS)]
-    for job in range(JOBS if kind == "gloo" else 0):
+    for _ in range(JOBS if kind == "gloo" else 0):
         place = tempfile.mkdtemp(dir=folder)
         started += [
             context.Process(target=neighbour, args=(rank, place), daemon=True)
@@ -56,69 +63,79 @@ def start_neighbours(kind, folder):
     return started
 
 
-def ways_of(torch, dist, groups):
-    """operation -> backend -> a call of it."""
-    ways = {}
+def operations_of(torch, dist):
+    """operation -> a call of it."""
+    calls = {}
     for size in (8, 64 << 10, 16 << 20):
         data = torch.zeros(size // 4)
-        ways[f"all_reduce {size}"] = {
-            name: lambda group=group, data=data: dist.all_reduce(data, group=group)
-            for name, group in groups.items()
-        }
-    ways["barrier"] = {
-        name: lambda group=group: dist.barrier(group=group) for name, group in groups.items()
-    }
-
-    def step(model, x):
-        model(x).sum().backward()
-
+        calls[f"all_reduce {size}"] = lambda data=data: dist.all_reduce(data)
+    calls["barrier"] = dist.barrier
     layers = [torch.nn.Linear(1000, 1250), torch.nn.Linear(1250, 1000)] * 10
     whole = [torch.nn.Linear(layer.in_features, layer.out_features) for layer in layers]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*whole))
     x = torch.ones(8, 1000)
-    ways["step of 25 M"] = {}
-    for name, group in groups.items():
-        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*whole), process_group=group)
-        ways["step of 25 M"][name] = lambda model=model: step(model, x)
-    return ways
+    calls["step of 25 M"] = lambda: model(x).sum().backward()
+    return calls
 
 
-def measure(torch, dist, calls, budget, control):
-    """backend -> median seconds of a call; all ranks make the same number of calls."""
-    times = {name: [] for name in calls}
-    begin = time.perf_counter()
-    more = True
-    while more:
-        for name, call in calls.items():
-            dist.barrier(group=control)
+def rank_main(backend, rank, ranks, folder, together, pipe):
+    """Answers each (operation, calls) with the seconds that its calls took."""
+    torch, dist = join(backend, rank, ranks, folder)
+    operations = operations_of(torch, dist)
+    pipe.send(list(operations))
+    for operation, calls in iter(pipe.recv, None):
+        times = []
+        for _ in range(calls):
+            together.wait()
             start = time.perf_counter()
-            call()
-            took = torch.tensor([time.perf_counter() - start])
-            dist.all_reduce(took, dist.ReduceOp.MAX, control)
-            times[name].append(took.item())
-        go_on = torch.tensor([float(time.perf_counter() - begin < budget)])
-        dist.broadcast(go_on, 0, control)
-        more = bool(go_on.item()) or len(times[name]) < 3
-    return {name: (statistics.median(values), len(values)) for name, values in times.items()}
-
-
-def rank_main(rank, options, folder):
-    import torch
-    import torch.distributed as dist
-
-    groups = ranks.join(rank, options.ranks, folder)
-    control = dist.new_group(backend="gloo")
-    if rank == 0:
-        print(f"{options.ranks} ranks beside {options.beside}")
-        print(f"{'operation':24}{'unisono':>12}{'gloo':>12}  ratio   (us, medians)")
-    for operation, calls in ways_of(torch, dist, groups).items():
-        for call in calls.values():
-            call()
-        times = measure(torch, dist, calls, options.budget, control)
-        if rank == 0:
-            (ours, count), (theirs, _) = times["unisono"], times["gloo"]
-            print(f"{operation:24}{ours * 1e6:12.0f}{theirs * 1e6:12.0f}  {ours / theirs:5.2f}   of {count}",
-                  flush=True)  # fmt: skip
+            operations[operation]()
+            times.append(time.perf_counter() - start)
+        pipe.send(times)
     dist.destroy_process_group()
+
+
+class Job:
+    """The ranks of one backend."""
+
+    def __init__(self, context, backend, ranks, folder):
+        together = context.Barrier(ranks)
+        place = tempfile.mkdtemp(dir=folder)
+        self.pipes, self.processes = [], []
+        for rank in range(ranks):
+            here, there = context.Pipe()
+            process = context.Process(target=rank_main, daemon=True,
+                                      args=(backend, rank, ranks, place, together, there))  # fmt: skip
+            process.start()
+            there.close()  # so that the end of the rank is the end of the pipe
+            self.pipes.append(here)
+            self.processes.append(process)
+        self.operations = [pipe.recv() for pipe in self.pipes][0]
+
+    def measure(self, operation, calls):
+        """The seconds of each call."""
+        for pipe in self.pipes:
+            pipe.send((operation, calls))
+        return [max(times) for times in zip(*(pipe.recv() for pipe in self.pipes))]
+
+    def close(self):
+        for pipe in self.pipes:
+            pipe.send(None)
+        for process in self.processes:
+            process.join()
+
+
+def measure(jobs, operation, budget):
+    """backend -> seconds of its calls. Each has the same share of the time."""
+    times = {name: [] for name in jobs}
+    calls = {name: 3 for name in jobs}
+    for job in jobs.values():
+        job.measure(operation, 1)
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < budget or min(map(len, times.values())) < 9:
+        for name, job in jobs.items():
+            times[name] += job.measure(operation, calls[name])
+            calls[name] = min(1000, max(3, int(TURN_SECONDS / statistics.median(times[name]))))
+    return times
 
 
 def main():
@@ -127,14 +144,25 @@ def main():
     parser.add_argument("--beside", choices=["gloo", "busy", "none"], default="gloo")
     parser.add_argument("--budget", type=float, default=8, help="seconds for each operation")
     options = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        neighbours = start_neighbours(options.beside, folder)
+        jobs = {name: Job(context, name, options.ranks, folder) for name in BACKENDS}
+        neighbours = start_neighbours(context, options.beside, folder)
+        print(f"{options.ranks} ranks beside {options.beside}")
+        print(f"{'operation':24}{'unisono':>12}{'gloo':>12}  ratio   (us, medians)")
         try:
-            return ranks.start(rank_main, options)
+            for operation in jobs["gloo"].operations:
+                times = measure(jobs, operation, options.budget)
+                ours, theirs = (statistics.median(times[name]) for name in BACKENDS)
+                counts = " and ".join(str(len(times[name])) for name in BACKENDS)
+                print(f"{operation:24}{ours * 1e6:12.0f}{theirs * 1e6:12.0f}  {ours / theirs:5.2f}   of {counts}",
+                      flush=True)  # fmt: skip
         finally:
             for process in neighbours:
                 process.kill()
+        for job in jobs.values():
+            job.close()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()
