@@ -79,7 +79,7 @@ void Diagnosis::raise_disagreement(int peer, const OperationRecord& theirs) {
   }
   raise(ErrorCode::mismatch, peer,
         "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b + "\n" +
-            std::string(advice_on(calls)));
+            std::string(to_string(advice_on(calls))));
 }
 
 void Diagnosis::raise_fault(const Operation& operation) {

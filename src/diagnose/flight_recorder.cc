@@ -37,27 +37,33 @@ std::optional<OperationRecord> read_entry(const FlightEntry& entry) noexcept {
   return sane ? std::optional(record) : std::nullopt;
 }
 
-constexpr std::string_view kSameCalls = "all ranks must make the same calls in the same order";
-constexpr std::string_view kSameAlgorithm =
-    "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the "
-    "algorithms that their calls name";
-constexpr std::string_view kSameGroup =
-    "in group() too, where several all_reduces became this one, each must have the same count";
-
 }  // namespace
 
-std::string_view advice_on(std::span<const OperationRecord> calls) {
+std::string_view to_string(Advice advice) {
+  switch (advice) {
+    case Advice::same_algorithm:
+      return "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE "
+             "and the algorithms that their calls name";
+    case Advice::same_group:
+      return "in group() too, where several all_reduces became this one, each must have the same "
+             "count";
+    default:
+      return "all ranks must make the same calls in the same order";
+  }
+}
+
+Advice advice_on(std::span<const OperationRecord> calls) {
   if (calls.size() < 2) {
-    return kSameCalls;  // of the others nothing is known
+    return Advice::same_calls;  // of the others nothing is known
   }
   bool same_algorithm = true;
   for (const OperationRecord& call : calls) {
     if (describe_call(call) != describe_call(calls.front())) {
-      return kSameCalls;
+      return Advice::same_calls;
     }
     same_algorithm &= std::string_view(call.algorithm) == calls.front().algorithm;
   }
-  return same_algorithm ? kSameGroup : kSameAlgorithm;
+  return same_algorithm ? Advice::same_group : Advice::same_algorithm;
 }
 
 std::string describe_call(const OperationRecord& record) {

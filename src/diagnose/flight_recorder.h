@@ -30,7 +30,9 @@ std::string describe(const OperationRecord& record);
 std::string describe_call(const OperationRecord& record);
 
 // What ranks must do whose calls of one number are these, and do not agree.
-std::string_view advice_on(std::span<const OperationRecord> calls);
+enum class Advice : std::uint8_t { same_calls, same_algorithm, same_group };
+Advice advice_on(std::span<const OperationRecord> calls);
+std::string_view to_string(Advice advice);
 
 // What is the same each time a plan runs, in the words of the recorder: made once.
 struct PackedRecord {

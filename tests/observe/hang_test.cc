@@ -95,14 +95,15 @@ TEST(LiveHang, NamesTheRankThatHasNotCalled) {
       comm.all_reduce(std::span(data), max);
     });
     finding = ranks.wait_for([](const Finding& one) {
-      return one.waiting.size() == 2 && one.text.find("all_reduce #2") != std::string::npos;
+      return one.waiting.size() == 2 && one.text.english.find("all_reduce #2") != std::string::npos;
     });
     seen = true;
   }
   EXPECT_EQ(finding.kind, "never called");
   EXPECT_EQ(finding.ranks, std::vector<int>{2});
   EXPECT_EQ(finding.waiting, (std::vector<int>{0, 1}));
-  EXPECT_NE(finding.text.find("has not called all_reduce #2"), std::string::npos) << finding.text;
+  EXPECT_NE(finding.text.english.find("has not called all_reduce #2"), std::string::npos)
+      << finding.text.english;
   EXPECT_GT(finding.waited_s, 0);
 }
 
@@ -157,7 +158,8 @@ TEST(LiveHang, NamesTheRankOfTheWorldForAWaitInAGroup) {
       }
     });
     finding = ranks.wait_for([](const Finding& one) {
-      return one.waiting.size() == 1 && one.text.find("the send with tag 5") != std::string::npos;
+      return one.waiting.size() == 1 &&
+             one.text.english.find("the send with tag 5") != std::string::npos;
     });
     seen = true;
   }

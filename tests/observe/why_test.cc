@@ -76,10 +76,11 @@ TEST(Hang, SaysWhatToAgreeOn) {
   comm::OperationRecord& other = job.world.group.ranks[1].newest;
   other.signature = 2;
   std::strcpy(other.algorithm, "ring");
-  EXPECT_TRUE(explain_hang(job, 10 * kSecond)[0].next.starts_with("all ranks must use one algo"));
+  EXPECT_TRUE(
+      explain_hang(job, 10 * kSecond)[0].next.english.starts_with("all ranks must use one algo"));
   other.count = 7;
   other.collective = Collective::all_reduce;
-  EXPECT_EQ(explain_hang(job, 10 * kSecond)[0].next,
+  EXPECT_EQ(explain_hang(job, 10 * kSecond)[0].next.english,
             "all ranks must make the same calls in the same order");
 }
 
@@ -92,7 +93,7 @@ TEST(Hang, TellsOfAReceiveFromAnybody) {
   ASSERT_EQ(alone.size(), 1U);
   EXPECT_EQ(alone[0].kind, "unanswered");
   EXPECT_EQ(alone[0].waiting, std::vector<int>{0});
-  EXPECT_EQ(alone[0].text, "rank 0 (pid 100) waits for a send of any rank with tag 4");
+  EXPECT_EQ(alone[0].text.english, "rank 0 (pid 100) waits for a send of any rank with tag 4");
   // And who waits for that rank hears what it waits for.
   job.world.group.ranks[1].newest.sequence = 6;
   job.world.group.ranks[1].waiting = comm::Waiting{.peer = 0, .since_ns = 4 * kSecond};
@@ -101,7 +102,8 @@ TEST(Hang, TellsOfAReceiveFromAnybody) {
   EXPECT_EQ(owed[0].kind, "never called");
   EXPECT_EQ(owed[0].ranks, std::vector<int>{0});
   EXPECT_NE(std::find(owed[0].details.begin(), owed[0].details.end(),
-                      "it waits for a send of any rank with tag 4"),
+                      Text{"it waits for a send of any rank with tag 4",
+                           "它在等待：任一 rank 以 tag 4 的 send"}),
             owed[0].details.end());
 }
 
@@ -109,9 +111,11 @@ TEST(Hang, TellsOfAReceiveFromAnybody) {
 TEST(Hang, NamesProcessesAsTheyAreKnownHere) {
   Job job = job_of_two(4);
   job.world.pids = {1, 2};
-  EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.find("rank 1 (pid 101)"), std::string::npos);
+  EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.english.find("rank 1 (pid 101)"),
+            std::string::npos);
   job.processes[1] = std::nullopt;
-  EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.find("rank 1 (pid 2)"), std::string::npos);
+  EXPECT_NE(explain_hang(job, 10 * kSecond)[0].text.english.find("rank 1 (pid 2)"),
+            std::string::npos);
 }
 
 // The same with rank 1 on another host.
@@ -132,8 +136,8 @@ TEST(Hang, SaysThatARankIsOnAnotherHost) {
   EXPECT_EQ(findings[0].ranks, std::vector<int>{1});
   EXPECT_EQ(findings[0].waiting, std::vector<int>{0});
   EXPECT_DOUBLE_EQ(findings[0].waited_s, 7);
-  EXPECT_EQ(findings[0].text, "rank 1 is on another host, and not seen from here");
-  EXPECT_EQ(findings[0].next, "run unisono trace why there");
+  EXPECT_EQ(findings[0].text.english, "rank 1 is on another host, and not seen from here");
+  EXPECT_EQ(findings[0].next.english, "run unisono trace why there");
   EXPECT_EQ(size_text(job), "2 ranks, 1 of them here, 1 group");
 }
 
@@ -161,7 +165,7 @@ TEST(Hang, NamesAGroupThatIsSeenInPart) {
   const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].ranks, std::vector<int>{1});
-  EXPECT_EQ(findings[0].details.front(),
+  EXPECT_EQ(findings[0].details.front().english,
             "waited for: barrier #5 of the group of rank 0 here and 1 more elsewhere");
 }
 

@@ -291,7 +291,9 @@ TEST_F(Merge, AWaitThatNeverEndsLastsUntilItsProcessEnded) {
   record(3);
   const auto records = read({0, 1});
   const std::int64_t later = records[1].base_ns + 5'000'000'000;
-  JobEnd end = {.ranks = 2, .ends = {"done", "killed by SIGKILL"}, .gone = {{0, "look"}}};
+  JobEnd end = {.ranks = 2,
+                .ends = {plain("done"), plain("killed by SIGKILL")},
+                .gone = {{0, plain("look")}}};
   end.processes = {.clock = records[0].clock, .ns = {later, later}};
   const auto document = merge_records(records, end);
   EXPECT_NEAR(document["until_us"][1].get<double>(), 5e6, 1e6);
@@ -321,7 +323,7 @@ TEST(Span, AnOperationOfAnHourIsOne) {
 TEST_F(Merge, AMissingRankIsNamed) {
   record(2);
   const auto document =
-      merge_records(read({0}), {.ranks = 2, .ended = "", .ends = {"done", "killed by SIGKILL"}});
+      merge_records(read({0}), {.ranks = 2, .ends = {plain("done"), plain("killed by SIGKILL")}});
   EXPECT_EQ(document["findings"][0]["text"], "rank 1 left no recording: killed by SIGKILL");
   EXPECT_TRUE(document["clock_uncertainty_us"][1].is_null());  // nothing is known of it
   EXPECT_TRUE(document["messages"]["from"].empty());

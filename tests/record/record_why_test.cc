@@ -78,7 +78,7 @@ class Why : public testing::Test {
 
 TEST_F(Why, WhatTheRanksSaidComesFirst) {
   const auto document =
-      merge_records(hang(ErrorCode::timeout), {.ranks = 3, .gone = {{1, "look"}}});
+      merge_records(hang(ErrorCode::timeout), {.ranks = 3, .gone = {{1, plain("look")}}});
   ASSERT_EQ(document["findings"].size(), 2U);
   const auto& finding = document["findings"][0];
   EXPECT_EQ(finding["kind"], "timeout");
@@ -101,7 +101,7 @@ TEST_F(Why, WhatTheRanksSaidComesFirst) {
 
 TEST_F(Why, ThatARankIsGoneIsSaidOnce) {
   const auto document =
-      merge_records(hang(ErrorCode::peer_lost), {.ranks = 3, .gone = {{1, "try this"}}});
+      merge_records(hang(ErrorCode::peer_lost), {.ranks = 3, .gone = {{1, plain("try this")}}});
   ASSERT_EQ(document["findings"].size(), 1U);
   EXPECT_EQ(document["findings"][0]["kind"], "peer_lost");
   EXPECT_EQ(document["findings"][0]["next"], "try this\nlook at rank 1");
@@ -116,12 +116,19 @@ TEST_F(Why, ThatStoppedRanksDieIsNoCause) {
 
 TEST_F(Why, WhoStoppedTheJobKnowsMore) {
   JobEnd end = {.ranks = 3};
-  end.findings.push_back(
-      {{"kind", "stopped"}, {"ranks", {1}}, {"waiting", {0, 2}}, {"text", "rank 1 is stopped"}});
+  end.findings.push_back({.kind = "stopped",
+                          .ranks = {1},
+                          .waiting = {0, 2},
+                          .text = say("rank {} is stopped", "rank {} 被暂停", 1)});
   const auto document = merge_records(hang(ErrorCode::timeout), end);
   EXPECT_EQ(document["findings"][0]["kind"], "stopped");
   EXPECT_EQ(document["findings"][0]["ops"], std::vector<std::string>{"world #2"});
   EXPECT_EQ(document["findings"][1]["kind"], "timeout");
+  // In both languages, also when it is read again.
+  EXPECT_EQ(document["findings"][0]["chinese"]["text"], "rank 1 被暂停");
+  EXPECT_EQ(explain_recording(document)[0].text, end.findings[0].text);
+  EXPECT_EQ(document["findings"][1]["chinese"]["details"][0],
+            "rank 0,2 正在 all_reduce #2 of world 中");
 }
 
 TEST(FirstAbort, WhoSaidItHimselfThenWhoKnewItFirst) {
@@ -144,7 +151,7 @@ TEST_F(Why, WithoutAFindingTheFirstOperationThatDidNotEnd) {
   EXPECT_TRUE(document["findings"].empty());
   const auto findings = explain_recording(document);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].text,
+  EXPECT_EQ(findings[0].text.english,
             "all_reduce #2 of world did not end: ranks 0,2 were in it, rank 1 never came");
   EXPECT_EQ(findings[0].waiting, (std::vector<int>{0, 2}));
 }
@@ -160,7 +167,8 @@ TEST_F(Why, OfARankThatDroppedItsEarlierEventsItIsNotSaidThatItNeverCame) {
     }
   }
   const auto findings = explain_recording(document);
-  EXPECT_EQ(findings.at(0).text, "all_reduce #2 of world did not end: ranks 0,2 were in it");
+  EXPECT_EQ(findings.at(0).text.english,
+            "all_reduce #2 of world did not end: ranks 0,2 were in it");
   EXPECT_TRUE(findings[0].ranks.empty());
 }
 

@@ -181,8 +181,9 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   }
   row["ranks"] = nlohmann::json::array();
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
-    row["ranks"].push_back(
-        {{"rank", rank}, {"pid", result.ends[rank].pid}, {"end", end_text(result.ends[rank])}});
+    row["ranks"].push_back({{"rank", rank},
+                            {"pid", result.ends[rank].pid},
+                            {"end", end_text(result.ends[rank]).english}});
   }
   fmt::print("{}\n", row.dump());
 }

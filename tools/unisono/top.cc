@@ -140,7 +140,7 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
               : rate_text(static_cast<double>(line.waited_ns) / 1e7,
                           static_cast<double>(before.waited_ns) / 1e7, elapsed_s, " %");
     const std::string whom = line.waited_most_for < 0 ? "-" : fmt::to_string(line.waited_most_for);
-    const std::string state = state_text(process);
+    const std::string state = state_text(process).english;
     std::string what = activity(job, rank, line, now);
     if (!job.world.labels[rank].empty()) {
       what += " (" + job.world.labels[rank] + ")";
@@ -169,7 +169,7 @@ void print_json(const std::vector<Job>& jobs) {
       const Line& line = lines[rank];
       nlohmann::ordered_json row{{"rank", rank},
                                  {"pid", pid_of(job, rank)},
-                                 {"process", state_text(job.processes[rank])},
+                                 {"process", state_text(job.processes[rank]).english},
                                  {"left", static_cast<bool>(job.world.left[rank])},
                                  {"calls", line.calls},
                                  {"waited_s", static_cast<double>(line.waited_ns) / 1e9},

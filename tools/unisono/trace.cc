@@ -33,18 +33,18 @@ void print_findings(const std::vector<Finding>& findings, const Console& console
   int number = 0;
   for (const Finding& finding : findings) {
     // What ranks said begins with its kind.
-    std::string_view text = finding.text;
+    std::string_view text = finding.text.english;
     text.remove_prefix(text.starts_with(finding.kind + ": ") ? finding.kind.size() + 2 : 0);
     fmt::print("{}  {}  {}\n", ++number, console.paint(Paint::bad, finding.kind), text);
-    for (const std::string& detail : finding.details) {
-      fmt::print("   {}\n", detail);
+    for (const Text& detail : finding.details) {
+      fmt::print("   {}\n", detail.english);
     }
     if (!finding.waiting.empty() && finding.waited_s >= kMomentS) {
       fmt::print("   waiting for it: {}, the longest for {:.1f} s\n", ranks_text(finding.waiting),
                  finding.waited_s);
     }
     std::string_view head = "next";
-    for (std::string_view rest = finding.next; !rest.empty();) {
+    for (std::string_view rest = finding.next.english; !rest.empty();) {
       const std::size_t line = std::min(rest.find('\n'), rest.size());
       fmt::print("   {:<4}   {}\n", std::exchange(head, ""), rest.substr(0, line));
       rest.remove_prefix(std::min(line + 1, rest.size()));

@@ -9,25 +9,12 @@
 #include <set>
 
 #include "record/numbers.h"
-#include "show/show.h"
 #include "trace/timeline.h"
 
 namespace unisono::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json finding(std::string_view kind, std::string_view text, std::vector<int> ranks,
-                     std::string_view next) {
-  return {{"kind", kind},
-          {"ranks", std::move(ranks)},
-          {"waiting", ordered_json::array()},
-          {"waited_s", 0},
-          {"text", text},
-          {"details", ordered_json::array()},
-          {"next", next},
-          {"ops", ordered_json::array()}};
-}
 
 std::string label_of(const trace::Timeline::Operation& operation) {
   return fmt::format("{} #{}", operation.group, operation.what->number);
@@ -37,7 +24,7 @@ std::string label_of(const trace::Timeline::Operation& operation) {
 // the longest of them had been, at `until_ns` (NaN: until its process ended). `world`: only of this
 // one; negative: of all.
 void add_unfinished(const trace::Timeline& timeline, const std::vector<int>& culprits, int world,
-                    double until_ns, ordered_json& result) {
+                    double until_ns, Finding& result) {
   std::map<std::string, std::vector<int>> in;
   std::set<std::string> labels;
   std::set<int> waiting;
@@ -57,12 +44,12 @@ void add_unfinished(const trace::Timeline& timeline, const std::vector<int>& cul
     }
   }
   for (const auto& [what, ranks] : in) {
-    result["details"].push_back(
-        fmt::format("{} {} in {}", ranks_text(ranks), ranks.size() == 1 ? "was" : "were", what));
+    result.details.push_back(say("{} {} in {}", "{0} 正在 {2} 中", say_ranks(ranks),
+                                 ranks.size() == 1 ? "was" : "were", what));
   }
-  result["ops"] = labels;
-  result["waiting"] = waiting;
-  result["waited_s"] = plain_number(longest_ns / 1e9);
+  result.operations.assign(labels.begin(), labels.end());
+  result.waiting.assign(waiting.begin(), waiting.end());
+  result.waited_s = longest_ns / 1e9;
 }
 
 // A rank that was stopped with all the others: that one of them saw it go is no cause of anything.
@@ -71,60 +58,81 @@ bool is_after_the_stop(const trace::Timeline::Abort& abort, const JobEnd& end) {
          std::find(end.stopped.begin(), end.stopped.end(), abort.what.culprit) != end.stopped.end();
 }
 
+// How the world ended, in Chinese; what the ranks said themselves follows in their words.
+std::string in_chinese(const trace::RecordedAbort& abort) {
+  const std::string reporter =
+      abort.reporter < 0 ? "" : fmt::format("（rank {} 报告）", abort.reporter);
+  const std::string culprit =
+      abort.culprit < 0 ? "其他 rank" : fmt::format("rank {}", abort.culprit);
+  switch (abort.code) {
+    case ErrorCode::timeout:
+      return fmt::format("超时：等不到 {}{}", culprit, reporter);
+    case ErrorCode::peer_lost:
+      return fmt::format("{} 已不存在{}", culprit, reporter);
+    case ErrorCode::mismatch:
+      return fmt::format("各 rank 的调用不一致{}", reporter);
+    case ErrorCode::aborted:
+      return fmt::format("作业被中止{}", reporter);
+    default:
+      return fmt::format("出错（{}）{}", to_string(abort.code), reporter);
+  }
+}
+
 // What the ranks said, in their words: the first line, and what to do.
-ordered_json aborts_text(const trace::Timeline& timeline, const JobEnd& end) {
-  ordered_json findings = ordered_json::array();
+std::vector<Finding> said_by_ranks(const trace::Timeline& timeline, const JobEnd& end) {
+  std::vector<Finding> findings;
   for (const trace::Timeline::Abort& abort : timeline.aborts) {
     if (is_after_the_stop(abort, end)) {
       continue;
     }
     const Error error(abort.what.code, abort.what.text);
-    std::vector<int> culprits;
+    const std::string kind(to_string(error.code()));
+    Finding said{.kind = kind, .is_abort = true};
+    said.text = {fmt::format("{}: {}", kind, error.summary()),
+                 fmt::format("{}：{}", in_chinese(abort.what), error.summary())};
     if (abort.what.culprit >= 0) {
-      culprits.push_back(abort.what.culprit);
+      said.ranks.push_back(abort.what.culprit);
     }
-    auto said = finding(to_string(error.code()),
-                        fmt::format("{}: {}", to_string(error.code()), error.summary()), culprits,
-                        error.hint());
-    add_unfinished(timeline, culprits, abort.world, abort.at_ns, said);
-    said["abort"] = true;
+    said.next = plain(std::string(error.hint()));
+    add_unfinished(timeline, said.ranks, abort.world, abort.at_ns, said);
     findings.push_back(std::move(said));
   }
   return findings;
 }
 
-std::string end_of(const JobEnd& end, int rank) {
+// ": killed by SIGKILL".
+Text end_of(const JobEnd& end, int rank) {
   const auto at = static_cast<std::size_t>(rank);
-  return at < end.ends.size() ? ": " + end.ends[at] : "";
+  return at < end.ends.size() ? say(": {}", "（{}）", end.ends[at]) : Text();
 }
 
 // Where the others said already that this rank is gone.
-ordered_json* loss_of(int rank, ordered_json& findings) {
-  for (ordered_json& each : findings) {
-    if (each["kind"] == "peer_lost" && each["ranks"] == std::vector<int>{rank}) {
-      return &each;
-    }
-  }
-  return nullptr;
+Finding* loss_of(int rank, std::vector<Finding>& findings) {
+  const auto found = std::find_if(findings.begin(), findings.end(), [rank](const Finding& each) {
+    return each.kind == to_string(ErrorCode::peer_lost) && each.ranks == std::vector<int>{rank};
+  });
+  return found == findings.end() ? nullptr : &*found;
 }
 
 // Adds ranks that ended by a signal, and those that left nothing.
-void add_lost(const trace::Timeline& timeline, const JobEnd& end, ordered_json& findings) {
+void add_lost(const trace::Timeline& timeline, const JobEnd& end, std::vector<Finding>& findings) {
   const bool is_said = !findings.empty();  // who was in what
   for (const auto& [rank, hint] : end.gone) {
     const bool by_chaos =
         std::find(end.by_chaos.begin(), end.by_chaos.end(), rank) != end.by_chaos.end();
-    if (ordered_json* const said = by_chaos ? nullptr : loss_of(rank, findings)) {
-      (*said)["next"] = hint + "\n" + (*said)["next"].get<std::string>();
+    if (Finding* const said = by_chaos ? nullptr : loss_of(rank, findings)) {
+      said->next = say("{}\n{}", "{}\n{}", hint, said->next);
       continue;
     }
-    auto gone = finding(
-        "gone", fmt::format("rank {} is gone{}", rank, end_of(end, rank)), {rank},
-        by_chaos ? "it was meant to be: do the others do what they should when a rank is gone?"
-                 : hint);
+    Finding gone{.kind = "gone", .ranks = {rank}};
+    gone.text = say("rank {} is gone{}", "rank {} 已不存在{}", rank, end_of(end, rank));
+    gone.next =
+        by_chaos ? say("it was meant to be: do the others do what they should when a rank is gone?",
+                       "这是有意的：其他 rank 在有 rank 消失时是否做了该做的事？")
+                 : hint;
     add_unfinished(timeline, {rank}, -1, trace::kUnknownNs, gone);
     if (is_said) {
-      gone["details"] = ordered_json::array();
+      gone.details.clear();
     }
     findings.push_back(std::move(gone));
   }
@@ -135,14 +143,20 @@ void add_lost(const trace::Timeline& timeline, const JobEnd& end, ordered_json& 
     }
   }
   if (static_cast<int>(missing.size()) == timeline.ranks) {
-    findings.push_back(finding("missing", "no rank left a recording", missing,
-                               "does the program call unisono, and did it connect?"));
-  } else {
-    for (const int rank : missing) {
-      findings.push_back(
-          finding("missing", fmt::format("rank {} left no recording{}", rank, end_of(end, rank)),
-                  {rank}, "its host may be gone, or it never connected"));
-    }
+    findings.push_back({.kind = "missing",
+                        .ranks = missing,
+                        .text = say("no rank left a recording", "没有 rank 留下记录"),
+                        .next = say("does the program call unisono, and did it connect?",
+                                    "程序是否调用了 unisono 并已连接？")});
+    return;
+  }
+  for (const int rank : missing) {
+    findings.push_back({.kind = "missing",
+                        .ranks = {rank},
+                        .text = say("rank {} left no recording{}", "rank {} 没有留下记录{}", rank,
+                                    end_of(end, rank)),
+                        .next = say("its host may be gone, or it never connected",
+                                    "其主机可能已不在，或它从未连接")});
   }
 }
 
@@ -164,7 +178,7 @@ Missing missing_of(const std::vector<std::uint64_t>& by_rank) {
 
 // The beginning of the recording is not here: because ranks have no room for it, or the document.
 void add_dropped(const std::vector<trace::RankRecord>& records, const trace::Timeline& timeline,
-                 std::size_t most_rows, ordered_json& findings) {
+                 std::size_t most_rows, std::vector<Finding>& findings) {
   if (const Missing dropped = missing_of(timeline.dropped); dropped.events != 0) {
     std::uint64_t kept = 0;
     std::uint64_t wanted = 0;
@@ -173,35 +187,39 @@ void add_dropped(const std::vector<trace::RankRecord>& records, const trace::Tim
       wanted = std::max(wanted, record.dropped == 0 ? 0 : record.events + record.dropped);
     }
     findings.push_back(
-        finding("dropped",
-                fmt::format("the beginning is not here: {} dropped {} events, and kept the newest "
-                            "{}",
-                            ranks_text(dropped.ranks), dropped.events,
-                            dropped.ranks.size() == 1 ? fmt::to_string(kept)
-                                                      : fmt::format("{} each", kept)),
-                dropped.ranks,
-                fmt::format("unisono run --record-events {} keeps all of such a run",
-                            std::bit_ceil(std::min<std::uint64_t>(wanted, 1U << 24)))));
+        {.kind = "dropped",
+         .ranks = dropped.ranks,
+         .text = say("the beginning is not here: {} dropped {} events, and kept the newest {}{}",
+                     "缺少开头：{} 丢弃了 {} 个事件，各保留最新的 {} 个", say_ranks(dropped.ranks),
+                     dropped.events, kept, dropped.ranks.size() == 1 ? "" : " each"),
+         .next = say("unisono run --record-events {} keeps all of such a run",
+                     "unisono run --record-events {} 可完整保留这样的运行",
+                     std::bit_ceil(std::min<std::uint64_t>(wanted, 1U << 24)))});
   }
   if (const Missing left_out = missing_of(timeline.left_out); left_out.events != 0) {
     findings.push_back(
-        finding("dropped",
-                fmt::format("the beginning is not here: {} events of {} are left out, of more than "
-                            "the {} that a page shows",
-                            left_out.events, ranks_text(left_out.ranks), most_rows),
-                left_out.ranks, "record a shorter run"));
+        {.kind = "dropped",
+         .ranks = left_out.ranks,
+         .text = say("the beginning is not here: {} events of {} are left out, of more than the "
+                     "{} that a page shows",
+                     "缺少开头：{1} 的 {0} 个事件被省略，一页最多显示 {2} 个", left_out.events,
+                     say_ranks(left_out.ranks), most_rows),
+         .next = say("record a shorter run", "请记录更短的运行")});
   }
 }
 
 // A rank has room for the names of so many groups.
-void add_unrecorded(const std::vector<trace::RankRecord>& records, ordered_json& findings) {
+void add_unrecorded(const std::vector<trace::RankRecord>& records, std::vector<Finding>& findings) {
   for (const trace::RankRecord& record : records) {
     if (record.unrecorded_groups > 0) {
-      findings.push_back(finding(
-          "dropped",
-          fmt::format("rank {} recorded nothing of {} of its groups: there was no room for more",
-                      record.rank, record.unrecorded_groups),
-          {record.rank}, "record a shorter run, or one with fewer groups"));
+      findings.push_back(
+          {.kind = "dropped",
+           .ranks = {record.rank},
+           .text =
+               say("rank {} recorded nothing of {} of its groups: there was no room for more",
+                   "rank {} 有 {} 个组没有记录：空间不足", record.rank, record.unrecorded_groups),
+           .next = say("record a shorter run, or one with fewer groups",
+                       "请记录更短的运行，或减少组数")});
     }
   }
 }
@@ -211,36 +229,32 @@ ordered_json rank_or_none(int rank) {
 }
 
 // What those that a finding names were in when the job was stopped.
-ordered_json operations_of(const trace::Timeline& timeline, const ordered_json& finding) {
-  std::set<int> ranks;
-  for (const char* key : {"ranks", "waiting"}) {
-    ranks.insert(finding.at(key).begin(), finding.at(key).end());
-  }
+std::vector<std::string> operations_of(const trace::Timeline& timeline, const Finding& finding) {
+  std::set<int> ranks(finding.ranks.begin(), finding.ranks.end());
+  ranks.insert(finding.waiting.begin(), finding.waiting.end());
   std::set<std::string> labels;
   for (const trace::Timeline::Operation& operation : timeline.operations) {
     if (operation.end_ns < 0 && ranks.contains(operation.rank)) {
       labels.insert(label_of(operation));
     }
   }
-  return labels;
-}
-
-void append(ordered_json& findings, const ordered_json& more) {
-  findings.insert(findings.end(), more.begin(), more.end());
+  return {labels.begin(), labels.end()};
 }
 
 }  // namespace
 
-ordered_json findings_of(const std::vector<trace::RankRecord>& records,
-                         const trace::Timeline& timeline, const JobEnd& end,
-                         std::size_t most_rows) {
+std::vector<Finding> findings_of(const std::vector<trace::RankRecord>& records,
+                                 const trace::Timeline& timeline, const JobEnd& end,
+                                 std::size_t most_rows) {
   // The launcher that stopped the job looked at it while it still ran, and so knows more than its
   // ranks.
-  ordered_json findings = end.findings;
-  for (ordered_json& each : findings) {
-    each["ops"] = operations_of(timeline, each);
+  std::vector<Finding> findings = end.findings;
+  for (Finding& each : findings) {
+    each.operations = operations_of(timeline, each);
   }
-  append(findings, aborts_text(timeline, end));
+  for (Finding& said : said_by_ranks(timeline, end)) {
+    findings.push_back(std::move(said));
+  }
   add_lost(timeline, end, findings);
   add_dropped(records, timeline, most_rows, findings);
   add_unrecorded(records, findings);

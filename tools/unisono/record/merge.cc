@@ -191,10 +191,19 @@ ordered_json merge_records(const std::vector<trace::RankRecord>& records, const 
   document["messages"] = messages_of(timeline);
   document["events"] = events_of(timeline);
   document["transfers"] = transfers_of(timeline);
-  document["findings"] = findings_of(records, timeline, end, most_rows);
+  document["findings"] = ordered_json::array();
+  for (const Finding& finding : findings_of(records, timeline, end, most_rows)) {
+    ordered_json row = finding_json(finding);
+    row["ops"] = finding.operations;
+    if (finding.is_abort) {
+      row["abort"] = true;
+    }
+    document["findings"].push_back(std::move(row));
+  }
   document["aborts"] = aborts_of(timeline);
   if (!end.ended.empty()) {
-    document["ended"] = end.ended;
+    document["ended"] = end.ended.english;
+    document["ended_chinese"] = end.ended.chinese;
   }
   return document;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "top/why.h"
 #include "trace/rank_record.h"
 #include "trace/timeline.h"
 
@@ -14,15 +15,15 @@ namespace unisono::cli {
 
 // What whoever ran the job knows of it.
 struct JobEnd {
-  int ranks = 0;                       // 0: as many as the records say
-  std::string ended = {};              // why, unless all went well
-  std::vector<std::string> ends = {};  // by rank: "killed by SIGKILL"; may be empty
+  int ranks = 0;                // 0: as many as the records say
+  Text ended = {};              // why, unless all went well
+  std::vector<Text> ends = {};  // by rank: "killed by SIGKILL"; may be empty
   // Ranks that ended by a signal that is not of whoever ran the job, each with what to do about it.
-  std::map<int, std::string> gone = {};
+  std::map<int, Text> gone = {};
   std::vector<int> by_chaos = {};  // of these, those that --chaos killed
   std::vector<int> stopped = {};   // ranks that whoever ran the job stopped
   trace::ProcessEnds processes = {};
-  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+  std::vector<Finding> findings = {};  // of whoever looked while it still ran
 };
 
 // A page reads no more rows of one kind: of more events the newest are taken.
@@ -34,9 +35,9 @@ nlohmann::ordered_json merge_records(const std::vector<trace::RankRecord>& recor
 // What is wrong with the run, and with the recording, in words: first what the ranks said
 // themselves, or where the job was stopped, why it did not go on; last what is only about the
 // recording. As docs/formats/trace.md says.
-nlohmann::ordered_json findings_of(const std::vector<trace::RankRecord>& records,
-                                   const trace::Timeline& timeline, const JobEnd& end,
-                                   std::size_t most_rows);
+std::vector<Finding> findings_of(const std::vector<trace::RankRecord>& records,
+                                 const trace::Timeline& timeline, const JobEnd& end,
+                                 std::size_t most_rows);
 // Why each world ended that did not in good order.
 nlohmann::ordered_json aborts_of(const trace::Timeline& timeline);
 

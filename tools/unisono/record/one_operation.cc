@@ -151,8 +151,8 @@ ordered_json extract(const ordered_json& trace, const std::string& label) {
   }
   ordered_json result = {
       {"format", trace.at("format")}, {"name", ""}, {"ranks", trace.at("ranks")}};
-  for (const char* key :
-       {"clock_uncertainty_us", "dropped_events", "findings", "aborts", "ended", "until_us"}) {
+  for (const char* key : {"clock_uncertainty_us", "dropped_events", "findings", "aborts", "ended",
+                          "ended_chinese", "until_us"}) {
     if (trace.contains(key)) {
       result[key] = key == kFindings ? findings_of(trace, label) : trace[key];
     }

@@ -1,7 +1,5 @@
 #include "record/views.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -10,21 +8,36 @@
 
 #include "cli/failure.h"
 #include "record/numbers.h"
-#include "show/show.h"
 
 namespace unisono::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
+// Recordings of others have no Chinese.
+Text text_of(const std::string& english, const ordered_json& chinese, const char* key) {
+  return {english, chinese.value(key, english)};
+}
+
+std::vector<Text> details_of(const ordered_json& row, const ordered_json& chinese) {
+  const auto english = row.value("details", std::vector<std::string>());
+  const auto theirs = chinese.value("details", std::vector<std::string>());
+  std::vector<Text> details;
+  for (std::size_t i = 0; i < english.size(); ++i) {
+    details.push_back({english[i], i < theirs.size() ? theirs[i] : english[i]});
+  }
+  return details;
+}
+
 Finding finding_of(const ordered_json& row) {
+  const ordered_json chinese = row.value("chinese", ordered_json::object());
   return {.kind = row.at("kind").get<std::string>(),
           .ranks = ranks_of(row.value("ranks", ordered_json::array()), "/findings/ranks"),
           .waiting = ranks_of(row.value("waiting", ordered_json::array()), "/findings/waiting"),
           .waited_s = row.value("waited_s", 0.0),
-          .text = row.at("text").get<std::string>(),
-          .details = row.value("details", std::vector<std::string>()),
-          .next = row.value("next", std::string())};
+          .text = text_of(row.at("text").get<std::string>(), chinese, "text"),
+          .details = details_of(row, chinese),
+          .next = text_of(row.value("next", std::string()), chinese, "next")};
 }
 
 // One operation of a group, over its ranks.
@@ -111,10 +124,12 @@ std::optional<Finding> first_unended(const ordered_json& trace) {
   });
   Finding finding{.kind = "not ended", .ranks = missing, .waiting = operation.in};
   finding.text =
-      fmt::format("{} #{} of {} did not end: {} {} in it", operation.collective, key.second,
-                  key.first, ranks_text(operation.in), operation.in.size() == 1 ? "was" : "were");
-  finding.text += missing.empty() ? "" : fmt::format(", {} never came", ranks_text(missing));
-  finding.next = "unisono view FILE shows what each rank did last";
+      say("{} #{} of {} did not end: {} {} in it{}", "{0} #{1}（{2}）没有结束：{3} 在其中{5}",
+          operation.collective, key.second, key.first, say_ranks(operation.in),
+          operation.in.size() == 1 ? "was" : "were",
+          missing.empty() ? Text() : say(", {} never came", "，{} 从未到来", say_ranks(missing)));
+  finding.next = say("unisono view FILE shows what each rank did last",
+                     "unisono view FILE 显示每个 rank 最后做了什么");
   return finding;
 }
 

@@ -138,11 +138,11 @@ class Launcher {
 void report_failure(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console);
 int job_exit_code(const JobResult& result);
-std::string signal_name(int signal);                                // "SIGKILL"
-std::string signal_hint(int signal, const LaunchOptions& options);  // what to do about it
-std::string end_text(const RankEnd& end);    // "killed by SIGKILL", "exited with code 3"
-std::string end_phrase(const RankEnd& end);  // "was killed by SIGKILL"
-std::string end_sentence(int rank, const RankEnd& end);  // "rank 2 was killed by SIGKILL"
+std::string signal_name(int signal);                         // "SIGKILL"
+Text signal_hint(int signal, const LaunchOptions& options);  // what to do about it
+Text end_text(const RankEnd& end);                // "killed by SIGKILL", "exited with code 3"
+std::string end_phrase(const RankEnd& end);       // "was killed by SIGKILL"
+Text end_sentence(int rank, const RankEnd& end);  // "rank 2 was killed by SIGKILL"
 // Ranks that --chaos had killed before the first of the others failed.
 std::vector<int> killed_before(const JobResult& result);
 

@@ -16,7 +16,6 @@
 #include "cli/output_file.h"
 #include "record/files.h"
 #include "record/merge.h"
-#include "show/show.h"
 #include "trace/recorder.h"
 #include "unisono/error.hpp"
 
@@ -27,7 +26,8 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
   JobEnd end{.ranks = options.ranks};
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     const RankEnd& its = result.ends[rank];
-    end.ends.push_back(its.by_launcher ? "stopped by the launcher" : end_text(its));
+    end.ends.push_back(its.by_launcher ? say("stopped by the launcher", "被启动器停止")
+                                       : end_text(its));
     end.processes.ns.push_back(its.when.time_since_epoch() / std::chrono::nanoseconds(1));
     if (its.by_launcher) {
       end.stopped.push_back(static_cast<int>(rank));
@@ -40,16 +40,20 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
     }
   }
   end.processes.clock = trace::recording_clock();
-  end.findings = findings_json(result.findings);
+  end.findings = result.findings;
   if (result.timed_out) {
-    end.ended = fmt::format("stopped after {:g} s, as --timeout says", options.timeout_s);
+    end.ended = say("stopped after {:g} s, as --timeout says", "{:g} s 后被停止（--timeout）",
+                    options.timeout_s);
   } else if (result.launcher_signal != 0) {
-    end.ended = "whoever started it stopped it";
+    end.ended = say("whoever started it stopped it", "被启动者停止");
   } else if (result.first_failure >= 0) {
     const std::vector<int> killed = killed_before(result);
-    end.ended = killed.empty() ? "" : "--chaos killed " + ranks_text(killed) + ", then ";
-    const RankEnd& first = result.ends[static_cast<std::size_t>(result.first_failure)];
-    end.ended += end_sentence(result.first_failure, first);
+    end.ended = end_sentence(result.first_failure,
+                             result.ends[static_cast<std::size_t>(result.first_failure)]);
+    if (!killed.empty()) {
+      end.ended = say("--chaos killed {}, then {}", "--chaos 杀死了 {}，随后 {}", say_ranks(killed),
+                      end.ended);
+    }
   }
   return end;
 }

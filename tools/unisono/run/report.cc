@@ -26,7 +26,7 @@ void add_others(const JobResult& result, const std::vector<int>& told, std::vect
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     const RankEnd& end = result.ends[rank];
     if (std::find(told.begin(), told.end(), static_cast<int>(rank)) == told.end()) {
-      by_end[end.by_launcher ? "stopped by the launcher" : end_text(end)].push_back(
+      by_end[end.by_launcher ? "stopped by the launcher" : end_text(end).english].push_back(
           static_cast<int>(rank));
     }
   }
@@ -58,7 +58,7 @@ std::string hint(const RankEnd& end, int rank, const LaunchOptions& options) {
     return options.replay;
   }
   if (end.signal != 0) {
-    return signal_hint(end.signal, options);
+    return signal_hint(end.signal, options).english;
   }
   // ssh ends with 255 when it could not start anything there.
   const auto place = static_cast<std::size_t>(rank);
@@ -88,8 +88,8 @@ Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
   const RankEnd& end = result.ends[static_cast<std::size_t>(rank)];
   const double after = std::chrono::duration<double>(end.when - result.start).count();
   return {.ranks = fmt::format("rank {}", rank),
-          .end = fmt::format("{}, {:.1f} s after the start ({} pid {})   <- {}", end_text(end),
-                             after, options.output.host, end.pid, mark)};
+          .end = fmt::format("{}, {:.1f} s after the start ({} pid {})   <- {}",
+                             end_text(end).english, after, options.output.host, end.pid, mark)};
 }
 
 void report_rank(const JobResult& result, const LaunchOptions& options, const OutputMerger& output,
@@ -115,9 +115,9 @@ void report_rank(const JobResult& result, const LaunchOptions& options, const Ou
 }
 
 std::string text_of(const Finding& finding) {
-  std::string text = finding.text + "\n";
-  for (const std::string& detail : finding.details) {
-    text += "  " + detail + "\n";
+  std::string text = finding.text.english + "\n";
+  for (const Text& detail : finding.details) {
+    text += "  " + detail.english + "\n";
   }
   if (!finding.waiting.empty()) {
     text += fmt::format("  {} waited for it, the longest {:.1f} s\n", ranks_text(finding.waiting),
@@ -138,7 +138,7 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
   std::string next = "a longer --timeout, or --log-dir DIR to see what each rank did last";
   for (const Finding& finding : result.findings) {
     if (is_hang(finding)) {
-      next = detail.empty() ? finding.next : next;
+      next = detail.empty() ? finding.next.english : next;
       rank = detail.empty() && !finding.ranks.empty() ? finding.ranks.front() : rank;
       detail += text_of(finding);
     }
@@ -158,14 +158,15 @@ std::string signal_name(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
-std::string signal_hint(int signal, const LaunchOptions& options) {
+Text signal_hint(int signal, const LaunchOptions& options) {
   if (signal == SIGKILL) {
-    return "out of memory? try: dmesg | tail";
+    return say("out of memory? try: dmesg | tail", "是否内存不足？试试：dmesg | tail");
   }
   if (signal == SIGABRT) {
-    return "it ended itself: its last lines say why";
+    return say("it ended itself: its last lines say why", "它自行结束：其最后几行说明了原因");
   }
-  return fmt::format("ulimit -c unlimited, run again, then: gdb {} core", options.program.front());
+  return say("ulimit -c unlimited, run again, then: gdb {} core",
+             "ulimit -c unlimited，再次运行，然后：gdb {} core", options.program.front());
 }
 
 std::vector<int> killed_before(const JobResult& result) {
@@ -179,22 +180,23 @@ std::vector<int> killed_before(const JobResult& result) {
   return killed;
 }
 
-std::string end_sentence(int rank, const RankEnd& end) {
-  return fmt::format("rank {} {}", rank, end_phrase(end));
+Text end_sentence(int rank, const RankEnd& end) {
+  return say("rank {} {}{}", "rank {0} {2}", rank, end.signal != 0 ? "was " : "", end_text(end));
 }
 
 std::string end_phrase(const RankEnd& end) {
-  return (end.signal != 0 ? "was " : "") + end_text(end);
+  return (end.signal != 0 ? "was " : "") + end_text(end).english;
 }
 
-std::string end_text(const RankEnd& end) {
+Text end_text(const RankEnd& end) {
   if (end.killed_by_chaos()) {
-    return "killed by --chaos";
+    return say("killed by --chaos", "被 --chaos 杀死");
   }
   if (end.signal != 0) {
-    return fmt::format("killed by {}", signal_name(end.signal));
+    return say("killed by {}", "被 {} 杀死", signal_name(end.signal));
   }
-  return end.exit_code == 0 ? "done" : fmt::format("exited with code {}", end.exit_code);
+  return end.exit_code == 0 ? say("done", "完成")
+                            : say("exited with code {}", "以代码 {} 退出", end.exit_code);
 }
 
 void report_failure(const JobResult& result, const LaunchOptions& options,

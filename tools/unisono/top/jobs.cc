@@ -316,27 +316,27 @@ std::string size_text(const Job& job) {
   return times(pids.size(), "rank") + here + ", " + times(job.groups.size() + 1, "group");
 }
 
-std::string state_text(const std::optional<ProcessState>& process) {
+Text state_text(const std::optional<ProcessState>& process) {
   if (!process) {
-    return "is gone";
+    return {"is gone", "已不存在"};
   }
   switch (process->state) {
     case 'R':
-      return "runs";
+      return {"runs", "在运行"};
     case 'S':
     case 'I':
-      return "sleeps";
+      return {"sleeps", "在休眠"};
     case 'D':
-      return "waits for a device";
+      return {"waits for a device", "在等待设备"};
     case 'T':
-      return "is stopped";
+      return {"is stopped", "被暂停"};
     case 't':
-      return "is held by a debugger";
+      return {"is held by a debugger", "被调试器停住"};
     case 'Z':
     case 'X':
-      return "has ended";
+      return {"has ended", "已结束"};
     default:
-      return "is in an unknown state";
+      return {"is in an unknown state", "状态未知"};
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/text.h"
 #include "diagnose/observe.h"
 
 namespace unisono::cli {
@@ -48,6 +49,6 @@ std::string size_text(const Job& job);
 std::vector<Job> join_parts(std::vector<Job> parts);
 
 // "runs", "sleeps", "is stopped", ...
-std::string state_text(const std::optional<ProcessState>& process);
+Text state_text(const std::optional<ProcessState>& process);
 
 }  // namespace unisono::cli

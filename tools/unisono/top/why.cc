@@ -1,12 +1,8 @@
 #include "top/why.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include "show/show.h"
 
 namespace unisono::cli {
 namespace {
@@ -20,7 +16,7 @@ struct Edge {
   bool has_entered = true;  // `to` is in the collective that `from` waits in
 };
 
-std::string group_text(const Job& job, const comm::ObservedGroup& group) {
+Text group_text(const Job& job, const comm::ObservedGroup& group) {
   if (&group == &job.world.group || static_cast<std::size_t>(group.size) == job.world.pids.size()) {
     return {};
   }
@@ -29,12 +25,30 @@ std::string group_text(const Job& job, const comm::ObservedGroup& group) {
     members.push_back(rank.world_rank);
   }
   const int elsewhere = group.size - static_cast<int>(members.size());
-  return fmt::format(" of the group of {}", ranks_text(members)) +
-         (elsewhere > 0 ? fmt::format(" here and {} more elsewhere", elsewhere) : "");
+  return elsewhere > 0
+             ? say(" of the group of {} here and {} more elsewhere",
+                   "（此处 {} 与别处另外 {} 个 rank 的组）", say_ranks(members), elsewhere)
+             : say(" of the group of {}", "（{} 的组）", say_ranks(members));
 }
 
-constexpr std::string_view kDebugLater =
-    "if it happens again: unisono trace why and gdb, while it still runs";
+Text debug_later() {
+  return say("if it happens again: unisono trace why and gdb, while it still runs",
+             "若再次发生：趁其仍在运行时用 unisono trace why 和 gdb 查看");
+}
+
+Text advice(comm::Advice what) {
+  switch (what) {
+    case comm::Advice::same_algorithm:
+      return {std::string(to_string(what)),
+              "所有 rank 必须使用同一算法：比较它们的 UNISONO_ALGORITHM、UNISONO_PROFILE "
+              "以及调用中指定的算法"};
+    case comm::Advice::same_group:
+      return {std::string(to_string(what)),
+              "在 group() 中也是如此：多个 all_reduce 合并为这一个，其中每一个的 count 都必须相同"};
+    default:
+      return {std::string(to_string(what)), "所有 rank 必须以相同顺序做相同的调用"};
+  }
+}
 
 class Hang {
  public:
@@ -124,9 +138,10 @@ class Hang {
       if (by_signature.size() < 2) {
         continue;
       }
-      Finding finding{.kind = "mismatch",
-                      .text = fmt::format("operation #{}{} is not the same on all ranks", sequence,
-                                          group_text(job_, group))};
+      Finding finding{
+          .kind = "mismatch",
+          .text = say("operation #{}{} is not the same on all ranks",
+                      "操作 #{}{} 在各 rank 上不一致", sequence, group_text(job_, group))};
       std::vector<comm::OperationRecord> differing;
       for (const auto& [signature, ranks] : by_signature) {
         std::vector<int> numbers;
@@ -134,11 +149,11 @@ class Hang {
           numbers.push_back(rank->world_rank);
         }
         finding.details.push_back(
-            fmt::format("{}  {}", ranks_text(numbers), comm::describe(ranks.front()->newest)));
+            say("{}  {}", "{}  {}", say_ranks(numbers), comm::describe(ranks.front()->newest)));
         finding.ranks.insert(finding.ranks.end(), numbers.begin(), numbers.end());
         differing.push_back(ranks.front()->newest);
       }
-      finding.next = comm::advice_on(differing);
+      finding.next = advice(comm::advice_on(differing));
       finding.waiting = finding.ranks;
       findings_.push_back(std::move(finding));
     }
@@ -183,18 +198,18 @@ class Hang {
     return longest;
   }
 
-  std::string call_text(const Edge& edge) const {
+  Text call_text(const Edge& edge) const {
     const comm::Waiting& waiting = *edge.waiter->waiting;
     switch (waiting.what) {
       case comm::Waiting::What::send:
-        return fmt::format("the recv with tag {} for the send of rank {}", waiting.place,
-                           edge.from);
+        return say("the recv with tag {} for the send of rank {}",
+                   "rank {1} 的 send（tag {0}）所对应的 recv", waiting.place, edge.from);
       case comm::Waiting::What::recv:
-        return fmt::format("the send with tag {} for the recv of rank {}", waiting.place,
-                           edge.from);
+        return say("the send with tag {} for the recv of rank {}",
+                   "rank {1} 的 recv（tag {0}）所对应的 send", waiting.place, edge.from);
       default:
-        return fmt::format("{} #{}{}", to_string(edge.waiter->newest.collective),
-                           edge.waiter->newest.sequence, group_text(job_, *edge.group));
+        return say("{} #{}{}", "{} #{}{}", to_string(edge.waiter->newest.collective),
+                   edge.waiter->newest.sequence, group_text(job_, *edge.group));
     }
   }
 
@@ -211,24 +226,27 @@ class Hang {
     return *longest;
   }
 
-  std::string who_text(int rank) const {
-    return fmt::format("rank {} (pid {})", rank, pid_of(job_, static_cast<std::size_t>(rank)));
+  Text who_text(int rank) const {
+    return say("rank {} (pid {})", "rank {}（pid {}）", rank,
+               pid_of(job_, static_cast<std::size_t>(rank)));
   }
   // About a wait that is for no rank in particular.
-  std::string alone_text(const Edge& edge) const {
+  Text alone_text(const Edge& edge) const {
     const comm::Waiting& waiting = *edge.waiter->waiting;
     return waiting.what == comm::Waiting::What::recv
-               ? fmt::format("a send of any rank with tag {}", waiting.place)
+               ? say("a send of any rank with tag {}", "任一 rank 以 tag {} 的 send", waiting.place)
                : call_text(edge);
   }
   Finding unanswered(const Edge& edge) const {
     const comm::Waiting& waiting = *edge.waiter->waiting;
-    Finding finding{.kind = "unanswered",
-                    .waiting = {edge.from},
-                    .waited_s = static_cast<double>(now_ns_ - waiting.since_ns) / 1e9,
-                    .text = fmt::format("{} waits for {}", who_text(edge.from), alone_text(edge))};
+    Finding finding{
+        .kind = "unanswered",
+        .waiting = {edge.from},
+        .waited_s = static_cast<double>(now_ns_ - waiting.since_ns) / 1e9,
+        .text = say("{} waits for {}", "{}在等待：{}", who_text(edge.from), alone_text(edge))};
     if (waiting.what == comm::Waiting::What::recv) {
-      finding.next = "one of the others must send to it, with that tag";
+      finding.next = say("one of the others must send to it, with that tag",
+                         "须有其他 rank 以该 tag 向它发送");
     } else {
       look_into(edge.from, finding);
     }
@@ -236,9 +254,9 @@ class Hang {
   }
 
   void look_into(int rank, Finding& finding) const {
-    finding.next =
-        fmt::format("see where it is: gdb -p {}", pid_of(job_, static_cast<std::size_t>(rank)));
-    finding.later = kDebugLater;
+    finding.next = say("see where it is: gdb -p {}", "查看它停在哪里：gdb -p {}",
+                       pid_of(job_, static_cast<std::size_t>(rank)));
+    finding.later = debug_later();
   }
 
   Finding blame(int rank) const {
@@ -246,36 +264,39 @@ class Hang {
     const std::optional<ProcessState>& process = job_.processes[index];
     const Edge& edge = wait_for(rank);
     const bool transfer = edge.waiter->waiting->what != comm::Waiting::What::collective;
-    const std::string who = who_text(rank);
-    const std::string call = call_text(edge);
+    const Text who = who_text(rank);
+    const Text call = call_text(edge);
     Finding finding{.ranks = {rank}, .waiting = waiting_for(rank)};
     finding.waited_s = longest_wait_s(finding.waiting);
     if (job_.world.left[index]) {
       finding.kind = "left";
-      finding.text = fmt::format("{} has left the world, and owes {}", who, call);
-      finding.next = "all ranks must make the same calls before they leave";
+      finding.text = say("{} has left the world, and owes {}", "{}已离开，尚欠 {}", who, call);
+      finding.next = say("all ranks must make the same calls before they leave",
+                         "所有 rank 离开前必须做相同的调用");
     } else if (!process || process->state == 'Z' || process->state == 'X') {
       finding.kind = "gone";
-      finding.text = fmt::format("{} is gone, and owes {}", who, call);
-      finding.next = "look at its last output; was it killed (dmesg)?";
+      finding.text = say("{} is gone, and owes {}", "{}已不存在，尚欠 {}", who, call);
+      finding.next = say("look at its last output; was it killed (dmesg)?",
+                         "查看其最后的输出；是否被杀死（dmesg）？");
     } else if (process->state == 'T' || process->state == 't') {
       finding.kind = "stopped";
-      finding.text = fmt::format("{} {}, and owes {}", who, state_text(process), call);
-      finding.next = fmt::format("let it go on: kill -CONT {}", process->pid);
-      finding.later = "who stopped it? a debugger, a batch system, a terminal, kill -STOP?";
+      finding.text = say("{} {}, and owes {}", "{}{}，尚欠 {}", who, state_text(process), call);
+      finding.next = say("let it go on: kill -CONT {}", "让它继续：kill -CONT {}", process->pid);
+      finding.later = say("who stopped it? a debugger, a batch system, a terminal, kill -STOP?",
+                          "谁暂停了它？调试器、批处理系统、终端，还是 kill -STOP？");
     } else if (transfer || !edge.has_entered) {
       finding.kind = "never called";
-      finding.text = fmt::format("{} has not called {}", who, call);
+      finding.text = say("{} has not called {}", "{}没有调用 {}", who, call);
       look_into(rank, finding);
     } else {
       finding.kind = "late";
-      finding.text = fmt::format("{} has entered {} and does not go on", who, call);
+      finding.text = say("{} has entered {} and does not go on", "{}进入 {} 后停滞", who, call);
       look_into(rank, finding);
     }
     if (!transfer) {
-      finding.details.push_back(comm::describe(edge.waiter->newest));
+      finding.details.push_back(plain(comm::describe(edge.waiter->newest)));
     }
-    std::set<std::string> others;
+    std::set<Text> others;
     for (const auto& [from, edges] : edges_) {
       for (const Edge& other : edges) {
         if (other.to == rank && call_text(other) != call) {
@@ -283,11 +304,11 @@ class Hang {
         }
       }
     }
-    for (const std::string& other : others) {
-      finding.details.push_back("it owes also " + other);
+    for (const Text& other : others) {
+      finding.details.push_back(say("it owes also {}", "还欠 {}", other));
     }
     if (const auto waits = alone_.find(rank); waits != alone_.end()) {
-      finding.details.push_back("it waits for " + alone_text(waits->second));
+      finding.details.push_back(say("it waits for {}", "它在等待：{}", alone_text(waits->second)));
     }
     finding.details.push_back(state_detail(rank, *edge.group));
     return finding;
@@ -296,7 +317,7 @@ class Hang {
   // Nothing is known of these: each may be late, or wait for one that is here.
   Finding look_elsewhere(const std::vector<int>& ranks) const {
     std::set<int> waiting;
-    std::set<std::string> calls;
+    std::set<Text> calls;
     for (const int rank : ranks) {
       const std::vector<int> some = waiting_for(rank);
       waiting.insert(some.begin(), some.end());
@@ -306,26 +327,29 @@ class Hang {
         .kind = "elsewhere",
         .ranks = ranks,
         .waiting = {waiting.begin(), waiting.end()},
-        .text = fmt::format("{} {}, and not seen from here", ranks_text(ranks),
-                            ranks.size() == 1 ? "is on another host" : "are on other hosts"),
-        .next = "run unisono trace why there",
-        .later = "if it happens again: unisono trace why there, while it still runs"};
+        .text =
+            say("{} {}, and not seen from here", "{} 在其他主机上，此处无法看到", say_ranks(ranks),
+                ranks.size() == 1 ? "is on another host" : "are on other hosts"),
+        .next = say("run unisono trace why there", "在那里运行 unisono trace why"),
+        .later = say("if it happens again: unisono trace why there, while it still runs",
+                     "若再次发生：趁其仍在运行时在那里用 unisono trace why 查看")};
     finding.waited_s = longest_wait_s(finding.waiting);
-    for (const std::string& call : calls) {
-      finding.details.push_back("waited for: " + call);
+    for (const Text& call : calls) {
+      finding.details.push_back(say("waited for: {}", "被等待的是：{}", call));
     }
     return finding;
   }
 
-  std::string state_detail(int rank, const comm::ObservedGroup& group) const {
-    std::string text =
-        fmt::format("its process {}", state_text(job_.processes[static_cast<std::size_t>(rank)]));
+  Text state_detail(int rank, const comm::ObservedGroup& group) const {
+    Text text = say("its process {}", "其进程{}",
+                    state_text(job_.processes[static_cast<std::size_t>(rank)]));
     for (const comm::ObservedRank& member : group.ranks) {
       if (member.world_rank == rank) {
-        text += member.newest.sequence == 0
-                    ? "; it has called no collective there yet"
-                    : fmt::format("; its latest there is #{}, {}", member.newest.sequence,
-                                  comm::describe(member.newest));
+        text = member.newest.sequence == 0
+                   ? say("{}; it has called no collective there yet",
+                         "{}；它尚未在该组调用任何集合操作", text)
+                   : say("{}; its latest there is #{}, {}", "{}；它在该组最近的是 #{}，{}", text,
+                         member.newest.sequence, comm::describe(member.newest));
       }
     }
     return text;
@@ -342,12 +366,13 @@ class Hang {
     Finding finding{
         .kind = "deadlock",
         .ranks = path,
-        .text = fmt::format("{} wait for each other", ranks_text(path)),
-        .next = "let one of them receive first, or use exchange() or asynchronous calls"};
+        .text = say("{} wait for each other", "{} 互相等待", say_ranks(path)),
+        .next = say("let one of them receive first, or use exchange() or asynchronous calls",
+                    "让其中之一先接收，或使用 exchange() 或异步调用")};
     for (const int member : path) {
       const Edge& edge = edges_.at(member).front();
-      finding.details.push_back(
-          fmt::format("rank {} waits for rank {}: {}", edge.from, edge.to, call_text(edge)));
+      finding.details.push_back(say("rank {} waits for rank {}: {}", "rank {} 在等 rank {}：{}",
+                                    edge.from, edge.to, call_text(edge)));
     }
     finding.waiting = waiting_for(path.front());
     finding.waiting.push_back(path.front());

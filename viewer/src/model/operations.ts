@@ -1,6 +1,5 @@
 // The operations of a recorded run, each over all its ranks: how long it took, who came last, who is
 // missing; and which of them are listed, in which order.
-import { COLLECTIVES, V_FORMS } from '../schedule/collective';
 import { membersOf } from './groups';
 import { labelOf, type RecordedOp, type RunFinding, type Recording } from './recording';
 
@@ -145,14 +144,9 @@ function matches(name: string, part: string): boolean {
   return /^#\d+$/.test(part) ? name.endsWith(` ${part}`) : name.includes(part);
 }
 
-const NAMES = [...COLLECTIVES, ...V_FORMS, 'operation'].join('|');
-const GROUP = '(?: of (?:the group of )?(world(?: \\(\\d+\\))?|ranks [\\d ,-]*\\d))?';
-const SAID = new RegExp(`\\b(?:${NAMES}) #(\\d+)${GROUP}`, 'g');
-
-// The operations that a finding's words are about: "all_reduce #7", "... of world", "... of the group
-// of ranks 2 3". Without a number: those that its ranks were in.
+// The operations that a finding is about; where it does not say so, those that its ranks were in.
 export function opsOf(
-  finding: Pick<RunFinding, 'kind' | 'text' | 'details' | 'ranks' | 'ops'>,
+  finding: Pick<RunFinding, 'kind' | 'ranks' | 'ops'>,
   recording: Recording,
   byLabel: Map<string, OpSummary>,
 ): OpSummary[] {
@@ -161,29 +155,8 @@ export function opsOf(
   if (finding.ops) return known(finding.ops);
   // That is about the recording.
   if (['dropped', 'missing'].includes(finding.kind)) return [];
-  const labels = new Set<string>();
-  for (const line of [finding.text, ...finding.details]) {
-    for (const [, number, group] of line.matchAll(SAID)) {
-      labels.add(`${group === undefined ? 'world' : groupName(group)} #${number}`);
-    }
-  }
-  const said = known(labels);
-  if (said.length > 0) return said;
   const own = recording.unfinished.filter(({ rank }) => finding.ranks.includes(rank));
   return known(new Set(own.map(({ label }) => label)));
-}
-
-// "ranks 0 1 2 5" -> "ranks 0-2,5", as recordings name a group.
-function groupName(group: string): string {
-  if (!/^ranks \d+( \d+)*$/.test(group)) return group;
-  const ranks = group.slice(6).split(' ').map(Number);
-  const parts: string[] = [];
-  for (let i = 0, end = 0; i < ranks.length; i = end + 1) {
-    end = i;
-    while (ranks[end + 1] === ranks[end]! + 1) end++;
-    parts.push(end === i ? `${ranks[i]}` : `${ranks[i]}${end === i + 1 ? ',' : '-'}${ranks[end]}`);
-  }
-  return `ranks ${parts.join(',')}`;
 }
 
 // What the run was mostly about: the operation, of one size, that moved most bytes in all, or without any

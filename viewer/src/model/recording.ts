@@ -66,7 +66,8 @@ export interface RunFinding {
   waiting: number[];
   waitedS: number;
   abort: boolean; // it is what the ranks themselves ended with
-  ops?: string[]; // labels of the operations that it is about; undefined: its words say it
+  ops?: string[]; // labels of the operations that it is about; undefined: that is not known
+  chinese?: Pick<RunFinding, 'text' | 'details' | 'next'>;
 }
 
 export interface Recording {
@@ -84,6 +85,7 @@ export interface Recording {
   findings: RunFinding[]; // the worst first
   uncertaintyUs: (number | null)[]; // by rank; null: its clock could not be aligned
   ended: string;
+  endedChinese: string; // empty: that is not known
   isSimulated: boolean; // equal steps are played only until they repeat
 }
 
@@ -217,6 +219,8 @@ function fromTrace(document: Json): Recording {
     ),
     uncertaintyUs: uncertainty,
     ended: document.ended === undefined ? '' : str(document.ended, '/ended'),
+    endedChinese:
+      document.ended_chinese === undefined ? '' : str(document.ended_chinese, '/ended_chinese'),
   };
   return finish(recording, leavings(document.aborts, ops));
 }
@@ -245,6 +249,18 @@ function aboutThis(findings: RunFinding[], ops: RecordedOp[]): RunFinding[] {
   );
 }
 
+function wordsOf(value: unknown, at: string): Pick<RunFinding, 'text' | 'details' | 'next'> {
+  if (!isObject(value)) fail(at, 'this is not an object');
+  return {
+    text: str(value.text, `${at}/text`),
+    details:
+      value.details === undefined
+        ? []
+        : list(value.details, `${at}/details`).map((d, j) => str(d, `${at}/details/${j}`)),
+    next: value.next === undefined ? '' : str(value.next, `${at}/next`),
+  };
+}
+
 function findingsOf(value: unknown, place: string): RunFinding[] {
   return list(value, place).map((each, i) => {
     const at = `${place}/${i}`;
@@ -257,12 +273,8 @@ function findingsOf(value: unknown, place: string): RunFinding[] {
           );
     return {
       kind: str(each.kind, `${at}/kind`),
-      text: str(each.text, `${at}/text`),
-      details:
-        each.details === undefined
-          ? []
-          : list(each.details, `${at}/details`).map((d, j) => str(d, `${at}/details/${j}`)),
-      next: each.next === undefined ? '' : str(each.next, `${at}/next`),
+      ...wordsOf(each, at),
+      ...(each.chinese === undefined ? {} : { chinese: wordsOf(each.chinese, `${at}/chinese`) }),
       ranks: ranksOf('ranks'),
       waiting: ranksOf('waiting'),
       waitedS: each.waited_s === undefined ? 0 : num(each.waited_s, `${at}/waited_s`, -1e9),
@@ -329,7 +341,7 @@ export function empty(ranks: number): Recording {
   return {
     ...{ title: '', ranks, total: 0, messages: [], ops: [], events: [], transfers: [] },
     ...{ groups: new Map<string, number[]>(), until: [], unfinished: [], shortened: [] },
-    ...{ findings: [], uncertaintyUs: [], ended: '', isSimulated: false },
+    ...{ findings: [], uncertaintyUs: [], ended: '', endedChinese: '', isSimulated: false },
   };
 }
 

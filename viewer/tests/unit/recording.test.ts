@@ -11,7 +11,7 @@ import {
   type Listing,
 } from '../../src/model/operations';
 import { parseRecording } from '../../src/model/recording';
-import { inChinese } from '../../src/text/said';
+import { saidIn } from '../../src/text/said';
 import { recordedClock } from '../../src/view/clock';
 import { schedule } from '../schedules';
 
@@ -114,17 +114,12 @@ describe('operations', () => {
       ops: { ...hang.ops, group: ['world', 'world', 'ranks 0,1', 'ranks 0,1'] },
     });
     const byLabel = new Map(summarize(recording).map((op) => [op.label, op]));
-    const about = (text: string, ranks: number[] = []) =>
-      opsOf({ kind: 'late', text, details: [], ranks }, recording, byLabel).map((op) => op.label);
-    expect(about('rank 1 (pid 7) has not called all_reduce #1')).toEqual(['world #1']);
-    expect(about('rank 0 was in all_reduce #1 of world')).toEqual(['world #1']);
-    expect(about('it owes all_reduce #2 of the group of ranks 0 1')).toEqual(['ranks 0,1 #2']);
-    expect(about('ranks 0,1 were in all_reduce #2 of ranks 0,1')).toEqual(['ranks 0,1 #2']);
-    expect(about('rank 1 is gone', [1])).toEqual(['ranks 0,1 #2']);
-    expect(about('all_reduce #9')).toEqual([]);
-    expect(about('operation #1 is not the same on all ranks')).toEqual(['world #1']);
-    // That is an operation of a group that is not said.
-    expect(about('its latest there is #1, barrier')).toEqual([]);
+    const about = (kind: string, ranks: number[], ops?: string[]) =>
+      opsOf({ kind, ranks, ...(ops ? { ops } : {}) }, recording, byLabel).map((op) => op.label);
+    expect(about('late', [1], ['world #1'])).toEqual(['world #1']);
+    expect(about('late', [1], ['world #9'])).toEqual([]);
+    expect(about('gone', [1])).toEqual(['ranks 0,1 #2']);
+    expect(about('dropped', [1])).toEqual([]);
   });
 
   it('that move most are where other views begin, and barriers only without others', () => {
@@ -159,63 +154,18 @@ describe('findings', () => {
     ]);
   });
 
-  it.each([
-    ['ranks 1 3 wait for each other', 'rank 1 3 互相等待'],
-    ['rank 1 waits for rank 3: all_reduce #656', 'rank 1 在等 rank 3：all_reduce #656'],
-    [
-      'rank 3 (pid 11925) has not called all_reduce #9',
-      'rank 3（pid 11925）没有调用 all_reduce #9',
-    ],
-    ['rank 1 (pid 5) is stopped, and owes barrier #2', 'rank 1（pid 5）被暂停，尚欠 barrier #2'],
-    ['rank 2 is gone: killed by --chaos', 'rank 2 已不存在（被 --chaos 杀死）'],
-    ['rank 2 is gone', 'rank 2 已不存在'],
-    ['rank 2 left no recording: exited with code 3', 'rank 2 没有留下记录（以代码 3 退出）'],
-    [
-      'its process sleeps; its latest there is #8, barrier',
-      '其进程：在休眠；它在该组最近的是 #8, barrier',
-    ],
-    ['see where it is: gdb -p 11925', '查看它停在哪里：gdb -p 11925'],
-    ['rank 1 (0 of its group) waits too: rank 2 holds it up', 'rank 1 也在等待：它被 rank 2 拖住'],
-    ['stopped after 6 s, as --timeout says', '6 s 后被停止（--timeout）'],
-    [
-      'timeout: all_reduce #7 on rank 1: no data from rank 3 (0 of its group) for 1.5 s at step 3 (all_reduce f32 (one_shot))',
-      '超时：rank 1 在 all_reduce #7 的第 3 步等了 1.5 s，没有收到 rank 3 的数据（all_reduce f32 (one_shot)）',
-    ],
-    [
-      'timeout: barrier #2 on rank 0: no data for 3.0 s at step 1',
-      '超时：rank 0 在 barrier #2 的第 1 步等了 3.0 s，没有收到数据',
-    ],
-    [
-      'rank 3 (0 of its group) has not entered it: its latest is #6, barrier',
-      'rank 3 没有进入它：其最近的是 #6, barrier',
-    ],
-    [
-      'mismatch: operation #7: rank 3 (0 of its group) calls barrier; rank 1 calls all_reduce f32',
-      '不一致：操作 #7：rank 3 调用 barrier；rank 1 调用 all_reduce f32',
-    ],
-    [
-      'all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE and the algorithms that their calls name',
-      '所有 rank 必须使用同一算法：比较它们的 UNISONO_ALGORITHM、UNISONO_PROFILE 以及调用中指定的算法',
-    ],
-    ['rank 1 was killed by SIGKILL', 'rank 1 被 SIGKILL 杀死'],
-    [
-      '--chaos killed ranks 1,2, then rank 0 exited with code 3',
-      '--chaos 杀死了 rank 1,2，随后 rank 0 以代码 3 退出',
-    ],
-    [
-      'peer_lost: rank 3 (pid 9) is gone: ended by the launcher after process 2 of the job was killed by SIGSEGV',
-      'rank 3（pid 9）已不存在：被启动器结束，此前作业的进程 2 被 SIGSEGV 杀死',
-    ],
-    [
-      'peer_lost: rank 3 (pid 9) is gone: killed by SIGABRT',
-      'rank 3（pid 9）已不存在：被 SIGABRT 杀死',
-    ],
-  ])('are said in Chinese: %s', (english, chinese) => {
-    expect(inChinese(english)).toBe(chinese);
-  });
-
-  it('stay as they are where they are not known', () => {
-    expect(inChinese('something new of rank 1')).toBeUndefined();
+  it('are said in the language of the reader, where the recording has it', () => {
+    const chinese = { text: 'rank 1 已不存在', details: ['其进程已结束'], next: '' };
+    const findings = [finding({ kind: 'gone' }), { ...finding({ kind: 'gone' }), chinese }];
+    const recording = parseRecording({
+      ...{ ...hang, findings },
+      ...{ ended: 'rank 1 was killed', ended_chinese: 'rank 1 被杀死' },
+    });
+    expect(recording.endedChinese).toBe('rank 1 被杀死');
+    const [plain, both] = recording.findings;
+    expect(saidIn('zh', plain!)).toMatchObject({ lang: 'en', text: plain!.text });
+    expect(saidIn('zh', both!)).toMatchObject({ lang: 'zh', ...chinese });
+    expect(saidIn('en', both!)).toMatchObject({ lang: 'en', text: both!.text });
   });
 });
 
