@@ -147,6 +147,8 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="unisono-llm-") as folder:
         llm_models.save(options.model, os.path.join(folder, "model"), options.dtype)
+        if (why := llm_models.misfit(os.path.join(folder, "model"), options.layout, options.ranks)) is not None:
+            parser.error(f"transformers cannot run {options.model} so: {why}; try other --ranks, or --layout pp")
         ways = [Way(name, options, folder) for name in ("alone", "unisono", "gloo")]
         for way in ways:
             way.run(4)  # to warm up

@@ -34,11 +34,20 @@ def _qwen3_moe():
 
 
 def _smollm2():
-    from transformers import AutoModelForCausalLM
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
     if not SMOLLM2.exists():
         raise SystemExit(f"llm: {SMOLLM2} is not there; scripts/fetch-model smollm2 fetches it")
-    return AutoModelForCausalLM.from_pretrained(SMOLLM2.parent, gguf_file=SMOLLM2.name)
+    # What was read from GGUF counts as quantised, and cannot be saved: its numbers move to a new one.
+    read = AutoModelForCausalLM.from_pretrained(
+        SMOLLM2.parent, gguf_file=SMOLLM2.name, dtype=torch.float32
+    )
+    config = read.config.to_dict()
+    config.pop("quantization_config", None)
+    model = LlamaForCausalLM(LlamaConfig(**config))
+    model.load_state_dict(read.state_dict())
+    return model
 
 
 MODELS = {"llama": _llama, "qwen3_moe": _qwen3_moe, "smollm2": _smollm2}
@@ -50,6 +59,17 @@ def save(name, folder, dtype):
 
     torch.manual_seed(5)
     MODELS[name]().to(getattr(torch, dtype)).save_pretrained(folder)
+
+
+def misfit(folder, layout, ranks):
+    """Why transformers cannot cut the model so, or None."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(folder)
+    heads = (config.num_attention_heads, config.num_key_value_heads)
+    if layout == "tp" and any(count % ranks for count in heads):
+        return f"its {heads[0]} heads and {heads[1]} of keys do not divide by {ranks} ranks"
+    return None
 
 
 def load(folder, layout, ranks, dtype):
@@ -65,6 +85,8 @@ def load(folder, layout, ranks, dtype):
     elif kind == "pp":
         options["distributed_config"] = DistributedConfig(pp_size=ranks)
     elif kind == "ep":
+        if way == "unisono":
+            import unisono.torch.transformers  # noqa: F401  (registers it)
         options["distributed_config"] = DistributedConfig(
             tp_size=ranks, ep_size=ranks, ep_implementation=way or "auto"
         )
