@@ -98,6 +98,9 @@ Shape shape_of(const Config& config) {
   shape.heads = config.count("num_attention_heads");
   shape.key_value_heads = config.count_or("num_key_value_heads", shape.heads);
   shape.dim = config.count_or("head_dim", shape.width / shape.heads);
+  if (shape.dim == 0) {
+    config.fail("has less 'hidden_size' than 'num_attention_heads'");
+  }
   shape.hidden = config.count("intermediate_size");
   shape.vocabulary = config.count("vocab_size");
   shape.epsilon = config.has("rms_norm_eps") && config.at("rms_norm_eps").is_number()
@@ -145,6 +148,23 @@ class FolderWeights : public Weights {
     const Config config(folder);
     shape_ = shape_of(config);
     is_tied_ = config.is_on("tie_word_embeddings");
+    add_files(folder);
+    for_each_matrix(shape_, !is_tied_,
+                    [&](const std::string& name, std::size_t rows, std::size_t columns) {
+                      tensors_.must_be(name_in_folder(name), rows, columns);
+                    });
+  }
+  Shape shape() const override { return shape_; }
+  bool has(const std::string& name) const override {
+    return name == "output.weight" ? !is_tied_ : tensors_.has(name_in_folder(name));
+  }
+  std::vector<float> read(const std::string& name, up::Range rows,
+                          up::Range columns) const override {
+    return tensors_.read(name_in_folder(name), rows, columns);
+  }
+
+ private:
+  void add_files(const std::string& folder) {
     const std::string index = folder + "/model.safetensors.index.json";
     if (!std::filesystem::exists(index)) {
       add(folder + "/model.safetensors");
@@ -169,16 +189,6 @@ class FolderWeights : public Weights {
       }
     }
   }
-  Shape shape() const override { return shape_; }
-  bool has(const std::string& name) const override {
-    return name == "output.weight" ? !is_tied_ : tensors_.has(name_in_folder(name));
-  }
-  std::vector<float> read(const std::string& name, up::Range rows,
-                          up::Range columns) const override {
-    return tensors_.read(name_in_folder(name), rows, columns);
-  }
-
- private:
   void add(const std::string& path) {
     files_.push_back(std::make_unique<MappedFile>(path));
     try {

@@ -29,12 +29,15 @@ struct Source {
     } else if (std::filesystem::is_directory(name)) {
       weights = llm::folder_weights(name);
       if (auto vocabulary = llm::folder_vocabulary(name)) {
+        llm::must_fit(*vocabulary, weights->shape().vocabulary, name);
         tokenizer.emplace(std::move(*vocabulary));
       }
     } else {
       file.emplace(name);
-      tokenizer.emplace(llm::vocabulary_of(*file));
       weights = llm::file_weights(*file);
+      llm::Vocabulary vocabulary = llm::vocabulary_of(*file);
+      llm::must_fit(vocabulary, weights->shape().vocabulary, name);
+      tokenizer.emplace(std::move(vocabulary));
     }
   }
   std::vector<std::int32_t> encode(const std::string& text, bool is_raw) const {

@@ -16,6 +16,15 @@ const StoredMatrix& Tensors::at(const std::string& name) const {
   return found->second;
 }
 
+void Tensors::must_be(const std::string& name, std::size_t rows, std::size_t columns) const {
+  const StoredMatrix& matrix = at(name);
+  if (matrix.rows != rows || matrix.columns != columns) {
+    fail("has '" + name + "' of " + std::to_string(matrix.rows) + " x " +
+         std::to_string(matrix.columns) + ", where the model needs " + std::to_string(rows) +
+         " x " + std::to_string(columns));
+  }
+}
+
 std::vector<float> Tensors::read(const std::string& name, unisono::parallel::Range rows,
                                  unisono::parallel::Range columns) const {
   const StoredMatrix& matrix = at(name);

@@ -31,6 +31,8 @@ class Tensors {
   bool has(const std::string& name) const { return all_.contains(name); }
   // Errors: std::runtime_error, if it is not there.
   const StoredMatrix& at(const std::string& name) const;
+  // Errors: std::runtime_error, if it is not there or not of this shape.
+  void must_be(const std::string& name, std::size_t rows, std::size_t columns) const;
   // A part of a matrix, packed. Errors: std::runtime_error, if it is not there or too small.
   std::vector<float> read(const std::string& name, unisono::parallel::Range rows,
                           unisono::parallel::Range columns) const;

@@ -24,12 +24,19 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return result;
 }
 
+bool is_named(Kind kind) {
+  return kind == Kind::control || kind == Kind::user_defined;
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
     : vocabulary_(std::move(vocabulary)), symbol_of_byte_(byte_symbols()) {
   for (std::size_t i = 0; i < vocabulary_.words.size(); ++i) {
     index_.emplace(vocabulary_.words[i], static_cast<std::int32_t>(i));
+    if (is_named(vocabulary_.kinds[i]) && !vocabulary_.words[i].empty()) {
+      lengths_.insert(vocabulary_.words[i].size());
+    }
   }
   for (std::size_t i = 0; i < vocabulary_.merges.size(); ++i) {
     ranks_.emplace(vocabulary_.merges[i], i);
@@ -44,25 +51,32 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
   }
 }
 
+// The longest token of those that texts may name, with which the text begins; -1: none.
+std::int32_t Tokenizer::named_at(std::string_view text) const {
+  for (const std::size_t length : lengths_) {
+    const auto found =
+        length > text.size() ? index_.end() : index_.find(std::string(text.substr(0, length)));
+    if (found != index_.end() &&
+        is_named(vocabulary_.kinds[static_cast<std::size_t>(found->second)])) {
+      return found->second;
+    }
+  }
+  return -1;
+}
+
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<std::int32_t> out = vocabulary_.begin;
   std::size_t plain = 0;
   std::size_t at = 0;
   while (at < text.size()) {
-    const std::size_t close = text[at] == '<' ? text.find('>', at) : std::string_view::npos;
-    const auto found = close == std::string_view::npos
-                           ? index_.end()
-                           : index_.find(std::string(text.substr(at, close + 1 - at)));
-    const Kind kind = found == index_.end()
-                          ? Kind::ordinary
-                          : vocabulary_.kinds[static_cast<std::size_t>(found->second)];
-    if (kind != Kind::control && kind != Kind::user_defined) {
+    const std::int32_t named = named_at(text.substr(at));
+    if (named < 0) {
       ++at;
       continue;
     }
     encode_plain(text.substr(plain, at - plain), out);
-    out.push_back(found->second);
-    at = close + 1;
+    out.push_back(named);
+    at += vocabulary_.words[static_cast<std::size_t>(named)].size();
     plain = at;
   }
   encode_plain(text.substr(plain), out);

@@ -2,7 +2,10 @@
 // 2016; Radford et al., 2019) or merges by score (SentencePiece).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,7 +19,8 @@ class Tokenizer {
  public:
   explicit Tokenizer(Vocabulary vocabulary);
 
-  // Names of control tokens in the text ("<|im_end|>") become these tokens.
+  // Names of control tokens in the text ("<|im_end|>"), and what users defined, become these
+  // tokens; the longest one where there are several.
   std::vector<std::int32_t> encode(std::string_view text) const;
   // The bytes of a token; they may be a part of a character. Control tokens have none.
   std::string decode(std::int32_t token) const;
@@ -25,11 +29,13 @@ class Tokenizer {
   bool ends_answer(std::int32_t token) const;
 
  private:
+  std::int32_t named_at(std::string_view text) const;
   void encode_plain(std::string_view text, std::vector<std::int32_t>& out) const;
   void merge(std::vector<std::string> pieces, std::vector<std::int32_t>& out) const;
 
   Vocabulary vocabulary_;
   std::unordered_map<std::string, std::int32_t> index_;
+  std::set<std::size_t, std::greater<>> lengths_;       // of names that are looked for in texts
   std::unordered_map<std::string, std::size_t> ranks_;  // of "left right"
   std::vector<std::string> symbol_of_byte_;
   std::unordered_map<std::string, char> byte_of_symbol_;

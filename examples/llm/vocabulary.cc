@@ -10,6 +10,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostTokens = 1U << 24;
+constexpr int kDeepest = 16;  // of parts in parts
 
 // As GGUF numbers them.
 Vocabulary::Kind kind_of(double number) {
@@ -48,39 +49,110 @@ void put_word(Vocabulary& vocabulary, const std::string& word, const json& numbe
   vocabulary.kinds[token] = kind;
 }
 
+// The parts that a Sequence of Sequences under `key` has in the end, in order.
+void flatten(const json& part, const char* key, int depth, std::vector<const json*>& parts) {
+  if (depth > kDeepest) {
+    refuse("with '" + std::string(key) + "' nested deeper than " + std::to_string(kDeepest));
+  }
+  if (text_at(part, "type") != "Sequence" || !part.contains(key) || !part[key].is_array()) {
+    parts.push_back(&part);
+    return;
+  }
+  for (const json& one : part[key]) {
+    flatten(one, key, depth + 1, parts);
+  }
+}
+
 // How text is cut: digits alone, then as GPT-2 does.
-void read_cuts(Vocabulary& vocabulary, const json& cut) {
-  const std::string type = text_at(cut, "type");
-  if (type == "Sequence" && cut.contains("pretokenizers") && cut["pretokenizers"].is_array()) {
-    for (const json& one : cut["pretokenizers"]) {
-      read_cuts(vocabulary, one);
+void read_cuts(Vocabulary& vocabulary, const json& all) {
+  std::vector<const json*> cuts;
+  flatten(all, "pretokenizers", 0, cuts);
+  bool is_cut = false;
+  for (const json* cut : cuts) {
+    const std::string type = text_at(*cut, "type");
+    if (type == "Digits" && flag_at(*cut, "individual_digits", false) && !is_cut) {
+      vocabulary.single_digits = true;
+    } else if (type == "ByteLevel" && !flag_at(*cut, "add_prefix_space", true) &&
+               flag_at(*cut, "use_regex", true) && !is_cut) {
+      is_cut = true;
+    } else {
+      refuse("that cuts text by '" + type + "'; there are single digits and the rule of GPT-2");
     }
-  } else if (type == "Digits" && flag_at(cut, "individual_digits", false)) {
-    vocabulary.single_digits = true;
-  } else if (type != "ByteLevel" || flag_at(cut, "add_prefix_space", true) ||
-             !flag_at(cut, "use_regex", true)) {
-    refuse("that cuts text by '" + type + "'; there are single digits and the rule of GPT-2");
+  }
+  if (!is_cut) {
+    refuse("that does not cut text by 'ByteLevel' after single digits");
   }
 }
 
 // The tokens that a template puts before a text.
-void read_template(Vocabulary& vocabulary, const json& processor) {
-  const std::string type = text_at(processor, "type");
-  if (type == "Sequence" && processor.contains("processors")) {
-    for (const json& one : processor["processors"]) {
-      read_template(vocabulary, one);
+void read_template(Vocabulary& vocabulary, const json& single) {
+  bool is_behind = false;
+  for (const json& part : single) {
+    if (!part.is_object() || !part.contains("SpecialToken")) {
+      is_behind = true;
+      continue;
     }
-  } else if (type == "TemplateProcessing" && processor.contains("single")) {
-    for (const json& part : processor["single"]) {
-      if (!part.contains("SpecialToken")) {
-        break;
-      }
-      const auto word = std::ranges::find(vocabulary.words, text_at(part["SpecialToken"], "id"));
-      if (word != vocabulary.words.end()) {
-        vocabulary.begin.push_back(static_cast<std::int32_t>(word - vocabulary.words.begin()));
-      }
+    const std::string name = text_at(part["SpecialToken"], "id");
+    const auto word = std::ranges::find(vocabulary.words, name);
+    if (name.empty() || word == vocabulary.words.end()) {
+      refuse("whose template has '" + name + "', which is no token");
+    }
+    if (is_behind) {
+      refuse("whose template puts '" + name + "' behind a text");
+    }
+    vocabulary.begin.push_back(static_cast<std::int32_t>(word - vocabulary.words.begin()));
+  }
+}
+
+// What is done to tokens at the end. ByteLevel only moves offsets.
+void read_processors(Vocabulary& vocabulary, const json& all) {
+  std::vector<const json*> processors;
+  flatten(all, "processors", 0, processors);
+  bool has_template = false;
+  for (const json* one : processors) {
+    const std::string type = text_at(*one, "type");
+    if (type == "TemplateProcessing" && one->contains("single") && !has_template) {
+      has_template = true;
+      read_template(vocabulary, (*one)["single"]);
+    } else if (type != "ByteLevel") {
+      refuse("with the post-processor '" + type + "'; there is one template");
     }
   }
+}
+
+// What would merge otherwise than it is done here.
+void must_merge_plainly(const json& model) {
+  for (const char* key : {"ignore_merges", "byte_fallback"}) {
+    if (flag_at(model, key, false)) {
+      refuse("with '" + std::string(key) + "'");
+    }
+  }
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (!text_at(model, key).empty()) {
+      refuse("with a '" + std::string(key) + "'");
+    }
+  }
+  if (model.contains("dropout") && !model["dropout"].is_null() && model["dropout"] != 0) {
+    refuse("with 'dropout'");
+  }
+}
+
+void put_added(Vocabulary& vocabulary, const json& added, const json& words) {
+  const std::string word = text_at(added, "content");
+  if (word.empty() || !added.contains("id")) {
+    refuse("with an added token that has no text or no number");
+  }
+  for (const char* key : {"single_word", "lstrip", "rstrip"}) {
+    if (flag_at(added, key, false)) {
+      refuse("whose added token '" + word + "' has '" + key + "'");
+    }
+  }
+  if (words.contains(word) && words[word] != added["id"]) {
+    refuse("whose added token '" + word + "' has two numbers");
+  }
+  put_word(vocabulary, word, added["id"],
+           flag_at(added, "special", false) ? Vocabulary::Kind::control
+                                            : Vocabulary::Kind::user_defined);
 }
 
 std::string merge_text(const json& merge) {
@@ -137,25 +209,37 @@ Vocabulary vocabulary_of(const json& tokenizer) {
     return of.is_object() && of.contains(key) ? of[key] : empty;
   };
   const json& model = part(tokenizer, "model");
-  if (text_at(model, "type") != "BPE" || flag_at(model, "byte_fallback", false) ||
-      !part(tokenizer, "normalizer").empty()) {
+  if (text_at(model, "type") != "BPE" || !part(tokenizer, "normalizer").empty()) {
     refuse("but byte-level BPE of text as it is");
   }
+  must_merge_plainly(model);
   Vocabulary vocabulary;
   for (const auto& [word, number] : part(model, "vocab").items()) {
     put_word(vocabulary, word, number, Vocabulary::Kind::ordinary);
   }
   for (const json& added : part(tokenizer, "added_tokens")) {
-    put_word(vocabulary, text_at(added, "content"), part(added, "id"),
-             flag_at(added, "special", false) ? Vocabulary::Kind::control
-                                              : Vocabulary::Kind::user_defined);
+    put_added(vocabulary, added, part(model, "vocab"));
   }
   for (const json& merge : part(model, "merges")) {
     vocabulary.merges.push_back(merge_text(merge));
   }
   read_cuts(vocabulary, part(tokenizer, "pre_tokenizer"));
-  read_template(vocabulary, part(tokenizer, "post_processor"));
+  if (const json& processor = part(tokenizer, "post_processor"); !processor.empty()) {
+    read_processors(vocabulary, processor);
+  }
   return vocabulary;
+}
+
+void must_fit(const Vocabulary& vocabulary, std::size_t tokens, const std::string& model) {
+  std::size_t needed = vocabulary.words.size();
+  for (const std::int32_t token : vocabulary.begin) {
+    needed = std::max(needed, std::size_t{static_cast<std::uint32_t>(token)} + 1);
+  }
+  if (needed > tokens) {
+    throw std::runtime_error(model + " has " + std::to_string(tokens) +
+                             " tokens, and its tokenizer gives token " +
+                             std::to_string(needed - 1));
+  }
 }
 
 }  // namespace llm

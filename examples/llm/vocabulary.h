@@ -1,6 +1,7 @@
 // The tables of a tokenizer, from a GGUF file or from the tokenizer.json of Hugging Face.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -25,5 +26,8 @@ struct Vocabulary {
 // Errors: std::runtime_error, for a kind of tokenizer that is not known here.
 Vocabulary vocabulary_of(const Gguf& file);
 Vocabulary vocabulary_of(const nlohmann::json& tokenizer);
+
+// A model may have more tokens than its vocabulary, not less. Errors: std::runtime_error.
+void must_fit(const Vocabulary& vocabulary, std::size_t tokens, const std::string& model);
 
 }  // namespace llm

@@ -47,6 +47,10 @@ class FileWeights : public Weights {
       shape_.window = count(key("attention.sliding_window"));
       shape_.pattern = kGemmaPattern;
     }
+    for_each_matrix(shape_, file.tensors().has("output.weight"),
+                    [&](const std::string& name, std::size_t rows, std::size_t columns) {
+                      file.tensors().must_be(name, rows, columns);
+                    });
   }
   Shape shape() const override { return shape_; }
   bool has(const std::string& name) const override { return file_.tensors().has(name); }
@@ -95,6 +99,35 @@ class RandomWeights : public Weights {
 };
 
 }  // namespace
+
+void for_each_matrix(const Shape& shape, bool has_output,
+                     const std::function<void(const std::string&, std::size_t, std::size_t)>& use) {
+  const std::size_t queries = shape.heads * shape.dim;
+  const std::size_t keys = shape.key_value_heads * shape.dim;
+  use("token_embd.weight", shape.vocabulary, shape.width);
+  use("output_norm.weight", 1, shape.width);
+  if (has_output) {
+    use("output.weight", shape.vocabulary, shape.width);
+  }
+  for (std::size_t i = 0; i < shape.layers; ++i) {
+    const std::string prefix = "blk." + std::to_string(i) + ".";
+    use(prefix + "attn_norm.weight", 1, shape.width);
+    use(prefix + "ffn_norm.weight", 1, shape.width);
+    use(prefix + "attn_q.weight", queries, shape.width);
+    use(prefix + "attn_k.weight", keys, shape.width);
+    use(prefix + "attn_v.weight", keys, shape.width);
+    use(prefix + "attn_output.weight", shape.width, queries);
+    use(prefix + "ffn_gate.weight", shape.hidden, shape.width);
+    use(prefix + "ffn_up.weight", shape.hidden, shape.width);
+    use(prefix + "ffn_down.weight", shape.width, shape.hidden);
+    if (shape.is_gemma) {
+      use(prefix + "attn_q_norm.weight", 1, shape.dim);
+      use(prefix + "attn_k_norm.weight", 1, shape.dim);
+      use(prefix + "post_attention_norm.weight", 1, shape.width);
+      use(prefix + "post_ffw_norm.weight", 1, shape.width);
+    }
+  }
+}
 
 std::unique_ptr<Weights> file_weights(const Gguf& file) {
   return std::make_unique<FileWeights>(file);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unisono/parallel/placement.hpp>
@@ -30,6 +31,10 @@ struct Shape {
   std::size_t pattern = 0;
   float window_rope_base = 10000;
 };
+
+// Calls `use` with the name, rows and columns of each matrix that the model has.
+void for_each_matrix(const Shape& shape, bool has_output,
+                     const std::function<void(const std::string&, std::size_t, std::size_t)>& use);
 
 class Weights {
  public:

@@ -31,9 +31,11 @@ def main():
         made = made_up.tensors(7)
         made_up.write_gguf(folder / "model.gguf", made)
         check_same(args, folder, made, wrong)
+        check_tokens(args, folder, made, wrong)
         damages = list(damaged(folder, made))
         for what, model, sentence in damages:
-            done = subprocess.run([args.llm, "--model", model, "--prompt", "hello"], capture_output=True, text=True)
+            done = subprocess.run([args.llm, "--model", model, "--prompt", "hello"], capture_output=True, text=True,
+                                  errors="replace")
             said = done.stderr.strip()
             if done.returncode != 1 or sentence not in said or "\n" in said:
                 wrong.append(f"{what}: exit status {done.returncode}, said {said!r}, not {sentence!r}")
@@ -47,8 +49,11 @@ def check_same(args, folder, made, wrong):
         return subprocess.run(words, capture_output=True, text=True)
 
     saved = folder / "answers.txt"
-    run(args.llm, "--model", folder / "model.gguf", "--save", saved)
-    tokens = run(args.llm, "--model", folder / "model.gguf", "--show-tokens", TEXT).stdout
+    for done in (run(args.llm, "--model", folder / "model.gguf", "--save", saved),
+                 shown := run(args.llm, "--model", folder / "model.gguf", "--show-tokens", TEXT)):
+        if done.returncode != 0:
+            wrong.append(f"model.gguf: exit status {done.returncode}, said {done.stderr!r}")
+    tokens = shown.stdout
     if len(tokens.split()) < 20:
         wrong.append(f"a text has the tokens {tokens!r}")
     for dtype, files in (("F32", 1), ("BF16", 1), ("BF16", 3)):
@@ -58,9 +63,47 @@ def check_same(args, folder, made, wrong):
             done = run(*start, args.llm, "--model", model, "--compare", saved)
             if done.returncode != 0 or "same tokens" not in done.stdout:
                 wrong.append(f"{model.name}: {done.stdout}{done.stderr}")
-        said = run(args.llm, "--model", model, "--show-tokens", TEXT).stdout
-        if said != tokens:
-            wrong.append(f"{model.name}: tokens {said!r}, not {tokens!r}")
+        done = run(args.llm, "--model", model, "--show-tokens", TEXT)
+        if done.returncode != 0 or done.stdout != tokens:
+            wrong.append(f"{model.name}: tokens {done.stdout!r} {done.stderr!r}, not {tokens!r}")
+
+
+def check_tokens(args, folder, made, wrong):
+    """Tokenizers that are done here, and the tokens that a text has."""
+    start, end = (made_up.WORDS.index(word) for word in made_up.CONTROL)
+    last = len(made_up.WORDS) - 1
+    h, e = made_up.WORDS.index("h"), made_up.WORDS.index("e")
+
+    def added(*names):
+        return lambda t: t["added_tokens"].extend({"id": last - i, "content": name} for i, name in enumerate(names))
+
+    def processed(*parts):
+        return lambda t: t.update(post_processor={"type": "Sequence", "processors": list(parts)})
+
+    def fewer(tokenizer):
+        tokenizer["model"]["vocab"].pop(made_up.WORDS[-1])
+        tokenizer["model"]["merges"].pop()
+
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": made_up.CONTROL[0], "type_id": 0}},
+                                                         {"Sequence": {"id": "A", "type_id": 0}}]}
+    cases = {
+        "added tokens without brackets": (added("h["), "h[he", [last, h, e]),
+        "the longest added token": (added("<h", "<h<|im_end|>"), "<h<|im_end|><he", [last - 1, last, e]),
+        "an added token with a bracket inside": (added("<h>e>"), "<h>e><|im_end|>", [last, end]),
+        "a template behind ByteLevel": (processed({"type": "ByteLevel"}, template), "he", [start, h, e]),
+        "fewer words than the model": (fewer, "he", [h, e]),
+        "no dropout": (lambda t: t["model"].update(dropout=0.0, end_of_word_suffix="", continuing_subword_prefix=None,
+                                                   ignore_merges=False), "he", [h, e]),
+    }
+    for i, (what, (change, text, tokens)) in enumerate(cases.items()):
+        model = folder / f"tokens-{i}"
+        made_up.write_folder(model, made, "BF16")
+        tokenizer = made_up.tokenizer()
+        change(tokenizer)
+        (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+        done = subprocess.run([args.llm, "--model", model, "--show-tokens", text], capture_output=True, text=True)
+        if done.returncode != 0 or done.stdout.split() != [str(token) for token in tokens]:
+            wrong.append(f"{what}: tokens {done.stdout!r} {done.stderr!r}, not {tokens}")
 
 
 def damaged(folder, made):
@@ -120,7 +163,15 @@ def damaged(folder, made):
     yield with_header("overlapping", shifted, "overlapping another tensor")
     yield with_header("missing tensor", lambda h, d: {k: v for k, v in h.items() if k != "lm_head.weight"},
                       "behind bytes that belong to no tensor")
-    yield with_json("smaller", "config.json", lambda c: c.update(vocab_size=1000), "less than the model needs")
+    yield with_json("smaller", "config.json", lambda c: c.update(vocab_size=1000),
+                    "of 264 x 72, where the model needs 1000 x 72")
+    for key, value, tensor in (("vocab_size", 260, "model.embed_tokens"), ("hidden_size", 64, "model.embed_tokens"),
+                               ("num_key_value_heads", 1, "model.layers.0.self_attn.k_proj"),
+                               ("intermediate_size", 48, "model.layers.0.mlp.gate_proj")):
+        yield with_json(f"{key} of less than there is", "config.json", lambda c: c.update({key: value}),
+                        f"has '{tensor}.weight' of ")
+    yield with_json("heads of no features", "config.json", lambda c: c.update(hidden_size=8, head_dim=None),
+                    "has less 'hidden_size' than 'num_attention_heads'")
     yield with_json("no layers", "config.json", lambda c: c.update(num_hidden_layers=0),
                     "has no 'num_hidden_layers' of 1 or more")
     yield with_json("too many layers", "config.json", lambda c: c.update(num_hidden_layers=4),
@@ -140,6 +191,41 @@ def damaged(folder, made):
                     "no tokenizer but byte-level BPE")
     yield with_json("another cut", "tokenizer.json", lambda t: t.update(pre_tokenizer={"type": "Split"}),
                     "no tokenizer that cuts text by 'Split'")
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False}
+    digits = {"type": "Digits", "individual_digits": True}
+    for what, cuts, said in (("no cut behind digits", [digits], "does not cut text by 'ByteLevel'"),
+                             ("digits too late", [byte_level, digits], "cuts text by 'Digits'"),
+                             ("digits together", [{"type": "Digits"}, byte_level], "cuts text by 'Digits'")):
+        yield with_json(what, "tokenizer.json",
+                        lambda t: t.update(pre_tokenizer={"type": "Sequence", "pretokenizers": cuts}),
+                        f"no tokenizer that {said}")
+    for key, value in (("ignore_merges", True), ("byte_fallback", True), ("continuing_subword_prefix", "##"),
+                       ("end_of_word_suffix", "</w>"), ("dropout", 0.1)):
+        yield with_json(key, "tokenizer.json", lambda t: t["model"].update({key: value}), f"'{key}'")
+    for key in ("single_word", "lstrip", "rstrip"):
+        yield with_json(key, "tokenizer.json", lambda t: t["added_tokens"][0].update({key: True}),
+                        f"whose added token '{made_up.CONTROL[0]}' has '{key}'")
+    yield with_json("an added token of nothing", "tokenizer.json", lambda t: t["added_tokens"][0].update(content=""),
+                    "an added token that has no text")
+    yield with_json("an added token of two numbers", "tokenizer.json",
+                    lambda t: t["model"]["vocab"].update({made_up.CONTROL[0]: 0}), "has two numbers")
+    yield with_json("another post-processor", "tokenizer.json",
+                    lambda t: t.update(post_processor={"type": "RobertaProcessing"}),
+                    "no tokenizer with the post-processor 'RobertaProcessing'")
+    text, word = {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<|im_end|>"}}
+    for what, single, said in (("unknown", [{"SpecialToken": {"id": "<s>"}}, text], "has '<s>', which is no token"),
+                               ("late", [text, word], "puts '<|im_end|>' behind a text")):
+        yield with_json(f"a template's {what} word", "tokenizer.json",
+                        lambda t: t.update(post_processor={"type": "TemplateProcessing", "single": single}),
+                        f"no tokenizer whose template {said}")
+    for part, list_of in (("pre_tokenizer", "pretokenizers"), ("post_processor", "processors")):
+        model = fresh()
+        rest = json.dumps({k: v for k, v in made_up.tokenizer().items() if k != part})
+        nested = '{"type": "Sequence", "%s": [' % list_of * 100000 + "]}" * 100000
+        (model / "tokenizer.json").write_text(f'{rest[:-1]}, "{part}": {nested}}}')
+        yield "nested " + part, model, f"no tokenizer with '{list_of}' nested deeper than 16"
+    yield with_json("more words than the model", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=264),
+                    "has 264 tokens, and its tokenizer gives token 264")
     yield with_json("a token too far", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=1 << 40),
                     "no tokenizer whose token 'x' has no number")
     yield with_json("wrong merges", "tokenizer.json", lambda t: t["model"].update(merges=[["a"]]),
