@@ -72,9 +72,12 @@ Language asked_language() {
     if (value.empty()) {
       continue;
     }
-    // Chinese is written in UTF-8; a terminal of another encoding could not show it.
+    // Chinese is written in UTF-8; a terminal of another encoding could not show it. A locale that
+    // names no encoding has another one: zh_CN is GB2312, zh_TW is Big5.
     const std::size_t dot = value.find('.');
-    const std::string encoding = dot == std::string::npos ? "UTF-8" : value.substr(dot + 1, 5);
+    const std::string encoding = dot != std::string::npos     ? value.substr(dot + 1, 5)
+                                 : variable == "UNISONO_LANG" ? "UTF-8"
+                                                              : "";
     const bool utf8 = encoding == "UTF-8" || encoding == "utf8" || encoding == "utf-8";
     return value.starts_with("zh") && utf8 ? Language::chinese : Language::english;
   }

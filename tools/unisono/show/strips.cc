@@ -21,6 +21,7 @@ constexpr std::string_view kRankLetters =
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr std::string_view kNothing = "·";
 constexpr std::string_view kTwice = "!";
+constexpr std::string_view kPart = "+";  // of a block
 constexpr int kMostRows = 64;
 constexpr char kNoBreak = '~';
 
@@ -115,7 +116,7 @@ std::string Drawing::slots(int rank, int row) const {
       }
       const std::string drawn = held == 0             ? std::string(kNothing)
                                 : held >= per_block() ? letter(from)
-                                                      : std::string("+");
+                                                      : std::string(kPart);
       for (int i = 0; i < width_of(from, row); ++i) {
         text += drawn;
       }
@@ -280,8 +281,8 @@ std::string Drawing::after_line(int step) {
   return text + gained(before) + "\n";
 }
 
-// "; afterwards c1 is whole on rank 1, c2 on 2", or "; afterwards rank 1 has what 0 sends, 0 what 1
-// sends"
+// "; afterwards c1 is whole on rank 1, c2 on 2", or "; afterwards rank 1 has the block of 0, 0 the
+// block of 1"
 std::string Drawing::gained(const std::vector<std::vector<bool>>& before) const {
   const auto after = wholes();
   std::vector<std::string> gains;
@@ -386,6 +387,7 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
   }
   text += drawing.end_block();
   if (!console.quiet()) {
+    const bool has_parts = by_target && text.find(kPart) != std::string::npos;
     text += console.paint(
         Paint::dim,
         !schedule.counts.empty() ? "row →r: blocks for rank r; strip: whose blocks are here, as "
@@ -395,7 +397,7 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
         : reduces(schedule.collective) || contributors(schedule) > 1
             ? "strip: ranks whose contribution is in; >r: goes to rank r in this step; !: twice"
             : "strip: the rank whose data it is, · nothing yet; >r: goes to rank r in this step");
-    text += "\n";
+    text += has_parts ? console.paint(Paint::dim, "; +: a part of a block") + "\n" : "\n";
   }
   return text;
 }
