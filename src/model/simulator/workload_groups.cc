@@ -22,18 +22,18 @@ Family WorkloadGroups::of(const JsonNode& item) {
     return all;
   }
   if (!group->is(JsonValue::Kind::text)) {
-    return read(*group);
+    return family_of(read(*group));
   }
   const auto found = named_.find(group->text());
   if (found == named_.end()) {
     group->fail("there is no group " + in_quotes(group->text()));
   }
-  return found->second;
+  return family_of(found->second);
 }
 
-Family WorkloadGroups::read(const JsonNode& groups) {
+WorkloadGroups::Groups WorkloadGroups::read(const JsonNode& groups) {
   if (groups.is(JsonValue::Kind::object)) {
-    return cut(groups);
+    return rule_of(groups);
   }
   Family family;
   const bool is_family = groups.size() > 0 && groups.item(0).is(JsonValue::Kind::array);
@@ -46,19 +46,25 @@ Family WorkloadGroups::read(const JsonNode& groups) {
   return family;
 }
 
-// All ranks in groups of `size`, whose members are `stride` apart: an axis of a mesh.
-Family WorkloadGroups::cut(const JsonNode& rule) const {
-  rule.allow_only({"size", "stride"});
-  const auto size = static_cast<int>(rule.at("size").whole(1, ranks_));
-  const auto given = rule.find("stride");
+GroupRule WorkloadGroups::rule_of(const JsonNode& node) const {
+  node.allow_only({"size", "stride"});
+  const auto size = static_cast<int>(node.at("size").whole(1, ranks_));
+  const auto given = node.find("stride");
   const auto stride = given ? static_cast<int>(given->whole(1, ranks_)) : 1;
-  const std::int64_t block = std::int64_t{size} * stride;
-  if (ranks_ % block != 0) {
-    rule.fail("groups of " + std::to_string(size) + " with stride " + std::to_string(stride) +
+  if (ranks_ % (std::int64_t{size} * stride) != 0) {
+    node.fail("groups of " + std::to_string(size) + " with stride " + std::to_string(stride) +
               " do not divide " + std::to_string(ranks_) + " ranks");
   }
+  return {.size = size, .stride = stride};
+}
+
+Family WorkloadGroups::family_of(const Groups& groups) const {
+  if (const auto* family = std::get_if<Family>(&groups)) {
+    return *family;
+  }
+  const auto [size, stride] = std::get<GroupRule>(groups);
   Family family;
-  for (int first = 0; first < ranks_; first += static_cast<int>(block)) {
+  for (int first = 0; first < ranks_; first += size * stride) {
     for (int shift = 0; shift < stride; ++shift) {
       std::vector<int>& group = family.emplace_back();
       for (int i = 0; i < size; ++i) {

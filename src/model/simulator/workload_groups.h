@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"
@@ -11,6 +12,12 @@
 namespace unisono::model {
 
 using Family = std::vector<std::vector<int>>;  // groups with no rank in common
+
+// All ranks in groups of `size`, whose members are `stride` apart: an axis of a mesh.
+struct GroupRule {
+  int size = 1;
+  int stride = 1;
+};
 
 class WorkloadGroups {
  public:
@@ -21,13 +28,17 @@ class WorkloadGroups {
   Family of(const JsonNode& item);
 
  private:
-  Family read(const JsonNode& groups);
-  Family cut(const JsonNode& rule) const;
+  // A rule is small whatever the ranks: it is cut where an item uses it.
+  using Groups = std::variant<Family, GroupRule>;
+
+  Groups read(const JsonNode& groups);
+  GroupRule rule_of(const JsonNode& node) const;
+  Family family_of(const Groups& groups) const;
   std::vector<int> ranks_of(const JsonNode& list);
 
   int ranks_;
   RankSet met_;
-  std::map<std::string, Family> named_;
+  std::map<std::string, Groups> named_;
 };
 
 }  // namespace unisono::model

@@ -103,10 +103,18 @@ std::vector<WorkItem> WorkloadItems::read(const JsonNode& node) {
   if (node.find("compute_us") || node.find("flops") || node.find("memory_bytes")) {
     return {compute(node, family)};
   }
+  operations_ += static_cast<std::int64_t>(family.size());
+  if (operations_ > kMostWorkItems) {
+    node.fail(kTooManyWorkItems);
+  }
   std::vector<WorkItem> items;
   for (const std::vector<int>& group : family) {
-    items.push_back(node.find("schedule") ? own_operation(node, group.size())
-                                          : operation_of(node, group.size()));
+    if (!items.empty() && items.back().ranks.size() == group.size()) {
+      items.push_back(WorkItem(items.back()));  // counts, too, are read once
+    } else {
+      items.push_back(node.find("schedule") ? own_operation(node, group.size())
+                                            : operation_of(node, group.size()));
+    }
     items.back().ranks = group;
   }
   return items;

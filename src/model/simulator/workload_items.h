@@ -13,6 +13,10 @@
 
 namespace unisono::model {
 
+inline constexpr std::int64_t kMostWorkItems = 1'000'000;
+inline constexpr const char* kTooManyWorkItems =
+    "more than 1000000 items, or 50000000 ranks in all of them";
+
 class WorkloadItems {
  public:
   // `document` is the workload. Its mistakes are thrown as JsonProblem, as those of read().
@@ -40,6 +44,7 @@ class WorkloadItems {
   std::map<std::tuple<Collective, std::string, std::size_t, int>, WorkItem> known_;
   std::map<std::string, WorkItem> own_;  // by the name of the schedule
   std::int64_t moves_ = 0;               // of the different schedules
+  std::int64_t operations_ = 0;          // that were read
 };
 
 }  // namespace unisono::model

@@ -1,6 +1,8 @@
 // The order of a workload's items: blocks, repeats, and what comes after what.
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,6 @@
 namespace unisono::model {
 namespace {
 
-constexpr std::int64_t kMostItems = 1'000'000;
 constexpr std::int64_t kMostPlaces = 50'000'000;
 constexpr std::int64_t kMostStreams = 64;
 
@@ -23,6 +24,8 @@ struct Entry {
   std::int64_t repeat = 1;
   std::vector<WorkItem> items = {};  // of its groups, which begin together
   std::vector<Entry> block = {};     // or the entries that are repeated in turn
+  std::vector<JsonNode> after = {};  // names of items, each once
+  std::vector<JsonNode> after_own = {};
 };
 
 class Reader {
@@ -56,7 +59,7 @@ class Reader {
       const JsonNode node = list.item(i);
       Entry& entry = entries.emplace_back(Entry{.node = node});
       if (const auto times = node.find("repeat")) {
-        entry.repeat = times->whole(1, kMostItems);
+        entry.repeat = times->whole(1, kMostWorkItems);
       }
       if (const auto block = node.find("items")) {
         node.allow_only({"repeat", "items"});
@@ -66,6 +69,8 @@ class Reader {
         }
       } else {
         entry.items = items_of(node);
+        entry.after = names_of(node.find("after"));
+        entry.after_own = names_of(node.find("after_own"));
       }
     }
     return entries;
@@ -88,14 +93,15 @@ class Reader {
   }
 
   void check_places(const JsonNode& node, std::int64_t places) const {
-    if (static_cast<std::int64_t>(workload_.items.size()) > kMostItems || places > kMostPlaces) {
-      node.fail("more than 1000000 items, or 50000000 ranks in all of them");
+    if (static_cast<std::int64_t>(workload_.items.size()) > kMostWorkItems ||
+        places > kMostPlaces) {
+      node.fail(kTooManyWorkItems);
     }
   }
 
   void add(const Entry& entry) {
-    const std::vector<int> after = items_named(entry.node.find("after"));
-    const std::vector<int> after_own = items_named(entry.node.find("after_own"));
+    const std::vector<int> after = items_named(entry.after);
+    const std::vector<int> after_own = items_named(entry.after_own);
     const bool is_named = entry.node.find("name").has_value();
     for (std::int64_t time = 0; time < entry.repeat; ++time) {
       for (const Entry& inner : entry.block) {
@@ -116,24 +122,32 @@ class Reader {
     }
   }
 
-  // One name, or a list of them: all items of these so far.
-  std::vector<int> items_named(const std::optional<JsonNode>& after) const {
+  // One name, or a list of them.
+  static std::vector<JsonNode> names_of(const std::optional<JsonNode>& after) {
+    std::vector<JsonNode> names;
+    std::set<std::string_view> met;
+    const bool is_list = after && after->is(JsonValue::Kind::array);
+    for (std::size_t i = 0; after && i < (is_list ? after->size() : 1); ++i) {
+      const JsonNode name = is_list ? after->item(i) : *after;
+      if (met.insert(name.text()).second) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+
+  // All items of these names so far.
+  std::vector<int> items_named(const std::vector<JsonNode>& names) const {
     std::vector<int> items;
-    const auto add_named = [&](const JsonNode& name) {
+    for (const JsonNode& name : names) {
       const auto found = named_.find(name.text());
       if (found == named_.end()) {
         name.fail("no item before this one has the name " + in_quotes(name.text()));
       }
+      check_places(name, places_ + static_cast<std::int64_t>(items.size() + found->second.size()));
       for (const auto& [who, item] : found->second) {
         items.push_back(item);
       }
-    };
-    if (after && !after->is(JsonValue::Kind::array)) {
-      add_named(*after);
-      return items;
-    }
-    for (std::size_t i = 0; after && i < after->size(); ++i) {
-      add_named(after->item(i));
     }
     return items;
   }

@@ -437,6 +437,59 @@ TEST(WorkloadJson, HasRoomForManyGroups) {
   EXPECT_EQ(parsed.value->items[0].ranks, std::vector<int>{4999});
 }
 
+// A rule is small; cut, each of these would be megabytes.
+TEST(WorkloadJson, HasRoomForManyRulesOfManyRanks) {
+  std::string groups;
+  for (int i = 0; i < 1000; ++i) {
+    groups += (i == 0 ? "\"g" : ",\"g") + std::to_string(i) + R"(": {"size": 1})";
+  }
+  const auto parsed =
+      parse_workload_json(R"({"format": "unisono.workload/1", "ranks": 1048576, "groups": {)" +
+                          groups + R"(}, "items": [{"compute_us": 1, "group": [7]}]})");
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  EXPECT_EQ(parsed.value->items[0].ranks, std::vector<int>{7});
+  const auto wrong = parse_workload_json(
+      R"({"format": "unisono.workload/1", "ranks": 8, "groups": {"unused": {"size": 3}},
+          "items": [{"compute_us": 1}]})");
+  EXPECT_EQ(wrong.position, "/groups/unused");
+}
+
+// Before they are made: the mistake behind them is not looked at.
+TEST(WorkloadJson, CountsTheItemsOfAFamilyBeforeTheyAreMade) {
+  const auto parsed = parse_workload_json(
+      R"({"format": "unisono.workload/1", "ranks": 1048576, "items": [
+          {"collective": "all_reduce", "algorithm": "ring", "bytes": 4, "group": {"size": 1}},
+          {"compute_us": -1}]})");
+  EXPECT_EQ(parsed.position, "/items/0");
+  EXPECT_EQ(parsed.message, "more than 1000000 items, or 50000000 ranks in all of them");
+}
+
+TEST(WorkloadJson, ANameThatComesTwiceIsWaitedForOnce) {
+  const auto parsed = parse_workload_json(document(R"({"name": "a", "compute_us": 1, "group": [0]},
+                  {"name": "b", "compute_us": 1, "group": [1]},
+                  {"compute_us": 1, "after": ["a", "b", "a"], "after_own": ["b", "b"]})"));
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  EXPECT_EQ(parsed.value->items[2].after, (std::vector<int>{0, 1}));
+  EXPECT_EQ(parsed.value->items[2].after_own, std::vector<int>{1});
+}
+
+TEST(WorkloadJson, ReadsTheCountsOfAFamilyOnce) {
+  int read = 0;
+  const auto load = [&](const std::string&) {
+    ++read;
+    return Counts{.send = {{1, 2}, {3, 4}}};
+  };
+  const auto parsed = parse_workload_json(
+      document(R"({"collective": "all_to_all_v", "algorithm": "pairwise", "counts": "routing.csv",
+                   "group": {"size": 2}})"),
+      false, {.counts = load});
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  EXPECT_EQ(read, 1);
+  ASSERT_EQ(parsed.value->items.size(), 4U);
+  EXPECT_EQ(parsed.value->items[3].ranks, (std::vector<int>{6, 7}));
+  EXPECT_EQ(parsed.value->items[3].schedule->counts.sent(1, 0), 3);
+}
+
 // Whichever engine plays them.
 TEST(Workload, RefusesToPlayMoreMessagesThanItMay) {
   const std::string items = R"({"collective": "all_to_all", "algorithm": "pairwise", "bytes": 1e6,
