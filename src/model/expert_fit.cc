@@ -35,57 +35,71 @@ double larger(double a, double b, double sharp) {
   return most * std::pow(std::pow(a / most, sharp) + std::pow(b / most, sharp), 1 / sharp);
 }
 
+}  // namespace
+
 // The rows of a token, those to other hosts, and who copies them.
-struct Rows {
-  Rows(const ExpertPoint& point, bool back)
-      : kilobytes((back || point.mode == ExpertMode::normal
-                       ? combine_row_bytes(point.shape.hidden)
-                       : dispatch_row_bytes(point.shape.hidden)) /
-                  1e3),
-        all(point.shape.k),
-        far(point.shape.k * (point.hosts - 1.0) / point.hosts),
-        processors(point.shape.experts) {
-    if (point.mode == ExpertMode::normal) {
-      const double experts = point.shape.experts;
-      all = point.ranks * chance_of_part(point.shape, experts / point.ranks);
-      far = (point.hosts - 1) * chance_of_part(point.shape, experts / point.hosts);
-      processors = std::max(1, point.processors);
-    }
-  }
+struct ExpertFit::Rows {
+  std::size_t first;  // of the machine's constants
   double kilobytes;
   double all;
   double far;
   double processors;
+  double tokens;
+  bool leaves;  // for other hosts
+  double experts_of_rank;
 };
 
-}  // namespace
+ExpertFit::Rows ExpertFit::rows_of(const ExpertPoint& point) const {
+  const ExpertShape& shape = point.shape;
+  const bool is_normal = point.mode == ExpertMode::normal;
+  const double experts = shape.experts;
+  Rows rows{.first = machines_.at(point.machine) * kOwn,
+            .kilobytes = (call_ == Call::combine || is_normal ? combine_row_bytes(shape.hidden)
+                                                              : dispatch_row_bytes(shape.hidden)) /
+                         1e3,
+            .all = static_cast<double>(shape.k),
+            .far = shape.k * (point.hosts - 1.0) / point.hosts,
+            .processors = experts,
+            .tokens = shape.tokens,
+            .leaves = point.hosts > 1,
+            .experts_of_rank = experts / point.ranks};
+  if (is_normal) {
+    rows.all = point.ranks * chance_of_part(shape, experts / point.ranks);
+    rows.far = (point.hosts - 1) * chance_of_part(shape, experts / point.hosts);
+    rows.processors = point.processors;
+  }
+  return rows;
+}
 
-double ExpertFit::us_by(const ExpertPoint& point, std::span<const double> logs) const {
-  const std::size_t first = machines_.at(point.machine) * kOwn;
-  const auto own = [&](Own constant) { return std::exp(logs[first + constant]); };
+double ExpertFit::us_by(const Rows& rows, std::span<const double> logs) const {
+  const auto own = [&](Own constant) { return std::exp(logs[rows.first + constant]); };
   const auto shared = [&](Shared constant) {
     return std::exp(logs[machines_.size() * kOwn + constant]);
   };
-  const Rows rows(point, call_ == Call::combine);
-  const double tokens = point.shape.tokens;
+  const double tokens = rows.tokens;
   const double moved = tokens * rows.all * rows.kilobytes;
   const double sharp = 1 + shared(kSharp);
   const double work = (tokens * (rows.all + shared(kOwnRow)) * rows.kilobytes / own(kRate) +
                        tokens * shared(kRow)) /
                       rows.processors;
   double us = larger(moved / own(kNear), work, sharp);
-  if (point.hosts > 1) {
+  if (rows.leaves) {
     us = shared(kLeave) + larger(us, tokens * rows.far * rows.kilobytes / shared(kFar), sharp);
   }
   const double each = moved / rows.processors;
   return us + own(kFloor) * (1 + shared(kRamp) * each / (each + shared(kAfter))) +
-         rows.all * rows.kilobytes * shared(kLatency) +
-         static_cast<double>(point.shape.experts) / point.ranks * shared(kOfExpert);
+         rows.all * rows.kilobytes * shared(kLatency) + rows.experts_of_rank * shared(kOfExpert);
 }
 
 ExpertFit::ExpertFit(std::span<const ExpertPoint> points, Call call) : call_(call) {
   for (const ExpertPoint& point : points) {
     machines_.try_emplace(point.machine, machines_.size());
+  }
+  std::vector<Rows> rows;
+  std::vector<double> measured;
+  for (const ExpertPoint& point : points) {
+    rows.push_back(rows_of(point));
+    measured.push_back(call == Call::combine ? point.combine_us : point.dispatch_us);
   }
   std::vector<double> start;
   for (std::size_t i = 0; i < machines_.size() * kOwn; ++i) {
@@ -96,9 +110,8 @@ ExpertFit::ExpertFit(std::span<const ExpertPoint> points, Call call) : call_(cal
   }
   const auto residuals = [&](std::span<const double> x, std::span<double> r) {
     std::size_t next = 0;
-    for (const ExpertPoint& point : points) {
-      const double measured = call == Call::combine ? point.combine_us : point.dispatch_us;
-      r[next++] = std::log(us_by(point, x) / measured) / kDeviation;
+    for (; next < rows.size(); ++next) {
+      r[next] = std::log(us_by(rows[next], x) / measured[next]) / kDeviation;
     }
     const std::size_t count = machines_.size() * kOwn;
     for (std::size_t constant = 0; constant < kOwn; ++constant) {
@@ -119,7 +132,7 @@ ExpertFit::ExpertFit(std::span<const ExpertPoint> points, Call call) : call_(cal
 }
 
 double ExpertFit::us(const ExpertPoint& point) const {
-  return us_by(point, logs_);
+  return us_by(rows_of(point), logs_);
 }
 
 }  // namespace unisono::model

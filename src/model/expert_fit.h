@@ -31,7 +31,7 @@ struct ExpertPoint {
   int hosts = 1;
   int ranks = 1;  // of all hosts
   ExpertShape shape = {};
-  int processors = 0;  // that the normal mode may use
+  int processors = 0;  // that the normal mode may use, at least one in it
   double dispatch_us = 0;
   double combine_us = 0;
 };
@@ -52,7 +52,9 @@ class ExpertFit {
   double us(const ExpertPoint& point) const;
 
  private:
-  double us_by(const ExpertPoint& point, std::span<const double> logs) const;
+  struct Rows;  // what of a point the constants act on
+  Rows rows_of(const ExpertPoint& point) const;
+  double us_by(const Rows& rows, std::span<const double> logs) const;
 
   Call call_;
   std::map<std::string, std::size_t> machines_;  // their places among the constants

@@ -111,8 +111,18 @@ TEST(ExpertTable, SaysWhatIsWrong) {
             "line 2: \"0\" cannot be combine_us");
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,4,20,30,4\n"),
             "line 2: a token cannot choose 8 of 4 experts");
+  EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,256,0,30,4\n"),
+            "line 2: the normal mode needs processors, which cannot be 0");
+  EXPECT_EQ(problem(names + "a,low_latency,1,8,64,7168,8,256,0,30,4\n"), "none");
+  EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,1001,2000,20,30,4\n"),
+            "line 2: \"1001\" cannot be k");
   EXPECT_EQ(problem(names + "a,normal,3,8,64,7168,8,256,20,30,4\n"),
             "line 2: 8 ranks are not on 3 hosts alike");
+  std::string machines = names;
+  for (int i = 0; i < 21; ++i) {
+    machines += "m" + std::to_string(i) + ",normal,1,8,64,7168,8,256,20,30,4\n";
+  }
+  EXPECT_EQ(problem(machines), "line 22: more than 5000 rows, or 20 machines");
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace unisono::model {
 namespace {
 
-constexpr std::size_t kMostRows = 20'000;
-constexpr std::size_t kMostMachines = 50;
+constexpr std::size_t kMostRows = 5'000;
+constexpr std::size_t kMostMachines = 20;
 
 // Columns of numbers, and what they may be.
 struct Column {
@@ -27,7 +27,7 @@ constexpr std::array<Column, 9> kColumns = {{{"hosts", 1, 4096, true},
                                              {"ranks", 1, 65536, true},
                                              {"tokens", 1, 1e9, true},
                                              {"hidden", 1, 1e9, true},
-                                             {"k", 1, 1e4, true},
+                                             {"k", 1, 1e3, true},
                                              {"experts", 1, 1e6, true},
                                              {"processors", 0, 1e6, true},
                                              {"dispatch_us", 1e-3, 1e12, false},
@@ -99,13 +99,16 @@ class Reader {
       return "a token cannot choose " + std::to_string(point.shape.k) + " of " +
              std::to_string(point.shape.experts) + " experts";
     }
+    if (point.mode == ExpertMode::normal && point.processors == 0) {
+      return "the normal mode needs processors, which cannot be 0";
+    }
     if (point.ranks % point.hosts != 0) {
       return std::to_string(point.ranks) + " ranks are not on " + std::to_string(point.hosts) +
              " hosts alike";
     }
     machines_.insert(point.machine);
     if (points_.size() == kMostRows || machines_.size() > kMostMachines) {
-      return "more than 20000 rows, or 50 machines";
+      return "more than 5000 rows, or 20 machines";
     }
     points_.push_back(std::move(point));
     return {};

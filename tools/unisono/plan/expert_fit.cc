@@ -21,21 +21,20 @@ namespace {
 
 using model::ExpertFit;
 using model::ExpertPoint;
+constexpr double kHalf = 0.5;
 constexpr double kNinety = 0.9;
 
 struct ModeFit {
   std::string name;
   std::vector<ExpertPoint> asked = {};  // for each machine, with the times of the fit
   std::size_t rows = 0;
-  double median = 0;  // how far the fit to every second row is off on the others
-  double ninety = 0;
+  // How far the fit to every second row is off on the others, in rising order; empty: no others.
+  std::vector<double> errors = {};
 };
 
-double quantile(std::vector<double> errors, double part) {
-  std::sort(errors.begin(), errors.end());
-  return errors.empty()
-             ? 0
-             : errors[static_cast<std::size_t>(part * static_cast<double>(errors.size() - 1))];
+// REQUIRES: errors, in rising order.
+double quantile(const std::vector<double>& errors, double part) {
+  return errors[static_cast<std::size_t>(part * static_cast<double>(errors.size() - 1))];
 }
 
 void predict(std::vector<ExpertPoint>& points, const std::vector<ExpertPoint>& known) {
@@ -47,13 +46,16 @@ void predict(std::vector<ExpertPoint>& points, const std::vector<ExpertPoint>& k
   }
 }
 
-// Rows of machines that are not in the fitted half cannot be compared.
-void measure_error(const std::vector<ExpertPoint>& points, ModeFit& made) {
+// Every second row of a machine against a fit to the others.
+std::vector<double> errors_of(const std::vector<ExpertPoint>& points) {
   std::vector<ExpertPoint> known;
   std::vector<ExpertPoint> unseen;
   std::map<std::string, int> counts;
   for (const ExpertPoint& point : points) {
     (counts[point.machine]++ % 2 == 0 ? known : unseen).push_back(point);
+  }
+  if (unseen.empty()) {
+    return {};
   }
   std::vector<ExpertPoint> predicted = unseen;
   predict(predicted, known);
@@ -62,8 +64,8 @@ void measure_error(const std::vector<ExpertPoint>& points, ModeFit& made) {
     errors.push_back(std::abs(predicted[i].dispatch_us / unseen[i].dispatch_us - 1));
     errors.push_back(std::abs(predicted[i].combine_us / unseen[i].combine_us - 1));
   }
-  made.median = quantile(errors, 1.0 / 2);
-  made.ninety = quantile(errors, kNinety);
+  std::sort(errors.begin(), errors.end());
+  return errors;
 }
 
 // The shape that is asked for, on as many hosts, ranks and processors as the machine's last row.
@@ -85,7 +87,7 @@ ModeFit fit_mode(const std::vector<ExpertPoint>& points, std::string name,
                  const model::ExpertShape& shape) {
   ModeFit made{.name = std::move(name), .asked = asked_of(points, shape), .rows = points.size()};
   predict(made.asked, points);
-  measure_error(points, made);
+  made.errors = errors_of(points);
   return made;
 }
 
@@ -107,10 +109,15 @@ void print_text(const std::vector<ModeFit>& fits, const model::ExpertShape& shap
   }
   fmt::print("\n");
   for (const ModeFit& fit : fits) {
+    if (fit.errors.empty()) {
+      fmt::print("{}: {} {}; no machine has two, so how far the fit is off is not known\n",
+                 fit.name, fit.rows, fit.rows == 1 ? "row" : "rows");
+      continue;
+    }
     fmt::print(
         "{}: {} rows; fitted to every second one, the others are off by {:.1f} % in the "
         "median, 90 % of them by at most {:.1f} %\n",
-        fit.name, fit.rows, 100 * fit.median, 100 * fit.ninety);
+        fit.name, fit.rows, 100 * quantile(fit.errors, kHalf), 100 * quantile(fit.errors, kNinety));
   }
 }
 
@@ -123,10 +130,14 @@ void print_json(const std::vector<ModeFit>& fits, const model::ExpertShape& shap
   json["k"] = shape.k;
   json["modes"] = nlohmann::json::array();
   for (const ModeFit& fit : fits) {
+    const auto error = [&](double part) -> nlohmann::ordered_json {
+      return fit.errors.empty() ? nlohmann::ordered_json()
+                                : nlohmann::ordered_json(rounded(quantile(fit.errors, part)));
+    };
     nlohmann::ordered_json mode = {{"mode", fit.name},
                                    {"rows", fit.rows},
-                                   {"error_median", rounded(fit.median)},
-                                   {"error_p90", rounded(fit.ninety)}};
+                                   {"error_median", error(kHalf)},
+                                   {"error_p90", error(kNinety)}};
     for (const ExpertPoint& point : fit.asked) {
       mode["machines"].push_back({{"machine", point.machine},
                                   {"hosts", point.hosts},
