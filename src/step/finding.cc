@@ -34,6 +34,10 @@ std::string sentence(const Finding& f) {
       return "nothing makes " + to_text(f.wanted) + " of " + to_text(f.found) + " over " + f.axis;
     case Kind::lost_dimension:
       return lies(f.tensor, f.found, f.axis) + ", a dimension that " + f.other + " does not have";
+    case Kind::never_home:
+      return "no ring_home over " + f.axis + " follows, with which its parts would go around";
+    case Kind::never_out:
+      return "no ring_with of parts like its sums comes before it over " + f.axis;
     case Kind::unread:
       return "nothing reads the " + f.tensor + " that it writes";
     case Kind::result:

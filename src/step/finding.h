@@ -20,6 +20,8 @@ struct Finding {
     not_as_said,     // a redistribution from what is not there
     no_conversion,   // such as Replicate to Partial
     lost_dimension,  // the result has no such dimension to be cut
+    never_home,      // a ring_with that no ring_home follows
+    never_out,       // a ring_home behind no ring_with like it
     unread,          // nothing reads it before it is written anew, or ever
     result,
     no_result,  // on one stage, or on all

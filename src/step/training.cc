@@ -258,16 +258,15 @@ void losses(TrainingParts& p) {
 
 void run_head(TrainingParts& p) {
   const std::string x = "layer " + std::to_string(p.shape.layers) + " x";
-  const std::string output = p.shape.tied ? "embedding" : "output";
   p.activation("normal", kRows);
   p.by_rows("norm", {x, "norm"}, "normal", kRows);
   if (p.task.vocabulary) {
     p.enter("normal");
   }
-  p.product("logits", "normal", output, "logits", {"sequences", "places", "vocabulary"});
+  p.product("logits", "normal", "output", "logits", {"sequences", "places", "vocabulary"});
   losses(p);
-  p.product("d normal", "d logits", output, "d normal", kRows);
-  p.weight_gradient(output, "normal", "d logits");
+  p.product("d normal", "d logits", "output", "d normal", kRows);
+  p.weight_gradient("output", "normal", "d logits");
   if (p.task.vocabulary) {
     p.enter_backward("d normal");
   }

@@ -47,14 +47,11 @@ std::vector<UnitWeight> TrainingParts::layer(int number) const {
 }
 
 std::vector<UnitWeight> TrainingParts::head() const {
-  std::vector<UnitWeight> all = {{.name = "norm", .dims = {"width"}, .is_summed = task.sequence}};
-  if (!shape.tied) {
-    all.push_back({.name = "output",
-                   .dims = {"vocabulary", "width"},
-                   .cut = task.vocabulary ? "vocabulary" : "",
-                   .is_summed = task.sequence && !task.vocabulary});
-  }
-  return all;
+  return {{.name = "norm", .dims = {"width"}, .is_summed = task.sequence},
+          {.name = "output",
+           .dims = {"vocabulary", "width"},
+           .cut = task.vocabulary ? "vocabulary" : "",
+           .is_summed = task.sequence && !task.vocabulary}};
 }
 
 void TrainingParts::by_rows(const std::string& name, std::vector<std::string> reads,

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "step/json.h"
 #include "step/verify.h"
 #include "unisono/error.hpp"
@@ -100,6 +103,60 @@ TEST(Training, NothingThatMovesMayBeLeftOut) {
     }
   }
   EXPECT_GT(mutants, 500);
+}
+
+// What goes around comes home: neither half of the pair is right alone.
+TEST(Training, RingsGoOutAndComeHomeInPairs) {
+  const Step right = made({.mesh = "cp=2,tp=2", .words = ""});
+  const auto first_of = [&](const auto& change) {
+    Step step = right;
+    for (Section& section : step.sections) {
+      if (section.name == "backward") {
+        change(step, section);
+        break;
+      }
+    }
+    EXPECT_EQ(problem_of(step), "");
+    const std::vector<Finding> findings = verify(step);
+    return findings.empty() ? "right" : to_text(findings.front());
+  };
+  const auto by = [](Section& section, const char* way) -> Node& {
+    return *std::find_if(section.nodes.begin(), section.nodes.end(),
+                         [&](const Node& node) { return node.by == way; });
+  };
+  const std::string no_home =
+      "backward, keys and values: no ring_home over cp follows, with which its parts would go "
+      "around";
+  const std::string not_out =
+      "backward, gradients home: no ring_with of parts like its sums comes before it over cp";
+  EXPECT_EQ(first_of([](Step&, Section&) {}), "right");
+  for (const char* way : {"", "ring"}) {
+    EXPECT_EQ(first_of([&](Step&, Section& section) { by(section, "ring_with").by = way; }),
+              not_out);
+  }
+  EXPECT_EQ(first_of([&](Step&, Section& section) { by(section, "ring_home").by = ""; }), no_home);
+  EXPECT_NE(first_of([&](Step&, Section& section) {
+              std::swap(by(section, "ring_with").by, by(section, "ring_home").by);
+            }),
+            "right");
+  EXPECT_EQ(first_of([&](Step& step, Section& section) {
+              const std::string& sums = by(section, "ring_home").reads.front();
+              for (Tensor& tensor : step.tensors) {
+                tensor.element_bytes *= tensor.name == sums ? 2 : 1;
+              }
+            }),
+            not_out);
+  // Two go out, one comes home.
+  EXPECT_EQ(first_of([&](Step&, Section& section) {
+              Node& node = by(section, "ring_with");
+              Node half = node;
+              half.reads.pop_back();
+              half.writes.pop_back();
+              node.reads.erase(node.reads.begin());
+              node.writes.erase(node.writes.begin());
+              section.nodes.insert(section.nodes.begin() + (&node - section.nodes.data()), half);
+            }),
+            no_home);
 }
 
 TEST(Training, TakesWhatTheStagesOfZeroTake) {

@@ -87,6 +87,59 @@ class Unread {
   std::vector<Finding> findings_;
 };
 
+// Parts that go out with a ring_with take turns with the sums of the ring_home that follows in its
+// section, which are as large.
+class Rings {
+ public:
+  Rings(const Step& step, const parallel::MeshShape& mesh, std::vector<Finding>& findings)
+      : step_(step), mesh_(mesh), findings_(findings) {}
+
+  void check(const Section& section) {
+    const Node* out = nullptr;
+    for (const Node& node : section.nodes) {
+      if (node.kind != Node::Kind::redistribute || mesh_.size(node.axes) == 1) {
+        continue;
+      }
+      if (node.by == "ring_with") {
+        add_if(out != nullptr, Finding::Kind::never_home, section, out);
+        out = &node;
+      } else if (node.by == "ring_home") {
+        add_if(out == nullptr || !is_way_home(*out, node), Finding::Kind::never_out, section,
+               &node);
+        out = nullptr;
+      }
+    }
+    add_if(out != nullptr, Finding::Kind::never_home, section, out);
+  }
+
+ private:
+  void add_if(bool is_wrong, Finding::Kind kind, const Section& section, const Node* node) {
+    if (is_wrong) {
+      findings_.push_back(
+          {.kind = kind, .section = section.name, .node = node->name, .axis = node->axes});
+    }
+  }
+  bool is_way_home(const Node& out, const Node& home) const {
+    return out.axes == home.axes && out.from == home.to && bytes_of(out) == bytes_of(home);
+  }
+  double bytes_of(const Node& node) const {
+    double sum = 0;
+    for (const std::string& name : node.reads) {
+      const Tensor& tensor = *step_.find_tensor(name);
+      double bytes = tensor.element_bytes;
+      for (const std::string& dim : tensor.dims) {
+        bytes *= static_cast<double>(step_.find_dim(dim)->size);
+      }
+      sum += bytes;
+    }
+    return sum;
+  }
+
+  const Step& step_;
+  const parallel::MeshShape& mesh_;
+  std::vector<Finding>& findings_;
+};
+
 // The same mistake of several layers, or of several tensors that a node writes, is one.
 void remove_repeats(std::vector<Finding>& findings) {
   std::set<std::string> seen;
@@ -199,6 +252,10 @@ std::vector<Finding> verify(const Step& step) {
   const std::vector<State> states =
       walk(step, mesh, kLayers, findings, [&](const Visit& visit) { unread.look(visit); });
   unread.finish(findings);
+  Rings rings(step, mesh, findings);
+  for (const Section& section : step.sections) {
+    rings.check(section);
+  }
   check_results(step, mesh, states, findings);
   remove_repeats(findings);
   if (!findings.empty() || step.memory_bytes == 0) {
