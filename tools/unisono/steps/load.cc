@@ -1,8 +1,9 @@
 // Which step is meant.
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <charconv>
 #include <filesystem>
+#include <system_error>
 
 #include "cli/failure.h"
 #include "cli/text_file.h"
@@ -38,15 +39,20 @@ double element_bytes(const std::string& precision) {
   return precision == "f32" ? 4 : precision == "bf16" ? 2 : 1;
 }
 
+// Digits alone, without sign or spaces.
+bool read_count(std::string_view text, std::size_t most, std::size_t& count) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error == std::errc() && end == text.data() + text.size() && count >= 1 && count <= most;
+}
+
 // "8x32": sequences, and tokens of each.
 step::TrainingTask training_task(const Arguments& arguments) {
   const std::string text = arguments.text("train");
   step::TrainingTask task = step::parse_training(arguments.text("with"));
-  int used = 0;
-  if (std::sscanf(text.c_str(), "%zux%zu%n", &task.sequences, &task.length, &used) != 2 ||
-      static_cast<std::size_t>(used) != text.size() || text.starts_with('-') ||
-      task.sequences < 1 || task.length < 1 || task.sequences > kMostSequences ||
-      task.length > kMostTokens) {
+  const std::size_t by = text.find('x');
+  if (by == std::string::npos ||
+      !read_count(std::string_view(text).substr(0, by), kMostSequences, task.sequences) ||
+      !read_count(std::string_view(text).substr(by + 1), kMostTokens, task.length)) {
     throw UsageError(fmt::format("--train cannot be '{}'", text),
                      "sequences and the tokens of each, such as --train 8x2048",
                      "unisono help step");
