@@ -57,9 +57,9 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   ~Request();
   void wait(int timeout_ms = -1);
   bool test();  // true: done (then wait() returns at once)
-  // `tell` is called once when the operation has ended, with nullptr or what ended it: by the
-  // thread that moved it last (the progress thread, or one that waits on this communicator), or at
-  // once if it is done. It must not block on operations of this world, nor throw.
+  // `tell` is called once when the operation has ended, with nullptr or what ended it: at once if
+  // it is done, or by the thread that moved it last (that of progress or of an Exchange, or one
+  // that waits on this communicator). It must not block on this world, end that Exchange, or throw.
   void on_done(std::function<void(const Error*)> tell);
   // Only for a receive that is done: the rank that its message came from.
   int source() const;

@@ -1,7 +1,10 @@
 #include "experts/async.h"
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "experts/memory.h"
@@ -9,14 +12,38 @@
 namespace unisono::experts {
 
 AsyncCalls::AsyncCalls(const detail::ExchangeState& of)
-    : comm_(of.comm->split(0, of.comm->rank())), state_(comm_, of.options) {
-  state_.identity = of.identity;
-  state_.meet();
-  reserve(state_, of.max_tokens, CallKind::async);
-  thread_ = std::thread([this] { run(); });
+    : comm_(of.comm->split(0, of.comm->rank())) {
+  state_.emplace(comm_, of.options);
+  state_->identity = of.identity;
+  state_->meet();
+  Mistake mistake;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    mistake = {.code = ErrorCode::resource,
+               .text = std::string("it has no thread to make the calls: ") + error.what() +
+                       "\nraise the limits on threads and memory (ulimit -u, ulimit -v)"};
+  }
+  try {
+    agree(comm_, mistake, to_text(CallKind::async));
+    reserve(*state_, of.max_tokens, CallKind::async);
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
-void AsyncCalls::close() {
+bool AsyncCalls::close() {
+  if (!fork_.same_process()) {
+    return !thread_.joinable();
+  }
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    std::fputs(
+        "unisono: a function of on_done() ends the exchange whose thread it runs on\n"
+        "let another thread end it\n",
+        stderr);
+    std::abort();
+  }
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -25,6 +52,19 @@ void AsyncCalls::close() {
   if (thread_.joinable()) {
     thread_.join();
   }
+  const std::lock_guard lock(mutex_);
+  state_.reset();  // requests may live longer than the communicator
+  comm_ = Communicator(nullptr);
+  return true;
+}
+
+void AsyncCalls::check_process() const {
+  if (!fork_.same_process()) {
+    throw Error(ErrorCode::usage,
+                "this process is a fork of the one that made the exchange\n"
+                "an exchange cannot be used in the child: exec a program there, or fork before "
+                "connecting");
+  }
 }
 
 Request AsyncCalls::post(Work work) {
@@ -32,29 +72,41 @@ Request AsyncCalls::post(Work work) {
     std::shared_ptr<RequestState> request;
     std::shared_ptr<AsyncCalls> calls;
   };
+  check_process();
   auto request = std::make_shared<RequestState>();
   request->driver = this;
+  auto both = std::make_shared<Handle>(Handle{request, shared_from_this()});
+  auto unnamed = std::make_unique<Error>(ErrorCode::resource,
+                                         "experts: an asynchronous call failed\nlook at this rank");
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({.request = request, .work = std::move(work)});
+    queue_.push_back({.request = request, .work = std::move(work), .unnamed = std::move(unnamed)});
   }
-  changed_.notify_all();
-  auto both = std::make_shared<Handle>(Handle{request, shared_from_this()});
+  changed_.notify_all();  // nothing fails from here on
   return Request(std::shared_ptr<RequestState>(std::move(both), request.get()));
 }
 
 // What is no Error has nobody to go to but this rank, and the peers wait for it.
-std::unique_ptr<Error> AsyncCalls::make(const Work& work) noexcept {
+std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
   try {
-    work(state_);
-    return nullptr;
-  } catch (const Error& error) {
-    return std::make_unique<Error>(error);
-  } catch (const std::exception& error) {
-    const std::string text = std::string("experts: an asynchronous call failed: ") + error.what() +
-                             "\nlook at this rank";
-    comm_.abort(text);
-    return std::make_unique<Error>(ErrorCode::resource, text);
+    try {
+      posted.work(*state_);
+      return nullptr;
+    } catch (const Error& error) {
+      return std::make_unique<Error>(error);
+    } catch (const std::exception& error) {
+      auto kept = std::make_unique<Error>(ErrorCode::resource,
+                                          std::string("experts: an asynchronous call failed: ") +
+                                              error.what() + "\nlook at this rank");
+      comm_.abort(kept->what());
+      return kept;
+    }
+  } catch (...) {
+    try {
+      comm_.abort(posted.unnamed->what());
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for that either; the caller hears it
+    }
+    return std::move(posted.unnamed);
   }
 }
 
@@ -65,10 +117,10 @@ void AsyncCalls::run() {
     if (queue_.empty()) {
       return;
     }
-    const Posted posted = std::move(queue_.front());
+    Posted posted = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    std::unique_ptr<Error> error = make(posted.work);
+    std::unique_ptr<Error> error = make(posted);
     lock.lock();
     RequestState& request = *posted.request;
     request.error = std::move(error);
@@ -84,6 +136,10 @@ void AsyncCalls::run() {
 }
 
 void AsyncCalls::wait(RequestState& request, int timeout_ms) {
+  if (!fork_.same_process()) {
+    request.waited = true;
+    check_process();
+  }
   std::unique_lock lock(mutex_);
   if (request.waited) {
     throw Error(ErrorCode::usage, "this request has been waited for already\nwait once");
@@ -97,9 +153,7 @@ void AsyncCalls::wait(RequestState& request, int timeout_ms) {
     const std::string text = "experts: an asynchronous call did not end within " +
                              std::to_string(timeout_ms) +
                              " ms\nlook for the rank that has not begun it";
-    lock.unlock();
     comm_.abort(text);
-    lock.lock();
     changed_.wait(lock, is_done);
     if (request.error != nullptr) {
       throw Error(ErrorCode::timeout, text);
@@ -111,10 +165,12 @@ void AsyncCalls::wait(RequestState& request, int timeout_ms) {
 }
 
 bool AsyncCalls::test(RequestState& request) {
+  check_process();
   return request.done.load(std::memory_order_acquire);
 }
 
 void AsyncCalls::on_done(RequestState& request, std::function<void(const Error*)> tell) {
+  check_process();
   {
     const std::lock_guard lock(mutex_);
     if (!request.done.load(std::memory_order_acquire)) {
@@ -129,9 +185,9 @@ int AsyncCalls::source(const RequestState& /*request*/) const {
   throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()");
 }
 
-Request start_async(detail::ExchangeState& state, const Mistake& mistake, AsyncCalls::Work work) {
+Request start_async(detail::ExchangeState& state, AsyncCalls::Work work) {
   if (state.async == nullptr) {
-    open(*state.comm, {.kind = CallKind::async}, mistake);
+    open(*state.comm, {.kind = CallKind::async}, {});
     state.async = std::make_shared<AsyncCalls>(state);
   }
   return state.async->post(

@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
+#include "base/fork_detector.h"
 #include "comm/request.h"
 #include "experts/state.h"
 
@@ -24,11 +26,12 @@ class AsyncCalls final : public detail::RequestDriver,
   explicit AsyncCalls(const detail::ExchangeState& of);
   AsyncCalls(const AsyncCalls&) = delete;
   AsyncCalls& operator=(const AsyncCalls&) = delete;
-  ~AsyncCalls() { close(); }
+  ~AsyncCalls() = default;  // after close()
 
   Request post(Work work);
-  // Returns when all have been made. Not from a function of on_done().
-  void close();
+  // Returns when all have been made: true. False: this is the child of a fork, where nobody makes
+  // them, and this object must not be destroyed. Ends the process in a function of on_done().
+  bool close();
 
   void wait(RequestState& request, int timeout_ms) override;
   bool test(RequestState& request) override;
@@ -39,13 +42,16 @@ class AsyncCalls final : public detail::RequestDriver,
   struct Posted {
     std::shared_ptr<RequestState> request;  // shared with the caller
     Work work;
+    std::unique_ptr<Error> unnamed;  // what ended it, where there is no memory to say so
   };
   void run();
-  std::unique_ptr<Error> make(const Work& work) noexcept;
+  std::unique_ptr<Error> make(Posted& posted) noexcept;
+  void check_process() const;
 
+  ForkDetector fork_;
   Communicator comm_;
-  detail::ExchangeState state_;
-  std::mutex mutex_;  // guards what follows, and the requests
+  std::optional<detail::ExchangeState> state_;  // until close()
+  std::mutex mutex_;                            // guards what follows, and the requests
   std::condition_variable changed_;
   std::deque<Posted> queue_;
   bool closing_ = false;
@@ -53,7 +59,7 @@ class AsyncCalls final : public detail::RequestDriver,
 };
 
 // Starts `work` as the next call. The first one of an exchange is collective, and an error on all
-// ranks where another does something else or has a `mistake`.
-Request start_async(detail::ExchangeState& state, const Mistake& mistake, AsyncCalls::Work work);
+// ranks where another does something else or has no thread.
+Request start_async(detail::ExchangeState& state, AsyncCalls::Work work);
 
 }  // namespace unisono::experts

@@ -1,13 +1,21 @@
 // Dispatch and combine as requests: results, mistakes and deaths. Random shapes are tried in this
 // form beside the others, see testing_checks.h.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <future>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bootstrap/testing.h"
+#include "experts/async.h"
+#include "experts/state.h"
 #include "unisono/parallel/experts.hpp"
 
 namespace unisono {
@@ -147,6 +155,147 @@ TEST(ExpertAsync, AnotherCallInsteadOfTheFirstIsToldToAll) {
     exchange.combine(call.routing, call.back());
     call.expect_sums();
   });
+}
+
+TEST(ExpertAsync, TheFirstMayBeStartedBetweenHalves) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call call(exchange, comm.rank(), 1.0F);
+    Call other(exchange, comm.rank(), 5.0F);
+    exchange.start_dispatch(call.routing, {call.payload()});
+    exchange.dispatch_async(other.routing, {other.payload()}).wait();
+    exchange.finish_dispatch();
+    exchange.combine(call.routing, call.back());
+    exchange.combine(other.routing, other.back());
+    call.expect_sums();
+    other.expect_sums();
+  });
+}
+
+TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
+  const std::string job = comm::testing::unique_name("experts-thread");
+  const auto said = comm::testing::as_processes(2, [&](int rank) -> std::string {
+    Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
+    Exchange exchange(comm, {.experts = 4, .k = 2});
+    Call call(exchange, rank, 1.0F);
+    pthread_attr_t usual;
+    ::pthread_getattr_default_np(&usual);
+    if (rank == 1) {  // a stack that no address space has room for
+      pthread_attr_t large = usual;
+      ::pthread_attr_setstacksize(&large, std::size_t{1} << 50);
+      ::pthread_setattr_default_np(&large);
+    }
+    const std::string text =
+        text_of([&] { exchange.dispatch_async(call.routing, {call.payload()}).wait(); });
+    ::pthread_setattr_default_np(&usual);
+    exchange.dispatch_async(call.routing, {call.payload()}).wait();
+    exchange.combine(call.routing, call.back());
+    call.expect_sums();
+    return text;
+  });
+  for (const std::string& text : said) {
+    EXPECT_NE(text.find("dispatch_async() or combine_async() of rank 1: it has no thread"),
+              std::string::npos)
+        << text;
+  }
+}
+
+// What the child of rank 0 has of the calls that are under way: errors, and an end.
+int in_child(std::optional<Exchange>& exchange, Call& call, Request& first, Request& second) {
+  const auto refused = [](const auto& use) {
+    return text_of(use).find("is a fork of") != std::string::npos;
+  };
+  const int status =
+      (refused([&] { (void)first.test(); }) ? 0 : 1) + (refused([&] { first.wait(); }) ? 0 : 2) +
+      (refused([&] { first.on_done([](const Error*) {}); }) ? 0 : 4) +
+      (refused([&] { exchange->dispatch_async(call.routing, {call.payload()}).wait(); }) ? 0 : 8);
+  {
+    const Request unawaited = std::move(second);
+  }
+  exchange.reset();
+  return status;
+}
+
+TEST(ExpertAsync, TheChildOfAForkIsRefusedAndItsParentGoesOn) {
+  const std::string job = comm::testing::unique_name("experts-fork");
+  const auto said = comm::testing::as_processes(2, [&](int rank) -> std::string {
+    Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
+    std::optional<Exchange> exchange(std::in_place, comm, ExchangeOptions{.experts = 4, .k = 2});
+    Call call(*exchange, rank, 1.0F);
+    exchange->dispatch_async(call.routing, {call.payload()}).wait();
+    if (rank == 1) {
+      comm.barrier();  // the child has ended
+    }
+    Request first = exchange->combine_async(call.routing, call.back());
+    Request second = exchange->combine_async(call.routing, call.back());
+    int status = 0;
+    if (rank == 0) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::alarm(60);  // one that hangs is killed
+        _exit(in_child(exchange, call, first, second));
+      }
+      ::waitpid(child, &status, 0);
+      comm.barrier();
+    }
+    first.wait();
+    second.wait();
+    call.expect_sums();
+    return status == 0 ? "" : "the child ended with status " + std::to_string(status);
+  });
+  EXPECT_EQ(said[0], "");
+  EXPECT_EQ(said[1], "");
+}
+
+TEST(ExpertAsync, AKeptRequestKeepsNothingOfTheExchange) {
+  run_threads(2, [](Communicator& comm) {
+    detail::ExchangeState state(comm, {.experts = 4});
+    state.meet();
+    Request kept = experts::start_async(state, [](detail::ExchangeState&) {});
+    EXPECT_EQ(state.identity.use_count(), 2);
+    EXPECT_TRUE(state.async->close());
+    EXPECT_EQ(state.identity.use_count(), 1);
+    EXPECT_TRUE(kept.test());
+    kept.wait();
+  });
+}
+
+TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
+  run_threads(2, [](Communicator& comm) {
+    detail::ExchangeState state(comm, {.experts = 4});
+    state.meet();
+    Request request = experts::start_async(state, [&](detail::ExchangeState& own) {
+      if (comm.rank() == 0) {
+        throw 7;
+      }
+      own.comm->barrier();
+    });
+    EXPECT_NE(text_of([&] { request.wait(); }).find("an asynchronous call failed"),
+              std::string::npos);
+    state.async->close();
+  });
+}
+
+// Rank 1 begins when rank 0 has said what is to be called.
+void end_the_exchange_in_its_thread(Communicator& comm) {
+  auto exchange = std::make_unique<Exchange>(comm, ExchangeOptions{.experts = 4, .k = 2});
+  Call call(*exchange, comm.rank(), 1.0F);
+  exchange->dispatch_async(call.routing, {call.payload()}).wait();
+  if (comm.rank() == 1) {
+    comm.barrier();
+  }
+  Request request = exchange->combine_async(call.routing, call.back());
+  if (comm.rank() == 0) {
+    request.on_done([&](const Error*) { exchange.reset(); });
+    comm.barrier();
+  }
+  std::promise<void>().get_future().wait_for(std::chrono::minutes(1));
+}
+
+TEST(ExpertAsyncDeathTest, AFunctionThatEndsTheExchangeOfItsThreadIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(run_threads(2, end_the_exchange_in_its_thread),
+               "ends the exchange whose thread it runs on");
 }
 
 TEST(ExpertAsync, ARankThatDiesIsNamed) {

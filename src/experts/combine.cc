@@ -23,15 +23,14 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-Mistake check(const detail::ExchangeState& state, const detail::RoutingState& routing,
-              const CombineRows& combine) {
+Mistake check(const detail::RoutingState& routing, const CombineRows& combine) {
   if (kernels::find_weighted_sum(combine.dtype) == nullptr) {
     return {.text =
                 std::string(to_string(combine.dtype)) + " rows cannot be weighted\ncombine floats"};
   }
   Mistake mistake;
   const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
-  experts::expect_rows(mistake, "rows", combine.rows.size(), state, routing, row_bytes);
+  experts::expect_rows(mistake, "rows", combine.rows.size(), routing, row_bytes);
   experts::expect(mistake, "out", combine.out.size(), routing.tokens, row_bytes);
   if (!combine.residual.empty()) {
     experts::expect(mistake, "residual", combine.residual.size(), routing.tokens, row_bytes);
@@ -189,7 +188,7 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
                                                    const CombineRows& combine, bool in_halves) {
   Mistake mistake = experts::find_mistake(state, routing);
   if (mistake.text.empty()) {
-    mistake = check(state, *routing, combine);
+    mistake = check(*routing, combine);
   }
   if (mistake.text.empty()) {
     mistake = check_weights(*routing, combine.weights);
@@ -213,11 +212,10 @@ void Exchange::combine(const Routing& routing, const CombineRows& combine) {
 }
 
 Request Exchange::combine_async(const Routing& routing, const CombineRows& combine) {
-  return experts::start_async(*state_, experts::find_started(*state_),
-                              [made = routing.state_.get(), combine](detail::ExchangeState& state) {
-                                unisono::finish_combine(
-                                    state, unisono::start_combine(state, made, combine, false));
-                              });
+  return experts::start_async(
+      *state_, [made = routing.state_.get(), combine](detail::ExchangeState& state) {
+        unisono::finish_combine(state, unisono::start_combine(state, made, combine, false));
+      });
 }
 
 void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {
@@ -249,7 +247,7 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
       {.in = gradient.out_gradient, .out = gradient.rows_gradient, .row_bytes = row_bytes}};
   if (weighted) {
     if (mistake.text.empty()) {
-      experts::expect_rows(mistake, "rows", gradient.rows.size(), *state_, *made, row_bytes);
+      experts::expect_rows(mistake, "rows", gradient.rows.size(), *made, row_bytes);
     }
     experts::expect(mistake, "weights_gradient", gradient.weights_gradient.size_bytes(),
                     made->places.places.size(), sizeof(float));

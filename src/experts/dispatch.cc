@@ -7,7 +7,6 @@
 
 #include "experts/async.h"
 #include "experts/load.h"
-#include "experts/memory.h"
 #include "experts/relay.h"
 #include "experts/rows.h"
 #include "kernels/kernels.h"
@@ -132,8 +131,7 @@ void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingSt
   }
 }
 
-Mistake check(const detail::ExchangeState& state, const detail::RoutingState& routing,
-              std::span<const Payload> payloads) {
+Mistake check(const detail::RoutingState& routing, std::span<const Payload> payloads) {
   Mistake mistake;
   if (payloads.empty() || payloads.size() > kMaxPayloads) {
     return {.text = "it has " + std::to_string(payloads.size()) + " payloads\ngive 1 to " +
@@ -147,7 +145,7 @@ Mistake check(const detail::ExchangeState& state, const detail::RoutingState& ro
     }
     const std::size_t each = payload.one_a_slot ? at(routing.k) : 1;
     expect(mistake, "in", payload.in.size(), routing.tokens * each, payload.row_bytes);
-    expect_rows(mistake, "out", payload.out.size(), state, routing, payload.row_bytes);
+    expect_rows(mistake, "out", payload.out.size(), routing, payload.row_bytes);
     expect_coding(mistake, payload.coding, payload.dtype, payload.row_bytes);
   }
   return mistake;
@@ -188,10 +186,14 @@ void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t ro
 }
 
 void expect_rows(Mistake& mistake, const char* what, std::size_t have,
-                 const detail::ExchangeState& state, const detail::RoutingState& routing,
-                 std::size_t row_bytes) {
-  if (have != most_rows(state, state.max_tokens) * row_bytes) {
-    expect(mistake, what, have, at(routing.places.rows), row_bytes);
+                 const detail::RoutingState& routing, std::size_t row_bytes) {
+  const std::size_t rows = at(routing.places.rows);
+  const bool is_whole = row_bytes == 0 ? have == 0 : have % row_bytes == 0;
+  if (mistake.text.empty() && (!is_whole || have < rows * row_bytes)) {
+    mistake.text = std::string("`") + what + "` has " + std::to_string(have) + " bytes, not the " +
+                   std::to_string(rows * row_bytes) + " of " + std::to_string(rows) + " rows of " +
+                   std::to_string(row_bytes) + ", nor those of more rows\ngive as many rows as " +
+                   "the routing has, or more";
   }
 }
 
@@ -264,7 +266,7 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
     mistake = find_mistake(state, routing);
   }
   if (mistake.text.empty()) {
-    mistake = check(state, *routing, payloads);
+    mistake = check(*routing, payloads);
   }
   std::vector<Travel> travels;
   for (std::size_t part = 0; part < payloads.size() && mistake.text.empty(); ++part) {
@@ -326,7 +328,7 @@ void Exchange::dispatch(const Routing& routing, std::span<const Payload> payload
 
 Request Exchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
   return experts::start_async(
-      *state_, experts::find_started(*state_),
+      *state_,
       [made = routing.state_.get(),
        all = std::vector<Payload>(payloads.begin(), payloads.end())](detail::ExchangeState& state) {
         experts::finish_dispatch(state, experts::start_dispatch(state, made, all, 0, {}, false));

@@ -16,10 +16,9 @@ Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingSt
 // That memory of `have` bytes should be `rows` rows; adds to `mistake` if it has none yet.
 void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t rows,
             std::size_t row_bytes);
-// The same for the rows of a routing: as many as it has, or the most that one can have.
+// The same for the rows of a routing: as many as it has, or more.
 void expect_rows(Mistake& mistake, const char* what, std::size_t have,
-                 const detail::ExchangeState& state, const detail::RoutingState& routing,
-                 std::size_t row_bytes);
+                 const detail::RoutingState& routing, std::size_t row_bytes);
 
 // That a call is under way is a mistake in any other call.
 Mistake find_started(const detail::ExchangeState& state);

@@ -210,8 +210,8 @@ Exchange& Exchange::operator=(Exchange&& other) noexcept {
   return *this;
 }
 Exchange::~Exchange() {
-  if (state_ != nullptr && state_->async != nullptr) {
-    state_->async->close();  // requests may keep it longer
+  if (state_ != nullptr && state_->async != nullptr && !state_->async->close()) {
+    static_cast<void>(state_.release());  // NOLINT(bugprone-unused-return-value): see close()
   }
 }
 

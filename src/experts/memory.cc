@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <limits>
+#include <stdexcept>
 #include <string>
 
 #include "experts/rows.h"
@@ -21,6 +23,10 @@ void touch(detail::ExchangeState& state, Region& region, std::size_t bytes, Mist
 
 void reserve_here(detail::ExchangeState& state, std::size_t tokens, Mistake& mistake) {
   const std::size_t row_bytes = state.options.row_bytes;
+  const auto most = static_cast<std::size_t>(std::max(state.options.k, state.comm->size()));
+  if (row_bytes > std::numeric_limits<std::size_t>::max() / (tokens * most)) {
+    throw std::length_error("more bytes than an address can tell apart");
+  }
   const std::size_t even = tokens * static_cast<std::size_t>(state.options.k) * row_bytes;
   const std::size_t here = state.hosts.here().size();
   if (state.is_read()) {

@@ -105,6 +105,42 @@ TEST(ExpertMemory, MoreTokensGrowItOnAllRanks) {
   });
 }
 
+// Those of max_rows() before a rank routed more, too.
+TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
+  run_threads(2, [](Communicator& comm) {
+    Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2});
+    std::vector<float> rows(exchange.max_rows());
+    const auto many = to_two(comm.rank() == 1 ? 9 : 1);
+    (void)exchange.route(std::span(many));
+    const auto one = to_two(1);
+    const Routing routing = exchange.route(std::span(one));
+    const std::vector<float> in(1, 3.0F);
+    std::vector<float> out(1);
+    const auto dispatch = [&](std::size_t bytes) {
+      exchange.dispatch(routing, {{.in = std::as_bytes(std::span(in)),
+                                   .out = std::as_writable_bytes(std::span(rows)).first(bytes),
+                                   .row_bytes = sizeof(float)}});
+    };
+    ASSERT_GT(rows.size(), 4U);
+    dispatch(rows.size() * sizeof(float));
+    exchange.combine(routing, {.rows = std::as_bytes(std::span(rows)),
+                               .out = std::as_writable_bytes(std::span(out)),
+                               .dtype = Dtype::f32,
+                               .hidden = 1});
+    EXPECT_EQ(out, std::vector<float>(1, 6.0F));
+    for (const std::size_t wrong : {12, 18}) {  // too few; no whole number
+      try {
+        dispatch(comm.rank() == 0 ? wrong : 16);
+        ADD_FAILURE() << wrong << " bytes";
+      } catch (const Error& error) {
+        const std::string text = "rank 0: `out` has " + std::to_string(wrong) +
+                                 " bytes, not the 16 of 4 rows of 4, nor those of more rows";
+        EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+      }
+    }
+  });
+}
+
 TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
   run_threads(2, [](Communicator& comm) {
     const auto refused = [&](const ExchangeOptions& options) -> std::string {
@@ -127,6 +163,12 @@ TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
                        .max_tokens = std::size_t{1} << 30,
                        .row_bytes = std::size_t{1} << 20})
                   .find("experts: Exchange() of rank 0: "),
+              std::string::npos);
+    EXPECT_NE(refused({.experts = 8,  // 2 to the 64th bytes, which wrap to none
+                       .k = 8,
+                       .max_tokens = (std::size_t{1} << 29) - 1,
+                       .row_bytes = std::size_t{1} << 33})
+                  .find("it has no memory for the rows of 536870911 tokens"),
               std::string::npos);
     EXPECT_EQ(refused({.experts = 4, .k = 2, .max_tokens = 1}), "nothing");
   });

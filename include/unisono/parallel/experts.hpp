@@ -125,7 +125,7 @@ enum class RowCoding : std::uint8_t { none, i8, f8e4m3 };
 // One kind of rows that travels with the tokens.
 struct Payload {
   std::span<const std::byte> in = {};  // [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes]
-  // [rows()][row_bytes], or [max_rows()][row_bytes]: then the rest stays as it is.
+  // [rows()][row_bytes], or more rows, such as max_rows(): then the rest stays as it is.
   std::span<std::byte> out = {};
   std::size_t row_bytes = 0;
   // Each place among the k has an element of its own, as weights do. Not for rank_major.
@@ -136,7 +136,7 @@ struct Payload {
 inline constexpr int kMaxPayloads = 8;
 
 struct CombineRows {
-  std::span<const std::byte> rows = {};  // [rows()][hidden] of dtype, or [max_rows()][hidden]
+  std::span<const std::byte> rows = {};  // [rows()][hidden] of dtype, or more rows
   std::span<std::byte> out = {};         // [tokens][hidden] of dtype
   Dtype dtype = Dtype::bf16;             // a float
   std::size_t hidden = 0;
@@ -150,7 +150,7 @@ struct CombineRows {
 // What is not for rank_major must be empty there.
 struct CombineGradient {
   std::span<const std::byte> out_gradient = {};  // [tokens][hidden] of dtype
-  std::span<std::byte> rows_gradient = {};       // [rows()][hidden] of dtype
+  std::span<std::byte> rows_gradient = {};       // [rows()][hidden] of dtype, or more rows
   Dtype dtype = Dtype::bf16;                     // a float
   std::size_t hidden = 0;
   std::span<const float> weights = {};     // [tokens][k] as of combine; not for rank_major
@@ -218,7 +218,9 @@ class UNISONO_EXPORT Exchange {
   // not meet other calls of this exchange, halves among them. The routing and all buffers must
   // live, and rows must not change, until wait() has returned, which throws what dispatch() would.
   // The first asynchronous call of an exchange waits for the others to make it, and can throw;
-  // later ones return at once. The destructor of the exchange makes all that have been started.
+  // later ones return at once. The destructor of the exchange makes all that have been started; a
+  // function of Request::on_done(), which the thread calls, must not run it. Labels do not name an
+  // uneven load for these calls: they are the caller's meanwhile.
   Request dispatch_async(const Routing& routing, std::span<const Payload> payloads);
   Request dispatch_async(const Routing& routing, std::initializer_list<Payload> payloads) {
     return dispatch_async(routing, std::span<const Payload>(payloads.begin(), payloads.size()));

@@ -4,6 +4,7 @@
 
 #include <list>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "unisono/parallel/expert_balance.hpp"
@@ -88,13 +89,23 @@ class ExpertRequest {
   }
   void wait(int timeout_ms) {
     const py::gil_scoped_release unlocked;
-    request_.wait(timeout_ms);
+    const std::lock_guard lock(waiting_);
+    if (!ended_) {
+      ended_ = true;
+      request_.wait(timeout_ms);
+    }
   }
-  bool test() { return request_.test(); }
+  bool test() {
+    const py::gil_scoped_release unlocked;
+    const std::unique_lock lock(waiting_, std::try_to_lock);
+    return lock.owns_lock() && (ended_ || request_.test());
+  }
 
  private:
   std::unique_ptr<Memories> memories_;
   unisono::Request request_;
+  std::mutex waiting_;  // guards what follows, and who waits
+  bool ended_ = false;
 };
 
 enum class Form : std::uint8_t { blocking, halves, async };

@@ -82,7 +82,7 @@ class Pending:
         self._routing = routing  # the thread uses it
 
     def wait(self, timeout_ms=-1):
-        """The rows or sums, when they are there. Waiting twice is an error."""
+        """The rows or sums, when they are there; again and again, if they are asked for."""
         self._request.wait(timeout_ms)
         return self._out
 
