@@ -98,12 +98,12 @@ std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
       auto kept = std::make_unique<Error>(ErrorCode::resource,
                                           std::string("experts: an asynchronous call failed: ") +
                                               error.what() + "\nlook at this rank");
-      comm_.abort(kept->what());
+      comm_.abort(kept->message());
       return kept;
     }
   } catch (...) {
     try {
-      comm_.abort(posted.unnamed->what());
+      comm_.abort(posted.unnamed->message());
     } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for that either; the caller hears it
     }
     return std::move(posted.unnamed);
