@@ -128,7 +128,7 @@ TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
                                .dtype = Dtype::f32,
                                .hidden = 1});
     EXPECT_EQ(out, std::vector<float>(1, 6.0F));
-    for (const std::size_t wrong : {12, 18}) {  // too few; no whole number
+    for (const std::size_t wrong : {12U, 18U}) {  // too few; no whole number
       try {
         dispatch(comm.rank() == 0 ? wrong : 16);
         ADD_FAILURE() << wrong << " bytes";
