@@ -39,10 +39,20 @@ function recording(): object {
     }
   }
   const findings = [
-    { kind: 'dropped', text: 'the beginning is not here: ranks 0-3 kept only the newest events' },
+    {
+      ...{
+        kind: 'dropped',
+        text: 'the beginning is not here: ranks 0-3 kept only the newest events',
+      },
+      chinese: { text: '没有开头：rank 0-3 只保留了最新的事件' },
+    },
     {
       ...{ kind: 'stopped', text: `rank 1 (pid 7) is stopped, and owes all_reduce #${OPS}` },
       ...{ ranks: [1], waiting: [0, 2, 3], waited_s: 4, next: 'let it go on: kill -CONT 7' },
+      chinese: {
+        text: `rank 1（pid 7）被暂停，尚欠 all_reduce #${OPS}`,
+        next: '让它继续：kill -CONT 7',
+      },
     },
   ];
   return {
@@ -191,7 +201,9 @@ describe('a long run', () => {
     );
     const main = await page.locator('main').innerText();
     expect(main).toContain(`rank 1（pid 7）被暂停，尚欠 all_reduce #${OPS}`);
+    expect(main).toContain('让它继续：kill -CONT 7');
     expect(main).not.toContain('is stopped');
+    expect(main).not.toContain('newest');
     await page.locator('tr.chosen').waitFor();
     await expect.poll(() => isInView(page, 'tr.chosen')).toBe(true);
     for (const cell of ['.c-time', '.c-waiting', '.c-last', '.c-open']) {
