@@ -14,7 +14,7 @@ ranks, after which all communicators of the world are unusable.
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from unisono._errors import Error
 
@@ -491,6 +491,23 @@ class ExpertRouting:
     def _sources(self) -> bytes: ...
     def _experts(self) -> bytes: ...
 
+class ExpertForm:
+    """How dispatch and combine are called: to their end, in halves, or as a request."""
+
+    blocking: ClassVar[ExpertForm]
+    halves: ClassVar[ExpertForm]
+    asynchronous: ClassVar[ExpertForm]
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> int: ...
+
+class ExpertRequest:
+    """A call under way; see unisono.experts.Pending."""
+
+    def wait(self, timeout_ms: int) -> None: ...
+    def test(self) -> bool: ...
+
 class ExpertExchange:
     """Dispatch and combine of mixtures of experts; see unisono.experts.Exchange."""
 
@@ -503,6 +520,8 @@ class ExpertExchange:
         alignment: int,
         capacity: int,
         experts_of_rank: Sequence[Sequence[int]],
+        max_tokens: int,
+        row_bytes: int,
     ) -> None: ...
     def route(self, chosen: Any) -> ExpertRouting: ...
     def dispatch(
@@ -513,8 +532,8 @@ class ExpertExchange:
         row_bytes: int,
         one_a_slot: bool,
         coding: str,
-        start: bool,
-    ) -> None: ...
+        form: ExpertForm,
+    ) -> ExpertRequest | None: ...
     def finish_dispatch(self) -> None: ...
     def combine(
         self,
@@ -525,8 +544,8 @@ class ExpertExchange:
         weights: Any,
         residual: Any,
         coding: str,
-        start: bool,
-    ) -> None: ...
+        form: ExpertForm,
+    ) -> ExpertRequest | None: ...
     def finish_combine(self) -> None: ...
     def combine_backward(
         self,
@@ -538,7 +557,10 @@ class ExpertExchange:
         rows: Any,
         weights_gradient: Any,
     ) -> None: ...
-    def mask(self, ranks: Sequence[int]) -> list[int]: ...
+    def mask(self, ranks: Sequence[int], routes: int | None) -> list[int]: ...
+    def masked(self) -> list[int]: ...
+    def max_tokens(self) -> int: ...
+    def max_rows(self) -> int: ...
     def close(self) -> None: ...
 
 def balance_experts(
