@@ -39,6 +39,7 @@ def normalised(text):
     text = re.sub(rf"\b{re.escape(host)}(?=(:\d+ | pid ))", "HOST", text)
     text = re.sub(r"\bpid \d+", "pid N", text)
     text = re.sub(r"\d+\.\d s after", "T s after", text)
+    text = re.sub(r"启动后 \d+\.\d 秒", "启动后 T 秒", text)
     # The source lines of the catalogue's moves change with its files.
     text = re.sub(r'"line": ?\[[\d, ]*\]', '"line": [...]', text)
     return text
