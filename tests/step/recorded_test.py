@@ -19,6 +19,8 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from recording import calls_in, record
+
 PROMPT = "abcdefg"  # a token each
 TOKENS = 3
 # As examples/llm makes it up.
@@ -65,40 +67,28 @@ def expected(args, layout, folder):
 
 def recorded(args, layout, folder):
     ranks = math.prod(sizes_of(layout).values())
-    trace = folder / "trace.json"
-    done = subprocess.run([args.program, "run", "-q", "-n", str(ranks), "--record", trace, "--", args.llm, "--model",
-                           "random", "--layout", layout, "--prompt", PROMPT, "--tokens", str(TOKENS)],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{layout}: {done.stderr}")
-    data = json.loads(trace.read_text())
-    members = {name: tuple(sorted(group)) for name, group in zip(data["groups"]["name"], data["groups"]["ranks"])}
-    rows = []
+    data = record(args.program, ranks, folder / "trace.json", [
+        args.llm, "--model", "random", "--layout", layout, "--prompt", PROMPT, "--tokens", str(TOKENS)])
+    calls = [defaultdict(list) for _ in range(ranks)]
     labels = [[] for _ in range(ranks)]
-    ops = data["ops"]
-    for i, rank in enumerate(ops["rank"]):
+    for call in calls_in(data):
+        mine = calls[call.rank][call.members]
+        if call.peer is not None:
+            mine.append((call.what, call.bytes, call.peer))
+            continue
         # The world's own calls, and what meshes and exchanges agree on, come before a step or beside it.
-        about = ops["dtype"][i] == "u64" or ops["collective"][i] == "barrier" or ops["group"][i] == "world"
-        beside = ops["dtype"][i] == "u8" and ops["collective"][i] == "all_gather" and is_experts(
-            layout, members[ops["group"][i]])
-        routed = ops["dtype"][i] == "u8" and ops["collective"][i] == "all_to_all_v"
-        if not about and not beside:
-            rows.append((ops["start_us"][i], rank, members[ops["group"][i]],
-                         (ops["collective"][i].removesuffix("_v"), ROUTED if routed else ops["bytes"][i])))
+        if call.dtype == "u64" or call.what == "barrier" or call.group == "world":
+            continue
+        routed = call.dtype == "u8" and call.what == "all_to_all_v"
+        if not (call.dtype == "u8" and call.what == "all_gather" and is_experts(layout, call.members)):
+            mine.append((call.kind, ROUTED if routed else call.bytes))
         # Sums over tp are named by their layer and what it does, two of them a layer.
-        if ops["collective"][i] == "all_reduce" and layout == f"tp={ranks}" and not about:
-            labels[rank].append(ops["label"][i])
+        if call.what == "all_reduce" and layout == f"tp={ranks}":
+            labels[call.rank].append(call.label)
     if layout == f"tp={ranks}":
         layers = [f"layer {layer} {part}" for layer in range(CONFIG["num_hidden_layers"])
                   for part in ("attention", "mlp")]
         assert all([one for one in mine if one in layers] == layers * TOKENS for mine in labels), labels
-    sent = data.get("transfers", {"rank": []})
-    for i, rank in enumerate(sent["rank"]):
-        rows.append((sent["start_us"][i], rank, members[sent["group"][i]],
-                     (sent["kind"][i], sent["bytes"][i], sent["peer"][i])))
-    calls = [defaultdict(list) for _ in range(ranks)]
-    for _, rank, group, call in sorted(rows):
-        calls[rank][group].append(call)
     return calls
 
 

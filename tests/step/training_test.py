@@ -20,6 +20,8 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from recording import calls_in, record
+
 CONFIG = {"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": 8, "num_key_value_heads": 4,
           "intermediate_size": 1024, "vocab_size": 512, "tie_word_embeddings": False}
 STEPS = 2
@@ -53,26 +55,14 @@ def expected(args, layout, folder):
 
 def recorded(args, layout, ranks, folder):
     """Of each rank, group and communicator: what was called, in order."""
-    trace = folder / "trace.json"
-    done = subprocess.run([args.program, "run", "-q", "-n", str(ranks), "--record", trace, "--", args.transformer,
-                           "--try", layout], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{layout}: {done.stderr}")
-    data = json.loads(trace.read_text())
-    members = {name: tuple(sorted(group)) for name, group in zip(data["groups"]["name"], data["groups"]["ranks"])}
-    rows, ops = [], data["ops"]
-    for i, rank in enumerate(ops["rank"]):
-        agreed = ops["collective"][i] == "barrier" or ops["dtype"][i] not in ("f32", "f64")
-        if not agreed and ops["group"][i] != "world":
-            rows.append((ops["start_us"][i], i, rank, ops["group"][i],
-                         (ops["collective"][i].removesuffix("_v"), ops["bytes"][i])))
-    sent = data.get("transfers", {"rank": []})
-    for i, rank in enumerate(sent["rank"]):
-        rows.append((sent["start_us"][i], i, rank, sent["group"][i],
-                     (sent["kind"][i], sent["bytes"][i], sent["peer"][i])))
+    data = record(args.program, ranks, folder / "trace.json", [args.transformer, "--try", layout])
     calls = [defaultdict(list) for _ in range(ranks)]
-    for _, _, rank, group, call in sorted(rows):
-        calls[rank][members[group], group].append(call)
+    for call in calls_in(data):
+        mine = calls[call.rank][call.members, call.group]
+        if call.peer is not None:
+            mine.append((call.what, call.bytes, call.peer))
+        elif call.what != "barrier" and call.dtype in ("f32", "f64") and call.group != "world":
+            mine.append((call.kind, call.bytes))
     return calls
 
 
@@ -96,7 +86,7 @@ def main():
             step = expected(args, layout, folder)
             for rank, (said, did) in enumerate(zip(step, recorded(args, layout, len(step), folder))):
                 # A call of a group of one rank moves nothing.
-                left = {key: calls for key, calls in did.items() if len(key[0]) > 1}
+                left = {key: calls for key, calls in did.items() if len(key[0]) > 1 and calls}
                 for (group, part), calls in said.items():
                     wanted = calls * STEPS
                     compared += len(wanted)
