@@ -30,6 +30,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  return first == std::string_view::npos
+             ? std::string_view{}
+             : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMostShown = 40;
   std::string result = "\"";

@@ -7,6 +7,9 @@
 
 namespace unisono {
 
+// Without the blanks around it.
+std::string_view trimmed(std::string_view text);
+
 // `text` in quotes, short and without control characters.
 std::string in_quotes(std::string_view text);
 

@@ -5,15 +5,9 @@
 #include <cstddef>
 #include <utility>
 
-namespace unisono::model {
+#include "base/words.h"
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  return first == std::string_view::npos
-             ? std::string_view{}
-             : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
+namespace unisono::model {
 
 std::optional<std::vector<std::string>> csv_fields(std::string_view line) {
   std::vector<std::string> fields(1);

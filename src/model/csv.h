@@ -8,8 +8,6 @@
 
 namespace unisono::model {
 
-std::string_view trimmed(std::string_view text);  // without blanks around it
-
 // The fields without blanks around them. One in double quotes may hold commas, and two double
 // quotes for one; nullopt if a quote is never closed.
 std::optional<std::vector<std::string>> csv_fields(std::string_view line);

@@ -4,27 +4,12 @@
 #include <charconv>
 #include <optional>
 
+#include "base/words.h"
+
 namespace unisono::pipeline {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  return first == std::string_view::npos
-             ? std::string_view{}
-             : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kShown = 40;
-  std::string result = "'";
-  for (const char sign : text.substr(0, kShown)) {
-    result += sign >= ' ' && sign <= '~' ? sign : '?';
-  }
-  return result + (text.size() > kShown ? "...'" : "'");
-}
 
 // The number at the front of `text`, which is taken off.
 std::optional<int> take_number(std::string_view& text) {
@@ -142,7 +127,7 @@ Parsed<std::vector<Action>> parse_actions(std::string_view line) {
     const std::string_view text = trimmed(line.substr(0, comma));
     if (!text.empty() && (!append_action(text, actions) || actions.size() > kMostActions)) {
       return Parsed<std::vector<Action>>::failure(
-          quoted(text) + " is no action such as 2F0, 1SEND_F3 or (1F4;2B0)OVERLAP_F_B",
+          in_quotes(text) + " is no action such as 2F0, 1SEND_F3 or (1F4;2B0)OVERLAP_F_B",
           "cell " + std::to_string(cell));
     }
     if (comma == std::string_view::npos) {
