@@ -130,22 +130,13 @@ constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
     {"timeout_ms", &unisono::ConnectOptions::timeout_ms},
 };
 
-bool take_text(unisono::ConnectOptions& options, const std::string& name, py::handle value) {
-  for (const auto& [known, member] : kTexts) {
+// Sets the option that has the name, if the table has it.
+template <class Table, class Convert>
+bool take(const Table& table, unisono::ConnectOptions& options, const std::string& name,
+          const Convert& convert) {
+  for (const auto& [known, member] : table) {
     if (name == known) {
-      if (!value.is_none()) {
-        options.*member = py::module_::import("os").attr("fspath")(value).cast<std::string>();
-      }
-      return true;
-    }
-  }
-  return false;
-}
-
-bool take_number(unisono::ConnectOptions& options, const std::string& name, py::handle value) {
-  for (const auto& [known, member] : kNumbers) {
-    if (name == known) {
-      options.*member = value.cast<int>();
+      options.*member = convert();
       return true;
     }
   }
@@ -156,8 +147,13 @@ unisono::ConnectOptions options_of(const char* function, const py::kwargs& given
   unisono::ConnectOptions options{.interrupted = unisono_signals::is_interrupted};
   for (const auto& [key, value] : given) {
     const auto name = key.cast<std::string>();
+    const auto text = [&value] {  // or a path; None is what is unset
+      return value.is_none() ? std::string()
+                             : py::module_::import("os").attr("fspath")(value).cast<std::string>();
+    };
     try {
-      if (take_text(options, name, value) || take_number(options, name, value)) {
+      if (take(kTexts, options, name, text) ||
+          take(kNumbers, options, name, [&value] { return value.cast<int>(); })) {
         continue;
       }
     } catch (const std::exception&) {
