@@ -28,6 +28,28 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost.back();
 }
 
+// The bytes of the first sign if it is whole UTF-8 (RFC 3629), 0 otherwise.
+std::size_t sign_bytes(std::string_view text) {
+  const auto byte = [text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) {
+    return 1;
+  }
+  const std::size_t bytes = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) {
+    return 0;
+  }
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) {
+      return 0;
+    }
+  }
+  // Longer forms than needed, halves of pairs, and what is past the last sign.
+  const bool is_none = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
+                       (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
+  return is_none ? 0 : bytes;
+}
+
 }  // namespace
 
 std::string_view trimmed(std::string_view text) {
@@ -41,11 +63,15 @@ std::string_view trimmed(std::string_view text) {
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMostShown = 40;
   std::string result = "\"";
-  for (const char c : text.substr(0, kMostShown)) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte < 0x20 || byte == 0x7f ? '?' : c;
+  std::string_view left = text;
+  while (!left.empty() && result.size() <= kMostShown) {
+    const std::size_t bytes = sign_bytes(left);
+    const bool is_shown =
+        bytes > 0 && left.front() != 0x7f && static_cast<unsigned char>(left.front()) >= 0x20;
+    result += is_shown ? left.substr(0, bytes) : "?";
+    left.remove_prefix(std::max<std::size_t>(1, bytes));
   }
-  return result + (text.size() > kMostShown ? "...\"" : "\"");
+  return result + (left.empty() ? "\"" : "...\"");
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {

@@ -10,7 +10,7 @@ namespace unisono {
 // Without the blanks around it.
 std::string_view trimmed(std::string_view text);
 
-// `text` in quotes, short and without control characters.
+// `text` in quotes, short, as valid UTF-8 without control characters: ? stands for what is neither.
 std::string in_quotes(std::string_view text);
 
 // The candidate closest to `word` by edit distance, empty if none is near.
