@@ -1,11 +1,11 @@
 #include "compute.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "matrix.h"
 
 namespace llm {
 namespace {
@@ -13,10 +13,6 @@ namespace {
 namespace up = unisono::parallel;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-blasint lead(std::size_t columns) {
-  return static_cast<blasint>(std::max<std::size_t>(columns, 1));
-}
 
 // Softmax over the keys that a query sees; gives the log-sum-exp.
 float softmax(std::span<float> scores, std::size_t query, std::span<const std::size_t> keys,
@@ -43,40 +39,36 @@ float softmax(std::span<float> scores, std::size_t query, std::span<const std::s
   return most + std::log(total);
 }
 
-}  // namespace
-
-void linear(std::span<const float> x, std::span<const float> w, std::span<float> y,
-            std::size_t rows) {
-  if (rows == 0 || y.empty()) {
-    return;
+float norm_scale(std::span<const float> row, float epsilon) {
+  double squares = 0;
+  for (const float value : row) {
+    squares += static_cast<double>(value) * static_cast<double>(value);
   }
-  const std::size_t outputs = y.size() / rows;
-  const std::size_t inputs = w.size() / outputs;
-  if (inputs == 0) {
-    std::ranges::fill(y, 0.0F);
-  } else if (rows == 1) {
-    cblas_sgemv(CblasRowMajor, CblasNoTrans, lead(outputs), lead(inputs), 1.0F, w.data(),
-                lead(inputs), x.data(), 1, 0.0F, y.data(), 1);
-  } else {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, lead(rows), lead(outputs), lead(inputs),
-                1.0F, x.data(), lead(inputs), w.data(), lead(inputs), 0.0F, y.data(),
-                lead(outputs));
-  }
+  return static_cast<float>(
+      1.0 / std::sqrt(squares / static_cast<double>(row.size()) + static_cast<double>(epsilon)));
 }
+
+}  // namespace
 
 void rms_norm(std::span<const float> x, std::span<const float> gain, float epsilon,
               std::span<float> y) {
   const std::size_t width = gain.size();
   for (std::size_t row = 0; row < x.size(); row += width) {
-    double squares = 0;
-    for (std::size_t i = 0; i < width; ++i) {
-      squares += static_cast<double>(x[row + i]) * static_cast<double>(x[row + i]);
-    }
-    const auto scale = static_cast<float>(
-        1.0 / std::sqrt(squares / static_cast<double>(width) + static_cast<double>(epsilon)));
+    const float scale = norm_scale(x.subspan(row, width), epsilon);
     for (std::size_t i = 0; i < width; ++i) {
       y[row + i] = x[row + i] * scale * gain[i];
     }
+  }
+}
+
+void add_and_norm(std::span<const float> added, std::span<float> x, std::span<const float> gain,
+                  float epsilon, std::span<float> y) {
+  const std::size_t width = gain.size();
+  for (std::size_t row = 0; row < x.size(); row += width) {
+    for (std::size_t i = row; i < row + width; ++i) {
+      x[i] += added[i];
+    }
+    rms_norm(x.subspan(row, width), gain, epsilon, y.subspan(row, width));
   }
 }
 
@@ -90,26 +82,37 @@ void gated(std::span<float> gate, std::span<const float> up, bool is_gelu) {
   }
 }
 
-void rotate(const Rope& rope, std::span<const std::size_t> positions, std::span<float> x) {
-  if (positions.empty()) {
-    return;
-  }
+Turns turns_of(const Rope& rope, std::span<const std::size_t> positions) {
   const std::size_t half = rope.dim / 2;
-  const std::size_t row = x.size() / positions.size();
-  for (std::size_t r = 0; r < positions.size(); ++r) {
+  Turns turns{.dim = rope.dim, .halves = rope.halves, .cosines = {}, .sines = {}};
+  for (const std::size_t position : positions) {
     for (std::size_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(positions[r]) *
+      const double angle = static_cast<double>(position) *
                            std::pow(static_cast<double>(rope.base),
                                     -2.0 * static_cast<double>(i) / static_cast<double>(rope.dim));
-      const auto c = static_cast<float>(std::cos(angle));
-      const auto s = static_cast<float>(std::sin(angle));
-      for (std::size_t head = 0; head < row; head += rope.dim) {
-        float& a = x[r * row + head + (rope.halves ? i : 2 * i)];
-        float& b = x[r * row + head + (rope.halves ? i + half : 2 * i + 1)];
-        const float turned = a * c - b * s;
-        b = a * s + b * c;
-        a = turned;
-      }
+      turns.cosines.push_back(static_cast<float>(std::cos(angle)));
+      turns.sines.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  return turns;
+}
+
+void rotate(const Turns& turns, std::span<float> x) {
+  const std::size_t half = turns.dim / 2;
+  if (turns.cosines.empty()) {
+    return;
+  }
+  const std::size_t row = x.size() / (turns.cosines.size() / half);
+  for (std::size_t head = 0; head < x.size(); head += turns.dim) {
+    const std::size_t position = head / row * half;
+    for (std::size_t i = 0; i < half; ++i) {
+      const float c = turns.cosines[position + i];
+      const float s = turns.sines[position + i];
+      float& a = x[head + (turns.halves ? i : 2 * i)];
+      float& b = x[head + (turns.halves ? i + half : 2 * i + 1)];
+      const float turned = a * c - b * s;
+      b = a * s + b * c;
+      a = turned;
     }
   }
 }
@@ -131,16 +134,16 @@ up::AttentionKernel attention_kernel(const up::HeadShare& share, std::size_t hea
     const float scale = 1.0F / std::sqrt(static_cast<float>(shape.dim));
     for (std::size_t head = 0; head < shape.heads; ++head) {
       const std::size_t shared = (share.query.first + head) / heads_a_key - share.key_value.first;
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, lead(queries), lead(keys),
-                  lead(shape.dim), scale, block.query + head * shape.dim, lead(row),
-                  block.key + shared * shape.dim, lead(key_row), 0.0F, scores.data(), lead(keys));
+      multiply(
+          {.rows = queries, .columns = keys, .inner = shape.dim, .scale = scale, .is_turned = true},
+          {block.query + head * shape.dim, row}, {block.key + shared * shape.dim, key_row},
+          scores.data(), keys);
       for (std::size_t q = 0; q < queries; ++q) {
         log_sum[q * shape.heads + head] = softmax(
             {&scores[q * keys], keys}, block.query_positions[q], block.key_positions, window);
       }
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, lead(queries), lead(shape.dim),
-                  lead(keys), 1.0F, scores.data(), lead(keys), block.value + shared * shape.dim,
-                  lead(key_row), 0.0F, out + head * shape.dim, lead(row));
+      multiply({.rows = queries, .columns = shape.dim, .inner = keys}, {scores.data(), keys},
+               {block.value + shared * shape.dim, key_row}, out + head * shape.dim, row);
     }
   };
   return {.forward = forward};

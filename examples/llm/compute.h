@@ -5,28 +5,35 @@
 #include <span>
 #include <unisono/parallel/context_parallel.hpp>
 #include <unisono/parallel/tensor_parallel.hpp>
+#include <vector>
 
 namespace llm {
-
-// y[rows, outputs] = x[rows, inputs] W', with W [outputs, inputs].
-void linear(std::span<const float> x, std::span<const float> w, std::span<float> y,
-            std::size_t rows);
 
 // Zhang and Sennrich, 2019. `x` is some rows of gain.size() numbers each, and may be `y`.
 void rms_norm(std::span<const float> x, std::span<const float> gain, float epsilon,
               std::span<float> y);
+// x += added, and y = rms_norm(x), in one pass over each row.
+void add_and_norm(std::span<const float> added, std::span<float> x, std::span<const float> gain,
+                  float epsilon, std::span<float> y);
 
 // gate = activation(gate) * up: SiLU (SwiGLU: Shazeer, 2020), or GELU by the hyperbolic tangent.
 void gated(std::span<float> gate, std::span<const float> up, bool is_gelu);
 
-// Rotary embedding (Su et al., 2021) of [rows, heads, dim] in place. Pairs are neighbours, or lie
-// half a head apart.
+// Rotary embedding (Su et al., 2021) of [positions, heads, dim] in place. Pairs are neighbours, or
+// lie half a head apart.
 struct Rope {
   float base = 10000;
   std::size_t dim = 0;
   bool halves = false;
 };
-void rotate(const Rope& rope, std::span<const std::size_t> positions, std::span<float> x);
+// Its sines and cosines for some positions.
+struct Turns {
+  std::size_t dim = 0;
+  bool halves = false;
+  std::vector<float> cosines, sines;  // [positions, dim / 2]
+};
+Turns turns_of(const Rope& rope, std::span<const std::size_t> positions);
+void rotate(const Turns& turns, std::span<float> x);
 
 // Attention of this rank's heads. Queries share keys by their numbers in the whole model, so that
 // heads may be cut anywhere. `window`: a query sees so many keys, its own included; 0: all before.

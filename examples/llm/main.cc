@@ -1,6 +1,4 @@
 // Answers a question with a language model that is laid over ranks; kUsage says how.
-#include <cblas.h>
-
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -136,7 +134,7 @@ bool compare(const llm::Options& options, const std::vector<std::vector<llm::Sai
 bool run(unisono::Communicator& world, const llm::Options& options, const std::string& layout) {
   const Source source(options.model);
   up::Mesh mesh = up::Mesh::create(world, llm::mesh_text(layout, world.size()));
-  llm::Model model(mesh, *source.weights);
+  llm::Model model(mesh, *source.weights, options.precision);
   const bool is_speaker = world.rank() == 0;
   if (!options.prompt.empty()) {
     say(options, source, model, is_speaker);
@@ -168,7 +166,7 @@ int serve(const llm::Options& options) {
     return 0;
   }
   auto world = unisono::Communicator::connect();
-  openblas_set_num_threads(world.size() == 1 ? openblas_get_num_procs() : 1);
+  llm::set_product_threads(world.size() == 1 ? llm::processors() : 1);
   std::string layout = options.layout;
   while (true) {
     try {

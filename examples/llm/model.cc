@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <unisono/statistics.hpp>
-
-#include "compute.h"
 
 namespace llm {
 namespace {
@@ -15,12 +14,6 @@ namespace up = unisono::parallel;
 
 up::Range whole(std::size_t count) {
   return {.first = 0, .count = count};
-}
-
-void add(std::span<const float> from, std::span<float> to) {
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    to[i] += from[i];
-  }
 }
 
 }  // namespace
@@ -40,7 +33,8 @@ class Model::Timed {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-Model::Model(up::Mesh& mesh, const Weights& weights) : mesh_(mesh), shape_(weights.shape()) {
+Model::Model(up::Mesh& mesh, const Weights& weights, Precision precision)
+    : mesh_(mesh), weights_(weights), shape_(weights.shape()) {
   unisono::Communicator& tp = mesh_.axis("tp");
   share_ = up::head_share(shape_.heads, shape_.key_value_heads, tp.size(), tp.rank());
   hidden_ = up::shard_range(shape_.hidden, tp.size(), tp.rank());
@@ -50,32 +44,35 @@ Model::Model(up::Mesh& mesh, const Weights& weights) : mesh_(mesh), shape_(weigh
     exchange_ = std::make_unique<unisono::Exchange>(
         mesh_.axis("ep"), unisono::ExchangeOptions{.experts = 2 * mesh_.size("ep"), .k = 2});
   }
-  load(weights);
+  if (tp.size() > 1) {
+    row_ = tp.allocate(shape_.width * sizeof(float));
+    row_sum_ = tp.plan({.collective = unisono::Collective::all_reduce,
+                        .in = row_.bytes().data(),
+                        .out = row_.bytes().data(),
+                        .count = shape_.width,
+                        .dtype = unisono::Dtype::f32});
+  }
+  load(precision);
 }
 
-void Model::load(const Weights& weights) {
+void Model::load(Precision precision) {
   const auto vector = [&](const std::string& name, std::size_t count) {
-    return weights.read(name, whole(1), whole(count));
+    return weights_.read(name, whole(1), whole(count));
   };
   const auto heads = [&](up::Range range) {
     return up::Range{.first = range.first * shape_.dim, .count = range.count * shape_.dim};
   };
-  const bool is_first = mesh_.coordinate("pp") == 0;
-  const bool is_last = mesh_.coordinate("pp") == mesh_.size("pp") - 1;
-  const bool is_tied = !weights.has("output.weight");
-  if (is_first || (is_last && is_tied)) {
-    embedding_ = weights.read("token_embd.weight", words_, whole(shape_.width));
-  }
-  if (is_last) {
+  if (mesh_.coordinate("pp") == mesh_.size("pp") - 1) {
     norm_ = vector("output_norm.weight", shape_.width);
-    if (!is_tied) {
-      output_ = weights.read("output.weight", words_, whole(shape_.width));
-    }
+    output_ =
+        Matrix(weights_.read(weights_.has("output.weight") ? "output.weight" : "token_embd.weight",
+                             words_, whole(shape_.width)),
+               words_.count, precision);
   }
   for (std::size_t i = 0; i < layers_range_.count; ++i) {
     const std::string prefix = "blk." + std::to_string(layers_range_.first + i) + ".";
     const auto matrix = [&](const char* name, up::Range rows, up::Range columns) {
-      return weights.read(prefix + name + ".weight", rows, columns);
+      return Matrix(weights_.read(prefix + name + ".weight", rows, columns), rows.count, precision);
     };
     Layer& layer = layers_.emplace_back();
     layer.attention_norm = vector(prefix + "attn_norm.weight", shape_.width);
@@ -94,24 +91,27 @@ void Model::load(const Weights& weights) {
       layer.after_mlp = vector(prefix + "post_ffw_norm.weight", shape_.width);
     }
     if (exchange_ != nullptr) {
-      layer.router = random_weights(layers_range_.first + i)
-                         ->read("router", whole(2 * static_cast<std::size_t>(mesh_.size("ep"))),
-                                whole(shape_.width));
+      const up::Range experts = whole(2 * static_cast<std::size_t>(mesh_.size("ep")));
+      layer.router = Matrix(
+          random_weights(layers_range_.first + i)->read("router", experts, whole(shape_.width)),
+          experts.count, Precision::f32);
     }
   }
 }
 
 std::size_t Model::weight_bytes() const {
-  std::size_t count = embedding_.size() + output_.size() + norm_.size();
+  std::size_t bytes = output_.bytes() + norm_.size() * sizeof(float);
   for (const Layer& layer : layers_) {
-    for (const auto* part :
-         {&layer.attention_norm, &layer.mlp_norm, &layer.q, &layer.k, &layer.v, &layer.o,
-          &layer.gate, &layer.up, &layer.down, &layer.router, &layer.after_attention,
-          &layer.after_mlp, &layer.q_norm, &layer.k_norm}) {
-      count += part->size();
+    for (const auto* part : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up,
+                             &layer.down, &layer.router}) {
+      bytes += part->bytes();
+    }
+    for (const auto* part : {&layer.attention_norm, &layer.mlp_norm, &layer.after_attention,
+                             &layer.after_mlp, &layer.q_norm, &layer.k_norm}) {
+      bytes += part->size() * sizeof(float);
     }
   }
-  return count * sizeof(float);
+  return bytes;
 }
 
 void Model::clear() {
@@ -134,56 +134,82 @@ double Model::waited() const {
   return sum;
 }
 
-void Model::sum_over_tp(std::span<float> x) {
-  if (mesh_.size("tp") > 1) {
-    const Timed timed(times_.communication);
-    mesh_.axis("tp").all_reduce(x, unisono::sum);
+// Memory for a call of so many rows.
+void Model::prepare(std::size_t rows) {
+  x_.assign(rows * shape_.width, 0.0F);
+  normal_.assign(x_.size(), 0.0F);
+  if (rows == 1 && row_sum_) {
+    given_ = {reinterpret_cast<float*>(row_.bytes().data()), shape_.width};
+  } else {
+    many_.resize(x_.size());
+    given_ = many_;
+  }
+  Rope rope{.base = shape_.rope_base, .dim = shape_.dim, .halves = shape_.rope_halves};
+  turns_ = turns_of(rope, positions_);
+  if (shape_.pattern != 0) {
+    rope.base = shape_.window_rope_base;
+    window_turns_ = turns_of(rope, positions_);
   }
 }
 
-std::vector<float> Model::embed(std::span<const std::int32_t> tokens) {
-  std::vector<std::int32_t> here;
-  for (const std::size_t position : positions_) {
-    here.push_back(tokens[position - length_]);
+void Model::sum_over_tp() {
+  if (mesh_.size("tp") == 1) {
+    return;
   }
-  std::vector<float> x(here.size() * shape_.width);
-  up::vocabulary_embedding(mesh_.axis("tp"), shape_.vocabulary, shape_.width, embedding_, here, x);
-  sum_over_tp(x);
-  if (shape_.is_gemma) {
-    const float scale = std::sqrt(static_cast<float>(shape_.width));
-    std::ranges::transform(x, x.begin(), [scale](float value) { return scale * value; });
+  const Timed timed(times_.communication);
+  if (positions_.size() == 1) {
+    row_sum_->start();
+  } else {
+    mesh_.axis("tp").all_reduce(given_, unisono::sum);
   }
-  return x;
 }
 
-void Model::attention(Layer& layer, std::size_t number, std::vector<float>& x) {
+// Adds what the ranks of tp gave to x, and norms it for what comes next, if that is here.
+void Model::add_given(std::span<const float> after, std::span<const float> norm) {
+  sum_over_tp();
+  if (!after.empty()) {
+    rms_norm(given_, after, shape_.epsilon, given_);
+  }
+  if (norm.empty()) {
+    std::ranges::transform(given_, x_, x_.begin(), std::plus());
+  } else {
+    add_and_norm(given_, x_, norm, shape_.epsilon, normal_);
+  }
+}
+
+void Model::embed(std::span<const std::int32_t> tokens) {
+  std::ranges::fill(given_, 0.0F);
+  for (std::size_t row = 0; row < positions_.size(); ++row) {
+    const auto token = static_cast<std::size_t>(tokens[positions_[row] - length_]);
+    if (token >= words_.first && token < words_.first + words_.count) {
+      std::ranges::copy(
+          weights_.read("token_embd.weight", {.first = token, .count = 1}, whole(shape_.width)),
+          given_.begin() + static_cast<std::ptrdiff_t>(row * shape_.width));
+    }
+  }
+  sum_over_tp();
+  const float scale = shape_.is_gemma ? std::sqrt(static_cast<float>(shape_.width)) : 1.0F;
+  std::ranges::transform(given_, x_.begin(), [scale](float value) { return scale * value; });
+}
+
+void Model::attention(Layer& layer, std::size_t number) {
   const std::size_t rows = positions_.size();
-  std::vector<float> in(x.size());
-  rms_norm(x, layer.attention_norm, shape_.epsilon, in);
   std::vector<float> q(rows * share_.query.count * shape_.dim);
   std::vector<float> k(rows * share_.key_value.count * shape_.dim);
   std::vector<float> v(k.size());
-  linear(in, layer.q, q, rows);
-  linear(in, layer.k, k, rows);
-  linear(in, layer.v, v, rows);
+  layer.q.times(normal_, q, rows);
+  layer.k.times(normal_, k, rows);
+  layer.v.times(normal_, v, rows);
   if (shape_.is_gemma) {
     rms_norm(q, layer.q_norm, shape_.epsilon, q);
     rms_norm(k, layer.k_norm, shape_.epsilon, k);
   }
   const bool has_window = shape_.pattern != 0 && (number + 1) % shape_.pattern != 0;
-  const Rope rope{.base = has_window ? shape_.window_rope_base : shape_.rope_base,
-                  .dim = shape_.dim,
-                  .halves = shape_.rope_halves};
-  rotate(rope, positions_, q);
-  rotate(rope, positions_, k);
+  rotate(has_window ? window_turns_ : turns_, q);
+  rotate(has_window ? window_turns_ : turns_, k);
   const std::vector<float> attended = attend(layer, has_window ? shape_.window : 0, q, k, v);
-  std::vector<float> out(x.size());
-  linear(attended, layer.o, out, rows);
-  sum_over_tp(out);
-  if (shape_.is_gemma) {
-    rms_norm(out, layer.after_attention, shape_.epsilon, out);
-  }
-  add(out, x);
+  layer.o.times(attended, given_, rows);
+  add_given(layer.after_attention, layer.mlp_norm);
 }
 
 // Keys and values of new tokens are kept by the rank that has their positions; a single token is
@@ -221,28 +247,27 @@ std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<con
   return out;
 }
 
-std::vector<float> Model::dense(const Layer& layer, std::span<const float> in,
-                                std::size_t rows) const {
+void Model::dense(const Layer& layer, std::span<const float> in, std::size_t rows,
+                  std::span<float> out) const {
   std::vector<float> gate(rows * hidden_.count);
   std::vector<float> up(gate.size());
-  linear(in, layer.gate, gate, rows);
-  linear(in, layer.up, up, rows);
+  layer.gate.times(in, gate, rows);
+  layer.up.times(in, up, rows);
   gated(gate, up, shape_.is_gemma);
-  std::vector<float> out(rows * shape_.width);
-  linear(gate, layer.down, out, rows);
-  return out;
+  layer.down.times(gate, out, rows);
 }
 
 // Tokens are cut over ep, go to two experts each, and come back to all ranks of ep. What experts
 // give are summands where tp cuts them, so their sums are over tp as those of the dense MLP.
-std::vector<float> Model::experts(const Layer& layer, std::span<const float> in, std::size_t rows) {
+void Model::experts(const Layer& layer, std::size_t rows) {
   unisono::Communicator& ep = mesh_.axis("ep");
   const up::Range mine = up::shard_range(rows, ep.size(), ep.rank());
   const std::size_t width = shape_.width;
-  const std::span<const float> tokens = in.subspan(mine.first * width, mine.count * width);
-  const std::size_t count = layer.router.size() / width;
+  const auto tokens =
+      std::span<const float>(normal_).subspan(mine.first * width, mine.count * width);
+  const std::size_t count = layer.router.outputs();
   std::vector<float> scores(mine.count * count);
-  linear(tokens, layer.router, scores, mine.count);
+  layer.router.times(tokens, scores, mine.count);
   std::vector<std::int32_t> chosen;
   std::vector<float> weights;
   for (std::size_t t = 0; t < mine.count; ++t) {
@@ -264,7 +289,8 @@ std::vector<float> Model::experts(const Layer& layer, std::span<const float> in,
                                  .out = std::as_writable_bytes(std::span(came)),
                                  .row_bytes = width * sizeof(float)}});
   timed.reset();
-  const std::vector<float> given = dense(layer, came, routing.rows());
+  std::vector<float> given(came.size());
+  dense(layer, came, routing.rows(), given);
   timed.emplace(sum);
   std::vector<float> combined(tokens.size());
   exchange_->combine(routing, {.rows = std::as_bytes(std::span(given)),
@@ -272,32 +298,27 @@ std::vector<float> Model::experts(const Layer& layer, std::span<const float> in,
                                .dtype = unisono::Dtype::f32,
                                .hidden = width,
                                .weights = weights});
-  std::vector<float> out(rows * width);
   up::redistribute(ep, up::Tensor::of(combined, {mine.count, width}), up::Shard(0),
-                   up::Tensor::of(out, {rows, width}), up::Replicate());
-  return out;
+                   up::Tensor::of(given_, {rows, width}), up::Replicate());
 }
 
-void Model::mlp(const Layer& layer, std::vector<float>& x) {
-  const std::size_t rows = positions_.size();
-  std::vector<float> in(x.size());
-  rms_norm(x, layer.mlp_norm, shape_.epsilon, in);
-  std::vector<float> out = exchange_ == nullptr ? dense(layer, in, rows) : experts(layer, in, rows);
-  sum_over_tp(out);
-  if (shape_.is_gemma) {
-    rms_norm(out, layer.after_mlp, shape_.epsilon, out);
+void Model::mlp(const Layer& layer, std::span<const float> next_norm) {
+  if (exchange_ == nullptr) {
+    dense(layer, normal_, positions_.size(), given_);
+  } else {
+    experts(layer, positions_.size());
   }
-  add(out, x);
+  add_given(layer.after_mlp, next_norm);
 }
 
 // The rank of cp that has the last token gives its row to the others.
-std::vector<up::Candidate> Model::head(std::span<const float> x, std::size_t count) {
+std::vector<up::Candidate> Model::head(std::size_t count) {
   std::vector<float> last(shape_.width);
   const std::size_t wanted = length_ + call_length_ - 1;
   const auto found = std::ranges::find(positions_, wanted);
   if (found != positions_.end()) {
     const auto row = static_cast<std::size_t>(found - positions_.begin());
-    rms_norm(x.subspan(row * shape_.width, shape_.width), norm_, shape_.epsilon, last);
+    std::ranges::copy(std::span(normal_).subspan(row * shape_.width, shape_.width), last.begin());
   }
   if (positions_.size() != call_length_ || mesh_.size("cp") > 1) {
     if (call_length_ > 1) {
@@ -306,7 +327,7 @@ std::vector<up::Candidate> Model::head(std::span<const float> x, std::size_t cou
     }
   }
   std::vector<float> logits(words_.count);
-  linear(last, output_.empty() ? embedding_ : output_, logits, 1);
+  output_.times(last, logits, 1);
   const Timed timed(times_.communication);
   return up::top_candidates(mesh_.axis("tp"), shape_.vocabulary, logits, count);
 }
@@ -335,28 +356,29 @@ std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, s
   const int stage = mesh_.coordinate("pp");
   const int last = mesh_.size("pp") - 1;
   unisono::Communicator& pp = mesh_.axis("pp");
-  std::vector<float> x(positions_.size() * shape_.width);
+  prepare(positions_.size());
   pp.label("embedding");
   if (stage == 0) {
-    x = embed(tokens);
+    embed(tokens);
   } else {
     const Timed waiting(times_.communication);
-    pp.recv(x.data(), x.size() * sizeof(float), stage - 1);
+    pp.recv(x_.data(), x_.size() * sizeof(float), stage - 1);
   }
+  rms_norm(x_, layers_.empty() ? norm_ : layers_.front().attention_norm, shape_.epsilon, normal_);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const std::string layer = "layer " + std::to_string(layers_range_.first + i);
     pp.label(layer + " attention");  // names the calls in a recording
-    attention(layers_[i], layers_range_.first + i, x);
+    attention(layers_[i], layers_range_.first + i);
     pp.label(layer + (exchange_ == nullptr ? " mlp" : " experts"));
-    mlp(layers_[i], x);
+    mlp(layers_[i], i + 1 < layers_.size() ? layers_[i + 1].attention_norm : norm_);
   }
   pp.label("head");
   std::vector<up::Candidate> best(count);
   if (stage == last) {
-    best = head(x, count);
+    best = head(count);
   } else {
     const Timed waiting(times_.communication);
-    pp.send(x.data(), x.size() * sizeof(float), stage + 1);
+    pp.send(x_.data(), x_.size() * sizeof(float), stage + 1);
   }
   if (last > 0) {
     const Timed waiting(times_.communication);

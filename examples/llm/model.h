@@ -18,14 +18,17 @@
 #include <unisono/parallel/tensor_parallel.hpp>
 #include <vector>
 
+#include "compute.h"
+#include "matrix.h"
 #include "weights.h"
 
 namespace llm {
 
 struct Layer {
-  std::vector<float> attention_norm, mlp_norm, q, k, v, o, gate, up, down, router;
+  std::vector<float> attention_norm, mlp_norm;
   std::vector<float> after_attention, after_mlp, q_norm, k_norm;  // Gemma
-  std::vector<float> keys, values;                                // the cache
+  Matrix q, k, v, o, gate, up, down, router;
+  std::vector<float> keys, values;  // the cache
 };
 
 // What a step took, in seconds, and what this rank keeps.
@@ -37,8 +40,9 @@ struct Times {
 
 class Model {
  public:
-  // All ranks of the mesh call it. Errors: as of head_share(); what the weights throw.
-  Model(unisono::parallel::Mesh& mesh, const Weights& weights);
+  // All ranks of the mesh call it. `weights` must live as long: embeddings are read when they are
+  // needed. Errors: as of head_share(); what the weights throw.
+  Model(unisono::parallel::Mesh& mesh, const Weights& weights, Precision precision);
 
   // Forgets what it was told.
   void clear();
@@ -54,31 +58,44 @@ class Model {
 
  private:
   class Timed;
-  void load(const Weights& weights);
+  void load(Precision precision);
   double waited() const;
-  std::vector<float> embed(std::span<const std::int32_t> tokens);
-  void attention(Layer& layer, std::size_t number, std::vector<float>& x);
+  void prepare(std::size_t rows);
+  void embed(std::span<const std::int32_t> tokens);
+  void attention(Layer& layer, std::size_t number);
   std::vector<float> attend(Layer& layer, std::size_t window, std::span<const float> q,
                             std::span<const float> k, std::span<const float> v);
-  void mlp(const Layer& layer, std::vector<float>& x);
-  std::vector<float> dense(const Layer& layer, std::span<const float> in, std::size_t rows) const;
-  std::vector<float> experts(const Layer& layer, std::span<const float> in, std::size_t rows);
-  void sum_over_tp(std::span<float> x);
-  std::vector<unisono::parallel::Candidate> head(std::span<const float> x, std::size_t count);
+  void mlp(const Layer& layer, std::span<const float> next_norm);
+  void dense(const Layer& layer, std::span<const float> in, std::size_t rows,
+             std::span<float> out) const;
+  void experts(const Layer& layer, std::size_t rows);
+  void sum_over_tp();
+  void add_given(std::span<const float> after, std::span<const float> norm);
+  std::vector<unisono::parallel::Candidate> head(std::size_t count);
 
   unisono::parallel::Mesh& mesh_;
+  const Weights& weights_;
   Shape shape_;
   unisono::parallel::HeadShare share_;
   unisono::parallel::Range layers_range_;
   unisono::parallel::Range hidden_;
   unisono::parallel::Range words_;
   std::vector<Layer> layers_;
-  std::vector<float> embedding_, output_, norm_;
+  Matrix output_;
+  std::vector<float> norm_;
+  // The row of one token that attention and MLP give, in memory that the other ranks of tp read
+  // where it is, and its sum over tp, prepared once.
+  unisono::Region row_;
+  std::optional<unisono::Plan> row_sum_;
   std::unique_ptr<unisono::Exchange> exchange_;
   std::size_t length_ = 0;              // tokens so far, of all ranks
   std::vector<std::size_t> positions_;  // of the tokens of this call that are here
   std::vector<std::size_t> cached_;     // positions of the cache's rows
   std::size_t call_length_ = 0;
+  // The state of this call: what goes through the layers, the same normed, and what a layer gives.
+  std::vector<float> x_, normal_, many_;
+  std::span<float> given_;
+  Turns turns_, window_turns_;
   Times times_;
 };
 

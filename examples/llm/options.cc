@@ -15,6 +15,7 @@ Answers a question with a model of the Llama family or Gemma 3, laid over ranks.
   --model FILE      weights and tokenizer: a GGUF file, or a folder with config.json,
                     safetensors and tokenizer.json; "random": a small model that is made up
   --layout TEXT     axes pp, cp, ep, tp, such as "pp=2,tp=2"; tp over all ranks unless given
+  --precision P     of the weights in products: f32, or bf16, in half the memory
   --prompt TEXT     the question
   --tokens N        the most tokens of an answer; 64
   --raw             the prompt as it is, without the words that the model was trained to expect
@@ -31,15 +32,13 @@ Options parse_options(const std::vector<std::string>& words) {
   std::string tokens;
   std::string seed;
   std::string temperature;
-  const std::map<std::string, std::string*> values = {{"--model", &options.model},
-                                                      {"--layout", &options.layout},
-                                                      {"--prompt", &options.prompt},
-                                                      {"--tokens", &tokens},
-                                                      {"--save", &options.save},
-                                                      {"--compare", &options.compare},
-                                                      {"--seed", &seed},
-                                                      {"--temperature", &temperature},
-                                                      {"--show-tokens", &options.tokens_of}};
+  std::string precision = "f32";
+  const std::map<std::string, std::string*> values = {
+      {"--model", &options.model},     {"--layout", &options.layout},
+      {"--precision", &precision},     {"--prompt", &options.prompt},
+      {"--tokens", &tokens},           {"--save", &options.save},
+      {"--compare", &options.compare}, {"--seed", &seed},
+      {"--temperature", &temperature}, {"--show-tokens", &options.tokens_of}};
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--raw" || words[i] == "--keep-going") {
       (words[i] == "--raw" ? options.is_raw : options.keep_going) = true;
@@ -59,6 +58,10 @@ Options parse_options(const std::vector<std::string>& words) {
     }
     return value;
   };
+  if (precision != "f32" && precision != "bf16") {
+    throw std::invalid_argument("llm: --precision is f32 or bf16, not '" + precision + "'");
+  }
+  options.precision = precision == "bf16" ? Precision::bf16 : Precision::f32;
   if (!tokens.empty()) {
     options.tokens = static_cast<std::size_t>(number("--tokens", tokens));
   }

@@ -17,6 +17,7 @@ struct Options {
   std::string save;
   std::string compare;
   std::size_t tokens = 64;
+  Precision precision = Precision::f32;
   bool is_raw = false;
   bool keep_going = false;
   Sampling sampling = {};

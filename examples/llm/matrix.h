@@ -1,0 +1,53 @@
+// Products with the weights of a model, by oneDNN, and the precision that they have in them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace llm {
+
+// bf16: weights are stored, and what they are multiplied with is rounded, to 16 bits; sums are f32.
+enum class Precision : unsigned char { f32, bf16 };
+
+// Weights [outputs, inputs], laid out as oneDNN reads them fastest. Thread rule: one at a time.
+class Matrix {
+ public:
+  Matrix();
+  // `rows`: w, row after row.
+  Matrix(std::span<const float> w, std::size_t outputs, Precision precision);
+  Matrix(Matrix&&) noexcept;
+  Matrix& operator=(Matrix&&) noexcept;
+  ~Matrix();
+
+  bool is_empty() const { return packed_ == nullptr; }
+  std::size_t outputs() const;
+  std::size_t bytes() const;
+  // y[rows, outputs] = x[rows, inputs] W'
+  void times(std::span<const float> x, std::span<float> y, std::size_t rows) const;
+
+ private:
+  struct Packed;
+  std::unique_ptr<Packed> packed_;
+};
+
+// C[rows, columns] = scale * A[rows, inner] B, all row-major, the distance between rows given. B is
+// [inner, columns], or where `is_turned` [columns, inner].
+struct Product {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t inner = 0;
+  float scale = 1;
+  bool is_turned = false;
+};
+struct Rows {
+  const float* data = nullptr;
+  std::size_t step = 0;
+};
+void multiply(const Product& product, Rows a, Rows b, float* c, std::size_t c_step);
+
+// How many threads a product of this process has.
+void set_product_threads(int threads);
+int processors();
+
+}  // namespace llm
