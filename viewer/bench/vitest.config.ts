@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  test: { include: ['bench/speed.ts', 'bench/rows.ts'], disableConsoleIntercept: true },
+  test: { include: ['bench/{speed,rows,tour}.ts'], disableConsoleIntercept: true },
 });
