@@ -135,7 +135,8 @@ async function take({ name, hash, page: which = 'catalogue', first }: Screen): P
       const path = join(into, `${name}-${i + 1}-${width}-${theme}-${lang}.png`);
       await page.screenshot({ path });
     }
-    if (problems.length > 0) console.log(`${name} ${width} ${theme} ${lang}: ${problems.join('; ')}`);
+    if (problems.length > 0)
+      console.log(`${name} ${width} ${theme} ${lang}: ${problems.join('; ')}`);
     await close();
   }
 }

@@ -9,6 +9,13 @@ export interface MoeShape {
   k: number; // experts that a token goes to
   skew: number; // 0: all experts alike, 1: most tokens want the first ones
   capacity: number; // factor of the even share that an expert takes; 0: any number
+  replicas: number; // of the experts that are wanted most, on other ranks, one a rank
+}
+
+// Where an expert lives. The first ones are the experts in their order, then come replicas.
+export interface Slot {
+  expert: number;
+  rank: number;
 }
 
 // One copy of a token on its way to one of its experts.
@@ -18,15 +25,17 @@ export interface Copy {
   choice: number; // 0..k-1
   expert: number;
   weight: number; // of this expert's output in the sum
-  place: number; // in the expert's queue; -1: dropped, the expert was full
+  slot: number; // which of the expert's places it goes to
+  place: number; // in the queue there; -1: dropped, the expert was full
 }
 
 export interface Routing {
   shape: MoeShape;
+  slots: Slot[];
   copies: Copy[];
-  load: number[]; // by expert, what it takes
-  wanted: number[]; // by expert, what was sent for
-  limit: number; // of an expert; Infinity: none
+  load: number[]; // by slot, what it takes
+  wanted: number[]; // by slot, what was sent for
+  limit: number; // of a slot; Infinity: none
   dropped: number;
   sends: number[][]; // copies from rank to rank, [from][to]
 }
@@ -70,32 +79,75 @@ export function route(shape: MoeShape, seed = 1): Routing {
       }
       const sum = scores.reduce((a, b) => a + b, 0);
       chosen.forEach((expert, choice) =>
-        copies.push({ rank, token, choice, expert, weight: scores[choice]! / sum, place: -1 }),
+        copies.push({
+          rank,
+          token,
+          choice,
+          expert,
+          weight: scores[choice]! / sum,
+          slot: -1,
+          place: -1,
+        }),
       );
     }
   }
   return settle(shape, copies);
 }
 
-// Experts take copies in the order of ranks and tokens until they are full.
+// One replica after the other for the expert that has the most copies a slot, on the rank that has the least
+// to do and room for one.
+function slotsOf(shape: MoeShape, copies: Copy[]): Slot[] {
+  const experts = shape.ranks * shape.perRank;
+  const homeOf = (expert: number) => Math.trunc(expert / shape.perRank);
+  const slots: Slot[] = Array.from({ length: experts }, (_, expert) => ({
+    ...{ expert, rank: homeOf(expert) },
+  }));
+  const wanted = new Array<number>(experts).fill(0);
+  for (const { expert } of copies) wanted[expert]!++;
+  const placesOf = (expert: number) => slots.filter((slot) => slot.expert === expert).length;
+  const share = (expert: number) => wanted[expert]! / placesOf(expert);
+  for (let i = 0; i < Math.min(shape.replicas, shape.ranks); i++) {
+    const work = new Array<number>(shape.ranks).fill(0);
+    for (const { expert, rank } of slots) work[rank]! += share(expert);
+    const taken = new Set(slots.slice(experts).map(({ rank }) => rank));
+    const order = [...wanted.keys()].sort((a, b) => share(b) - share(a) || a - b);
+    const ranksFor = (expert: number) =>
+      [...work.keys()]
+        .filter((rank) => !taken.has(rank))
+        .filter((rank) => slots.every((slot) => slot.expert !== expert || slot.rank !== rank))
+        .sort((a, b) => work[a]! - work[b]! || a - b);
+    const expert = order.find((each) => ranksFor(each).length > 0);
+    if (expert === undefined) break;
+    slots.push({ expert, rank: ranksFor(expert)[0]! });
+  }
+  return slots;
+}
+
+// Experts take copies in the order of ranks and tokens until they are full. Where an expert has several
+// places, a copy goes to the one on its own rank, or to the one that has the least so far.
 function settle(shape: MoeShape, copies: Copy[]): Routing {
   const experts = shape.ranks * shape.perRank;
   const even = copies.length / experts;
   const limit = shape.capacity > 0 ? Math.ceil(shape.capacity * even) : Infinity;
-  const load = new Array<number>(experts).fill(0);
-  const wanted = new Array<number>(experts).fill(0);
+  const slots = slotsOf(shape, copies);
+  const load = new Array<number>(slots.length).fill(0);
+  const wanted = new Array<number>(slots.length).fill(0);
   const sends = Array.from({ length: shape.ranks }, () => new Array<number>(shape.ranks).fill(0));
   let dropped = 0;
   for (const copy of copies) {
-    wanted[copy.expert]!++;
-    if (load[copy.expert]! >= limit) {
+    const places = [...slots.keys()].filter((slot) => slots[slot]!.expert === copy.expert);
+    copy.slot =
+      places.find((slot) => slots[slot]!.rank === copy.rank) ??
+      places.reduce((best, slot) => (wanted[slot]! < wanted[best]! ? slot : best));
+    wanted[copy.slot]!++;
+    if (load[copy.slot]! >= limit) {
       dropped++;
       continue;
     }
-    copy.place = load[copy.expert]!++;
-    sends[copy.rank]![Math.trunc(copy.expert / shape.perRank)]!++;
+    copy.place = load[copy.slot]!++;
+    sends[copy.rank]![slots[copy.slot]!.rank]!++;
   }
-  return { shape, copies, load, wanted, limit, dropped, sends };
+  return { shape, slots, copies, load, wanted, limit, dropped, sends };
 }
 
 export function isRouting(document: Record<string, unknown>): boolean {
@@ -103,7 +155,7 @@ export function isRouting(document: Record<string, unknown>): boolean {
 }
 
 // `unisono.routing/1`: {"counts": [[tokens of rank 0 for expert 0, ...], ...]}.
-export function routeCounts(document: unknown, capacity: number): Routing {
+export function routeCounts(document: unknown, capacity: number, replicas = 0): Routing {
   if (!isObject(document) || document.format !== 'unisono.routing/1') {
     throw new BadInput('/format: this reads unisono.routing/1');
   }
@@ -126,18 +178,19 @@ export function routeCounts(document: unknown, capacity: number): Routing {
         throw new BadInput(`/counts/${rank}/${expert}: a whole number from 0 to 200`);
       }
       for (let i = 0; i < count; i++) {
-        copies.push({ rank, token: token++, choice: 0, expert, weight: 1, place: -1 });
+        copies.push({ rank, token: token++, choice: 0, expert, weight: 1, slot: -1, place: -1 });
       }
     });
   });
   const tokens = Math.max(1, ...counts.map((row: number[]) => row.reduce((a, b) => a + b, 0)));
   const shape = { ranks: counts.length, perRank: experts / counts.length, tokens };
-  return settle({ ...shape, k: 1, skew: 0, capacity }, copies);
+  return settle({ ...shape, k: 1, skew: 0, capacity, replicas }, copies);
 }
 
-// The busiest expert against the mean.
+// The fullest place against the mean of experts.
 export function imbalance(routing: Routing): number {
-  const mean = routing.load.reduce((a, b) => a + b, 0) / routing.load.length;
+  const { ranks, perRank } = routing.shape;
+  const mean = routing.load.reduce((a, b) => a + b, 0) / (ranks * perRank);
   return mean === 0 ? 1 : Math.max(...routing.load) / mean;
 }
 
@@ -154,7 +207,7 @@ export function landed(routing: Routing, part: number): number[][] {
   const counts = routing.sends.map((row) => row.map(() => 0));
   for (const copy of routing.copies) {
     if (copy.place < 0 || wayOf(routing, copy, part) < 1) continue;
-    counts[copy.rank]![Math.trunc(copy.expert / routing.shape.perRank)]!++;
+    counts[copy.rank]![routing.slots[copy.slot]!.rank]!++;
   }
   return counts;
 }

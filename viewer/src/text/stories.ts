@@ -19,6 +19,11 @@ export const STORY_TEXTS = {
   moe_skew: ['Skew', '偏斜'],
   moe_capacity: ['Capacity', '容量系数'],
   moe_no_limit: ['no limit', '不限'],
+  moe_replicas: ['Replicas', '冗余专家'],
+  moe_legend_replica: [
+    'Dashed: a replica of an expert that many want; tokens go to it or to the first one.',
+    '虚线框：冗余专家，与热门专家相同，token 去其中一个。',
+  ],
   moe_load: ['Counts from a file', '从文件读取计数'],
   moe_reset: ['Toy router', '使用示例路由器'],
   moe_stage_0: [

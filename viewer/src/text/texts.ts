@@ -74,6 +74,8 @@ const PAGE_TEXTS = {
   base_model: ['predicted time', '预测时间'],
   base_recorded: ['recorded time', '实测时间'],
   position: ['Step', '步'],
+  phase_within: ['{name} in groups', '组内 {name}'],
+  phase_between: ['{name} between', '组间 {name}'],
   step_of: ['Step {step} of {steps}', '第 {step} 步，共 {steps} 步'],
   at_start: ['before step 1', '第 1 步之前'],
   finished: ['after the last step', '最后一步之后'],

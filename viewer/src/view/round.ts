@@ -44,7 +44,10 @@ function finder(cards: Card[]): Round['cardOf'] {
   return (rank, row) => cards.find((card) => card.rank === rank && card.rows.includes(row));
 }
 
-// As flat an ellipse as the room asks for, and as high as keeps neighbours apart.
+const WARPS = [0, 0.1, 0.2, 0.3, -0.1, -0.2, -0.3];
+
+// As flat an ellipse as the room asks for, and as high as keeps neighbours apart; they gather above and
+// below, or at the sides, where that makes it flatter.
 export function ring(schedule: Schedule, width: number): Round {
   const { rows, slots } = gridOf(schedule);
   const { ranks } = schedule;
@@ -52,27 +55,33 @@ export function ring(schedule: Schedule, width: number): Round {
   const { cardWidth, cardHeight } = size;
   const all = Array.from({ length: rows }, (_, row) => row);
   const wide = Math.max(cardWidth, Math.min((width - cardWidth) / 2 - 4, 90 + 36 * ranks));
-  const at = (rank: number, high: number) => {
-    const angle = (2 * Math.PI * rank) / ranks;
+  const at = (rank: number, high: number, warp: number) => {
+    const even = (2 * Math.PI * rank) / ranks;
+    const angle = even - warp * Math.sin(2 * even);
     return { x: wide * Math.sin(angle), y: -high * Math.cos(angle) };
   };
-  const touches = (high: number) => {
+  const touches = (high: number, warp: number) => {
     for (let a = 0; a < ranks; a++) {
       for (let b = a + 1; b < ranks; b++) {
-        const [one, two] = [at(a, high), at(b, high)];
+        const [one, two] = [at(a, high, warp), at(b, high, warp)];
         const isNear = Math.abs(one.x - two.x) < cardWidth + APART;
         if (isNear && Math.abs(one.y - two.y) < cardHeight + APART) return true;
       }
     }
     return false;
   };
-  let high = cardHeight * 0.6;
-  while (touches(high) && high < 4000) high += 12;
+  const heights = WARPS.map((warp) => {
+    let high = cardHeight * 0.6;
+    while (touches(high, warp) && high < 4000) high += 12;
+    return high;
+  });
+  const high = Math.min(...heights);
+  const warp = WARPS[heights.indexOf(high)]!;
   const cards =
     all.length === 0
       ? []
       : Array.from({ length: ranks }, (_, rank) => {
-          const { x, y } = at(rank, high);
+          const { x, y } = at(rank, high, warp);
           return { rank, x: x + width / 2 - cardWidth / 2, y: y + high + 4, rows: all };
         });
   return {

@@ -111,7 +111,7 @@ export const DEFAULTS: ViewState = {
   find: '',
   sort: 'start',
   stuck: 0,
-  moe: '4.2.6.2.50.0.0',
+  moe: '4.2.6.2.50.0.0.0',
   layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
   worked: '',
   story: 'tensor',

@@ -186,7 +186,7 @@ describe('other views', () => {
     expect(await places()).not.toEqual(home);
     await page.getByRole('button', { name: '4 Combine' }).click();
     expect(await places()).toEqual(home);
-    expect(await address(page)).toContain('moe=4.2.6.2.50.0.3');
+    expect(await address(page)).toContain('moe=4.2.6.2.50.0.3.0');
     expect(problems).toEqual([]);
     await close();
   });

@@ -15,7 +15,7 @@ import {
 import { busiest, imbalance, landed, route, routeCounts, wayOf } from '../../src/stories/moe';
 
 describe('mixture of experts', () => {
-  const shape = { ranks: 4, perRank: 2, tokens: 8, k: 2, skew: 0, capacity: 0 };
+  const shape = { ranks: 4, perRank: 2, tokens: 8, k: 2, skew: 0, capacity: 0, replicas: 0 };
 
   it('sends every token to k different experts and sums with weights of one', () => {
     const { copies, sends } = route(shape);
@@ -33,6 +33,30 @@ describe('mixture of experts', () => {
     expect(Math.max(...limited.load)).toBe(8);
     expect(limited.dropped).toBeGreaterThan(0);
     expect(limited.load.reduce((a, b) => a + b) + limited.dropped).toBe(limited.copies.length);
+  });
+
+  it('shares what a hot expert has with its replicas, one a rank', () => {
+    const hot = { ...shape, skew: 1 };
+    let before = Infinity;
+    for (const replicas of [0, 1, 2, 4, 9]) {
+      const routing = route({ ...hot, replicas });
+      const extra = routing.slots.slice(8);
+      expect(extra).toHaveLength(Math.min(replicas, 4));
+      expect(new Set(extra.map(({ rank }) => rank)).size).toBe(extra.length);
+      for (const { expert, rank } of extra) expect(rank).not.toBe(Math.trunc(expert / 2));
+      for (const copy of routing.copies) {
+        const slot = routing.slots[copy.slot]!;
+        expect(slot.expert).toBe(copy.expert);
+        const isHere = routing.slots.some((s) => s.expert === copy.expert && s.rank === copy.rank);
+        if (isHere) expect(slot.rank).toBe(copy.rank);
+      }
+      expect(routing.sends.flat().reduce((a, b) => a + b)).toBe(routing.copies.length);
+      expect(imbalance(routing)).toBeLessThanOrEqual(before);
+      before = imbalance(routing);
+    }
+    expect(before).toBeLessThan(imbalance(route(hot)));
+    // With one rank there is no other one that could have a replica.
+    expect(route({ ...hot, ranks: 1, replicas: 2 }).slots).toHaveLength(2);
   });
 
   it('fills the matrix of ranks while copies fly, and ends with what is sent', () => {
