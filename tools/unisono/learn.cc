@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +49,42 @@ constexpr Topic kTopics[] = {
     {"plan", "which layout a model is fastest with, and what other links would change", "#plan"},
     {"layer", "what one layer moves under any of these: the calculator", "#layer"}};
 
+// Other words for what is above, and what is not worth a line of its own in the list.
+constexpr Topic kOthers[] = {
+    {"ring", "", "#steps"},
+    {"chain", "", "#steps?collective=broadcast&algorithm=chain"},
+    {"tree", "", "#steps?collective=broadcast&algorithm=double_tree&form=tree"},
+    {"broadcast", "", "#steps?collective=broadcast&algorithm=binomial"},
+    {"scatter", "", "#steps?collective=scatter&algorithm=binomial"},
+    {"gather", "", "#steps?collective=gather&algorithm=binomial"},
+    {"reduce", "", "#steps?collective=reduce&algorithm=binomial"},
+    {"all_gather", "", "#steps?collective=all_gather"},
+    {"reduce_scatter", "", "#steps?collective=reduce_scatter"},
+    {"barrier", "", "#steps?collective=barrier&algorithm=dissemination"},
+    {"tp", "", "#parallel?story=tensor"},
+    {"sp", "", "#parallel?story=tensor&set=4.1.8192.8192"},
+    {"dp", "", "#parallel?story=data"},
+    {"ddp", "", "#parallel?story=data"},
+    {"fsdp", "", "#parallel?story=data&set=4.3.7.16384"},
+    {"cp", "", "#parallel?story=context"},
+    {"ring_attention", "", "#parallel?story=context"},
+    {"fusion", "", "#parallel?story=overlap"},
+    {"pp", "", "#pipeline"},
+    {"ep", "", "#moe"},
+    {"moe", "", "#moe"}};
+
+const Topic* find_topic(std::string_view name) {
+  for (const auto topics : {std::span<const Topic>(kTopics), std::span<const Topic>(kOthers)}) {
+    const auto found = std::find_if(topics.begin(), topics.end(), [&](const Topic& candidate) {
+      return candidate.name == name;
+    });
+    if (found != topics.end()) {
+      return &*found;
+    }
+  }
+  return nullptr;
+}
+
 int list_topics(const Console& console) {
   if (console.json()) {
     nlohmann::ordered_json result;
@@ -70,10 +107,8 @@ int run_learn(const Arguments& arguments, const Console& console) {
     return list_topics(console);
   }
   const std::string& name = arguments.operands().front();
-  const auto* const topic =
-      std::find_if(std::begin(kTopics), std::end(kTopics),
-                   [&](const Topic& candidate) { return candidate.name == name; });
-  if (topic == std::end(kTopics)) {
+  const Topic* const topic = find_topic(name);
+  if (topic == nullptr) {
     std::vector<std::string_view> names;
     for (const Topic& candidate : kTopics) {
       names.push_back(candidate.name);
@@ -106,12 +141,13 @@ const Command kLearnCommand = {
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono learn", "What there is to learn, in a good order."},
-                  {"unisono learn tensor", "Tensor parallelism, drawn and played."},
+                  {"unisono learn tensor", "Tensor parallelism, drawn and played; tp for short."},
                   {"unisono learn experts --lang zh", "In Chinese."}}},
     .description =
         "Writes the page of `unisono view`, open at one topic. Each story has a clock: the arrow "
         "keys step, the space bar plays. Its moves and bytes are those of the schedules that "
-        "unisono runs.",
+        "unisono runs. Besides the topics that are listed it knows every collective, and short names "
+        "such as tp, sp, dp, fsdp, cp, pp, ep and moe.",
     .options = kOptions,
     .run = run_learn};
 

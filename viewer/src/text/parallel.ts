@@ -81,6 +81,10 @@ export const PARALLEL_TEXTS = {
   tp_sending: ['communicating', '通信'],
   tp_keeps: ['a rank keeps', '每个 rank 保留'],
   tp_logits: ['logits: a row is a token, a column a word', 'logits：一行一个 token，一列一个词'],
+  tp_two_numbers: [
+    'two numbers a token: largest logit, sum of exponents',
+    '每个 token 两个数：最大 logit 和指数之和',
+  ],
   tp_instead: [
     'Gathering the logits instead would move {bytes} and take {time}.',
     '如果改为收集 logits，需要移动 {bytes}，用时 {time}。',
@@ -114,6 +118,10 @@ export const PARALLEL_TEXTS = {
     'down: tokens · across: heads · colour: whose tokens they are · pale: sent away',
     '纵向：token · 横向：头 · 颜色：token 属于哪个 rank · 浅色：已发走',
   ],
+  ul_sends_ulysses: ['a rank sends: Ulysses', '每个 rank 发送：Ulysses'],
+  ul_sends_ring: ['ring attention', '环形注意力'],
+  ul_ranks: ['{ranks} ranks', '{ranks} 个 rank'],
+  ul_heads_end: ['{heads} key and value heads: no more ranks', '{heads} 个键值头：rank 数到此为止'],
   ul_heads: ['heads {part}', '头 {part}'],
   ul_tokens: ['tokens {part}', 'token {part}'],
 

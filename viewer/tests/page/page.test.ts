@@ -36,6 +36,24 @@ describe('a frame', () => {
   });
 });
 
+it.each([
+  ['tp', 'parallel?story=tensor'],
+  ['fsdp', 'story=data&set=4.3.'],
+  ['moe', '#moe'],
+  ['reduce', 'collective=reduce&algorithm=binomial'],
+  ['barrier', 'collective=barrier&algorithm=dissemination'],
+  ['tree', 'form=tree'],
+])('unisono learn %s opens at %s', async (topic, place) => {
+  const { page, problems, close } = await open(browser, writeTopic(topic), '');
+  await page.locator('main svg').first().waitFor();
+  // What is as always is not in an address.
+  const opened = await page.evaluate(() => document.querySelector('#unisono-data')!.textContent!);
+  expect(JSON.parse(opened).open).toContain(place);
+  expect(await address(page)).toMatch(/#(parallel|moe|steps)/);
+  expect(problems).toEqual([]);
+  await close();
+});
+
 describe('every view', () => {
   for (const tab of TABS) {
     it(`${tab}: no request, no error, nothing that axe minds`, { timeout: 120_000 }, async () => {
