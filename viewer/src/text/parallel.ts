@@ -181,6 +181,10 @@ export const PARALLEL_TEXTS = {
   cp_work: ['computed so far', '已完成的计算'],
   cp_time: ['time →', '时间 →'],
   cp_gradients: ['gradients of keys and values', '键和值的梯度'],
+  cp_back_key: [
+    'dKV: in the colours of the ranks that added their part; grey: of those whose queries come before these keys.',
+    'dKV：颜色为已加入自己那份的 rank；灰色：查询在这些键之前的 rank，没有贡献。',
+  ],
   cp_all_kv: ['keys and values', '键和值'],
   cp_method_ring: ['ring, in order', '环形，顺序切分'],
   cp_method_zigzag: ['ring, zigzag', '环形，zigzag'],
@@ -252,8 +256,8 @@ export const PARALLEL_TEXTS = {
   dp_optimizer: ['optimizer', '优化器'],
   dp_network: ['sending', '通信'],
   dp_key: [
-    'F: forward, B: backward; stripes: the ranks whose gradients are in the sum',
-    'F：前向，B：反向；条纹：已加入和的各 rank 梯度',
+    'Grey: the same on every rank; a colour: only there. F: forward, B: backward. Stripes: the ranks whose gradients are in the sum.',
+    '灰色：各 rank 相同；彩色：只在该 rank。F：前向，B：反向。条纹：已加入和的各 rank 梯度。',
   ],
   dp_parameters: ['Parameters (10⁹)', '参数（10⁹）'],
   dp_tokens: ['Tokens of a rank', '每个 rank 的 token'],

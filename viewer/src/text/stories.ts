@@ -27,8 +27,8 @@ export const STORY_TEXTS = {
   moe_load: ['Counts from a file', '从文件读取计数'],
   moe_reset: ['Toy router', '使用示例路由器'],
   moe_stage_0: [
-    'Every token chooses its experts (the colour of its frame) and a weight for each (the dark bar).',
-    '每个 token 选择专家（边框颜色），并给每个专家一个权重（底部黑条）。',
+    'Every token chooses its experts (the colour of its frame) and a weight for each (the bar below it).',
+    '每个 token 选择专家（边框颜色），并给每个专家一个权重（底部的条）。',
   ],
   moe_stage_1: [
     'The first all_to_all: copies fly to the ranks of their experts. A number is the token on its own rank.',

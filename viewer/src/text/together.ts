@@ -27,8 +27,8 @@ export const TOGETHER_TEXTS = {
     '一步用时 {time}。这里的通信是未被隐藏的部分。字节越多的轴，放在节点内收益越大。',
   ],
   to_legend: [
-    'Frame: a node; line below: the network. What an axis uses is lit; black: the group of rank 0. Bars: bytes of all ranks, plain inside nodes, striped between them.',
-    '框：节点；下方的线：网络。轴所用的部分会点亮；黑色：rank 0 所在的组。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
+    'Frame: a node; line below: the network. What an axis uses is lit; thick frame: the group of rank 0. Bars: bytes of all ranks, plain inside nodes, striped between them.',
+    '框：节点；下方的线：网络。轴所用的部分会点亮；粗框：rank 0 所在的组。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
   ],
   to_choice: ['Model and machine', '模型与机器'],
   to_ranked: ['ranked first', '排名第一'],
