@@ -62,3 +62,39 @@ describe.each(STORIES)('%s', (story) => {
     await close();
   });
 });
+
+it('a partial sum is as large as the sum, and the sum has the colours of all ranks', async () => {
+  const fillsAt = async (beat: number) => {
+    const hash = `#parallel?story=tensor&beat=${beat}`;
+    const { page, close } = await open(browser, file, hash);
+    const boxes = await page.locator('svg.picture').evaluate((svg) => {
+      const panels = [...svg.querySelectorAll('rect.panel')].map((e) => (e as SVGRectElement).x);
+      return [...svg.querySelectorAll('rect.chunk')].map((each) => ({
+        fill: each.getAttribute('fill')!,
+        wide: Number(each.getAttribute('width')),
+        panel: panels.filter((x) => x.baseVal.value <= Number(each.getAttribute('x'))).length - 1,
+      }));
+    });
+    await close();
+    return boxes;
+  };
+  const before = await fillsAt(3);
+  expect(before).toHaveLength(16); // four chunks of four ranks
+  const of = (panel: number) => new Set(before.filter((b) => b.panel === panel).map((b) => b.fill));
+  expect([0, 1, 2, 3].map((panel) => of(panel).size)).toEqual([1, 1, 1, 1]);
+  expect(new Set(before.map((each) => each.fill)).size).toBe(4);
+  const after = await fillsAt(4);
+  expect(after).toHaveLength(16);
+  for (const { fill } of after) expect(fill).toMatch(/^url\(#.*-0-1-2-3\)$/);
+  expect(new Set([...before, ...after].map(({ wide }) => wide)).size).toBe(1);
+});
+
+it('shows where Ulysses ends', async () => {
+  const { page, close } = await open(browser, file, '#parallel?story=ulysses&beat=5');
+  const values = await page.locator('svg.picture .value').allInnerTexts();
+  const bytes = values.filter((each) => each.includes('MiB')).map(parseFloat);
+  // Ulysses and the ring by turns, for 2, 4 and 8 ranks; for 16 only the ring.
+  expect(bytes).toEqual([512, 512, 384, 768, 224, 896, 960]);
+  expect(await page.locator('svg.picture .cross').count()).toBe(1);
+  await close();
+});

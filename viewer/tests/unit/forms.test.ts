@@ -92,6 +92,17 @@ describe('cards', () => {
     }
   });
 
+  it('of eight ranks around a ring fit a laptop’s screen', () => {
+    expect(ring(schedule('all_reduce/ring', 8), 880).height).toBeLessThan(520);
+    // Neighbours on a phone stay near each other.
+    const cards = ring(schedule('all_reduce/ring', 8), 334);
+    const gaps = cards.cards.map((card, rank) => {
+      const next = cards.cards[(rank + 1) % 8]!;
+      return Math.abs(card.y - next.y) - cards.cardHeight;
+    });
+    expect(Math.max(...gaps)).toBeLessThan(cards.cardHeight);
+  });
+
   it('are found under a pointer, and arrows end at their edges', () => {
     const l = ring(schedule('all_reduce/ring', 8), 880);
     const [a, b] = [l.cards[0]!, l.cards[4]!];
