@@ -47,3 +47,8 @@ export function flopsText(flops: number): string {
   const [unit, name] = units.find(([each]) => flops >= each) ?? [1e6, 'MFLOP'];
   return `${Number((flops / unit).toPrecision(3))} ${name}`;
 }
+
+// GB/s as a number; what is as fast as the page can say has no limit that a measurement has found.
+export function speedText(gbPerS: number): string {
+  return gbPerS >= 1e5 ? '∞' : String(gbPerS);
+}

@@ -7,7 +7,7 @@ import { nodesOf, parseTopology } from '../../src/model/topology';
 import { bytesOf } from '../../src/model/planned';
 import { positionAt, quickest, sizes, stepEnds, usAt } from '../../src/model/sweep';
 import { byteMatrix, totals } from '../../src/model/traffic';
-import { bytesText, parseBytes, timeText } from '../../src/model/units';
+import { bytesText, parseBytes, speedText, timeText } from '../../src/model/units';
 import { run } from '../program';
 import { schedule } from '../schedules';
 
@@ -171,5 +171,6 @@ describe('units', () => {
     expect(bytesText(2 ** 26)).toBe('64 MiB');
     expect(timeText(9470)).toBe('9.47 ms');
     expect(timeText(0.25)).toBe('250 ns');
+    expect([12.5, 1e5].map(speedText)).toEqual(['12.5', '∞']);
   });
 });
