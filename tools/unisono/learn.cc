@@ -75,9 +75,8 @@ constexpr Topic kOthers[] = {
 
 const Topic* find_topic(std::string_view name) {
   for (const auto topics : {std::span<const Topic>(kTopics), std::span<const Topic>(kOthers)}) {
-    const auto found = std::find_if(topics.begin(), topics.end(), [&](const Topic& candidate) {
-      return candidate.name == name;
-    });
+    const auto found = std::find_if(topics.begin(), topics.end(),
+                                    [&](const Topic& candidate) { return candidate.name == name; });
     if (found != topics.end()) {
       return &*found;
     }
@@ -146,7 +145,8 @@ const Command kLearnCommand = {
     .description =
         "Writes the page of `unisono view`, open at one topic. Each story has a clock: the arrow "
         "keys step, the space bar plays. Its moves and bytes are those of the schedules that "
-        "unisono runs. Besides the topics that are listed it knows every collective, and short names "
+        "unisono runs. Besides the topics that are listed it knows every collective, and short "
+        "names "
         "such as tp, sp, dp, fsdp, cp, pp, ep and moe.",
     .options = kOptions,
     .run = run_learn};

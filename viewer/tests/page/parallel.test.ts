@@ -91,7 +91,7 @@ it('a partial sum is as large as the sum, and the sum has the colours of all ran
 
 it('shows where Ulysses ends', async () => {
   const { page, close } = await open(browser, file, '#parallel?story=ulysses&beat=5');
-  const values = await page.locator('svg.picture .value').allInnerTexts();
+  const values = await page.locator('svg.picture .value').allTextContents();
   const bytes = values.filter((each) => each.includes('MiB')).map(parseFloat);
   // Ulysses and the ring by turns, for 2, 4 and 8 ranks; for 16 only the ring.
   expect(bytes).toEqual([512, 512, 384, 768, 224, 896, 960]);
