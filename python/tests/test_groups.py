@@ -105,6 +105,64 @@ def test_groups_beside_a_default_group_of_gloo():
     assert jobs.run(4, without_a_world, backend="gloo") == [16.0, 16.0, 8.0, 8.0]
 
 
+class Counting(dist.Store):
+    """Counts the questions that are asked of a store; who writes where it is waits for the others first."""
+
+    def __init__(self, inner, rank, ranks):
+        super().__init__()
+        self.inner, self.rank, self.ranks, self.asked = inner, rank, ranks, []
+
+    def set(self, key, value):
+        mine = f"unisono/{self.rank}"
+        if self.rank == self.ranks - 1 and key.endswith(mine):
+            self.inner.wait([key.removesuffix(mine) + f"unisono/{other}" for other in range(self.rank)])
+        self.asked.append("set")
+        self.inner.set(key, value)
+
+    def check(self, keys):
+        self.asked.append("check")
+        return self.inner.check(keys)
+
+    def multi_get(self, keys):
+        self.asked.append("multi_get")
+        return self.inner.multi_get(keys)
+
+    def get(self, key):
+        self.asked.append("get")
+        return self.inner.get(key)
+
+    def wait(self, keys, *timeout):
+        self.asked.append("wait")
+        self.inner.wait(keys, *timeout)
+
+    def add(self, key, number):
+        self.asked.append("add")
+        return self.inner.add(key, number)
+
+
+def counted(folder, count):
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = Counting(dist.FileStore(os.path.join(folder, "store"), ranks), rank, ranks)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+    groups = [dist.new_group(backend="unisono")]
+    store.asked.clear()
+    groups += [dist.new_group(backend="unisono") for _ in range(count)]
+    asked = list(store.asked)
+    x = torch.ones(1)
+    for group in groups:
+        dist.all_reduce(x, group=group)
+    dist.destroy_process_group()
+    return asked, x.item()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_group_under_a_default_group_of_gloo_asks_the_store_four_times(ranks, tmp_path):
+    """Of the rank that comes last: the others ask again until it has come."""
+    endings = jobs.run(ranks, counted, str(tmp_path), 50, backend=None)
+    assert [x for _, x in endings] == [float(ranks**51)] * ranks
+    assert endings[-1][0] == ["set", "check", "check", "multi_get"] * 50
+
+
 def again_and_again(store_file):
     import time
 

@@ -1,6 +1,8 @@
 #include "meeting_store.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <thread>
 
 #include "common/signals.h"
@@ -34,26 +36,49 @@ void tell(c10d::Store& store, int rank, const std::string& text) {
   }
 }
 
-// Asks again and again, because wait() of the store cannot be interrupted.
+// How many of them are there, counted from the front in blocks: a question that is asked again and
+// again stays short in the largest groups.
+std::size_t come(c10d::Store& store, const std::vector<std::string>& keys, std::size_t from) {
+  constexpr std::size_t kBlock = 64;
+  while (from < keys.size()) {
+    const std::size_t end = std::min(from + kBlock, keys.size());
+    const auto at = [&keys](std::size_t i) {
+      return keys.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    if (!store.check({at(from), at(end)})) {
+      break;
+    }
+    from = end;
+  }
+  return from;
+}
+
+std::string missing_ranks(c10d::Store& store, const std::vector<std::string>& keys) {
+  std::string missing;
+  for (std::size_t rank = 0; rank < keys.size(); ++rank) {
+    if (!store.check({keys[rank]})) {
+      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    }
+  }
+  return missing;
+}
+
+// Asks again and again, because wait() of the store cannot be interrupted. Each question is a way
+// to the store's host and back: two where all have come, whatever the number of ranks up to 64.
 void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys,
               std::chrono::milliseconds timeout, const std::function<void()>& look,
               const Purpose& purpose) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   std::chrono::microseconds pause{100};
-  std::vector<bool> has_come(keys.size());
+  std::size_t here = 0;
   for (;;) {
     const bool is_over = std::chrono::steady_clock::now() >= end;
     std::string missing;
     std::string refusal;
     try {
-      for (std::size_t other = 0; other < keys.size(); ++other) {
-        has_come[other] = has_come[other] || store.check({keys[other]});
-        if (!has_come[other]) {
-          missing += (missing.empty() ? "" : ", ") + std::to_string(other);
-          if (!is_over) {
-            break;  // the others are asked for when it has come, or in the end
-          }
-        }
+      here = come(store, keys, here);
+      if (here < keys.size() && is_over) {
+        missing = missing_ranks(store, keys);
       }
       refusal = refusal_of_another(store, rank);
     } catch (const std::exception& error) {
@@ -64,10 +89,10 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
     if (!refusal.empty()) {
       throw_refusal(refusal);
     }
-    if (missing.empty()) {
+    if (here == keys.size()) {
       return;
     }
-    if (is_over) {
+    if (!missing.empty()) {
       const std::string ranks = missing.find(',') == std::string::npos ? "rank " : "ranks ";
       throw c10::DistBackendError("unisono: " + ranks + missing + " did not come to " +
                                   purpose.what + " within " + std::to_string(timeout.count()) +
@@ -94,8 +119,8 @@ std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject
   wait_for(store, rank, keys, timeout, look, purpose);
   std::vector<std::string> texts;
   texts.reserve(keys.size());
-  for (const std::string& key : keys) {
-    texts.push_back(store.get_to_str(key));
+  for (const std::vector<std::uint8_t>& text : store.multiGet(keys)) {
+    texts.emplace_back(text.begin(), text.end());
   }
   return texts;
 }
