@@ -10,6 +10,8 @@
 
 namespace unisono {
 
+inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
+
 // What is left unset is read from the environment, in this order: UNISONO_*, torchrun (RANK,
 // WORLD_SIZE, ...), Open MPI (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK,
 // PMI_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS). With none of them the world has one rank.
@@ -64,6 +66,10 @@ struct ConnectOptions {
   // "1": between hosts, over TCP, each message carries a CRC-32C; damage on the way ends the
   // connection and is never a result. "0": none. All ranks alike. Unset: UNISONO_CHECKSUM, else 1.
   std::string checksum;
+  // How many threads of this rank move a long blocking call: the caller, and helpers that sleep
+  // otherwise; the same number on all ranks, 1 to kMostThreads. Results have the same bits with any
+  // number. Groups with helpers take more memory. 0: UNISONO_THREADS, else 1, no helpers.
+  int threads = 0;
   // For ranks of several hosts that can talk already, over a key-value store or another library:
   // tells all ranks the text of this one, and returns the texts of all, by rank. They meet through
   // it then, and nobody listens at `address`, which only says in whose direction (the port does not

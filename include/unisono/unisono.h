@@ -168,6 +168,7 @@ typedef struct unisono_connect_options {
   const char* transport; /* "auto", "shm", or "tcp" also between ranks of one host */
   const char* host;      /* ranks with different names count as being on different hosts */
   const char* checksum;  /* "0": messages between hosts carry no CRC-32C; all ranks alike */
+  size_t threads;        /* of a rank that move a long blocking call; 0: UNISONO_THREADS, else 1 */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
@@ -186,7 +187,8 @@ typedef struct unisono_connect_options {
    NULL,                              \
    NULL,                              \
    NULL,                              \
-   NULL}
+   NULL,                              \
+   0}
 
 /* Joins the world that the options (NULL: the environment alone) describe; blocks until all ranks
  * are there. *comm is the caller's to free; NULL after a failure. Any thread.

@@ -306,6 +306,14 @@ void fill_ms(int& field, int unset, const Reader& env, std::string_view name) {
   }
 }
 
+void check_threads(int threads) {
+  if (threads < 1 || threads > kMostThreads) {
+    throw Error(ErrorCode::config, std::to_string(threads) +
+                                       " threads of a rank\nit may have 1 to " +
+                                       std::to_string(kMostThreads));
+  }
+}
+
 }  // namespace
 
 ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
@@ -323,6 +331,10 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   fill_text(result.transport, env, "UNISONO_TRANSPORT");
   fill_text(result.host, env, "UNISONO_HOST");
   fill_text(result.checksum, env, "UNISONO_CHECKSUM");
+  if (result.threads == 0) {
+    result.threads = env.number("UNISONO_THREADS", 1).value_or(1);
+  }
+  check_threads(result.threads);
   result.transport = result.transport.empty() ? "auto" : result.transport;
   check_transport(result.transport);
   const ConnectOptions unset;
@@ -350,6 +362,12 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   return result;
 }
 
+int threads_of(const EnvLookup& lookup) {
+  const int threads = Reader(lookup).number("UNISONO_THREADS", 1).value_or(1);
+  check_threads(threads);
+  return threads;
+}
+
 void check_texts_and_numbers(const EnvLookup& lookup) {
   const Reader env(lookup);
   check_transport(env.text_or("UNISONO_TRANSPORT", "auto"));
@@ -361,6 +379,7 @@ void check_texts_and_numbers(const EnvLookup& lookup) {
   for (const std::string_view name : {"UNISONO_SIZE", "UNISONO_RECORD_EVENTS"}) {
     static_cast<void>(env.number(name, 1));
   }
+  static_cast<void>(threads_of(lookup));
 }
 
 ConnectOptions resolve(const ConnectOptions& options) {

@@ -15,6 +15,9 @@ using EnvLookup = std::function<std::optional<std::string>(std::string_view)>;
 // resolve() over any environment. A variable that is set but empty counts as unset.
 ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup);
 
+// How many threads of a rank move a long call. Throws config.
+int threads_of(const EnvLookup& lookup);
+
 // Throws config for UNISONO_* that say what cannot be, also where an option wins over them.
 void check_texts_and_numbers(const EnvLookup& lookup);
 

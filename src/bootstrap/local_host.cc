@@ -50,7 +50,7 @@ std::span<const std::byte> bytes_of(const Note& note) {
 
 }  // namespace
 
-LocalHost::LocalHost(LocalWorld& ranks, std::string_view job, bool oversubscribed,
+LocalHost::LocalHost(LocalWorld& ranks, std::string_view job, int threads, bool oversubscribed,
                      std::function<void(const std::exception&)> on_error)
     : ranks_(ranks),
       memory_(share_memory()),
@@ -69,7 +69,7 @@ LocalHost::LocalHost(LocalWorld& ranks, std::string_view job, bool oversubscribe
             }
           }),
       context_(make_context()),
-      oversubscribed_(oversubscribed || find_oversubscription()) {
+      oversubscribed_(oversubscribed || find_oversubscription(threads)) {
   find_who_can_fetch();
   introduce(job);
 }
@@ -148,12 +148,12 @@ void LocalHost::find_who_can_fetch() {
   }
 }
 
-bool LocalHost::find_oversubscription() const {
+bool LocalHost::find_oversubscription(int threads) const {
   std::set<int> cpus;
   for (int peer = 0; peer < size(); ++peer) {
     cpus.insert(ranks_.peer(peer).cpus.begin(), ranks_.peer(peer).cpus.end());
   }
-  return static_cast<std::size_t>(size()) > cpus.size();
+  return static_cast<std::size_t>(size()) * static_cast<std::size_t>(threads) > cpus.size();
 }
 
 // To those who look from outside.

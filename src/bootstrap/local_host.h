@@ -28,8 +28,9 @@ namespace unisono::comm {
 class LocalHost {
  public:
   // All ranks of the host make it at once. `ranks` outlives it, and is used through it alone.
-  // `on_error` is told of what goes wrong where nothing can be thrown. Throws resource.
-  LocalHost(LocalWorld& ranks, std::string_view job, bool oversubscribed,
+  // `threads`: of a rank, that move data. `on_error` is told of what goes wrong where nothing can
+  // be thrown. Throws resource.
+  LocalHost(LocalWorld& ranks, std::string_view job, int threads, bool oversubscribed,
             std::function<void(const std::exception&)> on_error);
 
   int rank() const noexcept { return context_.rank; }
@@ -39,7 +40,7 @@ class LocalHost {
     return context_.same_process[static_cast<std::size_t>(rank)];
   }
   bool is_one_process() const noexcept;
-  // More ranks than CPUs that they may use: waiting must give way at once.
+  // More threads than CPUs that they may use: waiting must give way at once.
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
   std::byte* memory() const noexcept { return memory_->data(); }  // as WorldLayout
@@ -95,7 +96,7 @@ class LocalHost {
   shm::ShmContext make_context();
   std::shared_ptr<shm::Mapping> share_memory();
   void find_who_can_fetch();
-  bool find_oversubscription() const;
+  bool find_oversubscription(int threads) const;
   void introduce(std::string_view job) noexcept;
   bool announce(std::uint32_t number, std::size_t bytes, int fd) noexcept;
   void drain_announcements();

@@ -39,7 +39,7 @@ static_assert(result_of(ErrorCode::evicted) == UNISONO_EVICTED);
 static_assert(kLastErrorCode == ErrorCode::evicted);
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_connect_options_t, checksum) + sizeof(char*) ==
+static_assert(offsetof(unisono_connect_options_t, threads) + sizeof(size_t) ==
               sizeof(unisono_connect_options_t));
 
 std::string text_of(const char* text) {
@@ -67,7 +67,8 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
           .ports = text_of(known.ports),
           .transport = text_of(known.transport),
           .host = text_of(known.host),
-          .checksum = text_of(known.checksum)};
+          .checksum = text_of(known.checksum),
+          .threads = static_cast<int>(std::min<std::size_t>(known.threads, kMostThreads + 1))};
 }
 
 detail::RequestState& state_of(unisono_request_t request) {

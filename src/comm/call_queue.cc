@@ -164,7 +164,8 @@ bool CallQueue::drive_all() {
 bool CallQueue::drive_collectives() {
   RequestState& first = *queue_.front();
   if (!running_) {
-    operations_.begin(*first.prepared, first.call, first.salt);
+    operations_.begin(*first.prepared, first.call,
+                      first.counted == nullptr ? *first.prepared : *first.counted, first.salt);
     running_ = true;
   }
   const Progress progress = operations_.poll();

@@ -70,13 +70,13 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   bool test(RequestState& request) override;
   void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
   int source(const RequestState& request) const override;
+  [[noreturn]] void refuse_second_thread() const;
   // The limit of a call that has this one; a negative one means the world's.
   int effective_timeout(int timeout_ms) const;
 
  private:
   // Something that is pending from now on, unless a blocking call runs alone: then it throws.
   void announce(const std::atomic<bool>& used);
-  [[noreturn]] void refuse_second_thread() const;
   std::atomic<bool>& used_by(Fabric::Use use) {
     return use == Fabric::Use::collectives ? collecting_ : transferring_;
   }

@@ -7,6 +7,7 @@
 #include "bootstrap/local_host.h"
 #include "comm/call_queue.h"
 #include "comm/group.h"
+#include "comm/helpers.h"
 #include "comm/operations.h"
 #include "diagnose/rank_label.h"
 #include "diagnose/remote_records.h"
@@ -47,7 +48,9 @@ std::shared_ptr<Core> Core::of_world(std::shared_ptr<comm::World> world) {
   std::vector<int> members(static_cast<std::size_t>(world->size()));
   std::iota(members.begin(), members.end(), 0);
   const int rank = world->rank();
-  return std::make_shared<Core>(std::move(world), nullptr, std::move(members), rank, 0);
+  auto core = std::make_shared<Core>(std::move(world), nullptr, std::move(members), rank, 0);
+  core->take_helpers();
+  return core;
 }
 
 Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment,
@@ -60,6 +63,19 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
           group_->world().options().algorithm, operations_->multicasts(),
           comm::AcrossHosts(group_->world().hosts(), group_->members()))),
       queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {}
+
+void Core::take_helpers() {
+  comm::HelperThreads* const threads = group_->world().helpers();
+  if (threads == nullptr || size() == 1) {
+    return;
+  }
+  std::vector<comm::Helpers::Make> helpers;
+  for (int helper = 0; helper < threads->helpers(); ++helper) {
+    helpers.emplace_back([group = split_off(0, rank())](const Call& slice) { group->run(slice); });
+  }
+  helpers_ = std::make_unique<comm::Helpers>(group_->world(), *threads, std::move(helpers), rank(),
+                                             size());
+}
 
 Core::~Core() {
   comm::RemoteRecords* const remote = group_->world().remote_records();
@@ -114,17 +130,47 @@ void Core::refuse_blocking() const {
 
 void Core::run(const Call& call) {
   check_blocking();
+  if (helpers_ == nullptr || !run_in_slices(call)) {
+    run_here(call, nullptr);
+  }
+}
+
+// `counted`: of which the call is a slice; nullptr: it is whole.
+void Core::run_here(const Call& call, const std::shared_ptr<const comm::Prepared>& counted) {
   if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::collectives); alone) {
-    operations_->run(*planner_->find(call), call, queue_->effective_timeout(call.timeout_ms));
+    const comm::Prepared& prepared = *planner_->find(call);
+    operations_->run(prepared, call, counted == nullptr ? prepared : *counted,
+                     queue_->effective_timeout(call.timeout_ms));
     return;
   }
-  queue_->wait(*run_async(call), call.timeout_ms);
+  queue_->wait(*post_async(call, 0, counted), call.timeout_ms);
+}
+
+bool Core::run_in_slices(const Call& call) {
+  const int slices = helpers_->slices_of(call);
+  if (slices == 1) {
+    return false;
+  }
+  std::shared_ptr<const comm::Prepared> whole;
+  {
+    const comm::CallQueue::Planning planning(*queue_);
+    whole = planner_->find(call);  // refuses what is wrong with it
+    if (planner_->is_named(call) || !comm::Helpers::may_cut(call, *whole)) {
+      return false;
+    }
+  }
+  const auto first = [&](const Call& slice) { run_here(slice, whole); };
+  if (!helpers_->run(call, *whole, slices, first)) {
+    queue_->refuse_second_thread();
+  }
+  return true;
 }
 
 void Core::start(const PlanState& plan) {
   check_blocking();
   if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::collectives); alone) {
-    operations_->run(*plan.prepared, plan.call, queue_->effective_timeout(plan.call.timeout_ms));
+    operations_->run(*plan.prepared, plan.call, *plan.prepared,
+                     queue_->effective_timeout(plan.call.timeout_ms));
     return;
   }
   queue_->wait(*start_async(plan), plan.call.timeout_ms);
@@ -151,12 +197,18 @@ Explanation Core::explain(const Call& call) {
 }
 
 std::shared_ptr<RequestState> Core::run_async(const Call& call, std::uint64_t salt) {
+  return post_async(call, salt, nullptr);
+}
+
+std::shared_ptr<RequestState> Core::post_async(
+    const Call& call, std::uint64_t salt, const std::shared_ptr<const comm::Prepared>& counted) {
   group_->world().check_usable();
   auto request = std::make_shared<RequestState>();
   {
     const comm::CallQueue::Planning planning(*queue_);
     request->prepared = planner_->find(call);
   }
+  request->counted = counted;
   request->call = call;
   request->salt = salt;
   own_lists(*request);

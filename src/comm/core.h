@@ -16,9 +16,11 @@ namespace unisono::comm {
 
 class CallQueue;
 class Group;
+class Helpers;
 class Operations;
 class Planner;
 class World;
+struct Prepared;
 struct Transfer;
 
 }  // namespace unisono::comm
@@ -71,6 +73,13 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Core> grow(int size, const std::string& address);
 
  private:
+  // Helper threads for its long calls, if the world has them. All ranks at once.
+  void take_helpers();
+  void run_here(const Call& call, const std::shared_ptr<const comm::Prepared>& counted);
+  bool run_in_slices(const Call& call);  // false: it is made whole
+  std::shared_ptr<RequestState> post_async(const Call& call, std::uint64_t salt,
+                                           const std::shared_ptr<const comm::Prepared>& counted);
+  std::shared_ptr<Core> split_off(int color, int key);
   void check_whole(const char* call) const;  // this is no group of a part of the world
   void check_blocking() const;
   [[noreturn]] void refuse_blocking() const;
@@ -85,6 +94,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::uint32_t splits_ = 0;
   bool grouping_ = false;  // inside group(): operations are collected
   std::vector<std::shared_ptr<RequestState>> grouped_;
+  std::unique_ptr<comm::Helpers> helpers_;  // nullptr: it has none
 };
 
 }  // namespace unisono::detail

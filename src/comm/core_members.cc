@@ -76,6 +76,14 @@ void Core::check_whole(const char* call) const {
 }
 
 std::shared_ptr<Core> Core::split(int color, int key) {
+  std::shared_ptr<Core> part = split_off(color, key);
+  if (part != nullptr) {
+    part->take_helpers();
+  }
+  return part;
+}
+
+std::shared_ptr<Core> Core::split_off(int color, int key) {
   using Offer = comm::GroupSegments::Offer;
   comm::World& world = group_->world();
   const auto n = static_cast<std::size_t>(size());
@@ -176,8 +184,10 @@ std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t
   const comm::GroupLayout layout(static_cast<int>(world.hosts().local_of(ranks).size()));
   auto segment =
       world.segments().meet(ranks, layout.bytes, hash.value(), world.options().connect_timeout_ms);
-  return std::make_shared<Core>(this->world(), std::move(segment), std::move(ranks), rank,
-                                hash.value());
+  auto part = std::make_shared<Core>(this->world(), std::move(segment), std::move(ranks), rank,
+                                     hash.value());
+  part->take_helpers();
+  return part;
 }
 
 }  // namespace unisono::detail

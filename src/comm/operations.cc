@@ -79,8 +79,9 @@ Operations::~Operations() {
   close_lanes();  // what still comes shall not find memory that goes before them
 }
 
-void Operations::begin(const Prepared& prepared, const Call& call, std::uint64_t salt) {
-  accounts_.begin(kind_of(prepared), bytes_of(prepared), false);
+void Operations::begin(const Prepared& prepared, const Call& call, const Prepared& counted,
+                       std::uint64_t salt) {
+  accounts_.begin(kind_of(counted), bytes_of(counted), false);
   start(prepared, call, salt);
 }
 
@@ -151,8 +152,9 @@ void Operations::record_begin(const Prepared& prepared) {
                                    prepared.runs_in_place));
 }
 
-void Operations::run(const Prepared& prepared, const Call& call, int timeout_ms) {
-  accounts_.begin(kind_of(prepared), bytes_of(prepared), true);
+void Operations::run(const Prepared& prepared, const Call& call, const Prepared& counted,
+                     int timeout_ms) {
+  accounts_.begin(kind_of(counted), bytes_of(counted), true);
   start(prepared, call, 0);
   if (executor_->poll() != Progress::finished) {
     wait(prepared, timeout_ms);

@@ -42,7 +42,9 @@ class Operations {
   Diagnosis& diagnosis() noexcept { return *diagnosis_; }
 
   // A collective: begin(), poll() until it is finished, finish(). `salt`: of its signature.
-  void begin(const Prepared& prepared, const Call& call, std::uint64_t salt = 0);
+  // `counted`: what the accounts have it as, where it is a slice of that.
+  void begin(const Prepared& prepared, const Call& call, const Prepared& counted,
+             std::uint64_t salt = 0);
   engine::Progress poll() noexcept;
   // For the accounts: somebody waits for the operation, and the latest poll found nothing to do, or
   // something.
@@ -50,7 +52,7 @@ class Operations {
   void note_progress() noexcept { accounts_.advanced(); }
   void finish(const Prepared& prepared, const Call& call);
   // All three, waiting. timeout_ms 0: no limit.
-  void run(const Prepared& prepared, const Call& call, int timeout_ms);
+  void run(const Prepared& prepared, const Call& call, const Prepared& counted, int timeout_ms);
   const Diagnosis::Operation& latest() const noexcept { return latest_; }
   // What the calls have cost so far. Any thread.
   Statistics statistics() const;

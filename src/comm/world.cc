@@ -9,6 +9,7 @@
 #include "bootstrap/local_host.h"
 #include "comm/fabric.h"
 #include "comm/group_segments.h"
+#include "comm/helper_threads.h"
 #include "comm/progress.h"
 #include "diagnose/remote_records.h"
 #include "diagnose/rosters.h"
@@ -58,7 +59,8 @@ void World::set_up() {
   if (network() != nullptr) {
     network()->begin_epoch(setup_.ancestry.epoch);
   }
-  host_ = std::make_unique<LocalHost>(*peers_.local, options().job, peers_.oversubscribed,
+  host_ = std::make_unique<LocalHost>(*peers_.local, options().job, options().threads,
+                                      peers_.oversubscribed,
                                       [this](const std::exception& error) { raise(error); });
   abort_ = std::make_unique<AbortWord>(*host_, network(), rank_, size());
   watch_ =
@@ -73,12 +75,16 @@ void World::set_up() {
     host_->wake_through(*network());
   }
   waits_ = std::make_unique<WorldWaits>(hosts(), *host_, remote_records_.get());
-  agree_on_number();  // and nobody sends before everybody can be woken
+  if (options().threads > 1) {
+    helpers_ = std::make_unique<HelperThreads>(options().threads - 1, !host_->oversubscribed());
+  }
+  agree();  // and nobody sends before everybody can be woken
 }
 
 World::~World() {
   if (!same_process()) {
     static_cast<void>(progress_.release());        // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(helpers_.release());         // NOLINT(bugprone-unused-return-value)
     static_cast<void>(remote_records_.release());  // NOLINT(bugprone-unused-return-value)
     static_cast<void>(rosters_.release());         // NOLINT(bugprone-unused-return-value)
     static_cast<void>(peers_.network.release());   // NOLINT(bugprone-unused-return-value)
@@ -163,12 +169,25 @@ WaitPolicy World::choose_wait_policy() const {
 
 // A rank that comes new to a job that grows does not know how many worlds it had; over the network
 // the cards have said it.
-void World::agree_on_number() {
-  const int mine = setup_.ancestry.world;
-  for (const auto& theirs : host_->all_gather(std::as_bytes(std::span(&mine, 1)))) {
-    int world = 0;
-    std::memcpy(&world, theirs.data(), sizeof(world));
-    setup_.ancestry.world = std::max(setup_.ancestry.world, world);
+void World::agree() {
+  struct Told {
+    int world;
+    int threads;
+  };
+  const Told mine{.world = setup_.ancestry.world, .threads = options().threads};
+  const auto all = host_->all_gather(std::as_bytes(std::span(&mine, 1)));
+  for (std::size_t peer = 0; peer < all.size(); ++peer) {
+    Told theirs = {};
+    std::memcpy(&theirs, all[peer].data(), sizeof(theirs));
+    setup_.ancestry.world = std::max(setup_.ancestry.world, theirs.world);
+    if (theirs.threads != mine.threads) {
+      throw Error(ErrorCode::config,
+                  "UNISONO_THREADS is " + std::to_string(mine.threads) + " on rank " +
+                      std::to_string(rank_) + " and " + std::to_string(theirs.threads) +
+                      " on rank " + std::to_string(hosts().here()[peer]) +
+                      "\nall ranks need the same number",
+                  {.rank = rank_});
+    }
   }
 }
 

@@ -21,6 +21,7 @@
 namespace unisono::comm {
 
 class Fabric;
+class HelperThreads;
 class GroupSegments;
 class Profile;
 class Programs;
@@ -83,6 +84,8 @@ class World final : public Surroundings {
   Fabric fabric() noexcept;
   Programs& programs() noexcept { return *programs_; }
   ProgressThread& progress() noexcept { return *progress_; }
+  // That help with long calls; nullptr: there are none.
+  HelperThreads* helpers() noexcept { return helpers_.get(); }
   // nullptr: nothing is recorded.
   trace::Recorder* recorder() noexcept { return recorder_.get(); }
   // False in the child of a fork.
@@ -107,7 +110,7 @@ class World final : public Surroundings {
  private:
   void set_up();
   WaitPolicy choose_wait_policy() const;
-  void agree_on_number();
+  void agree();
   void tell_of_no_world(const Error& error) noexcept;
   void take_leave(std::optional<int> culprit) noexcept;
 
@@ -129,6 +132,7 @@ class World final : public Surroundings {
   std::unique_ptr<Programs> programs_;
   // In the child of a fork it is abandoned: there is no thread to join.
   std::unique_ptr<ProgressThread> progress_;
+  std::unique_ptr<HelperThreads> helpers_;  // likewise
   bool shrunk_ = false;
 };
 

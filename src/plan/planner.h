@@ -17,6 +17,7 @@
 #include "engine/bound_program.h"
 #include "engine/executor.h"
 #include "plan/across_hosts.h"
+#include "plan/choice.h"
 #include "plan/profile.h"
 #include "plan/programs.h"
 #include "plan/user_schedule.h"
@@ -89,6 +90,8 @@ class Planner {
   }
   // Buffers are not looked at. Throws usage.
   Explanation explain(const Call& call);
+  // The user names one algorithm for the call, here or in the options.
+  bool is_named(const Call& call) const { return !named(call).empty() && !is_reproducible(call); }
 
  private:
   // The buffers and sizes of the latest call: the same call again needs no check. Neither v-forms
@@ -121,6 +124,9 @@ class Planner {
     std::shared_ptr<const OwnSchedule> own = {};  // in the place of an algorithm
     Explanation::Why why = Explanation::Why::built_in;
   };
+  // What the user says; empty: nothing.
+  std::string_view named(const Call& call) const;
+  bool is_reproducible(const Call& call) const { return named(call) == kReproducible; }
   Choice choose(const Call& call);
   Choice choose_own(const Call& call, const std::string& path);
   // Why the algorithm cannot serve the call; "": it can.

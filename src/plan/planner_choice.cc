@@ -66,16 +66,17 @@ std::string Planner::inability(const Call& call, const Algorithm& algorithm,
   return is_v_form(call.collective) && !algorithm.allows_v ? "cannot serve the v-form" : "";
 }
 
+std::string_view Planner::named(const Call& call) const {
+  const auto forced = forced_.find(plain_form(call.collective));
+  return !call.algorithm.empty() || forced == forced_.end() ? call.algorithm
+                                                            : std::string_view(forced->second);
+}
+
 Planner::Choice Planner::choose(const Call& call) {
   using Why = Explanation::Why;
-  const auto forced = forced_.find(plain_form(call.collective));
-  std::string_view name = call.algorithm;
-  Why why = Why::call;
-  if (name.empty() && forced != forced_.end()) {
-    name = forced->second;
-    why = Why::option;
-  }
-  const bool reproducible = name == kReproducible;
+  std::string_view name = named(call);
+  Why why = call.algorithm.empty() ? Why::option : Why::call;
+  const bool reproducible = is_reproducible(call);
   if (name.empty() || reproducible) {
     const bool in_order = reproducible && reduces(call.collective);
     Why found = hosts_.several() ? Why::model : Why::profile;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/collectives.h"
+#include "comm/slices.h"
 #include "team/arrival.h"
-#include "team/slices.h"
 
 namespace unisono {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 struct alignas(64) Member {
   Member(Communicator group, int ranks) : comm(std::move(group)), parts(ranks) {}
   Communicator comm;
-  team::Parts parts;
+  comm::Parts parts;
   Call call;  // that it makes now, for the others to compare
 };
 
@@ -169,11 +169,11 @@ void Team::State::move(int thread) {
     }
     return;
   }
-  const int useful = team::movers_of(call.count, call.dtype, static_cast<int>(members.size()));
+  const int useful = comm::movers_of(call.count, call.dtype, static_cast<int>(members.size()));
   const int movers = copies_input(call, rank) ? 1 : useful;
   if (thread < movers) {
-    const team::Slice slice = team::slice_of(call.count, call.dtype, movers, thread);
-    member.comm.run(movers == 1 ? call : team::sliced(call, slice, member.parts));
+    const comm::Slice slice = comm::slice_of(call.count, call.dtype, movers, thread);
+    member.comm.run(movers == 1 ? call : comm::sliced(call, slice, member.parts));
   }
 }
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "team/slices.h"
+#include "comm/slices.h"
 
 namespace unisono {
 namespace {
@@ -216,7 +216,7 @@ TEST(TeamSlices, CoverAVectorOnceInWholeLines) {
     for (int movers = 1; movers <= 20; ++movers) {
       std::size_t next = 0;
       for (int t = 0; t < movers; ++t) {
-        const team::Slice slice = team::slice_of(count, Dtype::f32, movers, t);
+        const comm::Slice slice = comm::slice_of(count, Dtype::f32, movers, t);
         EXPECT_EQ(slice.first, next);
         EXPECT_EQ(slice.first % 16, 0U);
         next += slice.count;

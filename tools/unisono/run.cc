@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/env.h"
+#include "bootstrap/launcher_env.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -145,6 +146,7 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console,
     add_entries(arguments, console.quiet(), options.chaos, options.environment);
   }
   options.bind = arguments.text("bind") == "core";
+  options.threads = comm::threads_of(read_env);
   options.keep_going = arguments.has("keep-going");
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
   options.log_dir = arguments.text("log-dir");
@@ -259,7 +261,8 @@ constexpr Option kOptions[] = {
     {.name = "bind",
      .value = "WHAT",
      .help = "core: rank i may use only CPU floor(i * CPUs / ranks) of the allowed ones, so that "
-             "neighbours share one when ranks outnumber them.",
+             "neighbours share one when ranks outnumber them. With UNISONO_THREADS=N also the next "
+             "N - 1.",
      .fallback = "core",
      .choices = "core|none"},
     {.name = "only", .value = "RANKS", .help = "Show the output of these ranks only: 0,2-3."},

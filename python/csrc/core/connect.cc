@@ -128,6 +128,7 @@ constexpr std::pair<const char*, std::string unisono::ConnectOptions::*> kTexts[
 constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
     {"connect_timeout_ms", &unisono::ConnectOptions::connect_timeout_ms},
     {"timeout_ms", &unisono::ConnectOptions::timeout_ms},
+    {"threads", &unisono::ConnectOptions::threads},
 };
 
 // Sets the option that has the name, if the table has it.

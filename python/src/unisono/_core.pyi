@@ -281,7 +281,7 @@ def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
     profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "",
+    transport: str = "", host: str = "", checksum: str = "", threads: int = 0,
 ) -> Communicator:
     """Joins the world that arguments and environment describe; blocks until all ranks are there."""
 
@@ -291,7 +291,7 @@ def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
     file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
     profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "",
+    transport: str = "", host: str = "", checksum: str = "", threads: int = 0,
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 

@@ -138,11 +138,8 @@ RemoteFolders::Keeper RemoteFolders::start(const std::vector<std::string>& words
   const UniqueFd input(ends[0]);
   Keeper keeper{.words = words, .input = UniqueFd(ends[1])};
   tell_child(ends[1], keeper_script(folder_));
-  const Spawned spawned = spawn({.program = words,
-                                 .environment = {},
-                                 .cpu = std::nullopt,
-                                 .own_group = true,
-                                 .input = input.get()});
+  const Spawned spawned = spawn(
+      {.program = words, .environment = {}, .cpus = {}, .own_group = true, .input = input.get()});
   keeper.pid = spawned.pid;
   keeper.out = UniqueFd(spawned.out);
   keeper.err = UniqueFd(spawned.err);

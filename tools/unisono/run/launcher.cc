@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -100,16 +101,26 @@ UniqueFd Launcher::open_input(const std::string& script) {
   return UniqueFd(ends[0]);
 }
 
+// One for each thread of the rank that moves data.
+std::vector<int> Launcher::cpus_of(int rank, const std::vector<int>& allowed) const {
+  std::vector<int> cpus;
+  const std::size_t first = as_size(rank) * allowed.size() / as_size(options_.ranks);
+  for (std::size_t i = 0; i < std::min(as_size(options_.threads), allowed.size()); ++i) {
+    cpus.push_back(allowed[(first + i) % allowed.size()]);
+  }
+  return cpus;
+}
+
 void Launcher::start_ranks() {
   const std::vector<int> cpus = allowed_cpus();
   for (int rank = 0; rank < options_.ranks; ++rank) {
     SpawnOptions spawn_options{.program = options_.program,
                                .environment = options_.environment,
-                               .cpu = std::nullopt,
+                               .cpus = {},
                                .own_group = true,
                                .keeps_stdin = rank == 0};
-    if (options_.bind && !cpus.empty()) {
-      spawn_options.cpu = cpus[as_size(rank) * cpus.size() / as_size(options_.ranks)];
+    if (options_.bind) {
+      spawn_options.cpus = cpus_of(rank, cpus);
     }
     UniqueFd input;
     if (options_.remote.empty()) {
@@ -124,7 +135,7 @@ void Launcher::start_ranks() {
       const RemoteRank& remote = options_.remote[as_size(rank)];
       spawn_options.program = remote.program;
       spawn_options.environment.clear();
-      spawn_options.cpu.reset();
+      spawn_options.cpus.clear();
       input = open_input(remote.script);
       spawn_options.input = input.get();
     }
@@ -138,9 +149,10 @@ void Launcher::start_ranks() {
     lanes_[as_size(rank) * 2].fd = spawned.out;
     lanes_[as_size(rank) * 2 + 1].fd = spawned.err;
     if (console_.verbose()) {
-      console_.note(
-          fmt::format("rank {}: pid {}{}", rank, spawned.pid,
-                      spawn_options.cpu ? fmt::format(", CPU {}", *spawn_options.cpu) : ""));
+      console_.note(fmt::format("rank {}: pid {}{}", rank, spawned.pid,
+                                spawn_options.cpus.empty()
+                                    ? ""
+                                    : fmt::format(", CPU {}", fmt::join(spawn_options.cpus, ","))));
     }
   }
 }

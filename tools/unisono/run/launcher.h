@@ -31,12 +31,13 @@ struct LaunchOptions {
   std::vector<std::string> rank_environment;  // one more entry by rank; may be empty
   std::vector<RemoteRank> remote;             // by rank, where they are on several hosts
   std::vector<pid_t> spared = {};             // children that outlive the job
-  bool bind = true;                           // rank i to allowed CPU floor(i * CPUs / ranks)
-  bool keep_going = false;                    // the ranks that are left go on when one fails
-  double timeout_s = 0;                       // 0: none
-  std::string log_dir;                        // rank-<i>.out and rank-<i>.err; empty: none
-  Chaos* chaos = nullptr;                     // what goes wrong; may be absent
-  std::string replay;                         // with chaos: the command that does the same again
+  bool bind = true;         // rank i to `threads` allowed CPUs from floor(i * CPUs / ranks) on
+  int threads = 1;          // of a rank that move data
+  bool keep_going = false;  // the ranks that are left go on when one fails
+  double timeout_s = 0;     // 0: none
+  std::string log_dir;      // rank-<i>.out and rank-<i>.err; empty: none
+  Chaos* chaos = nullptr;   // what goes wrong; may be absent
+  std::string replay;       // with chaos: the command that does the same again
   OutputOptions output;
   std::function<void()> on_stop;  // before ranks that have not failed are stopped; may be empty
   std::function<void()> on_tick;  // some times a second while the ranks run; may be empty
@@ -99,6 +100,7 @@ class Launcher {
   };
 
   UniqueFd open_input(const std::string& script);
+  std::vector<int> cpus_of(int rank, const std::vector<int>& allowed) const;
   void start_ranks();
   void open_logs();
   int poll_timeout_ms(Time now) const;

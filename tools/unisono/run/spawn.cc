@@ -86,10 +86,12 @@ struct Ends {
   if (::getppid() != parent) {
     ::_exit(128 + SIGKILL);  // the launcher died before the line above
   }
-  if (options.cpu) {
+  if (!options.cpus.empty()) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(*options.cpu), &set);
+    for (const int cpu : options.cpus) {
+      CPU_SET(static_cast<std::size_t>(cpu), &set);
+    }
     ::sched_setaffinity(0, sizeof(set), &set);
   }
   sigset_t none;

@@ -13,7 +13,7 @@ namespace unisono::cli {
 struct SpawnOptions {
   std::vector<std::string> program;
   std::vector<std::string> environment;  // "NAME=value" sets or replaces, "NAME" takes away
-  std::optional<int> cpu;                // the only CPU it may use
+  std::vector<int> cpus = {};            // the only ones it may use; empty: as its parent
   bool own_group = true;                 // leads a process group, so that its children die with it
   bool keeps_stdin = false;              // otherwise /dev/null, or
   int input = -1;                        // this descriptor

@@ -1,8 +1,8 @@
-#include "team/slices.h"
+#include "comm/slices.h"
 
 #include <algorithm>
 
-namespace unisono::team {
+namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kLeastBytes = 32 << 10;  // that a thread is worth its arrival for
@@ -71,4 +71,4 @@ Call sliced(const Call& whole, Slice slice, Parts& parts) {
   return call;
 }
 
-}  // namespace unisono::team
+}  // namespace unisono::comm

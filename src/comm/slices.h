@@ -6,7 +6,7 @@
 
 #include "unisono/call.hpp"
 
-namespace unisono::team {
+namespace unisono::comm {
 
 struct Slice {
   std::size_t first = 0;  // in elements
@@ -30,4 +30,4 @@ struct Parts {
 // The call that moves `slice` of `whole`. Its counts lie in `parts`.
 Call sliced(const Call& whole, Slice slice, Parts& parts);
 
-}  // namespace unisono::team
+}  // namespace unisono::comm
