@@ -308,9 +308,11 @@ void fill_ms(int& field, int unset, const Reader& env, std::string_view name) {
 
 void check_threads(int threads) {
   if (threads < 1 || threads > kMostThreads) {
-    throw Error(ErrorCode::config, std::to_string(threads) +
-                                       " threads of a rank\nit may have 1 to " +
-                                       std::to_string(kMostThreads));
+    throw Error(ErrorCode::config,
+                std::to_string(threads) +
+                    " threads of a rank\nUNISONO_THREADS, or the option `threads`, "
+                    "may be 1 to " +
+                    std::to_string(kMostThreads));
   }
 }
 

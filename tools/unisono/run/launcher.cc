@@ -108,6 +108,7 @@ std::vector<int> Launcher::cpus_of(int rank, const std::vector<int>& allowed) co
   for (std::size_t i = 0; i < std::min(as_size(options_.threads), allowed.size()); ++i) {
     cpus.push_back(allowed[(first + i) % allowed.size()]);
   }
+  std::sort(cpus.begin(), cpus.end());
   return cpus;
 }
 
