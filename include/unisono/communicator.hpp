@@ -35,6 +35,7 @@ namespace unisono {
 
 struct Statistics;
 
+class Communicator;
 class Request;
 
 namespace detail {
@@ -44,6 +45,9 @@ struct PlanState;
 struct RequestState;
 struct RegionState;
 std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
+// What the next calls of this rank on this group alone are for, in place of its label(); empty:
+// that again. For threads that make calls of their own. Any thread. Errors: usage.
+void label_group(Communicator& group, std::string_view text);
 }  // namespace detail
 
 // An operation under way. Its buffers must live until wait() returns. The destructor waits, and
@@ -375,6 +379,7 @@ class UNISONO_EXPORT Communicator {
 
  private:
   friend class detail::Heap;
+  friend void detail::label_group(Communicator& group, std::string_view text);
   std::shared_ptr<detail::Core> core_;
 };
 

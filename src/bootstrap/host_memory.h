@@ -55,6 +55,7 @@ struct FlightRecorder {
   FlightEntry entries[kFlightEntries];
   WaitLine wait;
   WaitTotals totals;
+  RankLabel label;  // of the calls on this group alone; empty: they have the rank's
 };
 
 // Marked by the kernel as soon as the rank's process begins to end (membership/liveness.h).
@@ -107,7 +108,7 @@ struct alignas(shm::kLine) AgreementRecord {
 };
 
 // Who a segment belongs to, for those who look from outside. Every member writes the same.
-inline constexpr std::uint64_t kGroupMagic = 0x33'70'75'6f'72'67'6e'75;  // "ungroup3"
+inline constexpr std::uint64_t kGroupMagic = 0x34'70'75'6f'72'67'6e'75;  // "ungroup4"
 struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::uint64_t> id;
@@ -116,7 +117,7 @@ struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::int32_t> size;    // with those of other hosts
   std::atomic<std::int32_t> first;   // its rank 0, in the world
 };
-inline constexpr std::uint64_t kWorldMagic = 0x36'64'6c'72'6f'77'6e'75;  // "unworld6"
+inline constexpr std::uint64_t kWorldMagic = 0x37'64'6c'72'6f'77'6e'75;  // "unworld7"
 struct alignas(shm::kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // last
   std::atomic<std::int32_t> ranks;   // of this host

@@ -220,6 +220,9 @@ std::vector<int> Communicator::previous_ranks() const {
 void Communicator::label(std::string_view text) {
   core_of(core_).label(text);
 }
+void detail::label_group(Communicator& group, std::string_view text) {
+  unisono::core_of(group.core_).label_group(text);
+}
 std::string Communicator::label() const {
   return core_of(core_).label();
 }

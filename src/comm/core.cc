@@ -301,6 +301,15 @@ void Core::label(std::string_view text) {
   }
 }
 
+void Core::label_group(std::string_view text) {
+  comm::World& world = group_->world();
+  world.check_usable();
+  comm::write_label(group_->records().mine().label, text);
+  if (trace::Recorder* const recorder = world.recorder(); recorder != nullptr) {
+    recorder->label_group(group_->id(), group_->members(), text);
+  }
+}
+
 std::string Core::label() {
   comm::World& world = group_->world();
   world.check_process();

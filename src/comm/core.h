@@ -66,6 +66,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Core> split(int color, int key);
   std::shared_ptr<Core> subgroup(std::span<const int> members, std::uint64_t id);
   void label(std::string_view text);
+  void label_group(std::string_view text);  // of the calls on this group alone
   std::string label();
   void abort(std::string_view reason);
   std::optional<Error> failure();

@@ -55,7 +55,8 @@ std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size
          .newest = newest_record(recorder),
          .waiting = read_wait(recorder),
          .waited_ns = recorder.totals.waited_ns,
-         .waited_most_for = recorder.totals.most_for - 1});
+         .waited_most_for = recorder.totals.most_for - 1,
+         .label = read_label(recorder.label)});
   }
   return observed;
 }

@@ -20,6 +20,7 @@ struct ObservedRank {
   std::optional<Waiting> waiting = {};
   std::uint64_t waited_ns = 0;  // in all
   int waited_most_for = -1;     // a rank of the world; -1: nobody yet
+  std::string label = {};       // of the calls on this group alone
 };
 
 // A segment has only the ranks of its host.

@@ -4,12 +4,24 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "experts/load.h"
 #include "experts/memory.h"
 
 namespace unisono::experts {
+namespace {
+
+void label_groups(detail::ExchangeState& own, std::string_view text) {
+  detail::label_group(*own.comm, text);
+  if (&own.here() != own.comm && own.is_read()) {
+    detail::label_group(own.ranks_here, text);
+  }
+}
+
+}  // namespace
 
 AsyncCalls::AsyncCalls(const detail::ExchangeState& of)
     : comm_(of.comm->split(0, of.comm->rank())) {
@@ -67,12 +79,11 @@ void AsyncCalls::check_process() const {
   }
 }
 
-Request AsyncCalls::post(Work work) {
+Request AsyncCalls::post(std::string label, Work work) {
   struct Handle {
     std::shared_ptr<RequestState> request;
     std::shared_ptr<AsyncCalls> calls;
   };
-  check_process();
   auto request = std::make_shared<RequestState>();
   request->driver = this;
   auto both = std::make_shared<Handle>(Handle{request, shared_from_this()});
@@ -80,7 +91,10 @@ Request AsyncCalls::post(Work work) {
                                          "experts: an asynchronous call failed\nlook at this rank");
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({.request = request, .work = std::move(work), .unnamed = std::move(unnamed)});
+    queue_.push_back({.request = request,
+                      .label = std::move(label),
+                      .work = std::move(work),
+                      .unnamed = std::move(unnamed)});
   }
   changed_.notify_all();  // nothing fails from here on
   return Request(std::shared_ptr<RequestState>(std::move(both), request.get()));
@@ -90,6 +104,7 @@ Request AsyncCalls::post(Work work) {
 std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
   try {
     try {
+      label_groups(*state_, posted.label);
       posted.work(*state_);
       return nullptr;
     } catch (const Error& error) {
@@ -185,12 +200,15 @@ int AsyncCalls::source(const RequestState& /*request*/) const {
   throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()");
 }
 
-Request start_async(detail::ExchangeState& state, AsyncCalls::Work work) {
+Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,
+                    AsyncCalls::Work work) {
   if (state.async == nullptr) {
     open(*state.comm, {.kind = CallKind::async}, {});
     state.async = std::make_shared<AsyncCalls>(state);
   }
+  state.async->check_process();
   return state.async->post(
+      label_with_load(state.comm->label(), routing),
       [most = state.max_tokens, work = std::move(work)](detail::ExchangeState& own) {
         own.max_tokens = most;
         work(own);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "base/fork_detector.h"
@@ -28,7 +29,10 @@ class AsyncCalls final : public detail::RequestDriver,
   AsyncCalls& operator=(const AsyncCalls&) = delete;
   ~AsyncCalls() = default;  // after close()
 
-  Request post(Work work);
+  // The label is that of the calls that the work makes.
+  Request post(std::string label, Work work);
+  // Errors: usage, in the child of a fork.
+  void check_process() const;
   // Returns when all have been made: true. False: this is the child of a fork, where nobody makes
   // them, and this object must not be destroyed. Ends the process in a function of on_done().
   bool close();
@@ -41,12 +45,12 @@ class AsyncCalls final : public detail::RequestDriver,
  private:
   struct Posted {
     std::shared_ptr<RequestState> request;  // shared with the caller
+    std::string label;
     Work work;
     std::unique_ptr<Error> unnamed;  // what ended it, where there is no memory to say so
   };
   void run();
   std::unique_ptr<Error> make(Posted& posted) noexcept;
-  void check_process() const;
 
   ForkDetector fork_;
   Communicator comm_;
@@ -58,8 +62,10 @@ class AsyncCalls final : public detail::RequestDriver,
   std::thread thread_;
 };
 
-// Starts `work` as the next call. The first one of an exchange is collective, and an error on all
-// ranks where another does something else or has no thread.
-Request start_async(detail::ExchangeState& state, AsyncCalls::Work work);
+// Starts `work`, with this routing, as the next call. The label that the caller has now, with the
+// load of the routing, is the call's. The first one of an exchange is collective, and an error on
+// all ranks where another does something else or has no thread.
+Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,
+                    AsyncCalls::Work work);
 
 }  // namespace unisono::experts

@@ -251,7 +251,7 @@ TEST(ExpertAsync, AKeptRequestKeepsNothingOfTheExchange) {
   run_threads(2, [](Communicator& comm) {
     detail::ExchangeState state(comm, {.experts = 4});
     state.meet();
-    Request kept = experts::start_async(state, [](detail::ExchangeState&) {});
+    Request kept = experts::start_async(state, nullptr, [](detail::ExchangeState&) {});
     EXPECT_EQ(state.identity.use_count(), 2);
     EXPECT_TRUE(state.async->close());
     EXPECT_EQ(state.identity.use_count(), 1);
@@ -265,7 +265,7 @@ TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
     detail::ExchangeState state(comm, {.experts = 4});
     state.meet();
     const std::string text = text_of([&] {  // the start, too: rank 0 may be first by far
-      experts::start_async(state, [&](detail::ExchangeState& own) {
+      experts::start_async(state, nullptr, [&](detail::ExchangeState& own) {
         if (comm.rank() == 0) {
           throw 7;
         }

@@ -212,10 +212,11 @@ void Exchange::combine(const Routing& routing, const CombineRows& combine) {
 }
 
 Request Exchange::combine_async(const Routing& routing, const CombineRows& combine) {
-  return experts::start_async(
-      *state_, [made = routing.state_.get(), combine](detail::ExchangeState& state) {
-        unisono::finish_combine(state, unisono::start_combine(state, made, combine, false));
-      });
+  return experts::start_async(*state_, routing.state_.get(),
+                              [made = routing.state_.get(), combine](detail::ExchangeState& state) {
+                                unisono::finish_combine(
+                                    state, unisono::start_combine(state, made, combine, false));
+                              });
 }
 
 void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {

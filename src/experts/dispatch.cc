@@ -328,7 +328,7 @@ void Exchange::dispatch(const Routing& routing, std::span<const Payload> payload
 
 Request Exchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
   return experts::start_async(
-      *state_,
+      *state_, routing.state_.get(),
       [made = routing.state_.get(),
        all = std::vector<Payload>(payloads.begin(), payloads.end())](detail::ExchangeState& state) {
         experts::finish_dispatch(state, experts::start_dispatch(state, made, all, 0, {}, false));

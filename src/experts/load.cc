@@ -36,15 +36,22 @@ std::string describe_load(const Places& places, const Seats& seats) {
   return text;
 }
 
+std::string label_with_load(const std::string& of_caller, const detail::RoutingState* routing) {
+  if (routing == nullptr || routing->load.empty()) {
+    return of_caller;
+  }
+  constexpr std::size_t kMostOfCaller = 36;  // so that the load fits behind it
+  const std::string first =
+      of_caller.empty() ? std::string() : of_caller.substr(0, kMostOfCaller) + ": ";
+  return first + routing->load;
+}
+
 LoadLabel::LoadLabel(Communicator& comm, const detail::RoutingState* routing) {
   if (routing == nullptr || routing->load.empty()) {
     return;
   }
-  constexpr std::size_t kMostOfCaller = 36;  // so that the load fits behind it
   before_ = comm.label();
-  const std::string first =
-      before_.empty() ? std::string() : before_.substr(0, kMostOfCaller) + ": ";
-  comm.label(first + routing->load);
+  comm.label(label_with_load(before_, routing));
   comm_ = &comm;
 }
 

@@ -12,6 +12,9 @@ namespace unisono::experts {
 // labels of a run are few.
 std::string describe_load(const Places& places, const Seats& seats);
 
+// `of_caller` with the load of the routing behind it, as far as it has one.
+std::string label_with_load(const std::string& of_caller, const detail::RoutingState* routing);
+
 // While it lives, the rank's label has the load of the routing behind it.
 class LoadLabel {
  public:

@@ -276,7 +276,10 @@ int Recorder::group_number(std::uint64_t id, std::span<const int> members) {
   if (number == recording::kGroups || (!is_world && begin < 0)) {
     return -1;
   }
-  header().group[number] = {.id = id, .size = size, .members = begin};
+  recording::Group& group = header().group[number];
+  group.id = id;
+  group.size = size;
+  group.members = begin;
   header().groups.store(number + 1, std::memory_order_release);
   return number;
 }
@@ -299,14 +302,25 @@ int Recorder::name(Collective collective, std::string_view algorithm) {
   return number_of(wanted);
 }
 
-void Recorder::label(std::string_view text) {
-  int number = recording::kNoLabel;
-  if (!text.empty()) {
-    recording::Name wanted;
-    copy_text(wanted.algorithm, text);
-    number = number_of(wanted);
+int Recorder::label_number(std::string_view text) {
+  if (text.empty()) {
+    return recording::kNoLabel;
   }
-  header().label.store(number, std::memory_order_relaxed);
+  recording::Name wanted;
+  copy_text(wanted.algorithm, text);
+  return number_of(wanted);
+}
+
+void Recorder::label(std::string_view text) {
+  header().label.store(label_number(text), std::memory_order_relaxed);
+}
+
+void Recorder::label_group(std::uint64_t group, std::span<const int> members,
+                           std::string_view text) {
+  const int number = group_number(group, members);
+  if (number >= 0) {
+    header().group[number].label.store(label_number(text), std::memory_order_relaxed);
+  }
 }
 
 // The last one stands for all that there is no room for.

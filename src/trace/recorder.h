@@ -55,11 +55,14 @@ class Recorder {
   int name(Collective collective, std::string_view algorithm);
   // What operations and transfers that begin from now on are for; empty: nothing. Any thread.
   void label(std::string_view text);
+  // The same of one group, in place of that; empty: they have that again. Any thread.
+  void label_group(std::uint64_t group, std::span<const int> members, std::string_view text);
 
  private:
   Recorder(std::byte* memory, std::size_t bytes, bool counter, std::string file);
   recording::Header& header() noexcept { return *view_.header; }
   int number_of(const recording::Name& wanted);
+  int label_number(std::string_view text);
   int group_number(std::uint64_t id, std::span<const int> members);
   // Where in the list of members they are now; -1: there was no room.
   int add_members(std::span<const int> members);

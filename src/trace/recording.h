@@ -14,7 +14,7 @@
 
 namespace unisono::trace::recording {
 
-inline constexpr std::uint64_t kMagic = 0x35306365526f6e55;  // "UnoRec05"
+inline constexpr std::uint64_t kMagic = 0x36306365526f6e55;  // "UnoRec06"
 inline constexpr int kNames = 512;
 inline constexpr int kGroups = 512;
 inline constexpr int kMembers = 32768;
@@ -101,6 +101,8 @@ struct Group {
   std::uint64_t id = 0;
   std::int32_t size = 0;
   std::int32_t members = -1;  // where they begin in the list; -1: it is the whole world
+  // A name: what the rank's next calls on this group are for; none: what those of the rank are.
+  std::atomic<std::int32_t> label = kNoLabel;
 };
 
 // The same moment by both clocks. `error_ns`: by how much `ns` may be off.
@@ -147,6 +149,12 @@ struct Header {
   std::int32_t member[kMembers];
   Abort abort;
 };
+
+// The name of what the rank's next calls on a group are for.
+inline int label_of(const Header& header, std::size_t group) noexcept {
+  const int own = header.group[group].label.load(std::memory_order_relaxed);
+  return own != kNoLabel ? own : header.label.load(std::memory_order_relaxed);
+}
 
 inline constexpr std::size_t kRing = (sizeof(Header) + kPage - 1) / kPage * kPage;
 

@@ -113,7 +113,7 @@ class TraceWriter {
   }
   // In front of what begins, where it is for something else than what began before in this block.
   void put_label() noexcept {
-    const int label = view_.header->label.load(std::memory_order_relaxed);
+    const int label = recording::label_of(*view_.header, group_);
     if (free_ == 0 || !is_kept(next_)) {
       take_block();
     }

@@ -3,7 +3,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <string>
@@ -14,6 +16,7 @@
 #include "top/jobs.h"
 #include "top/why.h"
 #include "unisono/communicator.hpp"
+#include "unisono/parallel/experts.hpp"
 
 namespace unisono::cli {
 namespace {
@@ -239,6 +242,50 @@ TEST(LiveJobs, HaveTheGroupsOfTheirOwnWorld) {
   ASSERT_TRUE(ranks.all_ready());
   EXPECT_EQ(job_named(first).groups.size(), 1U);
   EXPECT_EQ(job_named(second).groups.size(), 3U);
+}
+
+// What the caller does meanwhile has a label of its own.
+TEST(LiveJobs, NameTheLoadThatAnAsynchronousCallWaitsFor) {
+  const std::string name = comm::testing::unique_name("async");
+  std::atomic<bool> seen = false;
+  std::thread looking([&] {
+    const std::string wanted =
+        "layer 7: rank 1 gets most rows, for expert 3 (over 4 times the mean)";
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    bool found = false;
+    while (!found && std::chrono::steady_clock::now() < limit) {
+      const Job job = job_named(name);
+      for (const comm::ObservedGroup& group : job.groups) {
+        found = found || std::any_of(group.ranks.begin(), group.ranks.end(), [&](const auto& rank) {
+                  return rank.world_rank == 0 && rank.waiting && rank.label == wanted &&
+                         job.world.labels[0] == "attention";
+                });
+      }
+    }
+    EXPECT_TRUE(found);
+    seen = true;
+  });
+  const auto said = comm::testing::as_threads(2, [&](int rank) {
+    Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, name));
+    Exchange exchange(comm, {.experts = 4, .k = 1});
+    const std::vector<std::int32_t> chosen(16, 3);
+    const Routing routing = exchange.route(std::span(chosen));
+    std::vector<std::int32_t> rows(routing.rows());
+    const Payload payload{.in = std::as_bytes(std::span(chosen)),
+                          .out = std::as_writable_bytes(std::span(rows)),
+                          .row_bytes = sizeof(std::int32_t)};
+    exchange.dispatch_async(routing, {payload}).wait();
+    while (rank == 1 && !seen) {
+      usleep(1000);
+    }
+    comm.label("layer 7");
+    Request request = exchange.dispatch_async(routing, {payload});
+    comm.label("attention");
+    request.wait();
+    return std::string();
+  });
+  looking.join();
+  EXPECT_EQ(said, std::vector<std::string>(2));
 }
 
 // In a container a process has another number than here.

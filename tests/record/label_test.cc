@@ -1,5 +1,5 @@
-// Labels of operations: each operation keeps the one that was set when it began, also where the
-// ring comes around and other groups write in between.
+// Labels of operations: each operation keeps the one that was set when it began, its group's before
+// the rank's, also where the ring comes around and other groups write in between.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -50,10 +50,15 @@ TEST_F(Labels, AreThoseOfTheMomentAtWhichSomethingBegan) {
     const int name = made->name(Collective::all_reduce, "ring");
     std::mt19937 random(1);
     std::string now;
+    std::string of_alone;
     for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
       if (random() % 3 == 0) {
         now = random() % 4 == 0 ? "" : "layer " + std::to_string(random() % 9);
         made->label(now);
+      }
+      if (random() % 5 == 0) {
+        of_alone = random() % 2 == 0 ? "" : "apart " + std::to_string(random() % 9);
+        made->label_group(7, alone, of_alone);
       }
       const int which = static_cast<int>(random() % 3);
       trace::TraceWriter& writer = writers[static_cast<std::size_t>(which)];
@@ -66,7 +71,7 @@ TEST_F(Labels, AreThoseOfTheMomentAtWhichSomethingBegan) {
       writer.stamp();
       writer.pass(trace::recording::Kind::send, false, 1, 0, 0, 8, writer.recent(), 0);
       writer.end();
-      wanted[{which, turn}] = now;
+      wanted[{which, turn}] = which == 1 && !of_alone.empty() ? of_alone : now;
     }
   }
   const auto records = read();

@@ -83,6 +83,12 @@ std::string activity(const Job& job, std::size_t rank, const Line& line, std::in
                             : "last: " + comm::describe(line.rank->newest);
 }
 
+// The label of what its line shows: that of the group, if there is one.
+const std::string& label_of(const Job& job, std::size_t rank, const Line& line) {
+  const bool has_own = line.rank != nullptr && !line.rank->label.empty();
+  return has_own ? line.rank->label : job.world.labels[rank];
+}
+
 // What was seen before, for rates.
 struct Before {
   std::uint64_t calls = 0;
@@ -142,8 +148,8 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
     const std::string whom = line.waited_most_for < 0 ? "-" : fmt::to_string(line.waited_most_for);
     const std::string state = state_text(process).english;
     std::string what = activity(job, rank, line, now);
-    if (!job.world.labels[rank].empty()) {
-      what += " (" + job.world.labels[rank] + ")";
+    if (const std::string& label = label_of(job, rank, line); !label.empty()) {
+      what += " (" + label + ")";
     }
     fmt::print(
         "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {:>6}  {:>4}  {}\n", rank, pid_of(job, rank),
@@ -175,7 +181,7 @@ void print_json(const std::vector<Job>& jobs) {
                                  {"waited_s", static_cast<double>(line.waited_ns) / 1e9},
                                  {"waited_most_for", line.waited_most_for},
                                  {"now", activity(job, rank, line, now)},
-                                 {"label", job.world.labels[rank]}};
+                                 {"label", label_of(job, rank, line)}};
       if (line.rank != nullptr && line.rank->waiting) {
         row["waits_s"] = static_cast<double>(now - line.rank->waiting->since_ns) / 1e9;
       }

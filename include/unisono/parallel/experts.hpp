@@ -219,8 +219,8 @@ class UNISONO_EXPORT Exchange {
   // live, and rows must not change, until wait() has returned, which throws what dispatch() would.
   // The first asynchronous call of an exchange waits for the others to make it, and can throw;
   // later ones return at once. The destructor of the exchange makes all that have been started; a
-  // function of Request::on_done(), which the thread calls, must not run it. Labels do not name an
-  // uneven load for these calls: they are the caller's meanwhile.
+  // function of Request::on_done(), which the thread calls, must not run it. The label that the
+  // caller has when it starts a call is the call's, with the load of an uneven routing behind it.
   Request dispatch_async(const Routing& routing, std::span<const Payload> payloads);
   Request dispatch_async(const Routing& routing, std::initializer_list<Payload> payloads) {
     return dispatch_async(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
