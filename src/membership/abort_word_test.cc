@@ -28,7 +28,7 @@ class AbortWordTest : public ::testing::Test {
         options.job = "abort-word-" + std::to_string(::getpid());
         const auto at = static_cast<std::size_t>(rank);
         ranks_[at] = LocalWorld::join(resolve(options));
-        hosts_[at] = std::make_unique<LocalHost>(*ranks_[at], options.job, false,
+        hosts_[at] = std::make_unique<LocalHost>(*ranks_[at], options.job, 1, false,
                                                  [](const std::exception&) {});
         words_[at] = std::make_unique<AbortWord>(*hosts_[at], nullptr, rank, 2);
       });
