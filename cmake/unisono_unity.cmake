@@ -24,6 +24,7 @@ unisono_alone(examples/llm folder.cc pieces.cc safetensors.cc tokenizer.cc vocab
 unisono_alone(src/algorithms compose_test.cc)
 unisono_alone(src/bootstrap file_entry.cc local_world_join_test.cc local_world_lobby_test.cc local_world_test.cc mesh.cc)
 unisono_alone(src/diagnose timeout.cc)
+unisono_alone(src/engine messages.cc)
 unisono_alone(src/estimate measured.cc)
 unisono_alone(src/experts agreement.cc)
 unisono_alone(src/membership net_agreement.cc)

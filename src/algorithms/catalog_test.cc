@@ -299,7 +299,7 @@ TEST(CatalogList, HasChunksOfOneRankWhereCountsPerRankAreAllowed) {
   EXPECT_GE(allowing, 5);  // each of the five v-forms has one
 }
 
-// In both directions: who says nothing of the order has another one, for some shape.
+// In both directions: an algorithm that says nothing of the order has another one, for some shape.
 TEST(CatalogList, SumsInTheOrderOfTheRanksWhereItSaysSo) {
   for (const Algorithm* algorithm : catalog()) {
     bool always = true;

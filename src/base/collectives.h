@@ -103,14 +103,15 @@ constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
 }
 
 // How the vector is cut: not by rank, in a part for each rank, or in one for each pair of ranks.
-enum class Cut : std::uint8_t { none, parts, pairs };
+enum class VectorCut : std::uint8_t { none, parts, pairs };
 
-constexpr Cut cut_of(Collective collective) {
+constexpr VectorCut cut_of(Collective collective) {
   const CollectiveTraits& traits = traits_of(collective);
   if (traits.input == Holding::pairs) {
-    return Cut::pairs;
+    return VectorCut::pairs;
   }
-  return traits.input == Holding::part || traits.output == Holding::part ? Cut::parts : Cut::none;
+  return traits.input == Holding::part || traits.output == Holding::part ? VectorCut::parts
+                                                                         : VectorCut::none;
 }
 
 // What bus bandwidth is to algorithm bandwidth, S/t, as nccl-tests counts: the share of the vector
@@ -120,7 +121,9 @@ constexpr double bus_factor(Collective collective, int ranks) {
     return 1;
   }
   const double others = 1.0 * (ranks - 1) / ranks;
-  return goes_both_ways(collective) ? 2 * others : cut_of(collective) == Cut::none ? 1 : others;
+  return goes_both_ways(collective)              ? 2 * others
+         : cut_of(collective) == VectorCut::none ? 1
+                                                 : others;
 }
 
 }  // namespace unisono

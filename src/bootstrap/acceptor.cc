@@ -155,7 +155,7 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   bool there = pending.peer.step();
   if (shake.state() == Handshake::State::admitting) {
     pending.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
-    shake.admit(pending.inside ? Refusal::none : Refusal::duplicate);
+    shake.admit(pending.inside ? HandshakeRefusal::none : HandshakeRefusal::duplicate);
     // Before the connection is used, not for each stranger.
     const int socket = pending.peer.descriptor();
     apply(socket, options_, peer_address(socket).is_loopback());

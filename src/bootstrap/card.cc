@@ -41,7 +41,7 @@ std::vector<int> parse_numbers(std::string_view text) {
 
 }  // namespace
 
-std::string to_text(const Card& card) {
+std::string to_text(const BusinessCard& card) {
   std::string text = card.host + "\n" + card.machine + "\n";
   for (const int cpu : card.cpus) {
     text += std::to_string(cpu) + " ";
@@ -53,9 +53,9 @@ std::string to_text(const Card& card) {
   return text;
 }
 
-Card parse_card(std::string_view text) {
+BusinessCard parse_card(std::string_view text) {
   const auto bad = [] { return Error(ErrorCode::corrupt, "a rank's card cannot be read"); };
-  Card card;
+  BusinessCard card;
   for (int number = 0; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) {
@@ -95,8 +95,8 @@ Card parse_card(std::string_view text) {
   return card;
 }
 
-std::vector<Card> parse_table(std::string_view table, int size) {
-  std::vector<Card> cards;
+std::vector<BusinessCard> parse_table(std::string_view table, int size) {
+  std::vector<BusinessCard> cards;
   const bool right = !table.empty() && table[0] == 'T';
   table.remove_prefix(right ? 1 : table.size());
   while (!table.empty() && cards.size() < static_cast<std::size_t>(size)) {
@@ -110,15 +110,15 @@ std::vector<Card> parse_table(std::string_view table, int size) {
   return cards;
 }
 
-std::string to_table(const std::vector<Card>& cards) {
+std::string to_table(const std::vector<BusinessCard>& cards) {
   std::string table = "T";
-  for (const Card& card : cards) {
+  for (const BusinessCard& card : cards) {
     table += to_text(card) + '\0';
   }
   return table;
 }
 
-std::string find_unreachable(const std::vector<Card>& cards) {
+std::string find_unreachable(const std::vector<BusinessCard>& cards) {
   const auto is_loopback = [](const tcp::Address& address) { return address.is_loopback(); };
   for (std::size_t a = 0; a < cards.size(); ++a) {
     const std::vector<tcp::Address>& addresses = cards[a].addresses;
@@ -126,7 +126,7 @@ std::string find_unreachable(const std::vector<Card>& cards) {
       continue;
     }
     for (std::size_t b = 0; b < cards.size(); ++b) {
-      const Card& other = cards[b];
+      const BusinessCard& other = cards[b];
       if (other.host != cards[a].host &&
           !std::all_of(other.addresses.begin(), other.addresses.end(), is_loopback)) {
         return "rank " + std::to_string(a) + " can be reached at " + addresses.front().host_text() +

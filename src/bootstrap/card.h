@@ -15,20 +15,20 @@
 
 namespace unisono::comm {
 
-struct Card {
+struct BusinessCard {
   std::string host;       // ranks with the same can share memory
   std::string machine;    // and with the same share CPUs
   std::vector<int> cpus;  // that it may use
   int worlds = 0;         // how many the job has had before, as far as this rank knows
   std::vector<tcp::Address> addresses;
 };
-std::string to_text(const Card& card);
+std::string to_text(const BusinessCard& card);
 // Both throw corrupt. A table is what rank 0 sends: the cards of all, by rank.
-Card parse_card(std::string_view text);
-std::vector<Card> parse_table(std::string_view table, int size);
-std::string to_table(const std::vector<Card>& cards);
+BusinessCard parse_card(std::string_view text);
+std::vector<BusinessCard> parse_table(std::string_view table, int size);
+std::string to_table(const std::vector<BusinessCard>& cards);
 // An address that only its own host reaches is of no use to others: says so; empty: there is none.
-std::string find_unreachable(const std::vector<Card>& cards);
+std::string find_unreachable(const std::vector<BusinessCard>& cards);
 
 inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
 

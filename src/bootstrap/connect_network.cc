@@ -32,7 +32,7 @@ constexpr int kLookUs = 1000;
 
 // Each rank tells each other, over the connection that has proved the token, how to reach it. Of
 // one that hangs up, nothing: why, the world finds out.
-std::vector<std::string> exchange(ucx::Network& network, tcp::Channels& channels, int rank,
+std::vector<std::string> exchange(ucx::UcxNetwork& network, tcp::Channels& channels, int rank,
                                   const Deadline& deadline) {
   std::vector<std::string> introductions(channels.size());
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
@@ -69,7 +69,7 @@ std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, i
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
   // Behind the channels: of a process that ends, the system closes first what was opened first.
-  auto network = ucx::Network::create(rank, meeting.identity.size);
+  auto network = ucx::UcxNetwork::create(rank, meeting.identity.size);
   const std::vector<std::string> introductions = exchange(*network, channels, rank, deadline);
   network->meet(std::move(channels), introductions);
   for (std::vector<int> missing = network->missing(); !missing.empty();

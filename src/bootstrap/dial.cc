@@ -22,9 +22,9 @@ bool is_connecting(int socket) {
   return ::poll(&entry, 1, 0) == 0;
 }
 
-bool is_final(Refusal refusal) {
-  return refusal == Refusal::token || refusal == Refusal::version || refusal == Refusal::size ||
-         refusal == Refusal::protection;
+bool is_final(HandshakeRefusal refusal) {
+  return refusal == HandshakeRefusal::token || refusal == HandshakeRefusal::version ||
+         refusal == HandshakeRefusal::size || refusal == HandshakeRefusal::protection;
 }
 
 }  // namespace

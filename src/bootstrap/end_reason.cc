@@ -19,7 +19,7 @@ constexpr std::string_view kStopped =
     "that one first";
 
 // By a signal that a launcher sends, or nobody knows how.
-bool may_be_launchers(const End& end) {
+bool may_be_launchers(const EndReason& end) {
   constexpr std::array<std::string_view, 4> kHow = {"killed by SIGTERM", "killed by SIGINT",
                                                     "killed by SIGKILL", "exited or was killed"};
   return end.by_its_closing || std::any_of(kHow.begin(), kHow.end(), [&end](std::string_view how) {
@@ -46,7 +46,7 @@ std::string read_words(const std::string& path) {
 
 LauncherWords::LauncherWords() : path_(read_env("UNISONO_LAUNCHER").value_or("")) {}
 
-std::string LauncherWords::end_and_advice(const End& end, std::string_view advice) const {
+std::string LauncherWords::end_and_advice(const EndReason& end, std::string_view advice) const {
   std::string words = may_be_launchers(end) ? read_words(path_) : std::string();
   if (!words.empty() && !words.starts_with(ended_after(end.process))) {
     return words;

@@ -19,7 +19,7 @@ inline std::string ended_after(int process) {
          " of the job ";
 }
 
-struct End {
+struct EndReason {
   int process = -1;             // its rank in the first world
   std::string how = {};         // "killed by SIGKILL"
   bool by_its_closing = false;  // nothing is known but that it closed its connection
@@ -32,7 +32,7 @@ class LauncherWords {
   // "killed by SIGKILL\nlook at its last output". Where the launcher has begun to end the job, and
   // may have ended this rank too, its own words stand in place of both: "ended by the launcher
   // after process 2 of the job exited with code 1\nlook ...". Any thread.
-  std::string end_and_advice(const End& end, std::string_view advice) const;
+  std::string end_and_advice(const EndReason& end, std::string_view advice) const;
 
  private:
   std::string path_;

@@ -21,7 +21,9 @@ class Words : public ::testing::Test {
     std::filesystem::remove(path_);
   }
   void write(const std::string& words) const { std::ofstream(path_) << words; }
-  static std::string said(const End& end) { return LauncherWords().end_and_advice(end, "advice"); }
+  static std::string said(const EndReason& end) {
+    return LauncherWords().end_and_advice(end, "advice");
+  }
 
   const std::string path_ = ::testing::TempDir() + "words-" + std::to_string(::getpid());
 };

@@ -23,7 +23,7 @@ struct Handshake::Greeting {
   std::uint32_t byte_order;
   std::uint16_t protocol;
   Step step;
-  Refusal refusal;
+  HandshakeRefusal refusal;
   char version[16];
   std::int32_t rank;
   std::int32_t size;
@@ -36,33 +36,33 @@ struct Handshake::Greeting {
   Digest proof;
 };
 
-std::string describe(Refusal refusal, const std::string& who) {
+std::string describe(HandshakeRefusal refusal, const std::string& who) {
   switch (refusal) {
-    case Refusal::none:
+    case HandshakeRefusal::none:
       return "";
-    case Refusal::not_ours:
+    case HandshakeRefusal::not_ours:
       return who + " does not speak the protocol of unisono";
-    case Refusal::byte_order:
+    case HandshakeRefusal::byte_order:
       return who + " has another byte order";
-    case Refusal::version:
+    case HandshakeRefusal::version:
       return who + " runs another version of unisono";
-    case Refusal::job:
+    case HandshakeRefusal::job:
       return who + " is of another job";
-    case Refusal::size:
+    case HandshakeRefusal::size:
       return who + " says that the job has another number of ranks";
-    case Refusal::rank:
+    case HandshakeRefusal::rank:
       return who + " is none of this job's ranks";
-    case Refusal::target:
+    case HandshakeRefusal::target:
       return who + " wanted another rank than the one that listens there";
-    case Refusal::streams:
+    case HandshakeRefusal::streams:
       return who + " wants another number of streams";
-    case Refusal::protection:
+    case HandshakeRefusal::protection:
       return who + " protects its connections in another way";
-    case Refusal::duplicate:
+    case HandshakeRefusal::duplicate:
       return who + " is connected already: the rank was given twice";
-    case Refusal::token:
+    case HandshakeRefusal::token:
       return who + " has another job token";
-    case Refusal::out_of_turn:
+    case HandshakeRefusal::out_of_turn:
       return who + " said something out of turn";
   }
   return who + " was refused";
@@ -105,11 +105,11 @@ std::string spoken(std::string_view version, int protocol) {
 
 std::string Handshake::problem() const {
   const std::string peer = knows_peer_ ? "rank " + std::to_string(peer_.peer) : "the other side";
-  if (refusal_ == Refusal::protection) {
+  if (refusal_ == HandshakeRefusal::protection) {
     return describe_protection(peer, their_protection_, "rank " + std::to_string(self_.rank),
                                self_.protection.bits());
   }
-  if (refusal_ == Refusal::version) {
+  if (refusal_ == HandshakeRefusal::version) {
     return peer + " runs unisono " + their_version_ + ", rank " + std::to_string(self_.rank) +
            " runs " + spoken(kVersion, kProtocol) + ": all ranks must have the same";
   }
@@ -160,10 +160,10 @@ void Handshake::say(const Greeting& greeting) {
   out_.insert(out_.end(), bytes, bytes + sizeof(greeting));
 }
 
-void Handshake::refuse(Refusal refusal) {
+void Handshake::refuse(HandshakeRefusal refusal) {
   state_ = State::refused;
   refusal_ = refusal;
-  if (refusal == Refusal::not_ours) {
+  if (refusal == HandshakeRefusal::not_ours) {
     return;  // strangers get no answer
   }
   Greeting verdict = greeting(Step::verdict);
@@ -171,28 +171,28 @@ void Handshake::refuse(Refusal refusal) {
   say(verdict);
 }
 
-Refusal Handshake::check(const Greeting& theirs) const {
+HandshakeRefusal Handshake::check(const Greeting& theirs) const {
   const Greeting mine = greeting(Step::verdict);
   if (std::memcmp(theirs.magic, mine.magic, sizeof(mine.magic)) != 0) {
-    return Refusal::not_ours;
+    return HandshakeRefusal::not_ours;
   }
   if (theirs.byte_order != kByteOrder) {
-    return Refusal::byte_order;
+    return HandshakeRefusal::byte_order;
   }
   if (theirs.protocol != kProtocol ||
       std::memcmp(theirs.version, mine.version, sizeof(mine.version)) != 0) {
-    return Refusal::version;
+    return HandshakeRefusal::version;
   }
   if (std::memcmp(theirs.job, mine.job, sizeof(mine.job)) != 0) {
-    return Refusal::job;
+    return HandshakeRefusal::job;
   }
   if (theirs.size != self_.size) {
-    return Refusal::size;
+    return HandshakeRefusal::size;
   }
   if (theirs.rank < 0 || theirs.rank >= self_.size || theirs.rank == self_.rank) {
-    return Refusal::rank;
+    return HandshakeRefusal::rank;
   }
-  return theirs.peer == self_.rank ? Refusal::none : Refusal::target;
+  return theirs.peer == self_.rank ? HandshakeRefusal::none : HandshakeRefusal::target;
 }
 
 void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
@@ -202,7 +202,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
   Greeting theirs;
   std::memcpy(&theirs, frame.data(), sizeof(theirs));
   if (std::memcmp(theirs.magic, kMagic, sizeof(theirs.magic)) != 0) {
-    return refuse(Refusal::not_ours);
+    return refuse(HandshakeRefusal::not_ours);
   }
   their_protection_ = theirs.protection;
   their_version_ = spoken({theirs.version, sizeof(theirs.version)}, theirs.protocol);
@@ -210,15 +210,15 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
     return hear_verdict(theirs);
   }
   // Before its step, which no other version need have.
-  if (const Refusal problem = check(theirs); problem != Refusal::none) {
-    if (listens_ && problem != Refusal::rank && theirs.rank >= 0) {
+  if (const HandshakeRefusal problem = check(theirs); problem != HandshakeRefusal::none) {
+    if (listens_ && problem != HandshakeRefusal::rank && theirs.rank >= 0) {
       peer_.peer = theirs.rank;
       knows_peer_ = true;
     }
     return refuse(problem);
   }
   if (theirs.step != due_) {
-    return refuse(Refusal::out_of_turn);
+    return refuse(HandshakeRefusal::out_of_turn);
   }
   switch (due_) {
     case Step::hello:
@@ -246,10 +246,10 @@ void Handshake::hear_hello(const Greeting& hello) {
   peer_ = {.peer = hello.rank, .stream = hello.stream};
   knows_peer_ = true;
   if (hello.streams != self_.streams || hello.stream >= hello.streams) {
-    return refuse(Refusal::streams);
+    return refuse(HandshakeRefusal::streams);
   }
   if (hello.protection != self_.protection.bits()) {
-    return refuse(Refusal::protection);
+    return refuse(HandshakeRefusal::protection);
   }
   Greeting answer = greeting(Step::answer);
   std::memcpy(answer_.data(), &answer, kHandshakeBytes);
@@ -260,13 +260,13 @@ void Handshake::hear_hello(const Greeting& hello) {
 
 void Handshake::hear_answer(const Greeting& answer) {
   if (answer.rank != peer_.peer) {
-    return refuse(Refusal::target);
+    return refuse(HandshakeRefusal::target);
   }
   if (answer.protection != self_.protection.bits()) {
-    return refuse(Refusal::protection);
+    return refuse(HandshakeRefusal::protection);
   }
   if (!equal(answer.proof, proof_of(true))) {
-    return refuse(Refusal::token);
+    return refuse(HandshakeRefusal::token);
   }
   Greeting proof = greeting(Step::proof);
   proof.proof = proof_of(false);
@@ -276,13 +276,13 @@ void Handshake::hear_answer(const Greeting& answer) {
 
 void Handshake::hear_proof(const Greeting& proof) {
   if (proof.rank != peer_.peer || !equal(proof.proof, proof_of(false))) {
-    return refuse(Refusal::token);
+    return refuse(HandshakeRefusal::token);
   }
   state_ = State::admitting;
 }
 
-void Handshake::admit(Refusal refusal) {
-  if (refusal != Refusal::none) {
+void Handshake::admit(HandshakeRefusal refusal) {
+  if (refusal != HandshakeRefusal::none) {
     return refuse(refusal);
   }
   say(greeting(Step::verdict));
@@ -290,16 +290,17 @@ void Handshake::admit(Refusal refusal) {
 }
 
 void Handshake::hear_verdict(const Greeting& verdict) {
-  if (verdict.refusal == Refusal::none) {
+  if (verdict.refusal == HandshakeRefusal::none) {
     if (due_ != Step::verdict) {
-      return refuse(Refusal::out_of_turn);
+      return refuse(HandshakeRefusal::out_of_turn);
     }
     state_ = State::done;
     return;
   }
   state_ = State::refused;
   by_peer_ = true;
-  refusal_ = static_cast<int>(verdict.refusal) < kRefusals ? verdict.refusal : Refusal::out_of_turn;
+  refusal_ = static_cast<int>(verdict.refusal) < kRefusals ? verdict.refusal
+                                                           : HandshakeRefusal::out_of_turn;
 }
 
 }  // namespace unisono::tcp

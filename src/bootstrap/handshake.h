@@ -39,7 +39,7 @@ struct Identity {
   std::shared_ptr<const Certificates> certificates = nullptr;  // where protection says so
 };
 
-enum class Refusal : std::uint8_t {
+enum class HandshakeRefusal : std::uint8_t {
   none,
   not_ours,  // no greeting of this library
   byte_order,
@@ -56,7 +56,7 @@ enum class Refusal : std::uint8_t {
 };
 inline constexpr int kRefusals = 13;
 // In words about `who` ("rank 3", "the other side"): "rank 3 has another job token".
-std::string describe(Refusal refusal, const std::string& who);
+std::string describe(HandshakeRefusal refusal, const std::string& who);
 
 // One connection of a pair of ranks: each of its streams is one.
 struct Wanted {
@@ -77,7 +77,7 @@ class Handshake {
   void sent(std::size_t bytes) { sent_ += bytes; }
   void feed(std::span<const std::byte, kHandshakeBytes> frame);
   // For a listener in state `admitting`: the proof was right; now the rank is let in, or is not.
-  void admit(Refusal refusal = Refusal::none);
+  void admit(HandshakeRefusal refusal = HandshakeRefusal::none);
 
   // The peer as it says; proved in the states `admitting` and `done`.
   const Wanted& peer() const { return peer_; }
@@ -91,7 +91,7 @@ class Handshake {
   const Protection& protection() const { return self_.protection; }
   const std::shared_ptr<const Certificates>& certificates() const { return self_.certificates; }
   bool knows_peer() const { return knows_peer_; }
-  Refusal refusal() const { return refusal_; }
+  HandshakeRefusal refusal() const { return refusal_; }
   bool refused_by_peer() const { return by_peer_; }
   std::string problem() const;
 
@@ -101,8 +101,8 @@ class Handshake {
   Handshake(const Identity& self, bool listens) : self_(self), listens_(listens) {}
   Greeting greeting(Step step) const;
   void say(const Greeting& greeting);
-  void refuse(Refusal refusal);
-  Refusal check(const Greeting& theirs) const;
+  void refuse(HandshakeRefusal refusal);
+  HandshakeRefusal check(const Greeting& theirs) const;
   void hear_hello(const Greeting& hello);
   void hear_answer(const Greeting& answer);
   void hear_proof(const Greeting& proof);
@@ -117,7 +117,7 @@ class Handshake {
   Step due_ = Step::hello;  // what the peer says next
   Wanted peer_;
   bool knows_peer_ = false;
-  Refusal refusal_ = Refusal::none;
+  HandshakeRefusal refusal_ = HandshakeRefusal::none;
   bool by_peer_ = false;
   std::uint8_t their_protection_ = 0;  // its bits, as they say
   std::string their_version_;          // "0.1.0 (protocol 3)"

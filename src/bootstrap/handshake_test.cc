@@ -61,7 +61,7 @@ struct Wrong {
   const char* what;
   Identity dialer;
   int wants;
-  Refusal refusal;
+  HandshakeRefusal refusal;
   const char* listener_says;
 };
 
@@ -72,19 +72,19 @@ TEST(TcpHandshake, NamesWhatIsWrong) {
     return identity;
   };
   const Wrong cases[] = {
-      {"token", changed([](Identity& i) { i.token = "another token"; }), 0, Refusal::token,
+      {"token", changed([](Identity& i) { i.token = "another token"; }), 0, HandshakeRefusal::token,
        "rank 3 says: rank 0 has another job token"},
-      {"job", changed([](Identity& i) { i.job = "another"; }), 0, Refusal::job,
+      {"job", changed([](Identity& i) { i.job = "another"; }), 0, HandshakeRefusal::job,
        "rank 3 is of another job"},
-      {"size", changed([](Identity& i) { i.size = 5; }), 0, Refusal::size,
+      {"size", changed([](Identity& i) { i.size = 5; }), 0, HandshakeRefusal::size,
        "rank 3 says that the job has another number of ranks"},
-      {"rank", changed([](Identity& i) { i.rank = 4; }), 0, Refusal::rank,
+      {"rank", changed([](Identity& i) { i.rank = 4; }), 0, HandshakeRefusal::rank,
        "the other side is none of this job's ranks"},
-      {"same rank", changed([](Identity& i) { i.rank = 0; }), 0, Refusal::rank,
+      {"same rank", changed([](Identity& i) { i.rank = 0; }), 0, HandshakeRefusal::rank,
        "the other side is none of this job's ranks"},
-      {"streams", changed([](Identity& i) { i.streams = 2; }), 0, Refusal::streams,
+      {"streams", changed([](Identity& i) { i.streams = 2; }), 0, HandshakeRefusal::streams,
        "rank 3 wants another number of streams"},
-      {"target", kThree, 1, Refusal::target,
+      {"target", kThree, 1, HandshakeRefusal::target,
        "rank 3 wanted another rank than the one that listens there"},
   };
   for (const Wrong& wrong : cases) {
@@ -109,7 +109,7 @@ TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
   const int mine = std::to_integer<int>(old[kProtocolAt]);
   old[kProtocolAt] = std::byte{2};
   listener.feed(old);
-  ASSERT_EQ(listener.refusal(), Refusal::version);
+  ASSERT_EQ(listener.refusal(), HandshakeRefusal::version);
   const std::string version = reinterpret_cast<const char*>(old.data() + 16);
   const std::string number = std::to_string(mine);
   EXPECT_EQ(listener.problem(), "rank 3 runs unisono " + version + " (protocol 2), rank 0 runs " +
@@ -128,7 +128,7 @@ TEST(TcpHandshake, RefusesADuplicateByName) {
   dialer.feed(take_frame(listener));
   listener.feed(take_frame(dialer));
   ASSERT_EQ(listener.state(), State::admitting);
-  listener.admit(Refusal::duplicate);
+  listener.admit(HandshakeRefusal::duplicate);
   dialer.feed(take_frame(listener));
   EXPECT_EQ(dialer.problem(), "rank 0 says: rank 3 is connected already: the rank was given twice");
 }
@@ -142,11 +142,11 @@ TEST(TcpHandshake, RefusesAReplay) {
   fresh.feed(recorded[0]);
   fresh.feed(recorded[2]);
   EXPECT_EQ(fresh.state(), State::refused);
-  EXPECT_EQ(fresh.refusal(), Refusal::token);
+  EXPECT_EQ(fresh.refusal(), HandshakeRefusal::token);
   // And a false listener that answers with what it recorded.
   Handshake second = Handshake::dial(kThree, {.peer = 0});
   second.feed(recorded[1]);
-  EXPECT_EQ(second.refusal(), Refusal::token);
+  EXPECT_EQ(second.refusal(), HandshakeRefusal::token);
   Handshake third = Handshake::dial(kThree, {.peer = 0});
   third.feed(recorded[3]);
   EXPECT_EQ(third.state(), State::refused) << "a welcome without a proof";
@@ -163,7 +163,7 @@ TEST(TcpHandshake, RefusesItsOwnProof) {
   echo[14] = std::byte{3};
   std::memcpy(echo.data() + 96, answer.data() + 96, 32);
   listener.feed(echo);
-  EXPECT_EQ(listener.refusal(), Refusal::token);
+  EXPECT_EQ(listener.refusal(), HandshakeRefusal::token);
 }
 
 TEST(TcpHandshake, LetsNobodyInWithOneBitChanged) {
@@ -203,7 +203,7 @@ TEST(TcpHandshake, SaysNothingToStrangers) {
   std::memcpy(http.data(), "GET / HTTP/1.1\r\nHost: example\r\n", 31);
   Handshake listener = Handshake::listen(kZero);
   listener.feed(http);
-  EXPECT_EQ(listener.refusal(), Refusal::not_ours);
+  EXPECT_EQ(listener.refusal(), HandshakeRefusal::not_ours);
   EXPECT_TRUE(listener.output().empty());
 }
 

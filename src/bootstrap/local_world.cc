@@ -164,7 +164,7 @@ class World final : public LocalWorld {
   pid_t owner_;
   RankNames names_;
   Star star_;
-  Mesh mesh_;
+  ConnectionMesh mesh_;
   std::vector<Peer> peers_;
 };
 

@@ -110,7 +110,7 @@ std::string pass_pipes(LocalWorld& world) {
   return world.receive_fd() ? "one note too many" : "";
 }
 
-TEST(Mesh, PassesDescriptors) {
+TEST(ConnectionMesh, PassesDescriptors) {
   const std::string job = unique_name("pipes");
   expect_all_empty(as_processes(4, [&](int rank) {
     const auto world = LocalWorld::join(options_for(rank, 4, job));
@@ -118,7 +118,7 @@ TEST(Mesh, PassesDescriptors) {
   }));
 }
 
-TEST(Mesh, ThreadsAndProcessesMixed) {
+TEST(ConnectionMesh, ThreadsAndProcessesMixed) {
   const std::string job = unique_name("mixed");
   expect_all_empty(as_processes(2, [&](int process) {
     std::string all;
@@ -138,7 +138,7 @@ TEST(Mesh, ThreadsAndProcessesMixed) {
   }));
 }
 
-TEST(Mesh, FullSocketIsNoError) {
+TEST(ConnectionMesh, FullSocketIsNoError) {
   const std::string job = unique_name("full");
   expect_all_empty(as_processes(2, [&](int rank) -> std::string {
     const auto world = LocalWorld::join(options_for(rank, 2, job));
@@ -162,7 +162,7 @@ TEST(Mesh, FullSocketIsNoError) {
   }));
 }
 
-TEST(Mesh, WrongTargetsAreUsageErrors) {
+TEST(ConnectionMesh, WrongTargetsAreUsageErrors) {
   const std::string job = unique_name("targets");
   const auto results = as_threads(2, [&](int rank) {
     const auto world = LocalWorld::join(options_for(rank, 2, job));
@@ -207,7 +207,7 @@ std::string see_rank_two_die(LocalWorld& world, Stamp& killed_at) {
   return named ? std::to_string(static_cast<double>(ns) / 1e6) : text;
 }
 
-TEST(Mesh, KilledRankIsFoundSoonByAll) {
+TEST(ConnectionMesh, KilledRankIsFoundSoonByAll) {
   void* page =
       ::mmap(nullptr, sizeof(Stamp), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* killed_at = new (page) Stamp(0);
@@ -238,7 +238,7 @@ TEST(Mesh, KilledRankIsFoundSoonByAll) {
 }
 
 // A child of fork() keeps the connections open; the process's end is seen all the same.
-TEST(Mesh, DeathIsFoundWhileAChildHoldsTheConnections) {
+TEST(ConnectionMesh, DeathIsFoundWhileAChildHoldsTheConnections) {
   const std::string job = unique_name("orphan");
   auto results = as_processes(2, [&](int rank) -> std::string {
     const auto world = LocalWorld::join(options_for(rank, 2, job));
@@ -258,7 +258,7 @@ TEST(Mesh, DeathIsFoundWhileAChildHoldsTheConnections) {
   EXPECT_EQ(results[0], "1 exited with code 3");
 }
 
-TEST(Mesh, LeavingInOrderIsNoDeath) {
+TEST(ConnectionMesh, LeavingInOrderIsNoDeath) {
   const std::string job = unique_name("leave");
   auto results = as_processes(3, [&](int rank) -> std::string {
     auto world = LocalWorld::join(options_for(rank, 3, job));
@@ -289,7 +289,7 @@ TEST(Mesh, LeavingInOrderIsNoDeath) {
   expect_all_empty(results);
 }
 
-TEST(Mesh, ChildOfForkDisturbsNobody) {
+TEST(ConnectionMesh, ChildOfForkDisturbsNobody) {
   const std::string job = unique_name("fork");
   expect_all_empty(as_processes(2, [&](int rank) -> std::string {
     auto world = LocalWorld::join(options_for(rank, 2, job));
@@ -328,7 +328,7 @@ TEST(Mesh, ChildOfForkDisturbsNobody) {
   }));
 }
 
-TEST(Mesh, LookingForDeathsIsCheapEvenWithNotesWaiting) {
+TEST(ConnectionMesh, LookingForDeathsIsCheapEvenWithNotesWaiting) {
   const std::string job = unique_name("cheap");
   expect_all_empty(as_processes(8, [&](int rank) -> std::string {
     const auto world = LocalWorld::join(options_for(rank, 8, job));
@@ -365,7 +365,7 @@ int open_descriptors() {
 }
 
 // The same name each time: a rank that is quick must not meet the last round's rank 0.
-TEST(Mesh, ManyJoinsLeakNoDescriptor) {
+TEST(ConnectionMesh, ManyJoinsLeakNoDescriptor) {
   const std::string job = unique_name("leak");
   const int before = open_descriptors();
   expect_all_empty(as_threads(4, [&](int rank) {

@@ -20,13 +20,13 @@ constexpr int kClosingMs = 500;
 
 }  // namespace
 
-Mesh::Mesh(int rank, int size, RankNames names)
+ConnectionMesh::ConnectionMesh(int rank, int size, RankNames names)
     : rank_(rank),
       owner_(::getpid()),
       names_(std::move(names)),
       members_(static_cast<std::size_t>(size)) {}
 
-Mesh::~Mesh() {
+ConnectionMesh::~ConnectionMesh() {
   for (auto& note : pending_) {
     UniqueFd(note.fd).reset();
   }
@@ -40,7 +40,7 @@ Mesh::~Mesh() {
   }
 }
 
-void Mesh::add(int peer, UniqueFd link, pid_t pid) {
+void ConnectionMesh::add(int peer, UniqueFd link, pid_t pid) {
   if (!deaths_) {
     deaths_.reset(::epoll_create1(EPOLL_CLOEXEC));
     inbox_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -61,7 +61,7 @@ void Mesh::add(int peer, UniqueFd link, pid_t pid) {
   }
 }
 
-void Mesh::watch(const UniqueFd& set, int fd, std::uint32_t events, int peer) {
+void ConnectionMesh::watch(const UniqueFd& set, int fd, std::uint32_t events, int peer) {
   epoll_event event{};
   event.events = events;
   event.data.u32 = static_cast<std::uint32_t>(peer);
@@ -72,7 +72,7 @@ void Mesh::watch(const UniqueFd& set, int fd, std::uint32_t events, int peer) {
   }
 }
 
-void Mesh::require_owner() const {
+void ConnectionMesh::require_owner() const {
   if (::getpid() != owner_) {
     throw Error(ErrorCode::usage,
                 "a child of fork() cannot use the communicator of its parent\nconnect anew in "
@@ -80,7 +80,7 @@ void Mesh::require_owner() const {
   }
 }
 
-bool Mesh::send(int to, std::span<const std::byte> note, int fd) {
+bool ConnectionMesh::send(int to, std::span<const std::byte> note, int fd) {
   require_owner();
   ErrorContext context;
   context.rank = names_.number(rank_);
@@ -107,7 +107,7 @@ bool Mesh::send(int to, std::span<const std::byte> note, int fd) {
 }
 
 // Takes one packet of `peer`. False: there is none (any more).
-bool Mesh::take_one(int peer, std::optional<FdNote>& note) {
+bool ConnectionMesh::take_one(int peer, std::optional<FdNote>& note) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   Frame frame;
   bool more = false;
@@ -122,7 +122,7 @@ bool Mesh::take_one(int peer, std::optional<FdNote>& note) {
   return true;
 }
 
-void Mesh::drain(int peer) {
+void ConnectionMesh::drain(int peer) {
   std::optional<FdNote> note;
   while (take_one(peer, note)) {
     if (note) {
@@ -133,14 +133,14 @@ void Mesh::drain(int peer) {
 }
 
 // Nothing more can come from this rank.
-void Mesh::retire(int peer) {
+void ConnectionMesh::retire(int peer) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   member.gone = true;
   ::epoll_ctl(deaths_.get(), EPOLL_CTL_DEL, member.link.get(), nullptr);
   ::epoll_ctl(inbox_.get(), EPOLL_CTL_DEL, member.link.get(), nullptr);
 }
 
-std::optional<FdNote> Mesh::receive() {
+std::optional<FdNote> ConnectionMesh::receive() {
   require_owner();
   const std::lock_guard lock(mutex_);
   std::optional<FdNote> note;
@@ -160,7 +160,7 @@ std::optional<FdNote> Mesh::receive() {
   return note;
 }
 
-bool Mesh::look() {
+bool ConnectionMesh::look() {
   if (closing_.load(std::memory_order_relaxed) != 0 && ::getpid() == owner_) {
     look_at_closing();
   }
@@ -177,7 +177,7 @@ bool Mesh::look() {
   return true;
 }
 
-std::optional<Death> Mesh::find_death() {
+std::optional<Death> ConnectionMesh::find_death() {
   while (!dead_.load(std::memory_order_acquire)) {
     if (!look() && !dead_.load(std::memory_order_acquire)) {
       return std::nullopt;
@@ -187,7 +187,7 @@ std::optional<Death> Mesh::find_death() {
   return death_;
 }
 
-bool Mesh::is_dead(int peer) {
+bool ConnectionMesh::is_dead(int peer) {
   while (look()) {
   }
   const std::lock_guard lock(mutex_);
@@ -196,7 +196,7 @@ bool Mesh::is_dead(int peer) {
 }
 
 // Who closed its connection and lives on is dead to this job.
-void Mesh::look_at_closing() {
+void ConnectionMesh::look_at_closing() {
   const std::lock_guard lock(mutex_);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Member& member = members_[rank];
@@ -209,7 +209,7 @@ void Mesh::look_at_closing() {
 }
 
 // Something happened to this rank's connection or process.
-void Mesh::examine(int peer) {
+void ConnectionMesh::examine(int peer) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   std::size_t holder = 0;  // of the process's descriptor
   while (holder < members_.size() &&
@@ -244,7 +244,7 @@ void Mesh::examine(int peer) {
 }
 
 // Unless it said farewell, a rank that is gone is dead.
-void Mesh::examine_one(int peer, const std::string& how) {
+void ConnectionMesh::examine_one(int peer, const std::string& how) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   if (member.gone) {
     return;
@@ -257,7 +257,7 @@ void Mesh::examine_one(int peer, const std::string& how) {
   }
 }
 
-bool Mesh::has_left(int peer) const {
+bool ConnectionMesh::has_left(int peer) const {
   return members_[static_cast<std::size_t>(peer)].left.load(std::memory_order_acquire);
 }
 

@@ -18,12 +18,12 @@
 
 namespace unisono::comm {
 
-class Mesh {
+class ConnectionMesh {
  public:
-  Mesh(int rank, int size, RankNames names);
-  ~Mesh();  // says farewell, so that the peers do not take it for a death
-  Mesh(const Mesh&) = delete;
-  Mesh& operator=(const Mesh&) = delete;
+  ConnectionMesh(int rank, int size, RankNames names);
+  ~ConnectionMesh();  // says farewell, so that the peers do not take it for a death
+  ConnectionMesh(const ConnectionMesh&) = delete;
+  ConnectionMesh& operator=(const ConnectionMesh&) = delete;
 
   // A rank of another process. pid 0: its process cannot be named from here; only its connection
   // is watched.

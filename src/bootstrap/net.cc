@@ -28,8 +28,8 @@ constexpr std::chrono::milliseconds kPause(10);  // before it is asked again
 
 // Whoever is hung up on before it has the table has perhaps only made room for others, or was late:
 // it comes again. Where nobody listens then, rank 0 is gone.
-std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp::Acceptor& acceptor,
-                       const Card& mine) {
+std::vector<BusinessCard> join(const Target& target, const ConnectOptions& options,
+                               tcp::Acceptor& acceptor, const BusinessCard& mine) {
   std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
   addresses[0] = target.addresses;
   const tcp::Identity self = identity_of(options, "/lobby");
@@ -58,7 +58,7 @@ std::vector<Card> join(const Target& target, const ConnectOptions& options, tcp:
 }
 
 // The same by what the caller brought along.
-std::vector<Card> exchange_cards(const ConnectOptions& options, const Card& mine) {
+std::vector<BusinessCard> exchange_cards(const ConnectOptions& options, const BusinessCard& mine) {
   const std::vector<std::string> texts = options.exchange(to_text(mine));
   if (texts.size() != static_cast<std::size_t>(options.size)) {
     throw Error(ErrorCode::usage, "ConnectOptions::exchange returned " +
@@ -66,7 +66,7 @@ std::vector<Card> exchange_cards(const ConnectOptions& options, const Card& mine
                                       std::to_string(options.size) +
                                       " ranks\nit must return the text of each rank, in order");
   }
-  std::vector<Card> cards;
+  std::vector<BusinessCard> cards;
   for (const std::string& text : texts) {
     cards.push_back(parse_card(text));
   }
@@ -105,14 +105,14 @@ NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
   const bool is_root = options.rank == 0;
   const std::vector<tcp::Address> lobby =
       is_root && has_lobby ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
-  Card mine = card_of(options);
+  BusinessCard mine = card_of(options);
   mine.worlds = worlds;
   mine.addresses =
       target.addresses.empty() ? own_addresses(options) : own_addresses(target, options);
   tcp::Identity identity = identity_of(options, "");
   auto acceptor = std::make_unique<tcp::Acceptor>(listen_at_all(mine.addresses, ports), identity);
   mine.addresses = acceptor->addresses();
-  std::vector<Card> cards;
+  std::vector<BusinessCard> cards;
   if (!has_lobby) {
     cards = exchange_cards(options, mine);
   } else if (is_root) {

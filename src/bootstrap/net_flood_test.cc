@@ -139,7 +139,7 @@ TEST(NetMeeting, WhoIsHungUpOnBeforeTheTableComesAgain) {
     if (!peer) {
       return "it did not come again";
     }
-    Card mine = parse_card(reader.text());
+    BusinessCard mine = parse_card(reader.text());
     mine.host = "another";
     return send_text(peer, to_table({mine, parse_card(reader.text())}), Deadline::never())
                ? ""

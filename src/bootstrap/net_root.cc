@@ -20,7 +20,7 @@ constexpr std::int64_t kStarvedMs = 1000;
 
 class Host {
  public:
-  Host(tcp::Acceptor& lobby, const Card& mine, const ConnectOptions& options)
+  Host(tcp::Acceptor& lobby, const BusinessCard& mine, const ConnectOptions& options)
       : lobby_(lobby),
         size_(options.size),
         exchange_(lobby, size_, kMostCardBytes),
@@ -34,7 +34,7 @@ class Host {
     cards_[0] = mine;
   }
 
-  std::vector<Card> collect() {
+  std::vector<BusinessCard> collect() {
     while (count_ < size_) {
       if (deadline_.is_interrupted()) {
         fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
@@ -102,7 +102,7 @@ class Host {
          rank);
   }
 
-  Card read_card(int rank, const std::string& text) {
+  BusinessCard read_card(int rank, const std::string& text) {
     try {
       return parse_card(text);
     } catch (const Error&) {
@@ -173,15 +173,15 @@ class Host {
   bool said_waiting_ = false;
   std::vector<bool> known_;    // by rank: its card is here
   std::vector<bool> settled_;  // after a failure: it knows, or is gone
-  std::vector<Card> cards_;
+  std::vector<BusinessCard> cards_;
   std::map<int, Deadline> away_;  // ranks that hung up without a card: until when they may be back
   int count_ = 1;                 // of those
 };
 
 }  // namespace
 
-std::vector<Card> collect_cards(tcp::Acceptor& lobby, const Card& mine,
-                                const ConnectOptions& options) {
+std::vector<BusinessCard> collect_cards(tcp::Acceptor& lobby, const BusinessCard& mine,
+                                        const ConnectOptions& options) {
   return Host(lobby, mine, options).collect();
 }
 

@@ -11,7 +11,7 @@ namespace unisono::comm {
 
 // Collects the cards of all at the lobby, and tells them to all. `mine`: its own. Errors as of
 // meet_over_network(); all who have come hear them too.
-std::vector<Card> collect_cards(tcp::Acceptor& lobby, const Card& mine,
-                                const ConnectOptions& options);
+std::vector<BusinessCard> collect_cards(tcp::Acceptor& lobby, const BusinessCard& mine,
+                                        const ConnectOptions& options);
 
 }  // namespace unisono::comm

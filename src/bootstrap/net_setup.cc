@@ -32,10 +32,10 @@ std::string identity_of_host(const std::string& machine, const ConnectOptions& o
   return identity;
 }
 
-bool is_oversubscribed(const std::vector<Card>& cards, const Card& mine) {
+bool is_oversubscribed(const std::vector<BusinessCard>& cards, const BusinessCard& mine) {
   std::set<int> cpus;
   std::size_t ranks = 0;
-  for (const Card& card : cards) {
+  for (const BusinessCard& card : cards) {
     if (card.machine == mine.machine) {
       ++ranks;
       cpus.insert(card.cpus.begin(), card.cpus.end());
@@ -46,8 +46,8 @@ bool is_oversubscribed(const std::vector<Card>& cards, const Card& mine) {
 
 }  // namespace
 
-Card card_of(const ConnectOptions& options) {
-  Card card;
+BusinessCard card_of(const ConnectOptions& options) {
+  BusinessCard card;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> card.machine;
   card.host = identity_of_host(card.machine, options);
   card.cpus = allowed_cpus();
@@ -79,10 +79,10 @@ tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
 }
 
 NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identity,
-                  const std::vector<Card>& cards, const Card& mine) {
+                  const std::vector<BusinessCard>& cards, const BusinessCard& mine) {
   std::vector<std::string> names;
   std::vector<std::vector<tcp::Address>> addresses;
-  for (const Card& card : cards) {
+  for (const BusinessCard& card : cards) {
     names.push_back(card.host);
     addresses.push_back(card.addresses);
   }
@@ -92,7 +92,7 @@ NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identit
                      .acceptor = std::move(acceptor),
                      .addresses = addresses,
                      .endpoints = {.addresses = std::move(addresses), .sockets = {}}};
-  for (const Card& card : cards) {
+  for (const BusinessCard& card : cards) {
     meeting.worlds = std::max(meeting.worlds, card.worlds);
   }
   for (const int rank : meeting.hosts.here()) {

@@ -31,7 +31,7 @@ struct NetMeeting {
 };
 
 // What this rank says of itself to the others, but for the addresses at which it listens.
-Card card_of(const ConnectOptions& options);
+BusinessCard card_of(const ConnectOptions& options);
 
 // One listening socket an address. An address without a port gets one of `ports`.
 std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
@@ -43,6 +43,6 @@ tcp::Identity identity_of(const ConnectOptions& options, const char* use);
 
 // The meeting that follows from the cards of all ranks.
 NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identity,
-                  const std::vector<Card>& cards, const Card& mine);
+                  const std::vector<BusinessCard>& cards, const BusinessCard& mine);
 
 }  // namespace unisono::comm

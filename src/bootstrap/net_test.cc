@@ -228,14 +228,14 @@ TEST(NetMeeting, WhatAnExchangeReturnsIsChecked) {
             std::string::npos);
 }
 
-TEST(Card, AnAddressThatOnlyItsOwnHostReachesIsNamed) {
+TEST(BusinessCard, AnAddressThatOnlyItsOwnHostReachesIsNamed) {
   const auto card = [](const char* host, const char* address) {
-    return Card{.host = host,
-                .machine = host,
-                .cpus = {0},
-                .addresses = {*tcp::Address::parse(address).value}};
+    return BusinessCard{.host = host,
+                        .machine = host,
+                        .cpus = {0},
+                        .addresses = {*tcp::Address::parse(address).value}};
   };
-  const Card lonely = card("a", "127.0.0.1:5");
+  const BusinessCard lonely = card("a", "127.0.0.1:5");
   EXPECT_NE(find_unreachable({lonely, card("b", "10.0.0.2:6")})
                 .find("rank 0 can be reached at 127.0.0.1 only"),
             std::string::npos);
@@ -266,14 +266,14 @@ TEST(Ports, AreOneOrARange) {
   }
 }
 
-TEST(Card, IsReadBackAndCheckedOnTheWay) {
-  const Card card{.host = "a/1",
-                  .machine = "a",
-                  .cpus = {0, 5},
-                  .worlds = 3,
-                  .addresses = {*tcp::Address::parse("10.0.0.1:5").value,
-                                *tcp::Address::parse("[fd00::1]:6").value}};
-  const Card back = parse_card(to_text(card));
+TEST(BusinessCard, IsReadBackAndCheckedOnTheWay) {
+  const BusinessCard card{.host = "a/1",
+                          .machine = "a",
+                          .cpus = {0, 5},
+                          .worlds = 3,
+                          .addresses = {*tcp::Address::parse("10.0.0.1:5").value,
+                                        *tcp::Address::parse("[fd00::1]:6").value}};
+  const BusinessCard back = parse_card(to_text(card));
   EXPECT_EQ(back.host, card.host);
   EXPECT_EQ(back.machine, card.machine);
   EXPECT_EQ(back.cpus, card.cpus);

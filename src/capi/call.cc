@@ -57,7 +57,8 @@ unisono_plan_handle& plan_of(unisono_plan_t plan) {
   return *plan;
 }
 
-comm::Transfer transfer_of(bool send, const void* data, std::size_t bytes, int peer, int tag) {
+comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer,
+                                  int tag) {
   return {.send = send,
           .peer = peer,
           .tag = tag,
@@ -98,7 +99,7 @@ Call call_of(Collective collective, const Data& data, int root, unisono_op_t op)
           .root = root};
 }
 
-Call with_lists(Call call, const Lists& lists, int ranks) {
+Call with_lists(Call call, const PartLists& lists, int ranks) {
   const auto list = [n = static_cast<std::size_t>(ranks)](const std::size_t* first) {
     return first == nullptr ? std::span<const std::size_t>() : std::span(first, n);
   };
@@ -187,7 +188,7 @@ unisono_result_t unisono_group(unisono_result_t (*body)(void* context), void* co
 unisono_result_t unisono_send(const void* data, std::size_t bytes, int to, int tag,
                               unisono_comm_t comm) noexcept {
   return guard([&] {
-    unisono::comm::Transfer transfer = transfer_of(true, data, bytes, to, tag);
+    unisono::comm::PendingTransfer transfer = transfer_of(true, data, bytes, to, tag);
     core_of(comm).transfer({&transfer, 1}, -1);
   });
 }
@@ -204,7 +205,7 @@ unisono_result_t unisono_send_async(const void* data, std::size_t bytes, int to,
 unisono_result_t unisono_recv(void* data, std::size_t bytes, int from, int tag,
                               unisono_comm_t comm) noexcept {
   return guard([&] {
-    unisono::comm::Transfer transfer = transfer_of(false, data, bytes, from, tag);
+    unisono::comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
     core_of(comm).transfer({&transfer, 1}, -1);
   });
 }

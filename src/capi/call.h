@@ -6,7 +6,7 @@
 namespace unisono::c_api {
 
 // The lists of a v-form, n entries each; NULL where there is none.
-struct Lists {
+struct PartLists {
   const std::size_t* counts = nullptr;
   const std::size_t* displs = nullptr;
   const std::size_t* recv_counts = nullptr;
@@ -29,6 +29,6 @@ struct Data {
 };
 
 Call call_of(Collective collective, const Data& data, int root = 0, unisono_op_t op = UNISONO_SUM);
-Call with_lists(Call call, const Lists& lists, int ranks);
+Call with_lists(Call call, const PartLists& lists, int ranks);
 
 }  // namespace unisono::c_api

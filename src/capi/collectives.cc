@@ -23,13 +23,13 @@ unisono_result_t start(unisono_comm_t comm, unisono_request_t* request,
 }
 
 template <typename MakeCall>
-unisono_result_t block_v(unisono_comm_t comm, const Lists& lists,
+unisono_result_t block_v(unisono_comm_t comm, const PartLists& lists,
                          const MakeCall& make_call) noexcept {
   return block(comm, [&] { return with_lists(make_call(), lists, unisono_size(comm)); });
 }
 
 template <typename MakeCall>
-unisono_result_t start_v(unisono_comm_t comm, const Lists& lists, unisono_request_t* request,
+unisono_result_t start_v(unisono_comm_t comm, const PartLists& lists, unisono_request_t* request,
                          const MakeCall& make_call) noexcept {
   return start(comm, request, [&] { return with_lists(make_call(), lists, unisono_size(comm)); });
 }

@@ -1,10 +1,9 @@
 #include "comm/accounts.h"
 
 #include <algorithm>
-#include <bit>
 #include <cinttypes>
 #include <cstdio>
-#include <numeric>
+#include <string>
 #include <string_view>
 
 #include "base/collectives.h"
@@ -12,8 +11,6 @@
 
 namespace unisono::comm {
 namespace {
-
-constexpr double kNs = 1e-9;
 
 std::string_view name_of(int kind) {
   switch (kind) {
@@ -26,15 +23,11 @@ std::string_view name_of(int kind) {
   }
 }
 
-double seconds(const std::atomic<std::uint64_t>& ns) {
-  return static_cast<double>(ns.load(std::memory_order_relaxed)) * kNs;
-}
-
 }  // namespace
 
 Accounts::~Accounts() {
-  for (std::atomic<Account*>& account : accounts_) {
-    delete account.load(std::memory_order_relaxed);
+  for (std::atomic<CallTotals*>& totals : totals_) {
+    delete totals.load(std::memory_order_relaxed);
   }
 }
 
@@ -42,14 +35,13 @@ std::int64_t Accounts::now_ns() noexcept {
   return flight_clock_ns();
 }
 
-Accounts::Account* Accounts::open(int kind) {
-  auto account = std::make_unique<Account>();
-  account->waited_for_ns = std::make_unique<Count[]>(members_.size());
+CallTotals* Accounts::open(int kind) {
+  auto totals = std::make_unique<CallTotals>(members_.size());
   if (by_rank_ns_ == nullptr) {
     by_rank_ns_ = std::make_unique<std::uint64_t[]>(members_.size());
   }
-  accounts_[kind].store(account.get(), std::memory_order_release);
-  return account.release();
+  totals_[kind].store(totals.get(), std::memory_order_release);
+  return totals.release();
 }
 
 void Accounts::note(int missing) noexcept {
@@ -80,13 +72,12 @@ void Accounts::charge() noexcept {
   const auto waited = static_cast<std::uint64_t>(std::max<std::int64_t>(now - since_ns_, 0));
   since_ns_ = now;
   waited_ns_ += waited;
-  add(current_->waited_ns, waited);
   shown_.waited_ns.fetch_add(waited, std::memory_order_relaxed);  // transfers have another account
-  const auto rank = static_cast<std::size_t>(missing_);
-  if (missing_ < 0 || rank >= members_.size()) {
+  const auto rank = static_cast<std::size_t>(missing_);           // none where it is not known
+  current_->add_wait(rank, waited);
+  if (rank >= members_.size()) {
     return;
   }
-  add(current_->waited_for_ns[rank], waited);
   by_rank_ns_[rank] += waited;
   if (by_rank_ns_[rank] >= most_ns_) {
     most_ns_ = by_rank_ns_[rank];
@@ -98,19 +89,10 @@ void Accounts::settle() noexcept {
   if (current_ == nullptr) {
     return;
   }
-  const std::uint64_t waited_us = waited_ns_ / 1000;
-  if (waited_us != 0) {
-    const int bucket =
-        std::min<int>(static_cast<int>(std::bit_width(waited_us)), Statistics::kSkewBuckets - 1);
-    add(current_->skew[bucket], 1);
-  }
+  current_->add_skew(waited_ns_);
   if (begun_ns_ != 0) {
     const auto lasted = static_cast<std::uint64_t>(std::max<std::int64_t>(now_ns() - begun_ns_, 0));
-    const std::uint64_t moving = lasted - std::min(lasted, waited_ns_);
-    add(is_long_ ? current_->long_ns : current_->short_ns, moving);
-    if (!is_long_) {
-      add(current_->short_timed, 1);
-    }
+    current_->add_moving(is_long_, lasted - std::min(lasted, waited_ns_));
   }
   waited_ns_ = 0;
   begun_ns_ = 0;
@@ -118,32 +100,10 @@ void Accounts::settle() noexcept {
 
 void Accounts::read(Statistics& statistics) const {
   for (int kind = 0; kind < kKinds; ++kind) {
-    const Account* const account = accounts_[kind].load(std::memory_order_acquire);
-    if (account == nullptr) {
-      continue;
+    const CallTotals* const totals = totals_[kind].load(std::memory_order_acquire);
+    if (totals != nullptr) {
+      statistics.rows.push_back(totals->row(std::string(name_of(kind))));
     }
-    Statistics::Row row{.what = std::string(name_of(kind)),
-                        .calls = account->calls.load(std::memory_order_relaxed),
-                        .bytes = account->bytes.load(std::memory_order_relaxed),
-                        .moving_s = seconds(account->long_ns),
-                        .waiting_s = seconds(account->waited_ns),
-                        .waiting_for_s = std::vector<double>(members_.size())};
-    const auto timed = account->short_timed.load(std::memory_order_relaxed);
-    if (timed != 0) {
-      row.moving_s += seconds(account->short_ns) *
-                      static_cast<double>(account->short_calls.load(std::memory_order_relaxed)) /
-                      static_cast<double>(timed);
-    }
-    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-      row.waiting_for_s[rank] = seconds(account->waited_for_ns[rank]);
-    }
-    for (std::size_t k = 1; k < row.skew.size(); ++k) {
-      row.skew[k] = account->skew[k].load(std::memory_order_relaxed);
-    }
-    const std::uint64_t longer =
-        std::accumulate(row.skew.begin(), row.skew.end(), std::uint64_t{0});
-    row.skew[0] = row.calls - std::min(row.calls, longer);
-    statistics.rows.push_back(std::move(row));
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bootstrap/host_memory.h"
+#include "comm/call_totals.h"
 #include "unisono/statistics.hpp"
 #include "unisono/types.hpp"
 
@@ -39,13 +40,12 @@ class Accounts {
   // A call begins. `blocking`: the caller does nothing else until end(). Throws std::bad_alloc at
   // the first call of a kind.
   void begin(int kind, std::size_t bytes, bool blocking) {
-    Account* account = accounts_[kind].load(std::memory_order_relaxed);
-    if (account == nullptr) {
-      account = open(kind);
+    CallTotals* totals = totals_[kind].load(std::memory_order_relaxed);
+    if (totals == nullptr) {
+      totals = open(kind);
     }
-    current_ = account;
-    add(account->calls, 1);
-    add(account->bytes, bytes);
+    current_ = totals;
+    totals->add_call(bytes);
     idle_polls_ = 0;
     waited_ns_ = 0;
     begun_ns_ = 0;
@@ -84,38 +84,15 @@ class Accounts {
  private:
   static constexpr std::uint64_t kAskEvery = 16;
   static constexpr std::size_t kLongBytes = std::size_t{32} << 10;
-  static constexpr std::uint64_t kTimedEvery = 64;
 
-  using Count = std::atomic<std::uint64_t>;
-  struct Account {
-    Count calls = 0;
-    Count bytes = 0;
-    Count short_calls = 0;  // blocking ones
-    Count short_timed = 0;
-    Count short_ns = 0;  // of those timed
-    Count long_ns = 0;
-    Count waited_ns = 0;
-    Count skew[Statistics::kSkewBuckets] = {};  // skew[0] is what remains
-    std::unique_ptr<Count[]> waited_for_ns;     // [rank]
-  };
-
-  // There is one writer, so this needs no locked instruction.
-  static void add(Count& count, std::uint64_t more) noexcept {
-    count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
-  }
   static std::int64_t now_ns() noexcept;
   void begin_timing(std::size_t bytes) noexcept {
     is_long_ = bytes >= kLongBytes;
-    if (!is_long_) {
-      add(current_->short_calls, 1);
-      // The first call may be anything but typical: pages are touched, programs are made.
-      if (current_->short_calls.load(std::memory_order_relaxed) % kTimedEvery != 2) {
-        return;
-      }
+    if (is_long_ || current_->add_short_call()) {
+      begun_ns_ = now_ns();
     }
-    begun_ns_ = now_ns();
   }
-  Account* open(int kind);
+  CallTotals* open(int kind);
   void note(int missing) noexcept;
   void end_wait() noexcept;
   void charge() noexcept;
@@ -124,9 +101,9 @@ class Accounts {
   const std::vector<int>& members_;
   WaitTotals& shown_;
   const std::uint64_t noticed_;
-  std::atomic<Account*> accounts_[kKinds] = {};  // owned
+  std::atomic<CallTotals*> totals_[kKinds] = {};  // owned
   // These belong to the call under way.
-  Account* current_ = nullptr;
+  CallTotals* current_ = nullptr;
   std::uint64_t idle_polls_ = 0;  // in a row
   int missing_ = -1;              // whom it waits for
   std::int64_t since_ns_ = 0;

@@ -39,7 +39,8 @@ detail::PlanState& state_of(const std::unique_ptr<detail::PlanState>& state) {
   return *state;
 }
 
-comm::Transfer transfer_of(bool send, const void* data, std::size_t bytes, int peer, int tag) {
+comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer,
+                                  int tag) {
   return {.send = send,
           .peer = peer,
           .tag = tag,
@@ -180,17 +181,17 @@ Explanation Communicator::explain(const Call& call) {
 }
 
 void Communicator::send(const void* data, std::size_t bytes, int to, int tag, int timeout_ms) {
-  comm::Transfer transfer = transfer_of(true, data, bytes, to, tag);
+  comm::PendingTransfer transfer = transfer_of(true, data, bytes, to, tag);
   core_of(core_).transfer({&transfer, 1}, timeout_ms);
 }
 void Communicator::recv(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
-  comm::Transfer transfer = transfer_of(false, data, bytes, from, tag);
+  comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
   core_of(core_).transfer({&transfer, 1}, timeout_ms);
 }
 void Communicator::exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
                             std::size_t recv_bytes, int from, int tag, int timeout_ms) {
-  comm::Transfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
-                           transfer_of(false, recv_data, recv_bytes, from, tag)};
+  comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
+                                  transfer_of(false, recv_data, recv_bytes, from, tag)};
   core_of(core_).transfer(both, timeout_ms);
 }
 Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag,

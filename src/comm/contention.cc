@@ -13,7 +13,7 @@
 namespace unisono::comm {
 namespace {
 
-using Clock = Contention::Clock;
+using Clock = CoreContention::Clock;
 
 // Eight ranks on two cores that only wait for each other are around in some 10 us.
 constexpr Clock::duration kLongYield = std::chrono::microseconds(200);
@@ -43,7 +43,7 @@ int runnable_threads() noexcept {
   return at == nullptr ? 0 : std::atoi(at);
 }
 
-bool Contention::gave_way(Clock::time_point from, Clock::time_point to) noexcept {
+bool CoreContention::gave_way(Clock::time_point from, Clock::time_point to) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   if (to - from < kLongYield) {
     if (!is_on()) {
@@ -69,7 +69,7 @@ bool Contention::gave_way(Clock::time_point from, Clock::time_point to) noexcept
   return true;
 }
 
-void Contention::shorten_slice() noexcept {
+void CoreContention::shorten_slice() noexcept {
   slices_.take(::gettid());
 }
 

@@ -17,7 +17,7 @@ namespace unisono::comm {
 int runnable_threads() noexcept;
 
 // Any threads may use one; what they tell at once may get lost, which the next one mends.
-class Contention {
+class CoreContention {
  public:
   using Clock = std::chrono::steady_clock;
   using Count = int (*)() noexcept;
@@ -25,8 +25,8 @@ class Contention {
   // `own`: the threads that take turns on these cores while they wait for each other, of which a
   // slow one is no reason to sleep: the ranks of this host if they are more than its cores, else 0.
   // `slice`: what changes the time slices of threads that sleep while it is on.
-  explicit Contention(int own = 0, Count runnable = runnable_threads,
-                      ShortSlices::Change slice = change_time_slice) noexcept
+  explicit CoreContention(int own = 0, Count runnable = runnable_threads,
+                          ShortSlices::Change slice = change_time_slice) noexcept
       : own_(own), runnable_(runnable), slices_(slice) {}
 
   int own() const noexcept { return own_; }

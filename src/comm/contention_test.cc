@@ -9,13 +9,13 @@ using namespace std::chrono_literals;
 
 class ContentionTest : public ::testing::Test {
  protected:
-  void give_way(Contention::Clock::duration takes) {
+  void give_way(CoreContention::Clock::duration takes) {
     contention.gave_way(now, now + takes);
     now += takes;
   }
 
-  Contention contention{0, []() noexcept { return 0; }};
-  Contention::Clock::time_point now{1h};
+  CoreContention contention{0, []() noexcept { return 0; }};
+  CoreContention::Clock::time_point now{1h};
 };
 
 TEST_F(ContentionTest, IsOffWhereGivingWayIsQuick) {
@@ -40,7 +40,7 @@ TEST_F(ContentionTest, BeginsWithOneSliceOfAnotherAndEndsWithSeveralQuickProbes)
 }
 
 TEST_F(ContentionTest, IsProbedMoreAndMoreSeldomWhileItLasts) {
-  Contention::Clock::duration probing = 0ms;
+  CoreContention::Clock::duration probing = 0ms;
   const auto begin = now;
   give_way(3ms);
   while (now - begin < 10s) {
@@ -63,10 +63,10 @@ TEST_F(ContentionTest, IsProbedMoreAndMoreSeldomWhileItLasts) {
 }
 
 TEST_F(ContentionTest, IsNotOfRanksThatTakeTurns) {
-  Contention turns(4, []() noexcept { return 4; });
+  CoreContention turns(4, []() noexcept { return 4; });
   turns.gave_way(now, now + 3ms);
   EXPECT_FALSE(turns.is_on());
-  Contention beside_another(4, []() noexcept { return 5; });
+  CoreContention beside_another(4, []() noexcept { return 5; });
   beside_another.gave_way(now, now + 3ms);
   EXPECT_TRUE(beside_another.is_on());
 }
@@ -75,13 +75,13 @@ int changed = 0;
 
 TEST_F(ContentionTest, ThreadsKeepShortSlicesUntilItHasBeenOffForASecond) {
   changed = 0;
-  Contention beside(
+  CoreContention beside(
       0, []() noexcept { return 0; },
       [](int, std::uint64_t ns) noexcept {
         ++changed;
         return ns + 1;
       });
-  const auto give_way_to = [&](Contention::Clock::duration takes) {
+  const auto give_way_to = [&](CoreContention::Clock::duration takes) {
     beside.gave_way(now, now + takes);
     now += takes;
   };

@@ -224,7 +224,8 @@ std::shared_ptr<RequestState> Core::start_async(const PlanState& plan) {
   return post(request);
 }
 
-std::shared_ptr<RequestState> Core::transfer_async(const comm::Transfer& transfer, int timeout_ms) {
+std::shared_ptr<RequestState> Core::transfer_async(const comm::PendingTransfer& transfer,
+                                                   int timeout_ms) {
   group_->world().check_usable();
   check_transfer(transfer);
   auto request = std::make_shared<RequestState>();
@@ -233,9 +234,9 @@ std::shared_ptr<RequestState> Core::transfer_async(const comm::Transfer& transfe
   return post(request);
 }
 
-void Core::transfer(std::span<comm::Transfer> transfers, int timeout_ms) {
+void Core::transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms) {
   check_blocking();
-  for (const comm::Transfer& transfer : transfers) {
+  for (const comm::PendingTransfer& transfer : transfers) {
     check_transfer(transfer);
   }
   if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::transfers); alone) {
@@ -243,7 +244,7 @@ void Core::transfer(std::span<comm::Transfer> transfers, int timeout_ms) {
     return;
   }
   std::vector<std::shared_ptr<RequestState>> requests;
-  for (const comm::Transfer& transfer : transfers) {
+  for (const comm::PendingTransfer& transfer : transfers) {
     requests.push_back(transfer_async(transfer, timeout_ms));
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -274,7 +275,7 @@ Statistics Core::statistics() const {
   return operations_->statistics();
 }
 
-void Core::check_transfer(const comm::Transfer& transfer) const {
+void Core::check_transfer(const comm::PendingTransfer& transfer) const {
   const char* verb = transfer.send ? "send" : "recv";
   const bool any = !transfer.send && transfer.peer == kAnySource;
   if (!any && (transfer.peer < 0 || transfer.peer >= size())) {

@@ -20,8 +20,8 @@ class Helpers;
 class Operations;
 class Planner;
 class World;
+struct PendingTransfer;
 struct Prepared;
-struct Transfer;
 
 }  // namespace unisono::comm
 
@@ -56,9 +56,10 @@ class Core final : public std::enable_shared_from_this<Core> {
   Statistics statistics() const;
   void start(const PlanState& plan);
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
-  std::shared_ptr<RequestState> transfer_async(const comm::Transfer& transfer, int timeout_ms = -1);
+  std::shared_ptr<RequestState> transfer_async(const comm::PendingTransfer& transfer,
+                                               int timeout_ms = -1);
   // One or more at once; they are used up.
-  void transfer(std::span<comm::Transfer> transfers, int timeout_ms);
+  void transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms);
 
   void group(const std::function<void()>& body);
   bool grouping() const noexcept { return grouping_; }  // inside group(), which waits for all
@@ -84,7 +85,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   void check_whole(const char* call) const;  // this is no group of a part of the world
   void check_blocking() const;
   [[noreturn]] void refuse_blocking() const;
-  void check_transfer(const comm::Transfer& transfer) const;
+  void check_transfer(const comm::PendingTransfer& transfer) const;
   std::shared_ptr<RequestState> post(const std::shared_ptr<RequestState>& request);
   std::vector<int> members_of_subgroup(std::span<const int> members, int& rank) const;
 

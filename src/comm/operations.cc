@@ -33,7 +33,7 @@ std::size_t bytes_of(const Prepared& prepared) noexcept {
   return std::max(prepared.extent.input, prepared.extent.output);
 }
 
-int kind_of(const Transfer& transfer) noexcept {
+int kind_of(const PendingTransfer& transfer) noexcept {
   return transfer.send ? Accounts::kSend : Accounts::kRecv;
 }
 
@@ -245,7 +245,7 @@ PointToPoint::Progress Operations::poll_transfers() {
   return transfers().queue.poll();
 }
 
-void Operations::begin(Transfer& transfer) {
+void Operations::begin(PendingTransfer& transfer) {
   Transfers& all = transfers();
   if (all.writer.on()) {
     transfer.recorded =
@@ -254,7 +254,7 @@ void Operations::begin(Transfer& transfer) {
   all.queue.post(transfer);
 }
 
-void Operations::end(const Transfer& transfer) {
+void Operations::end(const PendingTransfer& transfer) {
   trace::TraceWriter& writer = transfers().writer;
   if (writer.on()) {
     writer.end_transfer(transfer.recorded, transfer.peer);
@@ -266,9 +266,9 @@ void Operations::raise_transfer_fault() {
   diagnosis_->raise_transfer_fault(queue.fault_peer(), queue.fault());
 }
 
-void Operations::run(std::span<Transfer> transfers, int timeout_ms) {
+void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
   World& world = group_.world();
-  for (Transfer& transfer : transfers) {
+  for (PendingTransfer& transfer : transfers) {
     transfer_accounts_.begin(kind_of(transfer), transfer.bytes, true);
     begin(transfer);
   }
@@ -322,7 +322,7 @@ void Operations::run(std::span<Transfer> transfers, int timeout_ms) {
   if (world.abort().is_set_meanwhile()) {
     throw_abort(nullptr);
   }
-  for (const Transfer& transfer : transfers) {
+  for (const PendingTransfer& transfer : transfers) {
     end(transfer);
   }
 }
@@ -346,7 +346,7 @@ void Operations::throw_abort(const Prepared* prepared) {
   group_.world().abort().throw_reason(std::move(context));
 }
 
-TransferState state_of(const Transfer& transfer) {
+TransferState state_of(const PendingTransfer& transfer) {
   return {.send = transfer.send,
           .peer = transfer.peer,
           .tag = transfer.tag,

@@ -58,10 +58,10 @@ class Operations {
   Statistics statistics() const;
 
   // A send or receive: begin(), poll_transfers() until it is finished, end().
-  void begin(Transfer& transfer);
+  void begin(PendingTransfer& transfer);
   PointToPoint::Progress poll_transfers();
-  void end(const Transfer& transfer);
-  void run(std::span<Transfer> transfers, int timeout_ms);
+  void end(const PendingTransfer& transfer);
+  void run(std::span<PendingTransfer> transfers, int timeout_ms);
   // After poll_transfers() has failed.
   void raise_transfer_fault();
 
@@ -91,6 +91,6 @@ class Operations {
   std::byte barrier_token_[2] = {};
 };
 
-TransferState state_of(const Transfer& transfer);
+TransferState state_of(const PendingTransfer& transfer);
 
 }  // namespace unisono::comm

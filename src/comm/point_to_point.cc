@@ -31,7 +31,7 @@ PointToPoint::PointToPoint(transport::Transport& transport, std::uint64_t group_
   busy_.reserve(peers_.size());
 }
 
-bool PointToPoint::finished(const Transfer& transfer) {
+bool PointToPoint::finished(const PendingTransfer& transfer) {
   return transfer.opened && transfer.done == transfer.bytes && !transfer.posted;
 }
 
@@ -42,7 +42,7 @@ void PointToPoint::keep_busy(int peer) {
   }
 }
 
-void PointToPoint::post(Transfer& transfer) {
+void PointToPoint::post(PendingTransfer& transfer) {
   if (transfer.peer == kAnySource) {
     from_any_.push(transfer);
     for (int rank = 0; rank < transport_.ranks(); ++rank) {
@@ -61,7 +61,7 @@ void PointToPoint::post(Transfer& transfer) {
 }
 
 // A rank that sends to itself stores the message at once.
-void PointToPoint::send_to_self(Transfer& transfer) {
+void PointToPoint::send_to_self(PendingTransfer& transfer) {
   Stored stored{.tag = transfer.tag};
   stored.data.assign(transfer.data, transfer.data + transfer.bytes);
   stored.done = transfer.bytes;
@@ -97,7 +97,7 @@ PointToPoint::Progress PointToPoint::poll() {
   return result;
 }
 
-bool PointToPoint::open_send(int peer, Transfer& transfer) {
+bool PointToPoint::open_send(int peer, PendingTransfer& transfer) {
   if (transfer.bytes <= send_limits_.inline_bytes) {
     transfer.opened =
         transport_.send(peer, transfer.data, transfer.bytes, short_signature(transfer.tag));
@@ -113,7 +113,7 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
   auto& sends = peers_[static_cast<std::size_t>(peer)].sends;
   Progress result = Progress::idle;
   while (!sends.empty()) {
-    Transfer& transfer = sends.front();
+    PendingTransfer& transfer = sends.front();
     if (!transfer.opened) {
       if (!open_send(peer, transfer)) {
         return result;
@@ -150,12 +150,12 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
     if (!transport_.flush(peer)) {
       return result;
     }
-    sends.take([](const Transfer&) { return true; })->posted = false;
+    sends.take([](const PendingTransfer&) { return true; })->posted = false;
   }
   return result;
 }
 
-PointToPoint::Progress PointToPoint::size_mismatch(int peer, const Transfer& transfer,
+PointToPoint::Progress PointToPoint::size_mismatch(int peer, const PendingTransfer& transfer,
                                                    std::size_t sent) {
   return fail(peer, "recv of " + std::to_string(transfer.bytes) + " bytes with tag " +
                         std::to_string(transfer.tag) + " on " + name_(transport_.rank()) +
@@ -163,9 +163,9 @@ PointToPoint::Progress PointToPoint::size_mismatch(int peer, const Transfer& tra
                         "\nboth sides must name the same number of bytes");
 }
 
-Transfer* PointToPoint::take_wanted(int peer_rank, int tag) {
-  const auto wants = [tag](const Transfer& one) { return one.tag == tag; };
-  Transfer* wanted = peers_[static_cast<std::size_t>(peer_rank)].receives.take(wants);
+PendingTransfer* PointToPoint::take_wanted(int peer_rank, int tag) {
+  const auto wants = [tag](const PendingTransfer& one) { return one.tag == tag; };
+  PendingTransfer* wanted = peers_[static_cast<std::size_t>(peer_rank)].receives.take(wants);
   if (wanted == nullptr) {
     wanted = from_any_.take(wants);
     if (wanted != nullptr) {
@@ -179,7 +179,7 @@ PointToPoint::Progress PointToPoint::serve_from_store(int peer_rank) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Progress result = Progress::idle;
   for (auto found = peer.stored.begin(); found != peer.stored.end();) {
-    Transfer* transfer = nullptr;
+    PendingTransfer* transfer = nullptr;
     if (found->done == found->data.size()) {
       transfer = take_wanted(peer_rank, found->tag);
     }
@@ -215,7 +215,7 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
     return fail(peer_rank,
                 "a message from " + name_(peer_rank) + " is not of this group's send and recv");
   }
-  Transfer* wanted = take_wanted(peer_rank, envelope.tag);
+  PendingTransfer* wanted = take_wanted(peer_rank, envelope.tag);
   if (wanted == nullptr) {
     peer.stored.push_back({.tag = envelope.tag, .data = std::vector<std::byte>(envelope.bytes)});
     peer.store = &peer.stored.back();
@@ -270,7 +270,7 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
 PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* data,
                                                std::size_t bytes) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
-  Transfer* receive = peer.receive;
+  PendingTransfer* receive = peer.receive;
   std::size_t& done = receive != nullptr ? receive->done : peer.store->done;
   const std::size_t all = receive != nullptr ? receive->bytes : peer.store->data.size();
   std::byte* target = receive != nullptr ? receive->data : peer.store->data.data();

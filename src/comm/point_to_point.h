@@ -19,7 +19,7 @@
 
 namespace unisono::comm {
 
-struct Transfer {
+struct PendingTransfer {
   bool send = false;
   int peer = 0;  // of a receive also kAnySource, until its message has come
   int tag = 0;
@@ -31,25 +31,25 @@ struct Transfer {
   bool posted = false;  // of a send: it is in its queue
   std::size_t done = 0;
   transport::Mark mark = 0;
-  std::uint64_t recorded = 0;  // the place of its event, where there is a recording
-  Transfer* next = nullptr;    // in the queue that it waits in
+  std::uint64_t recorded = 0;       // the place of its event, where there is a recording
+  PendingTransfer* next = nullptr;  // in the queue that it waits in
 };
 
 // Transfers in the order of post(), linked through them: posting allocates nothing.
 class TransferQueue {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
-  Transfer& front() const noexcept { return *first_; }
-  void push(Transfer& transfer) noexcept {
+  PendingTransfer& front() const noexcept { return *first_; }
+  void push(PendingTransfer& transfer) noexcept {
     transfer.next = nullptr;
     *end_ = &transfer;
     end_ = &transfer.next;
   }
   // The first one that `wanted` takes, out of the queue; nullptr if there is none.
   template <typename Wanted>
-  Transfer* take(const Wanted& wanted) {
-    for (Transfer** link = &first_; *link != nullptr; link = &(*link)->next) {
-      Transfer* transfer = *link;
+  PendingTransfer* take(const Wanted& wanted) {
+    for (PendingTransfer** link = &first_; *link != nullptr; link = &(*link)->next) {
+      PendingTransfer* transfer = *link;
       if (wanted(*transfer)) {
         *link = transfer->next;
         if (end_ == &transfer->next) {
@@ -62,8 +62,8 @@ class TransferQueue {
   }
 
  private:
-  Transfer* first_ = nullptr;
-  Transfer** end_ = &first_;
+  PendingTransfer* first_ = nullptr;
+  PendingTransfer** end_ = &first_;
 };
 
 class PointToPoint {
@@ -74,10 +74,10 @@ class PointToPoint {
 
   // Transfers of one peer and direction move in the order of post(). A message that two receives
   // want goes to the one that names its sender. A posted transfer must live until it has finished.
-  void post(Transfer& transfer);
+  void post(PendingTransfer& transfer);
   enum class Progress : std::uint8_t { idle, advanced, failed };
   Progress poll();
-  static bool finished(const Transfer& transfer);
+  static bool finished(const PendingTransfer& transfer);
   // After failed: what is wrong, and with whom.
   const std::string& fault() const { return fault_; }
   int fault_peer() const { return fault_peer_; }
@@ -101,11 +101,11 @@ class PointToPoint {
     // The message that is coming in: into a receive, or into the store.
     bool coming = false;
     std::size_t fetched = 0;  // of the lane's next message, where it is an offer
-    Transfer* receive = nullptr;
+    PendingTransfer* receive = nullptr;
     Stored* store = nullptr;
   };
   Progress poll_sends(int peer);
-  bool open_send(int peer, Transfer& transfer);
+  bool open_send(int peer, PendingTransfer& transfer);
   std::uint64_t short_signature(int tag) const noexcept {
     return short_signature_ | static_cast<std::uint32_t>(tag);
   }
@@ -113,11 +113,11 @@ class PointToPoint {
   Progress take_data(int peer, const std::byte* data, std::size_t bytes);
   Progress open_message(int peer, const transport::Incoming& message);
   Progress serve_from_store(int peer);
-  Transfer* take_wanted(int peer, int tag);
+  PendingTransfer* take_wanted(int peer, int tag);
   void keep_busy(int peer);
-  Progress size_mismatch(int peer, const Transfer& transfer, std::size_t sent);
+  Progress size_mismatch(int peer, const PendingTransfer& transfer, std::size_t sent);
   Progress fail(int peer, std::string what);
-  void send_to_self(Transfer& transfer);
+  void send_to_self(PendingTransfer& transfer);
 
   transport::Transport& transport_;
   transport::SendLimits send_limits_;

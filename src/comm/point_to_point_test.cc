@@ -47,8 +47,8 @@ TEST(PointToPoint, ASendHasNotFinishedBeforeItHasLeft) {
     Withholding transport;
     PointToPoint queue(transport, 7, [](int rank) { return std::to_string(rank); });
     std::vector<std::byte> data(bytes);
-    Transfer first{.send = true, .peer = 1, .data = data.data(), .bytes = bytes};
-    Transfer second = first;
+    PendingTransfer first{.send = true, .peer = 1, .data = data.data(), .bytes = bytes};
+    PendingTransfer second = first;
     queue.post(first);
     static_cast<void>(queue.poll());
     EXPECT_GT(transport.messages, 0);
@@ -64,15 +64,16 @@ TEST(PointToPoint, ASendHasNotFinishedBeforeItHasLeft) {
 // Nobody wants the message when it begins, and somebody does before it has ended.
 TEST(PointToPoint, AMessageThatIsStoredIsServedWhole) {
   const auto name = [](int rank) { return std::to_string(rank); };
-  sim::Network network({.lane_slots = 2});  // of 4 KiB: it comes in parts
+  sim::SimNetwork network({.lane_slots = 2});  // of 4 KiB: it comes in parts
   PointToPoint sender(network.transport(0), 7, name);
   PointToPoint receiver(network.transport(1), 7, name);
   std::vector<std::byte> data(20'000, std::byte{0x5a});
   std::vector<std::byte> got(data.size());
   std::byte other{};
-  Transfer sent{.send = true, .peer = 1, .tag = 1, .data = data.data(), .bytes = data.size()};
-  Transfer late{.peer = 0, .tag = 1, .data = got.data(), .bytes = got.size()};
-  Transfer unrelated{.peer = 0, .tag = 2, .data = &other, .bytes = 1};
+  PendingTransfer sent{
+      .send = true, .peer = 1, .tag = 1, .data = data.data(), .bytes = data.size()};
+  PendingTransfer late{.peer = 0, .tag = 1, .data = got.data(), .bytes = got.size()};
+  PendingTransfer unrelated{.peer = 0, .tag = 2, .data = &other, .bytes = 1};
   sender.post(sent);
   static_cast<void>(sender.poll());
   receiver.post(unrelated);

@@ -89,7 +89,7 @@ void ProgressThread::run() {
   WaitPolicy policy = around_.wait_policy();
   policy.spin = std::min(policy.spin, 100);
   // Its own: callers who wait while nobody computes need not hear of it.
-  Contention contention(around_.contention().own());
+  CoreContention contention(around_.contention().own());
   Waiter waiter(around_, 0, policy, contention);
   for (;;) {
     {

@@ -150,7 +150,7 @@ std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
 
 SharedPlace place_of(comm::World& world, const void* data, std::size_t bytes) {
   world.check_usable();
-  const std::optional<shm::Region> region = world.host().regions().holding(data, bytes);
+  const std::optional<shm::SharedRegion> region = world.host().regions().holding(data, bytes);
   if (!region) {
     return {};
   }
@@ -172,7 +172,7 @@ const std::byte* peer_memory(comm::World& world, int rank, const SharedPlace& pl
   if (!world.hosts().is_here(rank)) {
     return nullptr;
   }
-  const std::optional<shm::Region> region =
+  const std::optional<shm::SharedRegion> region =
       world.host().regions().of_peer(world.hosts().local(rank), place.region);
   const bool holds =
       region && place.offset <= region->bytes && bytes <= region->bytes - place.offset;

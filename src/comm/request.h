@@ -41,7 +41,7 @@ struct RequestState {
   RequestDriver* driver = nullptr;                 // kept alive by the user's handle
   std::shared_ptr<const comm::Prepared> prepared;  // a collective
   std::shared_ptr<const comm::Prepared> counted;   // of which it is the first slice; or null
-  comm::Transfer transfer;                         // or a send or recv, where prepared is null
+  comm::PendingTransfer transfer;                  // or a send or recv, where prepared is null
   Call call = {};
   std::vector<std::size_t> lists = {};  // owns what the spans of a v-form's call view
   std::uint64_t salt = 0;               // of its signature: what went into a fused operation

@@ -19,7 +19,7 @@ class Surroundings {
  public:
   virtual const WaitPolicy& wait_policy() const noexcept = 0;
   // What the waits of callers have learnt, and the next ones begin with.
-  virtual Contention& contention() noexcept = 0;
+  virtual CoreContention& contention() noexcept = 0;
   virtual bool aborted() const noexcept = 0;
   // Look for what ends every wait, and make aborted() true then.
   virtual void look_for_deaths() noexcept = 0;
@@ -45,7 +45,7 @@ class Waiter {
   Waiter(Surroundings& around, int timeout_ms) noexcept
       : Waiter(around, timeout_ms, around.wait_policy(), around.contention()) {}
   Waiter(Surroundings& around, int timeout_ms, const WaitPolicy& policy,
-         Contention& contention) noexcept
+         CoreContention& contention) noexcept
       : around_(around), contention_(contention), timeout_ms_(timeout_ms), policy_(policy) {}
 
   // Asks `poll` (a Polled) until it is finished, or until the wait is aborted or times out: no
@@ -96,7 +96,7 @@ class Waiter {
   using Clock = std::chrono::steady_clock;
 
   Surroundings& around_;
-  Contention& contention_;
+  CoreContention& contention_;
   int timeout_ms_;
   WaitPolicy policy_;
   int spent_ = 0;

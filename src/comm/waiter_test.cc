@@ -15,7 +15,7 @@ int slices_changed = 0;  // in the test that runs
 class Alone final : public Surroundings {
  public:
   const WaitPolicy& wait_policy() const noexcept override { return policy; }
-  Contention& contention() noexcept override { return others; }
+  CoreContention& contention() noexcept override { return others; }
   bool aborted() const noexcept override { return ended; }
   void look_for_deaths() noexcept override { ++looks_for_deaths; }
   void ask_whether_to_go_on() noexcept override {}
@@ -32,10 +32,10 @@ class Alone final : public Surroundings {
   }
 
   WaitPolicy policy = {.spin = 3, .yield_us = 0};
-  Contention others{0, runnable_threads, [](int, std::uint64_t) noexcept {
-                      ++slices_changed;
-                      return std::uint64_t{0};
-                    }};
+  CoreContention others{0, runnable_threads, [](int, std::uint64_t) noexcept {
+                          ++slices_changed;
+                          return std::uint64_t{0};
+                        }};
   bool ended = false;
   int looks_for_deaths = 0;
   int sleeps = 0;
@@ -69,7 +69,7 @@ TEST(Waiter, SleepsAtOnceWhereOthersCompute) {
   Alone alone;
   slices_changed = 0;
   alone.policy = {.spin = 1000, .yield_us = 1'000'000};
-  const auto now = Contention::Clock::now();
+  const auto now = CoreContention::Clock::now();
   alone.others.gave_way(now - std::chrono::milliseconds(3), now);
   int polls = 0;
   EXPECT_EQ(

@@ -99,7 +99,7 @@ class World final : public Surroundings {
   bool& shrunk() noexcept { return shrunk_; }
 
   const WaitPolicy& wait_policy() const noexcept override { return wait_policy_; }
-  Contention& contention() noexcept override { return *contention_; }
+  CoreContention& contention() noexcept override { return *contention_; }
   bool aborted() const noexcept override { return abort_->is_set(); }
   void look_for_deaths() noexcept override;
   void ask_whether_to_go_on() noexcept override;  // ConnectOptions::interrupted
@@ -128,7 +128,7 @@ class World final : public Surroundings {
   std::unique_ptr<RemoteRecords> remote_records_;
   std::unique_ptr<WorldWaits> waits_;
   WaitPolicy wait_policy_;
-  std::optional<Contention> contention_;
+  std::optional<CoreContention> contention_;
   std::unique_ptr<Programs> programs_;
   // In the child of a fork it is abandoned: there is no thread to join.
   std::unique_ptr<ProgressThread> progress_;

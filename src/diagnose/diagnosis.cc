@@ -19,9 +19,9 @@ constexpr int kLooksBeforeTelling = 20;
 
 }  // namespace
 
-Waiting Diagnosis::waiting() const {
-  const engine::Executor::Wait wait = executor_.waiting();
-  return {.what = Waiting::What::collective, .peer = wait.rank, .place = wait.step + 1};
+WaitTarget Diagnosis::waiting() const {
+  const engine::Wait wait = executor_.waiting();
+  return {.what = WaitTarget::What::collective, .peer = wait.rank, .place = wait.step + 1};
 }
 
 void Diagnosis::hear_others(const Operation& operation) noexcept {
@@ -169,7 +169,7 @@ void Diagnosis::look_around(const Operation& operation) {
   // One of another host that has left and is still waited for sends nothing more. An operation may
   // wait for it in several passes.
   std::set<int> left;
-  for (const engine::Executor::Wait& missing : executor_.waits()) {
+  for (const engine::Wait& missing : executor_.waits()) {
     if (records_.here(missing.rank) == nullptr &&
         watch_.has_left(records_.world_rank(missing.rank))) {
       left.insert(missing.rank);
@@ -201,7 +201,7 @@ void Diagnosis::raise_left(int peer) {
             " waits for it\nall ranks must make the same calls before they leave");
 }
 
-void Diagnosis::note_wait(Waiting waiting, std::uint64_t sequence) noexcept {
+void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence) noexcept {
   if (waiting.peer >= 0) {
     waiting.peer = records_.world_rank(waiting.peer);
   }
@@ -217,9 +217,9 @@ void Diagnosis::note_wait(Waiting waiting, std::uint64_t sequence) noexcept {
 }
 
 void Diagnosis::note_wait(const TransferState& transfer) noexcept {
-  note_wait(Waiting{.what = transfer.send ? Waiting::What::send : Waiting::What::recv,
-                    .peer = transfer.peer,
-                    .place = transfer.tag});
+  note_wait(WaitTarget{.what = transfer.send ? WaitTarget::What::send : WaitTarget::What::recv,
+                       .peer = transfer.peer,
+                       .place = transfer.tag});
 }
 
 }  // namespace unisono::comm

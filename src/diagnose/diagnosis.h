@@ -63,7 +63,7 @@ class Diagnosis {
 
   // For those who look from outside. end_wait() costs nothing where nothing was noted.
   // `sequence`: of a collective.
-  void note_wait(Waiting waiting, std::uint64_t sequence = 0) noexcept;
+  void note_wait(WaitTarget waiting, std::uint64_t sequence = 0) noexcept;
   void note_wait(const TransferState& transfer) noexcept;
   void end_wait() noexcept {
     if (notes_wait_.load(std::memory_order_relaxed)) {
@@ -78,7 +78,7 @@ class Diagnosis {
     int rank = -1;
     pid_t stopped = 0;  // its process, if it is stopped
   };
-  Waiting waiting() const;
+  WaitTarget waiting() const;
   const FlightRecorder* await_record(int rank, const Operation& operation,
                                      const std::function<bool(const FlightRecorder&)>& enough);
   void hear_others(const Operation& operation) noexcept;

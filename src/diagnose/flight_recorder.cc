@@ -121,7 +121,7 @@ std::int64_t flight_clock_ns() noexcept {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-void write_wait(FlightRecorder& recorder, const Waiting& waiting) noexcept {
+void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept {
   WaitLine& line = recorder.wait;
   const auto what = static_cast<std::uint32_t>(waiting.what);
   const bool same = line.what.exchange(what, std::memory_order_relaxed) == what &&
@@ -134,18 +134,18 @@ void write_wait(FlightRecorder& recorder, const Waiting& waiting) noexcept {
   }
 }
 
-std::optional<Waiting> read_wait(const FlightRecorder& recorder) noexcept {
+std::optional<WaitTarget> read_wait(const FlightRecorder& recorder) noexcept {
   const WaitLine& line = recorder.wait;
   const std::int64_t since = line.since_ns.load(std::memory_order_acquire);
   if (since == 0) {
     return std::nullopt;
   }
-  return Waiting{
-      .what = static_cast<Waiting::What>(std::min(line.what.load(std::memory_order_relaxed),
-                                                  static_cast<std::uint32_t>(Waiting::What::recv))),
-      .peer = line.peer.load(std::memory_order_relaxed),
-      .place = line.place.load(std::memory_order_relaxed),
-      .since_ns = since};
+  return WaitTarget{.what = static_cast<WaitTarget::What>(
+                        std::min(line.what.load(std::memory_order_relaxed),
+                                 static_cast<std::uint32_t>(WaitTarget::What::recv))),
+                    .peer = line.peer.load(std::memory_order_relaxed),
+                    .place = line.place.load(std::memory_order_relaxed),
+                    .since_ns = since};
 }
 
 std::uint64_t world_mark(std::string_view job) noexcept {

@@ -61,7 +61,7 @@ std::optional<OperationRecord> find_record(const FlightRecorder& recorder,
 std::int64_t flight_clock_ns() noexcept;
 
 // What a rank waits for.
-struct Waiting {
+struct WaitTarget {
   enum class What : std::uint32_t { collective, send, recv };
   What what = What::collective;
   int peer = -1;           // in the world; -1: nobody in particular
@@ -75,14 +75,14 @@ struct WorldWaiting {
   int group_first = 0;         // its rank 0
   std::uint64_t sequence = 0;  // of a collective
   Collective collective = Collective::barrier;
-  Waiting waiting = {};
+  WaitTarget waiting = {};
 };
 // `since_ns` is set here, at the first note of a wait for this peer at this place.
-void write_wait(FlightRecorder& recorder, const Waiting& waiting) noexcept;
+void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept;
 inline void end_wait(FlightRecorder& recorder) noexcept {
   recorder.wait.since_ns.store(0, std::memory_order_relaxed);
 }
-std::optional<Waiting> read_wait(const FlightRecorder& recorder) noexcept;
+std::optional<WaitTarget> read_wait(const FlightRecorder& recorder) noexcept;
 // Says who a group is.
 struct GroupName {
   std::uint64_t id = 0;

@@ -45,7 +45,7 @@ std::vector<int> GroupRecords::take_askers() {
   return remote_->take_askers();
 }
 
-void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const Waiting& waiting,
+void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
                         bool ask) noexcept {
   const std::uint64_t first = newest - std::min(newest, kTold) + 1;
   for (std::uint64_t one = first; remote_ != nullptr && one <= newest; ++one) {

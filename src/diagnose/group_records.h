@@ -44,11 +44,11 @@ class GroupRecords {
 
   // Tells the ranks of other hosts which operations this one has entered last, up to number
   // `newest`, and for whom it waits in that one. `ask`: those that wait are to tell too.
-  void tell_others(std::uint64_t newest, const Waiting& waiting, bool ask) noexcept {
+  void tell_others(std::uint64_t newest, const WaitTarget& waiting, bool ask) noexcept {
     tell(members_, newest, waiting, ask);
   }
   // The same to ranks of the world, which need not be of the group.
-  void tell(std::span<const int> ranks, std::uint64_t newest, const Waiting& waiting,
+  void tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
             bool ask) noexcept;
   // Who has asked, in whichever group. REQUIRES: has_remote().
   std::vector<int> take_askers();

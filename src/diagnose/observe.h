@@ -17,7 +17,7 @@ namespace unisono::comm {
 struct ObservedRank {
   int world_rank = 0;
   OperationRecord newest = {};  // sequence 0: none yet
-  std::optional<Waiting> waiting = {};
+  std::optional<WaitTarget> waiting = {};
   std::uint64_t waited_ns = 0;  // in all
   int waited_most_for = -1;     // a rank of the world; -1: nobody yet
   std::string label = {};       // of the calls on this group alone

@@ -33,8 +33,8 @@ class RemoteRecords {
 
   struct Report {
     OperationRecord record = {};
-    Waiting waiting = {};  // peer -1: it does not wait in this one
-    bool asks = false;     // whoever waits as well is to tell now
+    WaitTarget waiting = {};  // peer -1: it does not wait in this one
+    bool asks = false;        // whoever waits as well is to tell now
     int group_size = 0;
     int group_first = 0;  // its rank 0
   };

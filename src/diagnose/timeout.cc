@@ -107,7 +107,7 @@ std::string Diagnosis::describe_circle(const WorldWaits::Circle& circle) const {
 void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   const std::uint64_t sequence = operation.sequence;
   const auto mine = read_record(records_.mine(), sequence);
-  const engine::Executor::Wait wait = executor_.waiting();
+  const engine::Wait wait = executor_.waiting();
   std::string text = (mine.has_value() ? std::string(to_string(mine->collective)) : "operation") +
                      " #" + std::to_string(sequence) + " on " + records_.name(records_.rank()) +
                      ": no data";

@@ -15,10 +15,10 @@ std::string describe(const WorldWaiting& waiting) {
                      (waiting.waiting.peer < 0 ? std::string("any rank")
                                                : "rank " + std::to_string(waiting.waiting.peer)) +
                      " in ";
-  if (waiting.waiting.what == Waiting::What::collective) {
+  if (waiting.waiting.what == WaitTarget::What::collective) {
     text += std::string(to_string(waiting.collective)) + " #" + std::to_string(waiting.sequence);
   } else {
-    text += waiting.waiting.what == Waiting::What::send ? "a send" : "a recv";
+    text += waiting.waiting.what == WaitTarget::What::send ? "a send" : "a recv";
     text += ", tag " + std::to_string(waiting.waiting.place) + ",";
   }
   return text + " of a group of " + std::to_string(waiting.group_size) + ", rank " +
@@ -69,7 +69,7 @@ std::optional<WorldWaiting> WorldWaits::of(int rank) const noexcept {
                       .group_first = line.group_first.load(std::memory_order_relaxed),
                       .sequence = line.sequence.load(std::memory_order_relaxed),
                       .collective = static_cast<Collective>(call & 0xFFU),
-                      .waiting = {.what = static_cast<Waiting::What>(call >> 8U),
+                      .waiting = {.what = static_cast<WaitTarget::What>(call >> 8U),
                                   .peer = line.peer.load(std::memory_order_relaxed),
                                   .place = line.place.load(std::memory_order_relaxed),
                                   .since_ns = since}};

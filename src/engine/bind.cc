@@ -34,7 +34,7 @@ class SequenceNumbers {
 bool travels(const Pass& pass) {
   return pass.send ||
          std::any_of(pass.sources.begin(), pass.sources.end(),
-                     [](const Operand& source) { return source.place == Place::lane; });
+                     [](const Operand& source) { return source.place == OperandPlace::lane; });
 }
 
 // See BoundProgram::small.
@@ -47,7 +47,7 @@ bool is_small(const Program& program, std::span<const std::size_t> bytes) {
     }
     // What comes in counts as well: its sender must find the program small by the same figures.
     for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
-      if (operand.place == Place::lane) {
+      if (operand.place == OperandPlace::lane) {
         std::size_t& lane = lanes[2 * operand.lane + (pass.send ? 1 : 0)];
         lane += 64 + bytes[i] + bytes[i] / 4;
         if (lane > kSmallLane) {
@@ -102,7 +102,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     }
     bytes.push_back(sum);
     for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
-      if (sum != 0 && operand.place == Place::lane) {
+      if (sum != 0 && operand.place == OperandPlace::lane) {
         numbers.note(operand, pass.send);
       }
     }
@@ -116,21 +116,21 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     for (const Operand& operand : operands) {
       BoundOperand result{.place = operand.place, .lane = operand.lane};
       switch (operand.place) {
-        case Place::input:
+        case OperandPlace::input:
           result.offset = places[chunk].input;
           break;
-        case Place::output:
+        case OperandPlace::output:
           result.offset = places[chunk].output;
           break;
-        case Place::scratch:
+        case OperandPlace::scratch:
           result.offset = scratch[chunk];
           break;
-        case Place::lane:
+        case OperandPlace::lane:
           result.sequence = size == 0 ? 0 : numbers.sequence(operand, pass.send);
           break;
       }
-      if (empty && operand.place != Place::lane) {
-        result.place = Place::scratch;
+      if (empty && operand.place != OperandPlace::lane) {
+        result.place = OperandPlace::scratch;
         result.offset = nothing;
       }
       bound.operands.push_back(result);
@@ -161,7 +161,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
       bound.forwards.push_back(static_cast<std::uint32_t>(forward));
     }
     result.forwards_end = static_cast<std::uint32_t>(bound.forwards.size());
-    const bool to_output = !pass.send && pass.targets[0].place == Place::output;
+    const bool to_output = !pass.send && pass.targets[0].place == OperandPlace::output;
     if (to_output && extent.output >= kStreamingBytes) {
       result.store = kernels::Store::streaming;
     }

@@ -13,7 +13,7 @@
 namespace unisono::engine {
 
 struct BoundOperand {
-  Place place = Place::input;
+  OperandPlace place = OperandPlace::input;
   int lane = 0;
   std::uint32_t sequence = 0;  // which message of the lane, of those that have bytes
   std::size_t offset = 0;      // of own buffers

@@ -90,7 +90,7 @@ void lay_out_pairs(const Schedule& schedule, int rank, const Sizes& sizes,
 std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes& sizes) {
   std::vector<ChunkPlace> places(static_cast<std::size_t>(schedule.chunks));
   switch (cut_of(schedule.collective)) {
-    case Cut::none:
+    case VectorCut::none:
       for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
         const std::size_t begin = cut(sizes.count, chunk, schedule.chunks);
         const std::size_t end = cut(sizes.count, chunk + 1, schedule.chunks);
@@ -99,10 +99,10 @@ std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes&
                                                    .bytes = (end - begin) * sizes.element};
       }
       break;
-    case Cut::parts:
+    case VectorCut::parts:
       lay_out_parts(schedule, rank, sizes, places);
       break;
-    case Cut::pairs:
+    case VectorCut::pairs:
       lay_out_pairs(schedule, rank, sizes, places);
       break;
   }

@@ -13,8 +13,8 @@
 namespace unisono::engine {
 namespace {
 
-Place place_of(Buffer buffer) {
-  return buffer == Buffer::output ? Place::output : Place::scratch;
+OperandPlace place_of(Buffer buffer) {
+  return buffer == Buffer::output ? OperandPlace::output : OperandPlace::scratch;
 }
 
 class Lowering {
@@ -41,7 +41,7 @@ class Lowering {
  private:
   void list_passes();
   void list_local(const Local& local);
-  void list_arrival(const Arrival& arrival);
+  void list_arrival(const Delivery& arrival);
   void fill_own_outputs();
   void merge();
   bool try_merge(const Pass& pass, std::vector<std::optional<Pass>>& merged);
@@ -49,8 +49,9 @@ class Lowering {
   void find_forwards();
   void find_swaps();
   int latest_read(const Pass& send) const;
-  Place readable(Place place, int chunk) const {
-    return place != Place::input && !written_.written(place, chunk) ? Place::input : place;
+  OperandPlace readable(OperandPlace place, int chunk) const {
+    return place != OperandPlace::input && !written_.written(place, chunk) ? OperandPlace::input
+                                                                           : place;
   }
   void add(Pass pass);
 
@@ -63,7 +64,7 @@ class Lowering {
 
 void Lowering::add(Pass pass) {
   for (const Operand& target : pass.targets) {
-    if (target.place != Place::lane) {
+    if (target.place != OperandPlace::lane) {
       written_.mark(target.place, pass.chunk, pass.chunks);
     }
   }
@@ -85,7 +86,8 @@ void Lowering::list_passes() {
              .chunks = message->chunks,
              .send = true,
              .sources = {{.place = message->source}},
-             .targets = {{.place = Place::lane, .lane = lane, .ordinal = message->ordinal}}});
+             .targets = {
+                 {.place = OperandPlace::lane, .lane = lane, .ordinal = message->ordinal}}});
       }
     }
     for (; local != plan_.locals.end() && local->step == step; ++local) {
@@ -103,7 +105,7 @@ void Lowering::list_passes() {
 
 void Lowering::list_local(const Local& local) {
   Pass pass{.step = local.step, .chunk = local.chunk, .chunks = local.chunks};
-  const Place target = place_of(local.target);
+  const OperandPlace target = place_of(local.target);
   if (local.combine == Combine::reduce) {
     pass.sources.push_back({.place = readable(target, local.chunk)});
   }
@@ -112,15 +114,15 @@ void Lowering::list_local(const Local& local) {
   add(std::move(pass));
 }
 
-void Lowering::list_arrival(const Arrival& arrival) {
+void Lowering::list_arrival(const Delivery& arrival) {
   const Message& message = plan_.messages[static_cast<std::size_t>(arrival.message)];
   const int lane = message.to < 0 ? schedule_.ranks + message.from : message.from;
   Pass pass{.step = arrival.step, .chunk = message.chunk, .chunks = message.chunks};
-  const Place target = place_of(arrival.target);
+  const OperandPlace target = place_of(arrival.target);
   if (arrival.combine == Combine::reduce) {
     pass.sources.push_back({.place = readable(target, message.chunk)});
   }
-  pass.sources.push_back({.place = Place::lane, .lane = lane, .ordinal = message.ordinal});
+  pass.sources.push_back({.place = OperandPlace::lane, .lane = lane, .ordinal = message.ordinal});
   pass.targets.push_back({.place = target});
   add(std::move(pass));
 }
@@ -131,8 +133,8 @@ void Lowering::fill_own_outputs() {
     return;
   }
   for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
-    const bool missing =
-        needs_output(schedule_, program_.rank, chunk) && !written_.written(Place::output, chunk);
+    const bool missing = needs_output(schedule_, program_.rank, chunk) &&
+                         !written_.written(OperandPlace::output, chunk);
     if (!missing || options_.in_place) {
       continue;
     }
@@ -140,33 +142,33 @@ void Lowering::fill_own_outputs() {
     if (options_.contiguous && last != nullptr && last->step == schedule_.steps &&
         last->chunk + last->chunks == chunk) {
       ++last->chunks;
-      written_.mark(Place::output, chunk, 1);
+      written_.mark(OperandPlace::output, chunk, 1);
       continue;
     }
     add({.step = schedule_.steps,
          .chunk = chunk,
-         .sources = {{.place = Place::input}},
-         .targets = {{.place = Place::output}}});
+         .sources = {{.place = OperandPlace::input}},
+         .targets = {{.place = OperandPlace::output}}});
   }
 }
 
 bool uses_lane(const Pass& pass, const std::vector<Operand>& operands) {
   return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-    return operand.place == Place::lane &&
+    return operand.place == OperandPlace::lane &&
            std::any_of(pass.sources.begin(), pass.sources.end(), [&](const Operand& source) {
-             return source.place == Place::lane && source.lane == operand.lane;
+             return source.place == OperandPlace::lane && source.lane == operand.lane;
            });
   });
 }
 
-bool touches(const Pass& pass, Place place, int chunk, int chunks, bool in_place,
+bool touches(const Pass& pass, OperandPlace place, int chunk, int chunks, bool in_place,
              bool writes_only) {
   if (pass.chunk >= chunk + chunks || chunk >= pass.chunk + pass.chunks) {
     return false;
   }
   const auto same = [&](const Operand& operand) {
-    const bool alias = in_place && operand.place != Place::lane && place != Place::scratch &&
-                       operand.place != Place::scratch;
+    const bool alias = in_place && operand.place != OperandPlace::lane &&
+                       place != OperandPlace::scratch && operand.place != OperandPlace::scratch;
     return operand.place == place || alias;
   };
   return std::any_of(pass.targets.begin(), pass.targets.end(), same) ||
@@ -176,12 +178,13 @@ bool touches(const Pass& pass, Place place, int chunk, int chunks, bool in_place
 // The pass continues what an earlier one wrote into the same cells: a further reduction into it, or
 // a copy from scratch to where the result belongs. Then both are one pass, at the later place.
 bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& merged) {
-  if (pass.send || pass.sources[0].place == Place::lane || pass.sources[0].place == Place::input) {
+  if (pass.send || pass.sources[0].place == OperandPlace::lane ||
+      pass.sources[0].place == OperandPlace::input) {
     return false;
   }
-  const Place cell = pass.sources[0].place;
+  const OperandPlace cell = pass.sources[0].place;
   const bool reduction = pass.sources.size() > 1 && pass.targets[0].place == cell;
-  const bool copy = pass.sources.size() == 1 && cell == Place::scratch;
+  const bool copy = pass.sources.size() == 1 && cell == OperandPlace::scratch;
   if (!reduction && !copy) {
     return false;
   }
@@ -213,7 +216,7 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
       return false;
     }
     for (const Operand& source : writer.sources) {
-      if (source.place != Place::lane &&
+      if (source.place != OperandPlace::lane &&
           touches(**it, source.place, pass.chunk, pass.chunks, options_.in_place, true)) {
         return false;
       }
@@ -236,12 +239,12 @@ void Lowering::merge() {
     // A copy out of scratch may replace the scratch only if nobody reads it later.
     const Pass& pass = passes[i];
     const bool scratch_copy =
-        !pass.send && pass.sources.size() == 1 && pass.sources[0].place == Place::scratch;
+        !pass.send && pass.sources.size() == 1 && pass.sources[0].place == OperandPlace::scratch;
     const bool read_later =
         scratch_copy && std::any_of(passes.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                     passes.end(), [&](const Pass& later) {
-                                      return touches(later, Place::scratch, pass.chunk, pass.chunks,
-                                                     options_.in_place, false);
+                                      return touches(later, OperandPlace::scratch, pass.chunk,
+                                                     pass.chunks, options_.in_place, false);
                                     });
     if (read_later || !try_merge(pass, merged)) {
       merged.emplace_back(pass);
@@ -278,12 +281,12 @@ void Lowering::find_dependencies() {
     };
     for (int chunk = pass.chunk; chunk < pass.chunk + pass.chunks; ++chunk) {
       for (const Operand& source : pass.sources) {
-        if (source.place != Place::lane && history.writer(source.place, chunk) >= 0) {
+        if (source.place != OperandPlace::lane && history.writer(source.place, chunk) >= 0) {
           wait_for(history.writer(source.place, chunk), false);
         }
       }
       for (const Operand& target : pass.targets) {
-        if (target.place == Place::lane) {
+        if (target.place == OperandPlace::lane) {
           continue;
         }
         if (history.writer(target.place, chunk) >= 0) {
@@ -296,18 +299,18 @@ void Lowering::find_dependencies() {
     }
     for (int chunk = pass.chunk; chunk < pass.chunk + pass.chunks; ++chunk) {
       for (const Operand& source : pass.sources) {
-        if (source.place != Place::lane) {
+        if (source.place != OperandPlace::lane) {
           history.read(source.place, chunk, i);
         }
-        if (source.place == Place::scratch) {
+        if (source.place == OperandPlace::scratch) {
           program_.scratch[static_cast<std::size_t>(chunk)] = true;
         }
       }
       for (const Operand& target : pass.targets) {
-        if (target.place != Place::lane) {
+        if (target.place != OperandPlace::lane) {
           history.write(target.place, chunk, i);
         }
-        if (target.place == Place::scratch) {
+        if (target.place == OperandPlace::scratch) {
           program_.scratch[static_cast<std::size_t>(chunk)] = true;
         }
       }
@@ -336,7 +339,7 @@ void Lowering::find_forwards() {
   }
   for (std::size_t i = 0; i < passes.size(); ++i) {
     Pass& pass = passes[i];
-    pass.transient = !pass.send && pass.targets[0].place == Place::scratch &&
+    pass.transient = !pass.send && pass.targets[0].place == OperandPlace::scratch &&
                      !pass.forwards.empty() && readers[i] == static_cast<int>(pass.forwards.size());
   }
 }
@@ -357,7 +360,7 @@ int Lowering::latest_read(const Pass& send) const {
     return sent->to < 0 ? rank != program_.rank : rank == sent->to;
   };
   int latest = 0;
-  for (const Arrival& arrival : plan_.arrivals) {
+  for (const Delivery& arrival : plan_.arrivals) {
     const Message& message = plan_.messages[static_cast<std::size_t>(arrival.message)];
     const bool this_one = &message == &*sent;
     const bool goes_on = arrival.combine == Combine::reduce && reaches(arrival.to) &&

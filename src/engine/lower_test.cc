@@ -30,11 +30,11 @@ TEST(Lower, RankOrderChainIsOnePassOverAllSources) {
     ASSERT_EQ(computes[0].sources.size(), 5U);
     for (int from = 0; from < 5; ++from) {
       const Operand& source = computes[0].sources[static_cast<std::size_t>(from)];
-      EXPECT_EQ(source.place, from == rank ? Place::input : Place::lane);
+      EXPECT_EQ(source.place, from == rank ? OperandPlace::input : OperandPlace::lane);
       EXPECT_EQ(source.lane, from == rank ? -1 : 5 + from);
     }
     ASSERT_EQ(computes[0].targets.size(), 1U);
-    EXPECT_EQ(computes[0].targets[0].place, Place::output);
+    EXPECT_EQ(computes[0].targets[0].place, OperandPlace::output);
     EXPECT_TRUE(std::none_of(program.scratch.begin(), program.scratch.end(),
                              [](bool used) { return used; }));
   }
@@ -69,7 +69,7 @@ TEST(Lower, ARingForwardsWhatItReceives) {
 TEST(Lower, AMiddleRankOfAReducingRingKeepsNoScratch) {
   const Program program = lower(schedule_of(Collective::reduce_scatter, "ring", 4), 0, {});
   for (const Pass& pass : program.passes) {
-    if (!pass.send && pass.targets[0].place == Place::scratch) {
+    if (!pass.send && pass.targets[0].place == OperandPlace::scratch) {
       EXPECT_TRUE(pass.transient);
     }
   }
@@ -134,7 +134,7 @@ TEST(Lower, TwoMessagesOfOneLaneStayTwoPasses) {
   for (const Pass& pass : lower(schedule, 0, {}).passes) {
     std::vector<int> lanes;
     for (const Operand& source : pass.sources) {
-      if (source.place == Place::lane) {
+      if (source.place == OperandPlace::lane) {
         lanes.push_back(source.lane);
       }
     }

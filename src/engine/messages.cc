@@ -29,15 +29,15 @@ class Versions {
 
 struct UnitMove {
   Move move;  // one chunk
-  Place source = Place::input;
+  OperandPlace source = OperandPlace::input;
   int version = 0;
   int group = -1;  // multicast it belongs to
 };
 
-Place place_of(Buffer buffer) {
-  return buffer == Buffer::input    ? Place::input
-         : buffer == Buffer::output ? Place::output
-                                    : Place::scratch;
+OperandPlace place_of(Buffer buffer) {
+  return buffer == Buffer::input    ? OperandPlace::input
+         : buffer == Buffer::output ? OperandPlace::output
+                                    : OperandPlace::scratch;
 }
 
 // One move a chunk, with the place that is really read: a cell that nobody has written reads as the
@@ -56,7 +56,7 @@ std::vector<UnitMove> split(const Schedule& schedule) {
         const Move& move = unit.move;
         if (move.source != Buffer::input) {
           unit.version = versions.at(move.from, move.source, move.chunk);
-          unit.source = unit.version == 0 ? Place::input : place_of(move.source);
+          unit.source = unit.version == 0 ? OperandPlace::input : place_of(move.source);
         }
         units.push_back(unit);
       }
@@ -72,7 +72,7 @@ std::vector<UnitMove> split(const Schedule& schedule) {
 
 // Moves of one unchanged cell to all other ranks, in whatever steps, are one message that all read.
 int group_multicasts(std::vector<UnitMove>& units, int ranks) {
-  using Key = std::tuple<int, Place, int, int>;  // from, place, chunk, version
+  using Key = std::tuple<int, OperandPlace, int, int>;  // from, place, chunk, version
   std::map<Key, std::vector<std::size_t>> same_cell;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const UnitMove& unit = units[i];

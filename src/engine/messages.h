@@ -14,11 +14,11 @@ struct Message {
   int to = -1;  // -1: multicast to all others
   int chunk = 0;
   int chunks = 1;
-  Place source = Place::input;
+  OperandPlace source = OperandPlace::input;
   int ordinal = 0;  // in its lane
 };
 
-struct Arrival {
+struct Delivery {
   int step = 0;  // of the move: a multicast may be sent earlier
   int to = 0;
   int message = 0;
@@ -31,15 +31,15 @@ struct Local {
   int rank = 0;
   int chunk = 0;
   int chunks = 1;
-  Place source = Place::input;
+  OperandPlace source = OperandPlace::input;
   Buffer target = Buffer::output;
   Combine combine = Combine::replace;
 };
 
 struct Messages {
-  std::vector<Message> messages;  // by step of sending
-  std::vector<Arrival> arrivals;  // by step
-  std::vector<Local> locals;      // by step
+  std::vector<Message> messages;   // by step of sending
+  std::vector<Delivery> arrivals;  // by step
+  std::vector<Local> locals;       // by step
 };
 
 Messages plan_messages(const Schedule& schedule, const LowerOptions& options);

@@ -13,10 +13,10 @@
 
 namespace unisono::engine {
 
-enum class Place : std::uint8_t { input, output, scratch, lane };
+enum class OperandPlace : std::uint8_t { input, output, scratch, lane };
 
 struct Operand {
-  Place place = Place::input;
+  OperandPlace place = OperandPlace::input;
   int lane = -1;     // incoming lane of a compute pass's source, outgoing lane of a send's target
   int ordinal = -1;  // which message of that lane
 };

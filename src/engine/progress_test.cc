@@ -67,7 +67,7 @@ void set_buffers(const Trial& trial, int rank, Rank& mine) {
   }
 }
 
-std::vector<Rank> make_ranks(const Trial& trial, sim::Network& network) {
+std::vector<Rank> make_ranks(const Trial& trial, sim::SimNetwork& network) {
   const Schedule& schedule = trial.schedule;
   const bool pairs = schedule.collective == Collective::all_to_all;
   std::vector<Rank> ranks(static_cast<std::size_t>(schedule.ranks));
@@ -102,20 +102,21 @@ std::uint64_t expected(const Schedule& schedule, int chunk, std::size_t index) {
 // Empty, or what went wrong. Seed 0: the ranks are polled in turn.
 std::string run(const Trial& trial, unsigned seed) {
   const Schedule& schedule = trial.schedule;
-  sim::Network network({.ranks = schedule.ranks,
-                        .inline_bytes = 8,
-                        .slot_bytes = trial.slot_bytes,
-                        .lane_bytes = 1,
-                        .lane_slots = 1,
-                        .sharing = trial.way == Way::shared ? ~std::uint64_t{0} : 0,
-                        .offering = trial.way == Way::offered ? ~std::uint64_t{0} : 0,
-                        .delay = trial.way == Way::offered ? std::uint64_t{3} : 0});
+  sim::SimNetwork network({.ranks = schedule.ranks,
+                           .inline_bytes = 8,
+                           .slot_bytes = trial.slot_bytes,
+                           .lane_bytes = 1,
+                           .lane_slots = 1,
+                           .sharing = trial.way == Way::shared ? ~std::uint64_t{0} : 0,
+                           .offering = trial.way == Way::offered ? ~std::uint64_t{0} : 0,
+                           .delay = trial.way == Way::offered ? std::uint64_t{3} : 0});
   std::vector<Rank> ranks = make_ranks(trial, network);
   std::vector<Executor*> executors;
   for (const Rank& rank : ranks) {
     executors.push_back(rank.executor.get());
   }
-  const auto ends = drive(network, executors, seed == 0 ? Order::in_turn : Order::random, seed);
+  const auto ends =
+      drive(network, executors, seed == 0 ? PollOrder::in_turn : PollOrder::random, seed);
   if (const std::string stuck = describe(ends) + network.violation(); !stuck.empty()) {
     return stuck;
   }

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "engine/around.h"
+#include "engine/executor.h"
 #include "schedule/schedule.h"
 
 namespace unisono::engine {
 namespace {
 
-using trace::recording::Kind;
+using trace::recording::EventKind;
 
 constexpr std::size_t kSlot = std::size_t{64} << 10;
 constexpr int kPlenty = 1 << 30;
@@ -55,7 +56,7 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
   const Dtype moved = moved_dtype(call.collective, call.dtype, call.op);
   const std::size_t element = barrier ? 1 : size_of(moved);
   const std::size_t widening = size_of(moved) / size_of(call.dtype);
-  const bool pairs = cut_of(call.collective) == Cut::pairs;
+  const bool pairs = cut_of(call.collective) == VectorCut::pairs;
   for (int r = 0; r < schedule.ranks; ++r) {
     auto rank = std::make_unique<Rank>();
     const bool in_place = call.in_place[static_cast<std::size_t>(r)];
@@ -129,7 +130,7 @@ bool ReplayedOperation::fits(const Rank& rank, std::size_t which,
   const BoundPass& pass = rank.program.passes[which];
   const std::size_t bytes = pass.is_nothing ? 0 : pass.bytes;
   if (rank.played[which] || pass.bytes == 0 || pass.step != wanted.step || bytes != wanted.bytes ||
-      pass.send != (wanted.kind == Kind::send)) {
+      pass.send != (wanted.kind == EventKind::send)) {
     return false;
   }
   const int ranks = static_cast<int>(ranks_.size());
@@ -141,10 +142,10 @@ bool ReplayedOperation::fits(const Rank& rank, std::size_t which,
   bool from_lanes = false;
   bool from_peer = false;
   for (std::uint32_t i = pass.sources; i < pass.sources_end; ++i) {
-    from_lanes |= operands[i].place == Place::lane;
-    from_peer |= operands[i].place == Place::lane && operands[i].lane % ranks == wanted.peer;
+    from_lanes |= operands[i].place == OperandPlace::lane;
+    from_peer |= operands[i].place == OperandPlace::lane && operands[i].lane % ranks == wanted.peer;
   }
-  return (sources == 1) == (wanted.kind != Kind::reduce) &&
+  return (sources == 1) == (wanted.kind != EventKind::reduce) &&
          (wanted.peer < 0 ? !from_lanes : from_peer);
 }
 
@@ -188,15 +189,15 @@ ReplayedOperation::Outcome ReplayedOperation::play(int which, const ReplayedPass
     return Outcome::unknown;
   }
   const Outcome outcome = complete(rank, pass);
-  if (outcome == Outcome::done && wanted.peer >= 0 && wanted.kind != Kind::send) {
+  if (outcome == Outcome::done && wanted.peer >= 0 && wanted.kind != EventKind::send) {
     const BoundPass& done = rank.program.passes[pass];
     bool skipped = false;
     for (std::uint32_t i = done.sources; i < done.sources_end; ++i) {
       const BoundOperand& source = rank.program.operands[i];
       const int peer = source.lane % static_cast<int>(ranks_.size());
-      if (source.place == Place::lane && (skipped || peer != wanted.peer)) {
+      if (source.place == OperandPlace::lane && (skipped || peer != wanted.peer)) {
         rank.covered.push_back({.kind = wanted.kind, .peer = peer, .step = wanted.step});
-      } else if (source.place == Place::lane) {
+      } else if (source.place == OperandPlace::lane) {
         skipped = true;
       }
     }
@@ -218,7 +219,7 @@ void ReplayedOperation::add_missing(int which, std::size_t pass, std::vector<int
   for (std::uint32_t i = program.passes[pass].sources; i < program.passes[pass].sources_end; ++i) {
     const BoundOperand& source = program.operands[i];
     const int from = source.lane % static_cast<int>(ranks_.size());
-    if (source.place == Place::lane && !has_sent(from, which, source)) {
+    if (source.place == OperandPlace::lane && !has_sent(from, which, source)) {
       missing.push_back(from);
     }
   }
@@ -326,9 +327,9 @@ bool ReplayedOperation::finish(int which) {
   return true;
 }
 
-std::vector<Executor::Wait> ReplayedOperation::waits(int which) const {
+std::vector<Wait> ReplayedOperation::waits(int which) const {
   const Rank& rank = *ranks_[static_cast<std::size_t>(which)];
-  return rank.begun ? rank.executor->waits() : std::vector<Executor::Wait>{};
+  return rank.begun ? rank.executor->waits() : std::vector<Wait>{};
 }
 
 }  // namespace unisono::engine

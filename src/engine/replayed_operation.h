@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/executor.h"
+#include "engine/execution.h"
 #include "engine/layout.h"
 #include "trace/recording.h"
 #include "transport/sim/network.h"
@@ -33,7 +33,7 @@ struct ReplayedCall {
 
 // As an event says it; `peer`: of the group, -1: all, or none.
 struct ReplayedPass {
-  trace::recording::Kind kind = trace::recording::Kind::none;
+  trace::recording::EventKind kind = trace::recording::EventKind::none;
   int peer = -1;
   std::uint32_t step = 0;
   std::uint64_t bytes = 0;
@@ -68,7 +68,7 @@ class ReplayedOperation {
   // Whether all its passes are done. REQUIRES: it has not been so before.
   bool finish(int rank);
   // For whom a rank waits that has begun and has not finished.
-  std::vector<Executor::Wait> waits(int rank) const;
+  std::vector<Wait> waits(int rank) const;
 
  private:
   struct Rank;
@@ -82,7 +82,7 @@ class ReplayedOperation {
   std::size_t find(const Rank& rank, const ReplayedPass& wanted) const;
   bool has_sent(int from, int to, const BoundOperand& source) const;
 
-  sim::Network network_;
+  sim::SimNetwork network_;
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/executor.h"
+
 namespace unisono::engine {
 namespace {
 
@@ -10,8 +12,8 @@ constexpr int kIdlePolls = 2;
 
 class Driver {
  public:
-  Driver(sim::Network& network, const std::vector<Executor*>& executors, const Next& next,
-         Order order, std::uint64_t seed)
+  Driver(sim::SimNetwork& network, const std::vector<Executor*>& executors, const Next& next,
+         PollOrder order, std::uint64_t seed)
       : network_(network),
         executors_(executors),
         next_(next),
@@ -58,22 +60,22 @@ class Driver {
   }
   std::size_t pick(const std::vector<std::size_t>& ready) {
     switch (order_) {
-      case Order::in_turn: {
+      case PollOrder::in_turn: {
         const auto next = std::upper_bound(ready.begin(), ready.end(), latest_);
         return next == ready.end() ? ready.front() : *next;
       }
-      case Order::greedy:
+      case PollOrder::greedy:
         if (std::find(ready.begin(), ready.end(), latest_) != ready.end()) {
           return latest_;
         }
         break;
-      case Order::starving:
+      case PollOrder::starving:
         if (ready.size() > 1) {
           const std::size_t rank = ready[random_.below(ready.size())];
           return rank != starved_ ? rank : rank == ready.front() ? ready.back() : ready.front();
         }
         break;
-      case Order::random:
+      case PollOrder::random:
         break;
     }
     return ready[random_.below(ready.size())];
@@ -101,10 +103,10 @@ class Driver {
   }
   void look_again() { std::fill(idle_.begin(), idle_.end(), 0); }
 
-  sim::Network& network_;
+  sim::SimNetwork& network_;
   const std::vector<Executor*>& executors_;
   const Next& next_;
-  Order order_;
+  PollOrder order_;
   sim::Random random_;
   std::vector<RankEnd> ends_;
   std::vector<int> idle_;  // polls since something changed
@@ -116,8 +118,8 @@ class Driver {
 
 }  // namespace
 
-std::vector<RankEnd> drive(sim::Network& network, const std::vector<Executor*>& executors,
-                           Order order, std::uint64_t seed, const Next& next) {
+std::vector<RankEnd> drive(sim::SimNetwork& network, const std::vector<Executor*>& executors,
+                           PollOrder order, std::uint64_t seed, const Next& next) {
   return Driver(network, executors, next, order, seed).run();
 }
 
@@ -136,7 +138,7 @@ std::string describe(const std::vector<RankEnd>& ends) {
               " that does not belong, at step " + std::to_string(end.fault.step);
     } else {
       text += " waits for ";
-      for (const Executor::Wait& wait : end.waits) {
+      for (const Wait& wait : end.waits) {
         text += (&wait == &end.waits.front() ? "rank " : ", ") + std::to_string(wait.rank) +
                 " at step " + std::to_string(wait.step);
       }

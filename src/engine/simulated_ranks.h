@@ -7,13 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "engine/executor.h"
+#include "engine/execution.h"
 #include "transport/sim/network.h"
 
 namespace unisono::engine {
 
+class Executor;
+
 // In which order the ranks are polled.
-enum class Order : std::uint8_t {
+enum class PollOrder : std::uint8_t {
   in_turn,
   random,
   greedy,    // one until it has to wait, then another
@@ -25,8 +27,8 @@ enum class End : std::uint8_t { finished, failed, waits, stopped };
 
 struct RankEnd {
   End end = End::waits;
-  Fault fault = {};                        // failed
-  std::vector<Executor::Wait> waits = {};  // waits: for whom, at which step
+  Fault fault = {};              // failed
+  std::vector<Wait> waits = {};  // waits: for whom, at which step
 };
 
 // Polls until every rank has finished, failed or stopped, or nobody can go on and nothing is under
@@ -34,8 +36,8 @@ struct RankEnd {
 // there is none. REQUIRES: every executor has been started, on the network's transport of its rank.
 using Next = std::function<bool(std::size_t rank)>;
 std::vector<RankEnd> drive(
-    sim::Network& network, const std::vector<Executor*>& executors, Order order, std::uint64_t seed,
-    const Next& next = [](std::size_t) { return false; });
+    sim::SimNetwork& network, const std::vector<Executor*>& executors, PollOrder order,
+    std::uint64_t seed, const Next& next = [](std::size_t) { return false; });
 
 // "rank 2 waits for rank 0 at step 3; rank 0 has stopped": those that have not finished.
 std::string describe(const std::vector<RankEnd>& ends);

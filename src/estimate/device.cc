@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model/simulator/paths.h"
+#include "model/simulator/workload.h"
 
 namespace unisono::estimate {
 namespace {

@@ -6,8 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "model/simulator/workload.h"
 #include "topology/topology.h"
+
+namespace unisono::model {
+struct DeviceRates;
+}  // namespace unisono::model
 
 namespace unisono::estimate {
 

@@ -65,7 +65,8 @@ std::string name_of(ActionKind kind, int stage, int microbatch) {
 pipeline::Pipeline StepMaker::schedule(int count) const {
   const pipeline::Entry& entry =
       layout_.vp > 1 ? pipeline::interleaved : pipeline::one_forward_one_backward;
-  const pipeline::Shape shape{.ranks = layout_.pp, .chunks = layout_.vp, .microbatches = count};
+  const pipeline::PipelineSize shape{
+      .ranks = layout_.pp, .chunks = layout_.vp, .microbatches = count};
   if (const std::string why = refusal(entry, shape); !why.empty()) {
     throw Error(ErrorCode::usage, why);
   }

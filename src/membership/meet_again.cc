@@ -32,7 +32,7 @@ NetMeeting meet_again_over_network(ConnectOptions& options, Endpoints& endpoints
     address = address.with_port(0);
   }
   std::vector<UniqueFd> listeners = listen_at_all(where, ports_of(options));
-  Card mine = card_of(options);
+  BusinessCard mine = card_of(options);
   for (const UniqueFd& listener : listeners) {
     mine.addresses.push_back(tcp::local_address(listener.get()));
   }

@@ -211,7 +211,7 @@ class Coordinator {
   Deadline deadline_;
   Deadline since_ = Deadline::after_ms(0);
   std::vector<Standing> standing_;
-  std::vector<Card> cards_;
+  std::vector<BusinessCard> cards_;
   std::set<std::vector<int>> last_;
 };
 

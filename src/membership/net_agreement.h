@@ -19,7 +19,7 @@ struct NetAgreement {
   // By rank: where it can be found. This one's own sockets, reserved there.
   const std::vector<std::vector<tcp::Address>>& addresses;
   std::vector<UniqueFd>& endpoints;
-  Card mine;                         // of this rank, in the world to come
+  BusinessCard mine;                 // of this rank, in the world to come
   std::function<bool(int)> is_gone;  // proved
   // How long a rank may still take to come whose connection has failed, or that has left, in
   // ms. -1: it can be reached, and is waited for. 0: it has left.
@@ -31,9 +31,9 @@ struct NetAgreement {
   std::vector<int> last;
 };
 struct AgreedView {
-  std::vector<int> ranks;   // that go on, in ascending order
-  std::string mark;         // the same for all of them, and of this answer alone
-  std::vector<Card> cards;  // of those
+  std::vector<int> ranks;           // that go on, in ascending order
+  std::string mark;                 // the same for all of them, and of this answer alone
+  std::vector<BusinessCard> cards;  // of those
 };
 // Blocks until all others have come or are given up. Throws evicted: there is no quorum, or the
 // others are not to be found any more.

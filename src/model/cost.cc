@@ -175,7 +175,7 @@ double chunk_bytes(const Schedule& schedule, double vector_bytes) {
   if (!schedule.counts.empty()) {
     return static_cast<double>(schedule.counts.element_bytes);
   }
-  const bool pairs = cut_of(schedule.collective) == Cut::pairs;
+  const bool pairs = cut_of(schedule.collective) == VectorCut::pairs;
   return vector_bytes * (pairs ? schedule.ranks : 1) / schedule.chunks;
 }
 

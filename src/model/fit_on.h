@@ -26,7 +26,7 @@ struct FittedTopology {
 
 // With the factors that leave the least mean of |ln(predicted / measured)|, found by a search from
 // the figures as they are. A topology without protocols gets one, so that there is a start to fit.
-// Of a library that chose itself, the fastest algorithm of the catalogue is predicted. `begins` is
+// For a library that chose itself, the fastest algorithm of the catalogue is predicted. `begins` is
 // told how often all points were predicted. Errors: Error(usage) if a point has more ranks than the
 // topology, or an algorithm that plan_on() does not try.
 FittedTopology fit_on(

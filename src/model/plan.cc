@@ -143,8 +143,8 @@ double border(const Plan& plan, double below, double above, const Algorithm* bef
   return above;
 }
 
-std::vector<Range> find_ranges(const Plan& plan) {
-  std::vector<Range> ranges;
+std::vector<SizeRange> find_ranges(const Plan& plan) {
+  std::vector<SizeRange> ranges;
   double before = 1;
   for (double bytes = 1; bytes <= kMostRangeBytes; bytes *= kRangeStep) {
     const Algorithm* fastest = fastest_at(plan, bytes);

@@ -36,7 +36,7 @@ struct Asked {
 };
 
 // Where `algorithm` is the fastest: from `from_bytes` on, up to the next one's.
-struct Range {
+struct SizeRange {
   const Algorithm* algorithm = nullptr;
   double from_bytes = 0;
 };
@@ -47,7 +47,7 @@ struct Plan {
   Bound bound;
   std::vector<Candidate> candidates = {};     // fastest first; equals in the order of the catalogue
   std::vector<const Algorithm*> unable = {};  // cannot serve so many ranks
-  std::vector<Range> ranges = {};             // by size, for these ranks and parameters
+  std::vector<SizeRange> ranges = {};         // by size, for these ranks and parameters
 };
 
 // Schedules are built to count what they move up to here; above, closed formulas have to do.

@@ -55,14 +55,14 @@ TEST(Plan, FindsTheSizesWhereTheFastestChanges) {
   EXPECT_EQ(plan.ranges.front().from_bytes, 0);
   EXPECT_EQ(plan.candidates.front().algorithm->name, "recursive_doubling");
   // 3 alpha + 3 S beta = 6 alpha + 7/4 S beta, if nothing else lies between.
-  const auto last = std::find_if(plan.ranges.begin(), plan.ranges.end(), [](const Range& range) {
-    return range.algorithm->name == "halving_doubling";
-  });
+  const auto last = std::find_if(
+      plan.ranges.begin(), plan.ranges.end(),
+      [](const SizeRange& range) { return range.algorithm->name == "halving_doubling"; });
   ASSERT_NE(last, plan.ranges.end());
   if (plan.ranges.size() == 2) {
     EXPECT_NEAR(last->from_bytes / (3 * 5e-6 / (1.25 * 8e-11)), 1, 0.002);
   }
-  for (const Range& range : plan.ranges) {
+  for (const SizeRange& range : plan.ranges) {
     if (range.from_bytes > 0) {
       EXPECT_EQ(
           plan_of(Collective::all_reduce, 8, range.from_bytes * 1.002).candidates.front().algorithm,

@@ -21,7 +21,7 @@ const Entry* find_entry(std::string_view name) {
   return nullptr;
 }
 
-std::string refusal(const Entry& entry, Shape shape) {
+std::string refusal(const Entry& entry, PipelineSize shape) {
   if (shape.ranks < 1 || shape.chunks < 1 || shape.microbatches < 1) {
     return "ranks, chunks and microbatches are 1 or more";
   }
@@ -40,7 +40,7 @@ std::string refusal(const Entry& entry, Shape shape) {
   return entry.refuse(shape);
 }
 
-Pipeline build(const Entry& entry, Shape shape) {
+Pipeline build(const Entry& entry, PipelineSize shape) {
   Pipeline pipeline = entry.build(shape);
   pipeline.name = entry.name;
   const double share = 1.0 / shape.chunks;

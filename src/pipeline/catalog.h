@@ -10,7 +10,7 @@
 
 namespace unisono::pipeline {
 
-struct Shape {
+struct PipelineSize {
   int ranks = 1;
   int chunks = 1;  // stages on a rank (v)
   int microbatches = 1;
@@ -29,15 +29,15 @@ struct Entry {
   std::string_view source;  // paper, year
   int chunks = 1;           // 0: any number
   // Why there is none of that shape, or empty.
-  std::string (*refuse)(Shape shape) = [](Shape) { return std::string{}; };
+  std::string (*refuse)(PipelineSize shape) = [](PipelineSize) { return std::string{}; };
   // Stages, chains and computations; sends and receives follow from them.
-  Pipeline (*build)(Shape shape) = nullptr;
+  Pipeline (*build)(PipelineSize shape) = nullptr;
   // Time without work on the rank that has the most of it, with free transfers; absent: no formula.
-  std::optional<double> (*bubble)(Shape shape, Times times) = nullptr;
+  std::optional<double> (*bubble)(PipelineSize shape, Times times) = nullptr;
   // The bubble is counted from a rank's own first action to its last, as optimizer steps overlap.
   bool is_bubble_of_rank = false;
   // Microbatches of a stage that a rank holds between F and W at most; a bound if `is_peak_bound`.
-  int (*peak)(Shape shape, int rank) = nullptr;
+  int (*peak)(PipelineSize shape, int rank) = nullptr;
   bool is_peak_bound = false;
 };
 
@@ -45,11 +45,11 @@ std::span<const Entry* const> catalog();
 const Entry* find_entry(std::string_view name);
 
 // Why the entry has no schedule of that shape, or empty.
-std::string refusal(const Entry& entry, Shape shape);
+std::string refusal(const Entry& entry, PipelineSize shape);
 
 // With sends and receives; F, I and W of each stage take 1 / chunks.
 // REQUIRES: refusal() is empty.
-Pipeline build(const Entry& entry, Shape shape);
+Pipeline build(const Entry& entry, PipelineSize shape);
 
 extern const Entry naive;
 extern const Entry gpipe;

@@ -30,7 +30,7 @@ double pause_of_ranks(const Pipeline& pipeline, const Run& run) {
 }
 
 // With the formula, where there is one for these times.
-void expect_bubble(const Entry& entry, Shape shape, const Times& times) {
+void expect_bubble(const Entry& entry, PipelineSize shape, const Times& times) {
   const auto bubble = entry.bubble(shape, times);
   if (!bubble) {
     return;
@@ -50,7 +50,7 @@ void expect_bubble(const Entry& entry, Shape shape, const Times& times) {
               1e-9);
 }
 
-void expect_claims(const Entry& entry, Shape shape) {
+void expect_claims(const Entry& entry, PipelineSize shape) {
   const Pipeline pipeline = build(entry, shape);
   ASSERT_EQ(check(pipeline), std::nullopt);
   const Verdict verdict = verify(pipeline);
@@ -73,7 +73,7 @@ TEST(PipelineCatalog, EveryEntryIsRightAndIsWhatItClaims) {
     for (int ranks = 1; ranks <= 9; ++ranks) {
       for (const int microbatches : {1, 2, 3, 4, 5, 8, 12, 16, 17, 24, 36}) {
         for (int chunks = 1; chunks <= 3; ++chunks) {
-          const Shape shape{.ranks = ranks, .chunks = chunks, .microbatches = microbatches};
+          const PipelineSize shape{.ranks = ranks, .chunks = chunks, .microbatches = microbatches};
           if (refusal(*entry, shape).empty()) {
             SCOPED_TRACE(std::string(entry->name) + " p=" + std::to_string(ranks) +
                          " v=" + std::to_string(chunks) + " m=" + std::to_string(microbatches));

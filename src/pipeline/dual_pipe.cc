@@ -15,7 +15,7 @@ namespace unisono::pipeline {
 namespace {
 
 // Two chains: stages 0 to p-1 on ranks 0 to p-1, and p to 2p-1 on ranks p-1 to 0.
-Pipeline two_ways(Shape shape) {
+Pipeline two_ways(PipelineSize shape) {
   Pipeline pipeline{.ranks = shape.ranks, .microbatches = shape.microbatches};
   const int half = shape.microbatches / 2;
   pipeline.chains = {{.stages = {}, .first = 0, .count = half},
@@ -29,11 +29,11 @@ Pipeline two_ways(Shape shape) {
   return pipeline;
 }
 
-Pipeline build_dual_pipe(Shape shape) {
+Pipeline build_dual_pipe(PipelineSize shape) {
   Pipeline pipeline = two_ways(shape);
   const int half = shape.microbatches / 2;
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Order order(pipeline.actions[static_cast<std::size_t>(rank)]);
+    ActionList order(pipeline.actions[static_cast<std::size_t>(rank)]);
     const int there = rank;
     const int back = 2 * shape.ranks - 1 - rank;
     order.start(there, 0);
@@ -55,7 +55,7 @@ const Entry dual_pipe{
     .name = "dualpipe",
     .summary = "microbatches from both ends pass each other",
     .source = "DeepSeek-AI, 2024",
-    .refuse = [](Shape shape) -> std::string {
+    .refuse = [](PipelineSize shape) -> std::string {
       if (shape.ranks % 2 != 0) {
         return "dualpipe needs an even number of ranks: they pair up, one from each end";
       }
@@ -65,10 +65,10 @@ const Entry dual_pipe{
       return {};
     },
     .build = build_dual_pipe,
-    .bubble = [](Shape shape, Times times) -> std::optional<double> {
+    .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
       const std::optional<double> one = dual_bubble(times);
       return one ? std::optional((shape.ranks / 2 - 1) * *one) : std::nullopt;
     },
-    .peak = [](Shape shape, int) { return shape.ranks + 1; }};
+    .peak = [](PipelineSize shape, int) { return shape.ranks + 1; }};
 
 }  // namespace unisono::pipeline

@@ -25,7 +25,7 @@ struct DualSteps {
   int main = 0;  // how often step 4 is done
 };
 
-inline void append_dual_steps(Order& order, const DualSteps& steps) {
+inline void append_dual_steps(ActionList& order, const DualSteps& steps) {
   const int to_turn = steps.places - steps.place - 1;
   for (int i = 0; i < 2 * to_turn; ++i) {
     order.forward(steps.first);

@@ -11,10 +11,10 @@
 namespace unisono::pipeline {
 namespace {
 
-Pipeline build_dual_pipe_v(Shape shape) {
+Pipeline build_dual_pipe_v(PipelineSize shape) {
   Pipeline pipeline = v_shaped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Order order(pipeline.actions[static_cast<std::size_t>(rank)]);
+    ActionList order(pipeline.actions[static_cast<std::size_t>(rank)]);
     append_dual_steps(order, {.first = rank,
                               .second = 2 * shape.ranks - 1 - rank,
                               .place = rank,
@@ -30,17 +30,17 @@ const Entry dual_pipe_v{.name = "dualpipev",
                         .summary = "DualPipe with one copy of the model, in a V",
                         .source = "Qi, 2025",
                         .chunks = 2,
-                        .refuse = [](Shape shape) -> std::string {
+                        .refuse = [](PipelineSize shape) -> std::string {
                           return shape.microbatches < 2 * shape.ranks
                                      ? "dualpipev needs at least as many microbatches as stages"
                                      : "";
                         },
                         .build = build_dual_pipe_v,
-                        .bubble = [](Shape shape, Times times) -> std::optional<double> {
+                        .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
                           const std::optional<double> one = dual_bubble(times);
                           return one ? std::optional((shape.ranks - 1) * *one / 2) : std::nullopt;
                         },
-                        .peak = [](Shape shape, int) { return 2 * shape.ranks + 1; },
+                        .peak = [](PipelineSize shape, int) { return 2 * shape.ranks + 1; },
                         .is_peak_bound = true};
 
 }  // namespace unisono::pipeline

@@ -8,10 +8,10 @@
 namespace unisono::pipeline {
 namespace {
 
-Pipeline build_gpipe(Shape shape) {
+Pipeline build_gpipe(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Order order(pipeline.actions[static_cast<std::size_t>(rank)]);
+    ActionList order(pipeline.actions[static_cast<std::size_t>(rank)]);
     for (int i = 0; i < shape.microbatches; ++i) {
       order.forward(rank);
     }
@@ -28,9 +28,9 @@ const Entry gpipe{.name = "gpipe",
                   .summary = "all forward passes, then all backward passes",
                   .source = "Huang et al., 2019",
                   .build = build_gpipe,
-                  .bubble = [](Shape shape, Times times) -> std::optional<double> {
+                  .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
                     return (shape.ranks - 1) * (times.forward + times.input + times.weight);
                   },
-                  .peak = [](Shape shape, int) { return shape.microbatches; }};
+                  .peak = [](PipelineSize shape, int) { return shape.microbatches; }};
 
 }  // namespace unisono::pipeline

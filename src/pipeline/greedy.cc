@@ -145,7 +145,7 @@ class Greedy {
     rank.now = choice.start + tasks_.duration(task);
     end_[tasks_.id(task)] = rank.now;
     const auto stage = static_cast<std::size_t>(task.stage);
-    const Memory& memory = tasks_.pipeline().memory;
+    const StageMemory& memory = tasks_.pipeline().memory;
     if (task.kind == 2) {
       rank.weights.pop_front();
       rank.bytes -= memory.kept_bytes[stage];

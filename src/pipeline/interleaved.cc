@@ -12,21 +12,21 @@
 namespace unisono::pipeline {
 namespace {
 
-int rounds(Shape shape) {
+int rounds(PipelineSize shape) {
   return std::max(1, shape.microbatches / shape.ranks);
 }
 
-int warm_up(Shape shape, int rank) {
+int warm_up(PipelineSize shape, int rank) {
   const int last = (shape.chunks - 1) * (shape.microbatches / rounds(shape));
   return std::min(shape.microbatches * shape.chunks, last + 2 * (shape.ranks - 1 - rank));
 }
 
-Pipeline build_interleaved(Shape shape) {
+Pipeline build_interleaved(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   const int round = shape.microbatches / rounds(shape);
   const int total = shape.microbatches * shape.chunks;
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Order order(pipeline.actions[static_cast<std::size_t>(rank)]);
+    ActionList order(pipeline.actions[static_cast<std::size_t>(rank)]);
     const auto stage = [&](int chunk) { return chunk * shape.ranks + rank; };
     const auto forward = [&](int i) { order.forward(stage(i / round % shape.chunks)); };
     const auto backward = [&](int i) {
@@ -55,7 +55,7 @@ const Entry interleaved{
     .source = "Narayanan et al., 2021",
     .chunks = 0,
     .refuse =
-        [](Shape shape) {
+        [](PipelineSize shape) {
           return shape.microbatches % rounds(shape) == 0
                      ? std::string{}
                      : "interleaved goes in rounds of about as many microbatches as ranks: " +
@@ -64,14 +64,14 @@ const Entry interleaved{
                            " equal rounds";
         },
     .build = build_interleaved,
-    .bubble = [](Shape shape, Times times) -> std::optional<double> {
+    .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
       if (shape.microbatches % shape.ranks != 0) {
         return std::nullopt;
       }
       return (shape.ranks - 1) * (times.forward + times.input + times.weight) / shape.chunks;
     },
     .peak =
-        [](Shape shape, int rank) {
+        [](PipelineSize shape, int rank) {
           return std::min(shape.microbatches * shape.chunks, warm_up(shape, rank) + 1);
         }};
 

@@ -78,10 +78,11 @@ class Making {
   void add_entries() {
     for (const Entry* entry : catalog()) {
       // Two chains have twice as many stages as they have chunks.
-      const Shape shape{.ranks = frame_.ranks,
-                        .chunks = entry->chunks != 0 ? entry->chunks
-                                                     : std::max(1, frame_.stages() / frame_.ranks),
-                        .microbatches = frame_.microbatches};
+      const PipelineSize shape{.ranks = frame_.ranks,
+                               .chunks = entry->chunks != 0
+                                             ? entry->chunks
+                                             : std::max(1, frame_.stages() / frame_.ranks),
+                               .microbatches = frame_.microbatches};
       if (!refusal(*entry, shape).empty()) {
         continue;
       }

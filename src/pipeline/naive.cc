@@ -8,10 +8,10 @@
 namespace unisono::pipeline {
 namespace {
 
-Pipeline build_naive(Shape shape) {
+Pipeline build_naive(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Order order(pipeline.actions[static_cast<std::size_t>(rank)]);
+    ActionList order(pipeline.actions[static_cast<std::size_t>(rank)]);
     for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch) {
       order.forward(rank);
       order.backward(rank);
@@ -27,10 +27,10 @@ const Entry naive{.name = "naive",
                   .summary = "one microbatch at a time",
                   .source = "Huang et al., 2019",
                   .build = build_naive,
-                  .bubble = [](Shape shape, Times times) -> std::optional<double> {
+                  .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
                     return shape.microbatches * (shape.ranks - 1) *
                            (times.forward + times.input + times.weight);
                   },
-                  .peak = [](Shape, int) { return 1; }};
+                  .peak = [](PipelineSize, int) { return 1; }};
 
 }  // namespace unisono::pipeline

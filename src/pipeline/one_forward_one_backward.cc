@@ -10,10 +10,10 @@
 namespace unisono::pipeline {
 namespace {
 
-Pipeline build_1f1b(Shape shape) {
+Pipeline build_1f1b(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Order order(pipeline.actions[static_cast<std::size_t>(rank)]);
+    ActionList order(pipeline.actions[static_cast<std::size_t>(rank)]);
     const int ahead = std::min(shape.microbatches, shape.ranks - 1 - rank);
     for (int i = 0; i < ahead; ++i) {
       order.forward(rank);
@@ -36,9 +36,10 @@ const Entry one_forward_one_backward{
     .summary = "one forward and one backward in turn",
     .source = "Narayanan et al., 2019",
     .build = build_1f1b,
-    .bubble = [](Shape shape, Times times) -> std::optional<double> {
+    .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
       return (shape.ranks - 1) * (times.forward + times.input + times.weight);
     },
-    .peak = [](Shape shape, int rank) { return std::min(shape.microbatches, shape.ranks - rank); }};
+    .peak = [](PipelineSize shape,
+               int rank) { return std::min(shape.microbatches, shape.ranks - rank); }};
 
 }  // namespace unisono::pipeline

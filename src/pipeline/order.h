@@ -10,7 +10,7 @@
 namespace unisono::pipeline {
 
 // Stage s on rank s mod p: one chain. All layouts but the V.
-inline Pipeline looped(Shape shape) {
+inline Pipeline looped(PipelineSize shape) {
   Pipeline pipeline{.ranks = shape.ranks, .microbatches = shape.microbatches};
   Chain chain{.stages = {}, .first = 0, .count = shape.microbatches};
   for (int stage = 0; stage < shape.ranks * shape.chunks; ++stage) {
@@ -23,7 +23,7 @@ inline Pipeline looped(Shape shape) {
 }
 
 // Stages 0 to p-1 on ranks 0 to p-1, and p to 2p-1 on ranks p-1 to 0.
-inline Pipeline v_shaped(Shape shape) {
+inline Pipeline v_shaped(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     pipeline.stage_rank[static_cast<std::size_t>(2 * shape.ranks - 1 - rank)] = rank;
@@ -32,9 +32,9 @@ inline Pipeline v_shaped(Shape shape) {
 }
 
 // Appends to a rank's list; each kind counts its microbatches by itself, per stage.
-class Order {
+class ActionList {
  public:
-  explicit Order(std::vector<Action>& actions) : actions_(actions) {}
+  explicit ActionList(std::vector<Action>& actions) : actions_(actions) {}
 
   // The microbatches of `stage` begin at `first` rather than at 0.
   void start(int stage, int first) {

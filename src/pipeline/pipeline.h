@@ -61,11 +61,11 @@ struct Costs {
 
 // What one microbatch of a stage holds: `activation` from its F on, and `kept` of it between I
 // and W.
-struct Memory {
+struct StageMemory {
   std::vector<double> activation_bytes = {};
   std::vector<double> kept_bytes = {};
 
-  bool operator==(const Memory&) const = default;
+  bool operator==(const StageMemory&) const = default;
 };
 
 struct Pipeline {
@@ -75,7 +75,7 @@ struct Pipeline {
   std::vector<int> stage_rank = {};  // one per stage
   std::vector<Chain> chains = {};
   Costs costs = {};
-  Memory memory = {};
+  StageMemory memory = {};
   // Messages between two ranks keep their order: in one FIFO (1), or in one for forward and one
   // for backward (2).
   int lanes = 2;

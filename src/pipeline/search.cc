@@ -152,7 +152,7 @@ class Search {
 
 }  // namespace
 
-void better(const Tasks& tasks, Orders& orders, const Limits& limits, std::uint64_t seed) {
+void better(const Tasks& tasks, Orders& orders, const SearchLimits& limits, std::uint64_t seed) {
   Search(tasks, orders, limits.most_bytes, seed).run(limits.work, limits.enough);
 }
 

@@ -7,7 +7,7 @@
 
 namespace unisono::pipeline {
 
-struct Limits {
+struct SearchLimits {
   double most_bytes = 0;  // on each rank
   double work = 0;        // how many tasks may be timed
   double enough = 0;      // a makespan that is as good as any
@@ -15,6 +15,6 @@ struct Limits {
 
 // Moves single tasks where the longest path goes through, and keeps the best order: never longer
 // than the one given. No rank comes to hold more than `most_bytes`, if none does before.
-void better(const Tasks& tasks, Orders& orders, const Limits& limits, std::uint64_t seed);
+void better(const Tasks& tasks, Orders& orders, const SearchLimits& limits, std::uint64_t seed);
 
 }  // namespace unisono::pipeline

@@ -54,7 +54,7 @@ class Block {
 
 }  // namespace
 
-Pipeline build_v_blocks(Shape shape, BlockDelays delays) {
+Pipeline build_v_blocks(PipelineSize shape, BlockDelays delays) {
   Pipeline pipeline = v_shaped(shape);
   const int stages = 2 * shape.ranks;
   Block block(shape.ranks);

@@ -16,6 +16,6 @@ struct BlockDelays {
   int up_gradient = 1;
 };
 
-Pipeline build_v_blocks(Shape shape, BlockDelays delays);
+Pipeline build_v_blocks(PipelineSize shape, BlockDelays delays);
 
 }  // namespace unisono::pipeline

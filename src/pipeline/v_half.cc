@@ -18,9 +18,10 @@ const Entry v_half{
     .summary = "a V with half of the memory of 1F1B",
     .source = "Qi et al., 2024",
     .chunks = 2,
-    .build = [](Shape shape) { return build_v_blocks(shape, {.up = 2, .up_gradient = 2}); },
-    .bubble = [](Shape, Times) -> std::optional<double> { return std::nullopt; },
-    .peak = [](Shape shape, int) { return std::min(2 * shape.microbatches, shape.ranks + 4); },
+    .build = [](PipelineSize shape) { return build_v_blocks(shape, {.up = 2, .up_gradient = 2}); },
+    .bubble = [](PipelineSize, Times) -> std::optional<double> { return std::nullopt; },
+    .peak = [](PipelineSize shape,
+               int) { return std::min(2 * shape.microbatches, shape.ranks + 4); },
     .is_peak_bound = true};
 
 }  // namespace unisono::pipeline

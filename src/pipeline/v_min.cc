@@ -18,9 +18,9 @@ const Entry v_min{
     .summary = "a V with a third of the memory of 1F1B",
     .source = "Qi et al., 2024",
     .chunks = 2,
-    .build = [](Shape shape) { return build_v_blocks(shape, {}); },
-    .bubble = [](Shape, Times) -> std::optional<double> { return std::nullopt; },
-    .peak = [](Shape shape,
+    .build = [](PipelineSize shape) { return build_v_blocks(shape, {}); },
+    .bubble = [](PipelineSize, Times) -> std::optional<double> { return std::nullopt; },
+    .peak = [](PipelineSize shape,
                int) { return std::min(2 * shape.microbatches, 2 * shape.ranks / 3 + 3); },
     .is_peak_bound = true};
 

@@ -97,7 +97,7 @@ int least_capacity(const Pipeline& pipeline) {
 // What one rank holds while it does its actions.
 class Holding {
  public:
-  explicit Holding(const Memory& memory) : memory_(memory) {}
+  explicit Holding(const StageMemory& memory) : memory_(memory) {}
 
   // The actions from `first` to `end` are done together: what a forward pass makes is there before
   // the others have freed anything, in whichever order they are written.
@@ -134,7 +134,7 @@ class Holding {
     --held_;
   }
 
-  const Memory& memory_;
+  const StageMemory& memory_;
   double bytes_ = 0;
   double peak_bytes_ = 0;
   int held_ = 0;

@@ -228,9 +228,9 @@ TEST(PipelineVerify, MutantsAreRejectedOrRun) {
   std::map<std::string_view, int> tried;
   while (rejected + harmless < 10000) {
     const Entry& entry = *catalog()[random() % catalog().size()];
-    const Shape shape{.ranks = 2 + static_cast<int>(random() % 3),
-                      .chunks = entry.chunks == 0 ? 2 : entry.chunks,
-                      .microbatches = 8};
+    const PipelineSize shape{.ranks = 2 + static_cast<int>(random() % 3),
+                             .chunks = entry.chunks == 0 ? 2 : entry.chunks,
+                             .microbatches = 8};
     if (!refusal(entry, shape).empty()) {
       continue;
     }

@@ -9,7 +9,7 @@
 namespace unisono::pipeline {
 namespace {
 
-Pipeline build_zb_h1(Shape shape) {
+Pipeline build_zb_h1(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     append_zero_bubble(pipeline.actions[static_cast<std::size_t>(rank)], rank, shape.microbatches,
@@ -25,12 +25,12 @@ const Entry zb_h1{
     .summary = "1F1B whose weight gradients fill the end",
     .source = "Qi et al., 2023",
     .build = build_zb_h1,
-    .bubble = [](Shape shape, Times times) -> std::optional<double> {
+    .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
       if (shape.microbatches < shape.ranks || times.weight > std::min(times.forward, times.input)) {
         return std::nullopt;
       }
       return (shape.ranks - 1) * (times.forward + times.input - times.weight);
     },
-    .peak = [](Shape shape, int) { return std::min(shape.microbatches, shape.ranks); }};
+    .peak = [](PipelineSize shape, int) { return std::min(shape.microbatches, shape.ranks); }};
 
 }  // namespace unisono::pipeline

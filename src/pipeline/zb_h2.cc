@@ -10,7 +10,7 @@
 namespace unisono::pipeline {
 namespace {
 
-Pipeline build_zb_h2(Shape shape) {
+Pipeline build_zb_h2(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     append_zero_bubble(pipeline.actions[static_cast<std::size_t>(rank)], rank, shape.microbatches,
@@ -21,19 +21,19 @@ Pipeline build_zb_h2(Shape shape) {
 
 }  // namespace
 
-const Entry zb_h2{
-    .name = "zb-h2",
-    .summary = "ZB-H1 with twice the memory, and no pause on any rank",
-    .source = "Qi et al., 2023",
-    .build = build_zb_h2,
-    .bubble = [](Shape shape, Times times) -> std::optional<double> {
-      if (shape.microbatches < 2 * shape.ranks - 1 || times.forward != times.input ||
-          times.input != times.weight) {
-        return std::nullopt;
-      }
-      return (shape.ranks - 1) * (times.forward + times.input - 2 * times.weight);
-    },
-    .is_bubble_of_rank = true,
-    .peak = [](Shape shape, int) { return std::min(shape.microbatches, 2 * shape.ranks - 1); }};
+const Entry zb_h2{.name = "zb-h2",
+                  .summary = "ZB-H1 with twice the memory, and no pause on any rank",
+                  .source = "Qi et al., 2023",
+                  .build = build_zb_h2,
+                  .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
+                    if (shape.microbatches < 2 * shape.ranks - 1 || times.forward != times.input ||
+                        times.input != times.weight) {
+                      return std::nullopt;
+                    }
+                    return (shape.ranks - 1) * (times.forward + times.input - 2 * times.weight);
+                  },
+                  .is_bubble_of_rank = true,
+                  .peak = [](PipelineSize shape,
+                             int) { return std::min(shape.microbatches, 2 * shape.ranks - 1); }};
 
 }  // namespace unisono::pipeline

@@ -12,8 +12,8 @@ namespace unisono::pipeline {
 namespace {
 
 // Written for at least 2p-1 microbatches; of fewer, those that are too many are left out after.
-void append_zbv(std::vector<Action>& actions, Shape shape, int rank) {
-  Order order(actions);
+void append_zbv(std::vector<Action>& actions, PipelineSize shape, int rank) {
+  ActionList order(actions);
   const int down = rank;
   const int up = 2 * shape.ranks - 1 - rank;
   const int microbatches = std::max(2 * shape.ranks - 1, shape.microbatches);
@@ -58,7 +58,7 @@ void append_zbv(std::vector<Action>& actions, Shape shape, int rank) {
   }
 }
 
-Pipeline build_zbv(Shape shape) {
+Pipeline build_zbv(PipelineSize shape) {
   Pipeline pipeline = v_shaped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     auto& actions = pipeline.actions[static_cast<std::size_t>(rank)];
@@ -77,14 +77,14 @@ const Entry zbv{
     .source = "Qi et al., 2023",
     .chunks = 2,
     .build = build_zbv,
-    .bubble = [](Shape shape, Times times) -> std::optional<double> {
+    .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {
       if (shape.microbatches < 2 * shape.ranks - 1 || times.forward != times.input ||
           times.input != times.weight) {
         return std::nullopt;
       }
       return (shape.ranks - 1) * times.forward / 2;
     },
-    .peak = [](Shape shape, int) { return 2 * std::min(shape.microbatches, shape.ranks); },
+    .peak = [](PipelineSize shape, int) { return 2 * std::min(shape.microbatches, shape.ranks); },
     .is_peak_bound = true};
 
 }  // namespace unisono::pipeline

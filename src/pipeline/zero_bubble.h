@@ -15,7 +15,7 @@ struct Delays {
 
 inline void append_zero_bubble(std::vector<Action>& actions, int stage, int microbatches,
                                Delays delays) {
-  Order order(actions);
+  ActionList order(actions);
   const int ahead = std::min(microbatches, delays.ahead);
   for (int i = 0; i < ahead; ++i) {
     order.forward(stage);

@@ -12,10 +12,10 @@
 
 namespace unisono::parallel::detail {
 
-class Buffer {
+class StageBuffer {
  public:
-  Buffer() = default;
-  explicit Buffer(std::size_t bytes)
+  StageBuffer() = default;
+  explicit StageBuffer(std::size_t bytes)
       : data_(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlign))),
         bytes_(bytes) {}
   std::span<std::byte> span() const { return {data_.get(), bytes_}; }
@@ -30,20 +30,20 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-class Pool {
+class BufferPool {
  public:
-  Buffer take(std::size_t bytes) {
+  StageBuffer take(std::size_t bytes) {
     held_ += bytes;
     most_ = std::max(most_, held_);
-    std::vector<Buffer>& spare = spare_[bytes];
+    std::vector<StageBuffer>& spare = spare_[bytes];
     if (spare.empty()) {
-      return Buffer(bytes);
+      return StageBuffer(bytes);
     }
-    Buffer buffer = std::move(spare.back());
+    StageBuffer buffer = std::move(spare.back());
     spare.pop_back();
     return buffer;
   }
-  void give_back(Buffer buffer) {
+  void give_back(StageBuffer buffer) {
     if (buffer.is_there()) {
       held_ -= buffer.span().size();
       spare_[buffer.span().size()].push_back(std::move(buffer));
@@ -52,7 +52,7 @@ class Pool {
   std::size_t most() const { return most_; }
 
  private:
-  std::map<std::size_t, std::vector<Buffer>> spare_;  // by bytes
+  std::map<std::size_t, std::vector<StageBuffer>> spare_;  // by bytes
   std::size_t held_ = 0;
   std::size_t most_ = 0;
 };

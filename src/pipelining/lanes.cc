@@ -47,7 +47,8 @@ std::string numbered(std::size_t action) {
 
 }  // namespace
 
-Lanes::Lanes(Communicator& comm, const pipeline::Pipeline& pipeline, Pool& pool, Setting setting)
+Lanes::Lanes(Communicator& comm, const pipeline::Pipeline& pipeline, BufferPool& pool,
+             Setting setting)
     : pipeline_(pipeline),
       pool_(pool),
       setting_(std::move(setting)),
@@ -123,7 +124,7 @@ void Lanes::post(Lane& lane) {
   }
 }
 
-void Lanes::send(std::size_t action, Buffer buffer) {
+void Lanes::send(std::size_t action, StageBuffer buffer) {
   sweep();
   Message& message = message_of(action);
   message.buffer = std::move(buffer);
@@ -168,7 +169,7 @@ std::string Lanes::owes(const Message& message) const {
          numbered(message.partner);
 }
 
-Buffer Lanes::take(const Action& receive, std::size_t needed_by) {
+StageBuffer Lanes::take(const Action& receive, std::size_t needed_by) {
   Message& message = message_of(receives_.at({receive.kind, receive.stage, receive.microbatch}));
   try {
     message.request->wait(setting_.timeout_ms);

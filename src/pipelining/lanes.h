@@ -26,15 +26,15 @@ class Lanes {
     std::function<void(std::size_t)> ended;
   };
   // Collective: makes the groups.
-  Lanes(Communicator& comm, const pipeline::Pipeline& pipeline, Pool& pool, Setting setting);
+  Lanes(Communicator& comm, const pipeline::Pipeline& pipeline, BufferPool& pool, Setting setting);
 
   // Posts the first receives of a step.
   void begin_step();
-  void send(std::size_t action, Buffer buffer);
+  void send(std::size_t action, StageBuffer buffer);
   // The rank has come to this receive: one more may be posted behind it.
   void reach(std::size_t action);
   // What this receive brings, for the action at `needed_by`. Errors: as of run_step().
-  Buffer take(const pipeline::Action& receive, std::size_t needed_by);
+  StageBuffer take(const pipeline::Action& receive, std::size_t needed_by);
   // Waits until all sends are taken.
   void finish_step();
 
@@ -45,7 +45,7 @@ class Lanes {
     bool is_forward = true;
     std::size_t bytes = 0;
     std::size_t partner = 0;  // the index among the actions of the peer
-    Buffer buffer = {};
+    StageBuffer buffer = {};
     std::optional<Request> request = {};
   };
   struct Lane {
@@ -71,7 +71,7 @@ class Lanes {
   std::string owes(const Message& message) const;
 
   const pipeline::Pipeline& pipeline_;
-  Pool& pool_;
+  BufferPool& pool_;
   Setting setting_;
   int rank_;
   pipeline::Neighbours around_;

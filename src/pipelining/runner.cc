@@ -14,9 +14,9 @@ namespace detail {
 using pipeline::Action;
 using pipeline::ActionKind;
 
-Runner::Runner(Communicator& comm, std::shared_ptr<const ScheduleState> schedule,
-               const std::vector<PipelineStage>& stages, PipelineCallbacks callbacks,
-               const PipelineOptions& options)
+PipelineRunner::PipelineRunner(Communicator& comm, std::shared_ptr<const ScheduleState> schedule,
+                               const std::vector<PipelineStage>& stages,
+                               PipelineCallbacks callbacks, const PipelineOptions& options)
     : comm_(comm.split(0, comm.rank())),
       schedule_(std::move(schedule)),
       callbacks_(std::move(callbacks)),
@@ -44,7 +44,7 @@ Runner::Runner(Communicator& comm, std::shared_ptr<const ScheduleState> schedule
                                     }});
 }
 
-std::string Runner::stages_problem(const std::vector<PipelineStage>& stages) const {
+std::string PipelineRunner::stages_problem(const std::vector<PipelineStage>& stages) const {
   std::vector<bool> seen(plan().stage_rank.size(), false);
   for (const PipelineStage& stage : stages) {
     const std::string name = "stage " + std::to_string(stage.stage);
@@ -70,7 +70,7 @@ std::string Runner::stages_problem(const std::vector<PipelineStage>& stages) con
   return "";
 }
 
-std::string Runner::problem(const std::vector<PipelineStage>& stages) const {
+std::string PipelineRunner::problem(const std::vector<PipelineStage>& stages) const {
   if (plan().ranks != comm_.size()) {
     return "the schedule has " + std::to_string(plan().ranks) + " ranks, the communicator " +
            std::to_string(comm_.size()) + "\nmake the schedule for the ranks of the axis";
@@ -84,7 +84,7 @@ std::string Runner::problem(const std::vector<PipelineStage>& stages) const {
   return stages_problem(stages);
 }
 
-const std::function<void(const PipelinePass&)>& Runner::callback_of(ActionKind kind) const {
+const std::function<void(const PipelinePass&)>& PipelineRunner::callback_of(ActionKind kind) const {
   switch (kind) {
     case ActionKind::forward:
       return callbacks_.forward;
@@ -98,29 +98,29 @@ const std::function<void(const PipelinePass&)>& Runner::callback_of(ActionKind k
 }
 
 // What a stage gives forward, and gets back as a gradient.
-std::size_t Runner::output_bytes(int stage) const {
+std::size_t PipelineRunner::output_bytes(int stage) const {
   const auto& spec = outputs_[static_cast<std::size_t>(stage)];
   return spec ? spec->bytes() : 0;
 }
 
-std::size_t Runner::bytes_of(const Action& action) const {
+std::size_t PipelineRunner::bytes_of(const Action& action) const {
   const bool is_own =
       action.kind == ActionKind::send_forward || action.kind == ActionKind::receive_backward;
   return output_bytes(is_own ? action.stage
                              : around_.before[static_cast<std::size_t>(action.stage)]);
 }
 
-Runner::Slot& Runner::slot(int stage, int microbatch) {
+PipelineRunner::Slot& PipelineRunner::slot(int stage, int microbatch) {
   return slots_[static_cast<std::size_t>(place_[static_cast<std::size_t>(stage)]) *
                     static_cast<std::size_t>(plan().microbatches) +
                 static_cast<std::size_t>(microbatch)];
 }
 
-double Runner::now_us() const {
+double PipelineRunner::now_us() const {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin_).count();
 }
 
-void Runner::expect_ready() const {
+void PipelineRunner::expect_ready() const {
   if (state_ == State::in_step) {
     throw Error(ErrorCode::usage,
                 "pipeline: a step is under way\na callback cannot begin another one, nor ask for "
@@ -134,7 +134,7 @@ void Runner::expect_ready() const {
 }
 
 // So that the times of all ranks begin with the same moment.
-void Runner::begin_together() {
+void PipelineRunner::begin_together() {
   spans_.assign(spans_.size(), {});
   try {
     comm_.barrier(options_.timeout_ms);
@@ -143,7 +143,7 @@ void Runner::begin_together() {
   }
 }
 
-void Runner::run_step() {
+void PipelineRunner::run_step() {
   expect_ready();
   state_ = State::in_step;
   current_ = 0;
@@ -167,12 +167,12 @@ void Runner::run_step() {
   state_ = State::ready;
 }
 
-std::string Runner::failure_of() const {
+std::string PipelineRunner::failure_of() const {
   return "rank " + std::to_string(comm_.rank()) + " of the pipeline failed in " +
          (current_ < own().size() ? to_string(own()[current_]) : "the end of its step") + ": ";
 }
 
-void Runner::do_actions() {
+void PipelineRunner::do_actions() {
   lanes_->begin_step();
   for (std::size_t i = 0; i < own().size(); i = after(own(), i)) {
     current_ = i;
@@ -182,7 +182,7 @@ void Runner::do_actions() {
   lanes_->finish_step();
 }
 
-void Runner::do_action(std::size_t index) {
+void PipelineRunner::do_action(std::size_t index) {
   const Action& action = own()[index];
   if (options_.record) {
     spans_[index].start_us = now_us();
@@ -208,7 +208,7 @@ void Runner::do_action(std::size_t index) {
   }
 }
 
-void Runner::do_on_stage(const Action& action) const {
+void PipelineRunner::do_on_stage(const Action& action) const {
   const auto& callback = action.kind == ActionKind::reduce_grad ? callbacks_.reduce_grad
                          : action.kind == ActionKind::unshard   ? callbacks_.unshard
                                                                 : callbacks_.reshard;
@@ -218,7 +218,7 @@ void Runner::do_on_stage(const Action& action) const {
 }
 
 // The computation at `first`, or all parts of an overlap.
-void Runner::compute(std::size_t first, std::size_t end) {
+void PipelineRunner::compute(std::size_t first, std::size_t end) {
   std::vector<PipelinePass> passes;
   for (std::size_t i = first; i < end; ++i) {
     passes.push_back(prepare(i));
@@ -240,7 +240,7 @@ void Runner::compute(std::size_t first, std::size_t end) {
   }
 }
 
-void Runner::call(std::size_t index, const PipelinePass& pass) {
+void PipelineRunner::call(std::size_t index, const PipelinePass& pass) {
   if (options_.record) {
     spans_[index].start_us = now_us();
   }
@@ -251,7 +251,8 @@ void Runner::call(std::size_t index, const PipelinePass& pass) {
 }
 
 // What `receive` brings, or what a neighbour on this rank has made.
-Buffer Runner::from_next_or_before(int other, const Action& receive, std::size_t index) {
+StageBuffer PipelineRunner::from_next_or_before(int other, const Action& receive,
+                                                std::size_t index) {
   if (plan().stage_rank[static_cast<std::size_t>(other)] != comm_.rank()) {
     return lanes_->take(receive, index);
   }
@@ -260,7 +261,7 @@ Buffer Runner::from_next_or_before(int other, const Action& receive, std::size_t
                                                                : theirs.input_gradient);
 }
 
-PipelinePass Runner::prepare(std::size_t index) {
+PipelinePass PipelineRunner::prepare(std::size_t index) {
   const Action& action = own()[index];
   const int before = around_.before[static_cast<std::size_t>(action.stage)];
   const int next = around_.next[static_cast<std::size_t>(action.stage)];
@@ -296,7 +297,7 @@ PipelinePass Runner::prepare(std::size_t index) {
   return pass;
 }
 
-void Runner::finish(const Action& action) {
+void PipelineRunner::finish(const Action& action) {
   if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) {
     Slot& mine = slot(action.stage, action.microbatch);
     pool_.give_back(std::move(mine.input));
@@ -304,7 +305,7 @@ void Runner::finish(const Action& action) {
   }
 }
 
-std::vector<ActionTime> Runner::times() const {
+std::vector<ActionTime> PipelineRunner::times() const {
   if (!options_.record) {
     throw Error(ErrorCode::usage, "pipeline: no times were noted\nset PipelineOptions::record");
   }
@@ -322,8 +323,8 @@ std::vector<ActionTime> Runner::times() const {
 Pipeline::Pipeline(Communicator& comm, const PipelineSchedule& schedule,
                    std::vector<PipelineStage> stages, PipelineCallbacks callbacks,
                    const PipelineOptions& options)
-    : runner_(std::make_unique<detail::Runner>(comm, schedule.shared_state(), stages,
-                                               std::move(callbacks), options)) {}
+    : runner_(std::make_unique<detail::PipelineRunner>(comm, schedule.shared_state(), stages,
+                                                       std::move(callbacks), options)) {}
 Pipeline::Pipeline(Pipeline&&) noexcept = default;
 Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
 Pipeline::~Pipeline() = default;

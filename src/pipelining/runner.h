@@ -14,11 +14,11 @@
 
 namespace unisono::parallel::detail {
 
-class Runner {
+class PipelineRunner {
  public:
-  Runner(Communicator& comm, std::shared_ptr<const ScheduleState> schedule,
-         const std::vector<PipelineStage>& stages, PipelineCallbacks callbacks,
-         const PipelineOptions& options);
+  PipelineRunner(Communicator& comm, std::shared_ptr<const ScheduleState> schedule,
+                 const std::vector<PipelineStage>& stages, PipelineCallbacks callbacks,
+                 const PipelineOptions& options);
 
   void run_step();
   std::vector<ActionTime> times() const;
@@ -33,10 +33,10 @@ class Runner {
   };
   // What a microbatch of a stage holds.
   struct Slot {
-    Buffer input = {};
-    Buffer output = {};
-    Buffer output_gradient = {};
-    Buffer input_gradient = {};
+    StageBuffer input = {};
+    StageBuffer output = {};
+    StageBuffer output_gradient = {};
+    StageBuffer input_gradient = {};
   };
 
   enum class State { ready, in_step, failed };
@@ -55,7 +55,7 @@ class Runner {
   void call(std::size_t index, const PipelinePass& pass);
   void finish(const pipeline::Action& action);
   void do_on_stage(const pipeline::Action& action) const;
-  Buffer from_next_or_before(int other, const pipeline::Action& receive, std::size_t index);
+  StageBuffer from_next_or_before(int other, const pipeline::Action& receive, std::size_t index);
   Slot& slot(int stage, int microbatch);
   const std::function<void(const PipelinePass&)>& callback_of(pipeline::ActionKind kind) const;
   double now_us() const;
@@ -70,7 +70,7 @@ class Runner {
   PipelineOptions options_;
   pipeline::Neighbours around_;
   std::vector<std::optional<TensorSpec>> outputs_;  // of each stage
-  Pool pool_;
+  BufferPool pool_;
   std::optional<Lanes> lanes_;
   std::vector<int> place_;  // of a stage, among those of this rank; -1: elsewhere
   std::vector<Slot> slots_;

@@ -54,9 +54,9 @@ PipelineSchedule PipelineSchedule::by_name(std::string_view name, const Pipeline
                 "there is no pipeline schedule '" + std::string(name) + "'\nthere are " + names);
   }
   const int own = entry->chunks == 0 ? 2 : entry->chunks;
-  const pipeline::Shape wanted{.ranks = shape.ranks,
-                               .chunks = shape.chunks == 0 ? own : shape.chunks,
-                               .microbatches = shape.microbatches};
+  const pipeline::PipelineSize wanted{.ranks = shape.ranks,
+                                      .chunks = shape.chunks == 0 ? own : shape.chunks,
+                                      .microbatches = shape.microbatches};
   if (const std::string problem = refusal(*entry, wanted); !problem.empty()) {
     throw Error(ErrorCode::usage, problem + "\nchoose another shape or schedule");
   }

@@ -80,7 +80,7 @@ std::string spans_json(const pipeline::Pipeline& plan, const Spans& spans) {
 
 }  // namespace
 
-std::string Runner::times_json() {
+std::string PipelineRunner::times_json() {
   expect_ready();
   const std::vector<ActionTime> mine = times();
   std::vector<double> numbers;

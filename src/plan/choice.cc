@@ -35,17 +35,17 @@ std::optional<double> vector_bytes(const Call& call, int ranks) {
   if (!moves_data(call.collective)) {
     return 0;
   }
-  const Cut cut = cut_of(call.collective);
+  const VectorCut cut = cut_of(call.collective);
   double elements = static_cast<double>(call.count);
   if (is_v_form(call.collective)) {
-    if (cut == Cut::pairs) {
+    if (cut == VectorCut::pairs) {
       return std::nullopt;
     }
     elements = 0;
     for (const std::size_t count : call.counts) {
       elements += static_cast<double>(count);
     }
-  } else if (cut != Cut::none) {
+  } else if (cut != VectorCut::none) {
     elements *= ranks;
   }
   return elements * static_cast<double>(moved_size(call));

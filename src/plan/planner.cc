@@ -112,7 +112,7 @@ bool Planner::is_in_place(const Call& call) const {
     return false;
   }
   const std::size_t part = part_offset(call, rank_) * size_of(call.dtype);
-  if (cut_of(call.collective) != Cut::parts) {
+  if (cut_of(call.collective) != VectorCut::parts) {
     return call.in == call.out && moves_data(call.collective);
   }
   return traits.input == Holding::part ? call.in == at(call.out, part)
@@ -127,7 +127,7 @@ void Planner::check_shape(const Call& call) const {
            "ranks are 0 to " + std::to_string(ranks_ - 1));
   }
   if (is_v(call)) {
-    const bool pairs = cut_of(call.collective) == Cut::pairs;
+    const bool pairs = cut_of(call.collective) == VectorCut::pairs;
     const auto wrong = [&](std::span<const std::size_t> list, bool required) {
       return list.size() != n && (required || !list.empty());
     };

@@ -15,7 +15,7 @@
 #include "diagnose/flight_recorder.h"
 #include "engine/around.h"
 #include "engine/bound_program.h"
-#include "engine/executor.h"
+#include "engine/execution.h"
 #include "plan/across_hosts.h"
 #include "plan/choice.h"
 #include "plan/profile.h"

@@ -9,7 +9,7 @@ namespace {
 
 Compiled compile(Schedule schedule, Collective collective, int rank, bool multicast) {
   Compiled compiled{.schedule = std::move(schedule)};
-  const bool pairs = cut_of(collective) == Cut::pairs;
+  const bool pairs = cut_of(collective) == VectorCut::pairs;
   engine::LowerOptions options{.multicast = multicast,
                                .contiguous = !is_v_form(collective) && !pairs};
   compiled.out_of_place = engine::lower(compiled.schedule, rank, options);

@@ -24,7 +24,7 @@ int chunk_in_place(const Schedule& schedule, int rank, int input_chunk) {
   if (schedule.collective == Collective::barrier || !has_input(schedule, rank, input_chunk)) {
     return -1;
   }
-  if (cut_of(schedule.collective) == Cut::pairs) {
+  if (cut_of(schedule.collective) == VectorCut::pairs) {
     const int parts = schedule.chunks / (schedule.ranks * schedule.ranks);
     const int to = input_chunk / parts % schedule.ranks;
     return (to * schedule.ranks + rank) * parts + input_chunk % parts;

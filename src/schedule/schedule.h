@@ -21,8 +21,8 @@
 //
 // The v-forms have the layout of their plain forms, with explicit chunk sizes at run time, and use
 // the same schedules. A schedule of all_to_all may carry the counts of one call of all_to_all_v: it
-// is the exchange of that call then, for who draws, proves or simulates it. What runs it takes the
-// counts of its own call.
+// is the exchange of that call then, for all that draws, proves or simulates it. What runs it takes
+// the counts of its own call.
 //
 // A cell is (rank, buffer, chunk). Buffers: `input` (never written), `output`, `scratch`.
 // An output or scratch cell that nobody has written in an earlier step *reads as the rank's input*
@@ -87,7 +87,7 @@ bool has_input(const Schedule& schedule, int rank, int chunk);
 bool needs_output(const Schedule& schedule, int rank, int chunk);
 
 // What blocks are long in: elements where the schedule has counts, else chunks, of which each is 1.
-// Of a block of several chunks, piece i of p is its elements [count*i/p, count*(i+1)/p).
+// Piece i of p of a block of several chunks is its elements [count*i/p, count*(i+1)/p).
 std::int64_t length_of(const Schedule& schedule, int chunk);
 std::int64_t length_of(const Schedule& schedule, const Move& move);
 

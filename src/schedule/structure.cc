@@ -45,8 +45,10 @@ void check_shape(const Schedule& schedule, Findings& findings) {
     wrong(findings, Mistake::root, {schedule.root, schedule.ranks});
   }
   const std::int64_t ranks = schedule.ranks;
-  const Cut cut = cut_of(schedule.collective);
-  const std::int64_t unit = cut == Cut::none ? 1 : cut == Cut::parts ? ranks : ranks * ranks;
+  const VectorCut cut = cut_of(schedule.collective);
+  const std::int64_t unit = cut == VectorCut::none    ? 1
+                            : cut == VectorCut::parts ? ranks
+                                                      : ranks * ranks;
   if (schedule.chunks % unit != 0) {
     wrong(findings, Mistake::chunk_unit, {schedule.chunks, unit});
   }

@@ -15,13 +15,13 @@ constexpr auto kNap = std::chrono::microseconds(50);
 
 }  // namespace
 
-Arrival::Arrival(int threads)
+ArrivalBarrier::ArrivalBarrier(int threads)
     : lines_(static_cast<std::size_t>(threads)),
       // Where threads outnumber the processors, one that spins keeps another from coming.
       spin_(static_cast<unsigned>(threads) <= std::thread::hardware_concurrency() ? kSpin : 0) {}
 
-Arrival::Outcome Arrival::await(const std::atomic<std::uint64_t>& word, int thread,
-                                int timeout_ms) noexcept {
+ArrivalBarrier::Outcome ArrivalBarrier::await(const std::atomic<std::uint64_t>& word, int thread,
+                                              int timeout_ms) noexcept {
   Line& mine = lines_[static_cast<std::size_t>(thread)];
   const std::uint64_t round = mine.entered.load(std::memory_order_relaxed);
   const auto is_there = [&] { return word.load(std::memory_order_acquire) >= round; };
@@ -53,7 +53,7 @@ Arrival::Outcome Arrival::await(const std::atomic<std::uint64_t>& word, int thre
   return Outcome::all;
 }
 
-Arrival::Outcome Arrival::arrive(int thread, int timeout_ms) noexcept {
+ArrivalBarrier::Outcome ArrivalBarrier::arrive(int thread, int timeout_ms) noexcept {
   const int threads = static_cast<int>(lines_.size());
   const int leader = thread - thread % kDomain;
   Line& mine = lines_[static_cast<std::size_t>(thread)];
@@ -91,7 +91,7 @@ Arrival::Outcome Arrival::arrive(int thread, int timeout_ms) noexcept {
   return Outcome::all;
 }
 
-int Arrival::first_missing(std::uint64_t round) const noexcept {
+int ArrivalBarrier::first_missing(std::uint64_t round) const noexcept {
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     if (lines_[i].entered.load(std::memory_order_acquire) < round) {
       return static_cast<int>(i);

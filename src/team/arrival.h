@@ -10,11 +10,11 @@
 
 namespace unisono::team {
 
-class Arrival {
+class ArrivalBarrier {
  public:
   enum class Outcome : std::uint8_t { all, failed, late };
 
-  explicit Arrival(int threads);
+  explicit ArrivalBarrier(int threads);
 
   // Each thread calls it equally often. timeout_ms 0: for ever.
   Outcome arrive(int thread, int timeout_ms) noexcept;

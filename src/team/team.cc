@@ -122,7 +122,7 @@ struct Team::State {
   void move(int thread);
 
   TeamOptions options;
-  team::Arrival arrival;
+  team::ArrivalBarrier arrival;
   int ranks;
   int rank;
   std::vector<Member> members;
@@ -131,8 +131,8 @@ struct Team::State {
 };
 
 void Team::State::meet(int thread, const Call& call, int timeout_ms) {
-  const team::Arrival::Outcome outcome = arrival.arrive(thread, timeout_ms);
-  if (outcome == team::Arrival::Outcome::late) {
+  const team::ArrivalBarrier::Outcome outcome = arrival.arrive(thread, timeout_ms);
+  if (outcome == team::ArrivalBarrier::Outcome::late) {
     const int missing = arrival.missing(thread);
     fail(Error(ErrorCode::timeout,
                place(call) + ": thread " + std::to_string(missing) + " of " +
@@ -142,7 +142,7 @@ void Team::State::meet(int thread, const Call& call, int timeout_ms) {
                    "wait for another?",
                {.rank = rank}));
   }
-  if (outcome != team::Arrival::Outcome::all) {
+  if (outcome != team::ArrivalBarrier::Outcome::all) {
     rethrow();
   }
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/words.h"
 #include "topology/presets.h"

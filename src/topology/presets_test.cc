@@ -1,4 +1,5 @@
 #include "topology/presets.h"
+#include "base/json_reader.h"
 
 #include <gtest/gtest.h>
 

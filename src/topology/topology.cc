@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/json_reader.h"
 #include "base/words.h"
 
 namespace unisono {

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json_reader.h"
-
 namespace unisono {
+
+struct JsonProblem;
 
 inline constexpr int kMostTopologyRanks = 1 << 20;
 

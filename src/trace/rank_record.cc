@@ -14,7 +14,7 @@ namespace unisono::trace {
 namespace {
 
 using recording::Event;
-using recording::Kind;
+using recording::EventKind;
 
 constexpr int kMostRanks = 1 << 16;
 constexpr int kMostWorlds = 1 << 16;
@@ -56,7 +56,7 @@ class Clock {
 };
 
 // REQUIRES: `bytes` is.
-bool is_sane(const recording::Header& header) {
+bool is_sane(const recording::RecordingHeader& header) {
   const std::uint64_t ring = header.bytes - recording::kRing;
   return header.magic == recording::kMagic && header.events >= recording::kBlockEvents &&
          header.events % recording::kBlockEvents == 0 && header.events <= ring / sizeof(Event) &&
@@ -65,7 +65,7 @@ bool is_sane(const recording::Header& header) {
 }
 
 // By rank, what it was in the first world; empty: the same.
-std::vector<int> first_ranks_of(const recording::Header& header) {
+std::vector<int> first_ranks_of(const recording::RecordingHeader& header) {
   const int begin = header.first_ranks;
   if (begin < 0 || begin > recording::kMembers - header.size) {
     return {};
@@ -94,12 +94,12 @@ std::string with_first_ranks(const std::string& text, const std::vector<int>& fi
   return result + text.substr(done);
 }
 
-std::vector<RecordedGroup> groups_of(const recording::Header& header,
+std::vector<RecordedGroup> groups_of(const recording::RecordingHeader& header,
                                      const std::vector<int>& first_ranks) {
   std::vector<RecordedGroup> groups;
   const int count = std::clamp<int>(header.groups, 0, recording::kGroups);
   for (int i = 0; i < count; ++i) {
-    const recording::Group& group = header.group[i];
+    const recording::GroupRecord& group = header.group[i];
     RecordedGroup result{.id = group.id, .world = group.members < 0};
     for (int k = 0; k < group.size && k < header.size; ++k) {
       const std::int64_t at = std::int64_t{group.members} + k;
@@ -114,7 +114,7 @@ std::vector<RecordedGroup> groups_of(const recording::Header& header,
 
 class Reader {
  public:
-  Reader(const recording::Header& header, const Event* ring)
+  Reader(const recording::RecordingHeader& header, const Event* ring)
       : header_(header),
         ring_(ring),
         clock_(header.first, header.latest),
@@ -147,17 +147,17 @@ class Reader {
       if (place % recording::kBlockEvents == 0) {
         label_.clear();  // another writer's
       }
-      if (event.kind() == Kind::label) {
+      if (event.kind() == EventKind::label) {
         read_label(event);
-      } else if (event.kind() == Kind::operation) {
+      } else if (event.kind() == EventKind::operation) {
         read_operation(event, place);
-      } else if (event.kind() == Kind::transfer) {
+      } else if (event.kind() == EventKind::transfer) {
         read_transfer(event);
       }
     });
     each_event(begin, end, [this](const Event& event, std::uint64_t) {
-      if (event.kind() != Kind::operation && event.kind() != Kind::transfer &&
-          event.kind() != Kind::label) {
+      if (event.kind() != EventKind::operation && event.kind() != EventKind::transfer &&
+          event.kind() != EventKind::label) {
         read_pass(event);
       }
     });
@@ -172,7 +172,7 @@ class Reader {
     for (std::uint64_t block = begin; block != end; block += recording::kBlockEvents) {
       for (std::uint64_t i = 0; i < recording::kBlockEvents; ++i) {
         const Event& event = ring_[(block + i) % header_.events];
-        if (event.kind() == Kind::none) {
+        if (event.kind() == EventKind::none) {
           break;  // the rest was not used
         }
         visit(event, block + i);
@@ -267,7 +267,7 @@ class Reader {
     return rank >= 0 && rank < record_.size ? rank : -1;
   }
 
-  const recording::Header& header_;
+  const recording::RecordingHeader& header_;
   const Event* ring_;
   Clock clock_;
   std::vector<int> first_ranks_;
@@ -293,7 +293,7 @@ std::vector<RankRecord> read_records(std::span<const std::byte> file) {
   std::vector<RankRecord> records;
   while (file.size() > recording::kRing) {
     // A copy, aligned as what lies in it.
-    const auto header = std::make_unique<recording::Header>();
+    const auto header = std::make_unique<recording::RecordingHeader>();
     std::memcpy(static_cast<void*>(header.get()), file.data(), sizeof(*header));
     const std::uint64_t bytes = header->bytes;
     if (bytes <= recording::kRing || bytes > file.size() || bytes % recording::kPage != 0) {

@@ -45,7 +45,7 @@ struct RecordedAbort {
 
 struct RecordedPass {
   std::size_t operation = 0;  // in RankRecord::operations
-  recording::Kind kind = recording::Kind::none;
+  recording::EventKind kind = recording::EventKind::none;
   bool to_all = false;
   int peer = -1;  // of the world; -1: all, or nobody
   unsigned sequence = 0;

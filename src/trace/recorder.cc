@@ -185,7 +185,7 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   }
   ::flock(file.fd.get(), LOCK_UN);  // the mapping would keep it
   auto* const base = static_cast<std::byte*>(memory);
-  auto& header = *new (base) recording::Header();
+  auto& header = *new (base) recording::RecordingHeader();
   header.bytes = bytes;
   header.events = events;
   header.pid = static_cast<std::int32_t>(::getpid());
@@ -203,7 +203,7 @@ Recorder::Recorder(std::byte* memory, std::size_t bytes, bool counter, std::stri
     : file_(std::move(file)),
       memory_(memory),
       bytes_(bytes),
-      view_{.header = reinterpret_cast<recording::Header*>(memory),
+      view_{.header = reinterpret_cast<recording::RecordingHeader*>(memory),
             .ring = reinterpret_cast<recording::Event*>(memory + recording::kRing),
             .counter = counter} {}
 
@@ -276,7 +276,7 @@ int Recorder::group_number(std::uint64_t id, std::span<const int> members) {
   if (number == recording::kGroups || (!is_world && begin < 0)) {
     return -1;
   }
-  recording::Group& group = header().group[number];
+  recording::GroupRecord& group = header().group[number];
   group.id = id;
   group.size = size;
   group.members = begin;

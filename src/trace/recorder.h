@@ -60,7 +60,7 @@ class Recorder {
 
  private:
   Recorder(std::byte* memory, std::size_t bytes, bool counter, std::string file);
-  recording::Header& header() noexcept { return *view_.header; }
+  recording::RecordingHeader& header() noexcept { return *view_.header; }
   int number_of(const recording::Name& wanted);
   int label_number(std::string_view text);
   int group_number(std::uint64_t id, std::span<const int> members);

@@ -26,7 +26,16 @@ inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << kSpanBits) - 1;
 inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 
 // `none`: the rest of the block was not used.
-enum class Kind : std::uint8_t { none, operation, send, receive, reduce, copy, transfer, label };
+enum class EventKind : std::uint8_t {
+  none,
+  operation,
+  send,
+  receive,
+  reduce,
+  copy,
+  transfer,
+  label
+};
 
 // In the event of an operation, `order` is its number in its group, `peer` its group, `detail` its
 // name, `step` its root in the group and 1, or 0 where it has none; in place of busy() it has
@@ -62,11 +71,11 @@ struct Event {
     return duration | part << kSpanBits;
   }
 
-  Kind kind() const { return static_cast<Kind>(packed & 7U); }
+  EventKind kind() const { return static_cast<EventKind>(packed & 7U); }
   bool to_all() const { return (packed & 8U) != 0; }  // over the lane of a multicast
   std::uint32_t step() const { return static_cast<std::uint32_t>(packed >> 4) & 0xfffffU; }
   std::uint64_t bytes() const { return packed >> 24; }
-  static std::uint64_t pack(Kind kind, bool to_all, std::uint32_t step, std::uint64_t bytes) {
+  static std::uint64_t pack(EventKind kind, bool to_all, std::uint32_t step, std::uint64_t bytes) {
     return static_cast<std::uint64_t>(kind) | (to_all ? 8U : 0U) |
            (std::uint64_t{step} & 0xfffffU) << 4 | bytes << 24;
   }
@@ -97,7 +106,7 @@ struct Name {
 };
 inline constexpr int kNoLabel = 0xffff;
 
-struct Group {
+struct GroupRecord {
   std::uint64_t id = 0;
   std::int32_t size = 0;
   std::int32_t members = -1;  // where they begin in the list; -1: it is the whole world
@@ -122,7 +131,7 @@ struct Abort {
   char text[1024] = {};                 // what Error::what() says, without the code
 };
 
-struct Header {
+struct RecordingHeader {
   std::atomic<std::uint64_t> magic = 0;  // set when the rest is there
   std::uint64_t bytes = 0;               // with the ring: the next recording of a file follows
   std::uint64_t events = 0;              // the ring has room for; whole blocks
@@ -145,18 +154,18 @@ struct Header {
   std::int32_t first_ranks = -1;
   Name name[kNames];
   std::int32_t world = 0;  // how many the job had before, by shrink() and grow()
-  Group group[kGroups];
+  GroupRecord group[kGroups];
   std::int32_t member[kMembers];
   Abort abort;
 };
 
 // The name of what the rank's next calls on a group are for.
-inline int label_of(const Header& header, std::size_t group) noexcept {
+inline int label_of(const RecordingHeader& header, std::size_t group) noexcept {
   const int own = header.group[group].label.load(std::memory_order_relaxed);
   return own != kNoLabel ? own : header.label.load(std::memory_order_relaxed);
 }
 
-inline constexpr std::size_t kRing = (sizeof(Header) + kPage - 1) / kPage * kPage;
+inline constexpr std::size_t kRing = (sizeof(RecordingHeader) + kPage - 1) / kPage * kPage;
 
 // CLOCK_MONOTONIC in nanoseconds.
 std::uint64_t monotonic_ns() noexcept;

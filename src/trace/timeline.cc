@@ -125,8 +125,9 @@ class Builder {
             .source = i, .begin_ns = begin + source.shift_ns, .end_ns = end + source.shift_ns};
       };
       for (const RecordedPass& pass : record.passes) {
-        const bool is_send = pass.kind == recording::Kind::send;
-        if (pass.kind == recording::Kind::copy || (pass.peer < 0 && !(is_send && pass.to_all))) {
+        const bool is_send = pass.kind == recording::EventKind::send;
+        if (pass.kind == recording::EventKind::copy ||
+            (pass.peer < 0 && !(is_send && pass.to_all))) {
           continue;
         }
         const RecordedOperation& operation = record.operations[pass.operation];

@@ -51,7 +51,7 @@ class SimWorld final : public World {
   bool let_share(int, const std::vector<std::byte>&) override { return shares_; }
 
  private:
-  sim::Network network_;
+  sim::SimNetwork network_;
   bool shares_;
 };
 
@@ -162,7 +162,7 @@ class UcxWorld final : public World {
     std::vector<int> members;
     for (int rank = 0; rank < ranks; ++rank) {
       members.push_back(rank);
-      connections_.push_back(std::make_unique<ucx::Connections>(rank, ranks));
+      connections_.push_back(std::make_unique<ucx::UcxConnections>(rank, ranks));
     }
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<std::string> introductions;
@@ -195,11 +195,11 @@ class UcxWorld final : public World {
   Transport& at(int rank) override { return *transports_[static_cast<std::size_t>(rank)]; }
   void settle() override {
     for (bool under_way = true; under_way;) {
-      ucx::Traffic all;
+      ucx::UcxTraffic all;
       under_way = false;
       for (const auto& mine : connections_) {
         mine->progress();
-        const ucx::Traffic traffic = mine->traffic();
+        const ucx::UcxTraffic traffic = mine->traffic();
         all.sent += traffic.sent;
         all.come += traffic.come;
         under_way = under_way || mine->is_receiving();
@@ -210,7 +210,7 @@ class UcxWorld final : public World {
   bool let_share(int, const std::vector<std::byte>&) override { return true; }
 
  private:
-  std::vector<std::unique_ptr<ucx::Connections>> connections_;
+  std::vector<std::unique_ptr<ucx::UcxConnections>> connections_;
   std::vector<std::unique_ptr<ucx::UcxTransport>> transports_;
 };
 #endif

@@ -55,7 +55,7 @@ TEST(Page, FitsOnAScreen) {
 
 TEST(Page, HasALineForEachCollectiveAndABar) {
   const std::string page = page_text(main_job_rows(), facts(), plain_console());
-  for (const Workload& workload : all_workloads(kRanks)) {
+  for (const BenchWorkload& workload : all_workloads(kRanks)) {
     if (workload.send_recv || !is_v_form(workload.collective)) {
       EXPECT_NE(page.find("\n" + std::string(workload.name()) + " "), std::string::npos)
           << workload.name();

@@ -25,7 +25,7 @@ std::size_t as_size(int value) {
 std::vector<std::vector<float>> inputs_of(const Case& row, const DataRule& rule) {
   std::vector<std::vector<float>> inputs;
   for (int rank = 0; rank < kRanks; ++rank) {
-    const Layout layout = layout_of(row, rank, kRanks);
+    const CaseCounts layout = layout_of(row, rank, kRanks);
     std::vector<float> in(layout.in_count + 1);
     fill_case(row, layout, rule, rank, in.data(), nullptr);
     in.pop_back();
@@ -51,7 +51,7 @@ std::vector<float> joined(const std::vector<std::vector<float>>& parts) {
 }
 
 // Sizes of the parts of the whole, as the plain and the v-forms deal them out.
-std::vector<std::size_t> part_sizes(const Layout& layout) {
+std::vector<std::size_t> part_sizes(const CaseCounts& layout) {
   return layout.counts.empty() ? std::vector<std::size_t>(kRanks, layout.count) : layout.counts;
 }
 
@@ -67,7 +67,7 @@ std::vector<float> part_of(const std::vector<float>& whole, const std::vector<st
 
 std::vector<float> right_output(const Case& row, const std::vector<std::vector<float>>& inputs,
                                 int rank) {
-  const Layout layout = layout_of(row, rank, kRanks);
+  const CaseCounts layout = layout_of(row, rank, kRanks);
   if (row.workload.send_recv) {
     return inputs[as_size((rank + kRanks - 1) % kRanks)];
   }
@@ -100,13 +100,13 @@ std::vector<float> right_output(const Case& row, const std::vector<std::vector<f
 class Reference : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Reference, AcceptsTheRightResultAndCountsWhatDiffers) {
-  for (const Workload& workload : all_workloads(kRanks)) {
+  for (const BenchWorkload& workload : all_workloads(kRanks)) {
     for (const bool random : {false, true}) {
       const Case row{.workload = workload, .algorithm = {}, .root = 1, .bytes = GetParam()};
       const DataRule rule = data_rule(row, kRanks, 7, random);
       const auto inputs = inputs_of(row, rule);
       for (int rank = 0; rank < kRanks; ++rank) {
-        const Layout layout = layout_of(row, rank, kRanks);
+        const CaseCounts layout = layout_of(row, rank, kRanks);
         std::vector<float> out = right_output(row, inputs, rank);
         if (layout.out_count == 0) {
           continue;
@@ -130,7 +130,7 @@ TEST(Reference, SeesTheResultOfAnotherCase) {
   const Case row{.workload = {.send_recv = false, .collective = Collective::broadcast},
                  .algorithm = {},
                  .bytes = 400};
-  const Layout layout = layout_of(row, 1, kRanks);
+  const CaseCounts layout = layout_of(row, 1, kRanks);
   std::vector<float> out(layout.out_count);
   fill(data_rule(row, kRanks, 1, false), 0, 0, layout.out_count, out.data());
   EXPECT_EQ(check_case(row, layout, data_rule(row, kRanks, 1, false), 1, out.data()), 0U);
@@ -155,7 +155,7 @@ TEST(Reference, SumsStayExactInEveryType) {
   EXPECT_FALSE(data_rule(narrow, 64, 3, false).exact);  // 64 ones are beyond e5m2's integers
 }
 
-TEST(Layout, UnevenSharesAddUp) {
+TEST(CaseCounts, UnevenSharesAddUp) {
   for (const std::size_t total : {0ULL, 1ULL, 7ULL, 1000ULL, (1ULL << 40U) + 3}) {
     for (const int parts : {1, 2, 3, 64, 4096}) {
       std::size_t sum = 0;
@@ -167,7 +167,7 @@ TEST(Layout, UnevenSharesAddUp) {
   }
 }
 
-TEST(Layout, BusFactorsAreThoseOfNcclTests) {
+TEST(CaseCounts, BusFactorsAreThoseOfNcclTests) {
   const auto factor = [](Collective collective) {
     return bus_factor({.send_recv = false, .collective = collective}, 4);
   };

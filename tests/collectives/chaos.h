@@ -16,7 +16,7 @@ namespace unisono::testing {
 struct ChaosTrial {
   std::vector<Case> cases = {};  // of the same ranks
   sim::NetworkOptions network = {};
-  engine::Order order = engine::Order::in_turn;
+  engine::PollOrder order = engine::PollOrder::in_turn;
   std::uint64_t seed = 0;
 };
 

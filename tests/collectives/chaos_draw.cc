@@ -133,11 +133,11 @@ void draw_poor(Random& random, sim::NetworkOptions& network) {
   network.unreported_bytes = one_of<std::size_t>(random, {0, 0, 100});
 }
 
-sim::Fault draw_fault(Random& random, int ranks) {
+sim::InjectedFault draw_fault(Random& random, int ranks) {
   if (random.one_in(2)) {
     return {};
   }
-  return {.kind = static_cast<sim::Fault::Kind>(1 + random.below(4)),
+  return {.kind = static_cast<sim::InjectedFault::Kind>(1 + random.below(4)),
           .rank = up_to(random, ranks) - 1,
           .at = random.below(std::uint64_t{1} << random.below(8))};
 }
@@ -158,7 +158,7 @@ ChaosTrial draw_chaos(std::uint64_t seed) {
   network.seed = random.next();
   network.fault = draw_fault(random, ranks);
   network.offering = random.one_in(2) ? 0 : random.one_in(3) ? random.next() : ~std::uint64_t{0};
-  trial.order = static_cast<engine::Order>(random.below(engine::kOrders));
+  trial.order = static_cast<engine::PollOrder>(random.below(engine::kOrders));
   for (int i = up_to(random, 3); i > 0; --i) {
     trial.cases.push_back(draw_case(random, ranks, network.slot_bytes));
   }
@@ -182,7 +182,7 @@ std::string to_text(const ChaosTrial& trial) {
           std::to_string(network.taken_late) + (network.multicast ? ", multicast" : "") +
           (network.sharing != 0 ? ", shared" : "") + (network.offering != 0 ? ", offered" : "") +
           ", polled " + kNames[static_cast<std::size_t>(trial.order)];
-  if (network.fault.kind != sim::Fault::Kind::none) {
+  if (network.fault.kind != sim::InjectedFault::Kind::none) {
     text += ", fault: " + std::string(kFaults[static_cast<std::size_t>(network.fault.kind)]) +
             " at " + std::to_string(network.fault.at) + " of rank " +
             std::to_string(network.fault.rank);

@@ -5,6 +5,7 @@
 #include "chaos.h"
 #include "engine/around.h"
 #include "engine/bound_program.h"
+#include "engine/executor.h"
 #include "engine/layout.h"
 #include "oracle.h"
 #include "run_case.h"
@@ -14,7 +15,7 @@ namespace {
 
 using engine::End;
 using engine::RankEnd;
-using sim::Fault;
+using sim::InjectedFault;
 
 // One rank's part in one of the collectives.
 struct Part {
@@ -154,8 +155,8 @@ class Chaos {
   }
 
   std::string judge(const std::vector<RankEnd>& ends) const {
-    const Fault& fault = trial_.network.fault;
-    const bool stopped = fault.kind == Fault::Kind::stops;
+    const InjectedFault& fault = trial_.network.fault;
+    const bool stopped = fault.kind == InjectedFault::Kind::stops;
     if (!network_.struck()) {
       return engine::describe(ends).empty() ? "" : "not all have finished";
     }
@@ -172,7 +173,8 @@ class Chaos {
         return "rank " + std::to_string(rank) + " does not wait for the cause";
       }
     }
-    const bool may_wait = fault.kind != Fault::Kind::signature && !engine::describe(ends).empty();
+    const bool may_wait =
+        fault.kind != InjectedFault::Kind::signature && !engine::describe(ends).empty();
     return stopped || failed != 0 || may_wait ? "" : "nobody noticed the damaged message";
   }
 
@@ -181,13 +183,13 @@ class Chaos {
   std::vector<bool> wait_for_cause(const std::vector<RankEnd>& ends) const {
     std::vector<bool> cause;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-      const bool damaged = trial_.network.fault.kind != Fault::Kind::signature &&
+      const bool damaged = trial_.network.fault.kind != InjectedFault::Kind::signature &&
                            static_cast<int>(rank) == trial_.network.fault.rank;
       cause.push_back(damaged || ends[rank].end == End::stopped || ends[rank].end == End::failed);
     }
     for (std::size_t hops = 0; hops < ends.size(); ++hops) {
       for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-        for (const engine::Executor::Wait& wait : ends[rank].waits) {
+        for (const engine::Wait& wait : ends[rank].waits) {
           cause[rank] = cause[rank] || cause[static_cast<std::size_t>(wait.rank)];
         }
       }
@@ -196,7 +198,7 @@ class Chaos {
   }
 
   const ChaosTrial& trial_;
-  sim::Network network_;
+  sim::SimNetwork network_;
   std::vector<Rank> ranks_;
   std::string wrong_;
 };

@@ -13,7 +13,7 @@
 namespace unisono::fuzz {
 
 // What is proved becomes a schedule that is right, or is refused in words.
-inline std::string converted(const msccl::Program& program) {
+inline std::string converted(const msccl::MscclProgram& program) {
   try {
     const Schedule schedule = msccl::to_schedule(program);
     const std::vector<Finding> findings = verify(schedule);
@@ -26,12 +26,12 @@ inline std::string converted(const msccl::Program& program) {
 
 // Empty if it holds, else what does not.
 inline std::string msccl_property(std::string_view text) {
-  const Parsed<msccl::Program> parsed = msccl::parse_xml(text);
+  const Parsed<msccl::MscclProgram> parsed = msccl::parse_xml(text);
   if (!parsed) {
     return parsed.message.empty() ? "refused without a message" : "";
   }
   const std::string written = msccl::to_xml(*parsed.value);
-  const Parsed<msccl::Program> again = msccl::parse_xml(written);
+  const Parsed<msccl::MscclProgram> again = msccl::parse_xml(written);
   if (!again) {
     return "not read back: " + again.position + ": " + again.message;
   }

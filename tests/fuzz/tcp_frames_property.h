@@ -29,12 +29,12 @@ inline std::string frames_from(std::string_view text) {
     const auto word = [&byte](std::size_t i) {
       return static_cast<std::uint32_t>(byte(i) | byte(i + 1) << 8 | byte(i + 2) << 16);
     };
-    tcp::Header header{.kind = static_cast<tcp::Kind>(byte(0)),
-                       .epoch = byte(1),
-                       .group = byte(2),
-                       .bytes = word(12),
-                       .number = byte(3) == 255 ? 0xffffffff : byte(3),
-                       .released = byte(4)};
+    tcp::FrameHeader header{.kind = static_cast<tcp::FrameKind>(byte(0)),
+                            .epoch = byte(1),
+                            .group = byte(2),
+                            .bytes = word(12),
+                            .number = byte(3) == 255 ? 0xffffffff : byte(3),
+                            .released = byte(4)};
     text.remove_prefix(16);
     std::string frame(tcp::kHeaderBytes, '\0');
     tcp::encode(header, reinterpret_cast<std::byte*>(frame.data()));
@@ -54,7 +54,7 @@ inline std::string frames_from(std::string_view text) {
 }
 
 // As far as it has come, in pieces of at most `most`. True: all of it.
-inline bool fetch_all(tcp::Link& link, tcp::Lane& lane, std::span<std::byte> target,
+inline bool fetch_all(tcp::TcpLink& link, tcp::Lane& lane, std::span<std::byte> target,
                       std::size_t& offset, std::size_t most) {
   const std::size_t bytes = target.size();
   for (std::size_t got = 1; got != 0 && offset < bytes; offset += got) {
@@ -83,13 +83,13 @@ inline std::string tcp_frames_property(std::string_view text) {
   constexpr std::uint32_t kSlots = 3;
   std::vector<std::byte> memory(tcp::kMostBytes);
   const std::size_t most = (text.front() & 16) != 0 ? memory.size() : 1000;
-  tcp::Link link(1, std::move(streams), kSlots, &events);
+  tcp::TcpLink link(1, std::move(streams), kSlots, &events);
   tcp::Lane* lane = link.open({.group = 1, .epoch = 0});
   link.send(*lane, "x", 1, 0);
   std::size_t done = 0;
   bool reopened = false;
   std::size_t fetched = 0;
-  for (int idle = 0; idle < 2 && !link.gone();) {
+  for (int idle = 0; idle < 2 && !link.health().gone();) {
     const ssize_t put = ::send(other.get(), wire.data() + done, wire.size() - done, MSG_NOSIGNAL);
     done += put > 0 ? static_cast<std::size_t>(put) : 0;
     idle = link.receive() || put > 0 ? 0 : idle + 1;
@@ -111,10 +111,11 @@ inline std::string tcp_frames_property(std::string_view text) {
       }
     }
   }
-  if (link.slots() > kSlots * tcp::kMostEarlyLanes) {
+  if (link.slots() > kSlots * transport::kMostEarlyLanes) {
     return "more memory than the windows hold";
   }
-  if (link.failure() && tcp::describe(link.failure()).find("rank 1") == std::string::npos) {
+  if (link.health().failure() &&
+      tcp::describe(link.health().failure()).find("rank 1") == std::string::npos) {
     return "a failure that names nobody";
   }
   link.close(lane);

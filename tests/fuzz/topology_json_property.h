@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_reader.h"
 #include "model/simulator/simulate.h"
 #include "model/simulator/workload.h"
 #include "topology/json.h"

@@ -21,7 +21,7 @@ std::uint64_t own(int rank, int index) {
 
 class Machine {
  public:
-  Machine(const Program& program, std::uint32_t seed, bool is_in_place, std::size_t room)
+  Machine(const MscclProgram& program, std::uint32_t seed, bool is_in_place, std::size_t room)
       : program_(program), random_(seed), is_in_place_(is_in_place), room_(room) {
     const int ranks = static_cast<int>(program.gpus.size());
     for (int rank = 0; rank < ranks; ++rank) {
@@ -74,7 +74,7 @@ class Machine {
                                                          : program_.chunks_per_loop;
   }
 
-  std::uint64_t* at(int rank, Place place) {
+  std::uint64_t* at(int rank, BufferPlace place) {
     const int ranks = static_cast<int>(program_.gpus.size());
     if (is_in_place_ && place.buffer == Buffer::input) {
       place.buffer = Buffer::output;
@@ -206,7 +206,7 @@ class Machine {
     return true;
   }
 
-  const Program& program_;
+  const MscclProgram& program_;
   std::mt19937 random_;
   bool is_in_place_;
   std::size_t room_;
@@ -217,7 +217,7 @@ class Machine {
 
 }  // namespace
 
-bool runs_right(const Program& program, std::uint32_t seed, bool is_in_place, std::size_t room) {
+bool runs_right(const MscclProgram& program, std::uint32_t seed, bool is_in_place, std::size_t room) {
   return Machine(program, seed, is_in_place, room).run();
 }
 

@@ -17,12 +17,12 @@
 namespace unisono::msccl {
 namespace {
 
-std::string first_flaw(const Program& program) {
+std::string first_flaw(const MscclProgram& program) {
   const Proof proof = check(program);
   return proof.flaws.empty() ? "" : to_text(proof.flaws.front());
 }
 
-void expect_runs_right(const Program& program) {
+void expect_runs_right(const MscclProgram& program) {
   for (std::uint32_t seed = 0; seed < 5; ++seed) {
     if (program.out_of_place) {
       EXPECT_TRUE(testing::runs_right(program, seed, false)) << program.name << " seed " << seed;
@@ -57,11 +57,11 @@ TEST(Msccl, TheWholeCatalogue) {
         continue;
       }
       const Schedule schedule = build_schedule(*algorithm, shape);
-      const Program program = to_program(schedule);
+      const MscclProgram program = to_program(schedule);
       SCOPED_TRACE(program.name + " " + std::to_string(ranks));
       EXPECT_EQ(first_flaw(program), "");
       expect_runs_right(program);
-      const Parsed<Program> read = parse_xml(to_xml(program));
+      const Parsed<MscclProgram> read = parse_xml(to_xml(program));
       ASSERT_TRUE(read) << read.message << read.position;
       EXPECT_EQ(to_xml(*read.value), to_xml(program));
       const Schedule again = to_schedule(*read.value);
@@ -75,10 +75,10 @@ TEST(Msccl, TheWholeCatalogue) {
 
 TEST(Msccl, WhatOthersWrite) {
   for (const int gpus : {2, 3, 5, 8}) {
-    for (const Program& program : {testing::all_pairs(gpus), testing::fused_ring(gpus),
+    for (const MscclProgram& program : {testing::all_pairs(gpus), testing::fused_ring(gpus),
                                    testing::forwarding_all_gather(gpus)}) {
       SCOPED_TRACE(program.name + " " + std::to_string(gpus));
-      const Parsed<Program> read = parse_xml(to_xml(program));
+      const Parsed<MscclProgram> read = parse_xml(to_xml(program));
       ASSERT_TRUE(read) << read.message << read.position;
       EXPECT_EQ(first_flaw(*read.value), "");
       expect_runs_right(*read.value);
@@ -94,7 +94,7 @@ TEST(Msccl, ScatterHasNoWord) {
 }
 
 TEST(Msccl, NothingForgetsWhoWaits) {
-  Program program = testing::fused_ring(3);
+  MscclProgram program = testing::fused_ring(3);
   // The first send of rank 1 is left out: its neighbours wait for it, and so for each other.
   program.gpus[1].blocks[0].steps.erase(program.gpus[1].blocks[0].steps.begin());
   EXPECT_NE(first_flaw(program).find("nothing can go on"), std::string::npos)
@@ -103,7 +103,7 @@ TEST(Msccl, NothingForgetsWhoWaits) {
 
 TEST(Msccl, LeastRoom) {
   // Both GPUs send twice before they receive.
-  Program program{.name = "two", .collective = Collective::all_gather, .chunks_per_loop = 4};
+  MscclProgram program{.name = "two", .collective = Collective::all_gather, .chunks_per_loop = 4};
   for (int gpu = 0; gpu < 2; ++gpu) {
     ThreadBlock block{.send = 1 - gpu, .receive = 1 - gpu};
     for (int i = 0; i < 2; ++i) {

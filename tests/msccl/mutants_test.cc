@@ -13,12 +13,12 @@
 namespace unisono::msccl {
 namespace {
 
-Program exported(Collective collective, const char* name, int ranks) {
+MscclProgram exported(Collective collective, const char* name, int ranks) {
   return to_program(build_schedule(*find_algorithm(collective, name), {.ranks = ranks}));
 }
 
 // One thing of one step is changed.
-void damage(Program& program, std::mt19937& random) {
+void damage(MscclProgram& program, std::mt19937& random) {
   Gpu& gpu = program.gpus[random() % program.gpus.size()];
   ThreadBlock& block = gpu.blocks[random() % gpu.blocks.size()];
   const std::size_t at = random() % block.steps.size();
@@ -49,7 +49,7 @@ void damage(Program& program, std::mt19937& random) {
 }
 
 TEST(MscclMutants, NoneIsAcceptedThatRunsWrong) {
-  const std::vector<Program> programs = {
+  const std::vector<MscclProgram> programs = {
       testing::all_pairs(4),
       testing::fused_ring(4),
       testing::forwarding_all_gather(3),
@@ -62,9 +62,9 @@ TEST(MscclMutants, NoneIsAcceptedThatRunsWrong) {
   int unread = 0;
   int harmless = 0;
   for (int i = 0; i < 3000; ++i) {
-    Program program = programs[static_cast<std::size_t>(i) % programs.size()];
+    MscclProgram program = programs[static_cast<std::size_t>(i) % programs.size()];
     damage(program, random);
-    const Parsed<Program> read = parse_xml(to_xml(program));
+    const Parsed<MscclProgram> read = parse_xml(to_xml(program));
     if (!read) {
       ++unread;
       continue;

@@ -9,8 +9,8 @@ constexpr Buffer kScratch = Buffer::scratch;
 
 }  // namespace
 
-Program all_pairs(int gpus) {
-  Program program{.name = "all_pairs",
+MscclProgram all_pairs(int gpus) {
+  MscclProgram program{.name = "all_pairs",
                   .protocol = "LL",
                   .collective = Collective::all_reduce,
                   .chunks_per_loop = gpus,
@@ -51,8 +51,8 @@ Program all_pairs(int gpus) {
   return program;
 }
 
-Program fused_ring(int gpus) {
-  Program program{
+MscclProgram fused_ring(int gpus) {
+  MscclProgram program{
       .name = "fused_ring", .collective = Collective::all_reduce, .chunks_per_loop = gpus};
   for (int gpu = 0; gpu < gpus; ++gpu) {
     const auto chunk = [&](int back) { return ((gpu - back) % gpus + gpus) % gpus; };
@@ -64,7 +64,7 @@ Program fused_ring(int gpus) {
                              .source = {kInput, chunk(i)},
                              .target = {kOutput, chunk(i)}});
     }
-    const Place whole{kOutput, chunk(gpus - 1)};
+    const BufferPlace whole{kOutput, chunk(gpus - 1)};
     block.steps.push_back({.type = StepType::receive_reduce_copy_send,
                            .source = {kInput, whole.offset},
                            .target = whole});
@@ -77,8 +77,8 @@ Program fused_ring(int gpus) {
   return program;
 }
 
-Program forwarding_all_gather(int gpus) {
-  Program program{.name = "forwarding",
+MscclProgram forwarding_all_gather(int gpus) {
+  MscclProgram program{.name = "forwarding",
                   .collective = Collective::all_gather,
                   .channels = 2,
                   .chunks_per_loop = 2 * gpus,

@@ -9,12 +9,12 @@ namespace unisono::msccl::testing {
 
 // all_reduce in place: each GPU gets a part of everybody's input in scratch, adds it to its own
 // with `re`, behind a nop for each block that received, and sends the sums to all.
-Program all_pairs(int gpus);
+MscclProgram all_pairs(int gpus);
 
 // all_reduce around a ring with fused steps: rrs on the way, rrc at the end, then rcs.
-Program fused_ring(int gpus);
+MscclProgram fused_ring(int gpus);
 
 // all_gather on two channels; what comes from the left goes on to the right by rcs.
-Program forwarding_all_gather(int gpus);
+MscclProgram forwarding_all_gather(int gpus);
 
 }  // namespace unisono::msccl::testing

@@ -48,7 +48,7 @@ TEST(MscclXml, Refuses) {
                        "<tb id=\"0\" send=\"0\" recv=\"-1\"/></gpu></algo>",
                    "GPU 1 sends to GPU 0 on channel 0, where no thread block receives", "line 3"},
        }) {
-    const Parsed<Program> parsed = parse_xml(one.text);
+    const Parsed<MscclProgram> parsed = parse_xml(one.text);
     EXPECT_FALSE(parsed) << one.text;
     EXPECT_NE(parsed.message.find(one.message), std::string::npos) << parsed.message;
     EXPECT_EQ(parsed.position, one.position) << one.text;
@@ -75,7 +75,7 @@ TEST(MscclXml, DamagedBytesNeverCrash) {
           break;
       }
     }
-    if (const Parsed<Program> parsed = parse_xml(text)) {
+    if (const Parsed<MscclProgram> parsed = parse_xml(text)) {
       check(*parsed.value);
       ++read;
     }

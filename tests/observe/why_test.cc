@@ -20,7 +20,7 @@ Job job_of_two(std::uint64_t reached) {
   job.world.group.ranks = {
       {.world_rank = 0,
        .newest = {.sequence = 5, .signature = 1},
-       .waiting = comm::Waiting{.peer = 1, .place = 2, .since_ns = 3 * kSecond}},
+       .waiting = comm::WaitTarget{.peer = 1, .place = 2, .since_ns = 3 * kSecond}},
       {.world_rank = 1, .newest = {.sequence = reached, .signature = 1}}};
   return job;
 }
@@ -52,7 +52,7 @@ TEST(Hang, FollowsAWaitThroughAnotherGroup) {
   job.groups.push_back({.id = 7,
                         .ranks = {{.world_rank = 1,
                                    .newest = {.sequence = 2},
-                                   .waiting = comm::Waiting{.peer = 1, .since_ns = 4 * kSecond}},
+                                   .waiting = comm::WaitTarget{.peer = 1, .since_ns = 4 * kSecond}},
                                   {.world_rank = 2, .newest = {.sequence = 1}}}});
   const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
   ASSERT_EQ(findings.size(), 1U);
@@ -63,7 +63,7 @@ TEST(Hang, FollowsAWaitThroughAnotherGroup) {
 TEST(Hang, SaysThatCallsDiffer) {
   Job job = job_of_two(5);
   job.world.group.ranks[1].newest.signature = 2;
-  job.world.group.ranks[1].waiting = comm::Waiting{.peer = 0, .since_ns = 4 * kSecond};
+  job.world.group.ranks[1].waiting = comm::WaitTarget{.peer = 0, .since_ns = 4 * kSecond};
   const std::vector<Finding> findings = explain_hang(job, 10 * kSecond);
   ASSERT_EQ(findings.size(), 2U);  // and that they wait for each other
   EXPECT_EQ(findings[0].kind, "mismatch");
@@ -72,7 +72,7 @@ TEST(Hang, SaysThatCallsDiffer) {
 // In the words of the error that the ranks themselves would give.
 TEST(Hang, SaysWhatToAgreeOn) {
   Job job = job_of_two(5);
-  job.world.group.ranks[1].waiting = comm::Waiting{.peer = 0, .since_ns = 4 * kSecond};
+  job.world.group.ranks[1].waiting = comm::WaitTarget{.peer = 0, .since_ns = 4 * kSecond};
   comm::OperationRecord& other = job.world.group.ranks[1].newest;
   other.signature = 2;
   std::strcpy(other.algorithm, "ring");
@@ -87,8 +87,8 @@ TEST(Hang, SaysWhatToAgreeOn) {
 // Nobody keeps it from going on in particular: anyone may send.
 TEST(Hang, TellsOfAReceiveFromAnybody) {
   Job job = job_of_two(5);
-  job.world.group.ranks[0].waiting = comm::Waiting{
-      .what = comm::Waiting::What::recv, .peer = -1, .place = 4, .since_ns = 3 * kSecond};
+  job.world.group.ranks[0].waiting = comm::WaitTarget{
+      .what = comm::WaitTarget::What::recv, .peer = -1, .place = 4, .since_ns = 3 * kSecond};
   const std::vector<Finding> alone = explain_hang(job, 10 * kSecond);
   ASSERT_EQ(alone.size(), 1U);
   EXPECT_EQ(alone[0].kind, "unanswered");
@@ -96,7 +96,7 @@ TEST(Hang, TellsOfAReceiveFromAnybody) {
   EXPECT_EQ(alone[0].text.english, "rank 0 (pid 100) waits for a send of any rank with tag 4");
   // And who waits for that rank hears what it waits for.
   job.world.group.ranks[1].newest.sequence = 6;
-  job.world.group.ranks[1].waiting = comm::Waiting{.peer = 0, .since_ns = 4 * kSecond};
+  job.world.group.ranks[1].waiting = comm::WaitTarget{.peer = 0, .since_ns = 4 * kSecond};
   const std::vector<Finding> owed = explain_hang(job, 10 * kSecond);
   ASSERT_EQ(owed.size(), 1U);
   EXPECT_EQ(owed[0].kind, "never called");
@@ -182,8 +182,8 @@ Job part_with(int rank) {
   part.world.group.ranks = {
       {.world_rank = rank,
        .newest = {.sequence = 1, .signature = 1},
-       .waiting =
-           comm::Waiting{.what = comm::Waiting::What::recv, .peer = 1 - rank, .since_ns = 1}}};
+       .waiting = comm::WaitTarget{
+           .what = comm::WaitTarget::What::recv, .peer = 1 - rank, .since_ns = 1}}};
   part.groups = {{.id = 7, .size = 2, .first = 1, .ranks = {{.world_rank = rank}}},
                  {.id = 8, .size = 1, .first = rank, .ranks = {{.world_rank = rank}}}};
   return part;

@@ -69,7 +69,7 @@ TEST_F(Labels, AreThoseOfTheMomentAtWhichSomethingBegan) {
       }
       writer.begin(name, turn, 8);
       writer.stamp();
-      writer.pass(trace::recording::Kind::send, false, 1, 0, 0, 8, writer.recent(), 0);
+      writer.pass(trace::recording::EventKind::send, false, 1, 0, 0, 8, writer.recent(), 0);
       writer.end();
       wanted[{which, turn}] = which == 1 && !of_alone.empty() ? of_alone : now;
     }

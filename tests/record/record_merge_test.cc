@@ -22,7 +22,7 @@
 namespace unisono::cli {
 namespace {
 
-using trace::recording::Kind;
+using trace::recording::EventKind;
 
 class Merge : public testing::Test {
  protected:
@@ -47,9 +47,9 @@ class Merge : public testing::Test {
         writer.begin(name, static_cast<std::uint64_t>(i), 64);
         const std::uint64_t begin = writer.stamp();
         const std::uint64_t ticks = writer.stamp() - begin;
-        writer.pass(Kind::send, false, 1 - rank, 0, 3, 64, begin, ticks);
+        writer.pass(EventKind::send, false, 1 - rank, 0, 3, 64, begin, ticks);
         const std::uint64_t came = writer.stamp();
-        writer.pass(Kind::reduce, false, 1 - rank, 0, 3, 64, came, writer.stamp() - came);
+        writer.pass(EventKind::reduce, false, 1 - rank, 0, 3, 64, came, writer.stamp() - came);
         if (rank == 0 || i != operations) {
           writer.end();
         }
@@ -104,9 +104,9 @@ TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
     writer.begin(recorder->name(Collective::broadcast, "flat"), 1, 64, 1);
     const std::uint64_t begin = writer.stamp();
     if (rank == 1) {
-      writer.pass(Kind::send, false, 2, 0, 0, 64, begin, 1);
+      writer.pass(EventKind::send, false, 2, 0, 0, 64, begin, 1);
     } else if (rank == 2) {
-      writer.pass(Kind::copy, false, 1, 0, 0, 64, begin, 1);
+      writer.pass(EventKind::copy, false, 1, 0, 0, 64, begin, 1);
     }
     writer.end();
     const int pair[] = {1, 2};
@@ -151,9 +151,9 @@ TEST_F(Merge, AGrownWorldIsNoneOfThoseBefore) {
     writer.begin(recorder->name(Collective::broadcast, "flat"), 1, 64);
     const std::uint64_t begin = writer.stamp();
     if (rank == 0) {
-      writer.pass(Kind::send, false, 1, 0, 0, 64, begin, 1);
+      writer.pass(EventKind::send, false, 1, 0, 0, 64, begin, 1);
     } else if (rank == 1) {
-      writer.pass(Kind::receive, false, 0, 0, 0, 64, begin, 1);
+      writer.pass(EventKind::receive, false, 0, 0, 0, 64, begin, 1);
     }
     writer.end();
   };
@@ -349,7 +349,7 @@ TEST_F(Merge, WhateverIsInAFileItIsReadOrRefused) {
     for (int i = 0; i < 20; ++i) {
       // To the first bytes of the header, to how it ended, and to the ring.
       using trace::recording::kRing;
-      const std::size_t ended = offsetof(trace::recording::Header, abort);
+      const std::size_t ended = offsetof(trace::recording::RecordingHeader, abort);
       const std::size_t places[] = {random() % 600, ended + random() % 64,
                                     kRing + random() % (damaged.size() - kRing)};
       damaged[places[i % 3]] = static_cast<std::byte>(random());

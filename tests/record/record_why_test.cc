@@ -17,7 +17,7 @@
 namespace unisono::cli {
 namespace {
 
-using trace::recording::Kind;
+using trace::recording::EventKind;
 
 constexpr const char* kSaid = "all_reduce #2 on rank 2: no data from rank 1\nlook at rank 1";
 
@@ -34,7 +34,7 @@ class Why : public testing::Test {
     writer.begin(name, static_cast<std::uint64_t>(number), 64, root);
     const std::uint64_t begin = writer.stamp();
     const std::uint64_t ticks = writer.stamp() - begin;
-    writer.pass(Kind::send, false, 0, 0, 3, 64, begin, ticks);
+    writer.pass(EventKind::send, false, 0, 0, 3, 64, begin, ticks);
     if (ends) {
       writer.end();
     }

@@ -16,33 +16,33 @@ import sys
 import tempfile
 import time
 
-ENGINE, WAITS = "src/engine/executor.cc", "src/comm/point_to_point.cc"
-SEND, RECEIVE, LANE = "src/transport/tcp/link_send.cc", "src/transport/tcp/link_receive.cc", "src/transport/shm/lane.h"
+ENGINE, COMBINE, WAITS = "src/engine/segmented_run.cc", "src/engine/execution.cc", "src/comm/point_to_point.cc"
+SEND, TCP_LANE, LANE = "src/transport/tcp/outbox.cc", "src/transport/tcp/lane.h", "src/transport/shm/lane.h"
 # Name, file, what stands there, what takes its place.
 MUTANTS = [
     ("sends_out_of_turn", ENGINE, "if (sequence != lane.sequence || limit <= state.done)", "if (limit <= state.done)"),
     ("ignores_dependencies", ENGINE, "limit = std::min(limit, state.finished ? pass.bytes : state.done)",
      "limit = std::min(limit, pass.bytes)"),
-    ("gives_shared_memory_back_early", ENGINE, "if (!transport_.drained(lane.lane, state.mark))",
-     "if (!transport_.drained(lane.lane, state.mark) && false)"),
-    ("ends_without_flush", ENGINE, "if (kept == 0 && flushed())", "if (kept == 0)"),
-    ("takes_any_signature", ENGINE, "if (message.signature != signature_of(pass, state.done, message.bytes) ||",
+    ("gives_shared_memory_back_early", ENGINE, "if (!run_.transport.drained(lane.lane, state.mark))",
+     "if (!run_.transport.drained(lane.lane, state.mark) && false)"),
+    ("ends_without_flush", ENGINE, "if (kept == 0 && run_.flushed())", "if (kept == 0)"),
+    ("takes_any_signature", ENGINE, "if (message.signature != run_.signature_of(pass, state.done, message.bytes) ||",
      "if ("),
     ("reads_a_message_from_its_beginning", ENGINE, "arriving.message.data += bytes;", ";"),
     ("never_takes_the_next_turn", ENGINE, "++arriving.sequence;", ";"),
-    ("cuts_elements", ENGINE, "bytes = std::min(bytes, slot_bytes_);\n    std::byte* slot",
-     "bytes = std::min(bytes, slot_bytes_ - 1);\n    std::byte* slot"),
-    ("copies_one_byte_less", ENGINE, "kernels::copy(targets_[i], sources_[0], bytes, store);",
-     "kernels::copy(targets_[i], sources_[0], bytes - 1, store);"),
+    ("cuts_elements", "src/transport/send.h", "bytes = std::min(bytes, limits.slot_bytes);\n  std::byte* slot",
+     "bytes = std::min(bytes, limits.slot_bytes - 1);\n  std::byte* slot"),
+    ("copies_one_byte_less", COMBINE, "kernels::copy(targets[i], sources[0], bytes, store);",
+     "kernels::copy(targets[i], sources[0], bytes - 1, store);"),
     ("forwards_from_another_place", ENGINE, "const bool level = states_[i].done == state.done &&",
      "const bool level = (states_[i].done == state.done || true) &&"),
     ("releases_too_much", LANE, "head_->cells.store(next_ - 1, std::memory_order_release);\n    return true;",
      "head_->cells.store(next_, std::memory_order_release);\n    return true;"),
-    ("begins_a_frame_within_another", SEND, "to.waiting == 1 && to.partial_done == 0", "to.waiting == 1"),
+    ("begins_a_frame_within_another", SEND, "to.waiting == 1 && !to.writer.has_partial()", "to.waiting == 1"),
     ("sends_beyond_the_window", SEND, "  lane.unreleased.add(bytes);\n", ""),
     ("tells_of_more_room_than_there_is", SEND, "          .number = number,\n          .released = lane.next,",
      "          .number = number,\n          .released = lane.next + 1,"),
-    ("loses_credits", RECEIVE, "lane.unreleased.remove(lane.outgoing(lane.released).bytes);", ";"),
+    ("loses_credits", TCP_LANE, "unreleased.remove(outgoing(released).bytes);", ";"),
     ("mistakes_the_tag", WAITS, "return one.tag == tag;", "return one.tag == tag || true;"),
     ("serves_half_a_stored_message", WAITS, "if (found->done == found->data.size()) {", "if (true) {"),
     ("takes_another_size", WAITS, "if (wanted->bytes != envelope.bytes) {", "if (wanted == nullptr) {"),

@@ -119,7 +119,7 @@ void shuffle(Pipeline& pipeline, std::mt19937& random) {
 }
 
 // `computations`: of the shape of the entry.
-void print_case(const unisono::pipeline::Entry& entry, unisono::pipeline::Shape shape,
+void print_case(const unisono::pipeline::Entry& entry, unisono::pipeline::PipelineSize shape,
                 const Pipeline& computations, int mutants, std::mt19937& random) {
   Pipeline pipeline = build(entry, shape);
   pipeline.actions = computations.actions;
@@ -159,9 +159,10 @@ int main(int argc, char** argv) {
   for (const unisono::pipeline::Entry* entry : unisono::pipeline::catalog()) {
     for (const int ranks : {1, 2, 3, 4, 6, 8}) {
       for (const int microbatches : {1, 4, 12, 16}) {
-        const unisono::pipeline::Shape shape{.ranks = ranks,
-                                             .chunks = entry->chunks == 0 ? 2 : entry->chunks,
-                                             .microbatches = microbatches};
+        const unisono::pipeline::PipelineSize shape{
+            .ranks = ranks,
+            .chunks = entry->chunks == 0 ? 2 : entry->chunks,
+            .microbatches = microbatches};
         if (unisono::pipeline::refusal(*entry, shape).empty()) {
           Pipeline computations = entry->build(shape);
           if (random() % 2 == 0) {
@@ -177,7 +178,7 @@ int main(int argc, char** argv) {
   }
   for (int i = 0; i < 60; ++i) {
     const int ranks = 2 + i % 5;
-    const unisono::pipeline::Shape shape{.ranks = ranks, .chunks = 2, .microbatches = ranks};
+    const unisono::pipeline::PipelineSize shape{.ranks = ranks, .chunks = 2, .microbatches = ranks};
     Pipeline computations = unisono::pipeline::interleaved.build(shape);
     shuffle(computations, random);
     print_case(unisono::pipeline::interleaved, shape, computations, mutants, random);

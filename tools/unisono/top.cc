@@ -52,18 +52,18 @@ std::vector<Line> lines_of(const Job& job) {
 }
 
 std::string waiting_text(const Line& line, std::int64_t now) {
-  const comm::Waiting& waiting = *line.rank->waiting;
+  const comm::WaitTarget& waiting = *line.rank->waiting;
   std::string text =
       fmt::format("waits {:.1f} s", static_cast<double>(now - waiting.since_ns) / 1e9);
   if (waiting.peer >= 0) {
     text += fmt::format(" for rank {}", waiting.peer);
-  } else if (waiting.what == comm::Waiting::What::recv) {
+  } else if (waiting.what == comm::WaitTarget::What::recv) {
     text += " for any rank";
   }
   switch (waiting.what) {
-    case comm::Waiting::What::send:
+    case comm::WaitTarget::What::send:
       return text + fmt::format(" to receive, tag {}", waiting.place);
-    case comm::Waiting::What::recv:
+    case comm::WaitTarget::What::recv:
       return text + fmt::format(" to send, tag {}", waiting.place);
     default:
       return text + fmt::format(", step {} of {} #{}", waiting.place,

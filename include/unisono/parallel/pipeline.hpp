@@ -27,7 +27,7 @@ namespace unisono::parallel {
 
 namespace detail {
 struct ScheduleState;
-class Runner;
+class PipelineRunner;
 }  // namespace detail
 
 struct PipelineShape {
@@ -166,7 +166,7 @@ class UNISONO_EXPORT Pipeline {
   std::size_t most_bytes_held() const;
 
  private:
-  std::unique_ptr<detail::Runner> runner_;
+  std::unique_ptr<detail::PipelineRunner> runner_;
 };
 
 }  // namespace unisono::parallel

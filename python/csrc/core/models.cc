@@ -96,7 +96,7 @@ py::dict plan(const std::string& collective, int ranks, double bytes, const Link
     reasons.append(model::reason(made->candidates.front(), made->candidates[i]));
   }
   py::list ranges;
-  for (const model::Range& range : made->ranges) {
+  for (const model::SizeRange& range : made->ranges) {
     ranges.append(py::make_tuple(range.from_bytes, std::string(range.algorithm->name)));
   }
   py::dict unable;

@@ -3,6 +3,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/simulator/program.h"
+
 namespace unisono::model {
 
 Lists::Lists(std::size_t keys, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& entries)

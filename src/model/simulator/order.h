@@ -5,9 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "model/simulator/program.h"
+#include "model/simulator/play.h"
 
 namespace unisono::model {
+
+struct PlayItem;
 
 // Lists of numbers, one list for each key.
 class Lists {

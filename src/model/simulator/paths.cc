@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/cost.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {

@@ -7,11 +7,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/cost.h"
 #include "topology/routes.h"
 #include "topology/topology.h"
 
 namespace unisono::model {
+
+struct Parameters;
 
 // Links that are worse than they should be.
 struct LinkFault {

@@ -7,9 +7,9 @@
 
 namespace unisono::model {
 
-SharedRates::Operation& SharedRates::operation(std::uint32_t item) {
+OpenOperation& SharedRates::operation(std::uint32_t item) {
   const auto [place, added] = operations_.try_emplace(item);
-  Operation& operation = place->second;
+  OpenOperation& operation = place->second;
   if (added) {
     const PlayItem& played = play_.items[item];
     auto& known = orders_[played.blocks.get()];
@@ -51,7 +51,7 @@ void SharedRates::run_tasks() {
   }
 }
 
-bool SharedRates::waits_for(int index, Actor& actor, Awaited& awaited) {
+bool SharedRates::waits_for(int index, ActorState& actor, AwaitedItem& awaited) {
   if (awaited.actors_left > 0) {
     awaited.waiting.push_back(index);
     return true;
@@ -62,7 +62,7 @@ bool SharedRates::waits_for(int index, Actor& actor, Awaited& awaited) {
 
 // Whether the next item comes after one that is not ended; it is begun when that has.
 bool SharedRates::waits_for_item(int index) {
-  Actor& actor = actors_[at(index)];
+  ActorState& actor = actors_[at(index)];
   const PlayItem& item = item_of(actor);
   for (const int before : item.after) {
     if (waits_for(index, actor, awaited_.at(static_cast<std::uint32_t>(before)))) {
@@ -79,7 +79,7 @@ bool SharedRates::waits_for_item(int index) {
   return false;
 }
 
-void SharedRates::end_for_waiting(Awaited& awaited, const Moment& moment) {
+void SharedRates::end_for_waiting(AwaitedItem& awaited, const Moment& moment) {
   awaited.end.wait_for(moment);
   if (--awaited.actors_left == 0) {
     for (const int waiting : std::exchange(awaited.waiting, {})) {
@@ -90,7 +90,7 @@ void SharedRates::end_for_waiting(Awaited& awaited, const Moment& moment) {
 
 // `entry` is now: what the actor did before has ended.
 void SharedRates::begin_item(int index) {
-  Actor& actor = actors_[at(index)];
+  ActorState& actor = actors_[at(index)];
   if (actor.next == actor.items.size()) {
     end_.wait_for(actor.entry);
     return;
@@ -109,7 +109,7 @@ void SharedRates::begin_item(int index) {
     actor.entry.compute_us += compute_us;
     move_rank(index, 1, true);
     const int rank = play_.rank_of_actor[at(index)];
-    ranks_[at(rank)].computing_us += compute_us;
+    times_.add_computing(rank, compute_us);
     if (result_.computes.size() < options_.records) {
       result_.computes.push_back({.item = static_cast<int>(actor.items[actor.next].item),
                                   .rank = rank,
@@ -117,11 +117,11 @@ void SharedRates::begin_item(int index) {
                                   .end_us = actor.entry.time_us});
     }
   }
-  push(actor.entry.time_us, Kind::entry, index);
+  events_.push(actor.entry.time_us, EventQueue::Kind::entry, index);
 }
 
 void SharedRates::end_item(int index, const Moment& moment) {
-  Actor& actor = actors_[at(index)];
+  ActorState& actor = actors_[at(index)];
   const std::uint32_t item = actor.items[actor.next].item;
   result_.item_end_us[item] = std::max(result_.item_end_us[item], now_us_);
   ++actor.next;
@@ -139,14 +139,14 @@ void SharedRates::end_item(int index, const Moment& moment) {
 
 // A compute step has ended, or an operation begins.
 void SharedRates::enter(int index) {
-  Actor& actor = actors_[at(index)];
+  ActorState& actor = actors_[at(index)];
   const std::uint32_t item = actor.items[actor.next].item;
   if (play_.items[item].blocks == nullptr) {
     move_rank(index, -1, true);
     end_item(index, actor.entry);
     return;
   }
-  Operation& operation = this->operation(item);
+  OpenOperation& operation = this->operation(item);
   const std::vector<PlayBlock>& blocks = *play_.items[item].blocks;
   actor.inside = true;
   actor.operation = &operation;
@@ -173,7 +173,7 @@ void SharedRates::enter(int index) {
   leave_if_done(index);
 }
 
-bool SharedRates::is_ready(const Actor& sender, const PlayBlock& block) {
+bool SharedRates::is_ready(const ActorState& sender, const PlayBlock& block) {
   const std::size_t number = sender.sends.block();
   if (block.has_needs) {
     return sender.operation->open_needs[number][sender.sends.message()] == 0;
@@ -192,12 +192,12 @@ bool SharedRates::is_ready(const Actor& sender, const PlayBlock& block) {
 
 // Starts what the actor sends next, as far as it can.
 void SharedRates::try_send(int index, const Moment& trigger) {
-  Actor& sender = actors_[at(index)];
+  ActorState& sender = actors_[at(index)];
   while (sender.inside && !sender.sends.at_end() && sender.sending < options_.ports) {
     const std::uint32_t item = sender.items[sender.next].item;
     const PlayBlock& block = (*play_.items[item].blocks)[sender.sends.block()];
     const PlayMessage& message = block.messages[sender.sends.message()];
-    const Actor& receiver = actors_[at(message.to)];
+    const ActorState& receiver = actors_[at(message.to)];
     if (!receiver.inside || receiver.items[receiver.next].item != item ||
         static_cast<int>(receiver.receiving.size()) >= options_.ports ||
         !receiver.receives.is_at(sender.sends.block(), sender.sends.step(),
@@ -212,7 +212,7 @@ void SharedRates::try_send(int index, const Moment& trigger) {
 
 // Starts what the actor receives next, if it is a local reduction or its sender can.
 void SharedRates::try_receive(int index, const Moment& trigger) {
-  Actor& receiver = actors_[at(index)];
+  ActorState& receiver = actors_[at(index)];
   if (!receiver.inside || receiver.receives.at_end() ||
       static_cast<int>(receiver.receiving.size()) >= options_.ports) {
     return;
@@ -231,7 +231,7 @@ void SharedRates::try_receive(int index, const Moment& trigger) {
 
 // A local copy takes no time.
 void SharedRates::copy(const Task& task) {
-  Actor& actor = actors_[at(task.actor)];
+  ActorState& actor = actors_[at(task.actor)];
   std::uint8_t& done = actor.operation->copied[task.block][task.message];
   if (done == 0) {
     done = 1;
@@ -244,16 +244,16 @@ void SharedRates::copy(const Task& task) {
 // What `message` has brought to an actor may be what others wait for.
 void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
                           const Moment& moment) {
-  const Actor& receiver = actors_[at(index)];
+  const ActorState& receiver = actors_[at(index)];
   const std::uint32_t item = receiver.items[receiver.next].item;
-  Operation& operation = *receiver.operation;
+  OpenOperation& operation = *receiver.operation;
   const std::vector<PlayMessage>& messages = (*play_.items[item].blocks)[block].messages;
   for (const std::uint32_t next : (*operation.orders)[block].needed_by.of(message)) {
     if (--operation.open_needs[block][next] > 0) {
       continue;
     }
     const PlayMessage& ready = messages[next];
-    const Actor& actor = actors_[at(ready.from)];
+    const ActorState& actor = actors_[at(ready.from)];
     if (!actor.inside || actor.items[actor.next].item != item) {
       continue;  // it will look when it enters
     }
@@ -272,7 +272,7 @@ void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
 }
 
 void SharedRates::leave_if_done(int index) {
-  Actor& actor = actors_[at(index)];
+  ActorState& actor = actors_[at(index)];
   if (!actor.inside || !actor.sends.at_end() || !actor.receives.at_end() || actor.sending > 0 ||
       !actor.receiving.empty() || actor.copies_left > 0) {
     return;

@@ -8,13 +8,26 @@
 
 namespace unisono::model {
 
+namespace {
+
+std::size_t ranks_of(const Play& play) {
+  int ranks = 0;
+  for (const int rank : play.rank_of_actor) {
+    ranks = std::max(ranks, rank + 1);
+  }
+  return static_cast<std::size_t>(ranks);
+}
+
+}  // namespace
+
 SharedRates::SharedRates(const Play& play, const PathTable& paths, const SimulationOptions& options)
     : play_(play),
       paths_(paths),
       options_(options),
       shares_(paths.bytes_per_us()),
       link_since_us_(paths.bytes_per_us().size()),
-      actors_(play.rank_of_actor.size()) {
+      actors_(play.rank_of_actor.size()),
+      times_(ranks_of(play)) {
   for (std::uint32_t i = 0; i < play.items.size(); ++i) {
     const std::vector<int>& actors = play.items[i].actors;
     for (std::uint32_t place = 0; place < actors.size(); ++place) {
@@ -28,11 +41,6 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
       awaited_[i].actors_left = play.items[i].actors.size();
     }
   }
-  int ranks = 0;
-  for (const int rank : play.rank_of_actor) {
-    ranks = std::max(ranks, rank + 1);
-  }
-  ranks_.resize(at(ranks));
   result_.links.resize(paths.bytes_per_us().size());
   result_.item_end_us.resize(play.items.size());
   result_.shared_links = true;
@@ -42,16 +50,14 @@ SimulationResult SharedRates::run() && {
   for (int actor = 0; actor < static_cast<int>(actors_.size()); ++actor) {
     Moment& entry = actors_[at(actor)].entry;
     entry.time_us = entry.compute_us = play_.late_us[at(actor)];
-    push(entry.time_us, Kind::begin, actor);
+    events_.push(entry.time_us, EventQueue::Kind::begin, actor);
   }
   constexpr double kSameTime = 1e-12;
   while (!events_.empty()) {
-    now_us_ = events_.top().time_us;
+    now_us_ = events_.next_us();
     const double until = now_us_ * (1 + kSameTime);
-    while (!events_.empty() && events_.top().time_us <= until) {
-      const Event event = events_.top();
-      events_.pop();
-      handle(event);
+    while (!events_.empty() && events_.next_us() <= until) {
+      handle(events_.pop());
       run_tasks();
     }
     settle_rates();
@@ -59,7 +65,7 @@ SimulationResult SharedRates::run() && {
       options_.progress->played = result_.messages;
     }
   }
-  for (const Actor& actor : actors_) {
+  for (const ActorState& actor : actors_) {
     if (actor.next < actor.items.size()) {
       throw Error(ErrorCode::internal,
                   "the simulation stopped before the end\nthis is a mistake in unisono: report it");
@@ -73,39 +79,27 @@ SimulationResult SharedRates::run() && {
     result_.critical_records.push_back(static_cast<int>(record));
   }
   std::reverse(result_.critical_records.begin(), result_.critical_records.end());
-  for (const RankState& rank : ranks_) {
-    result_.ranks.push_back({.moving_us = rank.moving_us,
-                             .computing_us = rank.computing_us,
-                             .waiting_us = std::max(0.0, end_.time_us - rank.active_us)});
-  }
+  result_.ranks = times_.uses(end_.time_us);
   return std::move(result_);
 }
 
-void SharedRates::push(double time_us, Kind kind, int subject, std::uint32_t version) {
-  events_.push({.time_us = time_us,
-                .number = next_number_++,
-                .kind = kind,
-                .subject = subject,
-                .version = version});
-}
-
-void SharedRates::handle(const Event& event) {
+void SharedRates::handle(const EventQueue::Event& event) {
   switch (event.kind) {
-    case Kind::begin:
+    case EventQueue::Kind::begin:
       begin_item(event.subject);
       return;
-    case Kind::entry:
+    case EventQueue::Kind::entry:
       enter(event.subject);
       return;
-    case Kind::flow_begin:
+    case EventQueue::Kind::flow_begin:
       begin_flow(event.subject);
       return;
-    case Kind::flow_end:
+    case EventQueue::Kind::flow_end:
       if (flights_[at(event.subject)].version == event.version) {
         end_flow(event.subject);
       }
       return;
-    case Kind::reduced:
+    case EventQueue::Kind::reduced:
       arrive(event.subject);
       return;
   }
@@ -119,7 +113,8 @@ void SharedRates::settle_rates() {
         std::max(0.0, flight.left_bytes - flight.rate * (now_us_ - flight.since_us));
     flight.since_us = now_us_;
     flight.rate = shares_.rate(slot);
-    push(now_us_ + flight.left_bytes / flight.rate, Kind::flow_end, slot, ++flight.version);
+    events_.push(now_us_ + flight.left_bytes / flight.rate, EventQueue::Kind::flow_end, slot,
+                 ++flight.version);
   }
 }
 
@@ -137,7 +132,7 @@ int SharedRates::new_flight() {
 }
 
 void SharedRates::start(int index, const Moment& trigger) {
-  Actor& sender = actors_[at(index)];
+  ActorState& sender = actors_[at(index)];
   const int slot = new_flight();
   Flight& flight = flights_[at(slot)];
   flight.item = sender.items[sender.next].item;
@@ -148,7 +143,7 @@ void SharedRates::start(int index, const Moment& trigger) {
   flight.moment.time_us = now_us_;
   flight.start_us = now_us_;
   const PlayMessage& message = message_of(flight);
-  Actor& receiver = actors_[at(message.to)];
+  ActorState& receiver = actors_[at(message.to)];
   flight.receive_number = receiver.received_begun++;
   receiver.receiving.push_back(flight.receive_number);
   ++sender.sending;
@@ -168,11 +163,11 @@ void SharedRates::start(int index, const Moment& trigger) {
   if (options_.records > 0) {
     keep(flight, trigger.record);
   }
-  push(now_us_ + latency, Kind::flow_begin, slot);
+  events_.push(now_us_ + latency, EventQueue::Kind::flow_begin, slot);
 }
 
 void SharedRates::start_reduction(int index, const Moment& trigger) {
-  Actor& actor = actors_[at(index)];
+  ActorState& actor = actors_[at(index)];
   const int slot = new_flight();
   Flight& flight = flights_[at(slot)];
   flight.item = actor.items[actor.next].item;
@@ -185,7 +180,7 @@ void SharedRates::start_reduction(int index, const Moment& trigger) {
   actor.receiving.push_back(flight.receive_number);
   actor.receives.advance();
   move_rank(index, 1, false);
-  push(now_us_ + message_of(flight).reduce_us, Kind::reduced, slot);
+  events_.push(now_us_ + message_of(flight).reduce_us, EventQueue::Kind::reduced, slot);
 }
 
 void SharedRates::begin_flow(int slot) {
@@ -196,7 +191,7 @@ void SharedRates::begin_flow(int slot) {
   flight.left_bytes = message.bytes;
   if (message.bytes <= 0 || path.count == 0 || options_.contention == Contention::off) {
     const double flow_us = message.bytes > 0 ? message.bytes / path.bytes_per_us : 0;
-    push(now_us_ + flow_us, Kind::flow_end, slot, ++flight.version);
+    events_.push(now_us_ + flow_us, EventQueue::Kind::flow_end, slot, ++flight.version);
     return;
   }
   flight.flowing = true;
@@ -234,7 +229,7 @@ void SharedRates::end_flow(int slot) {
   --actors_[at(from)].sending;
   actors_[at(from)].last.wait_for(sent);
   if (message.reduce_us > 0) {
-    push(now_us_ + message.reduce_us, Kind::reduced, slot);
+    events_.push(now_us_ + message.reduce_us, EventQueue::Kind::reduced, slot);
   } else {
     arrive(slot);
   }
@@ -253,7 +248,7 @@ void SharedRates::arrive(int slot) {
   const Moment moment = flight.moment;
   const std::uint32_t item = flight.item;
   const std::size_t block = flight.block;
-  Actor& receiver = actors_[at(message.to)];
+  ActorState& receiver = actors_[at(message.to)];
   receiver.receiving.erase(
       std::find(receiver.receiving.begin(), receiver.receiving.end(), flight.receive_number));
   receiver.last.wait_for(moment);
@@ -282,24 +277,6 @@ void SharedRates::keep(Flight& flight, std::int64_t cause) {
                              .bytes = message.bytes,
                              .start_us = flight.start_us,
                              .cause = static_cast<int>(cause)});
-}
-
-// A rank begins (1) or ends (-1) something.
-void SharedRates::move_rank(int actor, int change, bool computing) {
-  RankState& rank = ranks_[at(play_.rank_of_actor[at(actor)])];
-  const auto count = [this, change](int& number, double& since_us, double& sum_us) {
-    if (change > 0 && number == 0) {
-      since_us = now_us_;
-    }
-    number += change;
-    if (change < 0 && number == 0) {
-      sum_us += now_us_ - since_us;
-    }
-  };
-  count(rank.active, rank.active_since_us, rank.active_us);
-  if (!computing) {
-    count(rank.moving, rank.moving_since_us, rank.moving_us);
-  }
 }
 
 }  // namespace unisono::model

@@ -30,7 +30,7 @@ struct Lane {
     // A ring that has been around holds its last lap.
     for (std::uint32_t back = 1; start != 1 && back <= kCells; ++back) {
       ring->cells[(start - back) % kCells].header.store(
-          make_header(start - back, 0, Kind::bytes, 1));
+          make_header(start - back, 0, CellKind::bytes, 1));
     }
     writer = std::make_unique<LaneWriter>(ring->cells, views, start);
     for (Head& head : heads) {
@@ -38,7 +38,7 @@ struct Lane {
     }
   }
   bool put(const std::vector<std::byte>& data, std::uint64_t signature) {
-    if (!writer->has_room(LaneWriter::cells_for(data.size()))) {
+    if (!writer->has_room(cells_for(data.size()))) {
       return false;
     }
     writer->put_bytes(data.data(), data.size(), signature);
@@ -46,7 +46,7 @@ struct Lane {
   }
   // The next message of a reader, if it has come.
   bool take(std::size_t reader, std::vector<std::byte>& data, std::uint64_t& signature) {
-    const Cell* cell = ends[reader].arrived();
+    const LaneCell* cell = ends[reader].arrived();
     if (cell == nullptr) {
       return false;
     }
@@ -142,14 +142,14 @@ TEST(Lane, CarriesReferencesAndGivesSlotsBackInOrder) {
     slots.push_back(pool.take());
     lane.writer->put_reference(
         {.bytes = 100, .offset = slots.back(), .address = 0, .region = 0, .reserved = 0},
-        Kind::slot, 9);
+        CellKind::slot, 9);
     lane.writer->lend(slots.back());
   }
   EXPECT_EQ(lane.writer->slots_lent(), 3U);
   Reference reference;
-  const Cell* cell = lane.ends[0].arrived();
+  const LaneCell* cell = lane.ends[0].arrived();
   ASSERT_NE(cell, nullptr);
-  EXPECT_EQ(header_kind(cell->header.load()), Kind::slot);
+  EXPECT_EQ(header_kind(cell->header.load()), CellKind::slot);
   std::memcpy(&reference, cell->payload, sizeof(reference));
   EXPECT_EQ(reference.offset, slots[0]);
   lane.ends[0].release(1, true);

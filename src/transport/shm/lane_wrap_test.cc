@@ -18,7 +18,7 @@ TEST(LaneWrap, SlotsComeBackAfterAnyNumberOfShortMessages) {
   Head head = {};
   LaneWriter writer(ring->cells, {&head});
   for (std::uint32_t i = 0; i < kSlotsPerLane; ++i) {
-    writer.put_reference({}, Kind::slot, 1);
+    writer.put_reference({}, CellKind::slot, 1);
     writer.lend(pool.take());
   }
   const std::byte data[kInlineBytes] = {};

@@ -45,9 +45,9 @@ inline constexpr std::uint32_t kSlotsPerRound = 32;
 inline constexpr std::uint32_t kSlotsPerLane = 4;
 inline constexpr std::size_t kPoolBytes = kSlotBytes * kSlotsPerRank;
 
-enum class Kind : std::uint8_t { bytes = 1, slot = 2, region = 3, offer = 4 };
+enum class CellKind : std::uint8_t { bytes = 1, slot = 2, region = 3, offer = 4 };
 
-struct alignas(kLine) Cell {
+struct alignas(kLine) LaneCell {
   std::atomic<std::uint64_t> header;
   std::uint64_t signature;
   std::byte payload[kFirstPayload];
@@ -55,7 +55,7 @@ struct alignas(kLine) Cell {
   std::byte* next_payload() { return reinterpret_cast<std::byte*>(&signature); }
   const std::byte* next_payload() const { return reinterpret_cast<const std::byte*>(&signature); }
 };
-static_assert(sizeof(Cell) == kLine);
+static_assert(sizeof(LaneCell) == kLine);
 
 struct Reference {
   std::uint64_t bytes;
@@ -71,10 +71,10 @@ struct alignas(kLine) Head {
 };
 
 struct Ring {
-  Cell cells[kCells];
+  LaneCell cells[kCells];
 };
 
-constexpr std::uint64_t make_header(std::uint32_t sequence, std::size_t bytes, Kind kind,
+constexpr std::uint64_t make_header(std::uint32_t sequence, std::size_t bytes, CellKind kind,
                                     std::uint32_t cells) {
   return sequence | (static_cast<std::uint64_t>(bytes) << 32) |
          (static_cast<std::uint64_t>(kind) << 48) | (static_cast<std::uint64_t>(cells) << 56);
@@ -85,8 +85,8 @@ constexpr std::uint32_t header_sequence(std::uint64_t header) {
 constexpr std::size_t header_bytes(std::uint64_t header) {
   return (header >> 32) & 0xffffU;
 }
-constexpr Kind header_kind(std::uint64_t header) {
-  return static_cast<Kind>((header >> 48) & 0xffU);
+constexpr CellKind header_kind(std::uint64_t header) {
+  return static_cast<CellKind>((header >> 48) & 0xffU);
 }
 constexpr std::uint32_t header_cells(std::uint64_t header) {
   return static_cast<std::uint32_t>(header >> 56);

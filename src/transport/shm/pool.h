@@ -14,47 +14,48 @@
 #include <vector>
 
 #include "transport/shm/layout.h"
+#include "transport/shm/slot_stack.h"
 
 namespace unisono::shm {
 
 class Pool {
  public:
-  static constexpr std::uint32_t kNone = 0xffff'ffffU;
+  static constexpr std::uint32_t kNone = kNoSlot;
 
   // `slots` in all, of which the first `round` are used before any is used again.
   explicit Pool(std::byte* memory, std::uint32_t slots = kSlotsPerRank,
                 std::uint32_t round = kSlotsPerRound)
-      : memory_(memory), next_(slots), begins_(slots), round_(round), fresh_(round) {
+      : memory_(memory), links_(slots), begins_(slots), round_(round), fresh_(round) {
     for (std::uint32_t slot = 0; slot < round; ++slot) {
-      next_[slot].store(slot + 1 < round ? slot + 1 : kNone, std::memory_order_relaxed);
+      links_[slot].store(slot + 1 < round ? slot + 1 : kNone, std::memory_order_relaxed);
     }
   }
 
   // Takes a slot of the round. kNone: they are in use, or another thread begins a round just now.
   std::uint32_t take() noexcept {
-    const std::uint32_t slot = pop(free_);
+    const std::uint32_t slot = free_.pop(links_);
     return slot == kNone ? begin_round() : slot;
   }
   // One more, which may cost memory. kNone: there are no more.
   std::uint32_t take_spare() noexcept {
-    std::uint32_t slot = pop(spare_);
+    std::uint32_t slot = spare_.pop(links_);
     if (slot != kNone) {
       return slot;
     }
     slot = fresh_.load(std::memory_order_relaxed);
-    while (slot < next_.size() &&
+    while (slot < links_.size() &&
            !fresh_.compare_exchange_weak(slot, slot + 1, std::memory_order_relaxed)) {
     }
-    return slot < next_.size() ? slot : kNone;
+    return slot < links_.size() ? slot : kNone;
   }
   void give(std::uint32_t slot) noexcept {
     if (slot >= round_) {
-      push(spare_, slot, slot);
+      spare_.push(links_, slot, slot);
       return;
     }
     std::uint32_t top = given_.load(std::memory_order_relaxed);
     do {
-      next_[slot].store(top, std::memory_order_relaxed);
+      links_[slot].store(top, std::memory_order_relaxed);
     } while (!given_.compare_exchange_weak(top, slot, std::memory_order_release));
   }
   // Where so many bytes go in a slot that was taken: behind those of the last time, so that short
@@ -71,53 +72,31 @@ class Pool {
 
  private:
   static constexpr std::size_t kAlignment = 256;
-  std::uint32_t pop(std::atomic<std::uint64_t>& stack) noexcept {
-    std::uint64_t top = stack.load(std::memory_order_acquire);
-    while (index(top) != kNone) {
-      const std::uint32_t slot = index(top);
-      const std::uint64_t below = pack(next_[slot].load(std::memory_order_relaxed), top);
-      if (stack.compare_exchange_weak(top, below, std::memory_order_acquire)) {
-        return slot;
-      }
-    }
-    return kNone;
-  }
+
   // Takes all that were given, turns them round so that the first given is on top, keeps that one
   // and frees the others.
   std::uint32_t begin_round() noexcept {
     const std::uint32_t last = given_.exchange(kNone, std::memory_order_acquire);
     std::uint32_t first = kNone;
     for (std::uint32_t slot = last; slot != kNone;) {
-      const std::uint32_t given_before = next_[slot].load(std::memory_order_relaxed);
-      next_[slot].store(first, std::memory_order_relaxed);
+      const std::uint32_t given_before = links_[slot].load(std::memory_order_relaxed);
+      links_[slot].store(first, std::memory_order_relaxed);
       first = slot;
       slot = given_before;
     }
     if (first != last) {
-      push(free_, next_[first].load(std::memory_order_relaxed), last);
+      free_.push(links_, links_[first].load(std::memory_order_relaxed), last);
     }
     return first;
   }
-  // A chain, from its top to its bottom.
-  void push(std::atomic<std::uint64_t>& stack, std::uint32_t first, std::uint32_t last) noexcept {
-    std::uint64_t top = stack.load(std::memory_order_relaxed);
-    do {
-      next_[last].store(index(top), std::memory_order_relaxed);
-    } while (!stack.compare_exchange_weak(top, pack(first, top), std::memory_order_release));
-  }
 
-  // The upper half counts changes, so that a slot taken and freed again meanwhile is noticed.
-  static std::uint32_t index(std::uint64_t top) noexcept { return static_cast<std::uint32_t>(top); }
-  static std::uint64_t pack(std::uint32_t slot, std::uint64_t top) noexcept {
-    return (((top >> 32) + 1) << 32) | slot;
-  }
   std::byte* memory_;
-  std::vector<std::atomic<std::uint32_t>> next_;
+  SlotLinks links_;
   std::vector<std::size_t> begins_;  // [slot]: of the lane that holds it
   std::uint32_t round_;
-  std::atomic<std::uint64_t> free_ = 0;       // the top of those of the round to take
-  std::atomic<std::uint32_t> given_ = kNone;  // of those of the round that were given back
-  std::atomic<std::uint64_t> spare_ = kNone;  // of the others that are free
+  SlotStack free_{0};                         // those of the round to take
+  std::atomic<std::uint32_t> given_ = kNone;  // the top of those of the round that were given back
+  SlotStack spare_{kNone};                    // the others that are free
   std::atomic<std::uint32_t> fresh_;          // the first that was never taken
 };
 

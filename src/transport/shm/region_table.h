@@ -14,7 +14,7 @@
 
 namespace unisono::shm {
 
-struct Region {
+struct SharedRegion {
   const std::byte* base = nullptr;
   std::size_t bytes = 0;
   std::uint32_t number = 0;
@@ -24,7 +24,7 @@ struct Region {
 class RegionTable {
  public:
   // One thread at a time adds and removes. Adding may throw bad_alloc.
-  void add(const Region& region) {
+  void add(const SharedRegion& region) {
     Block* block = &first_;
     for (;; block = block->next.get()) {
       for (Slot& slot : block->slots) {
@@ -43,7 +43,7 @@ class RegionTable {
   void remove(int owner, std::uint32_t number) noexcept {
     for (Block* block = &first_; block != nullptr; block = block->next.get()) {
       for (Slot& slot : block->slots) {
-        const std::optional<Region> region = slot.get();
+        const std::optional<SharedRegion> region = slot.get();
         if (region && region->owner == owner && region->number == number) {
           slot.set({});
         }
@@ -53,11 +53,11 @@ class RegionTable {
 
   // Any thread. The first region that the predicate takes.
   template <typename Predicate>
-  std::optional<Region> find(const Predicate& takes) const noexcept {
+  std::optional<SharedRegion> find(const Predicate& takes) const noexcept {
     const Block* block = first_.used.load(std::memory_order_acquire) ? &first_ : nullptr;
     for (; block != nullptr; block = block->visible_next.load(std::memory_order_acquire)) {
       for (const Slot& slot : block->slots) {
-        const std::optional<Region> region = slot.get();
+        const std::optional<SharedRegion> region = slot.get();
         if (region && takes(*region)) {
           return region;
         }
@@ -74,7 +74,7 @@ class RegionTable {
     std::atomic<const std::byte*> base = nullptr;
     std::atomic<std::size_t> bytes = 0;  // 0: empty
 
-    void set(const Region& region) noexcept {
+    void set(const SharedRegion& region) noexcept {
       const std::uint32_t before = version.load(std::memory_order_relaxed);
       version.store(before + 1, std::memory_order_relaxed);
       // Each store is a release, so that a reader that sees one of them sees the odd version as
@@ -85,12 +85,12 @@ class RegionTable {
       bytes.store(region.bytes, std::memory_order_release);
       version.store(before + 2, std::memory_order_release);
     }
-    std::optional<Region> get() const noexcept {
+    std::optional<SharedRegion> get() const noexcept {
       const std::uint32_t before = version.load(std::memory_order_acquire);
-      const Region region{.base = base.load(std::memory_order_acquire),
-                          .bytes = bytes.load(std::memory_order_acquire),
-                          .number = number.load(std::memory_order_acquire),
-                          .owner = owner.load(std::memory_order_acquire)};
+      const SharedRegion region{.base = base.load(std::memory_order_acquire),
+                                .bytes = bytes.load(std::memory_order_acquire),
+                                .number = number.load(std::memory_order_acquire),
+                                .owner = owner.load(std::memory_order_acquire)};
       const bool changed = before % 2 != 0 || version.load(std::memory_order_relaxed) != before;
       return changed || region.bytes == 0 ? std::nullopt : std::optional(region);
     }

@@ -13,20 +13,20 @@ namespace {
 std::byte memory[1 << 12];
 
 // Every field of it follows from the number.
-Region region(std::uint32_t number) {
+SharedRegion region(std::uint32_t number) {
   return {.base = memory + number % 4096,
           .bytes = number,
           .number = number,
           .owner = static_cast<int>(number % 7)};
 }
 
-bool is_whole(const Region& found) {
-  const Region right = region(found.number);
+bool is_whole(const SharedRegion& found) {
+  const SharedRegion right = region(found.number);
   return found.base == right.base && found.bytes == right.bytes && found.owner == right.owner;
 }
 
-std::optional<Region> find(const RegionTable& table, std::uint32_t number) {
-  return table.find([&](const Region& each) { return each.number == number; });
+std::optional<SharedRegion> find(const RegionTable& table, std::uint32_t number) {
+  return table.find([&](const SharedRegion& each) { return each.number == number; });
 }
 
 TEST(RegionTable, FindsWhatIsThere) {
@@ -61,7 +61,7 @@ TEST(RegionTable, IsReadWhileItChanges) {
     readers.emplace_back([&] {
       while (!ends) {
         wrong += find(table, 5).has_value() ? 0 : 1;
-        table.find([&](const Region& each) {
+        table.find([&](const SharedRegion& each) {
           wrong += is_whole(each) ? 0 : 1;
           return false;
         });

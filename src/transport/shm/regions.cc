@@ -28,20 +28,20 @@ void Regions::remove(std::uint32_t number) noexcept {
 
 bool Regions::overlaps(const void* data, std::size_t bytes) const noexcept {
   const auto* first = static_cast<const std::byte*>(data);
-  const auto overlapping = [&](const Region& region) {
+  const auto overlapping = [&](const SharedRegion& region) {
     return region.owner == rank_ && first < region.base + region.bytes &&
            region.base < first + bytes;
   };
   return table_.find(overlapping).has_value();
 }
 
-std::optional<Region> Regions::find(int owner, std::uint32_t number) const noexcept {
+std::optional<SharedRegion> Regions::find(int owner, std::uint32_t number) const noexcept {
   return table_.find(
-      [&](const Region& region) { return region.owner == owner && region.number == number; });
+      [&](const SharedRegion& region) { return region.owner == owner && region.number == number; });
 }
 
-std::optional<Region> Regions::of_peer(int owner, std::uint32_t number) noexcept {
-  std::optional<Region> region = find(owner, number);
+std::optional<SharedRegion> Regions::of_peer(int owner, std::uint32_t number) noexcept {
+  std::optional<SharedRegion> region = find(owner, number);
   if (!region) {
     drain();
     region = find(owner, number);

@@ -30,9 +30,9 @@ class Regions {
   std::uint32_t add(const std::byte* base, std::size_t bytes, int fd);
   void remove(std::uint32_t number) noexcept;
   // The own region that holds all of this memory.
-  std::optional<Region> holding(const void* data, std::size_t bytes) const noexcept {
+  std::optional<SharedRegion> holding(const void* data, std::size_t bytes) const noexcept {
     const auto* first = static_cast<const std::byte*>(data);
-    return table_.find([&](const Region& region) {
+    return table_.find([&](const SharedRegion& region) {
       return region.owner == rank_ && first >= region.base &&
              first + bytes <= region.base + region.bytes;
     });
@@ -42,14 +42,14 @@ class Regions {
   bool overlaps(const void* data, std::size_t bytes) const noexcept;
 
   // A peer's region. Takes in announcements if it is not known yet; nothing if it is still unknown.
-  std::optional<Region> of_peer(int owner, std::uint32_t number) noexcept;
+  std::optional<SharedRegion> of_peer(int owner, std::uint32_t number) noexcept;
   // Takes in what has been announced.
   void drain();
   void learn(int owner, std::uint32_t number, std::size_t bytes, int fd);
   void forget(int owner, std::uint32_t number) noexcept;
 
  private:
-  std::optional<Region> find(int owner, std::uint32_t number) const noexcept;
+  std::optional<SharedRegion> find(int owner, std::uint32_t number) const noexcept;
 
   int rank_;
   Announce announce_;

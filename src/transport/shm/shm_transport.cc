@@ -94,13 +94,13 @@ void ShmTransport::reclaim_from_outside() noexcept {
 
 bool ShmTransport::peek(int lane, transport::Incoming& message) noexcept {
   In& in = in_[static_cast<std::size_t>(lane)];
-  const Cell* cell = in.reader.arrived();
+  const LaneCell* cell = in.reader.arrived();
   if (cell == nullptr) {
     return false;
   }
   const std::uint64_t header = cell->header.load(std::memory_order_relaxed);
   in.cells = header_cells(header);
-  in.refers = header_kind(header) != Kind::bytes;
+  in.refers = header_kind(header) != CellKind::bytes;
   message.signature = cell->signature;
   if (in.refers) {
     return resolve(in, *cell, message);
@@ -114,16 +114,16 @@ bool ShmTransport::peek(int lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& message) noexcept {
+bool ShmTransport::resolve(In& in, const LaneCell& cell, transport::Incoming& message) noexcept {
   Reference reference;
   std::memcpy(&reference, cell.payload, sizeof(reference));
   message.bytes = reference.bytes;
   const auto from = static_cast<std::size_t>(in.from);
-  if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::slot) {
+  if (header_kind(cell.header.load(std::memory_order_relaxed)) == CellKind::slot) {
     message.data = context_.pools[from] + reference.offset;
     return reference.bytes <= kSlotBytes && reference.offset <= kPoolBytes - reference.bytes;
   }
-  if (header_kind(cell.header.load(std::memory_order_relaxed)) == Kind::offer) {
+  if (header_kind(cell.header.load(std::memory_order_relaxed)) == CellKind::offer) {
     in.offered = reference.address;
     message.data = nullptr;
     return true;
@@ -132,7 +132,7 @@ bool ShmTransport::resolve(In& in, const Cell& cell, transport::Incoming& messag
     message.data = reinterpret_cast<const std::byte*>(reference.address);
     return true;
   }
-  const std::optional<Region> region = context_.regions->of_peer(in.from, reference.region);
+  const std::optional<SharedRegion> region = context_.regions->of_peer(in.from, reference.region);
   if (!region || reference.offset > region->bytes ||
       reference.bytes > region->bytes - reference.offset) {
     return false;  // announced before it was used, so it comes at once; a damaged one times out
@@ -151,7 +151,7 @@ void ShmTransport::release(int lane) noexcept {
 bool ShmTransport::send(int lane, const void* data, std::size_t bytes,
                         std::uint64_t signature) noexcept {
   LaneWriter& writer = out(lane).writer;
-  if (!writer.has_room(LaneWriter::cells_for(bytes))) {
+  if (!writer.has_room(cells_for(bytes))) {
     return false;
   }
   writer.put_bytes(data, bytes, signature);
@@ -209,7 +209,7 @@ void ShmTransport::commit(int lane, std::size_t bytes, std::uint64_t signature) 
                               .address = 0,
                               .region = 0,
                               .reserved = 0};
-    to.writer.put_reference(reference, Kind::slot, signature);
+    to.writer.put_reference(reference, CellKind::slot, signature);
     to.writer.lend(std::exchange(to.slot, Pool::kNone));
   }
   wake_readers(lane);
@@ -238,7 +238,7 @@ bool ShmTransport::can_share(int, const void* data, std::size_t bytes) noexcept 
 bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
                          std::uint64_t signature) noexcept {
   LaneWriter& writer = out(lane).writer;
-  const std::optional<Region> region = context_.regions->holding(data, bytes);
+  const std::optional<SharedRegion> region = context_.regions->holding(data, bytes);
   if (!region || !writer.has_room(1)) {
     return false;
   }
@@ -248,7 +248,7 @@ bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
                             .address = reinterpret_cast<std::uint64_t>(first),
                             .region = region->number,
                             .reserved = 0};
-  writer.put_reference(reference, Kind::region, signature);
+  writer.put_reference(reference, CellKind::region, signature);
   wake_readers(lane);
   return true;
 }
@@ -281,7 +281,7 @@ bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
                             .address = reinterpret_cast<std::uint64_t>(data),
                             .region = 0,
                             .reserved = 0};
-  to.writer.put_reference(reference, Kind::offer, signature);
+  to.writer.put_reference(reference, CellKind::offer, signature);
   to.distance.count();
   wake_readers(lane);
   return true;

@@ -98,7 +98,8 @@ class ShmTransport final : public transport::Transport {
 
  private:
   struct Out {
-    explicit Out(Cell* cells, std::vector<const Head*> heads) : writer(cells, std::move(heads)) {}
+    explicit Out(LaneCell* cells, std::vector<const Head*> heads)
+        : writer(cells, std::move(heads)) {}
     LaneWriter writer;
     Distance distance;
     bool may_offer = false;            // all readers can fetch
@@ -122,7 +123,7 @@ class ShmTransport final : public transport::Transport {
   void add_multicast_lanes(std::byte* lanes, const LaneLayout& layout);
   void wake_readers(int lane) noexcept;
   bool take_slot(Out& to) noexcept;
-  bool resolve(In& in, const Cell& cell, transport::Incoming& message) noexcept;
+  bool resolve(In& in, const LaneCell& cell, transport::Incoming& message) noexcept;
 
   const ShmContext& context_;
   std::vector<int> members_;  // world rank of each rank of the group

@@ -12,7 +12,7 @@ namespace unisono::sim {
 
 enum class Kind : std::uint8_t { bytes, slot, shared, offered };
 
-struct Message {
+struct SimMessage {
   Kind kind = Kind::bytes;
   std::vector<std::byte> copy = {};
   const std::byte* data = nullptr;
@@ -31,7 +31,7 @@ struct LaneLimits {
   int slots = 0;
 };
 
-class Lane {
+class SimLane {
  public:
   struct Reader {
     int rank = 0;
@@ -52,15 +52,15 @@ class Lane {
   bool is_reserved = false;
 
   std::uint32_t position() const { return first_ + static_cast<std::uint32_t>(messages_.size()); }
-  Message& at(std::uint32_t position) { return messages_[position - first_]; }
-  void add(Message message) { messages_.push_back(std::move(message)); }
+  SimMessage& at(std::uint32_t position) { return messages_[position - first_]; }
+  void add(SimMessage message) { messages_.push_back(std::move(message)); }
 
   bool has_room(Kind kind, std::size_t bytes, const LaneLimits& limits, std::uint64_t now) {
-    const Message next{.kind = kind, .bytes = bytes};
+    const SimMessage next{.kind = kind, .bytes = bytes};
     listen(now);
     std::size_t room = next.room();
     int slots = kind == Kind::slot ? 1 : 0;
-    for (const Message& message : messages_) {
+    for (const SimMessage& message : messages_) {
       room += message.room();
       slots += message.kind == Kind::slot ? 1 : 0;
     }
@@ -95,7 +95,7 @@ class Lane {
   }
 
   std::uint32_t first_ = 0;  // position of the first message that is kept
-  std::deque<Message> messages_;
+  std::deque<SimMessage> messages_;
 };
 
 }  // namespace unisono::sim

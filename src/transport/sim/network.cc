@@ -23,9 +23,9 @@ std::uint64_t digest_of(const std::byte* data, std::size_t bytes) noexcept {
 }  // namespace
 
 // One rank's view of the network.
-class Network::Port final : public transport::Transport {
+class SimNetwork::Port final : public transport::Transport {
  public:
-  Port(Network& network, int rank)
+  Port(SimNetwork& network, int rank)
       : network_(network),
         rank_(rank),
         limits_{.inline_bytes = network.options_.inline_bytes,
@@ -42,13 +42,13 @@ class Network::Port final : public transport::Transport {
   bool peek(int number, transport::Incoming& incoming) noexcept override {
     std::size_t which = 0;
     network_.release_held(rank_);
-    Lane& lane = network_.incoming(rank_, number, which);
-    const Lane::Reader& reader = lane.readers[which];
+    SimLane& lane = network_.incoming(rank_, number, which);
+    const SimLane::Reader& reader = lane.readers[which];
     if (network_.stopped(rank_) || reader.next == lane.position() ||
         reader.seen[reader.next] > network_.now_) {
       return false;
     }
-    const Message& message = lane.at(reader.next);
+    const SimMessage& message = lane.at(reader.next);
     network_.check_shared(message, rank_);
     incoming = {.data = message.kind == Kind::offered ? nullptr : message.data,
                 .bytes = message.bytes,
@@ -58,8 +58,8 @@ class Network::Port final : public transport::Transport {
 
   void release(int number) noexcept override {
     std::size_t which = 0;
-    Lane& lane = network_.incoming(rank_, number, which);
-    Lane::Reader& reader = lane.readers[which];
+    SimLane& lane = network_.incoming(rank_, number, which);
+    SimLane::Reader& reader = lane.readers[which];
     transport::Incoming incoming;
     if (!network_.acts(rank_)) {
       return;
@@ -68,7 +68,7 @@ class Network::Port final : public transport::Transport {
       network_.violated(rank_, "released a message that has not come");
       return;
     }
-    Message& message = lane.at(reader.next++);
+    SimMessage& message = lane.at(reader.next++);
     if (--message.unread == 0) {
       std::fill(message.copy.begin(), message.copy.end(), kPoison);
     }
@@ -86,7 +86,7 @@ class Network::Port final : public transport::Transport {
   bool send(int number, const void* data, std::size_t bytes,
             std::uint64_t signature) noexcept override {
     network_.release_held(rank_);
-    Lane& lane = network_.outgoing(rank_, number);
+    SimLane& lane = network_.outgoing(rank_, number);
     if (bytes > limits_.inline_bytes) {
       network_.violated(rank_, "sent more than inline_bytes at once");
     }
@@ -94,14 +94,14 @@ class Network::Port final : public transport::Transport {
       return false;
     }
     const auto* first = static_cast<const std::byte*>(data);
-    Message message{.copy = {first, first + bytes}, .bytes = bytes, .signature = signature};
+    SimMessage message{.copy = {first, first + bytes}, .bytes = bytes, .signature = signature};
     network_.put(rank_, number, std::move(message));
     return true;
   }
 
   std::byte* reserve(int number, std::size_t bytes) noexcept override {
     network_.release_held(rank_);
-    Lane& lane = network_.outgoing(rank_, number);
+    SimLane& lane = network_.outgoing(rank_, number);
     if (bytes > limits_.slot_bytes) {
       network_.violated(rank_, "reserved more than slot_bytes");
     }
@@ -120,14 +120,14 @@ class Network::Port final : public transport::Transport {
   }
 
   void commit(int number, std::size_t bytes, std::uint64_t signature) noexcept override {
-    Lane& lane = network_.outgoing(rank_, number);
+    SimLane& lane = network_.outgoing(rank_, number);
     if (!std::exchange(lane.is_reserved, false) || bytes > lane.reserved.size()) {
       network_.violated(rank_, "committed what it had not reserved");
       return;
     }
     if (network_.acts(rank_)) {
       lane.reserved.resize(bytes);
-      Message message{.kind = kind_of(bytes), .bytes = bytes, .signature = signature};
+      SimMessage message{.kind = kind_of(bytes), .bytes = bytes, .signature = signature};
       message.copy = std::move(lane.reserved);
       network_.put(rank_, number, std::move(message));
     }
@@ -152,7 +152,7 @@ class Network::Port final : public transport::Transport {
   std::size_t fetch(int number, std::size_t offset, void* target,
                     std::size_t bytes) noexcept override {
     std::size_t which = 0;
-    Lane& lane = network_.incoming(rank_, number, which);
+    SimLane& lane = network_.incoming(rank_, number, which);
     transport::Incoming incoming;
     if (network_.stopped(rank_)) {
       return 0;
@@ -185,14 +185,14 @@ class Network::Port final : public transport::Transport {
   bool refer(Kind kind, int number, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept {
     network_.release_held(rank_);
-    Lane& lane = network_.outgoing(rank_, number);
+    SimLane& lane = network_.outgoing(rank_, number);
     if (!lane.has_room(kind, bytes, room_, network_.now_) || !network_.acts(rank_)) {
       return false;
     }
-    Message message{.kind = kind,
-                    .data = static_cast<const std::byte*>(data),
-                    .bytes = bytes,
-                    .signature = signature};
+    SimMessage message{.kind = kind,
+                       .data = static_cast<const std::byte*>(data),
+                       .bytes = bytes,
+                       .signature = signature};
     message.digest = digest_of(message.data, bytes);
     network_.put(rank_, number, std::move(message));
     return true;
@@ -200,13 +200,13 @@ class Network::Port final : public transport::Transport {
   Kind kind_of(std::size_t bytes) const noexcept {
     return bytes <= limits_.inline_bytes ? Kind::bytes : Kind::slot;
   }
-  Network& network_;
+  SimNetwork& network_;
   int rank_;
   transport::Limits limits_;
   LaneLimits room_;
 };
 
-Network::Network(const NetworkOptions& options)
+SimNetwork::SimNetwork(const NetworkOptions& options)
     : options_(options), random_(options.seed), held_(static_cast<std::size_t>(options.ranks)) {
   const int n = options.ranks;
   for (int from = 0; from < n; ++from) {
@@ -223,18 +223,18 @@ Network::Network(const NetworkOptions& options)
   }
 }
 
-Network::~Network() = default;
+SimNetwork::~SimNetwork() = default;
 
-transport::Transport& Network::transport(int rank) {
+transport::Transport& SimNetwork::transport(int rank) {
   return *ports_[static_cast<std::size_t>(rank)];
 }
 
-Lane& Network::outgoing(int from, int lane) {
+SimLane& SimNetwork::outgoing(int from, int lane) {
   return lanes_[static_cast<std::size_t>(from) * static_cast<std::size_t>(options_.ranks + 1) +
                 static_cast<std::size_t>(lane)];
 }
 
-Lane& Network::incoming(int to, int lane, std::size_t& reader) {
+SimLane& SimNetwork::incoming(int to, int lane, std::size_t& reader) {
   const int n = options_.ranks;
   reader = 0;
   if (lane < n) {
@@ -245,7 +245,7 @@ Lane& Network::incoming(int to, int lane, std::size_t& reader) {
   return outgoing(from, n);
 }
 
-bool Network::pass(std::uint64_t ticks) {
+bool SimNetwork::pass(std::uint64_t ticks) {
   now_ += ticks;
   bool changed = false;
   for (; !changes_.empty() && changes_.front() <= now_; changes_.pop_back()) {
@@ -255,12 +255,12 @@ bool Network::pass(std::uint64_t ticks) {
   return changed;
 }
 
-bool Network::pass_to_next_change() {
+bool SimNetwork::pass_to_next_change() {
   return !changes_.empty() && pass(changes_.front() - std::min(changes_.front(), now_));
 }
 
 // The time of something that takes up to `most` ticks and follows what is at `not_before`.
-std::uint64_t Network::later(std::uint64_t most, std::uint64_t not_before) {
+std::uint64_t SimNetwork::later(std::uint64_t most, std::uint64_t not_before) {
   if (most == 0) {
     return std::max(not_before, now_);
   }
@@ -273,7 +273,7 @@ std::uint64_t Network::later(std::uint64_t most, std::uint64_t not_before) {
   return at;
 }
 
-std::size_t Network::part_of(std::size_t bytes) {
+std::size_t SimNetwork::part_of(std::size_t bytes) {
   if (options_.delay == 0 || random_.one_in(4)) {
     return bytes;
   }
@@ -281,34 +281,34 @@ std::size_t Network::part_of(std::size_t bytes) {
 }
 
 // Whether what a rank is about to do to its lanes has an effect.
-bool Network::acts(int rank) noexcept {
-  const Fault& fault = options_.fault;
-  if (fault.kind == Fault::Kind::stops && fault.rank == rank && done_++ == fault.at) {
+bool SimNetwork::acts(int rank) noexcept {
+  const InjectedFault& fault = options_.fault;
+  if (fault.kind == InjectedFault::Kind::stops && fault.rank == rank && done_++ == fault.at) {
     struck_ = has_stopped_ = true;
   }
   return !stopped(rank);
 }
 
-void Network::put(int from, int number, Message message) noexcept {
+void SimNetwork::put(int from, int number, SimMessage message) noexcept {
   if (!message.refers()) {
     message.data = message.copy.data();
   }
-  const Fault& fault = options_.fault;
-  if (fault.kind != Fault::Kind::none && fault.kind != Fault::Kind::stops && fault.rank == from &&
-      done_++ == fault.at) {
+  const InjectedFault& fault = options_.fault;
+  if (fault.kind != InjectedFault::Kind::none && fault.kind != InjectedFault::Kind::stops &&
+      fault.rank == from && done_++ == fault.at) {
     damage(message);
   }
-  Lane& lane = outgoing(from, number);
+  SimLane& lane = outgoing(from, number);
   message.unread = static_cast<int>(lane.readers.size());
   auto& held = held_[static_cast<std::size_t>(from)];
   if (options_.taken_late != 0 && (!held.empty() || random_.one_in(4))) {
     held.push_back(
         {.until = later(options_.taken_late, 0), .lane = number, .position = lane.position()});
-    for (Lane::Reader& reader : lane.readers) {
+    for (SimLane::Reader& reader : lane.readers) {
       reader.seen.push_back(kNever);
     }
   } else {
-    for (Lane::Reader& reader : lane.readers) {
+    for (SimLane::Reader& reader : lane.readers) {
       const std::uint64_t before = reader.seen.empty() ? 0 : reader.seen.back();
       reader.seen.push_back(later(options_.delay, before));
     }
@@ -317,11 +317,11 @@ void Network::put(int from, int number, Message message) noexcept {
 }
 
 // What the system takes now is under way.
-void Network::release_held(int from) noexcept {
+void SimNetwork::release_held(int from) noexcept {
   auto& held = held_[static_cast<std::size_t>(from)];
   while (!held.empty() && held.front().until <= now_ && !stopped(from)) {
-    Lane& lane = outgoing(from, held.front().lane);
-    for (Lane::Reader& reader : lane.readers) {
+    SimLane& lane = outgoing(from, held.front().lane);
+    for (SimLane::Reader& reader : lane.readers) {
       const std::size_t position = held.front().position;
       const std::uint64_t before = position == 0 ? 0 : reader.seen[position - 1];
       reader.seen[position] = later(options_.delay, before);
@@ -332,16 +332,16 @@ void Network::release_held(int from) noexcept {
   }
 }
 
-void Network::damage(Message& message) noexcept {
+void SimNetwork::damage(SimMessage& message) noexcept {
   struck_ = true;
   switch (options_.fault.kind) {
-    case Fault::Kind::signature:
+    case InjectedFault::Kind::signature:
       message.signature ^= 0x5851f42d4c957f2dU;
       break;
-    case Fault::Kind::shorter:
+    case InjectedFault::Kind::shorter:
       message.bytes /= 2;
       break;
-    case Fault::Kind::longer:
+    case InjectedFault::Kind::longer:
       message.copy.assign(message.data, message.data + message.bytes);
       message.copy.resize(message.bytes + 1 + random_.below(2 * message.bytes + 1), kPoison);
       message.data = message.copy.data();
@@ -355,13 +355,13 @@ void Network::damage(Message& message) noexcept {
   }
 }
 
-void Network::violated(int rank, const char* what) {
+void SimNetwork::violated(int rank, const char* what) {
   if (violation_.empty()) {
     violation_ = "rank " + std::to_string(rank) + " " + what;
   }
 }
 
-void Network::check_shared(const Message& message, int reader) {
+void SimNetwork::check_shared(const SimMessage& message, int reader) {
   if (message.refers() && digest_of(message.data, message.bytes) != message.digest) {
     violated(reader, "finds that memory shared with it has changed");
   }

@@ -23,7 +23,7 @@ namespace unisono::sim {
 
 // What goes wrong, once. `at` counts from 0: for `stops` what the rank does to its lanes (sends and
 // releases), for the others the messages that it sends.
-struct Fault {
+struct InjectedFault {
   enum class Kind : std::uint8_t {
     none,
     stops,      // the rank dies: nothing it does from then on has an effect
@@ -55,15 +55,15 @@ struct NetworkOptions {
   // writer does anything, and if that is flush(). 0: all leaves at once.
   std::uint64_t taken_late = 0;
   std::uint64_t seed = 1;
-  Fault fault = {};
+  InjectedFault fault = {};
 };
 
-class Network {
+class SimNetwork {
  public:
-  explicit Network(const NetworkOptions& options);
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
-  ~Network();
+  explicit SimNetwork(const NetworkOptions& options);
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+  ~SimNetwork();
 
   transport::Transport& transport(int rank);
 
@@ -80,22 +80,22 @@ class Network {
 
  private:
   class Port;
-  Lane& outgoing(int from, int lane);
-  Lane& incoming(int to, int lane, std::size_t& reader);
+  SimLane& outgoing(int from, int lane);
+  SimLane& incoming(int to, int lane, std::size_t& reader);
   std::uint64_t later(std::uint64_t most, std::uint64_t not_before);
   std::size_t part_of(std::size_t bytes);
   bool acts(int rank) noexcept;
-  void put(int from, int lane, Message message) noexcept;
+  void put(int from, int lane, SimMessage message) noexcept;
   void release_held(int from) noexcept;
-  void damage(Message& message) noexcept;
+  void damage(SimMessage& message) noexcept;
   void violated(int rank, const char* what);
-  void check_shared(const Message& message, int reader);
+  void check_shared(const SimMessage& message, int reader);
 
   NetworkOptions options_;
   Random random_;
   std::uint64_t now_ = 0;
   std::vector<std::uint64_t> changes_;  // a heap of the times at which something changes
-  std::vector<Lane> lanes_;             // [from * (ranks + 1) + lane]
+  std::vector<SimLane> lanes_;          // [from * (ranks + 1) + lane]
   struct Held {
     std::uint64_t until = 0;
     int lane = 0;

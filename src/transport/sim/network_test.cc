@@ -12,7 +12,7 @@ namespace {
 
 // When each of some messages from two writers is seen by rank 2, and which overtakes which.
 std::string story(std::uint64_t seed) {
-  Network network({.ranks = 3, .delay = 20, .seed = seed});
+  SimNetwork network({.ranks = 3, .delay = 20, .seed = seed});
   for (std::uint64_t i = 0; i < 5; ++i) {
     EXPECT_TRUE(network.transport(0).send(2, &i, sizeof(i), i));
     EXPECT_TRUE(network.transport(1).send(2, &i, sizeof(i), 100 + i));
@@ -31,12 +31,12 @@ std::string story(std::uint64_t seed) {
   return text;
 }
 
-TEST(Network, DoesTheSameForTheSameSeed) {
+TEST(SimNetwork, DoesTheSameForTheSameSeed) {
   EXPECT_EQ(story(1), story(1));
   EXPECT_NE(story(1), story(2));
 }
 
-TEST(Network, LetsLanesOvertakeEachOther) {
+TEST(SimNetwork, LetsLanesOvertakeEachOther) {
   bool first = false;
   bool second = false;
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
@@ -46,8 +46,8 @@ TEST(Network, LetsLanesOvertakeEachOther) {
   EXPECT_TRUE(first && second);
 }
 
-TEST(Network, TellsTheWriterLate) {
-  Network network({.lane_bytes = 1, .told_late = 1000, .seed = 7});
+TEST(SimNetwork, TellsTheWriterLate) {
+  SimNetwork network({.lane_bytes = 1, .told_late = 1000, .seed = 7});
   const std::uint64_t value = 5;
   ASSERT_TRUE(network.transport(0).send(1, &value, 8, 1));
   network.transport(1).release(0);
@@ -56,8 +56,8 @@ TEST(Network, TellsTheWriterLate) {
   EXPECT_TRUE(network.transport(0).send(1, &value, 8, 1));
 }
 
-TEST(Network, ForgetsWhatIsReleased) {
-  Network network({});
+TEST(SimNetwork, ForgetsWhatIsReleased) {
+  SimNetwork network({});
   const std::uint64_t value = 5;
   ASSERT_TRUE(network.transport(0).send(1, &value, 8, 1));
   transport::Incoming message;
@@ -66,8 +66,8 @@ TEST(Network, ForgetsWhatIsReleased) {
   EXPECT_NE(std::memcmp(message.data, &value, 8), 0);
 }
 
-TEST(Network, NoticesThatSharedMemoryChanges) {
-  Network network({.sharing = 1});
+TEST(SimNetwork, NoticesThatSharedMemoryChanges) {
+  SimNetwork network({.sharing = 1});
   std::vector<std::byte> memory(100);
   ASSERT_TRUE(network.transport(0).share(1, memory.data(), 100, 1));
   transport::Incoming message;
@@ -78,9 +78,9 @@ TEST(Network, NoticesThatSharedMemoryChanges) {
   EXPECT_EQ(network.violation(), "rank 1 finds that memory shared with it has changed");
 }
 
-TEST(Network, NoticesWhatTheSeamForbids) {
+TEST(SimNetwork, NoticesWhatTheSeamForbids) {
   const auto violation = [](auto act) {
-    Network network({.inline_bytes = 8, .slot_bytes = 16});
+    SimNetwork network({.inline_bytes = 8, .slot_bytes = 16});
     const std::byte data[32] = {};
     act(network.transport(0), data);
     return network.violation();
@@ -97,8 +97,8 @@ TEST(Network, NoticesWhatTheSeamForbids) {
 }
 
 // What rank 1 gets of three messages of 4 bytes: length and signature of each.
-std::string received(Fault fault) {
-  Network network({.fault = fault});
+std::string received(InjectedFault fault) {
+  SimNetwork network({.fault = fault});
   for (std::uint64_t i = 0; i < 3; ++i) {
     network.transport(0).send(1, "abc", 4, i);
   }
@@ -112,17 +112,17 @@ std::string received(Fault fault) {
   return text + (network.struck() ? "struck" : "") + (network.stopped(0) ? ", stopped" : "");
 }
 
-TEST(Network, DamagesOneMessage) {
+TEST(SimNetwork, DamagesOneMessage) {
   EXPECT_EQ(received({}), "4:0 4:1 4:2 ");
-  EXPECT_EQ(received({.kind = Fault::Kind::signature, .at = 1}), "4:0 4:other 4:2 struck");
-  EXPECT_EQ(received({.kind = Fault::Kind::shorter, .at = 0}), "2:0 4:1 4:2 struck");
-  EXPECT_EQ(received({.kind = Fault::Kind::longer, .at = 2}), "4:0 4:1 longer:2 struck");
-  EXPECT_EQ(received({.kind = Fault::Kind::longer, .at = 3}), "4:0 4:1 4:2 ");
-  EXPECT_EQ(received({.kind = Fault::Kind::longer, .rank = 1, .at = 0}), "4:0 4:1 4:2 ");
+  EXPECT_EQ(received({.kind = InjectedFault::Kind::signature, .at = 1}), "4:0 4:other 4:2 struck");
+  EXPECT_EQ(received({.kind = InjectedFault::Kind::shorter, .at = 0}), "2:0 4:1 4:2 struck");
+  EXPECT_EQ(received({.kind = InjectedFault::Kind::longer, .at = 2}), "4:0 4:1 longer:2 struck");
+  EXPECT_EQ(received({.kind = InjectedFault::Kind::longer, .at = 3}), "4:0 4:1 4:2 ");
+  EXPECT_EQ(received({.kind = InjectedFault::Kind::longer, .rank = 1, .at = 0}), "4:0 4:1 4:2 ");
 }
 
-TEST(Network, StopsARank) {
-  EXPECT_EQ(received({.kind = Fault::Kind::stops, .at = 2}), "4:0 4:1 struck, stopped");
+TEST(SimNetwork, StopsARank) {
+  EXPECT_EQ(received({.kind = InjectedFault::Kind::stops, .at = 2}), "4:0 4:1 struck, stopped");
 }
 
 }  // namespace

@@ -11,9 +11,10 @@ namespace unisono::tcp {
 
 class Certificates {
  public:
-  // `identity`: a PEM file with the certificate of this host, those of who signed it, and its
-  // private key. `trusted`: a folder of PEM files with certificates of hosts, or of who signed
-  // them: the other side's must be one of them, or signed by one. Read once, here. Throws config.
+  // `identity`: a PEM file with the certificate of this host, those of its signers, and its
+  // private key. `trusted`: a folder of PEM files with certificates of hosts, or of their
+  // signers: the other side's must be one of them, or signed by one. Read once, here. Throws
+  // config.
   Certificates(const std::string& identity, const std::string& trusted);
   Certificates(const Certificates&) = delete;
   Certificates& operator=(const Certificates&) = delete;

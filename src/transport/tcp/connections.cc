@@ -81,8 +81,8 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
     links_[peer].for_output.assign(streams, false);
     links_[peer].watched.assign(streams, true);
     links_[peer].link =
-        std::make_unique<Link>(static_cast<int>(peer), std::move(channels[peer]),
-                               static_cast<std::uint32_t>(std::max(options.slots, 1)), &events_);
+        std::make_unique<TcpLink>(static_cast<int>(peer), std::move(channels[peer]),
+                                  static_cast<std::uint32_t>(std::max(options.slots, 1)), &events_);
   }
   fork_guard_.emplace(std::move(sockets));
 }
@@ -98,8 +98,8 @@ void Connections::wake_for(int descriptor) {
 
 bool Connections::attend(Entry& entry) noexcept {
   const std::lock_guard lock(entry.link->mutex);
-  const bool came = !entry.link->failure() && entry.link->receive();
-  if (entry.link->waits()) {
+  const bool came = !entry.link->health().failure() && entry.link->receive();
+  if (entry.link->health().waits()) {
     entry.link->flush();
   }
   return came;
@@ -118,8 +118,8 @@ Connections::Traffic Connections::traffic() noexcept {
   for (Entry& entry : links_) {
     if (entry.link != nullptr) {
       const std::lock_guard lock(entry.link->mutex);
-      sum.heard += entry.link->heard();
-      sum.told += entry.link->told();
+      sum.heard += entry.link->bytes_read();
+      sum.told += entry.link->bytes_written();
     }
   }
   return sum;
@@ -130,7 +130,7 @@ bool Connections::push() noexcept {
   for (Entry& entry : links_) {
     if (entry.link != nullptr) {
       const std::lock_guard lock(entry.link->mutex);
-      all &= !entry.link->waits() || entry.link->flush();
+      all &= !entry.link->health().waits() || entry.link->flush();
     }
   }
   return all;
@@ -142,7 +142,7 @@ void Connections::watch(Entry& entry) noexcept {
   for (std::size_t i = 0; i < entry.watched.size(); ++i) {
     const auto stream = static_cast<int>(i);
     const bool ended = entry.link->stream_ended(stream);
-    const bool output = entry.link->waits() && entry.link->stream_waits(stream) && !ended;
+    const bool output = entry.link->health().waits() && entry.link->stream_waits(stream) && !ended;
     if (!entry.watched[i] || (output == entry.for_output[i] && !ended)) {
       continue;
     }
@@ -234,21 +234,21 @@ Failure Connections::failure() noexcept {
 }
 
 Failure Connections::failure_of(int rank) noexcept {
-  Link* const to = link(rank);
+  TcpLink* const to = link(rank);
   if (to == nullptr) {
     return {};
   }
   const std::lock_guard lock(to->mutex);
-  return to->failure();
+  return to->health().failure();
 }
 
 bool Connections::has_left(int rank) noexcept {
-  Link* const to = link(rank);
+  TcpLink* const to = link(rank);
   if (to == nullptr) {
     return false;
   }
   const std::lock_guard lock(to->mutex);
-  return to->has_left();
+  return to->health().has_left();
 }
 
 std::optional<transport::Network::Abort> Connections::aborted() noexcept {
@@ -257,8 +257,8 @@ std::optional<transport::Network::Abort> Connections::aborted() noexcept {
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);
-    if (const std::string* reason = entry.link->abort_reason()) {
-      return Abort{.peer = entry.link->peer(), .reason = *reason};
+    if (const std::string* reason = entry.link->health().abort_reason()) {
+      return Abort{.peer = entry.link->health().peer(), .reason = *reason};
     }
   }
   return std::nullopt;
@@ -286,13 +286,13 @@ bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms
   flush();
   bool all = true;
   for (Entry& entry : links_) {
-    if (entry.link == nullptr || lost(entry.link->peer())) {
+    if (entry.link == nullptr || lost(entry.link->health().peer())) {
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);
-    bool waits = entry.link->waits();
+    bool waits = entry.link->health().waits();
     bool silent = false;
-    for (int i = 0; i < entry.link->streams() && !entry.link->gone(); ++i) {
+    for (int i = 0; i < entry.link->streams() && !entry.link->health().gone(); ++i) {
       const int descriptor = entry.link->descriptor(i);
       int waiting = 0;
       waits |= ::ioctl(descriptor, SIOCOUTQ, &waiting) == 0 && waiting != 0;
@@ -328,8 +328,8 @@ void Connections::look_at_streams(std::int64_t now_us) noexcept {
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);
-    Link& link = *entry.link;
-    if (link.gone()) {
+    TcpLink& link = *entry.link;
+    if (link.health().gone()) {
       continue;
     }
     link.receive();
@@ -337,7 +337,7 @@ void Connections::look_at_streams(std::int64_t now_us) noexcept {
     if (entry.half_us != 0 && now_us - entry.half_us > kHalfDeadUs) {
       link.fail_half_dead();
     }
-    for (int i = 0; i < link.streams() && !link.gone(); ++i) {
+    for (int i = 0; i < link.streams() && !link.health().gone(); ++i) {
       if (is_silent(link.descriptor(i), options_.silence_ms)) {
         link.fail(Reason::reset, ETIMEDOUT);
       }

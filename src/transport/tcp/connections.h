@@ -41,7 +41,7 @@ class Connections final : public transport::Network {
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(links_.size()); }
   // nullptr: there is no connection.
-  Link* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].link.get(); }
+  TcpLink* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].link.get(); }
 
   std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,
                                               int rank) override;
@@ -89,7 +89,7 @@ class Connections final : public transport::Network {
 
  private:
   struct Entry {
-    std::unique_ptr<Link> link;
+    std::unique_ptr<TcpLink> link;
     std::vector<bool> for_output = {};  // streams that epoll watches for room; guarded by the link
     std::vector<bool> watched = {};
     std::int64_t half_us =

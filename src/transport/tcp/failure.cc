@@ -8,25 +8,25 @@ namespace unisono::tcp {
 namespace {
 
 transport::Loss::Kind kind_of(const Failure& failure) {
-  using Kind = transport::Loss::Kind;
+  using FrameKind = transport::Loss::Kind;
   switch (failure.reason) {
     case Reason::none:
-      return Kind::none;
+      return FrameKind::none;
     case Reason::closed:
-      return Kind::closed;
+      return FrameKind::closed;
     case Reason::reset:
-      return failure.error == ECONNRESET || failure.error == EPIPE ? Kind::reset
-             : failure.error == ETIMEDOUT                          ? Kind::silent
-                                                                   : Kind::broken;
+      return failure.error == ECONNRESET || failure.error == EPIPE ? FrameKind::reset
+             : failure.error == ETIMEDOUT                          ? FrameKind::silent
+                                                                   : FrameKind::broken;
     case Reason::bad_frame:
     case Reason::protocol:
     case Reason::damaged:
     case Reason::tls:
-      return Kind::damaged;
+      return FrameKind::damaged;
     case Reason::memory:
-      return Kind::given_up;
+      return FrameKind::given_up;
   }
-  return Kind::broken;
+  return FrameKind::broken;
 }
 
 }  // namespace

@@ -12,7 +12,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
+#include "transport/lane_table.h"
 #include "transport/tcp/memory.h"
 #include "transport/tcp/wire.h"
 
@@ -32,17 +35,12 @@ constexpr std::size_t room_of(std::size_t bytes) noexcept {
   return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
 }
 
-struct LaneKey {
-  std::uint64_t group = 0;
-  std::uint32_t epoch = 0;
-
-  friend auto operator<=>(const LaneKey&, const LaneKey&) = default;
-};
+using transport::LaneKey;
 
 // Short messages in a ring of memory, released in order.
-class Ring {
+class MessageRing {
  public:
-  explicit Ring(std::byte* memory) : memory_(memory) {}
+  explicit MessageRing(std::byte* memory) : memory_(memory) {}
 
   // nullptr: no room.
   std::byte* place(std::size_t bytes) noexcept {
@@ -129,12 +127,26 @@ struct Lane {
   explicit Lane(const LaneKey& name) : key(name) {}
   Out& outgoing(std::uint32_t number) noexcept { return out[number % kMessages]; }
   In& incoming(std::uint32_t number) noexcept { return in[number % kMessages]; }
+  // The peer is done with all before `count`. False: with more than it was sent.
+  bool take_credit(std::uint32_t count) noexcept {
+    // With several streams an older count may come after a newer one, however late.
+    if (static_cast<std::int32_t>(count - released) <= 0) {
+      return true;
+    }
+    if (count - released > drained - released) {
+      return false;
+    }
+    for (; released != count; ++released) {
+      unreleased.remove(outgoing(released).bytes);
+    }
+    return true;
+  }
 
   LaneKey key;
   bool open = false;  // a transport uses it; before, it only collects what comes early
 
   Pages out_memory{kRingBytes};
-  Ring out_ring{out_memory.data()};
+  MessageRing out_ring{out_memory.data()};
   std::array<Out, kMessages> out = {};
   std::uint32_t sent = 0;      // messages given to the lane
   std::uint32_t drained = 0;   // the kernel has all before
@@ -146,7 +158,7 @@ struct Lane {
   std::size_t reserved_bytes = 0;
 
   Pages in_memory{kRingBytes};
-  Ring in_ring{in_memory.data()};
+  MessageRing in_ring{in_memory.data()};
   std::array<In, kMessages> in = {};
   std::uint32_t next = 0;  // the message that peek() shows
   std::uint32_t come = 0;  // headers that have
@@ -154,5 +166,14 @@ struct Lane {
   Window held = {};        // come and not released
   bool credit_due = false;
 };
+
+using LaneTable = transport::LaneTable<Lane>;
+
+// nullptr, or std::bad_alloc: no memory.
+inline std::unique_ptr<Lane> make_lane(const LaneKey& key) {
+  auto lane = std::make_unique<Lane>(key);
+  const bool has_memory = lane->in_memory.data() != nullptr && lane->out_memory.data() != nullptr;
+  return has_memory ? std::move(lane) : nullptr;
+}
 
 }  // namespace unisono::tcp

@@ -24,14 +24,14 @@ namespace {
 
 constexpr LaneKey kGroup{.group = 5};
 
-class TcpLink : public ::testing::Test {
+class TcpLinkTest : public ::testing::Test {
  protected:
-  TcpLink() {
+  TcpLinkTest() {
     SocketPair pair = socket_pair();
     other_ = std::move(pair.b);
     std::vector<Channel> streams;
     streams.push_back(std::move(pair.a));
-    link_ = std::make_unique<Link>(3, std::move(streams), 4, &events_);
+    link_ = std::make_unique<TcpLink>(3, std::move(streams), 4, &events_);
   }
   void write(const void* data, std::size_t bytes) {
     for (std::size_t done = 0; done < bytes;) {
@@ -39,20 +39,20 @@ class TcpLink : public ::testing::Test {
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
       if (put > 0) {
         done += static_cast<std::size_t>(put);
-      } else if (errno != EAGAIN || link_->failure()) {
+      } else if (errno != EAGAIN || link_->health().failure()) {
         return;
       }
       link_->receive();
     }
   }
-  void write(const Header& header, const std::string& payload = "") {
+  void write(const FrameHeader& header, const std::string& payload = "") {
     std::string frame(kHeaderBytes, '\0');
     encode(header, reinterpret_cast<std::byte*>(frame.data()));
     frame += payload;
     write(frame.data(), frame.size());
   }
   void message(std::uint32_t number, std::size_t bytes, const LaneKey& lane = kGroup) {
-    write({.kind = Kind::message,
+    write({.kind = FrameKind::message,
            .epoch = lane.epoch,
            .group = lane.group,
            .bytes = static_cast<std::uint32_t>(bytes),
@@ -61,22 +61,22 @@ class TcpLink : public ::testing::Test {
   }
   // Until the kernel has delivered what was written.
   void receive_all() {
-    for (int idle = 0; idle < 20 && !link_->gone();) {
+    for (int idle = 0; idle < 20 && !link_->health().gone();) {
       idle = link_->receive() ? 0 : idle + 1;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   }
   Reason reason() {
     receive_all();
-    return link_->failure().reason;
+    return link_->health().failure().reason;
   }
 
   LinkEvents events_;
   UniqueFd other_;
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<TcpLink> link_;
 };
 
-class TcpCheckedLink : public TcpLink {
+class TcpCheckedLink : public TcpLinkTest {
  protected:
   static constexpr std::size_t kBytes = 200'000;
 
@@ -85,12 +85,12 @@ class TcpCheckedLink : public TcpLink {
     other_ = std::move(pair.b);
     std::vector<Channel> streams;
     streams.emplace_back(std::move(pair.a), nullptr, true);
-    link_ = std::make_unique<Link>(3, std::move(streams), 4, &events_);
+    link_ = std::make_unique<TcpLink>(3, std::move(streams), 4, &events_);
     lane_ = link_->open(kGroup);
   }
   // Its header is here, and says what `payload_` sums to; the payload is not.
   void announce() {
-    write({.kind = Kind::message,
+    write({.kind = FrameKind::message,
            .group = kGroup.group,
            .bytes = kBytes,
            .sum = kernels::crc32c(std::as_bytes(std::span(payload_)))});
@@ -103,7 +103,7 @@ class TcpCheckedLink : public TcpLink {
   std::size_t fetch_all(const std::string& payload) {
     std::size_t told = 0;
     std::size_t done = 0;
-    for (int idle = 0; idle < 1000 && told < kBytes && !link_->failure();) {
+    for (int idle = 0; idle < 1000 && told < kBytes && !link_->health().failure();) {
       const ssize_t put = ::send(other_.get(), payload.data() + done,
                                  std::min<std::size_t>(30'000, kBytes - done), MSG_DONTWAIT);
       done += put > 0 ? static_cast<std::size_t>(put) : 0;
@@ -136,7 +136,7 @@ TEST_F(TcpCheckedLink, TellsNothingOfALongMessageThatWasDamaged) {
   std::string damaged = payload_;
   damaged[kBytes - 1] ^= 4;
   EXPECT_EQ(fetch_all(damaged), 0U);
-  EXPECT_EQ(link_->failure().reason, Reason::damaged);
+  EXPECT_EQ(link_->health().failure().reason, Reason::damaged);
 }
 
 // Another group may need the stream while half of it is at its place.
@@ -154,7 +154,7 @@ TEST_F(TcpCheckedLink, GoesOnInASlotWhereTheStreamIsNeeded) {
   EXPECT_EQ(std::memcmp(target_.data(), payload_.data(), kBytes), 0);
 }
 
-TEST_F(TcpLink, DropsTheConnectionAtRandomBytes) {
+TEST_F(TcpLinkTest, DropsTheConnectionAtRandomBytes) {
   std::mt19937_64 random(2);
   std::string noise(70'000, '\0');
   for (char& byte : noise) {
@@ -162,11 +162,11 @@ TEST_F(TcpLink, DropsTheConnectionAtRandomBytes) {
   }
   write(noise.data(), noise.size());
   EXPECT_EQ(reason(), Reason::bad_frame);
-  EXPECT_EQ(describe(link_->failure()),
+  EXPECT_EQ(describe(link_->health().failure()),
             "the connection to rank 3 carried bytes that are no frame (its check is wrong)");
 }
 
-TEST_F(TcpLink, RefusesMoreThanTheWindowHolds) {
+TEST_F(TcpLinkTest, RefusesMoreThanTheWindowHolds) {
   Lane* lane = link_->open(kGroup);
   for (std::uint32_t i = 0; i < 4; ++i) {
     message(i, kMostBytes);
@@ -179,7 +179,7 @@ TEST_F(TcpLink, RefusesMoreThanTheWindowHolds) {
   EXPECT_TRUE(link_->peek(*lane, first)) << "what came before is still there";
 }
 
-TEST_F(TcpLink, RefusesMoreShortMessagesThanTheWindowHolds) {
+TEST_F(TcpLinkTest, RefusesMoreShortMessagesThanTheWindowHolds) {
   for (std::uint32_t i = 0; i < kShortWindow / kShortBytes; ++i) {
     message(i, kShortBytes);
   }
@@ -188,33 +188,33 @@ TEST_F(TcpLink, RefusesMoreShortMessagesThanTheWindowHolds) {
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
-TEST_F(TcpLink, RefusesAMessageThatComesTwice) {
+TEST_F(TcpLinkTest, RefusesAMessageThatComesTwice) {
   message(0, 10);
   message(0, 10);
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
-TEST_F(TcpLink, RefusesAMessageThatOneIsMissingBefore) {
+TEST_F(TcpLinkTest, RefusesAMessageThatOneIsMissingBefore) {
   message(0, 10);
   message(2, 10);
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
-TEST_F(TcpLink, RefusesANumberFarAhead) {
+TEST_F(TcpLinkTest, RefusesANumberFarAhead) {
   message(kMessages, 10);
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
-TEST_F(TcpLink, RefusesTheReleaseOfWhatWasNeverSent) {
+TEST_F(TcpLinkTest, RefusesTheReleaseOfWhatWasNeverSent) {
   Lane* lane = link_->open(kGroup);
   ASSERT_TRUE(link_->send(*lane, "x", 1, 0));
-  write({.kind = Kind::credit, .group = kGroup.group, .released = 1});
+  write({.kind = FrameKind::credit, .group = kGroup.group, .released = 1});
   EXPECT_EQ(reason(), Reason::none);
-  write({.kind = Kind::credit, .group = kGroup.group, .released = 2});
+  write({.kind = FrameKind::credit, .group = kGroup.group, .released = 2});
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
-TEST_F(TcpLink, KeepsWhatComesForAGroupThatIsNotOpenYet) {
+TEST_F(TcpLinkTest, KeepsWhatComesForAGroupThatIsNotOpenYet) {
   message(0, 5);
   message(1, 100'000);
   receive_all();
@@ -228,14 +228,14 @@ TEST_F(TcpLink, KeepsWhatComesForAGroupThatIsNotOpenYet) {
   EXPECT_EQ(second.bytes, 100'000U);
 }
 
-TEST_F(TcpLink, KeepsNotMoreOfThemThanItsLimit) {
-  for (std::uint32_t i = 0; i <= kMostEarlyLanes; ++i) {
+TEST_F(TcpLinkTest, KeepsNotMoreOfThemThanItsLimit) {
+  for (std::uint32_t i = 0; i <= transport::kMostEarlyLanes; ++i) {
     message(0, 0, {.group = i});
   }
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
-TEST_F(TcpLink, DropsLateFramesOfClosedGroupsAndDeadEpochs) {
+TEST_F(TcpLinkTest, DropsLateFramesOfClosedGroupsAndDeadEpochs) {
   Lane* lane = link_->open(kGroup);
   link_->close(lane);
   message(0, 100'000);
@@ -250,25 +250,25 @@ TEST_F(TcpLink, DropsLateFramesOfClosedGroupsAndDeadEpochs) {
   EXPECT_EQ(first.bytes, 7U);
 }
 
-TEST_F(TcpLink, TellsDeathFromLeaving) {
-  write({.kind = Kind::leave});
+TEST_F(TcpLinkTest, TellsDeathFromLeaving) {
+  write({.kind = FrameKind::leave});
   other_.reset();
   EXPECT_EQ(reason(), Reason::none);
-  EXPECT_TRUE(link_->has_left());
+  EXPECT_TRUE(link_->health().has_left());
 }
 
-TEST_F(TcpLink, NamesADeadPeer) {
+TEST_F(TcpLinkTest, NamesADeadPeer) {
   message(0, 10);
   other_.reset();
   EXPECT_EQ(reason(), Reason::closed);
   EXPECT_EQ(events_.failures, 1);
   EXPECT_EQ(
-      describe(link_->failure()),
+      describe(link_->health().failure()),
       "the connection to rank 3 was closed by the other side without a word: most likely that "
       "process has ended");
 }
 
-TEST_F(TcpLink, NamesAPeerThatResets) {
+TEST_F(TcpLinkTest, NamesAPeerThatResets) {
   const linger now{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(other_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   other_.reset();
@@ -276,28 +276,28 @@ TEST_F(TcpLink, NamesAPeerThatResets) {
 }
 
 // A broken pipe says nothing of why; what the peer said before it went does.
-TEST_F(TcpLink, HearsTheLastWordsAlsoIfSendingFailsFirst) {
+TEST_F(TcpLinkTest, HearsTheLastWordsAlsoIfSendingFailsFirst) {
   Lane* lane = link_->open(kGroup);
-  write({.kind = Kind::abort, .bytes = 3}, "why");
-  write({.kind = Kind::leave});
+  write({.kind = FrameKind::abort, .bytes = 3}, "why");
+  write({.kind = FrameKind::leave});
   other_.reset();
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   for (int i = 0; i < 20; ++i) {
     link_->send(*lane, "x", 1, 0);
   }
   receive_all();
-  ASSERT_NE(link_->abort_reason(), nullptr);
-  EXPECT_EQ(*link_->abort_reason(), "why");
-  EXPECT_TRUE(link_->has_left());
-  EXPECT_FALSE(link_->failure());
+  ASSERT_NE(link_->health().abort_reason(), nullptr);
+  EXPECT_EQ(*link_->health().abort_reason(), "why");
+  EXPECT_TRUE(link_->health().has_left());
+  EXPECT_FALSE(link_->health().failure());
 }
 
-TEST_F(TcpLink, TakesAnOldCountForWhatItIs) {
+TEST_F(TcpLinkTest, TakesAnOldCountForWhatItIs) {
   Lane* lane = link_->open(kGroup);
   ASSERT_TRUE(link_->send(*lane, "x", 1, 0));
-  write({.kind = Kind::credit, .group = kGroup.group, .released = 1});
+  write({.kind = FrameKind::credit, .group = kGroup.group, .released = 1});
   EXPECT_EQ(reason(), Reason::none);
-  write({.kind = Kind::credit, .group = kGroup.group, .released = 1 - 5000U});
+  write({.kind = FrameKind::credit, .group = kGroup.group, .released = 1 - 5000U});
   EXPECT_EQ(reason(), Reason::none) << "it was delayed on another stream";
 }
 

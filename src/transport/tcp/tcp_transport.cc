@@ -22,7 +22,7 @@ TcpTransport::TcpTransport(Connections& connections, const LaneKey& group, std::
               .through_kernel = true},
       lanes_(members.size()) {
   for (std::size_t member = 0; member < members.size(); ++member) {
-    Link* const link = connections.link(members[member]);
+    TcpLink* const link = connections.link(members[member]);
     if (static_cast<int>(member) == rank || link == nullptr) {
       continue;
     }
@@ -126,14 +126,14 @@ bool TcpTransport::flush(int lane) noexcept {
   if (Peer* const to = lane == transport::kEveryLane ? nullptr : peer(lane)) {
     const std::lock_guard lock(to->link->mutex);
     const bool done = to->lane->drained == to->lane->sent && !to->link->has_unsent();
-    return done || to->link->gone();
+    return done || to->link->health().gone();
   }
   bool all = true;
   for (const Peer& to : lanes_) {
     if (to.lane != nullptr) {
       const std::lock_guard lock(to.link->mutex);
       const bool done = to.lane->drained == to.lane->sent && !to.link->has_unsent();
-      all = all && (done || to.link->gone());
+      all = all && (done || to.link->health().gone());
     }
   }
   return all;
@@ -155,7 +155,7 @@ bool TcpTransport::drained(int lane, transport::Mark mark) noexcept {
     return true;
   }
   const std::lock_guard lock(to->link->mutex);
-  if (to->link->waits()) {
+  if (to->link->health().waits()) {
     to->link->flush();
   }
   return static_cast<std::int32_t>(to->lane->drained - mark) >= 0;

@@ -45,7 +45,7 @@ class TcpTransport final : public transport::Transport {
 
  private:
   struct Peer {
-    Link* link = nullptr;  // nullptr: this rank
+    TcpLink* link = nullptr;  // nullptr: this rank
     Lane* lane = nullptr;
   };
   Peer* peer(int lane) noexcept {

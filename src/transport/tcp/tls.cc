@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "transport/tcp/tls_session.h"
 #include "unisono/error.hpp"
 
 namespace unisono::tcp {
@@ -37,13 +38,13 @@ std::string Tls::problem() const {
 
 ssize_t Tls::send(std::span<const iovec> parts) noexcept {
   TlsSession& self = *session_;
-  if (!self.push()) {
-    errno = self.error != 0 ? self.error : EAGAIN;
+  if (!self.records.push()) {
+    errno = self.records.error() != 0 ? self.records.error() : EAGAIN;
     return -1;
   }
   self.api.clear_errors();
-  if (self.records >= self.most_records && !self.renew_key()) {
-    self.error = EPROTO;
+  if (self.sent_records >= self.most_records && !self.renew_key()) {
+    self.records.set_error(EPROTO);
     errno = EPROTO;
     return -1;
   }
@@ -53,21 +54,21 @@ ssize_t Tls::send(std::span<const iovec> parts) noexcept {
     const auto* data = static_cast<const char*>(parts[i].iov_base);
     for (std::size_t done = 0; done < parts[i].iov_len && goes_on;) {
       std::size_t put = 0;
-      const std::size_t bytes = std::min(parts[i].iov_len - done, TlsSession::kAtOnce);
+      const std::size_t bytes = std::min(parts[i].iov_len - done, TlsRecords::kAtOnce);
       if (self.api.write(self.ssl, data + done, bytes, &put) != 1) {
-        self.error = EPROTO;
+        self.records.set_error(EPROTO);
         goes_on = false;
         break;
       }
       done += put;
       sum += put;
-      self.records += put / TlsSession::kRecordPlain + 1;
-      goes_on = self.out_end < TlsSession::kAtOnce || self.push();
+      self.sent_records += put / TlsRecords::kPlain + 1;
+      goes_on = !self.records.is_full() || self.records.push();
     }
   }
-  self.push();
-  if (sum == 0 && self.error != 0) {
-    errno = self.error;
+  self.records.push();
+  if (sum == 0 && self.records.error() != 0) {
+    errno = self.records.error();
     return -1;
   }
   return static_cast<ssize_t>(sum);
@@ -95,10 +96,10 @@ ssize_t Tls::receive(std::span<const iovec> parts) noexcept {
         errno = EAGAIN;
         return -1;
       }
-      if (self.ended || why == SSL_ERROR_ZERO_RETURN) {
+      if (self.records.ended() || why == SSL_ERROR_ZERO_RETURN) {
         return 0;
       }
-      errno = self.error != 0 ? self.error : EPROTO;
+      errno = self.records.error() != 0 ? self.records.error() : EPROTO;
       return -1;
     }
   }
@@ -106,16 +107,15 @@ ssize_t Tls::receive(std::span<const iovec> parts) noexcept {
 }
 
 bool Tls::push() noexcept {
-  return session_->push();
+  return session_->records.push();
 }
 
 bool Tls::has_unsent() const noexcept {
-  return session_->out_begin != session_->out_end;
+  return session_->records.has_unsent();
 }
 
 bool Tls::has_unread() const noexcept {
-  return session_->api.pending(session_->ssl) > 0 || session_->open != 0 ||
-         session_->whole_record() != 0;
+  return session_->api.pending(session_->ssl) > 0 || session_->records.has_unread();
 }
 
 std::string why_no_tls() {

@@ -16,9 +16,12 @@
 #include <string>
 
 #include "base/secret.h"
-#include "transport/tcp/tls_session.h"
+#include "transport/tcp/tls_state.h"
 
 namespace unisono::tcp {
+
+class Certificates;
+struct TlsSession;
 
 class Tls {
  public:
@@ -35,7 +38,7 @@ class Tls {
   Tls& operator=(const Tls&) = delete;
   ~Tls();
 
-  using State = TlsSession::State;
+  using State = TlsState;
   // Goes on with what can go on; never blocks.
   State shake() noexcept;
   // After `failed`, in words about the other side: "its certificate (...) is not trusted: ...".

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string_view>
 
 #include "unisono/error.hpp"
@@ -23,33 +24,21 @@ int TlsSession::read_bio(BIO* bio, char* to, std::size_t bytes, std::size_t* got
   const OpenSsl& api = OpenSsl::get();
   auto& self = session_of(api.bio_get_data(bio));
   api.bio_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
-  while (self.open == 0) {
-    self.open = self.whole_record();
-    if (self.open == 0 && !self.fill()) {
-      if (!self.ended && self.error == 0) {
-        api.bio_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
-      }
-      return 0;
-    }
+  *got = self.records.take(to, bytes);
+  if (*got == 0 && self.records.goes_on()) {
+    api.bio_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
   }
-  const std::size_t part = std::min(bytes, self.open);
-  std::memcpy(to, self.in.data() + self.in_begin, part);
-  self.in_begin += part;
-  self.open -= part;
-  *got = part;
-  return 1;
+  return *got != 0 ? 1 : 0;
 }
 
 int TlsSession::write_bio(BIO* bio, const char* from, std::size_t bytes, std::size_t* put) {
   const OpenSsl& api = OpenSsl::get();
   auto& self = session_of(api.bio_get_data(bio));
   api.bio_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
-  if (bytes > self.out.size() - self.out_end) {
+  if (!self.records.put(from, bytes)) {
     api.bio_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY);
     return 0;
   }
-  std::memcpy(self.out.data() + self.out_end, from, bytes);
-  self.out_end += bytes;
   *put = bytes;
   return 1;
 }
@@ -177,8 +166,8 @@ bool TlsSession::proof_of(bool listener, Digest& proof) const noexcept {
   return true;
 }
 
-// A certificate says which host it is, not which job: who passes on what others say in the
-// handshake before has not the key.
+// A certificate says which host it is, not which job: a host that passes on what others say in
+// the handshake before does not have the key.
 TlsSession::State TlsSession::prove() noexcept {
   Digest proof{};
   std::size_t bytes = 0;
@@ -188,28 +177,28 @@ TlsSession::State TlsSession::prove() noexcept {
     }
     has_proved = true;
   }
-  const bool pushed = push();
+  const bool pushed = records.push();
   while (heard < theirs.size()) {
     const int read = api.read(ssl, theirs.data() + heard, theirs.size() - heard, &bytes);
     if (read != 1) {
       const bool waits = api.get_error(ssl, read) == SSL_ERROR_WANT_READ;
-      return waits && error == 0 && !ended ? State::going_on : State::failed;
+      return waits && records.goes_on() ? State::going_on : State::failed;
     }
     heard += bytes;
   }
   if (!proof_of(!listens, proof) || !equal(proof, theirs)) {
     return State::failed;
   }
-  return pushed ? State::done : error != 0 ? State::failed : State::going_on;
+  return pushed ? State::done : records.error() != 0 ? State::failed : State::going_on;
 }
 
 TlsSession::State TlsSession::agree() noexcept {
   const int done = api.do_handshake(ssl);
   const int why = done == 1 ? SSL_ERROR_NONE : api.get_error(ssl, done);
-  const bool pushed = push();
+  const bool pushed = records.push();
   if (done != 1) {
     const bool waits = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
-    return waits && error == 0 && !ended ? State::going_on : State::failed;
+    return waits && records.goes_on() ? State::going_on : State::failed;
   }
   if (certificates != nullptr) {
     agreed = true;
@@ -219,7 +208,7 @@ TlsSession::State TlsSession::agree() noexcept {
   if (api.session_reused(ssl) != 1) {
     return State::failed;
   }
-  return pushed ? State::done : error != 0 ? State::failed : State::going_on;
+  return pushed ? State::done : records.error() != 0 ? State::failed : State::going_on;
 }
 
 const BIO_METHOD* TlsSession::bio_method() {

@@ -49,11 +49,11 @@ std::uint32_t check_of(const std::byte* header) noexcept {
   return static_cast<std::uint32_t>(sum >> 32);
 }
 
-std::size_t most_bytes(Kind kind) noexcept {
+std::size_t most_bytes(FrameKind kind) noexcept {
   switch (kind) {
-    case Kind::message:
+    case FrameKind::message:
       return kMostBytes;
-    case Kind::abort:
+    case FrameKind::abort:
       return kMostReason;
     default:
       return 0;
@@ -62,7 +62,7 @@ std::size_t most_bytes(Kind kind) noexcept {
 
 }  // namespace
 
-void encode(const Header& header, std::byte* to) noexcept {
+void encode(const FrameHeader& header, std::byte* to) noexcept {
   put(to, kWireVersion);
   put(to + 1, static_cast<std::uint8_t>(header.kind));
   put(to + 2, std::uint16_t{0});
@@ -77,7 +77,7 @@ void encode(const Header& header, std::byte* to) noexcept {
   std::memset(to + kZeroAt, 0, kHeaderBytes - kZeroAt);
 }
 
-BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) noexcept {
+BadFrame decode(std::span<const std::byte, kHeaderBytes> from, FrameHeader& header) noexcept {
   const std::byte* bytes = from.data();
   const auto is_zero = [](std::byte byte) { return byte == std::byte{}; };
   if (get<std::uint32_t>(bytes + kCheckAt) != check_of(bytes) ||
@@ -88,11 +88,11 @@ BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) n
     return BadFrame::version;
   }
   const auto kind = get<std::uint8_t>(bytes + 1);
-  if (kind < static_cast<std::uint8_t>(Kind::message) ||
-      kind > static_cast<std::uint8_t>(Kind::abort)) {
+  if (kind < static_cast<std::uint8_t>(FrameKind::message) ||
+      kind > static_cast<std::uint8_t>(FrameKind::abort)) {
     return BadFrame::kind;
   }
-  header.kind = static_cast<Kind>(kind);
+  header.kind = static_cast<FrameKind>(kind);
   header.epoch = get<std::uint32_t>(bytes + 4);
   header.group = get<std::uint64_t>(bytes + 8);
   header.signature = get<std::uint64_t>(bytes + 16);

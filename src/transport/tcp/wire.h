@@ -28,15 +28,15 @@ namespace unisono::tcp {
 inline constexpr std::uint8_t kWireVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 64;
 
-enum class Kind : std::uint8_t {
+enum class FrameKind : std::uint8_t {
   message = 1,
   credit,  // says `released`, nothing else
   leave,   // the peer ends in good order: nothing follows
   abort,   // the world ends: the payload says why
 };
 
-struct Header {
-  Kind kind = Kind::message;
+struct FrameHeader {
+  FrameKind kind = FrameKind::message;
   std::uint32_t epoch = 0;
   std::uint64_t group = 0;
   std::uint64_t signature = 0;
@@ -45,7 +45,7 @@ struct Header {
   std::uint32_t released = 0;
   std::uint32_t sum = 0;
 
-  friend bool operator==(const Header&, const Header&) = default;
+  friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
 
 // The longest message and the longest reason of an abort.
@@ -54,7 +54,7 @@ inline constexpr std::size_t kMostReason = 1024;
 
 enum class BadFrame : std::uint8_t { none, check, version, kind, length };
 
-void encode(const Header& header, std::byte* to) noexcept;
-BadFrame decode(std::span<const std::byte, kHeaderBytes> from, Header& header) noexcept;
+void encode(const FrameHeader& header, std::byte* to) noexcept;
+BadFrame decode(std::span<const std::byte, kHeaderBytes> from, FrameHeader& header) noexcept;
 
 }  // namespace unisono::tcp

@@ -10,16 +10,16 @@ namespace {
 
 using Bytes = std::array<std::byte, kHeaderBytes>;
 
-constexpr Header kHeader{.kind = Kind::message,
-                         .epoch = 0x01020304,
-                         .group = 0x1112131415161718,
-                         .signature = 0x2122232425262728,
-                         .bytes = 0x00012345,
-                         .number = 0x41424344,
-                         .released = 0x51525354,
-                         .sum = 0x61626364};
+constexpr FrameHeader kHeader{.kind = FrameKind::message,
+                              .epoch = 0x01020304,
+                              .group = 0x1112131415161718,
+                              .signature = 0x2122232425262728,
+                              .bytes = 0x00012345,
+                              .number = 0x41424344,
+                              .released = 0x51525354,
+                              .sum = 0x61626364};
 
-Bytes encoded(const Header& header) {
+Bytes encoded(const FrameHeader& header) {
   Bytes bytes{};
   encode(header, bytes.data());
   return bytes;
@@ -41,7 +41,7 @@ TEST(TcpWire, IsLittleEndianAtTheDocumentedPlaces) {
 }
 
 TEST(TcpWire, DecodesWhatItEncodes) {
-  Header header;
+  FrameHeader header;
   ASSERT_EQ(decode(encoded(kHeader), header), BadFrame::none);
   EXPECT_EQ(header, kHeader);
 }
@@ -50,25 +50,25 @@ TEST(TcpWire, NoticesEveryChangedBit) {
   for (std::size_t bit = 0; bit < 8 * kHeaderBytes; ++bit) {
     Bytes bytes = encoded(kHeader);
     bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    Header header;
+    FrameHeader header;
     EXPECT_NE(decode(bytes, header), BadFrame::none) << bit;
   }
 }
 
 TEST(TcpWire, RefusesLengthsBeyondTheLimitOfTheKind) {
-  const auto verdict = [](Kind kind, std::size_t bytes) {
-    Header header = kHeader;
+  const auto verdict = [](FrameKind kind, std::size_t bytes) {
+    FrameHeader header = kHeader;
     header.kind = kind;
     header.bytes = static_cast<std::uint32_t>(bytes);
     const Bytes frame = encoded(header);
     return decode(frame, header);
   };
-  EXPECT_EQ(verdict(Kind::message, kMostBytes), BadFrame::none);
-  EXPECT_EQ(verdict(Kind::message, kMostBytes + 1), BadFrame::length);
-  EXPECT_EQ(verdict(Kind::message, 0xffffffff), BadFrame::length);
-  EXPECT_EQ(verdict(Kind::abort, kMostReason), BadFrame::none);
-  EXPECT_EQ(verdict(Kind::abort, kMostReason + 1), BadFrame::length);
-  for (const Kind kind : {Kind::credit, Kind::leave}) {
+  EXPECT_EQ(verdict(FrameKind::message, kMostBytes), BadFrame::none);
+  EXPECT_EQ(verdict(FrameKind::message, kMostBytes + 1), BadFrame::length);
+  EXPECT_EQ(verdict(FrameKind::message, 0xffffffff), BadFrame::length);
+  EXPECT_EQ(verdict(FrameKind::abort, kMostReason), BadFrame::none);
+  EXPECT_EQ(verdict(FrameKind::abort, kMostReason + 1), BadFrame::length);
+  for (const FrameKind kind : {FrameKind::credit, FrameKind::leave}) {
     EXPECT_EQ(verdict(kind, 0), BadFrame::none);
     EXPECT_EQ(verdict(kind, 1), BadFrame::length);
   }
@@ -76,8 +76,8 @@ TEST(TcpWire, RefusesLengthsBeyondTheLimitOfTheKind) {
 
 TEST(TcpWire, RefusesKindsThatThereAreNot) {
   for (const int kind : {0, 5, 255}) {
-    Header header = kHeader;
-    header.kind = static_cast<Kind>(kind);
+    FrameHeader header = kHeader;
+    header.kind = static_cast<FrameKind>(kind);
     const Bytes frame = encoded(header);
     EXPECT_EQ(decode(frame, header), BadFrame::kind) << kind;
   }

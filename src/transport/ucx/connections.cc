@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/secret.h"
+#include "transport/tcp/connections.h"
 #include "unisono/error.hpp"
 
 namespace unisono::ucx {
@@ -24,11 +25,11 @@ std::int64_t now_us() {
 
 }  // namespace
 
-std::unique_ptr<Network> Network::create(int rank, int ranks) {
-  return std::make_unique<Connections>(rank, ranks);
+std::unique_ptr<UcxNetwork> UcxNetwork::create(int rank, int ranks) {
+  return std::make_unique<UcxConnections>(rank, ranks);
 }
 
-Connections::Connections(int rank, int ranks)
+UcxConnections::UcxConnections(int rank, int ranks)
     : rank_(rank), worker_(rank, ranks), links_(static_cast<std::size_t>(ranks)) {
   shared_.worker = &worker_;
   worker_.handle(kPacked, on_packed, this);
@@ -39,11 +40,11 @@ Connections::Connections(int rank, int ranks)
     }
     std::uint64_t pass = 0;
     fill_random(std::as_writable_bytes(std::span(&pass, 1)));
-    links_[peer].link = std::make_unique<Link>(static_cast<int>(peer), pass, &shared_);
+    links_[peer].link = std::make_unique<UcxLink>(static_cast<int>(peer), pass, &shared_);
   }
 }
 
-Connections::~Connections() {
+UcxConnections::~UcxConnections() {
   const std::lock_guard lock(mutex_);
   shared_.arrived = nullptr;
   for (Entry& entry : links_) {
@@ -58,7 +59,7 @@ Connections::~Connections() {
   }
 }
 
-std::string Connections::introduction(int peer) {
+std::string UcxConnections::introduction(int peer) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t pass = links_[static_cast<std::size_t>(peer)].link->pass();
   std::string text(reinterpret_cast<const char*>(&pass), kPassBytes);
@@ -66,7 +67,7 @@ std::string Connections::introduction(int peer) {
   return text + worker_.address();
 }
 
-void Connections::meet(tcp::Channels channels, const std::vector<std::string>& introductions) {
+void UcxConnections::meet(tcp::Channels channels, const std::vector<std::string>& introductions) {
   std::vector<std::size_t> peers;
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
     if (!channels[peer].empty()) {
@@ -84,7 +85,7 @@ void Connections::meet(tcp::Channels channels, const std::vector<std::string>& i
       links_[peer].link->mark_broken(UCS_ERR_CONNECTION_RESET);
       continue;
     }
-    Link::Introduction known{.loses = text[kPassBytes] == '\1', .address = text.substr(kHeadBytes)};
+    Introduction known{.loses = text[kPassBytes] == '\1', .address = text.substr(kHeadBytes)};
     std::memcpy(&known.pass, text.data(), kPassBytes);
     links_[peer].link->connect(rank_, known);
   }
@@ -92,7 +93,7 @@ void Connections::meet(tcp::Channels channels, const std::vector<std::string>& i
 
 // Where a peer goes while they connect, UCX before 1.14 may end the process that goes on with it:
 // so the other connections are asked first, and then UCX is left alone.
-std::vector<int> Connections::missing() {
+std::vector<int> UcxConnections::missing() {
   control_->progress();
   const bool lost = static_cast<bool>(control_->first_loss());
   const std::lock_guard lock(mutex_);
@@ -114,38 +115,38 @@ std::vector<int> Connections::missing() {
   return ranks;
 }
 
-ucs_status_t Connections::on_packed(void* context, const void* /*header*/,
-                                    std::size_t /*header_bytes*/, void* data, std::size_t bytes,
-                                    const ucp_am_recv_param_t* param) {
-  Link::Arrival arrival;
-  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || bytes < sizeof(Header)) {
+ucs_status_t UcxConnections::on_packed(void* context, const void* /*header*/,
+                                       std::size_t /*header_bytes*/, void* data, std::size_t bytes,
+                                       const ucp_am_recv_param_t* param) {
+  PeerMessage arrival;
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || bytes < sizeof(MessageHeader)) {
     return UCS_OK;  // nobody of ours sends that
   }
-  std::memcpy(&arrival.header, data, sizeof(Header));
-  arrival.data = static_cast<std::byte*>(data) + sizeof(Header);
-  arrival.bytes = bytes - sizeof(Header);
-  return static_cast<Connections*>(context)->dispatch(arrival);
+  std::memcpy(&arrival.header, data, sizeof(MessageHeader));
+  arrival.data = static_cast<std::byte*>(data) + sizeof(MessageHeader);
+  arrival.bytes = bytes - sizeof(MessageHeader);
+  return static_cast<UcxConnections*>(context)->dispatch(arrival);
 }
 
-ucs_status_t Connections::on_plain(void* context, const void* header, std::size_t header_bytes,
-                                   void* data, std::size_t bytes,
-                                   const ucp_am_recv_param_t* param) {
-  Link::Arrival arrival;
-  if (header_bytes != sizeof(Header)) {
+ucs_status_t UcxConnections::on_plain(void* context, const void* header, std::size_t header_bytes,
+                                      void* data, std::size_t bytes,
+                                      const ucp_am_recv_param_t* param) {
+  PeerMessage arrival;
+  if (header_bytes != sizeof(MessageHeader)) {
     return UCS_OK;
   }
-  std::memcpy(&arrival.header, header, sizeof(Header));
+  std::memcpy(&arrival.header, header, sizeof(MessageHeader));
   arrival.data = static_cast<std::byte*>(data);
   arrival.bytes = bytes;
   arrival.announced = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
   arrival.stays = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;
-  return static_cast<Connections*>(context)->dispatch(arrival);
+  return static_cast<UcxConnections*>(context)->dispatch(arrival);
 }
 
 // Who does not know the pass is not heard.
-ucs_status_t Connections::dispatch(const Link::Arrival& arrival) noexcept {
+ucs_status_t UcxConnections::dispatch(const PeerMessage& arrival) noexcept {
   const std::size_t peer = arrival.header.from >> 8;
-  Link* const link = peer < links_.size() ? links_[peer].link.get() : nullptr;
+  UcxLink* const link = peer < links_.size() ? links_[peer].link.get() : nullptr;
   if (link == nullptr || arrival.header.pass != link->pass()) {
     return UCS_OK;
   }
@@ -153,7 +154,7 @@ ucs_status_t Connections::dispatch(const Link::Arrival& arrival) noexcept {
   return link->take(arrival);
 }
 
-bool Connections::progress_locked() noexcept {
+bool UcxConnections::progress_locked() noexcept {
   const bool advanced = shared_.progress();
   for (Entry& entry : links_) {
     if (entry.is_peer) {
@@ -163,26 +164,26 @@ bool Connections::progress_locked() noexcept {
   return advanced;
 }
 
-void Connections::progress_for(const Lane* lane) noexcept {
+void UcxConnections::progress_for(const UcxLane* lane) noexcept {
   shared_.own = lane;
   shared_.progress();
   lane->link->retry();
   shared_.own = nullptr;
 }
 
-Traffic Connections::traffic() noexcept {
+UcxTraffic UcxConnections::traffic() noexcept {
   const std::lock_guard lock(mutex_);
   return shared_.traffic;
 }
 
-bool Connections::is_receiving() noexcept {
+bool UcxConnections::is_receiving() noexcept {
   const std::lock_guard lock(mutex_);
   return std::any_of(links_.begin(), links_.end(), [](const Entry& entry) {
     return entry.link != nullptr && entry.link->is_receiving();
   });
 }
 
-void Connections::begin_epoch(std::uint32_t epoch) noexcept {
+void UcxConnections::begin_epoch(std::uint32_t epoch) noexcept {
   control_->begin_epoch(epoch);
   const std::lock_guard lock(mutex_);
   epoch_ = epoch;
@@ -193,20 +194,20 @@ void Connections::begin_epoch(std::uint32_t epoch) noexcept {
   }
 }
 
-bool Connections::progress() noexcept {
+bool UcxConnections::progress() noexcept {
   const bool came = control_->progress();
   const std::lock_guard lock(mutex_);
   return progress_locked() || came;
 }
 
-bool Connections::flush() noexcept {
+bool UcxConnections::flush() noexcept {
   const bool control = control_->flush();
   const std::lock_guard lock(mutex_);
   progress_locked();
   return control;
 }
 
-bool Connections::wait(int timeout_us) noexcept {
+bool UcxConnections::wait(int timeout_us) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (progress_locked() || !worker_.arm()) {
@@ -216,7 +217,7 @@ bool Connections::wait(int timeout_us) noexcept {
   return control_->wait(timeout_us);
 }
 
-transport::Loss Connections::first_loss() {
+transport::Loss UcxConnections::first_loss() {
   if (transport::Loss loss = control_->first_loss()) {
     return loss;
   }
@@ -228,7 +229,7 @@ transport::Loss Connections::first_loss() {
   return {};
 }
 
-transport::Loss Connections::loss_of(int rank) {
+transport::Loss UcxConnections::loss_of(int rank) {
   if (transport::Loss loss = control_->loss_of(rank)) {
     return loss;
   }
@@ -239,22 +240,22 @@ transport::Loss Connections::loss_of(int rank) {
   }
   using How = transport::Loss::Kind;
   return {.peer = rank,
-          .kind = entry.link->is_damaged() ? How::damaged : How::broken,
-          .how = entry.link->why_broken()};
+          .kind = entry.link->endpoint().is_damaged() ? How::damaged : How::broken,
+          .how = entry.link->endpoint().why_broken()};
 }
 
 // Its last word over UCX comes behind all that it has sent. Where only the other connection tells
 // of it, there is nothing more to wait for after a while.
-bool Connections::has_left(int rank) noexcept {
+bool UcxConnections::has_left(int rank) noexcept {
   const bool said = control_->has_left(rank);
   const std::lock_guard lock(mutex_);
   const Entry& entry = links_[static_cast<std::size_t>(rank)];
   return entry.is_peer && (entry.link->has_left() ||
-                           (said && (entry.link->is_broken() ||
+                           (said && (entry.link->endpoint().is_broken() ||
                                      (entry.odd_us != 0 && now_us() - entry.odd_us > kOddUs))));
 }
 
-void Connections::look_for_losses() noexcept {
+void UcxConnections::look_for_losses() noexcept {
   control_->look_for_losses();
   const std::int64_t now = now_us();
   for (std::size_t rank = 0; rank < links_.size(); ++rank) {
@@ -264,10 +265,11 @@ void Connections::look_for_losses() noexcept {
     }
     const bool left = control_->has_left(static_cast<int>(rank));
     const std::lock_guard lock(mutex_);
-    const bool odd = !entry.link->has_left() && (left || entry.link->is_broken());
+    const bool odd = !entry.link->has_left() && (left || entry.link->endpoint().is_broken());
     entry.odd_us = !odd ? 0 : entry.odd_us == 0 ? now : entry.odd_us;
     const bool late = odd && now - entry.odd_us > kOddUs;
-    const bool lost = entry.link->is_damaged() || (late && !left && entry.link->is_broken());
+    const bool lost = entry.link->endpoint().is_damaged() ||
+                      (late && !left && entry.link->endpoint().is_broken());
     if (lost && !entry.lost) {
       entry.lost = true;
       shared_.changed();
@@ -277,7 +279,7 @@ void Connections::look_for_losses() noexcept {
   }
 }
 
-void Connections::leave() noexcept {
+void UcxConnections::leave() noexcept {
   control_->leave();
   const std::lock_guard lock(mutex_);
   for (Entry& entry : links_) {
@@ -287,7 +289,7 @@ void Connections::leave() noexcept {
   }
 }
 
-bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept {
+bool UcxConnections::delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept {
   bool all = true;
   {
     const std::lock_guard lock(mutex_);
@@ -297,6 +299,26 @@ bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms
     }
   }
   return control_->delivered(lost, silence_ms) && all;
+}
+
+void UcxConnections::wake() noexcept {
+  control_->wake();
+}
+
+int UcxConnections::waker() const noexcept {
+  return control_->waker();
+}
+
+int UcxConnections::events() const noexcept {
+  return control_->events() + shared_.events.load(std::memory_order_acquire);
+}
+
+std::optional<transport::Network::Abort> UcxConnections::aborted() noexcept {
+  return control_->aborted();
+}
+
+void UcxConnections::abort(std::string_view reason) noexcept {
+  control_->abort(reason);
 }
 
 }  // namespace unisono::ucx

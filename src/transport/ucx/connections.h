@@ -13,18 +13,22 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/tcp/connections.h"
+#include "transport/tcp/channel.h"
 #include "transport/ucx/link.h"
 #include "transport/ucx/ucx_network.h"
 
+namespace unisono::tcp {
+class Connections;
+}  // namespace unisono::tcp
+
 namespace unisono::ucx {
 
-class Connections final : public Network {
+class UcxConnections final : public UcxNetwork {
  public:
-  Connections(int rank, int ranks);
-  Connections(const Connections&) = delete;
-  Connections& operator=(const Connections&) = delete;
-  ~Connections() override;
+  UcxConnections(int rank, int ranks);
+  UcxConnections(const UcxConnections&) = delete;
+  UcxConnections& operator=(const UcxConnections&) = delete;
+  ~UcxConnections() override;
 
   std::string introduction(int peer) override;
   void meet(tcp::Channels channels, const std::vector<std::string>& introductions) override;
@@ -32,15 +36,15 @@ class Connections final : public Network {
 
   int rank() const noexcept { return rank_; }
   // nullptr: there is no connection.
-  Link* link(int rank) noexcept {
+  UcxLink* link(int rank) noexcept {
     Entry& entry = links_[static_cast<std::size_t>(rank)];
     return entry.is_peer ? entry.link.get() : nullptr;
   }
   std::mutex& mutex() noexcept { return mutex_; }
   // The rest with the mutex held: makes everything progress for a reader of this lane.
-  void progress_for(const Lane* lane) noexcept;
+  void progress_for(const UcxLane* lane) noexcept;
 
-  Traffic traffic() noexcept;
+  UcxTraffic traffic() noexcept;
   // Whether something of a message is on its way that both sides know.
   bool is_receiving() noexcept;
 
@@ -50,23 +54,21 @@ class Connections final : public Network {
   bool progress() noexcept override;
   bool flush() noexcept override;
   bool wait(int timeout_us) noexcept override;
-  void wake() noexcept override { control_->wake(); }
-  int waker() const noexcept override { return control_->waker(); }
-  int events() const noexcept override {
-    return control_->events() + shared_.events.load(std::memory_order_acquire);
-  }
+  void wake() noexcept override;
+  int waker() const noexcept override;
+  int events() const noexcept override;
   transport::Loss first_loss() override;
   transport::Loss loss_of(int rank) override;
   bool has_left(int rank) noexcept override;
-  std::optional<Abort> aborted() noexcept override { return control_->aborted(); }
+  std::optional<Abort> aborted() noexcept override;
   void look_for_losses() noexcept override;
-  void abort(std::string_view reason) noexcept override { control_->abort(reason); }
+  void abort(std::string_view reason) noexcept override;
   void leave() noexcept override;
   bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
 
  private:
   struct Entry {
-    std::unique_ptr<Link> link = nullptr;
+    std::unique_ptr<UcxLink> link = nullptr;
     bool is_peer = false;     // there are connections to it
     std::int64_t odd_us = 0;  // since when only one of its two connections lives; 0: both do
     bool lost = false;        // and for so long that it is a loss
@@ -75,7 +77,7 @@ class Connections final : public Network {
                                 void* data, std::size_t bytes, const ucp_am_recv_param_t* param);
   static ucs_status_t on_plain(void* context, const void* header, std::size_t header_bytes,
                                void* data, std::size_t bytes, const ucp_am_recv_param_t* param);
-  ucs_status_t dispatch(const Link::Arrival& arrival) noexcept;
+  ucs_status_t dispatch(const PeerMessage& arrival) noexcept;
   bool progress_locked() noexcept;
 
   int rank_;

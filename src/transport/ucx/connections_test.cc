@@ -31,13 +31,13 @@ namespace {
 
 constexpr std::uint64_t kGroup = 5;
 
-class UcxConnections : public ::testing::TestWithParam<const char*> {
+class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     ::setenv("UCX_TLS", GetParam(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
     mesh_ = tcp::socket_mesh(2, 1);
     for (int rank = 0; rank < 2; ++rank) {
-      ranks_.push_back(std::make_unique<Connections>(rank, 2));
+      ranks_.push_back(std::make_unique<UcxConnections>(rank, 2));
     }
   }
   // `spoil` changes what rank 1 hears of rank 0.
@@ -77,7 +77,7 @@ class UcxConnections : public ::testing::TestWithParam<const char*> {
   }
 
   tcp::Mesh mesh_;
-  std::vector<std::unique_ptr<Connections>> ranks_;
+  std::vector<std::unique_ptr<UcxConnections>> ranks_;
   std::vector<std::unique_ptr<UcxTransport>> lanes_;
 };
 
@@ -89,7 +89,7 @@ std::vector<std::byte> bytes_of(std::size_t count) {
   return data;
 }
 
-TEST_P(UcxConnections, CopyNothingOfALongMessageThatIsFetched) {
+TEST_P(UcxConnectionsTest, CopyNothingOfALongMessageThatIsFetched) {
   meet();
   ASSERT_TRUE(connected());
   open();
@@ -112,7 +112,7 @@ TEST_P(UcxConnections, CopyNothingOfALongMessageThatIsFetched) {
   EXPECT_EQ(ranks_[1]->traffic().direct_bytes, 20 * data.size());
 }
 
-TEST_P(UcxConnections, CountWhatIsCopied) {
+TEST_P(UcxConnectionsTest, CountWhatIsCopied) {
   meet();
   ASSERT_TRUE(connected());
   open();
@@ -128,7 +128,7 @@ TEST_P(UcxConnections, CountWhatIsCopied) {
   lanes_[1]->release(0);
 }
 
-TEST_P(UcxConnections, DoNotHearWhoDoesNotKnowThePass) {
+TEST_P(UcxConnectionsTest, DoNotHearWhoDoesNotKnowThePass) {
   meet([](std::string& introduction) { introduction[0] = static_cast<char>(introduction[0] ^ 1); });
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   comes_true([&] { return std::chrono::steady_clock::now() > end; });
@@ -136,14 +136,14 @@ TEST_P(UcxConnections, DoNotHearWhoDoesNotKnowThePass) {
   EXPECT_EQ(ranks_[0]->traffic().come, 0U);
 }
 
-TEST_P(UcxConnections, NameAPeerThatHungUpBeforeItTold) {
+TEST_P(UcxConnectionsTest, NameAPeerThatHungUpBeforeItTold) {
   meet([](std::string& introduction) { introduction.clear(); });
   ASSERT_TRUE(comes_true([&] { return static_cast<bool>(ranks_[1]->first_loss()); }));
   EXPECT_EQ(ranks_[1]->first_loss().peer, 0);
   EXPECT_NE(ranks_[1]->first_loss().how.find("rank 0"), std::string::npos);
 }
 
-TEST_P(UcxConnections, NameAPeerThatIsGone) {
+TEST_P(UcxConnectionsTest, NameAPeerThatIsGone) {
   meet();
   ASSERT_TRUE(connected());
   open();
@@ -157,7 +157,7 @@ TEST_P(UcxConnections, NameAPeerThatIsGone) {
   lanes_[0]->close();
 }
 
-TEST_P(UcxConnections, TellOfAPeerThatLeavesBehindAllThatItSent) {
+TEST_P(UcxConnectionsTest, TellOfAPeerThatLeavesBehindAllThatItSent) {
   meet();
   ASSERT_TRUE(connected());
   open();
@@ -171,7 +171,7 @@ TEST_P(UcxConnections, TellOfAPeerThatLeavesBehindAllThatItSent) {
   EXPECT_TRUE(comes_true([&] { return ranks_[0]->delivered([](int) { return false; }, 1000); }));
 }
 
-TEST_P(UcxConnections, CarryAbortsOverTheOtherConnection) {
+TEST_P(UcxConnectionsTest, CarryAbortsOverTheOtherConnection) {
   meet();
   ASSERT_TRUE(connected());
   ranks_[0]->abort("why");
@@ -180,7 +180,7 @@ TEST_P(UcxConnections, CarryAbortsOverTheOtherConnection) {
   EXPECT_EQ(ranks_[1]->aborted()->reason, "why");
 }
 
-TEST_P(UcxConnections, WakeASleeper) {
+TEST_P(UcxConnectionsTest, WakeASleeper) {
   meet();
   ASSERT_TRUE(connected());
   open();
@@ -199,7 +199,7 @@ TEST_P(UcxConnections, WakeASleeper) {
   EXPECT_LT(sleeps, 1000);
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, UcxConnections, ::testing::Values("tcp", "sm"),
+INSTANTIATE_TEST_SUITE_P(Over, UcxConnectionsTest, ::testing::Values("tcp", "sm"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(Ucx, NamesItsDevices) {

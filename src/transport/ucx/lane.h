@@ -19,7 +19,7 @@ using tcp::kMessages;
 using tcp::LaneKey;
 
 // What stands before a message, as it lies in memory: the ranks of a job have one byte order.
-struct Header {
+struct MessageHeader {
   std::uint64_t pass =
       0;  // proves the sender: the reader told it over the authenticated connection
   std::uint64_t group = 0;
@@ -29,25 +29,25 @@ struct Header {
   std::uint32_t released = 0;  // messages of the other direction that its reader is done with
   std::uint32_t from = 0;      // rank of the world, times 256, and the kind
 };
-static_assert(sizeof(Header) == 40);
+static_assert(sizeof(MessageHeader) == 40);
 
-enum class Kind : std::uint8_t {
+enum class MessageKind : std::uint8_t {
   message = 1,
   credit,  // says `released`, nothing else
   hello,   // the first word: the way from there to here is open
   leave,   // the last word; `signature` is how many messages went before it, on all lanes
 };
 
-struct Lane;
-class Link;
+struct UcxLane;
+class UcxLink;
 
 struct OutMessage {
   // Where its bytes are until UCX needs them no more.
   enum class Storage : std::uint8_t { none, ring, slot, shared };
 
-  Link* link = nullptr;
-  Lane* lane = nullptr;  // nullptr: a word of the link's own
-  Header header = {};
+  UcxLink* link = nullptr;
+  UcxLane* lane = nullptr;  // nullptr: a word of the link's own
+  MessageHeader header = {};
   const std::byte* data = nullptr;  // in the ring: its header and behind it the payload
   std::size_t bytes = 0;            // of the payload
   Storage storage = Storage::none;
@@ -61,7 +61,7 @@ struct InMessage {
   // Whose `data` is.
   enum class Storage : std::uint8_t { none, ring, slot, ucx, reader };
 
-  Lane* lane = nullptr;
+  UcxLane* lane = nullptr;
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   std::size_t bytes = 0;
@@ -70,8 +70,17 @@ struct InMessage {
   Storage storage = Storage::none;
 };
 
-struct Lane {
-  Lane(Link* owner, const LaneKey& name) : link(owner), key(name) {
+// A message of the peer: its payload, or what to fetch it by.
+struct PeerMessage {
+  MessageHeader header;
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  bool announced = false;  // `data` is a descriptor
+  bool stays = false;      // `data` may be kept, and is UCX's
+};
+
+struct UcxLane {
+  UcxLane(UcxLink* owner, const LaneKey& name) : link(owner), key(name) {
     for (OutMessage& message : out) {
       message.link = owner;
       message.lane = this;
@@ -82,20 +91,20 @@ struct Lane {
     credit.link = owner;
     credit.lane = this;
   }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  UcxLane(const UcxLane&) = delete;
+  UcxLane& operator=(const UcxLane&) = delete;
 
   OutMessage& outgoing(std::uint32_t number) noexcept { return out[number % kMessages]; }
   InMessage& incoming(std::uint32_t number) noexcept { return in[number % kMessages]; }
   bool is_quiet() const noexcept { return under_way == 0; }
 
-  Link* link;
+  UcxLink* link;
   LaneKey key;
   bool open = false;    // a transport uses it; before, it only collects what comes early
   bool closed = false;  // and no transport does any more: it lives until nothing is under way
 
   tcp::Pages out_memory{tcp::kRingBytes};
-  tcp::Ring out_ring{out_memory.data()};
+  tcp::MessageRing out_ring{out_memory.data()};
   std::array<OutMessage, kMessages> out = {};
   std::uint32_t sent = 0;      // messages given to the lane
   std::uint32_t drained = 0;   // UCX needs the memory of all before no more
@@ -106,7 +115,7 @@ struct Lane {
   std::size_t reserved_bytes = 0;
 
   tcp::Pages in_memory{tcp::kRingBytes};
-  tcp::Ring in_ring{in_memory.data()};
+  tcp::MessageRing in_ring{in_memory.data()};
   bool in_ring_used = false;  // and the number of the message that was put there last
   std::uint32_t in_ring_latest = 0;
   std::array<InMessage, kMessages> in = {};
@@ -119,5 +128,7 @@ struct Lane {
   bool credit_due = false;
   int under_way = 0;  // requests that UCX has not ended
 };
+
+using LaneTable = transport::LaneTable<UcxLane>;
 
 }  // namespace unisono::ucx

@@ -14,42 +14,42 @@ constexpr std::uint32_t kAhead = 3;
 
 }  // namespace
 
-ucs_status_t Link::take(const Arrival& arrival) noexcept {
-  const Header& header = arrival.header;
-  const auto kind = static_cast<Kind>(header.from & 0xffU);
-  if (kind == Kind::hello) {
+ucs_status_t UcxLink::take(const PeerMessage& arrival) noexcept {
+  const MessageHeader& header = arrival.header;
+  const auto kind = static_cast<MessageKind>(header.from & 0xffU);
+  if (kind == MessageKind::hello) {
     greeted_ = true;
     shared_->tell(nullptr);
     return UCS_OK;
   }
-  if (kind == Kind::leave) {
-    leave_came_ = true;
-    messages_promised_ = header.signature;
+  if (kind == MessageKind::leave) {
+    tally_.leave_came = true;
+    tally_.promised = header.signature;
     note_leave();
     return UCS_OK;
   }
-  if (kind != Kind::message && kind != Kind::credit) {
-    damaged("an unknown kind");
+  if (kind != MessageKind::message && kind != MessageKind::credit) {
+    endpoint_.mark_damaged("an unknown kind");
     return UCS_OK;
   }
-  ++messages_come_;
-  Lane* const lane = broken_ ? nullptr : lane_of(header);
+  ++tally_.come;
+  UcxLane* const lane = endpoint_.is_broken() ? nullptr : lane_of(header);
   ucs_status_t status = UCS_OK;
   if (lane != nullptr) {
     const std::uint32_t more = header.released - lane->told;
     if (static_cast<std::int32_t>(more) > 0) {
       if (more > lane->sent - lane->told) {
-        damaged("it releases what was never sent");
+        endpoint_.mark_damaged("it releases what was never sent");
         return UCS_OK;
       }
       apply_credit(*lane, header.released);
     }
-    if (kind == Kind::message) {
+    if (kind == MessageKind::message) {
       InMessage& message = lane->incoming(header.number);
       if (header.number - lane->next >= kMessages || message.state != InMessage::State::none ||
           arrival.bytes > tcp::kMostBytes ||
           !lane->held.holds(arrival.bytes, shared_->slots_per_lane)) {
-        damaged("a message beyond the window of its lane");
+        endpoint_.mark_damaged("a message beyond the window of its lane");
         return UCS_OK;
       }
       status = keep(*lane, message, arrival);
@@ -59,7 +59,7 @@ ucs_status_t Link::take(const Arrival& arrival) noexcept {
   return status;
 }
 
-ucs_status_t Link::keep(Lane& lane, InMessage& message, const Arrival& arrival) noexcept {
+ucs_status_t UcxLink::keep(UcxLane& lane, InMessage& message, const PeerMessage& arrival) noexcept {
   message.bytes = arrival.bytes;
   message.signature = arrival.header.signature;
   lane.held.add(arrival.bytes);
@@ -92,7 +92,7 @@ ucs_status_t Link::keep(Lane& lane, InMessage& message, const Arrival& arrival) 
   }
   if (message.data == nullptr) {
     message.storage = InMessage::Storage::none;
-    mark_broken(UCS_ERR_NO_MEMORY);
+    endpoint_.mark_broken(UCS_ERR_NO_MEMORY);
     return UCS_OK;
   }
   if (arrival.bytes != 0) {
@@ -102,7 +102,7 @@ ucs_status_t Link::keep(Lane& lane, InMessage& message, const Arrival& arrival) 
 }
 
 // Begins to bring an announced message to where it shall go. True: it is there.
-bool Link::receive(InMessage& message, std::byte* to, InMessage::Storage storage) noexcept {
+bool UcxLink::receive(InMessage& message, std::byte* to, InMessage::Storage storage) noexcept {
   const UcxApi& api = shared_->worker->api();
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -123,19 +123,20 @@ bool Link::receive(InMessage& message, std::byte* to, InMessage::Storage storage
   return message.state == InMessage::State::complete;
 }
 
-bool Link::receive_to_slot(InMessage& message) noexcept {
+bool UcxLink::receive_to_slot(InMessage& message) noexcept {
   std::byte* const slot = shared_->in_slots.take();
   if (slot == nullptr) {
-    mark_broken(UCS_ERR_NO_MEMORY);
+    endpoint_.mark_broken(UCS_ERR_NO_MEMORY);
     return false;
   }
   return receive(message, slot, InMessage::Storage::slot);
 }
 
-void Link::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/, void* context) {
+void UcxLink::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/,
+                          void* context) {
   InMessage& message = *static_cast<InMessage*>(context);
-  Lane& lane = *message.lane;
-  Link& link = *lane.link;
+  UcxLane& lane = *message.lane;
+  UcxLink& link = *lane.link;
   link.shared_->worker->api().request_free(request);
   --lane.under_way;
   --link.receiving_;
@@ -147,7 +148,7 @@ void Link::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/
   link.finish(&lane);
 }
 
-void Link::received(InMessage& message, ucs_status_t status) noexcept {
+void UcxLink::received(InMessage& message, ucs_status_t status) noexcept {
   if (status != UCS_OK) {
     if (message.storage == InMessage::Storage::slot) {
       shared_->in_slots.give_back(message.data);
@@ -155,7 +156,7 @@ void Link::received(InMessage& message, ucs_status_t status) noexcept {
     message.storage = InMessage::Storage::none;
     message.data = nullptr;
     message.state = InMessage::State::none;
-    mark_broken(status);
+    endpoint_.mark_broken(status);
     return;
   }
   message.state = InMessage::State::complete;
@@ -166,11 +167,11 @@ void Link::received(InMessage& message, ucs_status_t status) noexcept {
 }
 
 // What the reader of a lane will want in slots comes while it works on what is before.
-void Link::receive_ahead(Lane& lane) noexcept {
+void UcxLink::receive_ahead(UcxLane& lane) noexcept {
   if (lane.closed || lane.reader_fetches || !lane.reader_takes) {
     return;
   }
-  for (std::uint32_t i = 0; i < kAhead && !broken_; ++i) {
+  for (std::uint32_t i = 0; i < kAhead && !endpoint_.is_broken(); ++i) {
     InMessage& message = lane.incoming(lane.next + i);
     if (message.state == InMessage::State::announced) {
       receive_to_slot(message);
@@ -178,7 +179,7 @@ void Link::receive_ahead(Lane& lane) noexcept {
   }
 }
 
-bool Link::peek(Lane& lane, transport::Incoming& message) noexcept {
+bool UcxLink::peek(UcxLane& lane, transport::Incoming& message) noexcept {
   lane.reader_fetches = false;
   lane.reader_takes = true;
   const InMessage& next = lane.incoming(lane.next);
@@ -192,7 +193,7 @@ bool Link::peek(Lane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-bool Link::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
+bool UcxLink::peek_unread(UcxLane& lane, transport::Incoming& message) noexcept {
   lane.reader_fetches = true;
   const InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::none) {
@@ -203,7 +204,8 @@ bool Link::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
+std::size_t UcxLink::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
+                           std::size_t bytes) noexcept {
   InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::announced) {
     // A reader who has no room for all of it yet gets it from a slot.
@@ -224,7 +226,7 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
   return part;
 }
 
-void Link::release(Lane& lane) noexcept {
+void UcxLink::release(UcxLane& lane) noexcept {
   InMessage& message = lane.incoming(lane.next);
   const std::size_t bytes = message.bytes;
   if (message.state == InMessage::State::none || message.state == InMessage::State::coming) {
@@ -241,7 +243,7 @@ void Link::release(Lane& lane) noexcept {
 }
 
 // The memory of a message goes back to whom it belongs.
-void Link::forget(Lane& lane, InMessage& message) noexcept {
+void UcxLink::forget(UcxLane& lane, InMessage& message) noexcept {
   const UcxApi& api = shared_->worker->api();
   switch (message.storage) {
     case InMessage::Storage::ring:

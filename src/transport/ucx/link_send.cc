@@ -14,15 +14,15 @@ constexpr std::size_t kRendezvousBytes = std::size_t{16} << 10;
 
 }  // namespace
 
-bool Link::has_room_now(const Lane& lane, std::size_t bytes) const noexcept {
+bool UcxLink::has_room_now(const UcxLane& lane, std::size_t bytes) const noexcept {
   tcp::Window window = lane.unreleased;
   if (lane.reserved != nullptr) {
     window.add(lane.reserved_bytes);
   }
-  return window.holds(bytes, shared_->slots_per_lane) && !gone() && endpoint_ != nullptr;
+  return window.holds(bytes, shared_->slots_per_lane) && !gone() && endpoint_.is_open();
 }
 
-bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
+bool UcxLink::has_room(UcxLane& lane, std::size_t bytes) noexcept {
   if (has_room_now(lane, bytes)) {
     return true;
   }
@@ -30,22 +30,23 @@ bool Link::has_room(Lane& lane, std::size_t bytes) noexcept {
   return has_room_now(lane, bytes);
 }
 
-bool Link::send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
+bool UcxLink::send(UcxLane& lane, const void* data, std::size_t bytes,
+                   std::uint64_t signature) noexcept {
   if (!tcp::is_short(bytes) || !has_room(lane, bytes)) {
     return false;
   }
-  std::byte* const place = lane.out_ring.place(sizeof(Header) + bytes);
+  std::byte* const place = lane.out_ring.place(sizeof(MessageHeader) + bytes);
   if (place == nullptr) {
     return false;
   }
   if (bytes != 0) {
-    std::memcpy(place + sizeof(Header), data, bytes);
+    std::memcpy(place + sizeof(MessageHeader), data, bytes);
   }
   put(lane, place, bytes, signature, OutMessage::Storage::ring);
   return true;
 }
 
-std::byte* Link::reserve(Lane& lane, std::size_t bytes) noexcept {
+std::byte* UcxLink::reserve(UcxLane& lane, std::size_t bytes) noexcept {
   if (lane.reserved == nullptr && has_room(lane, bytes)) {
     lane.reserved = shared_->out_slots.take();
     lane.reserved_bytes = bytes;
@@ -53,14 +54,14 @@ std::byte* Link::reserve(Lane& lane, std::size_t bytes) noexcept {
   return lane.reserved;
 }
 
-void Link::commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
+void UcxLink::commit(UcxLane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
   const std::byte* data = std::exchange(lane.reserved, nullptr);
   shared_->traffic.copied_bytes += bytes;
   put(lane, data, bytes, signature, OutMessage::Storage::slot);
 }
 
-bool Link::share(Lane& lane, const void* data, std::size_t bytes,
-                 std::uint64_t signature) noexcept {
+bool UcxLink::share(UcxLane& lane, const void* data, std::size_t bytes,
+                    std::uint64_t signature) noexcept {
   if (!has_room(lane, bytes)) {
     return false;
   }
@@ -68,9 +69,9 @@ bool Link::share(Lane& lane, const void* data, std::size_t bytes,
   return true;
 }
 
-Header Link::header_of(Lane* lane, Kind kind) const noexcept {
-  Header header{
-      .pass = my_pass_, .epoch = epoch_, .from = from_ | static_cast<std::uint32_t>(kind)};
+MessageHeader UcxLink::header_of(UcxLane* lane, MessageKind kind) const noexcept {
+  MessageHeader header{
+      .pass = my_pass_, .epoch = lanes_.epoch(), .from = from_ | static_cast<std::uint32_t>(kind)};
   if (lane != nullptr) {
     header.group = lane->key.group;
     header.epoch = lane->key.epoch;
@@ -80,11 +81,11 @@ Header Link::header_of(Lane* lane, Kind kind) const noexcept {
 }
 
 // REQUIRES: the window holds it.
-void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
-               OutMessage::Storage storage) noexcept {
+void UcxLink::put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
+                  OutMessage::Storage storage) noexcept {
   const std::uint32_t number = lane.sent++;
   OutMessage& message = lane.outgoing(number);
-  message.header = header_of(&lane, Kind::message);
+  message.header = header_of(&lane, MessageKind::message);
   message.header.signature = signature;
   message.header.number = number;
   message.data = data;
@@ -95,10 +96,11 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
   credits_due_ -= lane.credit_due ? 1 : 0;
   lane.credit_due = false;
   lane.unreported = {};
-  ++messages_sent_;
+  ++tally_.sent;
   ++shared_->traffic.sent;
   if (storage == OutMessage::Storage::ring) {
-    std::memcpy(const_cast<std::byte*>(data), &message.header, sizeof(Header));  // NOLINT: our ring
+    std::memcpy(const_cast<std::byte*>(data), &message.header,
+                sizeof(MessageHeader));  // NOLINT: our ring
     post(message, kPacked, 0);
   } else {
     post(message, kPlain,
@@ -106,7 +108,7 @@ void Link::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64
   }
 }
 
-bool Link::post(OutMessage& message, unsigned handler, unsigned flags) noexcept {
+bool UcxLink::post(OutMessage& message, unsigned handler, unsigned flags) noexcept {
   ucp_request_param_t param{};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -115,9 +117,10 @@ bool Link::post(OutMessage& message, unsigned handler, unsigned flags) noexcept 
   param.flags = flags;
   const bool packed = handler == kPacked;
   message.done = false;
-  const auto request = shared_->worker->api().am_send(
-      endpoint_, handler, packed ? nullptr : &message.header, packed ? 0 : sizeof(Header),
-      message.data, message.bytes + (packed ? sizeof(Header) : 0), &param);
+  const auto request =
+      shared_->worker->api().am_send(endpoint_.get(), handler, packed ? nullptr : &message.header,
+                                     packed ? 0 : sizeof(MessageHeader), message.data,
+                                     message.bytes + (packed ? sizeof(MessageHeader) : 0), &param);
   if (UCS_PTR_IS_PTR(request)) {
     ++under_way(message);
     return true;
@@ -128,7 +131,7 @@ bool Link::post(OutMessage& message, unsigned handler, unsigned flags) noexcept 
 }
 
 // A message without a lane: a header alone.
-bool Link::post_word(OutMessage& word, const Header& header) noexcept {
+bool UcxLink::post_word(OutMessage& word, const MessageHeader& header) noexcept {
   word.header = header;
   word.data = reinterpret_cast<const std::byte*>(&word.header);
   word.bytes = 0;
@@ -136,10 +139,10 @@ bool Link::post_word(OutMessage& word, const Header& header) noexcept {
   return post(word, kPacked, 0);
 }
 
-void Link::on_sent(void* request, ucs_status_t status, void* context) {
+void UcxLink::on_sent(void* request, ucs_status_t status, void* context) {
   OutMessage& message = *static_cast<OutMessage*>(context);
-  Link& link = *message.link;
-  Lane* const lane = message.lane;
+  UcxLink& link = *message.link;
+  UcxLane* const lane = message.lane;
   link.shared_->worker->api().request_free(request);
   --link.under_way(message);
   link.sent(message, status);
@@ -149,10 +152,10 @@ void Link::on_sent(void* request, ucs_status_t status, void* context) {
 }
 
 // UCX needs the memory of a message no more.
-void Link::sent(OutMessage& message, ucs_status_t status) noexcept {
+void UcxLink::sent(OutMessage& message, ucs_status_t status) noexcept {
   message.done = true;
   if (status != UCS_OK) {
-    mark_broken(status);
+    endpoint_.mark_broken(status);
   }
   if (message.storage == OutMessage::Storage::slot) {
     shared_->out_slots.give_back(message.data);
@@ -162,12 +165,12 @@ void Link::sent(OutMessage& message, ucs_status_t status) noexcept {
   }
 }
 
-void Link::drain(Lane& lane) noexcept {
+void UcxLink::drain(UcxLane& lane) noexcept {
   const std::uint32_t before = lane.drained;
   while (lane.drained != lane.sent && lane.outgoing(lane.drained).done) {
     const OutMessage& message = lane.outgoing(lane.drained);
     if (message.storage == OutMessage::Storage::ring) {
-      lane.out_ring.release(message.data, sizeof(Header) + message.bytes);
+      lane.out_ring.release(message.data, sizeof(MessageHeader) + message.bytes);
     }
     ++lane.drained;
   }
@@ -178,7 +181,7 @@ void Link::drain(Lane& lane) noexcept {
 }
 
 // The window takes again what the peer is done with, and UCX too.
-void Link::apply_credit(Lane& lane, std::uint32_t released) noexcept {
+void UcxLink::apply_credit(UcxLane& lane, std::uint32_t released) noexcept {
   lane.told = released;
   bool more = false;
   for (; lane.released != lane.told && lane.released != lane.drained; ++lane.released) {
@@ -190,26 +193,26 @@ void Link::apply_credit(Lane& lane, std::uint32_t released) noexcept {
   }
 }
 
-void Link::send_credit(Lane& lane) noexcept {
+void UcxLink::send_credit(UcxLane& lane) noexcept {
   if (!lane.credit_due) {
     lane.credit_due = true;
     ++credits_due_;
   }
-  if (!lane.credit.done || gone() || endpoint_ == nullptr) {
+  if (!lane.credit.done || gone() || !endpoint_.is_open()) {
     return;  // retry() sends it
   }
   lane.credit_due = false;
   --credits_due_;
   lane.unreported = {};
-  ++messages_sent_;
-  post_word(lane.credit, header_of(&lane, Kind::credit));
+  ++tally_.sent;
+  post_word(lane.credit, header_of(&lane, MessageKind::credit));
 }
 
-void Link::retry() noexcept {
+void UcxLink::retry() noexcept {
   if (credits_due_ == 0) {
     return;
   }
-  for (const auto& [key, lane] : lanes_) {
+  for (UcxLane* const lane : lanes_.in_turn()) {
     if (lane->credit_due) {
       send_credit(*lane);
     }

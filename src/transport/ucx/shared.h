@@ -13,10 +13,10 @@
 
 namespace unisono::ucx {
 
-struct Lane;
+struct UcxLane;
 
 // For tests and statistics. A message is counted when it goes and when its header comes.
-struct Traffic {
+struct UcxTraffic {
   std::uint64_t sent = 0;
   std::uint64_t come = 0;
   std::uint64_t copied_bytes = 0;  // of long messages, by this library, on either side
@@ -26,26 +26,26 @@ struct Traffic {
 struct Shared {
   Worker* worker = nullptr;
   std::function<void()> arrived = nullptr;  // something for another thread than the one that looks
-  const Lane* own = nullptr;                // what that thread looks at next
+  const UcxLane* own = nullptr;             // what that thread looks at next
   tcp::Slots out_slots;
   tcp::Slots in_slots;
-  Traffic traffic;
+  UcxTraffic traffic;
   static constexpr std::size_t kMostAnnounced = 256;
   std::uint32_t slots_per_lane = 8;
   std::atomic<int> events = 0;  // links that broke, or whose peer left
 
-  std::vector<Lane*> announced = {};  // lanes with long messages that nobody has looked at yet
+  std::vector<UcxLane*> announced = {};  // lanes with long messages that nobody has looked at yet
 
   Shared() { announced.reserve(kMostAnnounced); }
   // Beyond that, their readers look themselves.
-  void announce(Lane* lane) {
+  void announce(UcxLane* lane) {
     if (announced.size() < kMostAnnounced) {
       announced.push_back(lane);
     }
   }
   // True: something happened.
   bool progress() noexcept;
-  void tell(const Lane* lane) const {
+  void tell(const UcxLane* lane) const {
     if (lane != own && arrived != nullptr) {
       arrived();
     }

@@ -22,10 +22,10 @@ std::string version();
 // and UCX_NET_DEVICES choose among them. Throws config.
 std::vector<std::string> devices();
 
-class Network : public transport::Network {
+class UcxNetwork : public transport::Network {
  public:
   // Throws config where UCX is not there, and resource.
-  static std::unique_ptr<Network> create(int rank, int ranks);
+  static std::unique_ptr<UcxNetwork> create(int rank, int ranks);
 
   // What one peer must know to reach this rank, and must prove in each message: bytes.
   virtual std::string introduction(int peer) = 0;

@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::size_t kInlineBytes = 1024;
 
-bool is_flushed(const Lane& lane) noexcept {
+bool is_flushed(const UcxLane& lane) noexcept {
   return lane.drained == lane.sent || lane.link->gone();
 }
 
 }  // namespace
 
-UcxTransport::UcxTransport(Connections& connections, const LaneKey& group,
+UcxTransport::UcxTransport(UcxConnections& connections, const LaneKey& group,
                            const std::vector<int>& members, int rank)
     : connections_(connections),
       rank_(rank),
@@ -30,7 +30,7 @@ UcxTransport::UcxTransport(Connections& connections, const LaneKey& group,
   {
     const std::lock_guard lock(connections_.mutex());
     for (std::size_t member = 0; member < members.size(); ++member) {
-      Link* const link = connections_.link(members[member]);
+      UcxLink* const link = connections_.link(members[member]);
       if (static_cast<int>(member) != rank && link != nullptr) {
         lanes_[member] = link->open(group);
         enough = enough && lanes_[member] != nullptr;
@@ -44,11 +44,11 @@ UcxTransport::UcxTransport(Connections& connections, const LaneKey& group,
 }
 
 void UcxTransport::close() noexcept {
-  if (std::all_of(lanes_.begin(), lanes_.end(), [](Lane* one) { return one == nullptr; })) {
+  if (std::all_of(lanes_.begin(), lanes_.end(), [](UcxLane* one) { return one == nullptr; })) {
     return;
   }
   const std::lock_guard lock(connections_.mutex());
-  for (Lane*& one : lanes_) {
+  for (UcxLane*& one : lanes_) {
     if (one != nullptr) {
       one->link->close(std::exchange(one, nullptr));
     }
@@ -56,7 +56,7 @@ void UcxTransport::close() noexcept {
 }
 
 bool UcxTransport::peek(int number, transport::Incoming& message) noexcept {
-  Lane* const from = lane(number);
+  UcxLane* const from = lane(number);
   if (from == nullptr) {
     return false;
   }
@@ -69,7 +69,7 @@ bool UcxTransport::peek(int number, transport::Incoming& message) noexcept {
 }
 
 bool UcxTransport::peek_unread(int number, transport::Incoming& message) noexcept {
-  Lane* const from = lane(number);
+  UcxLane* const from = lane(number);
   if (from == nullptr) {
     return false;
   }
@@ -83,7 +83,7 @@ bool UcxTransport::peek_unread(int number, transport::Incoming& message) noexcep
 
 std::size_t UcxTransport::fetch(int number, std::size_t offset, void* target,
                                 std::size_t bytes) noexcept {
-  Lane* const from = lane(number);
+  UcxLane* const from = lane(number);
   if (from == nullptr) {
     return 0;
   }
@@ -97,7 +97,7 @@ std::size_t UcxTransport::fetch(int number, std::size_t offset, void* target,
 }
 
 void UcxTransport::release(int number) noexcept {
-  if (Lane* const from = lane(number)) {
+  if (UcxLane* const from = lane(number)) {
     const std::lock_guard lock(connections_.mutex());
     from->link->release(*from);
   }
@@ -105,7 +105,7 @@ void UcxTransport::release(int number) noexcept {
 
 bool UcxTransport::send(int number, const void* data, std::size_t bytes,
                         std::uint64_t signature) noexcept {
-  Lane* const to = lane(number);
+  UcxLane* const to = lane(number);
   if (to == nullptr) {
     return false;
   }
@@ -114,7 +114,7 @@ bool UcxTransport::send(int number, const void* data, std::size_t bytes,
 }
 
 std::byte* UcxTransport::reserve(int number, std::size_t bytes) noexcept {
-  Lane* const to = lane(number);
+  UcxLane* const to = lane(number);
   if (to == nullptr) {
     return nullptr;
   }
@@ -123,7 +123,7 @@ std::byte* UcxTransport::reserve(int number, std::size_t bytes) noexcept {
 }
 
 void UcxTransport::commit(int number, std::size_t bytes, std::uint64_t signature) noexcept {
-  if (Lane* const to = lane(number)) {
+  if (UcxLane* const to = lane(number)) {
     const std::lock_guard lock(connections_.mutex());
     to->link->commit(*to, bytes, signature);
   }
@@ -131,7 +131,7 @@ void UcxTransport::commit(int number, std::size_t bytes, std::uint64_t signature
 
 bool UcxTransport::share(int number, const void* data, std::size_t bytes,
                          std::uint64_t signature) noexcept {
-  Lane* const to = lane(number);
+  UcxLane* const to = lane(number);
   if (to == nullptr) {
     return false;
   }
@@ -144,7 +144,7 @@ bool UcxTransport::flush(int number) noexcept {
   const std::lock_guard lock(connections_.mutex());
   bool all = true;
   for (int i = 0; i < ranks(); ++i) {
-    Lane* const to = number == transport::kEveryLane || number == i ? lane(i) : nullptr;
+    UcxLane* const to = number == transport::kEveryLane || number == i ? lane(i) : nullptr;
     if (to != nullptr && !is_flushed(*to)) {
       connections_.progress_for(to);
       all = all && is_flushed(*to);
@@ -154,7 +154,7 @@ bool UcxTransport::flush(int number) noexcept {
 }
 
 transport::Mark UcxTransport::mark(int number) const noexcept {
-  const Lane* const to = lane(number);
+  const UcxLane* const to = lane(number);
   if (to == nullptr) {
     return 0;
   }
@@ -163,7 +163,7 @@ transport::Mark UcxTransport::mark(int number) const noexcept {
 }
 
 bool UcxTransport::drained(int number, transport::Mark mark) noexcept {
-  Lane* const to = lane(number);
+  UcxLane* const to = lane(number);
   if (to == nullptr) {
     return true;
   }
@@ -175,8 +175,9 @@ bool UcxTransport::drained(int number, transport::Mark mark) noexcept {
   return is_drained();
 }
 
-std::unique_ptr<transport::Transport> Connections::lanes(std::uint64_t group,
-                                                         std::span<const int> members, int rank) {
+std::unique_ptr<transport::Transport> UcxConnections::lanes(std::uint64_t group,
+                                                            std::span<const int> members,
+                                                            int rank) {
   return std::make_unique<UcxTransport>(*this, LaneKey{.group = group, .epoch = epoch_},
                                         std::vector<int>(members.begin(), members.end()), rank);
 }

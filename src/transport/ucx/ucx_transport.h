@@ -12,7 +12,7 @@ namespace unisono::ucx {
 class UcxTransport final : public transport::Transport {
  public:
   // As TcpTransport. Throws resource.
-  UcxTransport(Connections& connections, const LaneKey& group, const std::vector<int>& members,
+  UcxTransport(UcxConnections& connections, const LaneKey& group, const std::vector<int>& members,
                int rank);
   UcxTransport(const UcxTransport&) = delete;
   UcxTransport& operator=(const UcxTransport&) = delete;
@@ -43,15 +43,15 @@ class UcxTransport final : public transport::Transport {
 
  private:
   // nullptr: there is none.
-  Lane* lane(int number) const noexcept {
+  UcxLane* lane(int number) const noexcept {
     const auto index = static_cast<std::size_t>(number);
     return index < lanes_.size() ? lanes_[index] : nullptr;
   }
 
-  Connections& connections_;
+  UcxConnections& connections_;
   int rank_;
   transport::Limits limits_;
-  std::vector<Lane*> lanes_;
+  std::vector<UcxLane*> lanes_;
 };
 
 }  // namespace unisono::ucx

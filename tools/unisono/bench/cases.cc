@@ -23,7 +23,7 @@ struct Parts {
   std::size_t offset = 0;  // of this rank's part in the whole
 };
 
-void place_parts(const Case& row, int rank, const Parts& parts, Layout& layout) {
+void place_parts(const Case& row, int rank, const Parts& parts, CaseCounts& layout) {
   const CollectiveTraits& traits = traits_of(row.workload.collective);
   const auto count_of = [&](Holding holding) {
     return holding == Holding::part                                ? parts.own
@@ -37,7 +37,7 @@ void place_parts(const Case& row, int rank, const Parts& parts, Layout& layout) 
   layout.out_offset = traits.output == Holding::part && layout.in_count != 0 ? parts.offset : 0;
 }
 
-void place_vector(const Case& row, int rank, std::size_t count, Layout& layout) {
+void place_vector(const Case& row, int rank, std::size_t count, CaseCounts& layout) {
   const bool is_root = rank == row.root;
   const CollectiveTraits& traits = traits_of(row.workload.collective);
   layout.count = count;
@@ -57,8 +57,8 @@ std::size_t uneven_share(std::size_t total, int parts, int part) {
   return up_to(part + 1) - up_to(part);
 }
 
-Layout layout_of(const Case& row, int rank, int ranks) {
-  Layout layout;
+CaseCounts layout_of(const Case& row, int rank, int ranks) {
+  CaseCounts layout;
   const std::size_t element = size_of(row.dtype);
   const Collective collective = row.workload.collective;
   if (!row.workload.send_recv && !moves_data(collective)) {
@@ -66,7 +66,7 @@ Layout layout_of(const Case& row, int rank, int ranks) {
   }
   const std::size_t wanted = static_cast<std::size_t>(row.bytes / element);
   const std::size_t total = row.bytes == 0 ? 0 : std::max<std::size_t>(1, wanted);
-  if (row.workload.send_recv || cut_of(collective) == Cut::none) {
+  if (row.workload.send_recv || cut_of(collective) == VectorCut::none) {
     place_vector(row, rank, total, layout);
     if (row.workload.send_recv) {
       layout.in_count = total;
@@ -79,10 +79,10 @@ Layout layout_of(const Case& row, int rank, int ranks) {
   if (is_v_form(collective)) {
     for (int part = 0; part < ranks; ++part) {
       // all_to_all_v: the part from s to d has the size of part (s + d) mod n, both ways.
-      const bool pairs = cut_of(collective) == Cut::pairs;
+      const bool pairs = cut_of(collective) == VectorCut::pairs;
       layout.counts.push_back(uneven_share(total, ranks, pairs ? (rank + part) % ranks : part));
     }
-    if (cut_of(collective) == Cut::pairs) {
+    if (cut_of(collective) == VectorCut::pairs) {
       layout.recv_counts = layout.counts;
     }
     parts = {
@@ -98,11 +98,11 @@ Layout layout_of(const Case& row, int rank, int ranks) {
   return layout;
 }
 
-double bus_factor(const Workload& workload, int ranks) {
+double bus_factor(const BenchWorkload& workload, int ranks) {
   return workload.send_recv ? 1 : unisono::bus_factor(workload.collective, ranks);
 }
 
-bool has_in_place(const Workload& workload) {
+bool has_in_place(const BenchWorkload& workload) {
   return !workload.send_recv && moves_data(workload.collective);
 }
 

@@ -13,14 +13,14 @@ namespace unisono::cli {
 
 // What is measured: a collective, or send_recv (every rank sends to the next one and receives from
 // the one before).
-struct Workload {
+struct BenchWorkload {
   bool send_recv = false;
   Collective collective = Collective::barrier;
   std::string_view name() const { return send_recv ? "send_recv" : to_string(collective); }
 };
 
 struct Case {
-  Workload workload;
+  BenchWorkload workload;
   std::string algorithm;  // empty: chosen by the library
   Dtype dtype = Dtype::f32;
   ReduceOp op = ReduceOp::sum;
@@ -30,7 +30,7 @@ struct Case {
 };
 
 // The counts of one case on one rank. Parts of the v-forms have uneven sizes.
-struct Layout {
+struct CaseCounts {
   std::size_t count = 0;     // as in Call::count; the total for v-forms
   std::size_t in_count = 0;  // elements of this rank's input; 0: it has none
   std::size_t out_count = 0;
@@ -41,15 +41,15 @@ struct Layout {
   std::vector<std::size_t> recv_counts;
 };
 
-Layout layout_of(const Case& row, int rank, int ranks);
+CaseCounts layout_of(const Case& row, int rank, int ranks);
 
 // The share of part `part` when `total` elements are dealt out unevenly in `parts` parts.
 std::size_t uneven_share(std::size_t total, int parts, int part);
 
 // busbw = algbw x this.
-double bus_factor(const Workload& workload, int ranks);
+double bus_factor(const BenchWorkload& workload, int ranks);
 
 // In place is not defined for barrier and send_recv.
-bool has_in_place(const Workload& workload);
+bool has_in_place(const BenchWorkload& workload);
 
 }  // namespace unisono::cli

@@ -18,7 +18,7 @@ struct Row {
   int ranks = 1;
   std::size_t count = 0;
   std::uint64_t bytes = 0;
-  Timing timing;
+  CallTiming timing;
   double limit_us = 0;       // 0: none
   std::uint64_t wrong = 0;   // elements, on all ranks
   std::uint64_t checks = 0;  // results that a rank compared with the reference

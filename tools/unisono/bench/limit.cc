@@ -167,7 +167,7 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
   return copies_[{bytes, alone}] = *std::min_element(slowest.begin(), slowest.end());
 }
 
-double Limit::time_us(const Case& row, const Layout& layout) {
+double Limit::time_us(const Case& row, const CaseCounts& layout) {
   const bool barrier = !row.workload.send_recv && !moves_data(row.workload.collective);
   if (comm_.size() == 1 || comm_.hosts() != 1 || (layout.size_bytes == 0 && !barrier)) {
     return 0;  // nothing travels, or not through memory

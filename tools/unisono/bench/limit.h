@@ -20,7 +20,7 @@ class Limit {
  public:
   explicit Limit(Communicator& comm);
   // 0: no limit is known (one rank, several hosts). Collective: measures each size once.
-  double time_us(const Case& row, const Layout& layout);
+  double time_us(const Case& row, const CaseCounts& layout);
   double hop_us() const { return hop_us_; }
 
  private:

@@ -77,12 +77,12 @@ Asked read_asked(const Arguments& arguments) {
   return asked;
 }
 
-std::vector<Workload> read_workloads(const std::string& text, int ranks) {
+std::vector<BenchWorkload> read_workloads(const std::string& text, int ranks) {
   if (text.empty()) {
     throw UsageError("which collective?", "unisono bench all_reduce, or unisono bench all",
                      "unisono help bench");
   }
-  std::vector<Workload> workloads;
+  std::vector<BenchWorkload> workloads;
   for (const std::string& word : split(text)) {
     if (word == "all") {
       return all_workloads(ranks);
@@ -138,7 +138,7 @@ std::vector<int> read_roots(const Arguments& arguments, int ranks) {
 
 // What the library would refuse only at the first call, after the heading.
 void check_sweep(const SweepOptions& sweep) {
-  for (const Workload& workload : sweep.workloads) {
+  for (const BenchWorkload& workload : sweep.workloads) {
     if (!sweep.algorithm.empty() && !sweep.algorithm.ends_with(".json") && !workload.send_recv) {
       algorithm_of(fmt::format("{}/{}", workload.name(), sweep.algorithm));
     }

@@ -263,9 +263,9 @@ std::uint64_t check_reduced(const DataRule& rule, std::size_t first, std::size_t
 template <typename T>
 std::uint64_t check_parts(const Case& row, const DataRule& rule, int rank, const T* data) {
   std::uint64_t wrong = 0;
-  const bool pairs = cut_of(row.workload.collective) == Cut::pairs;
+  const bool pairs = cut_of(row.workload.collective) == VectorCut::pairs;
   for (int source = 0; source < rule.ranks; ++source) {
-    const Layout theirs = layout_of(row, source, rule.ranks);
+    const CaseCounts theirs = layout_of(row, source, rule.ranks);
     std::size_t first = 0;
     std::size_t count = theirs.in_count;
     if (pairs) {
@@ -286,7 +286,7 @@ std::uint64_t check_parts(const Case& row, const DataRule& rule, int rank, const
 }
 
 template <typename T>
-std::uint64_t check_type(const Case& row, const Layout& layout, const DataRule& rule, int rank,
+std::uint64_t check_type(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank,
                          const T* data) {
   if (row.workload.send_recv) {
     const int from = (rank + rule.ranks - 1) % rule.ranks;
@@ -357,7 +357,7 @@ void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, 
   });
 }
 
-void fill_case(const Case& row, const Layout& layout, const DataRule& rule, int rank, void* in,
+void fill_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank, void* in,
                void* out) {
   const std::size_t element = size_of(row.dtype);
   if (out != nullptr) {
@@ -368,7 +368,7 @@ void fill_case(const Case& row, const Layout& layout, const DataRule& rule, int 
   }
 }
 
-std::uint64_t check_case(const Case& row, const Layout& layout, const DataRule& rule, int rank,
+std::uint64_t check_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank,
                          const void* out) {
   return with_type(row.dtype, [&](auto type) {
     using T = decltype(type);

@@ -35,11 +35,11 @@ void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, 
 
 // Fills a rank's whole input for a case, and the output with what no result can be. `in` and `out`
 // are where the call's buffers start.
-void fill_case(const Case& row, const Layout& layout, const DataRule& rule, int rank, void* in,
+void fill_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank, void* in,
                void* out);
 
 // How many elements of the output are wrong.
-std::uint64_t check_case(const Case& row, const Layout& layout, const DataRule& rule, int rank,
+std::uint64_t check_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank,
                          const void* out);
 
 }  // namespace unisono::cli

@@ -52,7 +52,7 @@ Runner::Runner(Communicator& comm, const RunnerOptions& options)
   }
 }
 
-Runner::Buffers Runner::place(const Case& row, const Layout& layout) {
+Runner::Buffers Runner::place(const Case& row, const CaseCounts& layout) {
   const std::size_t element = size_of(row.dtype);
   if (!row.in_place) {
     return {.in = layout.in_count == 0 ? nullptr : first_,
@@ -61,7 +61,7 @@ Runner::Buffers Runner::place(const Case& row, const Layout& layout) {
   return {.in = first_ + layout.in_offset * element, .out = first_ + layout.out_offset * element};
 }
 
-Call Runner::call_of(const Case& row, const Layout& layout, Buffers buffers) const {
+Call Runner::call_of(const Case& row, const CaseCounts& layout, Buffers buffers) const {
   Call call{.collective = row.workload.collective,
             .in = buffers.in,
             .out = buffers.out,
@@ -76,7 +76,7 @@ Call Runner::call_of(const Case& row, const Layout& layout, Buffers buffers) con
   return call;
 }
 
-std::function<void()> Runner::operation(const Case& row, const Layout& layout, Buffers buffers,
+std::function<void()> Runner::operation(const Case& row, const CaseCounts& layout, Buffers buffers,
                                         const Call& call) {
   if (row.workload.send_recv) {
     const int next = (comm_.rank() + 1) % comm_.size();
@@ -94,7 +94,7 @@ std::function<void()> Runner::operation(const Case& row, const Layout& layout, B
   return [this, call] { comm_.run(call); };
 }
 
-void Runner::check(const Case& row, const Layout& layout, const DataRule& rule, const void* out,
+void Runner::check(const Case& row, const CaseCounts& layout, const DataRule& rule, const void* out,
                    Checked& checked) const {
   const std::uint64_t wrong = check_case(row, layout, rule, comm_.rank(), out);
   checked.checks += layout.out_count > 0 ? 1 : 0;
@@ -126,7 +126,7 @@ Runner::Checked Runner::on_all_ranks(const Checked& mine) {
 Row Runner::run(const Case& row) {
   ++seed_;
   const int rank = comm_.rank();
-  const Layout layout = layout_of(row, rank, comm_.size());
+  const CaseCounts layout = layout_of(row, rank, comm_.size());
   const DataRule rule = data_rule(row, comm_.size(), seed_, options_.random);
   const Buffers buffers = place(row, layout);
   const Call call = call_of(row, layout, buffers);

@@ -35,9 +35,9 @@ class Runner {
     void* in = nullptr;
     void* out = nullptr;
   };
-  Buffers place(const Case& row, const Layout& layout);
-  Call call_of(const Case& row, const Layout& layout, Buffers buffers) const;
-  std::function<void()> operation(const Case& row, const Layout& layout, Buffers buffers,
+  Buffers place(const Case& row, const CaseCounts& layout);
+  Call call_of(const Case& row, const CaseCounts& layout, Buffers buffers) const;
+  std::function<void()> operation(const Case& row, const CaseCounts& layout, Buffers buffers,
                                   const Call& call);
   struct Checked {
     std::uint64_t checks = 0;
@@ -45,7 +45,7 @@ class Runner {
     std::uint64_t wrong = 0;  // elements
   };
   // Compares this rank's result with the reference.
-  void check(const Case& row, const Layout& layout, const DataRule& rule, const void* out,
+  void check(const Case& row, const CaseCounts& layout, const DataRule& rule, const void* out,
              Checked& checked) const;
   Checked on_all_ranks(const Checked& mine);
 

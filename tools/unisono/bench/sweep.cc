@@ -23,22 +23,22 @@ void add_places(const SweepOptions& options, Case row, std::vector<Case>& cases)
   }
 }
 
-bool is_barrier(const Workload& workload) {
+bool is_barrier(const BenchWorkload& workload) {
   return !workload.send_recv && workload.collective == Collective::barrier;
 }
 
-bool uses_op(const Workload& workload) {
+bool uses_op(const BenchWorkload& workload) {
   return !workload.send_recv && reduces(plain_form(workload.collective));
 }
 
-bool uses_root(const Workload& workload) {
+bool uses_root(const BenchWorkload& workload) {
   return !workload.send_recv && is_rooted(workload.collective);
 }
 
 }  // namespace
 
-std::vector<Workload> all_workloads(int ranks) {
-  std::vector<Workload> workloads;
+std::vector<BenchWorkload> all_workloads(int ranks) {
+  std::vector<BenchWorkload> workloads;
   for (int i = 0; i < kCollectiveCount; ++i) {
     workloads.push_back({.send_recv = false, .collective = static_cast<Collective>(i)});
   }
@@ -50,7 +50,7 @@ std::vector<Workload> all_workloads(int ranks) {
 
 std::vector<Case> sweep_cases(const SweepOptions& options, int ranks) {
   std::vector<Case> cases;
-  for (const Workload& workload : options.workloads) {
+  for (const BenchWorkload& workload : options.workloads) {
     const std::size_t dtypes = is_barrier(workload) ? 1 : options.dtypes.size();
     const std::size_t ops = uses_op(workload) ? options.ops.size() : 1;
     const std::size_t roots = uses_root(workload) ? options.roots.size() : 1;

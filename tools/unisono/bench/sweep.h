@@ -10,7 +10,7 @@
 namespace unisono::cli {
 
 struct SweepOptions {
-  std::vector<Workload> workloads;
+  std::vector<BenchWorkload> workloads;
   std::vector<Dtype> dtypes;
   std::vector<ReduceOp> ops;
   std::vector<int> roots;
@@ -28,6 +28,6 @@ std::vector<Case> sweep_cases(const SweepOptions& options, int ranks);
 std::vector<Case> main_job_cases(int ranks);
 
 // Every collective, and send_recv where there are two ranks.
-std::vector<Workload> all_workloads(int ranks);
+std::vector<BenchWorkload> all_workloads(int ranks);
 
 }  // namespace unisono::cli

@@ -63,8 +63,8 @@ std::vector<std::vector<double>> gather_numbers(Communicator& comm,
   return result;
 }
 
-Timing measure(Communicator& comm, const TimingOptions& options, const std::function<void()>& call,
-               const std::function<void()>& refresh) {
+CallTiming measure(Communicator& comm, const TimingOptions& options,
+                   const std::function<void()>& call, const std::function<void()>& refresh) {
   // One call says how many fit; all ranks take the slowest one's word.
   const auto fitting = [&](double call_us) {
     const double fit = options.target_s * 1e6 / std::max(call_us, 0.05);

@@ -25,7 +25,7 @@ struct TimingOptions {
       false;  // calls longer than target_s are made once or a few times, the quickest counts
 };
 
-struct Timing {
+struct CallTiming {
   double time_us = 0;
   double p99_us = 0;
   int iterations = 0;
@@ -36,8 +36,8 @@ struct Timing {
 
 // `call` is the operation; `refresh` rewrites the input and reads the output (--fresh only).
 // Collective: every rank gets the same result.
-Timing measure(Communicator& comm, const TimingOptions& options, const std::function<void()>& call,
-               const std::function<void()>& refresh);
+CallTiming measure(Communicator& comm, const TimingOptions& options,
+                   const std::function<void()>& call, const std::function<void()>& refresh);
 
 // Every rank's numbers on every rank, by rank. `values` has the same size everywhere.
 std::vector<std::vector<double>> gather_numbers(Communicator& comm,

@@ -78,7 +78,7 @@ class DataFlow {
                                                        : nullptr;
   }
 
-  Value read(std::size_t index, int rank, Place place, int i) {
+  Value read(std::size_t index, int rank, BufferPlace place, int i) {
     place.offset += i;
     Value value = memory_.at(memory_.cell(rank, place));
     if (value == nullptr) {
@@ -103,7 +103,7 @@ class DataFlow {
     return std::make_shared<const Sum>(std::move(sum));
   }
 
-  void write(std::size_t index, int rank, const Place& place, const Value& value) {
+  void write(std::size_t index, int rank, const BufferPlace& place, const Value& value) {
     if (place.buffer == Buffer::input && !is_in_place_) {
       blame(index,
             fmt::format("writes input chunk {}, which out of place is the caller's", place.offset));
@@ -123,7 +123,7 @@ class DataFlow {
   }
 
   void check_output(int rank, int chunk, bool adds) {
-    const Place place{.buffer = Buffer::output, .offset = output_offset(shape_, rank, chunk)};
+    const BufferPlace place{.buffer = Buffer::output, .offset = output_offset(shape_, rank, chunk)};
     const Value value = memory_.at(memory_.cell(rank, place));
     bool is_right = value != nullptr && value->chunk == chunk;
     for (int from = 0; is_right && from < shape_.ranks; ++from) {
@@ -141,7 +141,7 @@ class DataFlow {
 
   const StepTable& table_;
   const Schedule& shape_;
-  Memory memory_;
+  BufferContents memory_;
   bool is_in_place_;
   std::vector<std::vector<Value>> sent_;
   std::vector<Flaw> flaws_;
@@ -154,7 +154,7 @@ std::string describe(const StepTable& table, std::size_t index) {
 }
 
 // The chain of waits from a step that cannot run, until it comes back to itself or ends.
-Flaw deadlock(const Program& program, const StepTable& table, const Order& order) {
+Flaw deadlock(const MscclProgram& program, const StepTable& table, const Order& order) {
   std::vector<std::size_t> next(table.blocks(), StepTable::none());
   for (const std::size_t index : order.stuck) {
     next[table.block_number(table.id(index))] = index;
@@ -217,7 +217,7 @@ void check_told(const StepTable& table, std::vector<Flaw>& flaws) {
   }
 }
 
-std::size_t least_room(const Program& program, const StepTable& table) {
+std::size_t least_room(const MscclProgram& program, const StepTable& table) {
   std::size_t room = 1;
   while (room < kMostRoom && !order_of(program, table, room).stuck.empty()) {
     ++room;
@@ -233,7 +233,7 @@ std::string to_text(const Flaw& flaw) {
                                     flaw.step, flaw.text);
 }
 
-Proof check(const Program& program) {
+Proof check(const MscclProgram& program) {
   const StepTable table(program);
   const Schedule shape = shape_of(program);
   Proof proof;
@@ -255,7 +255,8 @@ Proof check(const Program& program) {
       continue;
     }
     // Where the order is open, so is what lies where: only the open order is told then.
-    std::vector<Flaw> found = find_hazards(program, table, order, Memory(shape, is_in_place));
+    std::vector<Flaw> found =
+        find_hazards(program, table, order, BufferContents(shape, is_in_place));
     if (found.empty() && order.stuck.empty()) {
       found = DataFlow(table, shape, is_in_place).run(order);
     }

@@ -30,6 +30,6 @@ struct Proof {
 // What MSCCL's executor takes for one thread block (msccl.h, MSCCL_MAX_NUM_STEPS).
 inline constexpr std::size_t kMostStepsOfBlock = 256;
 
-Proof check(const Program& program);
+Proof check(const MscclProgram& program);
 
 }  // namespace unisono::msccl

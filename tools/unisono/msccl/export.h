@@ -8,12 +8,12 @@ namespace unisono::msccl {
 
 // One thread block per peer and direction, and one for what stays within the GPU. Throws
 // Error(usage) where the format has no word for the collective. REQUIRES: a right schedule.
-Program to_program(const Schedule& schedule);
+MscclProgram to_program(const Schedule& schedule);
 
 // The schedule that has the program's effect: the same transfers, in as few steps as their order
 // allows. A receive into scratch that is added to something afterwards becomes one reducing move.
 // Throws Error(usage) where a rank keeps two things of one chunk at once, for which a schedule has
 // no place. REQUIRES: check() found nothing.
-Schedule to_schedule(const Program& program);
+Schedule to_schedule(const MscclProgram& program);
 
 }  // namespace unisono::msccl

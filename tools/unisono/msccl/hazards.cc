@@ -13,8 +13,8 @@ constexpr std::size_t kMostFlaws = 100;
 
 class OneGpu {
  public:
-  OneGpu(int gpu, const Program& program, const StepTable& table, const Order& order,
-         const Memory& memory)
+  OneGpu(int gpu, const MscclProgram& program, const StepTable& table, const Order& order,
+         const BufferContents& memory)
       : gpu_(gpu),
         table_(table),
         order_(order),
@@ -75,13 +75,13 @@ class OneGpu {
     }
   }
 
-  void read(std::size_t index, const Place& place, std::vector<Flaw>& flaws) {
+  void read(std::size_t index, const BufferPlace& place, std::vector<Flaw>& flaws) {
     Accesses& before = accesses_[memory_.cell(gpu_, place)];
     check(index, before.write, "reads", "writes", place, flaws);
     before.reads.push_back(index);
   }
 
-  void write(std::size_t index, const Place& place, std::vector<Flaw>& flaws) {
+  void write(std::size_t index, const BufferPlace& place, std::vector<Flaw>& flaws) {
     Accesses& before = accesses_[memory_.cell(gpu_, place)];
     check(index, before.write, "writes", "writes", place, flaws);
     for (const std::size_t read : before.reads) {
@@ -91,7 +91,7 @@ class OneGpu {
   }
 
   void check(std::size_t index, std::size_t before, const char* does, const char* did,
-             const Place& place, std::vector<Flaw>& flaws) {
+             const BufferPlace& place, std::vector<Flaw>& flaws) {
     if (before == StepTable::none() || before == index || flaws.size() >= kMostFlaws) {
       return;
     }
@@ -112,7 +112,7 @@ class OneGpu {
   int gpu_;
   const StepTable& table_;
   const Order& order_;
-  const Memory& memory_;
+  const BufferContents& memory_;
   std::size_t width_;
   std::vector<int> clocks_;  // of each step: the last step of each block of this GPU before it
   std::unordered_map<std::uint64_t, Accesses> accesses_;
@@ -120,8 +120,8 @@ class OneGpu {
 
 }  // namespace
 
-std::vector<Flaw> find_hazards(const Program& program, const StepTable& table, const Order& order,
-                               const Memory& memory) {
+std::vector<Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
+                               const Order& order, const BufferContents& memory) {
   std::vector<Flaw> flaws;
   for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
     OneGpu(static_cast<int>(gpu), program, table, order, memory).run(flaws);

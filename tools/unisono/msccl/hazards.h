@@ -11,7 +11,7 @@ namespace unisono::msccl {
 
 // What is ordered: the steps of a block, a step and the one that it depends on, and a receive and
 // its send. Vector clocks (Fidge 1988, Mattern 1989) over the blocks of one GPU at a time.
-std::vector<Flaw> find_hazards(const Program& program, const StepTable& table, const Order& order,
-                               const Memory& memory);
+std::vector<Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
+                               const Order& order, const BufferContents& memory);
 
 }  // namespace unisono::msccl

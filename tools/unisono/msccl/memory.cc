@@ -18,20 +18,22 @@ std::string to_text(const Sum& sum) {
                      fmt::join(ranks, ", "));
 }
 
-Memory::Memory(const Schedule& shape, bool is_in_place) : shape_(shape), is_in_place_(is_in_place) {
+BufferContents::BufferContents(const Schedule& shape, bool is_in_place)
+    : shape_(shape), is_in_place_(is_in_place) {
   for (int rank = 0; rank < shape.ranks; ++rank) {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       if (has_input(shape, rank, chunk)) {
         Sum own{.chunk = chunk, .counts = std::vector<int>(static_cast<std::size_t>(shape.ranks))};
         own.counts[static_cast<std::size_t>(rank)] = 1;
-        const Place place{.buffer = Buffer::input, .offset = input_offset(shape, rank, chunk)};
+        const BufferPlace place{.buffer = Buffer::input,
+                                .offset = input_offset(shape, rank, chunk)};
         set(cell(rank, place), std::make_shared<const Sum>(std::move(own)));
       }
     }
   }
 }
 
-std::uint64_t Memory::cell(int rank, Place place) const {
+std::uint64_t BufferContents::cell(int rank, BufferPlace place) const {
   if (is_in_place_ && place.buffer != Buffer::scratch) {
     const int input = input_chunks(shape_, rank);
     const int output = output_chunks(shape_, rank);
@@ -48,7 +50,7 @@ std::uint64_t Memory::cell(int rank, Place place) const {
          static_cast<std::uint32_t>(place.offset);
 }
 
-Value Memory::at(std::uint64_t cell) const {
+Value BufferContents::at(std::uint64_t cell) const {
   const auto found = values_.find(cell);
   return found == values_.end() ? nullptr : found->second;
 }

@@ -20,13 +20,13 @@ using Value = std::shared_ptr<const Sum>;  // null: nothing was ever written the
 
 std::string to_text(const Sum& sum);
 
-class Memory {
+class BufferContents {
  public:
   // In place: input and output are one buffer, as NCCL lays them over each other.
-  Memory(const Schedule& shape, bool is_in_place);
+  BufferContents(const Schedule& shape, bool is_in_place);
 
   // The cell of a place, unique among all of all ranks; two names of one place give the same.
-  std::uint64_t cell(int rank, Place place) const;
+  std::uint64_t cell(int rank, BufferPlace place) const;
   Value at(std::uint64_t cell) const;
   void set(std::uint64_t cell, Value value) { values_[cell] = std::move(value); }
 

@@ -7,7 +7,7 @@
 
 namespace unisono::msccl {
 
-StepTable::StepTable(const Program& program) : program_(program) {
+StepTable::StepTable(const MscclProgram& program) : program_(program) {
   for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
     first_blocks_.push_back(first_.size());
     const std::vector<ThreadBlock>& blocks = program.gpus[gpu].blocks;
@@ -56,7 +56,7 @@ namespace {
 
 class Runner {
  public:
-  Runner(const Program& program, const StepTable& table, std::size_t room)
+  Runner(const MscclProgram& program, const StepTable& table, std::size_t room)
       : table_(table),
         room_(room),
         is_done_(table.size(), false),
@@ -163,7 +163,7 @@ class Runner {
 
 }  // namespace
 
-Order order_of(const Program& program, const StepTable& table, std::size_t room) {
+Order order_of(const MscclProgram& program, const StepTable& table, std::size_t room) {
   return Runner(program, table, room).run();
 }
 

@@ -11,7 +11,7 @@ namespace unisono::msccl {
 // All steps of a program, numbered through.
 class StepTable {
  public:
-  explicit StepTable(const Program& program);
+  explicit StepTable(const MscclProgram& program);
 
   struct Id {
     int gpu = 0;
@@ -32,7 +32,7 @@ class StepTable {
   static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
 
  private:
-  const Program& program_;
+  const MscclProgram& program_;
   std::vector<Id> ids_;
   std::vector<std::size_t> first_;         // step of each block
   std::vector<std::size_t> first_blocks_;  // of each GPU
@@ -45,6 +45,6 @@ struct Order {
 };
 
 // `room`: how many messages a connection holds before its sender waits; 0: any number.
-Order order_of(const Program& program, const StepTable& table, std::size_t room);
+Order order_of(const MscclProgram& program, const StepTable& table, std::size_t room);
 
 }  // namespace unisono::msccl

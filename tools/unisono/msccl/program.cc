@@ -23,7 +23,7 @@ int held(Holding holding, const Schedule& shape, int rank) {
 
 }  // namespace
 
-Schedule shape_of(const Program& program) {
+Schedule shape_of(const MscclProgram& program) {
   Schedule shape;
   shape.collective = program.collective;
   // What is exported is called "<collective>_<algorithm>".

@@ -56,17 +56,17 @@ constexpr const StepTraits& traits_of(StepType type) {
   return kSteps.at(static_cast<std::size_t>(type));
 }
 
-struct Place {
+struct BufferPlace {
   Buffer buffer = Buffer::input;
   int offset = 0;  // in chunks
 
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const BufferPlace&, const BufferPlace&) = default;
 };
 
 struct Step {
   StepType type = StepType::nop;
-  Place source = {};
-  Place target = {};
+  BufferPlace source = {};
+  BufferPlace target = {};
   int chunks = 1;
   int depends_on_block = -1;  // -1: on none
   int depends_on_step = -1;
@@ -85,7 +85,7 @@ struct Gpu {
   std::vector<ThreadBlock> blocks = {};
 };
 
-struct Program {
+struct MscclProgram {
   std::string name = {};
   std::string protocol = "Simple";
   Collective collective = Collective::all_reduce;
@@ -98,7 +98,7 @@ struct Program {
 };
 
 // The schedule that a program must have the effect of, without moves: its ranks and chunks.
-Schedule shape_of(const Program& program);
+Schedule shape_of(const MscclProgram& program);
 
 // Where chunk `chunk` of the schedule lies in NCCL's input or output buffer of `rank`. REQUIRES:
 // the rank has the chunk as input, or needs it as output.

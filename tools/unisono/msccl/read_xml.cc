@@ -49,14 +49,14 @@ class Reader {
   void end() { path_.resize(path_.rfind('/')); }
 
   bool is_wrong() const { return !wrong_.empty(); }
-  Parsed<Program> finish() {
+  Parsed<MscclProgram> finish() {
     if (!is_wrong()) {
       check_whole();
     }
     if (is_wrong()) {
-      return Parsed<Program>::failure(wrong_, fmt::format("line {}", line_));
+      return Parsed<MscclProgram>::failure(wrong_, fmt::format("line {}", line_));
     }
-    return Parsed<Program>::success(std::move(program_));
+    return Parsed<MscclProgram>::success(std::move(program_));
   }
 
  private:
@@ -136,7 +136,7 @@ class Reader {
     // Where input and output are one, files give it a size under one of its names only.
     if (program_.in_place && !program_.out_of_place) {
       const Schedule shape = [&] {
-        Program whole = program_;
+        MscclProgram whole = program_;
         whole.gpus.resize(static_cast<std::size_t>(gpus_));
         return shape_of(whole);
       }();
@@ -170,7 +170,7 @@ class Reader {
     }
   }
 
-  Place place(const char* buffer, const char* offset, bool is_used) {
+  BufferPlace place(const char* buffer, const char* offset, bool is_used) {
     const std::string_view word = text(buffer).value_or("");
     const std::string_view letters = "ios";
     const std::size_t found = word.size() == 1 ? letters.find(word) : std::string_view::npos;
@@ -180,8 +180,8 @@ class Reader {
       }
       return {};
     }
-    const Place result{.buffer = static_cast<Buffer>(found),
-                       .offset = number(offset, is_used ? 0 : -1, kMostChunks)};
+    const BufferPlace result{.buffer = static_cast<Buffer>(found),
+                             .offset = number(offset, is_used ? 0 : -1, kMostChunks)};
     return result;
   }
 
@@ -226,7 +226,7 @@ class Reader {
       if (is_source ? !traits.reads_source : !traits.writes_target) {
         continue;
       }
-      const Place& used = is_source ? step.source : step.target;
+      const BufferPlace& used = is_source ? step.source : step.target;
       const int size = gpu.chunks.at(static_cast<std::size_t>(used.buffer));
       if (used.offset + step.chunks > size) {
         refuse(fmt::format("{} {}, {} {} end behind the {} chunks of the buffer",
@@ -268,7 +268,7 @@ class Reader {
   }
 
   XML_Parser parser_;
-  Program program_;
+  MscclProgram program_;
   int gpus_ = 0;
   std::size_t steps_ = 0;
   std::string path_;
@@ -280,7 +280,7 @@ class Reader {
 
 }  // namespace
 
-Parsed<Program> parse_xml(std::string_view text) {
+Parsed<MscclProgram> parse_xml(std::string_view text) {
   const std::unique_ptr<XML_ParserStruct, decltype(&XML_ParserFree)> parser(
       XML_ParserCreate(nullptr), &XML_ParserFree);
   Reader reader(parser.get());
@@ -293,13 +293,14 @@ Parsed<Program> parse_xml(std::string_view text) {
       [](void* to, const XML_Char* /*name*/) { static_cast<Reader*>(to)->end(); });
   // Expat takes an int for the length; no program is near that.
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    return Parsed<Program>::failure("larger than 2 GiB", "line 1");
+    return Parsed<MscclProgram>::failure("larger than 2 GiB", "line 1");
   }
   const XML_Status status =
       XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
   if (status != XML_STATUS_OK && !reader.is_wrong()) {
-    return Parsed<Program>::failure(XML_ErrorString(XML_GetErrorCode(parser.get())),
-                                    fmt::format("line {}", XML_GetCurrentLineNumber(parser.get())));
+    return Parsed<MscclProgram>::failure(
+        XML_ErrorString(XML_GetErrorCode(parser.get())),
+        fmt::format("line {}", XML_GetCurrentLineNumber(parser.get())));
   }
   return reader.finish();
 }

@@ -34,7 +34,7 @@ class Exporter {
         slots_(static_cast<std::size_t>(schedule.ranks)),
         blocks_(static_cast<std::size_t>(schedule.ranks)) {}
 
-  Program run() {
+  MscclProgram run() {
     begin();
     copy_own_input();
     for (std::size_t first = 0; first < schedule_.moves.size();) {
@@ -181,9 +181,9 @@ class Exporter {
 
   // Chunks of a move that lie beside each other wherever they are read or written.
   struct Piece {
-    Place source;
-    Place target;
-    Place before;  // where the target's value is before the move
+    BufferPlace source;
+    BufferPlace target;
+    BufferPlace before;  // where the target's value is before the move
     int chunks = 1;
   };
   std::vector<Piece> pieces(const Move& move) const {
@@ -195,7 +195,7 @@ class Exporter {
                  .target = place(target),
                  .before = move.combine == Combine::reduce
                                ? place(first_writes_.read_through(target, move.step))
-                               : Place{}};
+                               : BufferPlace{}};
       if (!result.empty()) {
         Piece& last = result.back();
         if (follows(last.source, next.source, last.chunks) &&
@@ -209,11 +209,11 @@ class Exporter {
     }
     return result;
   }
-  static bool follows(const Place& first, const Place& next, int chunks) {
+  static bool follows(const BufferPlace& first, const BufferPlace& next, int chunks) {
     return first.buffer == next.buffer && first.offset + chunks == next.offset;
   }
 
-  Place place(const Cell& cell) const {
+  BufferPlace place(const Cell& cell) const {
     switch (cell.buffer) {
       case Buffer::input:
         return {.buffer = cell.buffer, .offset = input_offset(schedule_, cell.rank, cell.chunk)};
@@ -292,12 +292,12 @@ class Exporter {
   std::vector<std::optional<Done>> done_;  // of each event
   std::vector<std::map<int, int>> slots_;  // chunk -> place in scratch, of each rank
   std::vector<std::map<int, std::size_t>> blocks_;
-  Program program_;
+  MscclProgram program_;
 };
 
 }  // namespace
 
-Program to_program(const Schedule& schedule) {
+MscclProgram to_program(const Schedule& schedule) {
   return Exporter(schedule).run();
 }
 

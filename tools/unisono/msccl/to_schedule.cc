@@ -27,7 +27,7 @@ struct Held {
 
 class Importer {
  public:
-  explicit Importer(const Program& program)
+  explicit Importer(const MscclProgram& program)
       : program_(program),
         table_(program),
         shape_(shape_of(program)),
@@ -36,12 +36,14 @@ class Importer {
     for (int rank = 0; rank < shape_.ranks; ++rank) {
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
         if (has_input(shape_, rank, chunk)) {
-          const Place place{.buffer = Buffer::input, .offset = input_offset(shape_, rank, chunk)};
+          const BufferPlace place{.buffer = Buffer::input,
+                                  .offset = input_offset(shape_, rank, chunk)};
           held_[memory_.cell(rank, place)] = {
               .chunk = chunk, .cell = {.rank = rank, .buffer = Buffer::input, .chunk = chunk}};
         }
         if (needs_output(shape_, rank, chunk)) {
-          const Place place{.buffer = Buffer::output, .offset = output_offset(shape_, rank, chunk)};
+          const BufferPlace place{.buffer = Buffer::output,
+                                  .offset = output_offset(shape_, rank, chunk)};
           outputs_[memory_.cell(rank, place)] = chunk;
         }
       }
@@ -274,10 +276,10 @@ class Importer {
     return schedule;
   }
 
-  const Program& program_;
+  const MscclProgram& program_;
   StepTable table_;
   Schedule shape_;
-  Memory memory_;
+  BufferContents memory_;
   std::unordered_map<std::uint64_t, Held> held_;
   std::unordered_map<std::uint64_t, int> outputs_;           // place -> chunk that belongs there
   std::unordered_map<std::uint64_t, std::uint64_t> places_;  // cell -> place that has it
@@ -290,7 +292,7 @@ class Importer {
 
 }  // namespace
 
-Schedule to_schedule(const Program& program) {
+Schedule to_schedule(const MscclProgram& program) {
   return Importer(program).run();
 }
 

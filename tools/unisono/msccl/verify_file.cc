@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::size_t kMostShown = 20;
 
-std::string ways_of(const msccl::Program& program) {
+std::string ways_of(const msccl::MscclProgram& program) {
   return program.in_place && program.out_of_place ? "in place and out of place"
          : program.in_place                       ? "in place"
                                                   : "out of place";
 }
 
-void print_json(const msccl::Program& program, const msccl::Proof& proof) {
+void print_json(const msccl::MscclProgram& program, const msccl::Proof& proof) {
   nlohmann::ordered_json result;
   result["schema"] = "unisono.verify.msccl/1";
   result["name"] = program.name;
@@ -48,8 +48,8 @@ bool is_msccl_file(const std::string& path) {
   return path.ends_with(".xml");
 }
 
-msccl::Program load_msccl_program(const std::string& path, const std::string& text) {
-  Parsed<msccl::Program> parsed = msccl::parse_xml(text);
+msccl::MscclProgram load_msccl_program(const std::string& path, const std::string& text) {
+  Parsed<msccl::MscclProgram> parsed = msccl::parse_xml(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
                      {}, "unisono export all_reduce/ring -n 4 --to msccl-xml shows the form");
@@ -58,7 +58,7 @@ msccl::Program load_msccl_program(const std::string& path, const std::string& te
 }
 
 Schedule load_msccl_schedule(const std::string& path, const std::string& text) {
-  const msccl::Program program = load_msccl_program(path, text);
+  const msccl::MscclProgram program = load_msccl_program(path, text);
   if (const msccl::Proof proof = msccl::check(program); !proof.flaws.empty()) {
     throw UsageError(fmt::format("{} is no right program", path), to_text(proof.flaws.front()),
                      fmt::format("unisono verify {}", path));
@@ -72,7 +72,7 @@ Schedule load_msccl_schedule(const std::string& path, const std::string& text) {
 }
 
 int verify_msccl(const std::string& path, const std::string& text, const Console& console) {
-  const msccl::Program program = load_msccl_program(path, text);
+  const msccl::MscclProgram program = load_msccl_program(path, text);
   const msccl::Proof proof = msccl::check(program);
   const bool right = proof.flaws.empty();
   if (console.json()) {

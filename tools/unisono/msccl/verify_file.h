@@ -13,7 +13,7 @@ namespace unisono::cli {
 bool is_msccl_file(const std::string& path);
 
 // Throws UsageError "file:line: what is wrong".
-msccl::Program load_msccl_program(const std::string& path, const std::string& text);
+msccl::MscclProgram load_msccl_program(const std::string& path, const std::string& text);
 // The same as a schedule. Throws UsageError also where the program is wrong, or cannot be one.
 Schedule load_msccl_schedule(const std::string& path, const std::string& text);
 

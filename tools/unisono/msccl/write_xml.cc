@@ -33,7 +33,7 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
-std::string to_xml(const Program& program) {
+std::string to_xml(const MscclProgram& program) {
   std::string text;
   const auto out = std::back_inserter(text);
   fmt::format_to(out,

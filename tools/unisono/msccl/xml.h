@@ -18,8 +18,8 @@ namespace unisono::msccl {
 
 // Numbers, peers and offsets of the result are in range, and blocks that meet on a channel exist.
 // The position is "line N".
-Parsed<Program> parse_xml(std::string_view text);
+Parsed<MscclProgram> parse_xml(std::string_view text);
 
-std::string to_xml(const Program& program);
+std::string to_xml(const MscclProgram& program);
 
 }  // namespace unisono::msccl

@@ -60,7 +60,7 @@ pipeline::Pipeline pipeline_of(const std::string& which, const Arguments& argume
   const int chunks = entry->chunks != 0 && !arguments.has("chunks")
                          ? entry->chunks
                          : static_cast<int>(arguments.number("chunks", 1, pipeline::kMostRanks));
-  const pipeline::Shape shape{
+  const pipeline::PipelineSize shape{
       .ranks = static_cast<int>(arguments.number("ranks", 1, pipeline::kMostRanks)),
       .chunks = chunks,
       .microbatches =

@@ -181,7 +181,7 @@ void print_json(const Plan& plan) {
     json["candidates"].push_back(row_json(plan, candidate));
   }
   json["best"] = nlohmann::json::array();
-  for (const model::Range& range : plan.ranges) {
+  for (const model::SizeRange& range : plan.ranges) {
     json["best"].push_back(
         {{"algorithm", range.algorithm->name}, {"from_bytes", std::llround(range.from_bytes)}});
   }

@@ -16,20 +16,20 @@ namespace unisono::cli {
 namespace {
 
 using nlohmann::ordered_json;
-using trace::recording::Kind;
+using trace::recording::EventKind;
 
 // An end that did not come.
 ordered_json end_us(double ns) {
   return ns < 0 ? ordered_json() : us_of_ns(ns);
 }
 
-std::string_view kind_name(Kind kind) {
+std::string_view kind_name(EventKind kind) {
   switch (kind) {
-    case Kind::send:
+    case EventKind::send:
       return "send";
-    case Kind::receive:
+    case EventKind::receive:
       return "receive";
-    case Kind::reduce:
+    case EventKind::reduce:
       return "reduce";
     default:
       return "copy";

@@ -19,7 +19,7 @@ namespace {
 using engine::ReplayedOperation;
 using engine::ReplayedPass;
 using nlohmann::ordered_json;
-using trace::recording::Kind;
+using trace::recording::EventKind;
 using Outcome = ReplayedOperation::Outcome;
 
 std::uint64_t scramble(std::uint64_t value) {
@@ -43,11 +43,11 @@ struct Deed {
   const PlayedTransfer* transfer = nullptr;
 };
 
-Kind kind_of(const std::string& name) {
-  return name == "send"      ? Kind::send
-         : name == "receive" ? Kind::receive
-         : name == "reduce"  ? Kind::reduce
-                             : Kind::copy;
+EventKind kind_of(const std::string& name) {
+  return name == "send"      ? EventKind::send
+         : name == "receive" ? EventKind::receive
+         : name == "reduce"  ? EventKind::reduce
+                             : EventKind::copy;
 }
 
 class Replayer {
@@ -225,7 +225,7 @@ class Replayer {
   // A rank that was killed may have sent a message and not have written that down. Returns how many
   // messages were sent: it may have had to wait for another rank that was killed.
   std::size_t send_for_the_dead(const Deed& deed) {
-    if (deed.what != Deed::What::passes || deed.pass.kind == Kind::send) {
+    if (deed.what != Deed::What::passes || deed.pass.kind == EventKind::send) {
       return 0;
     }
     const auto is_dead = [&](int rank) { return is_over(deed.call->world_rank(rank)); };
@@ -253,7 +253,7 @@ class Replayer {
         deed.pass.bytes,
         deed.pass.peer < 0
             ? ""
-            : fmt::format(" {} rank {}", deed.pass.kind == Kind::send ? "to" : "from",
+            : fmt::format(" {} rank {}", deed.pass.kind == EventKind::send ? "to" : "from",
                           deed.call->world_rank(deed.pass.peer)),
         deed.pass.step + 1, deed.call->label());
   }

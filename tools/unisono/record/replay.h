@@ -4,7 +4,7 @@
 //
 // The data is not recorded. Inputs follow from rank and number, and whoever fills his own in the
 // same way gets the same results, bit by bit. Nor are the factors of premul_sum, which is left out.
-// Of send and recv only the order is played.
+// Only the order of send and recv is played.
 #pragma once
 
 #include <cstddef>

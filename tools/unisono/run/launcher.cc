@@ -54,7 +54,7 @@ Launcher::Launcher(LaunchOptions options, const Console& console)
 
 Launcher::~Launcher() {
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    const RankEnd& end = result_.ends[as_size(rank)];
+    const ProcessEnd& end = result_.ends[as_size(rank)];
     if (end.pid > 0 && !end.ended) {
       ::kill(own_group_[as_size(rank)] ? -end.pid : end.pid, SIGKILL);
       ::waitpid(end.pid, nullptr, 0);
@@ -199,7 +199,7 @@ JobResult Launcher::run() {
   guardian_.reset();
   drain();
   tell_lost_logs();
-  const auto ended_well = [](const RankEnd& end) { return end.ended && !end.failed(); };
+  const auto ended_well = [](const ProcessEnd& end) { return end.ended && !end.failed(); };
   result_.went_on = options_.keep_going && result_.first_failure >= 0 &&
                     std::any_of(result_.ends.begin(), result_.ends.end(), ended_well);
   result_.seconds =
@@ -294,7 +294,7 @@ void Launcher::read_signals(Time now) {
 
 void Launcher::signal_ranks(int signal, bool from_terminal) {
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    const RankEnd& end = result_.ends[as_size(rank)];
+    const ProcessEnd& end = result_.ends[as_size(rank)];
     const bool grouped = own_group_[as_size(rank)];
     // The terminal has already sent it to our own group.
     if (end.pid > 0 && !end.ended && (grouped || !from_terminal)) {
@@ -306,7 +306,7 @@ void Launcher::signal_ranks(int signal, bool from_terminal) {
 void Launcher::reap(Time now) {
   std::vector<int> batch;
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    RankEnd& end = result_.ends[as_size(rank)];
+    ProcessEnd& end = result_.ends[as_size(rank)];
     siginfo_t info = {};
     if (end.ended ||
         ::waitid(P_PID, static_cast<id_t>(end.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -345,7 +345,7 @@ void Launcher::reap(Time now) {
 // code that says "could not run, a peer is gone".
 void Launcher::choose_first_failure(const std::vector<int>& batch) {
   const auto weight = [this](int rank) {
-    const RankEnd& end = result_.ends[as_size(rank)];
+    const ProcessEnd& end = result_.ends[as_size(rank)];
     return end.signal != 0 ? 0 : end.exit_code == kCouldNotRun ? 2 : 1;
   };
   result_.first_failure = *std::min_element(batch.begin(), batch.end(),
@@ -403,7 +403,7 @@ void Launcher::strike(Time now) {
   }
   const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - result_.start);
   for (const Chaos::Blow& blow : options_.chaos->due(since)) {
-    RankEnd& end = result_.ends[as_size(blow.rank)];
+    ProcessEnd& end = result_.ends[as_size(blow.rank)];
     if (end.ended) {
       continue;
     }
@@ -438,7 +438,7 @@ void Launcher::tell_of_failure() {
 
 bool Launcher::all_ended() const {
   return std::all_of(result_.ends.begin(), result_.ends.end(),
-                     [](const RankEnd& end) { return end.ended; });
+                     [](const ProcessEnd& end) { return end.ended; });
 }
 
 // All writers are gone: what is left in the pipes can be read without waiting.

@@ -44,7 +44,7 @@ struct LaunchOptions {
 };
 
 // How one rank ended.
-struct RankEnd {
+struct ProcessEnd {
   using Time = std::chrono::steady_clock::time_point;
   pid_t pid = 0;
   bool ended = false;
@@ -63,8 +63,8 @@ struct RankEnd {
 };
 
 struct JobResult {
-  std::vector<RankEnd> ends;
-  RankEnd::Time start;
+  std::vector<ProcessEnd> ends;
+  ProcessEnd::Time start;
   int first_failure = -1;  // rank; -1: none
   bool went_on = false;    // without ranks that failed, and to a good end
   bool timed_out = false;
@@ -142,9 +142,9 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
 int job_exit_code(const JobResult& result);
 std::string signal_name(int signal);                         // "SIGKILL"
 Text signal_hint(int signal, const LaunchOptions& options);  // what to do about it
-Text end_text(const RankEnd& end);                // "killed by SIGKILL", "exited with code 3"
-std::string end_phrase(const RankEnd& end);       // "was killed by SIGKILL"
-Text end_sentence(int rank, const RankEnd& end);  // "rank 2 was killed by SIGKILL"
+Text end_text(const ProcessEnd& end);                // "killed by SIGKILL", "exited with code 3"
+std::string end_phrase(const ProcessEnd& end);       // "was killed by SIGKILL"
+Text end_sentence(int rank, const ProcessEnd& end);  // "rank 2 was killed by SIGKILL"
 // Ranks that --chaos had killed before the first of the others failed.
 std::vector<int> killed_before(const JobResult& result);
 

@@ -25,7 +25,7 @@ namespace {
 JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
   JobEnd end{.ranks = options.ranks};
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
-    const RankEnd& its = result.ends[rank];
+    const ProcessEnd& its = result.ends[rank];
     end.ends.push_back(its.by_launcher ? say("stopped by the launcher", "被启动器停止")
                                        : end_text(its));
     end.processes.ns.push_back(its.when.time_since_epoch() / std::chrono::nanoseconds(1));

@@ -24,7 +24,7 @@ struct Line {
 void add_others(const JobResult& result, const std::vector<int>& told, std::vector<Line>& lines) {
   std::map<std::string, std::vector<int>> by_end;
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
-    const RankEnd& end = result.ends[rank];
+    const ProcessEnd& end = result.ends[rank];
     if (std::find(told.begin(), told.end(), static_cast<int>(rank)) == told.end()) {
       by_end[end.by_launcher ? "stopped by the launcher" : end_text(end).english].push_back(
           static_cast<int>(rank));
@@ -53,7 +53,7 @@ bool is_hang(const Finding& finding) {
   return finding.kind == "mismatch" || finding.waited_s >= kMomentS;
 }
 
-std::string hint(const RankEnd& end, int rank, const LaunchOptions& options) {
+std::string hint(const ProcessEnd& end, int rank, const LaunchOptions& options) {
   if (!options.replay.empty()) {
     return options.replay;
   }
@@ -85,7 +85,7 @@ std::string tail_of(const OutputMerger& output, int rank) {
 
 Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
              std::string_view mark) {
-  const RankEnd& end = result.ends[static_cast<std::size_t>(rank)];
+  const ProcessEnd& end = result.ends[static_cast<std::size_t>(rank)];
   const double after = std::chrono::duration<double>(end.when - result.start).count();
   return {.ranks = fmt::format("rank {}", rank),
           .end = fmt::format("{}, {:.1f} s after the start ({} pid {})   <- {}",
@@ -95,7 +95,7 @@ Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
 void report_rank(const JobResult& result, const LaunchOptions& options, const OutputMerger& output,
                  const Console& console) {
   const int rank = result.first_failure;
-  const RankEnd& end = result.ends[static_cast<std::size_t>(rank)];
+  const ProcessEnd& end = result.ends[static_cast<std::size_t>(rank)];
   std::vector<int> told = killed_before(result);
   std::string message = fmt::format("rank {} {}", rank, end.signal != 0 ? "is gone" : "gave up");
   if (!told.empty()) {
@@ -172,7 +172,7 @@ Text signal_hint(int signal, const LaunchOptions& options) {
 std::vector<int> killed_before(const JobResult& result) {
   std::vector<int> killed;
   for (std::size_t rank = 0; rank < result.ends.size() && result.first_failure >= 0; ++rank) {
-    const RankEnd& first = result.ends[static_cast<std::size_t>(result.first_failure)];
+    const ProcessEnd& first = result.ends[static_cast<std::size_t>(result.first_failure)];
     if (result.ends[rank].killed_by_chaos() && result.ends[rank].struck <= first.when) {
       killed.push_back(static_cast<int>(rank));
     }
@@ -180,15 +180,15 @@ std::vector<int> killed_before(const JobResult& result) {
   return killed;
 }
 
-Text end_sentence(int rank, const RankEnd& end) {
+Text end_sentence(int rank, const ProcessEnd& end) {
   return say("rank {} {}{}", "rank {0} {2}", rank, end.signal != 0 ? "was " : "", end_text(end));
 }
 
-std::string end_phrase(const RankEnd& end) {
+std::string end_phrase(const ProcessEnd& end) {
   return (end.signal != 0 ? "was " : "") + end_text(end).english;
 }
 
-Text end_text(const RankEnd& end) {
+Text end_text(const ProcessEnd& end) {
   if (end.killed_by_chaos()) {
     return say("killed by --chaos", "被 --chaos 杀死");
   }
@@ -226,7 +226,7 @@ int job_exit_code(const JobResult& result) {
   if (result.first_failure < 0 || result.went_on) {
     return kDone;
   }
-  const RankEnd& end = result.ends[static_cast<std::size_t>(result.first_failure)];
+  const ProcessEnd& end = result.ends[static_cast<std::size_t>(result.first_failure)];
   return end.signal != 0 ? kCouldNotRun : end.exit_code;
 }
 

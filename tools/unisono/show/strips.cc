@@ -57,7 +57,7 @@ class Drawing {
         state_(schedule),
         compact_(compact),
         widths_(std::move(widths)) {
-    by_target_ = cut_of(schedule.collective) == Cut::pairs;
+    by_target_ = cut_of(schedule.collective) == VectorCut::pairs;
   }
 
   int rows() const { return by_target_ ? schedule_.ranks : schedule_.chunks; }
@@ -314,7 +314,8 @@ std::string Drawing::gained(const std::vector<std::vector<bool>>& before) const 
 
 int strip_width(const Schedule& schedule, const BlockWidths& widths) {
   if (widths.empty()) {
-    return cut_of(schedule.collective) == Cut::pairs ? schedule.ranks : contributors(schedule);
+    return cut_of(schedule.collective) == VectorCut::pairs ? schedule.ranks
+                                                           : contributors(schedule);
   }
   std::vector<int> sums(widths.size());
   for (const std::vector<int>& row : widths) {
@@ -330,7 +331,7 @@ int widest(const Schedule& schedule, const BlockWidths& widths) {
 }
 
 int widest_compact(const Schedule& schedule, const BlockWidths& widths) {
-  const bool by_target = cut_of(schedule.collective) == Cut::pairs;
+  const bool by_target = cut_of(schedule.collective) == VectorCut::pairs;
   const int rows = by_target ? schedule.ranks : schedule.chunks;
   const int name = display_width(fmt::format("c{}", rows - 1));
   const int digits = display_width(fmt::format("{}", schedule.ranks - 1));
@@ -354,7 +355,7 @@ BlockWidths widths_within(const Schedule& schedule, int width, const Widest& wid
 
 std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
                         const Console& console) {
-  const bool by_target = cut_of(schedule.collective) == Cut::pairs;
+  const bool by_target = cut_of(schedule.collective) == VectorCut::pairs;
   const int rows = by_target ? schedule.ranks : schedule.chunks;
   const bool no_blocks = by_target && schedule.chunks % (schedule.ranks * schedule.ranks) != 0;
   if (no_blocks || schedule.ranks > static_cast<int>(kRankLetters.size()) || rows > kMostRows) {

@@ -100,11 +100,11 @@ class Hang {
       if (!rank.waiting) {
         continue;
       }
-      const comm::Waiting& waiting = *rank.waiting;
+      const comm::WaitTarget& waiting = *rank.waiting;
       const std::size_t before = edges_count_;
       bool somebody_missing = false;
       for (const comm::ObservedRank& other : group.ranks) {
-        if (waiting.what == comm::Waiting::What::collective &&
+        if (waiting.what == comm::WaitTarget::What::collective &&
             other.newest.sequence < rank.newest.sequence) {
           add({rank.world_rank, other.world_rank, &group, &rank, false});
           somebody_missing = true;
@@ -199,12 +199,12 @@ class Hang {
   }
 
   Text call_text(const Edge& edge) const {
-    const comm::Waiting& waiting = *edge.waiter->waiting;
+    const comm::WaitTarget& waiting = *edge.waiter->waiting;
     switch (waiting.what) {
-      case comm::Waiting::What::send:
+      case comm::WaitTarget::What::send:
         return say("the recv with tag {} for the send of rank {}",
                    "rank {1} 的 send（tag {0}）所对应的 recv", waiting.place, edge.from);
-      case comm::Waiting::What::recv:
+      case comm::WaitTarget::What::recv:
         return say("the send with tag {} for the recv of rank {}",
                    "rank {1} 的 recv（tag {0}）所对应的 send", waiting.place, edge.from);
       default:
@@ -232,19 +232,19 @@ class Hang {
   }
   // About a wait that is for no rank in particular.
   Text alone_text(const Edge& edge) const {
-    const comm::Waiting& waiting = *edge.waiter->waiting;
-    return waiting.what == comm::Waiting::What::recv
+    const comm::WaitTarget& waiting = *edge.waiter->waiting;
+    return waiting.what == comm::WaitTarget::What::recv
                ? say("a send of any rank with tag {}", "任一 rank 以 tag {} 的 send", waiting.place)
                : call_text(edge);
   }
   Finding unanswered(const Edge& edge) const {
-    const comm::Waiting& waiting = *edge.waiter->waiting;
+    const comm::WaitTarget& waiting = *edge.waiter->waiting;
     Finding finding{
         .kind = "unanswered",
         .waiting = {edge.from},
         .waited_s = static_cast<double>(now_ns_ - waiting.since_ns) / 1e9,
         .text = say("{} waits for {}", "{}在等待：{}", who_text(edge.from), alone_text(edge))};
-    if (waiting.what == comm::Waiting::What::recv) {
+    if (waiting.what == comm::WaitTarget::What::recv) {
       finding.next = say("one of the others must send to it, with that tag",
                          "须有其他 rank 以该 tag 向它发送");
     } else {
@@ -263,7 +263,7 @@ class Hang {
     const auto index = static_cast<std::size_t>(rank);
     const std::optional<ProcessState>& process = job_.processes[index];
     const Edge& edge = wait_for(rank);
-    const bool transfer = edge.waiter->waiting->what != comm::Waiting::What::collective;
+    const bool transfer = edge.waiter->waiting->what != comm::WaitTarget::What::collective;
     const Text who = who_text(rank);
     const Text call = call_text(edge);
     Finding finding{.ranks = {rank}, .waiting = waiting_for(rank)};

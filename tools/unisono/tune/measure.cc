@@ -208,7 +208,7 @@ class Prober {
     const Case row{.workload = {.send_recv = false, .collective = series.algorithm->collective},
                    .algorithm = series.names.front(),
                    .bytes = bytes};
-    const Layout layout = layout_of(row, comm_.rank(), comm_.size());
+    const CaseCounts layout = layout_of(row, comm_.rank(), comm_.size());
     const Call call{.collective = series.algorithm->collective,
                     .in = layout.in_count == 0 ? nullptr : in_.data(),
                     .out = layout.out_count == 0 ? nullptr : out_.data(),
@@ -216,7 +216,7 @@ class Prober {
                     .dtype = row.dtype,
                     .root = row.root,
                     .algorithm = series.names.front()};
-    const Timing timing = measure(
+    const CallTiming timing = measure(
         comm_, {.target_s = kTargetS, .least_iterations = 1, .brief = true},
         [&] { comm_.run(call); }, [] {});
     series.times[bytes] = timing.time_us * 1e-6;

@@ -68,7 +68,7 @@ void measure_waits(Communicator& comm, double seconds,
     Communicator world = Communicator::connect(options);
     for (const std::size_t bytes : kSizes) {
       std::vector<float> data(bytes / sizeof(float));
-      const Timing timing =
+      const CallTiming timing =
           measure(world, {.target_s = target_s}, [&] { world.all_reduce(data, max); }, [] {});
       if (comm.rank() == 0) {
         report({.wait = {.ranks = comm.size(),

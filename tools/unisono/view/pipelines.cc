@@ -27,7 +27,7 @@ Json chains_json(const pipeline::Pipeline& pipeline) {
   return chains;
 }
 
-Json schedule_json(const pipeline::Entry& entry, pipeline::Shape shape) {
+Json schedule_json(const pipeline::Entry& entry, pipeline::PipelineSize shape) {
   const pipeline::Pipeline pipeline = entry.build(shape);
   Json actions = Json::array();
   for (const std::vector<pipeline::Action>& row : pipeline.actions) {
@@ -56,9 +56,9 @@ Json pipelines_data() {
     Json schedules = Json::array();
     for (const int ranks : kRanks) {
       for (int times = 1; times <= kMostTimesRanks; ++times) {
-        const pipeline::Shape shape{.ranks = ranks,
-                                    .chunks = entry->chunks == 0 ? 2 : entry->chunks,
-                                    .microbatches = times * ranks};
+        const pipeline::PipelineSize shape{.ranks = ranks,
+                                           .chunks = entry->chunks == 0 ? 2 : entry->chunks,
+                                           .microbatches = times * ranks};
         if (pipeline::refusal(*entry, shape).empty()) {
           schedules.push_back(schedule_json(*entry, shape));
         }

@@ -1,5 +1,5 @@
 /* Memory that a rank offers and others read where it is (ShmTransport::offer and fetch in
-   shm/shm_transport.cc, Executor in engine/executor.cc, Core in comm/core.cc).
+   shm/shm_transport.cc, Executor in engine/segmented_run.cc, Core in comm/core.cc).
 
    Claims: an operation that ends well has what was offered, all of it, although the offerer uses
    its memory anew as soon as it may, may be told of an abort at any time, or dies while it is read;

@@ -1,4 +1,4 @@
-#include "trace/trace_writer.h"
+#include "trace/recording.h"
 
 #include <ctime>
 
@@ -29,19 +29,6 @@ void recording::note_clock(ClockPair& pair, bool counter) noexcept {
   pair.ns.store(static_cast<std::int64_t>(counter ? moment : at), std::memory_order_relaxed);
   pair.error_ns.store(counter ? static_cast<std::int64_t>(best / 2 + 1) : 0,
                       std::memory_order_relaxed);
-}
-
-void TraceWriter::take_block() noexcept {
-  recording::Header& header = *view_.header;
-  const std::uint64_t block = header.taken.fetch_add(1, std::memory_order_relaxed);
-  next_ = block * recording::kBlockEvents;
-  at_ = &event(next_);
-  free_ = recording::kBlockEvents;
-  label_ = recording::kNoLabel;
-  end_block_at(at_);
-  if (block % 16 == 0) {
-    recording::note_clock(header.latest, view_.counter);
-  }
 }
 
 }  // namespace unisono::trace

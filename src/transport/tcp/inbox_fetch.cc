@@ -6,16 +6,16 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transport/tcp/link.h"
+#include "transport/tcp/inbox.h"
 
 namespace unisono::tcp {
 
 // The payload goes to a slot: nobody has said where else.
-bool Link::unpark(Stream& from) noexcept {
+bool Inbox::unpark(In& from) noexcept {
   Lane::In& message = from.lane->incoming(from.header.number);
-  message.data = in_slots_.take();
+  message.data = slots_.take();
   if (message.data == nullptr) {
-    fail(Reason::memory);
+    health_->fail(Reason::memory);
     return false;
   }
   from.parked = false;
@@ -27,14 +27,14 @@ bool Link::unpark(Stream& from) noexcept {
   return true;
 }
 
-Link::Stream* Link::parked_with(const Lane& lane, std::uint32_t number) noexcept {
-  const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const Stream& from) {
+Inbox::In* Inbox::parked_with(const Lane& lane, std::uint32_t number) noexcept {
+  const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const In& from) {
     return from.parked && from.lane == &lane && from.header.number == number;
   });
   return found == streams_.end() ? nullptr : &*found;
 }
 
-bool Link::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
+bool Inbox::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
   const Lane::In& next = lane.incoming(lane.next);
   if (!next.known) {
     receive(&lane);
@@ -49,9 +49,10 @@ bool Link::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
 // What is told is whole lines but at the end, so that elements stay whole; the rest of a line lies
 // at its place already, and is told with the next ones. With checksums nothing is told before all
 // of the message was checked: it comes straight to its place if there is room for all of it.
-std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
+std::size_t Inbox::fetch(Lane& lane, std::size_t offset, std::byte* to,
+                         std::size_t bytes) noexcept {
   const Lane::In& next = lane.incoming(lane.next);
-  Stream* const from = parked_with(lane, lane.next);
+  In* const from = parked_with(lane, lane.next);
   const bool partly = checksum_ && bytes < next.bytes;
   if (from == nullptr || partly) {
     transport::Incoming message;  // somebody needed the stream: it is in a slot, or will be
@@ -74,7 +75,7 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
   const std::size_t asked = std::min(bytes - from->withheld, from->missing);
   const std::size_t parts = asked == from->missing ? 2 : 1;
   iovec places[2] = {{to + from->withheld, asked}, {from->staged.get(), kHeaderBytes}};
-  const ssize_t got = from->channel.receive({places, parts});
+  const ssize_t got = from->stream->channel.receive({places, parts});
   note_unread();
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -82,7 +83,7 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     }
     return 0;
   }
-  heard_ += static_cast<std::size_t>(got);
+  bytes_read_ += static_cast<std::size_t>(got);
   own_ = &lane;
   const std::size_t more = std::min(static_cast<std::size_t>(got), asked);
   took(*from, to + from->withheld, more);
@@ -91,7 +92,7 @@ std::size_t Link::fetch(Lane& lane, std::size_t offset, std::byte* to, std::size
     from->parked = false;
     from->withheld = 0;
     end_frame(*from);
-    if (failure_) {
+    if (health_->failure()) {
       return 0;
     }
     from->begin = 0;

@@ -1,13 +1,13 @@
-// The receiving half of a link. The payload of a frame is read to where its reader finds it; only
-// what came in one piece with short messages is copied there.
+#include "transport/tcp/inbox.h"
+
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "kernels/crc32c.h"
-#include "transport/tcp/link.h"
 
 namespace unisono::tcp {
 namespace {
@@ -33,44 +33,48 @@ const char* what_is_bad(BadFrame bad) noexcept {
 
 }  // namespace
 
-bool Link::receive(const Lane* patient, const Lane* eager) noexcept {
+Inbox::Inbox(std::span<LinkStream> streams, std::uint32_t slots, LaneTable* lanes,
+             LinkHealth* health)
+    : slots_per_lane_(slots), lanes_(lanes), health_(health) {
+  for (LinkStream& stream : streams) {
+    encrypted_ = encrypted_ || stream.channel.encrypted();
+    checksum_ = checksum_ || stream.channel.checksum();
+    streams_.emplace_back(&stream);
+  }
+}
+
+bool Inbox::receive(const Lane* patient, const Lane* eager) noexcept {
   bool advanced = false;
   eager_ = eager;
   own_ = patient != nullptr ? patient : eager;
-  for (Stream& from : streams_) {
+  for (In& from : streams_) {
     const bool stays = from.parked && from.lane == patient;
-    advanced |= !failure_ && !from.ended && !stays && receive(from);
+    advanced |= !health_->failure() && !from.stream->ended && !stays && receive(from);
   }
   note_unread();
   return advanced;
 }
 
 // What TLS has read ahead wakes nobody: whoever goes to sleep must ask.
-void Link::note_unread() noexcept {
-  if (!encrypted_) {
-    return;
-  }
-  const bool unread =
-      !gone() && std::any_of(streams_.begin(), streams_.end(), [](const Stream& from) {
-        return !from.ended && from.channel.has_unread();
-      });
-  if (unread != unread_) {
-    unread_ = unread;
-    events_->unread.fetch_add(unread ? 1 : -1, std::memory_order_relaxed);
+void Inbox::note_unread() noexcept {
+  if (encrypted_) {
+    health_->set_unread(std::any_of(streams_.begin(), streams_.end(), [](const In& from) {
+      return !from.stream->ended && from.stream->channel.has_unread();
+    }));
   }
 }
 
 // A part of the payload has come. It is summed while it is in the cache.
-void Link::took(Stream& from, const std::byte* part, std::size_t bytes) noexcept {
+void Inbox::took(In& from, const std::byte* part, std::size_t bytes) const noexcept {
   from.missing -= bytes;
   if (checksum_) {
     from.sum = kernels::crc32c({part, bytes}, from.sum);
   }
 }
 
-bool Link::receive(Stream& from) noexcept {
+bool Inbox::receive(In& from) noexcept {
   if (from.parked) {
-    if (!from.channel.is_readable()) {
+    if (!from.stream->channel.is_readable()) {
       return false;  // it blocks nothing
     }
     if (!unpark(from)) {
@@ -99,7 +103,7 @@ bool Link::receive(Stream& from) noexcept {
     if (from.missing == 0 || asked > parts[0].iov_len) {
       parts[count++] = {from.staged.get() + from.end, room};
     }
-    const ssize_t got = from.channel.receive({parts, count});
+    const ssize_t got = from.stream->channel.receive({parts, count});
     if (got <= 0) {
       if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
         end_stream(from, got == 0 ? 0 : errno);
@@ -108,14 +112,14 @@ bool Link::receive(Stream& from) noexcept {
     }
     advanced = true;
     const auto bytes = static_cast<std::size_t>(got);
-    heard_ += bytes;
+    bytes_read_ += bytes;
     const std::size_t direct = std::min(from.missing, bytes);
     if (direct != 0) {
       took(from, static_cast<const std::byte*>(parts[0].iov_base), direct);
       from.target += from.target != nullptr ? direct : 0;
     }
     from.end += bytes - direct;
-    if (!parse(from) || from.parked || (bytes < asked && !from.channel.has_unread())) {
+    if (!parse(from) || from.parked || (bytes < asked && !from.stream->channel.has_unread())) {
       return advanced;
     }
   }
@@ -123,20 +127,20 @@ bool Link::receive(Stream& from) noexcept {
 }
 
 // The first stream says whether the peer has left; the others may be closed before that is read.
-void Link::end_stream(Stream& from, int error) noexcept {
-  from.ended = true;
-  error = error == 0 ? from.error : error;
-  from.error = error;
+void Inbox::end_stream(In& from, int error) noexcept {
+  from.stream->ended = true;
+  error = error == 0 ? from.stream->error : error;
+  from.stream->error = error;
   if (&from == streams_.data()) {
-    fail(error == 0 || error == ECONNRESET || error == EPIPE ? Reason::closed
-         : error == EPROTO && encrypted_                     ? Reason::tls
-                                                             : Reason::reset,
-         error);
+    health_->fail(error == 0 || error == ECONNRESET || error == EPIPE ? Reason::closed
+                  : error == EPROTO && encrypted_                     ? Reason::tls
+                                                                      : Reason::reset,
+                  error);
   }
 }
 
 // Frames as far as they have come. False: nothing more comes on this stream.
-bool Link::parse(Stream& from) noexcept {
+bool Inbox::parse(In& from) noexcept {
   for (;;) {
     const std::size_t ahead = from.end - from.begin;
     if (from.reading) {
@@ -151,7 +155,7 @@ bool Link::parse(Stream& from) noexcept {
         return true;
       }
       end_frame(from);
-      if (from.ended) {
+      if (from.stream->ended) {
         return false;
       }
       continue;
@@ -165,12 +169,12 @@ bool Link::parse(Stream& from) noexcept {
   }
 }
 
-bool Link::begin_frame(Stream& from) noexcept {
+bool Inbox::begin_frame(In& from) noexcept {
   const std::span<const std::byte, kHeaderBytes> bytes(from.staged.get() + from.begin,
                                                        kHeaderBytes);
   const BadFrame bad = decode(bytes, from.header);
   if (bad != BadFrame::none) {
-    fail(Reason::bad_frame, 0, what_is_bad(bad));
+    health_->fail(Reason::bad_frame, 0, what_is_bad(bad));
     return false;
   }
   from.begin += kHeaderBytes;
@@ -180,66 +184,56 @@ bool Link::begin_frame(Stream& from) noexcept {
   from.target = nullptr;
   from.lane = nullptr;
   switch (from.header.kind) {
-    case Kind::message:
-    case Kind::credit:
+    case FrameKind::message:
+    case FrameKind::credit:
       from.lane = lane_of(from.header);
       if (from.lane == nullptr) {
-        return !failure_;
+        return !health_->failure();
       }
       if (!take_credit(*from.lane, from.header.released)) {
-        fail(Reason::protocol, 0, "it releases what was never sent");
+        health_->fail(Reason::protocol, 0, "it releases what was never sent");
         return false;
       }
-      return from.header.kind == Kind::credit || begin_message(from);
-    case Kind::abort:
-      from.target = reason_bytes_.data();
+      return from.header.kind == FrameKind::credit || begin_message(from);
+    case FrameKind::abort:
+      from.target = reinterpret_cast<std::byte*>(reason_.data());
       return true;
-    case Kind::leave:
+    case FrameKind::leave:
       return true;
   }
   return true;
 }
 
 // nullptr: the frame is to be dropped, or the link has failed.
-Lane* Link::lane_of(const Header& header) noexcept {
+Lane* Inbox::lane_of(const FrameHeader& header) noexcept {
   const LaneKey key{.group = header.group, .epoch = header.epoch};
-  if (latest_ != nullptr && latest_->key == key) {
-    return latest_;
-  }
-  if (const auto found = lanes_.find(key); found != lanes_.end()) {
-    return latest_ = found->second.get();
-  }
-  const auto known =
-      closed_.begin() + static_cast<std::ptrdiff_t>(std::min(closed_count_, kClosedLanes));
-  if (header.epoch < epoch_ || std::find(closed_.begin(), known, key) != known) {
-    ++stale_frames_;
-    return nullptr;
-  }
-  const auto is_early = [](const Lane* lane) { return !lane->open; };
-  if (static_cast<std::size_t>(std::count_if(in_turn_.begin(), in_turn_.end(), is_early)) >=
-      kMostEarlyLanes) {
-    fail(Reason::protocol, 0, "too many groups that this rank does not know");
-    return nullptr;
-  }
-  Lane* lane = add_lane(key);
-  if (lane == nullptr) {
-    fail(Reason::memory);
+  Lane* lane = nullptr;
+  switch (lanes_->find(key, lane, [&key] { return make_lane(key); })) {
+    case LaneTable::Outcome::found:
+    case LaneTable::Outcome::stale:
+      break;
+    case LaneTable::Outcome::too_many:
+      health_->fail(Reason::protocol, 0, "too many groups that this rank does not know");
+      break;
+    case LaneTable::Outcome::no_memory:
+      health_->fail(Reason::memory);
+      break;
   }
   return lane;
 }
 
-bool Link::begin_message(Stream& from) noexcept {
+bool Inbox::begin_message(In& from) noexcept {
   Lane& lane = *from.lane;
-  const Header& header = from.header;
+  const FrameHeader& header = from.header;
   const std::size_t bytes = header.bytes;
   Lane::In& message = lane.incoming(header.number);
   if (header.number - lane.next >= kMessages || message.known ||
       !lane.held.holds(bytes, slots_per_lane_)) {
-    fail(Reason::protocol, 0, "a message beyond the window of its lane");
+    health_->fail(Reason::protocol, 0, "a message beyond the window of its lane");
     return false;
   }
   if (streams_.size() == 1 && header.number != lane.come) {
-    fail(Reason::protocol, 0, "a message of its lane is missing");
+    health_->fail(Reason::protocol, 0, "a message of its lane is missing");
     return false;
   }
   ++lane.come;
@@ -247,9 +241,10 @@ bool Link::begin_message(Stream& from) noexcept {
   from.withheld = 0;
   message.data = is_short(bytes) ? lane.in_ring.place(bytes)
                  : from.parked   ? nullptr
-                                 : in_slots_.take();
+                                 : slots_.take();
   if (message.data == nullptr && !from.parked) {
-    fail(is_short(bytes) ? Reason::protocol : Reason::memory, 0, "short messages out of order");
+    health_->fail(is_short(bytes) ? Reason::protocol : Reason::memory, 0,
+                  "short messages out of order");
     return false;
   }
   lane.held.add(bytes);
@@ -261,77 +256,94 @@ bool Link::begin_message(Stream& from) noexcept {
   return true;
 }
 
-bool Link::is_as_sent(const Stream& from) noexcept {
+bool Inbox::is_as_sent(const In& from) noexcept {
   if (!checksum_ || from.header.sum == from.sum) {
     return true;
   }
-  fail(Reason::damaged);
+  health_->fail(Reason::damaged);
   return false;
 }
 
-void Link::end_frame(Stream& from) noexcept {
+void Inbox::end_frame(In& from) noexcept {
   from.reading = false;
   switch (from.header.kind) {
-    case Kind::message:
+    case FrameKind::message:
       if (from.lane != nullptr) {
         Lane::In& message = from.lane->incoming(from.header.number);
         message.complete = is_as_sent(from);
         if (from.lane != own_) {
-          events_->arrived();
+          health_->note_arrival();
         }
       }
       break;
-    case Kind::leave:
+    case FrameKind::leave:
       // On each stream, as the last word: what came on the others must be read before.
-      from.ended = true;
-      if (!left_ && std::all_of(streams_.begin(), streams_.end(),
-                                [](const Stream& one) { return one.ended; })) {
-        left_ = true;
-        events_->failed();
-        note_waiting();
+      from.stream->ended = true;
+      if (std::all_of(streams_.begin(), streams_.end(),
+                      [](const In& one) { return one.stream->ended; })) {
+        health_->note_leave();
       }
       break;
-    case Kind::abort:
-      if (!aborted_ && is_as_sent(from)) {
-        aborted_ = true;
-        events_->failed();
-        try {
-          abort_reason_.assign(reinterpret_cast<const char*>(reason_bytes_.data()),
-                               from.header.bytes);
-        } catch (...) {
-          abort_reason_.clear();
-        }
+    case FrameKind::abort:
+      if (is_as_sent(from)) {
+        health_->note_abort(std::string_view(reason_.data(), from.header.bytes));
       }
       break;
-    case Kind::credit:
+    case FrameKind::credit:
       break;
   }
 }
 
-bool Link::take_credit(Lane& lane, std::uint32_t released) noexcept {
-  // With several streams an older count may come after a newer one, however late.
-  if (static_cast<std::int32_t>(released - lane.released) <= 0) {
-    return true;
-  }
-  if (released - lane.released > lane.drained - lane.released) {
+bool Inbox::take_credit(Lane& lane, std::uint32_t released) noexcept {
+  const std::uint32_t before = lane.released;
+  if (!lane.take_credit(released)) {
     return false;
   }
-  for (; lane.released != released; ++lane.released) {
-    lane.unreleased.remove(lane.outgoing(lane.released).bytes);
-  }
-  if (&lane != own_) {
-    events_->arrived();
+  if (lane.released != before && &lane != own_) {
+    health_->note_arrival();
   }
   return true;
 }
 
-// The peer hears what was released: with the next header on the lane, or now.
-void Link::tell(Lane& lane) noexcept {
-  if (!lane.credit_due) {
-    lane.credit_due = true;
-    ++credits_due_;
+bool Inbox::peek(Lane& lane, transport::Incoming& message) noexcept {
+  const Lane::In& next = lane.incoming(lane.next);
+  if (!next.complete) {
+    receive(nullptr, &lane);
+    if (!next.complete) {
+      return false;
+    }
   }
-  flush();
+  message = {.data = next.data, .bytes = next.bytes, .signature = next.signature};
+  return true;
+}
+
+bool Inbox::release(Lane& lane) noexcept {
+  Lane::In& message = lane.incoming(lane.next);
+  if (is_short(message.bytes)) {
+    lane.in_ring.release(message.data, message.bytes);
+  } else if (message.data != nullptr) {
+    slots_.give_back(message.data);
+  }
+  lane.held.remove(message.bytes);
+  lane.unreported.add(message.bytes);
+  message = {};
+  ++lane.next;
+  return lane.unreported.is_worth_a_frame(slots_per_lane_);
+}
+
+void Inbox::close(Lane& lane) noexcept {
+  for (In& from : streams_) {
+    if (from.reading && from.lane == &lane) {
+      from.parked = false;
+      from.lane = nullptr;
+      from.target = nullptr;
+    }
+  }
+  for (Lane::In& message : lane.in) {
+    if (message.data != nullptr && !is_short(message.bytes)) {
+      slots_.give_back(message.data);
+    }
+  }
 }
 
 }  // namespace unisono::tcp

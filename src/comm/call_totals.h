@@ -1,0 +1,61 @@
+// What the calls of one kind have cost a rank since its group was made. One thread at a time
+// writes; any thread may read.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "unisono/statistics.hpp"
+
+namespace unisono::comm {
+
+class CallTotals {
+ public:
+  // Throws std::bad_alloc.
+  explicit CallTotals(std::size_t ranks)
+      : ranks_(ranks), waited_for_ns_(std::make_unique<Count[]>(ranks)) {}
+
+  void add_call(std::size_t bytes) noexcept {
+    add(calls_, 1);
+    add(bytes_, bytes);
+  }
+  // A short call that its caller waits for. True: it is one of those to be timed.
+  bool add_short_call() noexcept {
+    add(short_calls_, 1);
+    // The first call may be anything but typical: pages are touched, programs are made.
+    return short_calls_.load(std::memory_order_relaxed) % kTimedEvery == 2;
+  }
+  // `rank`: which one of the group was waited for; any other number: it is not known.
+  void add_wait(std::size_t rank, std::uint64_t ns) noexcept;
+  // A call has waited so long in all.
+  void add_skew(std::uint64_t waited_ns) noexcept;
+  // A call that was timed has moved data for so long.
+  void add_moving(bool is_long, std::uint64_t ns) noexcept;
+
+  Statistics::Row row(std::string name) const;
+
+ private:
+  static constexpr std::uint64_t kTimedEvery = 64;
+  using Count = std::atomic<std::uint64_t>;
+
+  // There is one writer, so this needs no locked instruction.
+  static void add(Count& count, std::uint64_t more) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+
+  Count calls_ = 0;
+  Count bytes_ = 0;
+  Count short_calls_ = 0;
+  Count short_timed_ = 0;
+  Count short_ns_ = 0;  // of those timed
+  Count long_ns_ = 0;
+  Count waited_ns_ = 0;
+  Count skew_[Statistics::kSkewBuckets] = {};  // skew_[0] is what remains
+  std::size_t ranks_;
+  std::unique_ptr<Count[]> waited_for_ns_;  // [rank]
+};
+
+}  // namespace unisono::comm

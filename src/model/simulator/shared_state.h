@@ -1,0 +1,156 @@
+// What the engine for shared links keeps of actors, operations, messages and ranks while it plays.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "model/simulator/moment.h"
+#include "model/simulator/order.h"
+
+namespace unisono::model {
+
+// What happens at one time, in the order of time.
+class EventQueue {
+ public:
+  enum class Kind : std::uint8_t { begin, entry, flow_begin, flow_end, reduced };
+  struct Event {
+    double time_us = 0;
+    std::uint64_t number = 0;  // of equal times, the one that was made first comes first
+    Kind kind = Kind::entry;
+    int subject = 0;  // an actor or a flight
+    std::uint32_t version = 0;
+
+    bool operator<(const Event& other) const {  // for a queue whose top is the greatest
+      return time_us != other.time_us ? time_us > other.time_us : number > other.number;
+    }
+  };
+
+  void push(double time_us, Kind kind, int subject, std::uint32_t version = 0) {
+    events_.push({.time_us = time_us,
+                  .number = next_number_++,
+                  .kind = kind,
+                  .subject = subject,
+                  .version = version});
+  }
+  bool empty() const { return events_.empty(); }
+  double next_us() const { return events_.top().time_us; }
+  Event pop() {
+    const Event event = events_.top();
+    events_.pop();
+    return event;
+  }
+
+ private:
+  std::priority_queue<Event> events_;
+  std::uint64_t next_number_ = 0;
+};
+
+// How long each rank moves data, computes, or does either.
+class RankClock {
+ public:
+  explicit RankClock(std::size_t ranks) : ranks_(ranks) {}
+
+  // A rank begins (1) or ends (-1) something.
+  void move(int rank, int change, bool computing, double now_us) {
+    State& state = ranks_[static_cast<std::size_t>(rank)];
+    count(state.active, state.active_since_us, state.active_us, change, now_us);
+    if (!computing) {
+      count(state.moving, state.moving_since_us, state.moving_us, change, now_us);
+    }
+  }
+  void add_computing(int rank, double us) {
+    ranks_[static_cast<std::size_t>(rank)].computing_us += us;
+  }
+  // REQUIRES: nothing is under way.
+  std::vector<RankTimes> uses(double end_us) const {
+    std::vector<RankTimes> uses;
+    for (const State& rank : ranks_) {
+      uses.push_back({.moving_us = rank.moving_us,
+                      .computing_us = rank.computing_us,
+                      .waiting_us = std::max(0.0, end_us - rank.active_us)});
+    }
+    return uses;
+  }
+
+ private:
+  struct State {
+    int moving = 0;
+    int active = 0;
+    double moving_since_us = 0;
+    double active_since_us = 0;
+    double moving_us = 0;
+    double computing_us = 0;
+    double active_us = 0;
+  };
+
+  static void count(int& number, double& since_us, double& sum_us, int change, double now_us) {
+    if (change > 0 && number == 0) {
+      since_us = now_us;
+    }
+    number += change;
+    if (change < 0 && number == 0) {
+      sum_us += now_us - since_us;
+    }
+  }
+
+  std::vector<State> ranks_;
+};
+
+// An item that an actor takes, and its place there.
+struct Turn {
+  std::uint32_t item = 0;
+  std::uint32_t place = 0;
+};
+
+// An operation that some actor is in.
+struct OpenOperation {
+  std::shared_ptr<const std::vector<BlockOrder>> orders = {};
+  std::vector<std::vector<std::uint32_t>> open_needs = {};  // by block and message
+  std::vector<std::vector<std::uint8_t>> copied = {};       // local copies that are done
+  std::size_t actors_left = 0;
+};
+
+struct ActorState {
+  std::vector<Turn> items = {};
+  std::size_t next = 0;   // of `items`
+  bool inside = false;    // of the operation items[next].item
+  std::size_t place = 0;  // in that item
+  OpenOperation* operation = nullptr;
+  Cursor sends = {};
+  Cursor receives = {};
+  int sending = 0;
+  std::vector<std::int64_t> receiving = {};  // the numbers of what is on the way, counted from 0
+  std::int64_t received_begun = 0;
+  std::int64_t copies_left = 0;
+  Moment entry = {};  // of the item
+  Moment last = {};   // the latest end of what it took part in
+};
+
+// A message under way.
+struct Flight {
+  std::uint32_t item = 0;
+  std::size_t block = 0;
+  std::int64_t step = 0;
+  std::uint32_t message = 0;
+  std::int64_t receive_number = 0;
+  Moment moment = {};  // of its start, then of its end
+  double start_us = 0;
+  double left_bytes = 0;
+  double since_us = 0;  // `left_bytes` is as of then
+  double rate = 0;
+  std::uint32_t version = 0;
+  bool flowing = false;
+  std::int64_t record = -1;
+};
+
+// An item that others come after, or what one rank has of it.
+struct AwaitedItem {
+  std::size_t actors_left = 1;
+  Moment end = {};
+  std::vector<int> waiting = {};  // actors
+};
+
+}  // namespace unisono::model

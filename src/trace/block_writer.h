@@ -1,0 +1,107 @@
+// Fills the ring of a recording with events, block by block. Used by one thread at a time; others
+// fill other blocks.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "trace/recording.h"
+
+namespace unisono::trace {
+
+// What the trace writers of a rank share.
+struct RecordingView {
+  recording::RecordingHeader* header = nullptr;  // nullptr: nothing is recorded
+  recording::Event* ring = nullptr;
+  bool counter = false;  // of the processor; false: the system's clock
+};
+
+class BlockWriter {
+ public:
+  BlockWriter() = default;
+  explicit BlockWriter(const RecordingView& view) : view_(view) {}
+
+  bool on() const noexcept { return view_.header != nullptr; }
+  std::uint64_t now() const noexcept { return recording::ticks(view_.counter); }
+
+  // Puts an event behind those of this block. Returns its place.
+  std::uint64_t put(const recording::Event& value) noexcept {
+    if (free_ == 0 || !is_kept(next_)) {
+      take_block();
+    }
+    if (--free_ != 0) {
+      end_block_at(at_ + 1);
+    }
+    recording::Event& event = *at_;
+    event.begin = value.begin;
+    event.span = value.span;
+    event.order = value.order;
+    event.peer = value.peer;
+    event.detail = value.detail;
+    std::atomic_signal_fence(std::memory_order_release);
+    event.packed = value.packed;  // last: it says that this is an event
+    // The ring is larger than the cache next to the core.
+    __builtin_prefetch(at_ + kAhead, 1);
+    ++at_;
+    return next_++;
+  }
+  // The event that was put last.
+  recording::Event* latest() const noexcept { return at_ - 1; }
+  // In front of what begins, where it is for something else than what began before in this block.
+  void put_label(std::uint16_t group, std::uint64_t now) noexcept {
+    const int label = recording::label_of(*view_.header, group);
+    if (free_ == 0 || !is_kept(next_)) {
+      take_block();
+    }
+    if (label == label_) {
+      return;
+    }
+    if (free_ < 2) {  // what it is for stands in the same block
+      take_block();
+      if (label == label_) {
+        return;
+      }
+    }
+    label_ = label;
+    put({.begin = now,
+         .span = 0,
+         .peer = group,
+         .detail = static_cast<std::uint16_t>(label),
+         .packed = recording::Event::pack(recording::EventKind::label, false, 0, 0)});
+  }
+  recording::Event& event(std::uint64_t place) const noexcept {
+    return view_.ring[place % view_.header->events];
+  }
+  // Others may have come around the ring since. A writer that comes around within the next few
+  // stores spoils one event, which readers check.
+  bool is_kept(std::uint64_t place) const noexcept {
+    const std::uint64_t taken = view_.header->taken.load(std::memory_order_relaxed);
+    return place + view_.header->events >= taken * recording::kBlockEvents;
+  }
+  static void finish(recording::Event& event, std::uint64_t end) noexcept {
+    const std::uint64_t duration = std::min(end - event.begin, recording::kUnended - 1);
+    event.span = (event.span & ~recording::kUnended) | duration;
+  }
+
+ private:
+  // What stood there is of an earlier round. Before the event in front of it is written: a reader
+  // must not take it for new where the rank was killed in between.
+  static void end_block_at(recording::Event* event) noexcept {
+    event->packed = 0;
+    std::atomic_signal_fence(std::memory_order_release);
+  }
+  void take_block() noexcept;
+
+  static constexpr std::ptrdiff_t kAhead = 16;
+
+  RecordingView view_;
+  // In the block that is being filled: the next place, its event, and how many are left.
+  std::uint64_t next_ = 0;
+  recording::Event* at_ = nullptr;
+  std::uint64_t free_ = 0;
+  int label_ = recording::kNoLabel;  // of this block
+};
+
+}  // namespace unisono::trace

@@ -1,0 +1,103 @@
+// The receiving half of a link. The payload of a frame is read to where its reader finds it; only
+// what came in one piece with short messages is copied there. A long message may stay in its stream
+// until its reader says where it shall go, or until somebody else needs the stream
+// (inbox_fetch.cc).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transport/tcp/frame_writer.h"
+#include "transport/tcp/lane.h"
+#include "transport/tcp/link_health.h"
+#include "transport/tcp/memory.h"
+#include "transport/transport.h"
+
+namespace unisono::tcp {
+
+// How many bytes of a stream are read ahead at most where short messages come.
+inline constexpr std::size_t kStagedBytes = std::size_t{16} << 10;
+
+// The frame of a stream that is being read, and what has been read ahead.
+struct IncomingFrame {
+  FrameHeader header = {};
+  std::byte* target = nullptr;  // where its payload goes; nullptr: it is dropped
+  std::size_t missing = 0;      // of its payload
+  Lane* lane = nullptr;
+  bool reading = false;
+  std::uint32_t sum = 0;  // of what of it has come
+  // The payload of a long message waits in the socket until somebody says where it shall go, or
+  // needs the stream. Of what was fetched, the last `withheld` bytes, at `place`, were not yet
+  // told: they stay there until close(), as what is shared does.
+  bool parked = false;
+  const std::byte* place = nullptr;
+  std::size_t withheld = 0;
+  bool long_ones = false;  // the frame before was long: do not read beyond the next header
+  std::size_t begin = 0;   // of what has been read ahead
+  std::size_t end = 0;
+  std::unique_ptr<std::byte[]> staged = std::make_unique<std::byte[]>(kStagedBytes);
+};
+
+class Inbox {
+ public:
+  // `slots`: long messages of a lane at once.
+  Inbox(std::span<LinkStream> streams, std::uint32_t slots, LaneTable* lanes, LinkHealth* health);
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  // Reads what has come, on each stream. True: something. A long message of `patient` whose payload
+  // has not begun to be read stays in its stream, to be fetched; one of `eager` is read at once.
+  // The caller looks at these lanes next; all others are told.
+  bool receive(const Lane* patient = nullptr, const Lane* eager = nullptr) noexcept;
+
+  // As in the seam.
+  bool peek(Lane& lane, transport::Incoming& message) noexcept;
+  bool peek_unread(Lane& lane, transport::Incoming& message) noexcept;
+  std::size_t fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
+  // True: the peer should hear of what was released, by a frame that says nothing else.
+  bool release(Lane& lane) noexcept;
+  void close(Lane& lane) noexcept;
+
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  std::size_t slots() const noexcept { return slots_.count(); }
+
+ private:
+  // A stream of the link, and the frame that comes on it.
+  struct In : IncomingFrame {
+    explicit In(LinkStream* from) : stream(from) {}
+    LinkStream* stream;
+  };
+
+  bool receive(In& from) noexcept;
+  void note_unread() noexcept;
+  bool is_as_sent(const In& from) noexcept;
+  void took(In& from, const std::byte* part, std::size_t bytes) const noexcept;
+  bool unpark(In& from) noexcept;
+  In* parked_with(const Lane& lane, std::uint32_t number) noexcept;
+  void end_stream(In& from, int error) noexcept;
+  bool parse(In& from) noexcept;
+  bool begin_frame(In& from) noexcept;
+  bool begin_message(In& from) noexcept;
+  void end_frame(In& from) noexcept;
+  bool take_credit(Lane& lane, std::uint32_t released) noexcept;
+  Lane* lane_of(const FrameHeader& header) noexcept;
+
+  std::vector<In> streams_;
+  std::uint32_t slots_per_lane_;
+  LaneTable* lanes_;
+  LinkHealth* health_;
+  Slots slots_;
+  const Lane* eager_ = nullptr;  // of receive()
+  const Lane* own_ = nullptr;    // and the lane that its caller looks at
+  std::array<char, kMostReason> reason_ = {};
+  std::array<std::byte, kStagedBytes> dropped_ = {};
+  std::uint64_t bytes_read_ = 0;
+  bool encrypted_ = false;
+  bool checksum_ = false;
+};
+
+}  // namespace unisono::tcp

@@ -1,0 +1,92 @@
+// How a link is: whether it failed, or its peer left or told that the world ends; and what other
+// threads hear of it.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "transport/tcp/failure.h"
+#include "transport/tcp/link_events.h"
+
+namespace unisono::tcp {
+
+class LinkHealth {
+ public:
+  LinkHealth(int peer, LinkEvents* events) : peer_(peer), events_(events) {}
+  LinkHealth(const LinkHealth&) = delete;
+  LinkHealth& operator=(const LinkHealth&) = delete;
+  ~LinkHealth() {
+    set_waits(false);
+    set_unread(false);
+  }
+
+  int peer() const noexcept { return peer_; }
+  const Failure& failure() const noexcept { return failure_; }
+  bool has_left() const noexcept { return left_; }
+  const std::string* abort_reason() const noexcept { return aborted_ ? &abort_reason_ : nullptr; }
+  // Nothing more comes, and nothing need be sent.
+  bool gone() const noexcept { return left_ || failure_.reason != Reason::none; }
+  // Some of what was sent waits in this process.
+  bool waits() const noexcept { return waits_; }
+
+  // The first reason stays.
+  void fail(Reason reason, int error = 0, const char* detail = "") noexcept {
+    if (!gone()) {
+      failure_ = {.peer = peer_, .reason = reason, .error = error, .detail = detail};
+      int nobody = -1;
+      events_->first_failed.compare_exchange_strong(nobody, peer_);
+      end();
+    }
+  }
+  void note_leave() noexcept {
+    if (!left_) {
+      left_ = true;
+      end();
+    }
+  }
+  void note_abort(std::string_view reason) noexcept {
+    if (aborted_) {
+      return;
+    }
+    aborted_ = true;
+    events_->failed();
+    try {
+      abort_reason_ = reason;
+    } catch (...) {
+      abort_reason_.clear();  // no memory for the text: it ends without one
+    }
+  }
+
+  // Something has come for others than the thread that reads, or gone that they wait for.
+  void note_arrival() const noexcept { events_->arrived(); }
+  void set_waits(bool waits) noexcept { set(waits_, waits, events_->backlogs); }
+  // Bytes have been read that no descriptor shows any more.
+  void set_unread(bool unread) noexcept { set(unread_, unread, events_->unread); }
+
+ private:
+  // `links` counts those whose flag is set. A link that is gone waits for nothing.
+  void set(bool& flag, bool value, std::atomic<int>& links) const noexcept {
+    value = value && !gone();
+    if (value != flag) {
+      flag = value;
+      links.fetch_add(value ? 1 : -1, std::memory_order_relaxed);
+    }
+  }
+  void end() noexcept {
+    events_->failed();
+    set_waits(false);
+    set_unread(false);
+  }
+
+  int peer_;
+  LinkEvents* events_;
+  Failure failure_;
+  bool left_ = false;
+  bool aborted_ = false;
+  bool waits_ = false;
+  bool unread_ = false;
+  std::string abort_reason_;
+};
+
+}  // namespace unisono::tcp
