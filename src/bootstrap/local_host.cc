@@ -276,7 +276,8 @@ void LocalHost::drain_announcements() {
           std::make_shared<shm::Mapping>(memory.get(), note.bytes);
     } else if (memory.get() >= 0) {
       regions_.learn(received->from, note.number, note.bytes, memory.get());
-    } else {
+    } else if (abort_record().state.load(std::memory_order_acquire) == 0) {
+      // Where the world has ended, it stays: its owner knows, and this rank may still be reading.
       regions_.forget(received->from, note.number);
     }
   }

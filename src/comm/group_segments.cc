@@ -28,8 +28,9 @@ GroupSegments::Offer GroupSegments::offer(std::span<const int> members, std::siz
   mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
   const LocalHost::SegmentName name{.kind = Kind::group, .number = next_++};
   for (const int member : members) {
-    if (hosts_.is_here(member) && !watch_.same_process_as(member) &&
-        !host_.send_segment(hosts_.local(member), name, *mapping, memory.get())) {
+    if (hosts_.is_here(member) && !watch_.same_process_as(member) && !sent([&] {
+          return host_.send_segment(hosts_.local(member), name, *mapping, memory.get());
+        })) {
       throw Error(ErrorCode::resource, "rank " + std::to_string(member) +
                                            " does not read its announcements"
                                            "\nsplit fewer groups at once");
@@ -67,10 +68,24 @@ std::shared_ptr<shm::Mapping> GroupSegments::meet(std::span<const int> members, 
   const UniqueFd memory = shm::create_memory("unisono-group", bytes);
   mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
   for (const int member : std::span(here).subspan(1)) {
-    wait_for(member, timeout_ms,
-             [&] { return host_.send_segment(member, name, *mapping, memory.get()); });
+    wait_for(member, timeout_ms, [&] {
+      return sent([&] { return host_.send_segment(member, name, *mapping, memory.get()); });
+    });
   }
   return mapping;
+}
+
+// A rank that was told of an error may have left before this one looks: then that error is told.
+bool GroupSegments::sent(const std::function<bool()>& send) {
+  try {
+    return send();
+  } catch (const Error&) {
+    watch_.look();
+    if (abort_.is_set()) {
+      abort_.throw_reason({});
+    }
+    throw;
+  }
 }
 
 // `peer`: its number on this host.

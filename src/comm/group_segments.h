@@ -41,6 +41,7 @@ class GroupSegments {
                                      std::uint64_t id, int timeout_ms);
 
  private:
+  bool sent(const std::function<bool()>& send);
   void wait_for(int peer, int timeout_ms, const std::function<bool()>& met);
 
   const Hosts& hosts_;

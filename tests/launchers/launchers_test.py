@@ -18,6 +18,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from ports import free_port
+
 PROGRAM = sys.argv[1]
 TORCHRUN = sys.argv[2] if len(sys.argv) > 2 else "torchrun"
 WORK = ["bench", "all_reduce", "-b", "64", "-e", "64K", "-f", "32", "-n", "20"]
@@ -27,12 +31,6 @@ OF_OTHERS = ("UNISONO_", "OMPI_", "PMI_", "SLURM_", "PRTE_")
 def environment(**more):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_OTHERS)}
     return kept | {"XDG_CONFIG_HOME": "/nonexistent"} | more
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def run(*words, **more):

@@ -217,7 +217,8 @@ class Machine {
 
 }  // namespace
 
-bool runs_right(const MscclProgram& program, std::uint32_t seed, bool is_in_place, std::size_t room) {
+bool runs_right(const MscclProgram& program, std::uint32_t seed, bool is_in_place,
+                std::size_t room) {
   return Machine(program, seed, is_in_place, room).run();
 }
 

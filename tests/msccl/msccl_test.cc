@@ -76,7 +76,7 @@ TEST(Msccl, TheWholeCatalogue) {
 TEST(Msccl, WhatOthersWrite) {
   for (const int gpus : {2, 3, 5, 8}) {
     for (const MscclProgram& program : {testing::all_pairs(gpus), testing::fused_ring(gpus),
-                                   testing::forwarding_all_gather(gpus)}) {
+                                        testing::forwarding_all_gather(gpus)}) {
       SCOPED_TRACE(program.name + " " + std::to_string(gpus));
       const Parsed<MscclProgram> read = parse_xml(to_xml(program));
       ASSERT_TRUE(read) << read.message << read.position;

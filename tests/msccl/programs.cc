@@ -11,11 +11,11 @@ constexpr Buffer kScratch = Buffer::scratch;
 
 MscclProgram all_pairs(int gpus) {
   MscclProgram program{.name = "all_pairs",
-                  .protocol = "LL",
-                  .collective = Collective::all_reduce,
-                  .chunks_per_loop = gpus,
-                  .in_place = true,
-                  .out_of_place = false};
+                       .protocol = "LL",
+                       .collective = Collective::all_reduce,
+                       .chunks_per_loop = gpus,
+                       .in_place = true,
+                       .out_of_place = false};
   for (int gpu = 0; gpu < gpus; ++gpu) {
     Gpu one{.chunks = {gpus, gpus, gpus - 1}};
     // Block 0 adds; block 1 + i exchanges with the i-th other GPU.
@@ -79,10 +79,10 @@ MscclProgram fused_ring(int gpus) {
 
 MscclProgram forwarding_all_gather(int gpus) {
   MscclProgram program{.name = "forwarding",
-                  .collective = Collective::all_gather,
-                  .channels = 2,
-                  .chunks_per_loop = 2 * gpus,
-                  .in_place = false};
+                       .collective = Collective::all_gather,
+                       .channels = 2,
+                       .chunks_per_loop = 2 * gpus,
+                       .in_place = false};
   for (int gpu = 0; gpu < gpus; ++gpu) {
     Gpu one{.chunks = {2, 2 * gpus, 0}};
     for (int channel = 0; channel < 2; ++channel) {

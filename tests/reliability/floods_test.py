@@ -17,7 +17,10 @@ import threading
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
 import jobs
+from ports import free_port
 
 PROGRAM = ""
 CROSSED = ""
@@ -26,11 +29,6 @@ CIRCLES = 60 if jobs.FULL else 6
 PROTECTION = {"plain": {"UNISONO_CHECKSUM": "0"}, "checksums": {}, "TLS": {"UNISONO_TLS": "1"}}
 RATES = {"none": 0, "100/s": 100, "300/s": 300, "unlimited": None}
 GREETING = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 class Flood:

@@ -15,7 +15,10 @@ import threading
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
 import jobs
+from ports import free_port
 
 PROGRAM = ""
 SECONDS = 30 if jobs.FULL else 2
@@ -23,11 +26,6 @@ DAWDLERS = 500 if jobs.FULL else 200
 MOST_DESCRIPTORS = 64 + 40  # strangers that are heard at once, and what a rank has anyway
 HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(200)  # the beginning of TLS
 GREETINGS = [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", HELLO, b"", b"\0", b"SSH-2.0-scan\r\n", os.urandom(65536)]
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 class Strangers(unittest.TestCase):
