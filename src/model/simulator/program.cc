@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/cost.h"
 #include "model/simulator/protocols.h"
 #include "model/simulator/rank_set.h"
 #include "model/simulator/unroll.h"
