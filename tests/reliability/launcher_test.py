@@ -94,20 +94,26 @@ class Launcher(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""), name)
             self.check_nothing_left(mark, name)
 
-    def test_signals_of_chaos_reach_a_rank_of_another_host(self):
-        # Rank 2 says when it was stopped: its clock goes on. On a busy machine it takes a while until it
-        # has begun, and until it has said so: only then it is stopped, and killed.
-        ticks = ("[ $RANK = 2 ] || exec sleep 2; last=$(date +%s%N); while :; do sleep 0.02; "
-                 "now=$(date +%s%N); [ $((now - last)) -lt 400000000 ] || echo stopped; last=$now; "
-                 "done")
+    # On a busy machine it takes a while until a rank has begun: it is struck again and again.
+    def strike(self, name, launcher, program, strikes):
+        mark = jobs.new_mark()
+        done = jobs.call(*self.command(launcher, mark, "sh", "-c", f"[ $RANK = 2 ] || exit 0; {program}",
+                                       options=["--chaos", f"{strikes},seed=1"]))
+        self.assertEqual(done.returncode, 0, f"{name}: {done.stderr}")
+        self.check_nothing_left(mark, name)
+        return done
+
+    def test_a_stop_of_chaos_reaches_a_rank_of_another_host(self):
+        # Rank 2 says when it was stopped: its clock goes on.
+        ticks = ("last=$(date +%s%N); while :; do sleep 0.02; now=$(date +%s%N); "
+                 "[ $((now - last)) -lt 500000000 ] || { echo stopped; exit 0; }; last=$now; done")
+        stops = ",".join(f"stop=2@{at}s+800ms" for at in (1, 3, 6, 12, 24, 40))
         for name, launcher in self.shells():
-            mark = jobs.new_mark()
-            done = jobs.call(*self.command(
-                launcher, mark, "sh", "-c", ticks,
-                options=["--chaos", "stop=2@2s+800ms,kill=2@6s,seed=1"]))
-            self.assertEqual(done.returncode, 0, f"{name}: {done.stderr}")
-            self.assertIn("stopped", done.stdout, name)
-            self.check_nothing_left(mark, name)
+            self.assertIn("stopped", self.strike(name, launcher, ticks, stops).stdout, name)
+
+    def test_a_kill_of_chaos_reaches_a_rank_of_another_host(self):
+        for name, launcher in self.shells():
+            self.strike(name, launcher, "sleep 60; exit 3", "kill=2@1s,kill=2@5s,kill=2@20s,kill=2@40s")
 
 
 if __name__ == "__main__":
