@@ -49,6 +49,31 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+// What a rank sends at one level depends on what it has received at those below it, and on nothing
+// of its own level, so a level is one phase.
+CompactSchedule compact(Shape shape) {
+  const Hierarchy hierarchy(shape);
+  const int n = shape.ranks;
+  CompactSchedule schedule{
+      .collective = Collective::all_to_all, .ranks = n, .chunks = static_cast<std::int64_t>(n) * n};
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    const int size = hierarchy.size(level);
+    CompactPhase phase{.name = "all_to_all " + std::to_string(level)};
+    phase.messages.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(size - 1));
+    for (int round = 0; round < pairing_rounds(size); ++round) {
+      for (int rank = 0; rank < n; ++rank) {
+        const int digit = partner(size, round, hierarchy.digit(rank, level));
+        if (digit >= 0) {
+          phase.messages.push_back(
+              {.from = rank, .to = hierarchy.with_digit(rank, level, digit), .chunks = n / size});
+        }
+      }
+    }
+    schedule.phases.push_back(std::move(phase));
+  }
+  return schedule;
+}
+
 template <typename Term>
 int sum_over_levels(Shape shape, const Term& term) {
   const Hierarchy hierarchy(shape);
@@ -90,6 +115,7 @@ extern constinit const Algorithm all_to_all_hierarchical{
     .edge = [](Shape shape, int from, int to) { return Hierarchy(shape).meet(from, to) >= 0; },
     .supports = groups_divide,
     .limits = kGroupLimits,
-    .defaults = square_groups};
+    .defaults = square_groups,
+    .compact = compact};
 
 }  // namespace unisono::algorithms

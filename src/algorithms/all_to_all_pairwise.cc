@@ -27,6 +27,25 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+// What a rank sends in one step does not depend on the others, so all of them are one phase.
+CompactSchedule compact(Shape shape) {
+  const int n = shape.ranks;
+  CompactPhase phase{.name = "all_to_all", .waits = false};
+  phase.messages.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1));
+  for (int round = 0; round < pairing_rounds(n); ++round) {
+    for (int rank = 0; rank < n; ++rank) {
+      const int to = partner(n, round, rank);
+      if (to >= 0) {
+        phase.messages.push_back({.from = rank, .to = to, .chunks = 1});
+      }
+    }
+  }
+  return {.collective = Collective::all_to_all,
+          .ranks = n,
+          .chunks = static_cast<std::int64_t>(n) * n,
+          .phases = {std::move(phase)}};
+}
+
 }  // namespace
 
 extern constinit const Algorithm all_to_all_pairwise{
@@ -42,6 +61,7 @@ extern constinit const Algorithm all_to_all_pairwise{
           return pairing_rounds(shape.ranks) * (t.alpha + t.beta / shape.ranks);
         },
     .edge = [](Shape, int from, int to) { return from != to; },
-    .allows_v = true};
+    .allows_v = true,
+    .compact = compact};
 
 }  // namespace unisono::algorithms

@@ -23,6 +23,8 @@ struct CompactMessage {
   friend auto operator<=>(const CompactMessage&, const CompactMessage&) = default;
 };
 
+// Steps of the schedule that do not wait for each other may be one step here, with the messages of
+// the first of them first.
 struct CompactPhase {
   std::string name = {};
   std::int64_t steps = 1;  // all with the same messages
@@ -41,7 +43,7 @@ struct CompactSchedule {
 };
 
 // The messages of each step of a schedule, in the order of its moves: what a compact form must
-// have.
+// have, step for step or several steps in one.
 std::vector<std::vector<CompactMessage>> messages_by_step(const Schedule& schedule);
 std::vector<std::vector<CompactMessage>> messages_by_step(const CompactSchedule& schedule);
 

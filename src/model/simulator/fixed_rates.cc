@@ -23,14 +23,14 @@ bool has_long_phases(const Play& play) {
   });
 }
 
-double transfer_us(const PathTable& paths, const PlayMessage& message) {
-  return message.bytes > 0 ? message.bytes / paths.path(message.path).bytes_per_us : 0;
+double transfer_us(const PathTable& paths, const PlayMessage& message, double bytes) {
+  return bytes > 0 ? bytes / paths.path(message.path).bytes_per_us : 0;
 }
 
 }  // namespace
 
 FixedRates::FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options)
-    : play_(play), paths_(paths), options_(options), ports_(at(options.ports)) {
+    : play_(play), paths_(paths), options_(options), ports_(at(options.ports)), own_ends_(play) {
   const std::size_t actors = play.rank_of_actor.size();
   now_.resize(actors);
   for (std::size_t actor = 0; actor < actors; ++actor) {
@@ -67,7 +67,7 @@ SimulationResult FixedRates::run() && {
     for (const int actor : item.actors) {
       end.wait_for(now_[at(actor)]);
       if (play_.is_own_awaited[i]) {
-        own_ends_[own_key(i, play_.rank_of_actor[at(actor)])] = now_[at(actor)];
+        *own_ends_.find(i, play_.rank_of_actor[at(actor)]) = now_[at(actor)];
       }
     }
     result_.item_end_us.push_back(end.time_us);
@@ -108,9 +108,9 @@ void FixedRates::wait_for_earlier(const PlayItem& item) {
       now.wait_for(ends_.at(before));
     }
     for (const int before : item.after_own) {
-      const auto end = own_ends_.find(own_key(at(before), play_.rank_of_actor[at(actor)]));
-      if (end != own_ends_.end()) {
-        now.wait_for(end->second);
+      const Moment* end = own_ends_.find(at(before), play_.rank_of_actor[at(actor)]);
+      if (end != nullptr) {
+        now.wait_for(*end);
       }
     }
   }
@@ -175,10 +175,12 @@ void FixedRates::play_needs(const Step& step) {
     for (const std::uint32_t need : block.needs_of(i)) {
       ready.wait_for(ends[need]);
     }
-    ends[i] = message.from == message.to ? reduce_locally(message, ready) : send(step, i, ready);
+    ends[i] = message.is_local()
+                  ? reduce_locally(message.to, block.cost_of(message).reduce_us, ready)
+                  : send(step, i, ready);
     received_[at(message.to)].wait_for(ends[i]);
-    result_.messages += message.from != message.to ? 1 : 0;
-    result_.simulated += message.from != message.to ? 1 : 0;
+    result_.messages += message.is_local() ? 0 : 1;
+    result_.simulated += message.is_local() ? 0 : 1;
   }
   check_limit(result_.simulated, options_, false);
 }
@@ -292,6 +294,7 @@ void FixedRates::play_steps(Step step) {
 
 Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready) {
   const PlayMessage& message = step.block->messages[index];
+  const MessageCost& cost = step.block->cost_of(message);
   Moment start = ready;
   start.wait_for(first_free(out_, message.from));
   start.wait_for(first_free(in_, message.to));
@@ -299,19 +302,19 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
     start.time_us =
         std::max({start.time_us, out_.began[at(message.from)], in_.began[at(message.to)]});
   }
-  double overhead = message.overhead_us;
+  double overhead = cost.overhead_us;
   if (options_.jitter > 0) {
     overhead *= jitter_factor(options_, step.item, static_cast<std::uint64_t>(step.number), index);
   }
   Moment end = start;
-  const double latency = overhead + message.latency_us;
-  end.time_us += latency + transfer_us(paths_, message);
+  const double latency = overhead + cost.latency_us;
+  end.time_us += latency + transfer_us(paths_, message, cost.bytes);
   end.latency_us += latency;
   end.messages += 1;
   const double out_us = end.time_us;
   Moment sent = end;
-  end.time_us += message.reduce_us;
-  end.reduce_us += message.reduce_us;
+  end.time_us += cost.reduce_us;
+  end.reduce_us += cost.reduce_us;
   if (options_.records > 0) {
     keep(step, message, start.time_us, end, start.record);
     sent.record = end.record;
@@ -327,21 +330,21 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
 }
 
 // A local reduction goes through the receiving port; a copy costs nothing.
-Moment FixedRates::reduce_locally(const PlayMessage& message, const Moment& ready) {
-  if (message.reduce_us <= 0) {
+Moment FixedRates::reduce_locally(int actor, double reduce_us, const Moment& ready) {
+  if (reduce_us <= 0) {
     return ready;
   }
   Moment end = ready;
-  end.wait_for(first_free(in_, message.to));
+  end.wait_for(first_free(in_, actor));
   if (ports_ > 1) {
-    end.time_us = std::max(end.time_us, in_.began[at(message.to)]);
+    end.time_us = std::max(end.time_us, in_.began[at(actor)]);
   }
   const double start_us = end.time_us;
-  end.time_us += message.reduce_us;
-  end.reduce_us += message.reduce_us;
-  take_port(in_, message.to, end, start_us);
+  end.time_us += reduce_us;
+  end.reduce_us += reduce_us;
+  take_port(in_, actor, end, start_us);
   if (exact_busy_) {
-    busy_[at(play_.rank_of_actor[at(message.to)])].add(BusyTime::receiving, start_us, end.time_us);
+    busy_[at(play_.rank_of_actor[at(actor)])].add(BusyTime::receiving, start_us, end.time_us);
   }
   return end;
 }
@@ -369,7 +372,7 @@ void FixedRates::keep(const Step& step, const PlayMessage& message, double start
                              .step = step.number,
                              .from = play_.rank_of_actor[at(message.from)],
                              .to = play_.rank_of_actor[at(message.to)],
-                             .bytes = message.bytes,
+                             .bytes = step.block->cost_of(message).bytes,
                              .start_us = start_us,
                              .end_us = end.time_us,
                              .cause = static_cast<int>(cause)});
@@ -377,20 +380,21 @@ void FixedRates::keep(const Step& step, const PlayMessage& message, double start
 
 void FixedRates::count_links(const PlayBlock& block) {
   for (const PlayMessage& message : block.messages) {
-    if (message.from == message.to) {
+    if (message.is_local()) {
       continue;
     }
+    const MessageCost& cost = block.cost_of(message);
+    const double transfer = transfer_us(paths_, message, cost.bytes);
     const auto repeats = static_cast<double>(block.repeats);
-    const double sent_us =
-        (message.overhead_us + message.latency_us + transfer_us(paths_, message)) * repeats;
+    const double sent_us = (cost.overhead_us + cost.latency_us + transfer) * repeats;
     sending_us_[at(play_.rank_of_actor[at(message.from)])] += sent_us;
-    receiving_us_[at(play_.rank_of_actor[at(message.to)])] += sent_us + message.reduce_us * repeats;
+    receiving_us_[at(play_.rank_of_actor[at(message.to)])] += sent_us + cost.reduce_us * repeats;
     const Path& path = paths_.path(message.path);
     const std::span<const double> shares = paths_.shares(path);
     for (std::size_t i = 0; i < path.count; ++i) {
       LinkUse& use = result_.links[at(paths_.links(path)[i])];
-      use.bytes += message.bytes * repeats * (shares.empty() ? 1 : shares[i]);
-      use.busy_us += transfer_us(paths_, message) * repeats;
+      use.bytes += cost.bytes * repeats * (shares.empty() ? 1 : shares[i]);
+      use.busy_us += transfer * repeats;
     }
   }
 }

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 #include "model/simulator/busy_time.h"
 #include "model/simulator/moment.h"
+#include "model/simulator/own_ends.h"
 #include "model/simulator/program.h"
 
 namespace unisono::model {
@@ -47,7 +47,7 @@ class FixedRates {
   double most_apart_us(const Party& party) const;
   void move_on(const Party& party, double period_us, double periods);
   Moment send(const Step& step, std::size_t index, const Moment& ready);
-  Moment reduce_locally(const PlayMessage& message, const Moment& ready);
+  Moment reduce_locally(int actor, double reduce_us, const Moment& ready);
   void take_port(Side& side, int actor, const Moment& until, double began);
   void keep(const Step& step, const PlayMessage& message, double start_us, Moment& end,
             std::int64_t cause);
@@ -61,9 +61,9 @@ class FixedRates {
   const PathTable& paths_;
   const SimulationOptions& options_;
   std::size_t ports_;
-  std::vector<Moment> now_;                             // of each actor: its items so far are done
-  std::map<int, Moment> ends_;                          // of the items that others come after
-  std::unordered_map<std::uint64_t, Moment> own_ends_;  // of these on single ranks, by own_key()
+  std::vector<Moment> now_;     // of each actor: its items so far are done
+  std::map<int, Moment> ends_;  // of the items that others come after
+  OwnEnds<Moment> own_ends_;    // of these on single ranks
   Side out_;
   Side in_;
   std::vector<Moment> received_;  // by each actor, in the steps before

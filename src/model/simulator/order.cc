@@ -37,11 +37,11 @@ std::vector<BlockOrder> orders_of(const PlayItem& item) {
     for (std::uint32_t i = 0; i < block.messages.size(); ++i) {
       const PlayMessage& message = block.messages[i];
       const std::uint32_t to = place.at(message.to);
-      if (message.from != message.to) {
+      if (!message.is_local()) {
         sends.emplace_back(place.at(message.from), i);
         receives.emplace_back(to, i);
       } else {
-        (message.reduce_us > 0 ? receives : copies).emplace_back(to, i);
+        (block.cost_of(message).reduce_us > 0 ? receives : copies).emplace_back(to, i);
       }
       for (std::size_t need = 0; block.has_needs && need < block.needs_of(i).size(); ++need) {
         needed_by.emplace_back(block.needs_of(i)[need], i);

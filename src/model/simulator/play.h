@@ -1,22 +1,33 @@
-// What is played of an operation: its messages with their costs, step by step.
+// What is played: the items of a workload, and of an operation its messages with their costs, step
+// by step.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace unisono::model {
 
-// An actor is one stream of one rank.
-struct PlayMessage {
-  int from = 0;  // actors; from == to: local, through no port but that of reductions
-  int to = 0;
-  int path = 0;
+struct MessageCost {
   double overhead_us = 0;
   double latency_us = 0;  // of the links
   double bytes = 0;
   double reduce_us = 0;
+
+  bool operator==(const MessageCost&) const = default;
+};
+
+// An actor is one stream of one rank. There may be tens of millions of messages, most of which cost
+// what others cost as well.
+struct PlayMessage {
+  int from = 0;  // actors; from == to: local, through no port but that of reductions
+  int to = 0;
+  int path = 0;
+  std::uint32_t cost = 0;  // in the block
+
+  bool is_local() const { return from == to; }
 };
 
 // One step, repeated. Either `needs` says which earlier messages of the block each message needs,
@@ -27,13 +38,46 @@ struct PlayBlock {
   bool waits = false;
   bool has_needs = false;
   std::vector<PlayMessage> messages = {};
+  std::vector<MessageCost> costs = {};
   std::vector<std::uint32_t> first_need = {};  // per message, and one more
   std::vector<std::uint32_t> needs = {};
 
+  const MessageCost& cost_of(const PlayMessage& message) const { return costs[message.cost]; }
+  // Adds a message that costs this. Equal costs are kept once where they come close together.
+  void add(PlayMessage message, const MessageCost& cost) {
+    constexpr std::size_t kNear = 8;
+    std::size_t place = costs.size();
+    while (place > 0 && costs.size() - place < kNear && costs[place - 1] != cost) {
+      --place;
+    }
+    if (place == 0 || costs[place - 1] != cost) {
+      costs.push_back(cost);
+      place = costs.size();
+    }
+    message.cost = static_cast<std::uint32_t>(place - 1);
+    messages.push_back(message);
+  }
   std::span<const std::uint32_t> needs_of(std::size_t message) const {
     return std::span(needs).subspan(first_need[message],
                                     first_need[message + 1] - first_need[message]);
   }
+};
+
+struct PlayItem {
+  std::vector<int> actors = {};
+  std::vector<double> compute_us = {};  // per actor; empty for an operation
+  double launch_us = 0;
+  std::vector<int> after = {};      // items that have ended on all ranks before this one begins
+  std::vector<int> after_own = {};  // that each rank has itself ended, if it is in them
+  std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by items that are alike
+};
+
+struct Play {
+  std::vector<int> rank_of_actor = {};
+  std::vector<double> late_us = {};  // of each actor
+  std::vector<PlayItem> items = {};
+  std::vector<bool> is_awaited = {};      // by item: another one comes after it
+  std::vector<bool> is_own_awaited = {};  // by item: so it is for single ranks
 };
 
 }  // namespace unisono::model

@@ -135,19 +135,19 @@ class Maker {
     }
   }
 
-  PlayMessage message(int from, int to, double bytes, double reduced) {
+  void add_message(PlayBlock& block, int from, int to, double bytes, double reduced) {
     const int sender = play_.rank_of_actor[static_cast<std::size_t>(from)];
     const int receiver = play_.rank_of_actor[static_cast<std::size_t>(to)];
-    PlayMessage made{.from = from,
-                     .to = to,
-                     .bytes = bytes,
+    PlayMessage message{.from = from, .to = to};
+    MessageCost cost{.bytes = bytes,
                      .reduce_us = reduced * options_.gamma_us_per_byte * factor(receiver)};
-    if (from != to) {
-      made.path = paths_.find(sender, receiver);
-      made.overhead_us = paths_.path(made.path).overhead_us * factor(sender);
-      made.latency_us = paths_.path(made.path).latency_us;
+    if (!message.is_local()) {
+      message.path = paths_.find(sender, receiver);
+      const Path& path = paths_.path(message.path);
+      cost.overhead_us = path.overhead_us * factor(sender);
+      cost.latency_us = path.latency_us;
     }
-    return made;
+    block.add(message, cost);
   }
 
   std::vector<PlayBlock> blocks_of(const CompactSchedule& schedule, double bytes,
@@ -164,10 +164,10 @@ class Maker {
       PlayBlock block{.phase = static_cast<int>(i), .repeats = phase.steps, .waits = phase.waits};
       block.messages.reserve(phase.messages.size());
       for (const CompactMessage& compact : phase.messages) {
-        block.messages.push_back(message(actors[static_cast<std::size_t>(compact.from)],
-                                         actors[static_cast<std::size_t>(compact.to)],
-                                         chunk * static_cast<double>(compact.chunks),
-                                         chunk * static_cast<double>(compact.reduced)));
+        add_message(block, actors[static_cast<std::size_t>(compact.from)],
+                    actors[static_cast<std::size_t>(compact.to)],
+                    chunk * static_cast<double>(compact.chunks),
+                    chunk * static_cast<double>(compact.reduced));
       }
       if (phase.steps > 0 && !block.messages.empty()) {
         blocks.push_back(std::move(block));
@@ -188,9 +188,9 @@ class Maker {
     PlayBlock block{.has_needs = true};
     block.first_need.push_back(0);
     for (const UnrolledMessage& flat : unroll(schedule, std::max(1, static_cast<int>(segments)))) {
-      block.messages.push_back(message(actors[static_cast<std::size_t>(flat.from)],
-                                       actors[static_cast<std::size_t>(flat.to)],
-                                       chunk * flat.chunks, chunk * flat.reduced));
+      add_message(block, actors[static_cast<std::size_t>(flat.from)],
+                  actors[static_cast<std::size_t>(flat.to)], chunk * flat.chunks,
+                  chunk * flat.reduced);
       block.needs.insert(block.needs.end(), flat.needs.begin(), flat.needs.end());
       block.first_need.push_back(static_cast<std::uint32_t>(block.needs.size()));
     }
@@ -240,7 +240,7 @@ void for_each_path(const Play& play, const Visit& visit) {
       for (const PlayMessage& message : block.messages) {
         const auto number = static_cast<std::size_t>(message.path);
         seen.resize(std::max(seen.size(), number + 1));
-        if (message.from != message.to && !seen[number]) {
+        if (!message.is_local() && !seen[number]) {
           seen[number] = true;
           visit(message);
         }

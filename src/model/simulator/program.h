@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "model/simulator/paths.h"
 #include "model/simulator/play.h"
@@ -11,28 +9,6 @@
 #include "model/simulator/workload.h"
 
 namespace unisono::model {
-
-struct PlayItem {
-  std::vector<int> actors = {};
-  std::vector<double> compute_us = {};  // per actor; empty for an operation
-  double launch_us = 0;
-  std::vector<int> after = {};      // items that have ended on all ranks before this one begins
-  std::vector<int> after_own = {};  // that each rank has itself ended, if it is in them
-  std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by items that are alike
-};
-
-struct Play {
-  std::vector<int> rank_of_actor = {};
-  std::vector<double> late_us = {};  // of each actor
-  std::vector<PlayItem> items = {};
-  std::vector<bool> is_awaited = {};      // by item: another one comes after it
-  std::vector<bool> is_own_awaited = {};  // by item: so it is for single ranks
-};
-
-// An item and a rank of it, as one key.
-inline std::uint64_t own_key(std::size_t item, int rank) {
-  return static_cast<std::uint64_t>(item) << 32U | static_cast<std::uint32_t>(rank);
-}
 
 // Errors: Error(usage) for ranks that are not there.
 Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths);

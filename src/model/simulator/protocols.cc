@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 namespace unisono::model {
 namespace {
@@ -16,20 +17,21 @@ struct Chain {
   double transfer_us = 0;  // at the full bandwidth
 };
 
-double transfer_us(const PlayMessage& message, const PathTable& paths) {
+double transfer_us(const PlayMessage& message, double bytes, const PathTable& paths) {
   const double rate = paths.path(message.path).bytes_per_us;
-  return message.from == message.to || rate <= 0 ? 0 : message.bytes / rate;
+  return message.is_local() || rate <= 0 ? 0 : bytes / rate;
 }
 
 // The messages of one repeat that a rank sends one after the other, of the busiest one.
 Chain busiest_sender(const PlayBlock& block, const PathTable& paths) {
   std::unordered_map<int, Chain> senders;
   for (const PlayMessage& message : block.messages) {
-    if (message.from != message.to) {
+    if (!message.is_local()) {
+      const MessageCost& cost = block.cost_of(message);
       Chain& chain = senders[message.from];
       chain.messages += 1;
-      chain.fixed_us = std::max(chain.fixed_us, message.overhead_us + message.latency_us);
-      chain.transfer_us += transfer_us(message, paths);
+      chain.fixed_us = std::max(chain.fixed_us, cost.overhead_us + cost.latency_us);
+      chain.transfer_us += transfer_us(message, cost.bytes, paths);
     }
   }
   Chain busiest;
@@ -49,7 +51,7 @@ double longest_chain(const PlayBlock& block) {
     for (const std::uint32_t need : block.needs_of(i)) {
       depth[i] = std::max(depth[i], depth[need]);
     }
-    depth[i] += block.messages[i].from == block.messages[i].to ? 0 : 1;
+    depth[i] += block.messages[i].is_local() ? 0 : 1;
     longest = std::max(longest, depth[i]);
   }
   return longest;
@@ -84,12 +86,18 @@ double choose_protocol(std::vector<PlayBlock>& blocks, const PathTable& paths) {
     }
   }
   for (PlayBlock& block : blocks) {
-    for (PlayMessage& message : block.messages) {
-      if (message.from != message.to) {
-        message.overhead_us +=
-            chosen->message_us + transfer_us(message, paths) * (1 / chosen->share - 1);
+    PlayBlock changed;
+    changed.messages.reserve(block.messages.size());
+    for (const PlayMessage& message : block.messages) {
+      MessageCost cost = block.cost_of(message);
+      if (!message.is_local()) {
+        cost.overhead_us +=
+            chosen->message_us + transfer_us(message, cost.bytes, paths) * (1 / chosen->share - 1);
       }
+      changed.add(message, cost);
     }
+    block.messages = std::move(changed.messages);
+    block.costs = std::move(changed.costs);
   }
   return chosen->start_us;
 }

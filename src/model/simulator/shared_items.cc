@@ -70,8 +70,8 @@ bool SharedRates::waits_for_item(int index) {
     }
   }
   for (const int before : item.after_own) {
-    const auto own = own_awaited_.find(own_key(at(before), play_.rank_of_actor[at(index)]));
-    if (own != own_awaited_.end() && waits_for(index, actor, own->second)) {
+    AwaitedItem* own = own_awaited_.find(at(before), play_.rank_of_actor[at(index)]);
+    if (own != nullptr && waits_for(index, actor, *own)) {
       return true;
     }
   }
@@ -132,7 +132,7 @@ void SharedRates::end_item(int index, const Moment& moment) {
     end_for_waiting(awaited_.at(item), actor.entry);
   }
   if (play_.is_own_awaited[item]) {
-    end_for_waiting(own_awaited_.at(own_key(item, play_.rank_of_actor[at(index)])), actor.entry);
+    end_for_waiting(*own_awaited_.find(item, play_.rank_of_actor[at(index)]), actor.entry);
   }
   begin_item(index);
 }
@@ -221,7 +221,7 @@ void SharedRates::try_receive(int index, const Moment& trigger) {
   const std::size_t block = receiver.receives.block();
   const PlayMessage& message =
       (*play_.items[item].blocks)[block].messages[receiver.receives.message()];
-  if (message.from != message.to) {
+  if (!message.is_local()) {
     try_send(message.from, trigger);
   } else if (receiver.operation->open_needs[block][receiver.receives.message()] == 0) {
     start_reduction(index, trigger);
@@ -247,19 +247,19 @@ void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
   const ActorState& receiver = actors_[at(index)];
   const std::uint32_t item = receiver.items[receiver.next].item;
   OpenOperation& operation = *receiver.operation;
-  const std::vector<PlayMessage>& messages = (*play_.items[item].blocks)[block].messages;
+  const PlayBlock& played = (*play_.items[item].blocks)[block];
   for (const std::uint32_t next : (*operation.orders)[block].needed_by.of(message)) {
     if (--operation.open_needs[block][next] > 0) {
       continue;
     }
-    const PlayMessage& ready = messages[next];
+    const PlayMessage& ready = played.messages[next];
     const ActorState& actor = actors_[at(ready.from)];
     if (!actor.inside || actor.items[actor.next].item != item) {
       continue;  // it will look when it enters
     }
-    if (ready.from != ready.to) {
+    if (!ready.is_local()) {
       add_task(Task::Kind::send, ready.from, moment);
-    } else if (ready.reduce_us > 0) {
+    } else if (played.cost_of(ready).reduce_us > 0) {
       add_task(Task::Kind::receive, ready.to, moment);
     } else {
       tasks_.push_back({.kind = Task::Kind::copy,

@@ -27,15 +27,13 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
       shares_(paths.bytes_per_us()),
       link_since_us_(paths.bytes_per_us().size()),
       actors_(play.rank_of_actor.size()),
-      times_(ranks_of(play)) {
+      times_(ranks_of(play)),
+      own_awaited_(play) {
   for (std::uint32_t i = 0; i < play.items.size(); ++i) {
     const std::vector<int>& actors = play.items[i].actors;
     for (std::uint32_t place = 0; place < actors.size(); ++place) {
       const int actor = actors[place];
       actors_[at(actor)].items.push_back({.item = i, .place = place});
-      if (play.is_own_awaited[i]) {
-        own_awaited_[own_key(i, play.rank_of_actor[at(actor)])] = {};
-      }
     }
     if (play.is_awaited[i]) {
       awaited_[i].actors_left = play.items[i].actors.size();
@@ -151,12 +149,13 @@ void SharedRates::start(int index, const Moment& trigger) {
   receiver.receives.advance();
   move_rank(index, 1, false);
   move_rank(message.to, 1, false);
-  double latency = message.overhead_us;
+  const MessageCost& cost = cost_of(flight);
+  double latency = cost.overhead_us;
   if (options_.jitter > 0) {
     latency *= jitter_factor(options_, flight.item, static_cast<std::uint64_t>(flight.step),
                              flight.message);
   }
-  latency += message.latency_us;
+  latency += cost.latency_us;
   flight.moment.latency_us += latency;
   flight.moment.messages += 1;
   result_.messages += 1;
@@ -180,7 +179,7 @@ void SharedRates::start_reduction(int index, const Moment& trigger) {
   actor.receiving.push_back(flight.receive_number);
   actor.receives.advance();
   move_rank(index, 1, false);
-  events_.push(now_us_ + message_of(flight).reduce_us, EventQueue::Kind::reduced, slot);
+  events_.push(now_us_ + cost_of(flight).reduce_us, EventQueue::Kind::reduced, slot);
 }
 
 void SharedRates::begin_flow(int slot) {
@@ -188,9 +187,10 @@ void SharedRates::begin_flow(int slot) {
   const PlayMessage& message = message_of(flight);
   const Path& path = paths_.path(message.path);
   flight.since_us = now_us_;
-  flight.left_bytes = message.bytes;
-  if (message.bytes <= 0 || path.count == 0 || options_.contention == Contention::off) {
-    const double flow_us = message.bytes > 0 ? message.bytes / path.bytes_per_us : 0;
+  const double bytes = cost_of(flight).bytes;
+  flight.left_bytes = bytes;
+  if (bytes <= 0 || path.count == 0 || options_.contention == Contention::off) {
+    const double flow_us = bytes > 0 ? bytes / path.bytes_per_us : 0;
     events_.push(now_us_ + flow_us, EventQueue::Kind::flow_end, slot, ++flight.version);
     return;
   }
@@ -206,6 +206,7 @@ void SharedRates::begin_flow(int slot) {
 void SharedRates::end_flow(int slot) {
   Flight& flight = flights_[at(slot)];
   const PlayMessage message = message_of(flight);
+  const MessageCost& cost = cost_of(flight);
   if (flight.flowing) {
     shares_.remove(slot);
   }
@@ -214,7 +215,7 @@ void SharedRates::end_flow(int slot) {
   for (std::size_t i = 0; i < path.count; ++i) {
     const int link = paths_.links(path)[i];
     LinkUse& use = result_.links[at(link)];
-    use.bytes += message.bytes * (shares.empty() ? 1 : shares[i]);
+    use.bytes += cost.bytes * (shares.empty() ? 1 : shares[i]);
     if (!flight.flowing) {
       use.busy_us += now_us_ - flight.since_us;
     } else if (shares_.users(link) == 0) {
@@ -228,8 +229,8 @@ void SharedRates::end_flow(int slot) {
   const int from = message.from;
   --actors_[at(from)].sending;
   actors_[at(from)].last.wait_for(sent);
-  if (message.reduce_us > 0) {
-    events_.push(now_us_ + message.reduce_us, EventQueue::Kind::reduced, slot);
+  if (cost.reduce_us > 0) {
+    events_.push(now_us_ + cost.reduce_us, EventQueue::Kind::reduced, slot);
   } else {
     arrive(slot);
   }
@@ -240,13 +241,12 @@ void SharedRates::end_flow(int slot) {
 void SharedRates::arrive(int slot) {
   Flight& flight = flights_[at(slot)];
   const PlayMessage message = message_of(flight);
-  flight.moment.reduce_us += message.reduce_us;
+  flight.moment.reduce_us += cost_of(flight).reduce_us;
   flight.moment.time_us = now_us_;
   if (flight.record >= 0) {
     result_.records[static_cast<std::size_t>(flight.record)].end_us = now_us_;
   }
   const Moment moment = flight.moment;
-  const std::uint32_t item = flight.item;
   const std::size_t block = flight.block;
   ActorState& receiver = actors_[at(message.to)];
   receiver.receiving.erase(
@@ -254,7 +254,7 @@ void SharedRates::arrive(int slot) {
   receiver.last.wait_for(moment);
   move_rank(message.to, -1, false);
   free_flights_.push_back(slot);
-  if ((*play_.items[item].blocks)[block].has_needs) {
+  if (block_of(flight).has_needs) {
     satisfy(message.to, block, flight.message, moment);
   }
   add_task(Task::Kind::send, message.to, moment);
@@ -270,11 +270,11 @@ void SharedRates::keep(Flight& flight, std::int64_t cause) {
   const PlayMessage& message = message_of(flight);
   flight.record = flight.moment.record = static_cast<std::int64_t>(result_.records.size());
   result_.records.push_back({.item = static_cast<int>(flight.item),
-                             .phase = (*play_.items[flight.item].blocks)[flight.block].phase,
+                             .phase = block_of(flight).phase,
                              .step = flight.step,
                              .from = play_.rank_of_actor[at(message.from)],
                              .to = play_.rank_of_actor[at(message.to)],
-                             .bytes = message.bytes,
+                             .bytes = cost_of(flight).bytes,
                              .start_us = flight.start_us,
                              .cause = static_cast<int>(cause)});
 }

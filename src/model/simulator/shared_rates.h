@@ -8,10 +8,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "model/simulator/fair_share.h"
+#include "model/simulator/own_ends.h"
 #include "model/simulator/program.h"
 #include "model/simulator/shared_state.h"
 
@@ -37,8 +37,14 @@ class SharedRates {
   const PlayItem& item_of(const ActorState& actor) const {
     return play_.items[actor.items[actor.next].item];
   }
+  const PlayBlock& block_of(const Flight& flight) const {
+    return (*play_.items[flight.item].blocks)[flight.block];
+  }
   const PlayMessage& message_of(const Flight& flight) const {
-    return (*play_.items[flight.item].blocks)[flight.block].messages[flight.message];
+    return block_of(flight).messages[flight.message];
+  }
+  const MessageCost& cost_of(const Flight& flight) const {
+    return block_of(flight).cost_of(message_of(flight));
   }
 
   void handle(const EventQueue::Event& event);
@@ -86,7 +92,7 @@ class SharedRates {
   std::vector<int> free_flights_;
   std::map<std::uint32_t, OpenOperation> operations_;  // those under way, by item
   std::map<std::uint32_t, AwaitedItem> awaited_;
-  std::unordered_map<std::uint64_t, AwaitedItem> own_awaited_;  // by own_key()
+  OwnEnds<AwaitedItem> own_awaited_;
   std::map<const void*, std::weak_ptr<const std::vector<BlockOrder>>> orders_;
   EventQueue events_;
   std::deque<Task> tasks_;

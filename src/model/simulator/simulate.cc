@@ -67,7 +67,7 @@ double least_played(const Play& play, bool until_steady) {
     for (std::size_t i = 0; i < item.blocks->size() && added; ++i) {
       const PlayBlock& block = (*item.blocks)[i];
       const auto sent = std::count_if(block.messages.begin(), block.messages.end(),
-                                      [](const PlayMessage& one) { return one.from != one.to; });
+                                      [](const PlayMessage& one) { return !one.is_local(); });
       const std::int64_t steps = until_steady ? std::min(block.repeats, kFirst) : block.repeats;
       place->second += static_cast<double>(sent) * static_cast<double>(steps);
     }
