@@ -10,8 +10,8 @@ namespace unisono::model {
 namespace {
 
 // Where the search begins; nothing is known of the machine but that it is one of today.
-enum Own : std::size_t { kFloor, kNear, kRate, kOwn };
-constexpr std::array<double, kOwn> kOwnStart = {25, 400, 40};  // us, bytes/ns
+enum Own : std::size_t { kFloor, kNear, kRate, kEach, kOwn };
+constexpr std::array<double, kOwn> kOwnStart = {25, 400, 40, 0.1};  // us, bytes/ns, us
 enum Shared : std::size_t {
   kLatency,   // ns a byte of the rows of one token
   kOwnRow,    // rows that a processor handles besides the m
@@ -80,7 +80,7 @@ double ExpertFit::us_by(const Rows& rows, std::span<const double> logs) const {
   const double moved = tokens * rows.all * rows.kilobytes;
   const double sharp = 1 + shared(kSharp);
   const double work = (tokens * (rows.all + shared(kOwnRow)) * rows.kilobytes / own(kRate) +
-                       tokens * shared(kRow)) /
+                       tokens * (shared(kRow) + rows.all * own(kEach))) /
                       rows.processors;
   double us = larger(moved / own(kNear), work, sharp);
   if (rows.leaves) {

@@ -6,12 +6,12 @@
 //   floor of the machine, and what begins with the work
 //   + m b latency + experts of a rank * their cost
 //   + the larger of what passes the links, T m b / near, and what the processors copy,
-//     T ((m + own) b / rate + row) / processors, smoothly
+//     T ((m + own) b / rate + row + m each) / processors, smoothly
 //   + between hosts: leaving, and the rows of other hosts / far, as a third that may be larger.
 //
-// Processors are the experts themselves in the low-latency mode, which has one for each. The floor,
-// near and rate are those of a machine, drawn to those of the others where it has few points; the
-// rest is shared.
+// `each` is what a processor needs for a row however short. Processors are the experts themselves
+// in the low-latency mode, which has one for each. The floor, near, rate and each are those of a
+// machine, drawn to those of the others where it has few points; the rest is shared.
 #pragma once
 
 #include <map>

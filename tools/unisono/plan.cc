@@ -86,6 +86,15 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
   return plan;
 }
 
+void check_moe_fit(const Arguments& arguments) {
+  for (const std::string_view option : {"hosts", "processors"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} goes with unisono plan moe --fit", option), {},
+                       "unisono help plan");
+    }
+  }
+}
+
 int run_plan(const Arguments& arguments, const Console& console) {
   const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   if (arguments.has("fit")) {
@@ -95,8 +104,10 @@ int run_plan(const Arguments& arguments, const Console& console) {
       plan_experts(arguments, console);
       return kDone;
     }
+    check_moe_fit(arguments);
     return arguments.has("on") ? run_fit_on(arguments, console) : run_fit(arguments, console);
   }
+  check_moe_fit(arguments);
   const bool is_routing = is_moe && arguments.has("routing");
   if (is_moe && !is_routing && arguments.has("call")) {
     throw UsageError("--call goes with --routing", {}, "unisono help plan");
@@ -171,6 +182,13 @@ constexpr Option kOptions[] = {
      .value = "K",
      .help = "With moe: experts that a token goes to.",
      .fallback = "8"},
+    {.name = "hosts",
+     .value = "N",
+     .help =
+         "With moe --fit: on so many hosts; else on the fewest that a machine was measured on."},
+    {.name = "processors",
+     .value = "N",
+     .help = "With moe --fit: the normal mode may use so many; else the most that were measured."},
     {.name = "routing",
      .value = "FILE",
      .help = "With moe: what the tokens chose, a line each, dealt to the -n ranks in equal parts. "

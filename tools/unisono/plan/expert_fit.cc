@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,6 +24,8 @@ using model::ExpertFit;
 using model::ExpertPoint;
 constexpr double kHalf = 0.5;
 constexpr double kNinety = 0.9;
+constexpr std::int64_t kMostHosts = 4096;
+constexpr std::int64_t kMostProcessors = 1'000'000;
 
 struct ModeFit {
   std::string name;
@@ -68,27 +71,56 @@ std::vector<double> errors_of(const std::vector<ExpertPoint>& points) {
   return errors;
 }
 
-// The shape that is asked for, on as many hosts, ranks and processors as the machine's last row.
-std::vector<ExpertPoint> asked_of(const std::vector<ExpertPoint>& points,
-                                  const model::ExpertShape& shape) {
-  std::map<std::string, ExpertPoint> asked;
+// What is asked of each machine; 0: the fewest hosts that the machine was measured on, and the most
+// processors.
+struct Asked {
+  model::ExpertShape shape = {};
+  int hosts = 0;
+  int processors = 0;  // of the normal mode
+};
+
+// A host has as many ranks as the machine's fullest one.
+std::vector<ExpertPoint> asked_of(const std::vector<ExpertPoint>& points, const Asked& asked) {
+  std::map<std::string, ExpertPoint> machines;
+  std::map<std::string, int> ranks_a_host;
   for (const ExpertPoint& point : points) {
-    asked[point.machine] = point;
-    asked[point.machine].shape = shape;
+    ExpertPoint& known = machines.try_emplace(point.machine, point).first->second;
+    known.hosts = std::min(known.hosts, point.hosts);
+    known.processors = std::max(known.processors, point.processors);
+    int& ranks = ranks_a_host[point.machine];
+    ranks = std::max(ranks, point.ranks / point.hosts);
   }
   std::vector<ExpertPoint> all;
-  for (auto& [machine, point] : asked) {
+  for (auto& [machine, point] : machines) {
+    point.shape = asked.shape;
+    point.hosts = asked.hosts > 0 ? asked.hosts : point.hosts;
+    point.ranks = point.hosts * ranks_a_host[machine];
+    if (asked.processors > 0 && point.mode == model::ExpertMode::normal) {
+      point.processors = asked.processors;
+    }
     all.push_back(std::move(point));
   }
   return all;
 }
 
-ModeFit fit_mode(const std::vector<ExpertPoint>& points, std::string name,
-                 const model::ExpertShape& shape) {
-  ModeFit made{.name = std::move(name), .asked = asked_of(points, shape), .rows = points.size()};
+ModeFit fit_mode(const std::vector<ExpertPoint>& points, std::string name, const Asked& asked) {
+  ModeFit made{.name = std::move(name), .asked = asked_of(points, asked), .rows = points.size()};
   predict(made.asked, points);
   made.errors = errors_of(points);
   return made;
+}
+
+// What leaving a host costs has to be measured once.
+void check_hosts(const std::vector<ExpertPoint>& points, int hosts, const std::string& path,
+                 std::string_view mode) {
+  const auto is_alone = [](const ExpertPoint& point) { return point.hosts == 1; };
+  if (hosts > 1 && std::all_of(points.begin(), points.end(), is_alone)) {
+    throw UsageError(
+        fmt::format("{} has no {} rows of several hosts, and --hosts asks for {}", path, mode,
+                    hosts),
+        "add rows that were measured between hosts, or leave the mode out of the table",
+        "unisono help plan");
+  }
 }
 
 void print_text(const std::vector<ModeFit>& fits, const model::ExpertShape& shape,
@@ -161,6 +193,13 @@ void fit_experts(const Arguments& arguments, const model::ExpertShape& shape,
     throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
                      "docs/guides/experts.md says what such a table has");
   }
+  const Asked asked{
+      .shape = shape,
+      .hosts =
+          arguments.has("hosts") ? static_cast<int>(arguments.number("hosts", 1, kMostHosts)) : 0,
+      .processors = arguments.has("processors")
+                        ? static_cast<int>(arguments.number("processors", 1, kMostProcessors))
+                        : 0};
   std::vector<ModeFit> fits;
   for (const auto& [mode, name] : {std::pair{model::ExpertMode::low_latency, "low_latency"},
                                    std::pair{model::ExpertMode::normal, "normal"}}) {
@@ -172,7 +211,8 @@ void fit_experts(const Arguments& arguments, const model::ExpertShape& shape,
       }
     }
     if (!points.empty()) {
-      fits.push_back(fit_mode(points, name, shape));
+      check_hosts(points, asked.hosts, path, name);
+      fits.push_back(fit_mode(points, name, asked));
     }
   }
   if (fits.empty()) {
