@@ -30,18 +30,22 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
                                       " ranks\nit takes only " + std::string(algorithm.limits));
   }
   WorkItem item{.name = name, .bytes = bytes};
-  if (algorithm.compact != nullptr && !written_out) {
-    item.compact = std::make_shared<const CompactSchedule>(algorithm.compact(shape));
-    return item;
-  }
   constexpr double kMostMessages = 2e7;
   constexpr double kMostChunks = 1e8;
+  const bool is_short = algorithm.compact != nullptr && !written_out;
+  // Short forms write a message for each rank and kind of step, but of an all_to_all for each step.
+  const bool is_listed = !is_short || algorithm.collective == Collective::all_to_all;
   const double messages = static_cast<double>(algorithm.steps(shape)) * shape.ranks;
-  if (messages > kMostMessages || chunks_sent(algorithm, shape) > kMostChunks) {
+  if ((is_listed && messages > kMostMessages) ||
+      (!is_short && chunks_sent(algorithm, shape) > kMostChunks)) {
     throw Error(ErrorCode::usage,
                 name + " on " + std::to_string(shape.ranks) +
                     " ranks has too many messages to simulate\ntake fewer ranks, or an algorithm "
                     "with a short form, such as ring or hierarchical");
+  }
+  if (is_short) {
+    item.compact = std::make_shared<const CompactSchedule>(algorithm.compact(shape));
+    return item;
   }
   item.schedule = std::make_shared<const Schedule>(build_schedule(algorithm, shape));
   return item;
