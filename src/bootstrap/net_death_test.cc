@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bootstrap/net.h"
+#include "bootstrap/net_setup.h"
 #include "bootstrap/testing.h"
 
 namespace unisono::comm {
@@ -221,6 +222,34 @@ TEST(NetDeath, ANeighbourThatGoesForRank0IsNotNamed) {
   EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 while the ranks met"), 0U) << said;
 }
 
+// All that this process has open, and so many more. Whoever reads the error has them back: UBSan
+// looks at the type of an object through a pipe, the first time.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int more) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(0);
+    ::close(next);
+    set(static_cast<rlim_t>(next + more));
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  ~FewDescriptors() { set(before_.rlim_cur); }
+
+ private:
+  void set(rlim_t most) {
+    const rlimit limit{.rlim_cur = most, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  rlimit before_ = {};
+};
+
+std::string meet_and_connect(const ConnectOptions& options) {
+  NetMeeting meeting = meet_over_network(options);
+  connect_hosts(meeting, kTimeoutMs);
+  return "";
+}
+
 TEST(NetDeath, WithoutADescriptorARankSaysSo) {
   for (const int starved : {0, 2}) {
     const std::string job = unique_name("starved");
@@ -228,20 +257,16 @@ TEST(NetDeath, WithoutADescriptorARankSaysSo) {
     std::vector<Child> ranks;
     for (int rank = 0; rank < 3; ++rank) {
       ranks.emplace_back(
-          [&](int self) -> std::string {
-            if (self == starved) {
-              // All that this process has open, a listener, and one more at most.
-              const int next = ::dup(0);
-              ::close(next);
-              const auto limit = static_cast<rlim_t>(next + (self == 0 ? 2 : 1));
-              const rlimit few{.rlim_cur = limit, .rlim_max = limit};
-              ::setrlimit(RLIMIT_NOFILE, &few);
-            }
+          [&](int self) {
             // A rank that waits for one that never came cannot know.
             const int timeout_ms = self == starved ? kTimeoutMs : 3000;
-            NetMeeting meeting = meet_over_network(net_options(self, 3, job, timeout_ms));
-            connect_hosts(meeting, kTimeoutMs);
-            return "";
+            const ConnectOptions options = net_options(self, 3, job, timeout_ms);
+            static_cast<void>(card_of(options));  // UBSan has looked at streams then
+            if (self != starved) {
+              return meet_and_connect(options);
+            }
+            const FewDescriptors few(self == 0 ? 2 : 1);  // a listener, and one more
+            return meet_and_connect(options);
           },
           rank);
     }
