@@ -93,6 +93,7 @@ World::~World() {
   }
   progress_.reset();
   abort_->tell_observer();
+  abort_->pass_on();
   take_leave(abort_->culprit());
   host_->leave();
 }

@@ -24,8 +24,9 @@ struct Reason {
 };
 
 // "4 2 rank 2 is gone ...": the code, the culprit, the text, for other hosts.
-std::string to_text(ErrorCode code, int culprit, const std::string& text) {
-  return std::to_string(static_cast<int>(code)) + " " + std::to_string(culprit) + " " + text;
+std::string to_text(ErrorCode code, int culprit, std::string_view text) {
+  return std::to_string(static_cast<int>(code)) + " " + std::to_string(culprit) + " " +
+         std::string(text);
 }
 
 Reason parse_reason(const std::string& reason, int ranks) {
@@ -49,7 +50,7 @@ Reason parse_reason(const std::string& reason, int ranks) {
 }  // namespace
 
 void tell_hosts_of_abort(transport::Network& network, ErrorCode code, int culprit,
-                         const std::string& text) noexcept {
+                         std::string_view text) noexcept {
   try {
     network.abort(to_text(code, culprit, text));
   } catch (const std::bad_alloc&) {
@@ -111,6 +112,13 @@ void AbortWord::raise(const std::exception& error) noexcept {
     }
   } catch (const std::bad_alloc&) {
     raise(ErrorCode::resource, rank_, {});  // not even for the text
+  }
+}
+
+void AbortWord::pass_on() noexcept {
+  if (network_ != nullptr && culprit()) {
+    tell_hosts_of_abort(*network_, static_cast<ErrorCode>(record_.code), record_.rank,
+                        record_.text);
   }
 }
 
