@@ -46,8 +46,8 @@ class AbortWord {
   void raise(ErrorCode code, int culprit, const std::string& text) noexcept;
   // What ended this rank's part in an operation ends it for all: they would wait for it.
   void raise(const std::exception& error) noexcept;
-  // A reason that another rank of this host has given, for ranks of other hosts that hear of this one
-  // first. Nothing where there is none.
+  // A reason that another rank of this host has given, for ranks of other hosts that hear of this
+  // one first. Nothing where there is none.
   void pass_on() noexcept;
   // What another host says.
   void take(const transport::Network::Abort& abort);
