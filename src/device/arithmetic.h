@@ -1,0 +1,167 @@
+// The elements of each data type for kernels: how they are read, combined and written, with the bits
+// of the CPU's kernels (kernels/reference.h). Narrow floats are summed in f32 and rounded once.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "device/image.h"
+#include "unisono/types.hpp"
+
+namespace unisono::device {
+
+template <class To, class From>
+UNISONO_DEVICE inline To bits_as(From value) {
+  To result;
+  std::memcpy(&result, &value, sizeof(To));
+  return result;
+}
+
+// A float of `kExponent` and `kMantissa` bits. kInfinity: it has one; without, the largest code is
+// NaN and what overflows becomes it (OCP E4M3).
+template <class Bits, int kExponent, int kMantissa, bool kInfinity>
+struct NarrowFloat {
+  using Stored = Bits;
+  using Value = float;
+  static constexpr int kBias = (1 << (kExponent - 1)) - 1;
+  static constexpr std::uint32_t kSign = 1U << (kExponent + kMantissa);
+  static constexpr std::uint32_t kTop = ((1U << kExponent) - 1) << kMantissa;
+
+  static UNISONO_DEVICE float decode(Bits stored) {
+    const std::uint32_t code = stored & (kSign - 1);
+    const std::uint32_t sign = (stored & kSign) != 0 ? 0x80000000U : 0;
+    if constexpr (kExponent == 8) {
+      return bits_as<float>(static_cast<std::uint32_t>(stored) << 16);
+    }
+    const bool special = kInfinity ? code >= kTop : code == kSign - 1;
+    if (special) {
+      const std::uint32_t fraction = kInfinity ? code & ((1U << kMantissa) - 1) : 1;
+      return bits_as<float>(sign | 0x7f800000U | (fraction != 0 ? 0x400000U : 0));
+    }
+    // The code as an f32 of a wrong exponent, put right by a product that is exact.
+    const float scale = bits_as<float>(static_cast<std::uint32_t>(254 - kBias) << 23);
+    const float value = bits_as<float>(code << (23 - kMantissa)) * scale;
+    return bits_as<float>(bits_as<std::uint32_t>(value) | sign);
+  }
+  static UNISONO_DEVICE Bits encode(float value) {
+    const auto bits = bits_as<std::uint32_t>(value);
+    const std::uint32_t sign = bits >> 31 != 0 ? kSign : 0;
+    const std::uint32_t size = bits & 0x7fffffffU;
+    constexpr int kShift = 23 - kMantissa;
+    if (size > 0x7f800000U) {
+      constexpr std::uint32_t nan = kInfinity ? kTop | (1U << (kMantissa - 1)) : kSign - 1;
+      return static_cast<Bits>(sign | nan);
+    }
+    std::uint32_t code;
+    if (kExponent != 8 && size < static_cast<std::uint32_t>(128 - kBias) << 23) {
+      // Subnormal: the sum has its units where the result's are.
+      const float unit = bits_as<float>(static_cast<std::uint32_t>(128 - kBias + kShift) << 23);
+      code = bits_as<std::uint32_t>(bits_as<float>(size) + unit) - bits_as<std::uint32_t>(unit);
+    } else {
+      const std::uint32_t rounded = size + ((1U << (kShift - 1)) - 1) + ((size >> kShift) & 1U);
+      code = (rounded - (static_cast<std::uint32_t>(127 - kBias) << 23)) >> kShift;
+      const std::uint32_t limit = kInfinity ? kTop : kSign - 1;
+      code = rounded >> 31 != 0 || code > limit ? limit : code;
+    }
+    return static_cast<Bits>(sign | code);
+  }
+};
+
+template <class T>
+struct Plain {
+  using Stored = T;
+  using Value = T;
+  static UNISONO_DEVICE T decode(T value) { return value; }
+  static UNISONO_DEVICE T encode(T value) { return value; }
+};
+
+template <Dtype kDtype>
+struct Format;
+template <>
+struct Format<Dtype::i8> : Plain<std::int8_t> {};
+template <>
+struct Format<Dtype::u8> : Plain<std::uint8_t> {};
+template <>
+struct Format<Dtype::i32> : Plain<std::int32_t> {};
+template <>
+struct Format<Dtype::u32> : Plain<std::uint32_t> {};
+template <>
+struct Format<Dtype::i64> : Plain<std::int64_t> {};
+template <>
+struct Format<Dtype::u64> : Plain<std::uint64_t> {};
+template <>
+struct Format<Dtype::f32> : Plain<float> {};
+template <>
+struct Format<Dtype::f64> : Plain<double> {};
+template <>
+struct Format<Dtype::f16> : NarrowFloat<std::uint16_t, 5, 10, true> {};
+template <>
+struct Format<Dtype::bf16> : NarrowFloat<std::uint16_t, 8, 7, true> {};
+template <>
+struct Format<Dtype::f8e4m3> : NarrowFloat<std::uint8_t, 4, 3, false> {};
+template <>
+struct Format<Dtype::f8e5m2> : NarrowFloat<std::uint8_t, 5, 2, true> {};
+
+// bool is a byte whose operations are logical; its table is with the integers' (find()).
+template <ReduceOp kOp, class T>
+UNISONO_DEVICE inline T combine(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kOp == ReduceOp::sum) {
+      return a + b;
+    } else if constexpr (kOp == ReduceOp::prod) {
+      return a * b;
+    } else if constexpr (kOp == ReduceOp::min) {
+      return b < a || b != b ? b : a;
+    } else {
+      return a < b || b != b ? b : a;
+    }
+  } else {
+    const auto x = static_cast<std::uint64_t>(a);
+    const auto y = static_cast<std::uint64_t>(b);
+    if constexpr (kOp == ReduceOp::sum) {
+      return static_cast<T>(x + y);
+    } else if constexpr (kOp == ReduceOp::prod) {
+      return static_cast<T>(x * y);
+    } else if constexpr (kOp == ReduceOp::min) {
+      return b < a ? b : a;
+    } else if constexpr (kOp == ReduceOp::max) {
+      return b > a ? b : a;
+    } else if constexpr (kOp == ReduceOp::band) {
+      return static_cast<T>(x & y);
+    } else if constexpr (kOp == ReduceOp::bor) {
+      return static_cast<T>(x | y);
+    } else if constexpr (kOp == ReduceOp::bxor) {
+      return static_cast<T>(x ^ y);
+    } else if constexpr (kOp == ReduceOp::land) {
+      return static_cast<T>(a != 0 && b != 0);
+    } else if constexpr (kOp == ReduceOp::lor) {
+      return static_cast<T>(a != 0 || b != 0);
+    } else {
+      return static_cast<T>((a != 0) != (b != 0));
+    }
+  }
+}
+
+// The integer that holds the sum for avg; otherwise the value itself.
+template <class Format, bool kAverage>
+struct Accumulator {
+  using Value = typename Format::Value;
+  using Wide = std::conditional_t<
+      kAverage && std::is_integral_v<Value> && sizeof(Value) < 8,
+      std::conditional_t<std::is_signed_v<Value>, std::int64_t, std::uint64_t>, Value>;
+};
+
+template <class Format, class Wide>
+UNISONO_DEVICE inline typename Format::Stored divide(Wide sum, std::uint32_t divisor) {
+  using Value = typename Format::Value;
+  if constexpr (std::is_floating_point_v<Value>) {
+    // Rounded as a sum, then as a quotient, as where a sum is kept before it is divided.
+    return Format::encode(Format::decode(Format::encode(sum)) / static_cast<Value>(divisor));
+  } else {
+    return static_cast<Value>(sum / static_cast<Wide>(divisor));
+  }
+}
+
+}  // namespace unisono::device

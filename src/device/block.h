@@ -1,0 +1,284 @@
+// What one thread block does for an operation: all passes of its rank, on its own slice of every
+// chunk. Blocks of one rank never wait for each other; block c waits for the blocks c of others.
+//
+// A Machine is where it runs: a GPU's block, or the shim. It has thread(), threads(), block(),
+// sync(), any(flag), load(), signal(), stopped(), and shared().
+#pragma once
+
+#include "device/arithmetic.h"
+#include "device/image.h"
+
+namespace unisono::device {
+
+inline constexpr int kMaxOperands = 2 * kMaxRanks + 2;
+
+struct Shared {
+  unsigned char* pointers[2][kMaxOperands];
+  std::uint64_t inputs[kMaxRanks];
+  std::uint64_t outputs[kMaxRanks];
+};
+
+struct alignas(16) Vector {
+  std::uint32_t words[4];
+};
+
+template <Dtype kDtype, ReduceOp kOp>
+struct Combiner {
+  using F = Format<kDtype>;
+  using Stored = typename F::Stored;
+  using Wide = typename Accumulator<F, kOp == ReduceOp::avg>::Wide;
+  static constexpr ReduceOp kSum = kOp == ReduceOp::avg || kOp == ReduceOp::premul_sum
+                                       ? ReduceOp::sum
+                                       : kOp;
+  static constexpr int kLanes = 16 / sizeof(Stored);
+
+  static UNISONO_DEVICE Wide read(Stored stored, const Launch& launch, bool is_input) {
+    if constexpr (kOp == ReduceOp::premul_sum) {
+      if (is_input) {
+        using Value = typename F::Value;
+        return F::decode(F::encode(static_cast<Value>(F::decode(stored) *
+                                                      static_cast<Value>(launch.factor))));
+      }
+    }
+    return static_cast<Wide>(F::decode(stored));
+  }
+  static UNISONO_DEVICE Stored write(Wide sum, const Launch& launch, bool finish) {
+    if constexpr (kOp == ReduceOp::avg) {
+      if (finish) {
+        return divide<F>(sum, launch.divisor);
+      }
+    }
+    return F::encode(static_cast<typename F::Value>(sum));
+  }
+};
+
+// Elements [begin, begin + count) of all sources into all targets, which may be sources.
+template <class C, class Machine>
+UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch, const Pass& pass,
+                                   unsigned char* const* pointers, std::uint64_t count) {
+  using Stored = typename C::Stored;
+  const Operand* operands = launch.image.operands + pass.operands;
+  for (std::uint64_t i = machine.thread(); i < count; i += machine.threads()) {
+    Stored stored;
+    std::memcpy(&stored, pointers[0] + i * sizeof(Stored), sizeof(Stored));
+    auto sum = C::read(stored, launch, operands[0].place == Place::input);
+    for (std::uint32_t s = 1; s < pass.sources; ++s) {
+      std::memcpy(&stored, pointers[s] + i * sizeof(Stored), sizeof(Stored));
+      sum = combine<C::kSum>(sum, C::read(stored, launch, operands[s].place == Place::input));
+    }
+    stored = C::write(sum, launch, pass.finish != 0);
+    for (std::uint32_t t = 0; t < pass.targets; ++t) {
+      std::memcpy(pointers[pass.sources + t] + i * sizeof(Stored), &stored, sizeof(Stored));
+    }
+  }
+}
+
+template <class C, int kUnroll, class Machine>
+UNISONO_DEVICE void combine_vectors(const Machine& machine, const Launch& launch, const Pass& pass,
+                                    unsigned char* const* pointers, std::uint64_t begin,
+                                    std::uint64_t stride) {
+  using Stored = typename C::Stored;
+  using Wide = typename C::Wide;
+  const Operand* operands = launch.image.operands + pass.operands;
+  Wide sums[kUnroll][C::kLanes];
+  Vector vectors[kUnroll];
+  for (std::uint32_t s = 0; s < pass.sources; ++s) {
+    const bool is_input = operands[s].place == Place::input;
+    const auto* from = reinterpret_cast<const Vector*>(pointers[s]) + begin;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      vectors[u] = from[u * stride];
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      Stored lanes[C::kLanes];
+      std::memcpy(lanes, &vectors[u], 16);
+#pragma unroll
+      for (int k = 0; k < C::kLanes; ++k) {
+        const Wide value = C::read(lanes[k], launch, is_input);
+        sums[u][k] = s == 0 ? value : combine<C::kSum>(sums[u][k], value);
+      }
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    Stored lanes[C::kLanes];
+#pragma unroll
+    for (int k = 0; k < C::kLanes; ++k) {
+      lanes[k] = C::write(sums[u][k], launch, pass.finish != 0);
+    }
+    std::memcpy(&vectors[u], lanes, 16);
+  }
+  for (std::uint32_t t = 0; t < pass.targets; ++t) {
+    auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t]) + begin;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      to[u * stride] = vectors[u];
+    }
+  }
+}
+
+
+template <int kUnroll, class Machine>
+UNISONO_DEVICE void copy_vectors(const Pass& pass, unsigned char* const* pointers,
+                                 std::uint64_t begin, std::uint64_t stride) {
+  Vector vectors[kUnroll];
+  const auto* from = reinterpret_cast<const Vector*>(pointers[0]) + begin;
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    vectors[u] = from[u * stride];
+  }
+  for (std::uint32_t t = 0; t < pass.targets; ++t) {
+    auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t]) + begin;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      to[u * stride] = vectors[u];
+    }
+  }
+}
+
+// `bytes` are a multiple of the element's.
+template <class C, class Machine>
+UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch, const Pass& pass,
+                                unsigned char* const* pointers, std::uint64_t bytes) {
+  constexpr int kUnroll = C::kLanes > 8 ? 2 : 4;
+  std::uint64_t places = 0;
+  for (std::uint32_t k = 0; k < pass.sources + pass.targets; ++k) {
+    places |= reinterpret_cast<std::uint64_t>(pointers[k]);
+  }
+  std::uint64_t vectors = places % 16 == 0 ? bytes / 16 : 0;
+  const std::uint64_t threads = machine.threads();
+  const std::uint64_t whole = vectors / (kUnroll * threads) * (kUnroll * threads);
+  const bool plain = pass.sources == 1 && pass.finish == 0 && launch.multiplies == 0;
+  if (plain) {
+    for (std::uint64_t i = 0; i < whole; i += kUnroll * threads) {
+      copy_vectors<kUnroll, Machine>(pass, pointers, i + machine.thread(), threads);
+    }
+    for (std::uint64_t i = whole + machine.thread(); i < vectors; i += threads) {
+      copy_vectors<1, Machine>(pass, pointers, i, threads);
+    }
+  } else {
+    for (std::uint64_t i = 0; i < whole; i += kUnroll * threads) {
+      combine_vectors<C, kUnroll>(machine, launch, pass, pointers, i + machine.thread(), threads);
+    }
+    for (std::uint64_t i = whole + machine.thread(); i < vectors; i += threads) {
+      combine_vectors<C, 1>(machine, launch, pass, pointers, i, threads);
+    }
+  }
+  if (vectors * 16 != bytes) {
+    unsigned char* rest[kMaxOperands];
+    for (std::uint32_t k = 0; k < pass.sources + pass.targets; ++k) {
+      rest[k] = pointers[k] + vectors * 16;
+    }
+    combine_scalar<C>(machine, launch, pass, rest, (bytes - vectors * 16) / sizeof(typename C::Stored));
+  }
+}
+
+// The slice of channel `channel` in a chunk: whole lines but at the end.
+UNISONO_DEVICE inline void slice_of(std::uint64_t bytes, std::uint32_t channel,
+                                    std::uint32_t channels, std::uint64_t& begin,
+                                    std::uint64_t& end) {
+  const std::uint64_t lines = (bytes + 127) / 128;
+  const std::uint64_t each = (lines + channels - 1) / channels * 128;
+  begin = channel * each < bytes ? channel * each : bytes;
+  end = begin + each < bytes ? begin + each : bytes;
+}
+
+template <class Machine>
+UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const Wait* waits,
+                             std::uint32_t count, std::uint64_t base) {
+  const std::uint64_t* counts =
+      launch.arenas[launch.rank].counts + std::uint64_t{machine.block()} * launch.ranks;
+  bool stop = false;
+  for (std::uint32_t k = machine.thread(); k < count; k += machine.threads()) {
+    stop = stop || !machine.reaches(counts + waits[k].rank, base + waits[k].count, launch,
+                                    waits[k].rank);
+  }
+  return !machine.any(stop);
+}
+
+template <class C, class Machine>
+UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
+  Shared& shared = machine.shared();
+  const std::uint32_t channel = machine.block();
+  const std::uint32_t me = launch.rank;
+  const std::uint32_t ranks = launch.ranks;
+  const Arena& mine = launch.arenas[me];
+  const std::uint64_t epoch = mine.epochs[channel] + 1;
+  const std::uint64_t parity = epoch % 2;
+  std::uint64_t base = epoch << 32;
+
+  const auto record_at = [&](const Arena& arena, std::uint32_t from) -> Record& {
+    return arena.records[(std::uint64_t{channel} * 2 + parity) * ranks + from];
+  };
+  for (std::uint32_t r = machine.thread(); r < ranks; r += machine.threads()) {
+    record_at(launch.arenas[r], me) = {launch.input, launch.output, launch.signature, 0};
+    machine.signal(launch.arenas[r].counts + std::uint64_t{channel} * ranks + me, base + 1);
+  }
+  bool stop = false;
+  for (std::uint32_t r = machine.thread(); r < ranks; r += machine.threads()) {
+    if (!machine.reaches(mine.counts + std::uint64_t{channel} * ranks + r, base + 1, launch, r)) {
+      stop = true;
+      break;
+    }
+    const Record& record = record_at(mine, r);
+    shared.inputs[r] = record.input;
+    shared.outputs[r] = record.output;
+    if (record.signature != launch.signature) {
+      launch.status[channel].mismatch = r + 1;
+      stop = true;
+    }
+  }
+  if (machine.any(stop)) {
+    return;
+  }
+  std::uint32_t turn = 0;
+  for (std::uint64_t part = 0; part < launch.parts; ++part, base += launch.image.stride) {
+    for (std::uint32_t p = 0; p < launch.image.pass_count; ++p, ++turn) {
+      const Pass pass = launch.image.passes[p];
+      std::uint64_t begin = 0;
+      std::uint64_t end = 0;
+      slice_of(pass.bytes, channel, launch.channels, begin, end);
+      begin = begin + part * launch.part < end ? begin + part * launch.part : end;
+      end = launch.part < end - begin ? begin + launch.part : end;
+      unsigned char** pointers = shared.pointers[turn % 2];
+      for (std::uint32_t k = machine.thread(); k < pass.sources + pass.targets;
+           k += machine.threads()) {
+        const Operand operand = launch.image.operands[pass.operands + k];
+        const auto rank = static_cast<std::uint32_t>(operand.rank);
+        const std::uint64_t place =
+            operand.place == Place::scratch
+                ? reinterpret_cast<std::uint64_t>(launch.arenas[rank].scratch) +
+                      (std::uint64_t{channel} * launch.image.slots + operand.slot) * launch.part
+                : (operand.place == Place::input ? shared.inputs[rank] : shared.outputs[rank]) +
+                      operand.offset + begin;
+        pointers[k] = reinterpret_cast<unsigned char*>(place);
+      }
+      if (!wait_for(machine, launch, launch.image.waits + pass.waits, pass.wait_count, base + 1)) {
+        return;
+      }
+      if (begin != end) {
+        combine_all<C>(machine, launch, pass, pointers, end - begin);
+      }
+      if (pass.signals != 0) {
+        machine.sync();
+        for (std::uint32_t r = machine.thread(); r < ranks; r += machine.threads()) {
+          if ((pass.signals >> r & 1U) != 0) {
+            machine.signal(launch.arenas[r].counts + std::uint64_t{channel} * ranks + me,
+                           base + 2 + p);
+          }
+        }
+      }
+    }
+    if (!wait_for(machine, launch, launch.image.waits + launch.image.exit_waits,
+                  launch.image.exit_wait_count, base + 1)) {
+      return;
+    }
+  }
+  if (machine.thread() == 0) {
+    mine.epochs[channel] = epoch;
+    launch.status[channel].done = epoch;
+  }
+}
+
+}  // namespace unisono::device
