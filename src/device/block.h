@@ -222,8 +222,8 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
       break;
     }
     const Record& record = record_at(mine, r);
-    shared.inputs[r] = record.input;
-    shared.outputs[r] = record.output;
+    shared.inputs[r] = record.input + launch.shifts[r];
+    shared.outputs[r] = record.output + launch.shifts[r];
     if (record.signature != launch.signature) {
       launch.status[channel].mismatch = r + 1;
       stop = true;

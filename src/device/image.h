@@ -48,7 +48,7 @@ struct Image {
 
 // What a rank tells each other when it enters an operation.
 struct Record {
-  std::uint64_t input = 0, output = 0;  // addresses, as the reader has them
+  std::uint64_t input = 0, output = 0;  // addresses, as their owner has them
   std::uint64_t signature = 0;
   std::uint64_t reserved = 0;
 };
@@ -70,6 +70,7 @@ struct Status {  // in memory of the host
 struct Launch {
   Image image;
   Arena arenas[kMaxRanks];
+  std::uint64_t shifts[kMaxRanks] = {};  // from where a rank has its memory to where this rank has it
   std::uint64_t input = 0, output = 0;
   std::uint64_t signature = 0;
   std::uint64_t part = 0;   // bytes of a chunk's slice that are done at once
