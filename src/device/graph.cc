@@ -105,6 +105,7 @@ void Builder::list() {
     }
   }
   order_.resize(programs.size());
+  const int kept = slots_;
   const auto own = [&](int rank, OperandPlace place, int chunk) {
     return cell(rank, place,
                 place == OperandPlace::scratch ? slot[static_cast<std::size_t>(chunk)] : chunk);
@@ -120,6 +121,7 @@ void Builder::list() {
   for (const engine::Program& program : programs) {
     const int rank = program.rank;
     std::vector<int> node_of(program.passes.size(), -1);
+    int aside_next = kept;  // each rank's own, as only its own messages are staged there
     auto& order = order_[static_cast<std::size_t>(rank)];
     for (std::size_t i = 0; i < program.passes.size(); ++i) {
       const engine::Pass& pass = program.passes[i];
@@ -136,7 +138,8 @@ void Builder::list() {
           }
         }
         if (message.stage) {
-          const Cell aside{rank, OperandPlace::scratch, slots_++};
+          const Cell aside{rank, OperandPlace::scratch, aside_next++};
+          slots_ = std::max(slots_, aside_next);
           if (message.writer >= 0) {
             nodes_[static_cast<std::size_t>(message.writer)].pass.targets.push_back(aside);
             message.copy = message.writer;

@@ -173,6 +173,48 @@ void bandwidth() {
   }
 }
 
+// Times of operations one after the other, and the time that the bytes need which must move: each
+// input read once, each output written once.
+void sweep() {
+  const double copy = copy_bandwidth(std::size_t{1} << 30);
+  std::printf("copy %.0f GB/s\n", copy / 1e9);
+  for (const int ranks : {2, 4, 8}) {
+    const std::uint32_t most = ranks == 8 ? 32U : 32U;
+    for (const auto& [collective, name] : {std::pair{Collective::all_reduce, "flat"}, std::pair{Collective::all_reduce, "one_shot"}, std::pair{Collective::reduce_scatter, "flat"},
+                                           std::pair{Collective::all_gather, "flat"}, std::pair{Collective::all_to_all, "flat"}, std::pair{Collective::broadcast, "flat"}}) {
+      for (const bool direct : {true, false}) {
+        for (std::size_t bytes = 4096; bytes <= std::size_t{256} << 20; bytes *= direct ? 16 : 64) {
+          if (std::string(name) == "one_shot" && bytes > (1 << 20)) continue;
+          const std::uint32_t channels = bytes <= 65536 ? 2U : bytes <= (1 << 20) ? 8U : most;
+          GpuMemory memory;
+          World world(memory, ranks, channels, std::size_t{32} << 20, bytes);
+          const Algorithm& algorithm = *find_algorithm(collective, name);
+          const Schedule schedule = build_schedule(algorithm, complete(algorithm, {.ranks = ranks}));
+          const auto n = static_cast<std::size_t>(ranks);
+          const std::size_t count = cut_of(collective) == VectorCut::none ? bytes / 4 : bytes / 4 / n;
+          const std::vector<engine::Sizes> sizes(n, {.element = 4, .count = count});
+          const Prepared prepared = world.prepare(schedule, sizes, {.direct = direct});
+          std::vector<double> times;
+          const int loops = bytes >= (64 << 20) ? 5 : 20;
+          for (int i = 0; i < 7; ++i) {
+            const double begin = now();
+            for (int k = 0; k < loops; ++k) {
+              for (std::size_t r = 0; r < n; ++r) launch(Dtype::f32, ReduceOp::sum, prepared.launches[r], streams[r]);
+            }
+            MUST(cudaDeviceSynchronize());
+            times.push_back((now() - begin) / loops);
+          }
+          const double s = static_cast<double>(bytes);
+          const double moved = collective == Collective::all_reduce || collective == Collective::all_to_all ? 2 * ranks * s : collective == Collective::broadcast ? ranks * s : (ranks + 1) * s;
+          std::printf("sweep %s %s ranks %d bytes %zu channels %u direct %d parts %llu: %.2f us, %.3f of the limit\n", std::string(to_string(collective)).c_str(), name, ranks, bytes, channels, direct,
+                      static_cast<unsigned long long>(prepared.launches[0].parts), 1e6 * median(times), median(times) * copy / moved);
+          std::fflush(stdout);
+        }
+      }
+    }
+  }
+}
+
 void launch_nothing(cudaStream_t stream);
 
 void latency() {
@@ -414,6 +456,7 @@ int main(int argc, char** argv) {
   for (auto& stream : streams) MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   if (what == "correct") correctness();
   if (what == "bandwidth") bandwidth();
+  if (what == "sweep") sweep();
   if (what == "latency") latency();
   if (what == "graph") graph();
   if (what == "late") late();
