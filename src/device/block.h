@@ -52,23 +52,24 @@ struct Combiner {
   }
 };
 
-// Elements [begin, begin + count) of all sources into all targets, which may be sources.
+// `count` elements behind `skipped` bytes of all sources into all targets, which may be sources.
 template <class C, class Machine>
 UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch, const Pass& pass,
-                                   unsigned char* const* pointers, std::uint64_t count) {
+                                   unsigned char* const* pointers, std::uint64_t skipped,
+                                   std::uint64_t count) {
   using Stored = typename C::Stored;
   const Operand* operands = launch.image.operands + pass.operands;
   for (std::uint64_t i = machine.thread(); i < count; i += machine.threads()) {
     Stored stored;
-    std::memcpy(&stored, pointers[0] + i * sizeof(Stored), sizeof(Stored));
+    std::memcpy(&stored, pointers[0] + skipped + i * sizeof(Stored), sizeof(Stored));
     auto sum = C::read(stored, launch, operands[0].place == Place::input);
     for (std::uint32_t s = 1; s < pass.sources; ++s) {
-      std::memcpy(&stored, pointers[s] + i * sizeof(Stored), sizeof(Stored));
+      std::memcpy(&stored, pointers[s] + skipped + i * sizeof(Stored), sizeof(Stored));
       sum = combine<C::kSum>(sum, C::read(stored, launch, operands[s].place == Place::input));
     }
     stored = C::write(sum, launch, pass.finish != 0);
     for (std::uint32_t t = 0; t < pass.targets; ++t) {
-      std::memcpy(pointers[pass.sources + t] + i * sizeof(Stored), &stored, sizeof(Stored));
+      std::memcpy(pointers[pass.sources + t] + skipped + i * sizeof(Stored), &stored, sizeof(Stored));
     }
   }
 }
@@ -166,11 +167,7 @@ UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch, co
     }
   }
   if (vectors * 16 != bytes) {
-    unsigned char* rest[kMaxOperands];
-    for (std::uint32_t k = 0; k < pass.sources + pass.targets; ++k) {
-      rest[k] = pointers[k] + vectors * 16;
-    }
-    combine_scalar<C>(machine, launch, pass, rest, (bytes - vectors * 16) / sizeof(typename C::Stored));
+    combine_scalar<C>(machine, launch, pass, pointers, vectors * 16, (bytes - vectors * 16) / sizeof(typename C::Stored));
   }
 }
 
@@ -212,7 +209,8 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
     return arena.records[(std::uint64_t{channel} * 2 + parity) * ranks + from];
   };
   for (std::uint32_t r = machine.thread(); r < ranks; r += machine.threads()) {
-    record_at(launch.arenas[r], me) = {launch.input, launch.output, launch.signature, 0};
+    record_at(launch.arenas[r], me) = {launch.input, launch.output, launch.signature,
+                                           launch.input_region, launch.output_region};
     machine.signal(launch.arenas[r].counts + std::uint64_t{channel} * ranks + me, base + 1);
   }
   bool stop = false;
@@ -222,8 +220,8 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
       break;
     }
     const Record& record = record_at(mine, r);
-    shared.inputs[r] = record.input + launch.shifts[r];
-    shared.outputs[r] = record.output + launch.shifts[r];
+    shared.inputs[r] = record.input + launch.shifts[record.input_region * ranks + r];
+    shared.outputs[r] = record.output + launch.shifts[record.output_region * ranks + r];
     if (record.signature != launch.signature) {
       launch.status[channel].mismatch = r + 1;
       stop = true;

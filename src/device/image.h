@@ -50,7 +50,7 @@ struct Image {
 struct Record {
   std::uint64_t input = 0, output = 0;  // addresses, as their owner has them
   std::uint64_t signature = 0;
-  std::uint64_t reserved = 0;
+  std::uint32_t input_region = 0, output_region = 0;  // 0: reached as it is
 };
 
 // A rank's memory for others: counts [channel][from], records [channel][2][from], epochs [channel].
@@ -70,12 +70,15 @@ struct Status {  // in memory of the host
 struct Launch {
   Image image;
   Arena arenas[kMaxRanks];
-  std::uint64_t shifts[kMaxRanks] = {};  // from where a rank has its memory to where this rank has it
+  // [region][rank]: from where a rank has its memory to where this rank has it.
+  const std::uint64_t* shifts = nullptr;
   std::uint64_t input = 0, output = 0;
+  std::uint32_t input_region = 0, output_region = 0;
   std::uint64_t signature = 0;
   std::uint64_t part = 0;   // bytes of a chunk's slice that are done at once
   std::uint64_t parts = 1;
   double factor = 1;  // premul_sum: each input is multiplied by it
+  std::uint32_t op = 0;  // a ReduceOp
   std::uint32_t multiplies = 0;
   std::uint32_t divisor = 1;  // avg
   std::uint32_t rank = 0, ranks = 1, channels = 1;

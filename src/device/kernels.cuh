@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "device/block.h"
+#include "device/dispatch.h"
 
 namespace unisono::device {
 
@@ -27,13 +28,16 @@ class GpuBlock {
     for (std::uint32_t looks = 1;; ++looks) {
       asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(now) : "l"(word) : "memory");
       if (now >= value) {
+        if (looks >= 1024) {
+          *reinterpret_cast<volatile std::uint32_t*>(&launch.status[blockIdx.x].late) = 0;
+        }
         return true;
       }
       if (looks % 1024 == 0) {
         if (*reinterpret_cast<const volatile std::uint32_t*>(launch.stop) != 0) {
           return false;
         }
-        launch.status[blockIdx.x].late = rank + 1;
+        *reinterpret_cast<volatile std::uint32_t*>(&launch.status[blockIdx.x].late) = rank + 1;
       }
     }
   }
@@ -42,11 +46,14 @@ class GpuBlock {
   Shared& shared_;
 };
 
-template <Dtype kDtype, ReduceOp kOp>
-__global__ void __launch_bounds__(kThreads) run_kernel(const Launch launch) {
+// All operations of a data type. Which one it is is the same for all threads.
+template <Dtype kDtype>
+__device__ void run_all(const Launch& launch) {
   __shared__ Shared shared;
   GpuBlock block(shared);
-  run_block<Combiner<kDtype, kOp>>(block, launch);
+  dispatch_op<kDtype>(static_cast<ReduceOp>(launch.op), [&](auto, auto op) {
+    run_block<Combiner<kDtype, decltype(op)::value>>(block, launch);
+  });
 }
 
 }  // namespace unisono::device

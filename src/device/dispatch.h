@@ -3,12 +3,13 @@
 
 #include <type_traits>
 
+#include "device/image.h"
 #include "unisono/types.hpp"
 
 namespace unisono::device {
 
 template <Dtype kDtype, class Function>
-void dispatch_op(ReduceOp op, Function function) {
+UNISONO_DEVICE void dispatch_op(ReduceOp op, Function function) {
   constexpr bool kInteger = kDtype <= Dtype::u64;
   const auto call = [&](auto o) { function(std::integral_constant<Dtype, kDtype>(), o); };
   switch (op) {

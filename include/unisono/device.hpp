@@ -1,0 +1,67 @@
+// Collectives on the memory of GPUs, between ranks of one host: a kernel on each rank's stream makes
+// the passes of the rank; nothing waits on the host.
+//
+//   unisono::DeviceGroup group(comm, {.device = 0});
+//   group.run({.collective = unisono::Collective::all_reduce, .in = gradients, .out = gradients,
+//              .count = n, .dtype = unisono::Dtype::bf16, .reduction = unisono::avg}, stream);
+//   group.synchronize(stream);
+//
+// Buffers are device memory. Ranks that are threads of one process reach each other's memory as it
+// is. Ranks that are processes reach what allocate() gave; other memory is copied aside on the way.
+// Calls may be captured into CUDA graphs; all ranks must replay theirs in the same order.
+//
+// Errors: what is wrong with a call is told at once (usage). What happens later (a rank that dies,
+// is late or means another call) stops the kernels of all ranks within some 20 ms, and is thrown by
+// the next run(), check() or synchronize(); what they were to write is not to be used.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "unisono/communicator.hpp"
+
+namespace unisono {
+
+namespace detail {
+struct DeviceState;
+}
+
+// A CUstream, or the cudaStream_t that is the same; nullptr: the legacy default stream.
+using DeviceStream = void*;
+
+struct DeviceOptions {
+  int device = 0;      // as CUDA counts them
+  int channels = 0;    // thread blocks of an operation, the same on all ranks; 0: chosen
+  int timeout_ms = -1; // for a rank that does not come; -1: five minutes; 0: for ever
+  std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory
+};
+
+// Thread rule: one thread at a time calls run() and allocate(); check() and synchronize() may be
+// called from any thread.
+class UNISONO_EXPORT DeviceGroup {
+ public:
+  // Collective. `comm` must live as long. Errors: config (no driver, no such device, a library
+  // without kernels), usage (ranks on several hosts, other options on another rank).
+  explicit DeviceGroup(Communicator& comm, const DeviceOptions& options = {});
+  DeviceGroup(DeviceGroup&&) noexcept;
+  DeviceGroup& operator=(DeviceGroup&&) noexcept;
+  // Stops what still runs. Collective only where it must be: peers that run see a rank that left.
+  ~DeviceGroup();
+
+  // Starts a collective on the stream, after what was put there before, and returns.
+  void run(const Call& call, DeviceStream stream);
+  // Device memory that all ranks can reach, as long as the group lives. Collective: all ranks ask,
+  // for as many bytes as each needs.
+  void* allocate(std::size_t bytes);
+
+  // Throws what has ended the group.
+  void check() const;
+  // Returns when all of the stream is done. timeout_ms 0: no limit.
+  void synchronize(DeviceStream stream, int timeout_ms = 0) const;
+
+ private:
+  std::unique_ptr<detail::DeviceState> state_;
+};
+
+}  // namespace unisono

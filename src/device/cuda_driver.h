@@ -1,0 +1,57 @@
+// CUDA's driver, opened when the first group asks for it: nothing here is linked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace unisono::device {
+
+struct IpcHandle {
+  char bytes[64] = {};
+};
+
+// The functions of libcuda.so.1 that are used, under their own names; each returns 0 or an error.
+struct CudaDriver {
+  int (*cuInit)(unsigned) = nullptr;
+  int (*cuDeviceGet)(int*, int) = nullptr;
+  int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
+  int (*cuDevicePrimaryCtxRetain)(void**, int) = nullptr;
+  int (*cuCtxGetCurrent)(void**) = nullptr;
+  int (*cuCtxSetCurrent)(void*) = nullptr;
+  int (*cuModuleLoadData)(void**, const void*) = nullptr;
+  int (*cuModuleGetFunction)(void**, void*, const char*) = nullptr;
+  int (*cuFuncGetAttribute)(int*, int, void*) = nullptr;
+  int (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int*, void*, int, std::size_t) = nullptr;
+  int (*cuMemAlloc_v2)(std::uint64_t*, std::size_t) = nullptr;
+  int (*cuMemFree_v2)(std::uint64_t) = nullptr;
+  int (*cuMemHostAlloc)(void**, std::size_t, unsigned) = nullptr;
+  int (*cuMemFreeHost)(void*) = nullptr;
+  int (*cuMemsetD8Async)(std::uint64_t, unsigned char, std::size_t, void*) = nullptr;
+  int (*cuMemcpyHtoDAsync_v2)(std::uint64_t, const void*, std::size_t, void*) = nullptr;
+  int (*cuIpcGetMemHandle)(IpcHandle*, std::uint64_t) = nullptr;
+  int (*cuIpcOpenMemHandle_v2)(std::uint64_t*, IpcHandle, unsigned) = nullptr;
+  int (*cuIpcCloseMemHandle)(std::uint64_t) = nullptr;
+  int (*cuStreamCreate)(void**, unsigned) = nullptr;
+  int (*cuStreamDestroy_v2)(void*) = nullptr;
+  int (*cuStreamQuery)(void*) = nullptr;
+  int (*cuStreamSynchronize)(void*) = nullptr;
+  int (*cuStreamWaitEvent)(void*, void*, unsigned) = nullptr;
+  int (*cuStreamIsCapturing)(void*, int*) = nullptr;
+  int (*cuEventCreate)(void**, unsigned) = nullptr;
+  int (*cuEventRecord)(void*, void*) = nullptr;
+  int (*cuEventDestroy_v2)(void*) = nullptr;
+  int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        void*, void**, void**) = nullptr;
+  int (*cuPointerGetAttribute)(void*, int, std::uint64_t) = nullptr;
+  int (*cuThreadExchangeStreamCaptureMode)(int*) = nullptr;
+  int (*cuGetErrorName)(int, const char**) = nullptr;
+  int (*cuCtxEnablePeerAccess)(void*, unsigned) = nullptr;
+};
+
+// The same one every time. Errors: config, with what is missing.
+const CudaDriver& cuda_driver();
+
+// Throws what `error` is (0: nothing), and in which call.
+void check_cuda(int error, const char* call);
+
+}  // namespace unisono::device

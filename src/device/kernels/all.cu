@@ -1,0 +1,13 @@
+// One module of all of them.
+#include "device/kernels/bf16.cu"
+#include "device/kernels/f16.cu"
+#include "device/kernels/f32.cu"
+#include "device/kernels/f64.cu"
+#include "device/kernels/f8e4m3.cu"
+#include "device/kernels/f8e5m2.cu"
+#include "device/kernels/i32.cu"
+#include "device/kernels/i64.cu"
+#include "device/kernels/i8.cu"
+#include "device/kernels/u32.cu"
+#include "device/kernels/u64.cu"
+#include "device/kernels/u8.cu"
