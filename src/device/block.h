@@ -76,8 +76,8 @@ UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch,
 
 template <class C, int kUnroll, class Machine>
 UNISONO_DEVICE void combine_vectors(const Machine& machine, const Launch& launch, const Pass& pass,
-                                    unsigned char* const* pointers, std::uint64_t begin,
-                                    std::uint64_t stride) {
+                                    unsigned char* const* pointers, std::uint64_t head,
+                                    std::uint64_t begin, std::uint64_t stride) {
   using Stored = typename C::Stored;
   using Wide = typename C::Wide;
   const Operand* operands = launch.image.operands + pass.operands;
@@ -85,7 +85,7 @@ UNISONO_DEVICE void combine_vectors(const Machine& machine, const Launch& launch
   Vector vectors[kUnroll];
   for (std::uint32_t s = 0; s < pass.sources; ++s) {
     const bool is_input = operands[s].place == Place::input;
-    const auto* from = reinterpret_cast<const Vector*>(pointers[s]) + begin;
+    const auto* from = reinterpret_cast<const Vector*>(pointers[s] + head) + begin;
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       vectors[u] = from[u * stride];
@@ -111,7 +111,7 @@ UNISONO_DEVICE void combine_vectors(const Machine& machine, const Launch& launch
     std::memcpy(&vectors[u], lanes, 16);
   }
   for (std::uint32_t t = 0; t < pass.targets; ++t) {
-    auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t]) + begin;
+    auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t] + head) + begin;
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       to[u * stride] = vectors[u];
@@ -122,15 +122,15 @@ UNISONO_DEVICE void combine_vectors(const Machine& machine, const Launch& launch
 
 template <int kUnroll, class Machine>
 UNISONO_DEVICE void copy_vectors(const Pass& pass, unsigned char* const* pointers,
-                                 std::uint64_t begin, std::uint64_t stride) {
+                                 std::uint64_t head, std::uint64_t begin, std::uint64_t stride) {
   Vector vectors[kUnroll];
-  const auto* from = reinterpret_cast<const Vector*>(pointers[0]) + begin;
+  const auto* from = reinterpret_cast<const Vector*>(pointers[0] + head) + begin;
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     vectors[u] = from[u * stride];
   }
   for (std::uint32_t t = 0; t < pass.targets; ++t) {
-    auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t]) + begin;
+    auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t] + head) + begin;
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       to[u * stride] = vectors[u];
@@ -143,31 +143,40 @@ template <class C, class Machine>
 UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch, const Pass& pass,
                                 unsigned char* const* pointers, std::uint64_t bytes) {
   constexpr int kUnroll = C::kLanes > 8 ? 2 : 4;
-  std::uint64_t places = 0;
-  for (std::uint32_t k = 0; k < pass.sources + pass.targets; ++k) {
-    places |= reinterpret_cast<std::uint64_t>(pointers[k]);
+  // Where all operands begin at the same place in their vectors, what is before the first whole one
+  // is done alone; where they do not, all is done by elements.
+  const std::uint64_t past = reinterpret_cast<std::uint64_t>(pointers[0]) % 16;
+  bool alike = true;
+  for (std::uint32_t k = 1; k < pass.sources + pass.targets; ++k) {
+    alike = alike && reinterpret_cast<std::uint64_t>(pointers[k]) % 16 == past;
   }
-  std::uint64_t vectors = places % 16 == 0 ? bytes / 16 : 0;
+  const std::uint64_t until = (16 - past) % 16;
+  const std::uint64_t head = alike && until % sizeof(typename C::Stored) == 0 && until < bytes ? until : 0;
+  const std::uint64_t vectors = alike && (past + head) % 16 == 0 ? (bytes - head) / 16 : 0;
+  if (head != 0) {
+    combine_scalar<C>(machine, launch, pass, pointers, 0, head / sizeof(typename C::Stored));
+  }
   const std::uint64_t threads = machine.threads();
   const std::uint64_t whole = vectors / (kUnroll * threads) * (kUnroll * threads);
   const bool plain = pass.sources == 1 && pass.finish == 0 && launch.multiplies == 0;
   if (plain) {
     for (std::uint64_t i = 0; i < whole; i += kUnroll * threads) {
-      copy_vectors<kUnroll, Machine>(pass, pointers, i + machine.thread(), threads);
+      copy_vectors<kUnroll, Machine>(pass, pointers, head, i + machine.thread(), threads);
     }
     for (std::uint64_t i = whole + machine.thread(); i < vectors; i += threads) {
-      copy_vectors<1, Machine>(pass, pointers, i, threads);
+      copy_vectors<1, Machine>(pass, pointers, head, i, threads);
     }
   } else {
     for (std::uint64_t i = 0; i < whole; i += kUnroll * threads) {
-      combine_vectors<C, kUnroll>(machine, launch, pass, pointers, i + machine.thread(), threads);
+      combine_vectors<C, kUnroll>(machine, launch, pass, pointers, head, i + machine.thread(), threads);
     }
     for (std::uint64_t i = whole + machine.thread(); i < vectors; i += threads) {
-      combine_vectors<C, 1>(machine, launch, pass, pointers, i, threads);
+      combine_vectors<C, 1>(machine, launch, pass, pointers, head, i, threads);
     }
   }
-  if (vectors * 16 != bytes) {
-    combine_scalar<C>(machine, launch, pass, pointers, vectors * 16, (bytes - vectors * 16) / sizeof(typename C::Stored));
+  if (head + vectors * 16 != bytes) {
+    combine_scalar<C>(machine, launch, pass, pointers, head + vectors * 16,
+                      (bytes - head - vectors * 16) / sizeof(typename C::Stored));
   }
 }
 

@@ -60,14 +60,14 @@ void launch_one(const Launch& launch, std::vector<std::thread>& threads) {
 }  // namespace
 }  // namespace unisono::device
 
-#include "gpu_check/dispatch.h"
+#include "device/dispatch.h"
 
 int main() {
   using namespace unisono;
   using namespace unisono::device;
   HostMemory memory;
   long wrong = 0;
-  for (const int ranks : {4}) {
+  for (const int ranks : {3, 4}) {
     World world(memory, ranks, 2, 4 << 20, 4 << 20);
     std::mt19937_64 random(static_cast<unsigned>(ranks));
     Checks checks(memory, world, ranks, [](Dtype dtype, ReduceOp op, const Prepared& prepared) {
@@ -76,6 +76,8 @@ int main() {
       for (Launch& launch : launches) {
         launch.multiplies = op == ReduceOp::premul_sum;
         launch.factor = 0.75;
+        static const std::uint64_t none[kMaxRanks] = {};
+        launch.shifts = none;
         dispatch(dtype, op, [&](auto d, auto o) { launch_one<decltype(d)::value, decltype(o)::value>(launch, threads); });
       }
       for (auto& thread : threads) {
