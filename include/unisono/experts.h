@@ -93,7 +93,7 @@ typedef struct unisono_combine_gradient {
   void* rows_gradient;      /* [rows][hidden] of dtype */
   unisono_dtype_t dtype;
   size_t hidden;
-  const float* weights;    /* [tokens][k] */
+  const float* weights;    /* [tokens][k]; NULL: all are 1 */
   const void* rows;        /* [rows][hidden] of dtype */
   float* weights_gradient; /* [tokens][k] */
 } unisono_combine_gradient_t;

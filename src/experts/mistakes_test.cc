@@ -65,8 +65,26 @@ TEST(ExpertMistakes, ExpertThatDoesNotExist) {
 
 TEST(ExpertMistakes, OptionsThatDiffer) {
   run_threads(2, [](Communicator& comm) {
-    expect_error(ErrorCode::mismatch, "gives some ExchangeOptions, and rank 1 gives others",
-                 [&] { const Exchange exchange(comm, {.experts = 4, .k = comm.rank() + 1}); });
+    const auto differ = [&](const std::string& text, const ExchangeOptions& first,
+                            const ExchangeOptions& other) {
+      expect_error(ErrorCode::mismatch, text,
+                   [&] { const Exchange exchange(comm, comm.rank() == 0 ? first : other); });
+    };
+    differ("rank 0 has k = 1, and rank 1 has k = 2\ngive the same", {.experts = 4, .k = 1},
+           {.experts = 4, .k = 2});
+    differ("rank 0 has layout = flat, and rank 1 has layout = rank_major",
+           {.experts = 4, .layout = ExpertLayout::flat},
+           {.experts = 4, .layout = ExpertLayout::rank_major, .capacity = 3});
+    differ("rank 0 has row_bytes = 0, and rank 1 has row_bytes = 8", {.experts = 4},
+           {.experts = 4, .row_bytes = 8});
+    differ("rank 0 has experts_of_rank of length 2, and rank 1 has experts_of_rank of length 0",
+           {.experts = 2, .experts_of_rank = {{0}, {1}}}, {.experts = 2});
+    differ("has experts_of_rank[1] of length 1, and rank 1 has experts_of_rank[1] of length 2",
+           {.experts = 2, .experts_of_rank = {{0}, {1}}},
+           {.experts = 2, .experts_of_rank = {{0}, {1, 0}}});
+    differ("rank 0 has experts_of_rank[1][0] = 1, and rank 1 has experts_of_rank[1][0] = 0",
+           {.experts = 2, .experts_of_rank = {{0}, {1, 0}}},
+           {.experts = 2, .experts_of_rank = {{0}, {0, 1}}});
     expect_error(ErrorCode::usage, "no rank holds expert 2", [&] {
       const Exchange exchange(comm, {.experts = 3, .experts_of_rank = {{0, 1}, {1}}});
     });
@@ -176,15 +194,17 @@ TEST(ExpertMistakes, HalvesThatDoNotMeet) {
 TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
   run_threads(2, [](Communicator& comm) {
     Small small(comm);
-    std::vector<float> rows(small.routing.rows());
+    std::vector<float> rows(small.routing.rows(), 7.0F);
+    const std::vector<float> before = rows;
     small.exchange.start_dispatch(small.routing, {{.in = std::as_bytes(std::span(small.tokens)),
                                                    .out = std::as_writable_bytes(std::span(rows)),
                                                    .row_bytes = sizeof(float)}});
     small.tokens[1] += comm.rank() == 1 ? 1.0F : 0.0F;
     expect_error(ErrorCode::usage, "dispatch() of rank 1: its rows changed between the halves",
                  [&] { small.exchange.finish_dispatch(); });
+    EXPECT_EQ(rows, before);
     small.tokens[1] -= comm.rank() == 1 ? 1.0F : 0.0F;
-    std::vector<float> out(small.tokens.size());
+    std::vector<float> out(small.tokens.size(), 7.0F);
     small.exchange.start_combine(small.routing, {.rows = std::as_bytes(std::span(rows)),
                                                  .out = std::as_writable_bytes(std::span(out)),
                                                  .dtype = Dtype::f32,
@@ -192,6 +212,7 @@ TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
     rows.back() += comm.rank() == 0 ? 1.0F : 0.0F;
     expect_error(ErrorCode::usage, "combine() of rank 0: its rows changed between the halves",
                  [&] { small.exchange.finish_combine(); });
+    EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
     small.round_trip();
   });
 }

@@ -100,26 +100,29 @@ inline void compute(const Shape& shape, const Routing& routing, std::span<const 
   }
 }
 
+// weighted: with weight_of(), else without weights, as rank_major, whose rows are sums.
 inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& shape,
-                                const Routing& routing, std::span<const float> weights,
-                                const Floats& outputs) {
-  if (shape.options.layout == ExpertLayout::rank_major) {
-    return true;
-  }
+                                const Routing& routing, bool weighted, const Floats& outputs) {
   const int rank = comm.rank();
+  const bool many = shape.options.layout == ExpertLayout::rank_major;
+  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
   const Floats gradient(comm, shape.tokens(rank) * shape.hidden, shape.registered);
   for (std::size_t i = 0; i < gradient.size; ++i) {
     gradient.data[i] = value_of(rank + 5, i / shape.hidden, i % shape.hidden);
   }
   std::vector<float> rows_gradient(routing.rows() * shape.hidden, -1.0F);
-  std::vector<float> weights_gradient(weights.size(), -1.0F);
+  std::vector<float> weights;
+  for (std::size_t place = 0; place < experts.size() && weighted; ++place) {
+    weights.push_back(weight_of(rank, place));
+  }
+  std::vector<float> weights_gradient(many ? 0 : experts.size(), -1.0F);
   exchange.combine_backward(routing,
                             {.out_gradient = gradient.bytes(),
                              .rows_gradient = std::as_writable_bytes(std::span(rows_gradient)),
                              .dtype = Dtype::f32,
                              .hidden = shape.hidden,
                              .weights = weights,
-                             .rows = outputs.bytes(),
+                             .rows = many ? std::span<const std::byte>() : outputs.bytes(),
                              .weights_gradient = weights_gradient});
   bool right = true;
   const auto k = static_cast<std::size_t>(shape.options.k);
@@ -128,14 +131,12 @@ inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Sh
     for (std::size_t i = 0; i < shape.hidden; ++i) {
       const auto token = static_cast<std::size_t>(std::max<std::int64_t>(source.token, 0));
       const auto place = token * k + static_cast<std::size_t>(std::max(source.slot, 0));
-      const float expected =
-          source.rank < 0 ? 0.0F
-                          : weight_of(source.rank, place) * value_of(source.rank + 5, token, i);
+      const float factor = weighted ? weight_of(source.rank, place) : 1.0F;
+      const float expected = source.rank < 0 ? 0.0F : factor * value_of(source.rank + 5, token, i);
       right = right && rows_gradient[row * shape.hidden + i] == expected;
     }
   }
-  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
-  for (std::size_t place = 0; place < experts.size(); ++place) {
+  for (std::size_t place = 0; place < weights_gradient.size(); ++place) {
     float expected = 0.0F;
     for (std::size_t i = 0; i < shape.hidden && experts[place] >= 0; ++i) {
       expected += value_of(rank + 5, place / k, i) *
@@ -298,7 +299,8 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
                 .weights = weighted ? weights : std::vector<float>()});
     const std::vector<float> expected = expected_sums(shape, rank, weighted);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sums.data)) << what;
-    EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, weights, outputs)) << what;
+    const bool by_weights = weighted && again == 0;
+    EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, by_weights, outputs)) << what;
     check_coded(comm, exchange, routing, shape, tokens.span(),
                 again == 0 ? RowCoding::i8 : RowCoding::f8e4m3, form, what);
   }

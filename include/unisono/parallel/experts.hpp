@@ -153,7 +153,8 @@ struct CombineGradient {
   std::span<std::byte> rows_gradient = {};       // [rows()][hidden] of dtype, or more rows
   Dtype dtype = Dtype::bf16;                     // a float
   std::size_t hidden = 0;
-  std::span<const float> weights = {};     // [tokens][k] as of combine; not for rank_major
+  // [tokens][k], or empty: all are 1; not for rank_major.
+  std::span<const float> weights = {};
   std::span<const std::byte> rows = {};    // as of combine; not for rank_major
   std::span<float> weights_gradient = {};  // [tokens][k]; not for rank_major
 };
@@ -206,7 +207,8 @@ class UNISONO_EXPORT Exchange {
   // finish writes them to `out`. In between the tokens must not change, buffers and the routing
   // must live, and no other call of this exchange is allowed. On one host start never waits;
   // between hosts it waits until the others start. Errors: as of dispatch(), from either; usage
-  // from finish (tokens that have changed; of more than 4 KiB 512 words are looked at).
+  // from finish, before it writes (tokens that have changed; of more than 4 KiB 512 words are
+  // looked at).
   void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
   void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
