@@ -195,5 +195,6 @@ void run_failure(unisono_comm_t comm) {
   SUCCEEDS(unisono_failure(left, &failure));
   EXPECT(failure == UNISONO_SUCCESS);
   SUCCEEDS(unisono_barrier(left));
+  run_experts_after_shrink(left);
   SUCCEEDS(unisono_comm_free(&left));
 }
