@@ -6,21 +6,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bootstrap/end_reason.h"
-#include "unisono/error.hpp"
-
 namespace unisono::tcp {
 namespace {
 
 constexpr std::int64_t kLongestPauseMs = 100;
 // A listener that does not say a word in this time may be none; try again.
 constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
-constexpr std::int64_t kProbeMs = 100;
-
-bool is_connecting(int socket) {
-  pollfd entry{socket, POLLOUT, 0};
-  return ::poll(&entry, 1, 0) == 0;
-}
 
 bool is_final(HandshakeRefusal refusal) {
   return refusal == HandshakeRefusal::token || refusal == HandshakeRefusal::version ||
@@ -54,6 +45,7 @@ bool Dial::is_connected(std::int64_t now_ms) {
   if (is_connecting(greeter_->descriptor())) {
     if (now_ms >= greeter_->deadline_ms()) {
       closed_ = 0;
+      unanswered_ = true;
       retry(now_ms, "nothing answers there: a firewall drops it, or the address is wrong");
     }
     return false;
@@ -64,6 +56,7 @@ bool Dial::is_connected(std::int64_t now_ms) {
     return false;
   }
   closed_ = 0;
+  unanswered_ = false;
   greeter_->wait_until(now_ms + kAnswerMs);
   if (options_.relay && !ask_relay()) {
     retry(now_ms, "the relay hung up");
@@ -111,6 +104,7 @@ bool Dial::ask_relay() const {
 
 void Dial::fail_with(std::int64_t now_ms, int error) {
   closed_ = error == ECONNREFUSED ? closed_ + 1 : 0;
+  unanswered_ = is_no_answer(error);
   if (error == EMFILE || error == ENFILE) {
     starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
     return retry(now_ms, kNoDescriptor);
@@ -138,41 +132,6 @@ void Dial::add_events(std::vector<pollfd>& entries) const {
     entries.push_back({greeter_->descriptor(),
                        connecting_ ? static_cast<short>(POLLOUT) : greeter_->events(), 0});
   }
-}
-
-void Probe::step(std::int64_t now_ms) {
-  if (!socket_ && now_ms >= next_ms_) {
-    next_ms_ = now_ms + kProbeMs;
-    socket_ = begin_connect(to_[tried_ % to_.size()], nullptr, {});
-    if (!socket_) {
-      closed_ = errno == ECONNREFUSED ? closed_ + 1 : 0;
-      ++tried_;
-    }
-  }
-  if (!socket_ || (is_connecting(socket_.get()) && now_ms < next_ms_)) {
-    return;
-  }
-  const bool late = is_connecting(socket_.get());
-  closed_ = !late && connect_error(socket_.get()) == ECONNREFUSED ? closed_ + 1 : 0;
-  socket_.reset();
-  ++tried_;
-  next_ms_ = closed_ > 0 && closed_ < to_.size() ? now_ms : now_ms + kProbeMs;
-}
-
-void Probe::add_events(std::vector<pollfd>& entries) const {
-  if (socket_) {
-    entries.push_back({socket_.get(), POLLOUT, 0});
-  }
-}
-
-void throw_lost(int self, int rank, const Address& address) {
-  const std::string who = "rank " + std::to_string(rank);
-  throw Error(ErrorCode::peer_lost,
-              "rank " + std::to_string(self) + " lost " + who + " while the ranks met: " +
-                  comm::LauncherWords().end_and_advice(
-                      {.process = rank, .how = "nobody listens at " + address.text() + " any more"},
-                      "look at the last output of " + who),
-              {.rank = self, .peer = rank});
 }
 
 }  // namespace unisono::tcp

@@ -17,9 +17,10 @@ bool meets_over_network(const ConnectOptions& options);
 // host), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks). `worlds`: as in Card.
 NetMeeting meet_over_network(const ConnectOptions& options, int worlds = 0);
 // The streams to the ranks of other hosts, by rank. The acceptor is closed afterwards, and its
-// ports are kept in meeting.endpoints.
+// ports are kept in meeting.endpoints. `tell`: as in tcp::MeetOptions.
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
-                            const std::function<bool()>& interrupted = nullptr);
+                            const std::function<bool()>& interrupted = nullptr,
+                            const std::function<void(tcp::Channels, const Error&)>& tell = nullptr);
 
 // To be asked now and then while ranks of one host wait for each other, before connect_hosts():
 // throws peer_lost for one of them, or rank 0, that is dead. `meeting` must outlive it.
