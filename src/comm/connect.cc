@@ -19,7 +19,7 @@ constexpr int kLeastConnectMs = 1000;
 // A rank whose neighbour on its host died goes for that reason. It listens for so long still: ranks
 // of other hosts find out by themselves who is dead, and of two that are gone cannot tell which was
 // first.
-constexpr int kFarewellMs = 600;
+constexpr int kFarewellMs = 500;
 // For peers to take the last words of a rank that knows who is dead.
 constexpr int kLastWordsMs = 500;
 
