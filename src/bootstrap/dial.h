@@ -56,7 +56,7 @@ class Dial {
   // The last attempt to connect got no answer, not even that nobody listens.
   bool is_unanswered() const { return !options_.relay && unanswered_; }
   void add_events(std::vector<pollfd>& entries) const;
-  std::int64_t next_ms() const { return greeter_ ? greeter_->deadline_ms() : next_ms_; }
+  std::int64_t next_ms() const { return pending_ ? pending_->deadline_ms() : next_ms_; }
 
  private:
   void begin(std::int64_t now_ms);
@@ -74,7 +74,7 @@ class Dial {
   bool unanswered_ = false;
   Wanted wanted_;
   const MeetOptions& options_;
-  std::optional<PendingPeer> greeter_;
+  std::optional<PendingPeer> pending_;
   bool connecting_ = false;
   bool proved_ = false;  // the peer has
   std::int64_t refused_ms_ = -1;

@@ -149,14 +149,14 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
     const tcp::Address at = *tcp::Address::parse(options.address).value;
     tcp::Acceptor lobby(tcp::listen_at(at, {.first = at.port(), .last = 0}),
                         identity_of(options, "/lobby"));
-    std::vector<tcp::Admitted> guests;
-    for (int ms = 0; ms < 60'000 && guests.empty(); ++ms) {
+    std::vector<tcp::Admitted> admitted;
+    for (int ms = 0; ms < 60'000 && admitted.empty(); ++ms) {
       ::usleep(1000);
       lobby.step(ms);
-      guests = lobby.take_admitted();
+      admitted = lobby.take_admitted();
     }
-    const bool sent = !guests.empty() && send_text(guests.front().socket, "E\x7fno\nnever",
-                                                   Deadline::of_timeout(60'000));
+    const bool sent = !admitted.empty() && send_text(admitted.front().socket, "E\x7fno\nnever",
+                                                     Deadline::of_timeout(60'000));
     return sent ? "" : "nobody came";
   });
   EXPECT_EQ(said[0], "");

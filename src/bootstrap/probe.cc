@@ -32,7 +32,7 @@ std::vector<Address> beside(std::vector<Address> addresses) {
   const std::string who = "rank " + std::to_string(rank);
   throw Error(ErrorCode::peer_lost,
               "rank " + std::to_string(self) + " lost " + who + " while the ranks met: " +
-                  comm::LauncherWords().end_and_advice({.process = rank, .how = how},
+                  comm::EndReasonReader().end_and_advice({.process = rank, .how = how},
                                                        "look at the last output of " + who),
               {.rank = self, .peer = rank});
 }

@@ -150,8 +150,8 @@ Explanation Planner::explain(const Call& call) {
                      .candidates = {},
                      .unable = {}};
   const model::Machine* machine = profile_.machine();
-  if (choice.own != nullptr) {
-    const model::Traffic moved = model::traffic(choice.own->schedule, bytes);
+  if (choice.user != nullptr) {
+    const model::Traffic moved = model::traffic(choice.user->schedule, bytes);
     result.candidates.push_back({.algorithm = choice.name,
                                  .steps = moved.steps,
                                  .sent_bytes = moved.sent_bytes,
@@ -159,7 +159,7 @@ Explanation Planner::explain(const Call& call) {
                                  .chosen = true});
   }
   for (const std::string& name :
-       names_of(collective, machine, choice.own == nullptr ? choice.name : std::string())) {
+       names_of(collective, machine, choice.user == nullptr ? choice.name : std::string())) {
     const Algorithm& algorithm = *find_algorithm(collective, name);
     const Shape shape{.ranks = ranks_,
                       .root = choice.shape.root,

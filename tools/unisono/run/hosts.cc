@@ -74,7 +74,7 @@ std::string variable(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<std::string> launcher_words(const std::string& launcher, const std::string& host) {
+std::vector<std::string> launcher_command(const std::string& launcher, const std::string& host) {
   std::vector<std::string> words = words_of(launcher);
   if (words.empty()) {
     words = variable("SLURM_JOB_ID").empty()
@@ -196,7 +196,7 @@ std::vector<RemoteRank> place_ranks(const std::vector<HostRanks>& hosts,
       own.insert(own.begin(),
                  {fmt::format("RANK={}", ranks.size()), fmt::format("LOCAL_RANK={}", local),
                   fmt::format("LOCAL_WORLD_SIZE={}", host.ranks)});
-      ranks.push_back({.program = launcher_words(launcher, host.host),
+      ranks.push_back({.program = launcher_command(launcher, host.host),
                        .script = script_of(program, own, folder)});
     }
   }

@@ -131,7 +131,7 @@ void Launcher::start_ranks() {
       if (!options_.rank_environment.empty()) {
         spawn_options.environment.push_back(options_.rank_environment[as_size(rank)]);
       }
-      spawn_options.environment.push_back(end_words_.environment());
+      spawn_options.environment.push_back(end_reason_.environment());
     } else {
       const RemoteRank& remote = options_.remote[as_size(rank)];
       spawn_options.program = remote.program;
@@ -282,7 +282,7 @@ void Launcher::read_signals(Time now) {
       tell_of_stop();
       result_.launcher_signal = signal;
       tell_of_failure();
-      end_words_.say(
+      end_reason_.write(
           fmt::format("{}, because it got {} itself", comm::kEndedByLauncher, signal_name(signal)),
           "whoever sent that stopped the job");
     }
@@ -379,9 +379,9 @@ void Launcher::check_clock(Time now) {
         }
       }
       tell_of_stop();
-      end_words_.say(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
-                                 options_.timeout_s),
-                     "the launcher says below who was waited for");
+      end_reason_.write(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
+                                    options_.timeout_s),
+                        "the launcher says below who was waited for");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;
@@ -431,8 +431,8 @@ void Launcher::tell_of_stop() {
 
 void Launcher::tell_of_failure() {
   if (const int rank = result_.first_failure; rank >= 0 && stage_ != Stage::running) {
-    end_words_.say(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
-                   "look at the last output of that process");
+    end_reason_.write(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
+                      "look at the last output of that process");
   }
 }
 
