@@ -7,7 +7,7 @@
   includes     no "../"; project headers in quotes, all others in angle brackets
   environment  only src/base/env.cc reads it
   words        one spelling for one thing (WORDS)
-  prose        no comment begins with "Of": it has a subject
+  prose        no comment, and no sentence, begins with "Of": it has a subject
   circles      no circle of files through includes (a .cc and its .h are one)
   docs         docs/architecture.md has a row for each layer
   types        a type has one definition: two of one name in one namespace link, and corrupt memory
@@ -42,14 +42,32 @@ WORDS = {
     r"\bDoor\b": "Endpoints",
     r"\btcp::Gate\b": "tcp::Acceptor",
     r"\bReception\b": "TextExchange",
+    r"\bReunion\b": "ShrinkAttempt",
+    r"\bVisitors?\b|\b[Vv]isitors?_|\bkMostVisitors\b|\bGuests?\b": "PendingPeer",
+    r"\bgreeter_?\b": "pending peer",
+    r"\bKeeper\b": "Coordinator, of agreement; RemoteShell, of unisono run",
+    r"\bBoard\b": "FlightRecorder",
+    r"\bTape\b": "TraceWriter",
+    r"\b[Ll]enders?\b": "transport, TransportRegistry",
+    r"\b[Oo]wn_?[Ss]chedule": "user schedule",
+    r"\b(?:last|launcher)[ _]words\b|\bLauncherWords\b|\bEndWords\b": "end reason",
+    r"\bkCrowded\b|Crowded\b": "kOversubscribed",
+    r"\bPeerDoor\b": "DescriptorExchange",
+    r"\btroubles\b": "failures, events of links",
+    # Texts that users read are idiomatic.
+    r"\bis no right\b|\bno right (?:schedule|program|exchange)\b": "is not a valid",
+    r"\b(?:is|are|was|were) none of\b": "is not one of",
     r"\.crowded\b|\bis_crowded\b": "oversubscribed",
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
                  "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl/", "tests/msccl/", "src/model/nccl_log",
                  "tests/cli/expected/export_", "viewer/src/text/calls.ts", "tools/unisono/imports/", "tests/cli/files/kineto",
                  "tests/cli/files/flight_recorder")
-BEGINS_WITH_OF = re.compile(r"^\s*// Of ")
-COMMENT = re.compile(r"^\s*//")
+MARK = r"^\s*(?://|#|<!--|/?\*|\"{3})\s?"
+BEGINS_WITH_OF = re.compile(MARK + r"Of ")
+SENTENCE_WITH_OF = re.compile(r"\w[.;] Of [a-z]")
+COMMENT = re.compile(MARK)
+HAS_PROSE = {".h", ".hpp", ".cc", ".cpp", ".c", ".py", ".ts", ".svelte", ".pml"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 CODE = {".h", ".hpp", ".cc", ".cpp", ".c"}
@@ -244,8 +262,9 @@ def check_file(root, name, layers):
     before = ""
     for number, line in enumerate(text.splitlines(), 1):
         goes_on = COMMENT.match(before) and not before.rstrip().endswith(".")
-        if path.suffix in CODE and BEGINS_WITH_OF.match(line) and not goes_on:
-            yield f"{name}:{number}: prose: begin the comment with its subject"
+        begins = BEGINS_WITH_OF.match(line) and not goes_on
+        if path.suffix in HAS_PROSE and (begins or SENTENCE_WITH_OF.search(line)):
+            yield f"{name}:{number}: prose: begin the sentence with its subject"
         before = line
         include = INCLUDE.match(line) if path.suffix in CODE else None
         finding = check_include(name, *include.groups(), layers) if include else None

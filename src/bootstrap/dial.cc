@@ -85,7 +85,7 @@ void Dial::shake(std::int64_t now_ms) {
   } else if (!there || now_ms >= pending_->deadline_ms()) {
     const std::string problem = pending_->tls_problem();
     if (!problem.empty() && refused_ms_ < 0) {
-      refused_ms_ = now_ms;  // who is not trusted now will hardly be soon
+      refused_ms_ = now_ms;  // a host that is not trusted now will hardly be soon
       obstacle_ = problem;
     }
     retry(now_ms, !problem.empty() ? problem : there ? "it does not answer" : "it hung up");

@@ -117,9 +117,10 @@ TEST(NetMeeting, NeedsATokenAndAnAddressOfTheHostOfRankZero) {
             std::string::npos);
   options.token = testing::kToken;
   options.address = "192.0.2.7:29602";  // of a network for documentation
-  EXPECT_NE(testing::run_one([&](int) { return meet(options); }, 0)
-                .find("rank 0 must listen at 192.0.2.7:29602, which is no address of this host"),
-            std::string::npos);
+  EXPECT_NE(
+      testing::run_one([&](int) { return meet(options); }, 0)
+          .find("rank 0 must listen at 192.0.2.7:29602, which is not an address of this host"),
+      std::string::npos);
 }
 
 TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {

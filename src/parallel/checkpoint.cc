@@ -93,7 +93,7 @@ void check_part(const Saved& saved) {
   }
   if (!fits) {
     fail(ErrorCode::usage,
-         "\"" + saved.name + "\": " + part.text() + " is no part of " +
+         "\"" + saved.name + "\": " + part.text() + " is not a part of " +
              Tensor::packed(nullptr, part.dtype, saved.shape).text() +
              (saved.first.empty() ? "" : " from where it begins"),
          "give a part within the whole");
@@ -223,7 +223,7 @@ FileContents open_contents(const std::string& path, UniqueFd& file) {
   }
   if (file_bytes < sizeof(length) || length > kMostHeaderBytes ||
       length > file_bytes - sizeof(length)) {
-    fail(ErrorCode::corrupt, path + " is no safetensors file", "save it again");
+    fail(ErrorCode::corrupt, path + " is not a safetensors file", "save it again");
   }
   std::string header(length, '\0');
   read_all(file.get(), header.data(), header.size(), sizeof(length), path);

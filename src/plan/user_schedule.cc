@@ -42,7 +42,7 @@ UserSchedule load_user_schedule(const std::string& path) {
   }
   const std::vector<Finding> findings = verify(*parsed.value);
   if (!findings.empty()) {
-    refuse(path + " is no right schedule: " + to_text(findings.front()) +
+    refuse(path + " is not a valid schedule: " + to_text(findings.front()) +
            (findings.size() > 1 ? ", and " + std::to_string(findings.size() - 1) + " more" : ""));
   }
   Hash hash;

@@ -76,6 +76,13 @@ class Mistakes(unittest.TestCase):
         self.expect({"docs/a.md": "TODO\n"},
                     "docs/a.md:1: words: finish it, or describe the limit in prose")
 
+    def test_sentences_without_a_subject(self):
+        said = "prose: begin the sentence with its subject"
+        self.expect({"src/base/a.cc": "// Of two ranks the first.\n// A part\n// Of it all.\n",
+                     "viewer/src/a.ts": "let a; // One" ". Of others nothing.\n",
+                     "python/a.py": '    """Of a list, its end."""\n'},
+                    f"python/a.py:1: {said}", f"src/base/a.cc:1: {said}", f"viewer/src/a.ts:1: {said}")
+
     def test_a_layer_that_may_include_a_higher_one(self):
         self.expect({"src/layers.txt": "base: engine\nengine: base\n"},
                     "src/layers.txt:1: layers: engine is not below base")

@@ -118,7 +118,7 @@ TEST_P(UserSchedule, RefusesWhatIsNotRight) {
   run([&](Communicator& comm) {
     std::vector<int> data(4);
     std::string wrong =
-        lacks(refused(comm, broadcast_of(data, lost)), "lost.json is no right schedule: ");
+        lacks(refused(comm, broadcast_of(data, lost)), "lost.json is not a valid schedule: ");
     wrong += lacks(refused(comm, broadcast_of(data, cut)), "cut.json:2: not valid JSON");
     wrong += lacks(refused(comm, broadcast_of(data, word)), "word.json at /moves/source/0: ");
     return wrong + lacks(refused(comm, broadcast_of(data, (folder_ / "absent.json").string())),

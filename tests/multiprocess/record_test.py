@@ -309,7 +309,7 @@ class Chrome(Case):
     def check_arrows(self, read):
         """Each message is one, from the slice that sends it to one that takes from its sender."""
         self.assertEqual(len(read.arrows), len(self.trace["messages"]["from"]))
-        # Of slices that begin in the same nanosecond it may be the other one.
+        # Where two slices begin in the same nanosecond it may be the other one.
         wrong = 0
         for (row, _, _), departure, arrival in read.arrows:
             sender, receiver = self.trace["messages"]["from"][row], self.trace["messages"]["to"][row]

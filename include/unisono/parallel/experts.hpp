@@ -187,12 +187,12 @@ class UNISONO_EXPORT Exchange {
   // replicas on other ranks serve instead. The mask is what any rank names, united, and takes the
   // place of the one before; {} on all ranks lets all in again. Ranks that are out go on to make
   // all calls, and may have tokens. `routes`: for so many route()s they are out; the next one has
-  // them again, on all ranks, with no further call. Of ranks that name the same one the greatest
-  // number counts. Returns the mask, ascending. Routings that are there already stay as they are.
-  // Errors: usage (ranks that do not exist, routes < 1, an expert without a rank that is left: then
-  // the mask before stays).
+  // them again, on all ranks, with no further call. When several ranks name the same one, the
+  // greatest number counts. Returns the mask, ascending. Routings that are there already stay as
+  // they are. Errors: usage (ranks that do not exist, routes < 1, an expert without a rank that is
+  // left: then the mask before stays).
   std::vector<int> mask(std::span<const int> ranks, std::int64_t routes = kUntilMaskedAnew);
-  // Who is out at the next route(). Local.
+  // The ranks that are out at the next route(). Local.
   std::vector<int> masked() const;
 
   // Brings rows to the ranks of their experts. Tokens must not change until it returns on this

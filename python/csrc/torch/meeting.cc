@@ -205,7 +205,8 @@ class Watch {
       }
     }
   }
-  // Throws unisono::Error for one that ended some time ago; who is alive has had time to come.
+  // Throws unisono::Error for one that ended some time ago; a rank that is alive has had time to
+  // come.
   void look() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) {
@@ -324,8 +325,8 @@ namespace {
 
 Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
   const auto& [rank, size, timeout, members, apart] = meeting;
-  TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
-                    size, "; ranks are 0 to ", size - 1);
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank,
+                    " is not a rank of a world of ", size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
   Watch watch(meeting);
   const auto look = [&watch] { watch.look(); };

@@ -37,7 +37,7 @@ HostRanks parse_host(std::string text) {
     host.host.resize(colon);
   }
   if (host.host.empty() || host.host.front() == '-') {
-    refuse(fmt::format("'{}' is no host", text));
+    refuse(fmt::format("'{}' is not a host", text));
   }
   return host;
 }
@@ -112,7 +112,7 @@ std::string script_of(const std::vector<std::string>& program,
     const std::size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
     if (!is_variable_name(name)) {
-      throw UsageError(fmt::format("'{}' is no name of a variable that a shell takes", name),
+      throw UsageError(fmt::format("'{}' is not a name of a variable that a shell takes", name),
                        "letters, digits and _", "unisono help run");
     }
     script += equals == std::string::npos
