@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "cli/failure.h"
 #include "run/spawn.h"
 #include "unisono/error.hpp"
 
@@ -176,9 +177,10 @@ RemoteFolders::Answer RemoteFolders::ask_again(const RemoteShell& shell,
   try {
     RemoteShell again = start(shell.words);
     return ask(again, deadline);
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    return {.ended = true, .last_error_line = text.substr(0, text.find('\n'))};
+  } catch (const UsageError& error) {
+    return {.ended = true, .last_error_line = error.what()};
+  } catch (const Error& error) {
+    return {.ended = true, .last_error_line = std::string(error.summary())};
   }
 }
 
