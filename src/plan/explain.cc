@@ -9,6 +9,8 @@
 #include "model/cost.h"
 #include "plan/choice.h"
 #include "plan/planner.h"
+#include "plan/profile.h"
+#include "plan/user_schedule.h"
 
 namespace unisono {
 namespace {

@@ -7,6 +7,8 @@
 #include "base/collectives.h"
 #include "base/hash.h"
 #include "plan/choice.h"
+#include "plan/programs.h"
+#include "plan/user_schedule.h"
 
 namespace unisono::comm {
 namespace {

@@ -18,12 +18,14 @@
 #include "engine/execution.h"
 #include "plan/across_hosts.h"
 #include "plan/choice.h"
-#include "plan/profile.h"
-#include "plan/programs.h"
-#include "plan/user_schedule.h"
-#include "unisono/communicator.hpp"
+#include "unisono/call.hpp"
+#include "unisono/explain.hpp"
 
 namespace unisono::comm {
+
+class Profile;
+class Programs;
+struct UserSchedule;
 
 // All that does not change between two calls with the same arguments on other buffers.
 struct Prepared {

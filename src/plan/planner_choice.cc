@@ -5,6 +5,8 @@
 
 #include "plan/choice.h"
 #include "plan/planner.h"
+#include "plan/profile.h"
+#include "plan/user_schedule.h"
 
 namespace unisono::comm {
 
