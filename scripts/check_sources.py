@@ -12,7 +12,8 @@
   docs         docs/architecture.md has a row for each layer
   types        a type has one definition: two of one name in one namespace link, and corrupt memory
   names        few names stand for more than one type of the headers
-  size         a class that a header of src/ or tools/ declares has at most 100 lines
+  size         a class that a header of src/ or tools/ declares has at most 100 lines, and a header
+               includes at most MOST_INCLUDES others of the project
   depth        no chain of includes is longer than MOST_IN_A_CHAIN files
 
 Usage: check_sources.py [ROOT]. Prints "file:line: rule: what to do", and exits with 1 if there is any.
@@ -79,9 +80,11 @@ STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
 OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
                           r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::)[^;]*\{")
-KNOWN_CIRCLES = ("schedule/verify",)  # it is to be taken apart
+ROOTS = ("tools/unisono/", "src/", "include/")  # where an include is looked for
+KNOWN_CIRCLES = ()
 # What users include has its documentation in it, and is not counted.
 MOST_LINES_OF_A_CLASS = 100
+MOST_INCLUDES = 10
 MOST_IN_A_CHAIN = 9  # of files; public headers that include each other are one
 MOST_SHARED_NAMES = 10
 FOR_TESTS = re.compile("testing|test_support|conformance")
@@ -150,25 +153,37 @@ def check_words(line):
         yield "words: finish it, or describe the limit in prose"
 
 
+def unit_of(name):
+    """A .cc and its .h are one; public headers in C and C++ have the same name, and are two."""
+    return name if name.startswith("include/") else name.rsplit(".", 1)[0]
+
+
 def check_circles(root, names):
-    """A finding for each circle of files that include each other. A .cc and its .h are one."""
+    """A finding for each circle of files that include each other."""
+    units = {unit_of(name): name for name in names  # the header, where there is one
+             if name.startswith(ROOTS) and Path(name).suffix in CODE and not name.endswith("_test.cc")}
     includes = {}
     for name in names:
-        if not name.startswith("src/") or name.endswith("_test.cc") or Path(name).suffix not in CODE:
+        unit = unit_of(name)
+        if unit not in units or name.endswith("_test.cc"):
             continue
-        unit = name[len("src/"):].rsplit(".", 1)[0]
         for line in (root / name).read_text(encoding="utf-8", errors="replace").splitlines():
             include = INCLUDE.match(line)
             if include and include.group(1) == '"':
-                target = include.group(2).rsplit(".", 1)[0]
-                if target != unit:
-                    includes.setdefault(unit, {})[target] = name
-    done, path = set(KNOWN_CIRCLES), []
+                places = [unit_of(folder + include.group(2)) for folder in ROOTS]
+                places = [place for place in places if place in units]
+                if places and places[0] != unit:
+                    includes.setdefault(unit, {})[places[0]] = name
+    done, path = set(), []
 
     def walk(unit):
         if unit in path:
             circle = path[path.index(unit):] + [unit]
-            yield f"src/{circle[0]}.h:1: circles: {' > '.join(circle)}: take one of them apart"
+            if not any(known <= set(circle) for known in KNOWN_CIRCLES):
+                shown = [one.split("/", 1)[1].removeprefix("unisono/") if one.startswith("tools/")
+                         else one.split("/", 1)[1] for one in circle]
+                yield (f"{units[circle[0]]}:1: circles: {' > '.join(shown)}: take one of them "
+                       "apart")
         if unit in done or unit in path:
             return
         path.append(unit)
@@ -259,6 +274,10 @@ def check_file(root, name, layers):
     if path.suffix not in TEXT and path.name != "CMakeLists.txt":
         return
     text = path.read_text(encoding="utf-8", errors="replace")
+    ours = [match for match in map(INCLUDE.match, text.splitlines()) if match and match.group(1) == '"']
+    if path.suffix in (".h", ".hpp") and len(ours) > MOST_INCLUDES:
+        yield (f"{name}:1: size: it includes {len(ours)} headers of the project; at most "
+               f"{MOST_INCLUDES}")
     before = ""
     for number, line in enumerate(text.splitlines(), 1):
         goes_on = COMMENT.match(before) and not before.rstrip().endswith(".")

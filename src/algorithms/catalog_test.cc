@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "schedule/rank_order.h"
+#include "schedule/verify.h"
 
 namespace unisono {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "schedule/verify.h"
+#include "schedule/finding.h"
 
 namespace unisono {
 namespace {

@@ -122,6 +122,16 @@ class Mistakes(unittest.TestCase):
         self.expect({"src/base/long.h": long, "include/unisono/other.hpp": long.replace("Long", "Wide")},
                     "src/base/long.h:2: size: unisono::Long has 101 lines; at most 100")
 
+    def test_a_circle_of_files_of_the_tools(self):
+        self.expect({"tools/unisono/cli/a.h": '#include "cli/b.h"\n', "tools/unisono/cli/b.h": "",
+                     "tools/unisono/cli/b.cc": '#include "cli/b.h"\n#include "cli/a.h"\n'},
+                    "tools/unisono/cli/a.h:1: circles: cli/a > cli/b > cli/a: take one of them apart")
+
+    def test_a_header_that_includes_too_many(self):
+        files = {f"src/base/f{i}.h": "" for i in range(11)}
+        self.expect(files | {"src/base/all.h": "".join(f'#include "base/f{i}.h"\n' for i in range(11))},
+                    "src/base/all.h:1: size: it includes 11 headers of the project; at most 10")
+
     def test_names_that_stand_for_several_types(self):
         types = "".join(f"struct T{i} {{}};\n" for i in range(11))
         files = {f"src/base/{one}.h": f"namespace {one} {{\n{types}}}  // namespace {one}\n"

@@ -9,6 +9,7 @@
 #include "engine/layout.h"
 #include "oracle.h"
 #include "run_case.h"
+#include "schedule/verify.h"
 
 namespace unisono::testing {
 namespace {
