@@ -33,7 +33,7 @@ std::vector<Address> beside(std::vector<Address> addresses) {
   throw Error(ErrorCode::peer_lost,
               "rank " + std::to_string(self) + " lost " + who + " while the ranks met: " +
                   comm::EndReasonReader().end_and_advice({.process = rank, .how = how},
-                                                       "look at the last output of " + who),
+                                                         "look at the last output of " + who),
               {.rank = self, .peer = rank});
 }
 

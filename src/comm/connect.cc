@@ -20,8 +20,8 @@ constexpr int kLeastConnectMs = 1000;
 // of other hosts find out by themselves who is dead, and of two that are gone cannot tell which was
 // first.
 constexpr int kFarewellMs = 500;
-// For peers to take the last words of a rank that knows who is dead.
-constexpr int kLastWordsMs = 500;
+// For peers to take the last message of a rank that knows who is dead.
+constexpr int kLastMessageMs = 500;
 
 // What is nearly done may be finished.
 int left_ms(const Deadline& deadline) {
@@ -47,8 +47,8 @@ void tell_of_a_death(transport::Network& connected, std::uint32_t epoch, const E
   connected.begin_epoch(epoch);
   tell_hosts_of_abort(connected, error.code(), dead, std::string(error.message()));
   connected.leave();
-  const Deadline deadline = Deadline::after_ms(kLastWordsMs);
-  while (!connected.delivered([dead](int rank) { return rank == dead; }, kLastWordsMs) &&
+  const Deadline deadline = Deadline::after_ms(kLastMessageMs);
+  while (!connected.delivered([dead](int rank) { return rank == dead; }, kLastMessageMs) &&
          !deadline.passed()) {
     connected.wait(1000);
   }
