@@ -30,7 +30,8 @@ T stored(double number) {
   } else if constexpr (std::is_same_v<T, f16>) {
     return to_f16(static_cast<float>(number));
   } else if constexpr (std::is_same_v<T, f8e4m3>) {
-    return to_f8e4m3(static_cast<float>(number / 64));  // so that sums neither overflow nor are all alike
+    return to_f8e4m3(
+        static_cast<float>(number / 64));  // so that sums neither overflow nor are all alike
   } else if constexpr (std::is_same_v<T, f8e5m2>) {
     return to_f8e5m2(static_cast<float>(number / 64));
   } else {
@@ -127,12 +128,10 @@ void append_all(Communicator& communicator, const std::string& per_call, std::st
 // Longer than what one processor's cache holds.
 void append_long(Communicator& communicator, const std::string& per_call, std::string& bytes) {
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter}) {
-    append_result<float>(communicator,
-                         {.collective = collective,
-                          .count = 1'500'001,
-                          .dtype = Dtype::f32,
-                          .algorithm = per_call},
-                         bytes);
+    append_result<float>(
+        communicator,
+        {.collective = collective, .count = 1'500'001, .dtype = Dtype::f32, .algorithm = per_call},
+        bytes);
   }
 }
 
@@ -225,8 +224,8 @@ TEST(Reproducible, HasTheSameBitsOfLongVectorsAndWithHelperThreads) {
   };
   const std::vector<std::string> expected = of({4, 4});
   for (const Layout& layout : {Layout{4, 2}, Layout{4, 1}, Layout{4, 4, 2}, Layout{4, 2, 2}}) {
-    EXPECT_TRUE(of(layout) == expected) << layout.ranks_per_host << " ranks on each host, "
-                                        << layout.threads << " threads";
+    EXPECT_TRUE(of(layout) == expected)
+        << layout.ranks_per_host << " ranks on each host, " << layout.threads << " threads";
   }
 }
 

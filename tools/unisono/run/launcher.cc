@@ -72,6 +72,13 @@ Launcher::~Launcher() {
   }
 }
 
+// What is in a file that has no name any more, and goes with its descriptor.
+static std::uint64_t bytes_of_removed(int file) {
+  struct stat status = {};
+  const bool removed = ::fstat(file, &status) == 0 && status.st_nlink == 0;
+  return removed ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 void Launcher::open_logs() {
   if (options_.log_dir.empty()) {
     return;
@@ -262,11 +269,19 @@ void Launcher::write_log(const Lane& lane, std::string_view bytes) {
 }
 
 void Launcher::tell_lost_logs() const {
-  if (lost_logs_.bytes != 0) {
-    const std::vector<int> ranks(lost_logs_.ranks.begin(), lost_logs_.ranks.end());
+  LostLogs lost = lost_logs_;
+  for (const Lane& lane : lanes_) {
+    if (const std::uint64_t bytes = lane.log < 0 ? 0 : bytes_of_removed(lane.log); bytes != 0) {
+      lost.bytes += bytes;
+      lost.ranks.insert(lane.rank);
+      lost.error = lost.error == 0 ? ENOENT : lost.error;
+    }
+  }
+  if (lost.bytes != 0) {
+    const std::vector<int> ranks(lost.ranks.begin(), lost.ranks.end());
     std::fflush(stdout);
-    fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", lost_logs_.bytes,
-               ranks_text(ranks), options_.log_dir, std::strerror(lost_logs_.error));
+    fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", lost.bytes,
+               ranks_text(ranks), options_.log_dir, std::strerror(lost.error));
   }
 }
 
