@@ -68,7 +68,7 @@ void append_result(Communicator& communicator, Call call, std::string& bytes) {
   std::vector<T> in;
   in.reserve(sizes.in);
   for (std::size_t i = 0; i < sizes.in; ++i) {
-    // Of products, what does not overflow.
+    // Products of larger ones would overflow.
     const double number = value(rank, i);
     in.push_back(stored<T>(call.reduction.op == ReduceOp::prod ? 1 + number / 65536 : number));
   }
@@ -92,7 +92,7 @@ void append_results(Communicator& communicator, Dtype dtype, const std::string& 
   }
 }
 
-// Of other operations, and of types whose sums are kept in a wider one.
+// The other operations, and types whose sums are kept in a wider one.
 template <typename T>
 void append_others(Communicator& communicator, Dtype dtype, const std::string& per_call,
                    std::string& bytes) {
