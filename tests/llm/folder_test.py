@@ -157,7 +157,7 @@ def damaged(folder, made):
     yield with_header("another type", entry(dtype="I16"), "in a type that is not read here")
     yield with_header("too wide a type", entry(dtype="F32"), "of a shape that its bytes do not hold")
     yield with_header("a shape that overflows", entry(shape=[1 << 33, 1 << 33]), "of a shape that its bytes do not hold")
-    yield with_header("a negative shape", entry(shape=[-1, 72]), "no whole number")
+    yield with_header("a negative shape", entry(shape=[-1, 72]), "not a whole number")
     yield with_header("no shape", entry(shape=None), "without a dtype, a shape or two offsets")
     yield with_header("offsets backwards", entry(data_offsets=[8, 4]), "outside of the file")
     yield with_header("overlapping", shifted, "overlapping another tensor")
