@@ -61,7 +61,7 @@ TEST(ExpertMoves, BytesAreThoseOfTheExperts) {
 
 TEST(ExpertMoves, EachExpertComesIntoThePlaceOfOneThatGoes) {
   comm::testing::run_ranks(3, [](Communicator& comm) {
-    for (const std::size_t floats : {0, 1, 37}) {
+    for (const std::size_t floats : {0U, 1U, 37U}) {
       Weights weights(comm.rank(), floats);
       weights.move(comm, {}, floats * sizeof(float));
       weights.expect(weights.before);
