@@ -308,7 +308,7 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, rank, 1.0F);
-    try {  // between hosts the others may still be at it when rank 2 is through
+    try {  // the others may still be in their dispatch when rank 2 is through its own
       exchange.dispatch_async(call.routing, {call.payload()}).wait();
       if (rank == 2) {
         ::raise(SIGKILL);
