@@ -9,6 +9,7 @@
 #include "plan/choice.h"
 #include "plan/programs.h"
 #include "plan/user_schedule.h"
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
 namespace {
