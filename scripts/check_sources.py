@@ -7,12 +7,13 @@
   includes     no "../"; project headers in quotes, all others in angle brackets
   environment  only src/base/env.cc reads it
   words        one spelling for one thing (WORDS)
-  prose        no comment begins with "Of": it has a subject
+  prose        no comment, and no sentence, begins with "Of": it has a subject
   circles      no circle of files through includes (a .cc and its .h are one)
   docs         docs/architecture.md has a row for each layer
   types        a type has one definition: two of one name in one namespace link, and corrupt memory
   names        few names stand for more than one type of the headers
-  size         a class that a header of src/ or tools/ declares has at most 100 lines
+  size         a class that a header of src/ or tools/ declares has at most 100 lines, and a header
+               includes at most MOST_INCLUDES others of the project
   depth        no chain of includes is longer than MOST_IN_A_CHAIN files
 
 Usage: check_sources.py [ROOT]. Prints "file:line: rule: what to do", and exits with 1 if there is any.
@@ -42,14 +43,32 @@ WORDS = {
     r"\bDoor\b": "Endpoints",
     r"\btcp::Gate\b": "tcp::Acceptor",
     r"\bReception\b": "TextExchange",
+    r"\bReunion\b": "ShrinkAttempt",
+    r"\bVisitors?\b|\b[Vv]isitors?_|\bkMostVisitors\b|\bGuests?\b": "PendingPeer",
+    r"\bgreeter_?\b": "pending peer",
+    r"\bKeeper\b": "Coordinator, of agreement; RemoteShell, of unisono run",
+    r"\bBoard\b": "FlightRecorder",
+    r"\bTape\b": "TraceWriter",
+    r"\b[Ll]enders?\b": "transport, TransportRegistry",
+    r"\b[Oo]wn_?[Ss]chedule": "user schedule",
+    r"\b(?:last|launcher)[ _]words\b|\bLauncherWords\b|\bEndWords\b": "end reason",
+    r"\bkCrowded\b|Crowded\b": "kOversubscribed",
+    r"\bPeerDoor\b": "DescriptorExchange",
+    r"\btroubles\b": "failures, events of links",
+    # Texts that users read are idiomatic.
+    r"\bis no right\b|\bno right (?:schedule|program|exchange)\b": "is not a valid",
+    r"\b(?:is|are|was|were) none of\b": "is not one of",
     r"\.crowded\b|\bis_crowded\b": "oversubscribed",
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
                  "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl/", "tests/msccl/", "src/model/nccl_log",
                  "tests/cli/expected/export_", "viewer/src/text/calls.ts", "tools/unisono/imports/", "tests/cli/files/kineto",
                  "tests/cli/files/flight_recorder")
-BEGINS_WITH_OF = re.compile(r"^\s*// Of ")
-COMMENT = re.compile(r"^\s*//")
+MARK = r"^\s*(?://|#|<!--|/?\*|\"{3})\s?"
+BEGINS_WITH_OF = re.compile(MARK + r"Of ")
+SENTENCE_WITH_OF = re.compile(r"\w[.;] Of [a-z]")
+COMMENT = re.compile(MARK)
+HAS_PROSE = {".h", ".hpp", ".cc", ".cpp", ".c", ".py", ".ts", ".svelte", ".pml"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 CODE = {".h", ".hpp", ".cc", ".cpp", ".c"}
@@ -61,9 +80,11 @@ STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
 OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
                           r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::)[^;]*\{")
-KNOWN_CIRCLES = ("schedule/verify",)  # it is to be taken apart
+ROOTS = ("tools/unisono/", "src/", "include/")  # where an include is looked for
+KNOWN_CIRCLES = ()
 # What users include has its documentation in it, and is not counted.
 MOST_LINES_OF_A_CLASS = 100
+MOST_INCLUDES = 10
 MOST_IN_A_CHAIN = 9  # of files; public headers that include each other are one
 MOST_SHARED_NAMES = 10
 FOR_TESTS = re.compile("testing|test_support|conformance")
@@ -132,25 +153,37 @@ def check_words(line):
         yield "words: finish it, or describe the limit in prose"
 
 
+def unit_of(name):
+    """A .cc and its .h are one; public headers in C and C++ have the same name, and are two."""
+    return name if name.startswith("include/") else name.rsplit(".", 1)[0]
+
+
 def check_circles(root, names):
-    """A finding for each circle of files that include each other. A .cc and its .h are one."""
+    """A finding for each circle of files that include each other."""
+    units = {unit_of(name): name for name in names  # the header, where there is one
+             if name.startswith(ROOTS) and Path(name).suffix in CODE and not name.endswith("_test.cc")}
     includes = {}
     for name in names:
-        if not name.startswith("src/") or name.endswith("_test.cc") or Path(name).suffix not in CODE:
+        unit = unit_of(name)
+        if unit not in units or name.endswith("_test.cc"):
             continue
-        unit = name[len("src/"):].rsplit(".", 1)[0]
         for line in (root / name).read_text(encoding="utf-8", errors="replace").splitlines():
             include = INCLUDE.match(line)
             if include and include.group(1) == '"':
-                target = include.group(2).rsplit(".", 1)[0]
-                if target != unit:
-                    includes.setdefault(unit, {})[target] = name
-    done, path = set(KNOWN_CIRCLES), []
+                places = [unit_of(folder + include.group(2)) for folder in ROOTS]
+                places = [place for place in places if place in units]
+                if places and places[0] != unit:
+                    includes.setdefault(unit, {})[places[0]] = name
+    done, path = set(), []
 
     def walk(unit):
         if unit in path:
             circle = path[path.index(unit):] + [unit]
-            yield f"src/{circle[0]}.h:1: circles: {' > '.join(circle)}: take one of them apart"
+            if not any(known <= set(circle) for known in KNOWN_CIRCLES):
+                shown = [one.split("/", 1)[1].removeprefix("unisono/") if one.startswith("tools/")
+                         else one.split("/", 1)[1] for one in circle]
+                yield (f"{units[circle[0]]}:1: circles: {' > '.join(shown)}: take one of them "
+                       "apart")
         if unit in done or unit in path:
             return
         path.append(unit)
@@ -241,11 +274,16 @@ def check_file(root, name, layers):
     if path.suffix not in TEXT and path.name != "CMakeLists.txt":
         return
     text = path.read_text(encoding="utf-8", errors="replace")
+    ours = [match for match in map(INCLUDE.match, text.splitlines()) if match and match.group(1) == '"']
+    if path.suffix in (".h", ".hpp") and len(ours) > MOST_INCLUDES:
+        yield (f"{name}:1: size: it includes {len(ours)} headers of the project; at most "
+               f"{MOST_INCLUDES}")
     before = ""
     for number, line in enumerate(text.splitlines(), 1):
         goes_on = COMMENT.match(before) and not before.rstrip().endswith(".")
-        if path.suffix in CODE and BEGINS_WITH_OF.match(line) and not goes_on:
-            yield f"{name}:{number}: prose: begin the comment with its subject"
+        begins = BEGINS_WITH_OF.match(line) and not goes_on
+        if path.suffix in HAS_PROSE and (begins or SENTENCE_WITH_OF.search(line)):
+            yield f"{name}:{number}: prose: begin the sentence with its subject"
         before = line
         include = INCLUDE.match(line) if path.suffix in CODE else None
         finding = check_include(name, *include.groups(), layers) if include else None

@@ -2,6 +2,7 @@
 """What many process groups cost: time to make and first use them, threads, descriptors.
 
     build/venv/bin/python bench/python/groups.py --groups 200
+    build/venv/bin/python bench/python/groups.py --groups 50 --default gloo
 """
 
 import argparse
@@ -36,7 +37,7 @@ def rank_main(rank, options, folder):
     import torch
     import torch.distributed as dist
 
-    ranks.join(rank, options.ranks, folder)
+    ranks.join(rank, options.ranks, folder, options.default)
     for backend in ("unisono", "gloo"):
         seconds, threads, descriptors = use(torch, dist, backend, options.groups)
         if rank == 0:
@@ -49,6 +50,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--groups", type=int, default=200)
+    parser.add_argument("--default", choices=("unisono", "gloo"), default="unisono",
+                        help="the backend of the default group, under which the groups are made")  # fmt: skip
     return ranks.start(rank_main, parser.parse_args())
 
 

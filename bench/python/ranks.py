@@ -6,8 +6,8 @@ import tempfile
 import time
 
 
-def join(rank, ranks, folder):
-    """In a rank: the world of unisono, and the same ranks as a group of gloo."""
+def join(rank, ranks, folder, default="unisono"):
+    """In a rank: the world of `default`, and the same ranks as a group of the other of unisono and gloo."""
     import warnings
 
     import torch
@@ -16,8 +16,9 @@ def join(rank, ranks, folder):
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     store = dist.FileStore(os.path.join(folder, "store"), ranks)
-    dist.init_process_group("unisono", store=store, rank=rank, world_size=ranks)
-    return {"unisono": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
+    dist.init_process_group(default, store=store, rank=rank, world_size=ranks)
+    other = "gloo" if default == "unisono" else "unisono"
+    return {default: dist.group.WORLD, other: dist.new_group(backend=other)}
 
 
 def start(body, options):

@@ -70,7 +70,7 @@ class Job:
         end = time.monotonic() + timeout
         while b"\n" not in self.pending:
             if any(process.poll() not in (None, 0) for process in self.processes):
-                raise JobError(f"{self.implementation}: {self._last_words()}")
+                raise JobError(f"{self.implementation}: {self._first_line()}")
             if time.monotonic() > end:
                 raise JobError(f"{self.implementation}: no answer in {timeout:.0f} s")
             if select.select([self.answers], [], [], 0.2)[0]:
@@ -78,7 +78,7 @@ class Job:
         line, self.pending = self.pending.split(b"\n", 1)
         return line.decode()
 
-    def _last_words(self):
+    def _first_line(self):
         self.log.flush()
         self.log.seek(0)
         text = self.log.read().decode(errors="replace").strip()

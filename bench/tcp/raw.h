@@ -14,8 +14,8 @@ struct Flow {
 };
 
 // Sends `bytes` and receives as many, at the same time, over sockets that do not block; pieces of
-// `piece` in each call. Where ranks share a CPU, who can do nothing gives way (`yields`). REQUIRES:
-// the other side does the same.
+// `piece` in each call. Where ranks share a CPU, one that can do nothing gives way (`yields`).
+// REQUIRES: the other side does the same.
 void exchange(std::vector<Flow> flows, std::size_t piece, bool yields = false);
 
 }  // namespace unisono::bench

@@ -97,7 +97,7 @@ std::vector<std::vector<Said>> load_answers(const std::string& path) {
       said.push_back(one);
     }
     if (!words.eof()) {
-      throw std::runtime_error(path + " has a line that is no answer");
+      throw std::runtime_error(path + " has a line that is not an answer");
     }
   }
   return answers;

@@ -23,7 +23,7 @@ json read_json(const std::string& path) {
   }
   json value = json::parse(in, nullptr, false);
   if (!value.is_object()) {
-    throw std::runtime_error(path + " is no JSON object");
+    throw std::runtime_error(path + " is not a JSON object");
   }
   return value;
 }
@@ -69,7 +69,7 @@ float rope_base(const Config& config) {
   if (config.has(own)) {
     const json& rope = config.at(own);
     if (!rope.is_object()) {
-      config.fail(std::string("has '") + own + "' that is no JSON object");
+      config.fail(std::string("has '") + own + "' that is not a JSON object");
     }
     const json type = rope.value("rope_type", rope.value("type", json("default")));
     if (type != "default") {

@@ -134,7 +134,7 @@ void Gguf::parse() {
   const std::span<const std::uint8_t> bytes = file_.bytes();
   Reader in(bytes);
   if (in.take<std::uint32_t>() != kMagic) {
-    throw std::runtime_error("is no GGUF file");
+    throw std::runtime_error("is not a GGUF file");
   }
   const auto version = in.take<std::uint32_t>();
   if (version != 2 && version != 3) {

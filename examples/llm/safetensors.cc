@@ -41,7 +41,7 @@ constexpr Type kTypes[] = {{"F32", 4, 0},
 
 std::uint64_t whole_number(const std::string& name, const json& value) {
   if (!value.is_number_unsigned()) {
-    refuse(name, "with a shape or offset that is no whole number");
+    refuse(name, "with a shape or offset that is not a whole number");
   }
   return value.get<std::uint64_t>();
 }
@@ -95,7 +95,7 @@ void add_safetensors(const MappedFile& file, Tensors& tensors) {
   const auto bytes = file.bytes();
   std::uint64_t length = 0;
   if (bytes.size() < sizeof(length)) {
-    throw std::runtime_error("is no safetensors file: it has " + std::to_string(bytes.size()) +
+    throw std::runtime_error("is not a safetensors file: it has " + std::to_string(bytes.size()) +
                              " bytes");
   }
   std::memcpy(&length, bytes.data(), sizeof(length));
@@ -109,7 +109,7 @@ void add_safetensors(const MappedFile& file, Tensors& tensors) {
   const auto text = bytes.subspan(sizeof(length), length);
   const json header = json::parse(text.begin(), text.end(), nullptr, false);
   if (!header.is_object()) {
-    throw std::runtime_error("has a header that is no JSON object");
+    throw std::runtime_error("has a header that is not a JSON object");
   }
   const auto data = bytes.subspan(sizeof(length) + length);
   std::vector<Entry> entries;

@@ -95,7 +95,7 @@ void read_template(Vocabulary& vocabulary, const json& single) {
     const std::string name = text_at(part["SpecialToken"], "id");
     const auto word = std::ranges::find(vocabulary.words, name);
     if (name.empty() || word == vocabulary.words.end()) {
-      refuse("whose template has '" + name + "', which is no token");
+      refuse("whose template has '" + name + "', which is not a token");
     }
     if (is_behind) {
       refuse("whose template puts '" + name + "' behind a text");
@@ -160,7 +160,7 @@ std::string merge_text(const json& merge) {
     return merge.get<std::string>();
   }
   if (!merge.is_array() || merge.size() != 2 || !merge[0].is_string() || !merge[1].is_string()) {
-    refuse("with merges that are no pairs of words");
+    refuse("with merges that are not pairs of words");
   }
   return merge[0].get<std::string>() + " " + merge[1].get<std::string>();
 }

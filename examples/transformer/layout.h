@@ -4,9 +4,9 @@
 //
 // Axes that may be named, the slowest first: pp (a pipeline, with a schedule), rep (replicas of
 // sharded states, HSDP), dp, cp (ring, or all_gather), uly (Ulysses), tp. Words: zero=0..3 (0
-// unless given), sp, vocab, all_gather, contiguous, striped (zigzag unless given). Of a pipeline:
-// the name of a schedule (`unisono pipeline list`), m=8 (microbatches, 8 unless given), v=2 (stages
-// on a rank, where the schedule leaves the choice).
+// unless given), sp, vocab, all_gather, contiguous, striped (zigzag unless given). A pipeline
+// has the name of a schedule (`unisono pipeline list`), m=8 (microbatches, 8 unless given), v=2
+// (stages on a rank, where the schedule leaves the choice).
 #pragma once
 
 #include <string>

@@ -58,14 +58,19 @@ typedef struct unisono_routing_shape {
   size_t rows;         /* that a dispatch writes here, with padding */
   size_t experts_here; /* of this rank */
   int64_t dropped;     /* for the capacity, on all ranks */
-  /* By row, until the routing is freed: the rank that it came from (-1: padding), and the token. */
+  /* By row, until the routing is freed: the rank that it came from (-1: padding), the token, and
+   * its place among the k (rank_major: the first one). */
   const int* source_ranks;
   const int64_t* source_tokens;
+  const int* source_slots;
   /* By row: the number of its expert among those of this rank, -1: padding. rank_major: k for each
    * row. */
   const int* experts;
+  const int* numbers_here; /* of the experts of this rank: experts_here of them */
   /* By expert: tokens on all ranks that chose it. */
   const int64_t* chosen;
+  /* By rank: rows that a dispatch brings there, without padding. */
+  const int64_t* rows_of_ranks;
 } unisono_routing_shape_t;
 
 typedef struct unisono_payload {
@@ -93,7 +98,7 @@ typedef struct unisono_combine_gradient {
   void* rows_gradient;      /* [rows][hidden] of dtype */
   unisono_dtype_t dtype;
   size_t hidden;
-  const float* weights;    /* [tokens][k] */
+  const float* weights;    /* [tokens][k]; NULL: all are 1 */
   const void* rows;        /* [rows][hidden] of dtype */
   float* weights_gradient; /* [tokens][k] */
 } unisono_combine_gradient_t;
@@ -115,6 +120,9 @@ UNISONO_EXPORT unisono_result_t unisono_exchange_limits(unisono_exchange_t excha
 UNISONO_EXPORT unisono_result_t unisono_route(const int32_t* chosen, size_t tokens,
                                               unisono_exchange_t exchange,
                                               unisono_routing_t* routing) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_route_i64(const int64_t* chosen, size_t tokens,
+                                                  unisono_exchange_t exchange,
+                                                  unisono_routing_t* routing) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_routing_free(unisono_routing_t* routing) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_get_routing_shape(
     unisono_routing_t routing, unisono_routing_shape_t* shape) UNISONO_NOEXCEPT;
@@ -140,6 +148,15 @@ UNISONO_EXPORT unisono_result_t unisono_dispatch_async(unisono_routing_t routing
                                                        size_t count, unisono_exchange_t exchange,
                                                        unisono_request_t* request) UNISONO_NOEXCEPT;
 
+/* Instead of rows, their addresses, by row (NULL: padding), into rows[shape.rows]: in the memory of
+ * their ranks, of one host, which all have `in` ([tokens][row_bytes]) registered. They may be read,
+ * and no rank may change its tokens, until the next unisono_combine() or unisono_end_gather()
+ * returns. */
+UNISONO_EXPORT unisono_result_t unisono_gather_list(unisono_routing_t routing, const void* in,
+                                                    size_t row_bytes, const void** rows,
+                                                    unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_end_gather(unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+
 UNISONO_EXPORT unisono_result_t unisono_combine(unisono_routing_t routing,
                                                 const unisono_combine_rows_t* combine,
                                                 unisono_exchange_t exchange) UNISONO_NOEXCEPT;
@@ -156,12 +173,51 @@ UNISONO_EXPORT unisono_result_t
 unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradient_t* gradient,
                          unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 
-/* Ranks whose experts get nothing from the next unisono_route() on: those that any rank names. */
+/* Ranks whose experts get nothing from the next unisono_route() on: those that any rank names, as
+ * unisono_masked() says then. */
 UNISONO_EXPORT unisono_result_t unisono_mask(const int* ranks, size_t count,
                                              unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 /* The same for so many calls of unisono_route() on all ranks; the next one has them again. */
 UNISONO_EXPORT unisono_result_t unisono_mask_for(const int* ranks, size_t count, int64_t routes,
                                                  unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+/* Who is out at the next unisono_route(), ascending: *count of them, into ranks, which has room for
+ * all ranks of the communicator. Local. */
+UNISONO_EXPORT unisono_result_t unisono_masked(int* ranks, size_t* count,
+                                               unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+
+/* The experts of the ranks that unisono_shrink() has left, for the options of a new exchange: each
+ * keeps its own. `options`, of `ranks_before` ranks, are those of the exchange before. Writes
+ * counts[size of survivors] and the experts of these ranks, of which there are no more than all
+ * ranks had before. Local. UNISONO_USAGE: an expert whose last rank is lost, among others. */
+UNISONO_EXPORT unisono_result_t unisono_experts_after_shrink(
+    const unisono_exchange_options_t* options, int ranks_before, unisono_comm_t survivors,
+    int* experts_of_ranks, int* counts) UNISONO_NOEXCEPT;
+
+/* Where experts and their replicas should live, see parallel/expert_balance.hpp. `loads`: by
+ * expert, tokens that chose it. `seats`: experts and replicas that all ranks hold together; 0: one
+ * for each expert. Writes experts_of_ranks[ranks][seats / ranks] and, unless NULL,
+ * load_of_ranks[ranks]. Local. */
+UNISONO_EXPORT unisono_result_t unisono_balance_experts(const double* loads, size_t experts,
+                                                        int ranks, int seats, int groups, int hosts,
+                                                        int* experts_of_ranks,
+                                                        double* load_of_ranks) UNISONO_NOEXCEPT;
+
+/* One expert's weights to be copied from one rank to another. */
+typedef struct unisono_expert_move {
+  int expert;
+  int from;
+  int to;
+} unisono_expert_move_t;
+
+/* What has to be copied to go from one placement of `ranks` ranks to another; each as in
+ * unisono_exchange_options_t. *count is the room of `moves`, and then how many there are; where
+ * that is more, only so many are written as there is room for. Local. */
+UNISONO_EXPORT unisono_result_t unisono_find_expert_moves(const int* experts_before,
+                                                          const int* counts_before,
+                                                          const int* experts_after,
+                                                          const int* counts_after, int ranks,
+                                                          unisono_expert_move_t* moves,
+                                                          size_t* count) UNISONO_NOEXCEPT;
 
 #if defined(__cplusplus)
 }

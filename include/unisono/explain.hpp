@@ -12,7 +12,7 @@
 namespace unisono {
 
 struct Explanation {
-  // Who has chosen.
+  // What the choice came from.
   enum class Why : std::uint8_t { call, option, profile, built_in, model };
   struct Candidate {
     std::string algorithm;  // with those of its parameters that are not its defaults

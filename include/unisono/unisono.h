@@ -252,8 +252,8 @@ typedef struct unisono_call_statistics {
 } unisono_statistics_t;
 #define UNISONO_STATISTICS_INIT {sizeof(unisono_statistics_t), 0, 0, 0.0, 0.0, {0}}
 /* `what`: "all_reduce" or another collective, "send" or "recv". waiting_for_s (may be NULL): room
- * for n numbers, becomes how long this rank has waited for each. Of what was never called all is 0.
- * Local; any thread, also during an operation. Errors: USAGE. */
+ * for n numbers, becomes how long this rank has waited for each. For what was never called all is
+ * 0. Local; any thread, also during an operation. Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_statistics(const char* what, unisono_comm_t comm,
                                                    unisono_statistics_t* statistics,
                                                    double* waiting_for_s) UNISONO_NOEXCEPT;

@@ -49,7 +49,7 @@ foreach(name IN ITEMS c10 torch_cpu torch torch_python)
 endforeach()
 target_link_libraries(unisono_torch PRIVATE unisono_for_python)
 target_link_options(unisono_torch PRIVATE -Wl,--exclude-libs,ALL)
-# PyTorch is loaded before us; its folder is no part of the file.
+# PyTorch is loaded before us; its folder is not a part of the file.
 set_target_properties(unisono_torch PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "")
 
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_minor ${torch_version})

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import unisono
 
-# Who starts the tests in the background may have SIGINT ignored, and so would the ranks.
+# A shell that starts the tests in the background may have SIGINT ignored, and so would the ranks.
 SIGINT_IS_HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 HEAD = SIGINT_IS_HEARD + """
 import os, pathlib, sys, time, numpy as np, unisono

@@ -60,7 +60,7 @@ def test_composition():
 @pytest.mark.parametrize(
     "call, text",
     [
-        (lambda: schedules.build("all_reduce/rnig", 4), "is no COLLECTIVE/ALGORITHM; .* ring"),
+        (lambda: schedules.build("all_reduce/rnig", 4), "is not a COLLECTIVE/ALGORITHM; .* ring"),
         (lambda: schedules.build("all_cheer/ring", 4), "no collective 'all_cheer'; .* broadcast"),
         (lambda: schedules.build("all_reduce/ring:radix=3", 4), "radix"),
         (lambda: schedules.build("all_reduce/ring", 0), "there must be a rank"),
@@ -69,7 +69,7 @@ def test_composition():
         (lambda: schedules.Builder("all_reduce", 0, 1), "1 to 4096 ranks"),
         (lambda: schedules.Builder("all_reduce", 2, 1).move(0, 2, 0), "ranks are 0 to 1"),
         (lambda: schedules.Builder("all_reduce", 2, 1).move(0, 1, 1), "chunks are 0 to 0"),
-        (lambda: schedules.Builder("all_reduce", 2, 1).move(0, 1, 0, source="lap"), "is no place"),
+        (lambda: schedules.Builder("all_reduce", 2, 1).move(0, 1, 0, source="lap"), "is not a place"),
         (lambda: schedules.build("all_reduce/ring", 2).show(step=9), "counted from 1"),
         (lambda: schedules.Schedule.from_json("{"), "the schedule"),
         (lambda: schedules.load("/nowhere/x.json"), "cannot read"),

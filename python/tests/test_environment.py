@@ -24,7 +24,7 @@ def join(folder, name, value, on):
     store = dist.FileStore(os.path.join(folder, f"{name}-{len(on)}"), 2)
     said = caught(dist.init_process_group, "unisono", store=store, rank=rank, world_size=2)
     os.environ.pop(f"UNISONO_{name}", None)
-    # Who leaves last removes the file of a FileStore.
+    # The rank that leaves last removes the file of a FileStore.
     store.set(f"heard {rank}", "")
     store.wait([f"heard {1 - rank}"])
     return said
@@ -92,9 +92,10 @@ def test_world_sizes_that_differ(tmp_path):
 
 def test_a_rank_beyond_the_world(tmp_path):
     found = jobs.run(2, disagree, str(tmp_path / "store"), [3, 1], [{}, {}], backend=None)
-    assert found[1] == ("ValueError", "unisono: rank 1 is none of a world of 1; ranks are 0 to 0")
+    assert found[1] == ("ValueError", "unisono: rank 1 is not a rank of a world of 1; ranks are 0 to 0")
     kind, text = found[0]
-    assert kind == "DistBackendError" and "rank 1 cannot take part: rank 1 is none" in text
+    assert kind == "DistBackendError", text
+    assert "rank 1 cannot take part: rank 1 is not a rank of a world of 1" in text
 
 
 def has_loopback():

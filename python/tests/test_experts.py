@@ -1,9 +1,13 @@
 """unisono.experts: arrays of numpy and torch, and gradients, against one process."""
 
+import gc
+import weakref
+
 import jobs
 import ml_dtypes
 import numpy as np
 import pytest
+import test_core_processes
 import torch
 import unisono
 from unisono import experts
@@ -159,6 +163,214 @@ def test_balance():
     places, load = experts.balance(loads, ranks=8, seats=16, groups=4, hosts=2)
     assert places[0] == [5, 6] and len(places) == 8
     assert sum(load) == pytest.approx(sum(loads))
+
+
+class OnlyDlpack:
+    """What a tensor library may give that has neither shape nor dtype."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def only_dlpack(comm, dtype):
+    exchange = experts.Exchange(comm, EXPERTS, K)
+    routing = exchange.route(OnlyDlpack(chosen_of(comm.rank, "i8")))
+    tokens = torch.from_numpy(tokens_of(comm.rank)).to(dtype)
+    rows = exchange.dispatch(routing, OnlyDlpack(tokens))
+    name = str(dtype).removeprefix("torch.")
+    assert isinstance(rows, np.ndarray) and rows.dtype.name == name and rows.shape[1:] == (HIDDEN,)
+    outputs = torch.from_numpy(compute(routing, rows)).to(dtype)
+    weights = OnlyDlpack(torch.from_numpy(weights_of(comm.rank)))
+    sums = exchange.combine(routing, OnlyDlpack(outputs), weights)
+    np.testing.assert_array_equal(sums.astype("f4"), torch.from_numpy(expected(comm.rank)).to(dtype).float())
+    of_rows, of_weights = exchange.combine_backward(routing, OnlyDlpack(tokens), OnlyDlpack(outputs), weights)
+    assert of_rows.shape == rows.shape and of_weights.dtype == np.float32
+    exchange.close()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_memory_that_has_only_dlpack(dtype):
+    everywhere(3, only_dlpack, dtype)
+
+
+def several_payloads(comm, form):
+    exchange = experts.Exchange(comm, EXPERTS, K)
+    routing = exchange.route(chosen_of(comm.rank, "i8"))
+    tokens, weights = tokens_of(comm.rank), weights_of(comm.rank)
+    numbers = torch.arange(len(tokens), dtype=torch.int64) + 1000 * comm.rank
+    given = dict(coding=["i8", "none", "none"], one_a_slot=[False, True, False])
+    out = [None, np.empty(routing.rows, "f4"), None]
+    if form == "halves":
+        exchange.start_dispatch(routing, [tokens, weights, numbers], out, **given)
+        rows = exchange.finish_dispatch()
+    elif form == "async":
+        rows = exchange.dispatch_async(routing, (tokens, weights, numbers), out, **given).wait()
+    else:
+        rows = exchange.dispatch(routing, [tokens, weights, numbers], out, **given)
+    assert len(rows) == 3 and rows[1] is out[1] and isinstance(rows[2], torch.Tensor)
+    for row, weight, number, (rank, token, slot) in zip(*rows, routing.sources):
+        np.testing.assert_allclose(row, tokens_of(rank)[token], atol=TOLERANCE["i8"])
+        assert weight == weights_of(rank)[token, slot] and number == 1000 * rank + token
+    (one,) = exchange.dispatch(routing, [tokens])  # a list of one gives a list of one
+    np.testing.assert_array_equal(one, [tokens_of(rank)[token] for rank, token, _ in routing.sources])
+    with pytest.raises(ValueError, match="coding has 1 entries for 2 payloads"):
+        exchange.dispatch(routing, [tokens, tokens], coding=["i8"])
+    with pytest.raises(ValueError, match="out must be a list"):
+        exchange.dispatch(routing, [tokens, tokens], out=rows[0])
+    with pytest.raises(unisono.UsageError, match="it has 0 payloads"):
+        exchange.dispatch(routing, [])
+    exchange.close()
+
+
+@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+def test_several_payloads(form):
+    everywhere(3, several_payloads, form)
+
+
+def gathered(comm, kind):
+    exchange = experts.Exchange(comm, EXPERTS, K, alignment=4)
+    routing = exchange.route(chosen_of(comm.rank, "i8"))
+    mine = tokens_of(comm.rank)
+    region = comm.allocate(max(mine.nbytes, 64))
+    tokens = np.frombuffer(region, "f4", mine.size).reshape(mine.shape)
+    tokens[:] = mine
+    if kind == "torch":
+        tokens = torch.from_numpy(tokens)
+    rows = exchange.gather_list(routing, tokens)
+    assert len(rows) == routing.rows and rows.addresses.dtype == np.uint64
+    views = list(rows)
+    for view, address, (rank, token, _) in zip(views, rows.addresses, routing.sources):
+        assert (view is None) == (rank < 0) == (address == 0)
+        if view is not None:
+            assert isinstance(view, torch.Tensor if kind == "torch" else np.ndarray)
+            np.testing.assert_array_equal(view, tokens_of(rank)[token])
+            assert kind == "torch" or not view.flags.writeable
+    exchange.end_gather()
+    comm.barrier()
+    with pytest.raises(unisono.UsageError, match="of rank 0: `in` is not registered memory"):
+        exchange.gather_list(routing, tokens_of(comm.rank) if comm.rank == 0 else tokens)
+    # What a view reads stays while the view does.
+    name = weakref.ref(exchange)
+    kept = [view for view in views if view is not None][:1]
+    del exchange, rows, views, view
+    gc.collect()
+    assert (name() is not None) == bool(kept)
+    comm.barrier()
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_gather_list(kind):
+    everywhere(3, gathered, kind)
+
+
+def options(comm, form):
+    """residual that is `out`, capacity, and rank_major."""
+    one = np.zeros((2, 1), "i4")  # all to expert 0
+    exchange = experts.Exchange(comm, 2, 1, capacity=3)
+    routing = exchange.route(one)
+    assert routing.dropped == 2 * comm.size - 3
+    tokens = np.full((2, 3), comm.rank + 1, "f4")
+    rows = exchange.dispatch(routing, tokens)
+    sums = np.full((2, 3), 10, "f4")
+    if form == "halves":
+        exchange.start_combine(routing, rows, residual=sums, out=sums)
+        assert exchange.finish_combine() is sums
+    elif form == "async":
+        assert exchange.combine_async(routing, rows, residual=sums, out=sums).wait() is sums
+    else:
+        assert exchange.combine(routing, rows, residual=sums, out=sums) is sums
+    taken = [2, 1, 0][comm.rank]  # of this rank's tokens
+    np.testing.assert_array_equal(sums[:, 0], [10 + (comm.rank + 1) * (token < taken) for token in range(2)])
+    exchange.close()
+
+    exchange = experts.Exchange(comm, EXPERTS, K, layout="rank_major")
+    routing = exchange.route(chosen_of(comm.rank, "i8"))
+    rows = exchange.dispatch(routing, tokens_of(comm.rank))
+    assert routing.experts.shape == (routing.rows, K)
+    here = np.array([*routing.experts_here, -1]) + 1
+    sums = exchange.combine(routing, rows * here[routing.experts].sum(1, keepdims=True).astype("f4"))
+    np.testing.assert_array_equal(
+        sums, tokens_of(comm.rank) * (chosen_of(comm.rank, "i8") + 1).sum(1, keepdims=True)
+    )
+    of_rows, none = exchange.combine_backward(routing, tokens_of(comm.rank))
+    np.testing.assert_array_equal(of_rows, rows)
+    assert none is None
+    exchange.close()
+
+
+@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+def test_options(form):
+    everywhere(3, options, form)
+
+
+def test_moves():
+    assert experts.find_expert_moves([[0, 1], [2]], [[0, 1], [2, 0]]) == [(0, 0, 1)]
+    assert experts.find_expert_moves([[0]], [[0]]) == []
+    with pytest.raises(unisono.UsageError, match="no rank held expert 3"):
+        experts.find_expert_moves([[0]], [[3]])
+
+
+def coded_layer():
+    """The outputs of a dispatcher that sends 8 bits, and whether gradients are those of exact rows."""
+    import torch.distributed as dist
+    from unisono.torch import MoEDispatcher
+
+    rank = dist.get_rank()
+    chosen = torch.from_numpy(chosen_of(rank, "i8"))
+    results = []
+    for coding in ("none", "i8"):
+        dispatcher = MoEDispatcher(EXPERTS, K, coding=coding)
+        here = dispatcher.exchange.route(chosen).experts_here
+        tokens = (torch.from_numpy(tokens_of(rank)) / 3).requires_grad_()
+        weights = torch.from_numpy(weights_of(rank))
+        out = dispatcher(tokens, chosen, weights, lambda local, rows: rows * (here[local] + 1))
+        out.sum().backward()
+        results.append((out.detach().numpy(), tokens.grad.numpy()))
+    (exact, gradient), (near, same) = results
+    np.testing.assert_array_equal(gradient, same)
+    np.testing.assert_allclose(exact, near, atol=30 * 4 / 3 / 127)
+    return int(len(chosen)), bool((exact != near).any())
+
+
+def test_dispatcher_with_a_coding():
+    said = jobs.run(2, coded_layer)
+    assert all(differs for tokens, differs in said if tokens > 0)
+
+
+AFTER_A_DEATH = """
+from unisono import experts
+exchange = experts.Exchange(comm, 3, 1, experts_of_rank=[[0, 1], [1, 2], [2, 0]])
+alone = experts.Exchange(comm, 3, 1)
+if rank == 2:
+    os._exit(9)
+try:
+    while True:
+        exchange.route(np.array([[2]], "i4"))
+except unisono.PeerLost:
+    pass
+left = comm.shrink()
+other = exchange.after_shrink(left)
+routing = other.route(np.array([[2]], "i4"))
+sums = other.combine(routing, other.dispatch(routing, np.full((1, 2), rank + 5, "f4")))
+try:
+    alone.after_shrink(left)
+except unisono.UsageError as error:
+    print(sums.tolist(), routing.rows_of_ranks, str(error).splitlines()[0])
+"""
+
+
+def test_after_shrink(tmp_path):
+    said = test_core_processes.ends(test_core_processes.start(tmp_path, 3, AFTER_A_DEATH))
+    for rank in range(2):
+        assert said[rank][2] == "" and said[rank][1] == (
+            f"[[{rank + 5}.0, {rank + 5}.0]] [0, 2] usage: after_shrink: all ranks of expert 2 are lost\n"
+        )
 
 
 def gradients():

@@ -346,7 +346,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_operation():
 
 
 def watched_failure():
-    """Who sees that an operation has ended also sees how."""
+    """A thread that sees that an operation has ended also sees how."""
     if dist.get_rank() == 1:
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -106,7 +106,7 @@ def test_groups_beside_a_default_group_of_gloo():
 
 
 class Counting(dist.Store):
-    """Counts the questions that are asked of a store; who writes where it is waits for the others first."""
+    """Counts the questions that are asked of a store; a rank that writes where it is waits for the others first."""
 
     def __init__(self, inner, rank, ranks):
         super().__init__()
@@ -157,7 +157,7 @@ def counted(folder, count):
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_a_group_under_a_default_group_of_gloo_asks_the_store_four_times(ranks, tmp_path):
-    """Of the rank that comes last: the others ask again until it has come."""
+    """Counts the rank that comes last: the others ask again until it has come."""
     endings = jobs.run(ranks, counted, str(tmp_path), 50, backend=None)
     assert [x for _, x in endings] == [float(ranks**51)] * ranks
     assert endings[-1][0] == ["set", "check", "check", "multi_get"] * 50

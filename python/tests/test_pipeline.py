@@ -122,7 +122,7 @@ def test_dualpipe_has_two_sequences_of_stages():
 
 
 @pytest.mark.parametrize("content, message", [
-    (b"\xff\xfe0F0", 'cell 1: "??0F0" is no action'),
+    (b"\xff\xfe0F0", 'cell 1: "??0F0" is not an action'),
     (b"", "a pipeline has 1 to 16384 stages"),
     (b"," * ((64 << 20) + 1), "more than 64 MiB"),
 ])  # fmt: skip

@@ -165,7 +165,7 @@ def test_a_time_limit_names_the_rank_and_since_when():
     assert "Timed out waiting: timeout: rank 1 has not signalled rank 0 within 200 ms, since " in wait[1]
     assert "rank 1 has not come to the barrier of rank 0 within 200 ms, since " in barrier[1]
     assert "rank 1 has not taken the last signal of rank 0 within 200 ms" in put[1]
-    assert none[0] == "ValueError" and "rank 2 is none of this symmetric memory of 2 ranks" in none[1]
+    assert none[0] == "ValueError" and "rank 2 is not a rank of this symmetric memory of 2 ranks" in none[1]
     assert channel[0] == "ValueError" and "has 1152 channels" in channel[1]
     assert took > 0.6
 

@@ -92,7 +92,7 @@ class Agents:
 def test_torchrun(two_nodes, secure, tmp_path):  # noqa: F811
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
-    # Of torchrun and c10d nothing that the caller has set: this is a job of its own.
+    # Nothing that the caller has set for torchrun and c10d: this is a job of its own.
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("TORCH", "PET_", "MASTER_", "RANK", "WORLD_SIZE"))}  # fmt: skip
     environment = {**kept, "OMP_NUM_THREADS": "1"}

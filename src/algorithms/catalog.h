@@ -7,8 +7,8 @@
 
 #include "algorithms/parameters.h"
 #include "schedule/compact.h"
+#include "schedule/finding.h"
 #include "schedule/schedule.h"
-#include "schedule/verify.h"
 
 namespace unisono {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "schedule/rank_order.h"
+#include "schedule/verify.h"
 
 namespace unisono {
 namespace {
@@ -343,7 +344,7 @@ TEST(Claims, NameWhatDiffers) {
   const std::vector<Finding> findings = verify_claims(ring, schedule);
   ASSERT_EQ(findings.size(), 3U) << texts(findings);
   EXPECT_EQ(to_text(findings[0], 0), "claim: 7 steps, not 6");
-  EXPECT_EQ(to_text(findings[1], 0), "step 0: edge 1->0 is no edge of ring");
+  EXPECT_EQ(to_text(findings[1], 0), "step 0: edge 1->0 is not an edge of ring");
   EXPECT_EQ(findings[1].kind, Finding::Kind::claim);
   EXPECT_EQ(findings[1].line, move.line);
   EXPECT_EQ(to_text(findings[2], 0), "claim: 7 chunks sent by one rank, not 6");

@@ -1,5 +1,6 @@
 // Compositions of catalogue algorithms: the wholes must be right, whatever the parts are.
 #include "schedule/compose.h"
+#include "schedule/verify.h"
 
 #include <gtest/gtest.h>
 

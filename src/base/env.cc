@@ -44,7 +44,7 @@ constexpr std::array<EnvVariable, 29> kVariables = {{
     {"UNISONO_RECORD", "", "Record operations and messages: a folder for unisono trace merge"},
     {"UNISONO_RECORD_EVENTS", "32768", "How many events a rank keeps, the newest; 32 bytes each"},
     {"UNISONO_REPLACE_GLOO", "0", "1: PyTorch programs that ask for gloo get unisono"},
-    {"UNISONO_QUIET", "0", "1: who waits long for other ranks to start says nothing on stderr"},
+    {"UNISONO_QUIET", "0", "1: do not report on stderr when other ranks are slow to start"},
     {"UNISONO_LANG", "",
      "zh or en: language of the overview and of frequent errors; else the locale's"},
     {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},

@@ -156,7 +156,7 @@ double JsonNode::number(double least, double most) const {
 std::int64_t JsonNode::whole(std::int64_t least, std::int64_t most) const {
   const double value = number(static_cast<double>(least), static_cast<double>(most));
   if (value != std::floor(value)) {
-    fail(json_number(value) + " is no whole number");
+    fail(json_number(value) + " is not a whole number");
   }
   return static_cast<std::int64_t>(value);
 }

@@ -87,7 +87,7 @@ TEST(JsonNode, SaysWhatBelongsThere) {
   EXPECT_EQ(said_of("[]", number), "/: an array where an object belongs");
   EXPECT_EQ(said_of(R"({"a": 0.5})",
                     [](const JsonNode& node) { return static_cast<double>(node.whole(0, 5)); }),
-            "/a: 0.5 is no whole number");
+            "/a: 0.5 is not a whole number");
   const auto column = [](const JsonNode& node) {
     return static_cast<double>(node.column("b", 2).size());
   };

@@ -37,7 +37,8 @@ WaitPolicy parse_wait_policy(std::string_view text, WaitPolicy usual) {
     int value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
     if (error != std::errc{} || end != number.data() + number.size() || value < 0 || value > most) {
-      refuse(text, "'" + std::string(number) + "' is no number from 0 to " + std::to_string(most));
+      refuse(text,
+             "'" + std::string(number) + "' is not a number from 0 to " + std::to_string(most));
     }
     (name == "spin" ? policy.spin : policy.yield_us) = value;
   }

@@ -35,8 +35,8 @@ std::vector<tcp::Address> selected(const ConnectOptions& options) {
     for (const tcp::Interface& interface : tcp::interfaces()) {
       names += (names.empty() ? "" : ", ") + interface.name + " " + interface.address.host_text();
     }
-    throw Error(ErrorCode::config,
-                "interface \"" + options.interface + "\" takes none of this host\nit has " + names);
+    throw Error(ErrorCode::config, "interface \"" + options.interface +
+                                       "\" matches no interface of this host\nit has " + names);
   }
   return addresses;
 }
@@ -95,7 +95,7 @@ tcp::PortRange ports_of(const ConnectOptions& options) {
                      range.first > 0 && range.first < 65536 && range.last < 65536;
   if (!right) {
     throw Error(ErrorCode::config, "ports \"" + options.ports +
-                                       "\" are no range\nwrite one port, or for example "
+                                       "\" are not a range\nwrite one port, or for example "
                                        "20000-20999");
   }
   return range;
@@ -115,7 +115,8 @@ std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOpt
   }
   if (addresses.empty()) {
     throw Error(ErrorCode::config,
-                "rank 0 must listen at " + options.address + ", which is no address of this host" +
+                "rank 0 must listen at " + options.address +
+                    ", which is not an address of this host" +
                     "\nstart rank 0 on the host that UNISONO_ADDRESS (or MASTER_ADDR) names");
   }
   return addresses;

@@ -89,15 +89,21 @@ std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, i
 
 }  // namespace
 
-std::unique_ptr<transport::Network> connect_network(NetMeeting& meeting, int rank, int timeout_ms,
-                                                    const std::function<bool()>& interrupted) {
+std::unique_ptr<transport::Network> connect_network(
+    NetMeeting& meeting, int rank, int timeout_ms, const std::function<bool()>& interrupted,
+    const std::function<void(transport::Network&, const Error&)>& tell) {
   if (meeting.hosts.single()) {
     return nullptr;
   }
   if (meeting.identity.protection.ucx) {
     return connect_ucx(meeting, rank, timeout_ms, interrupted);
   }
-  return std::make_unique<tcp::Connections>(rank, connect_hosts(meeting, timeout_ms, interrupted));
+  const auto tell_connected = [&](tcp::Channels channels, const Error& error) {
+    tcp::Connections connections(rank, std::move(channels));
+    tell(connections, error);
+  };
+  return std::make_unique<tcp::Connections>(
+      rank, connect_hosts(meeting, timeout_ms, interrupted, tell_connected));
 }
 
 }  // namespace unisono::comm

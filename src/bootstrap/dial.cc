@@ -6,21 +6,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bootstrap/end_reason.h"
-#include "unisono/error.hpp"
-
 namespace unisono::tcp {
 namespace {
 
 constexpr std::int64_t kLongestPauseMs = 100;
 // A listener that does not say a word in this time may be none; try again.
 constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
-constexpr std::int64_t kProbeMs = 100;
-
-bool is_connecting(int socket) {
-  pollfd entry{socket, POLLOUT, 0};
-  return ::poll(&entry, 1, 0) == 0;
-}
 
 bool is_final(HandshakeRefusal refusal) {
   return refusal == HandshakeRefusal::token || refusal == HandshakeRefusal::version ||
@@ -30,10 +21,10 @@ bool is_final(HandshakeRefusal refusal) {
 }  // namespace
 
 void Dial::step(std::int64_t now_ms) {
-  if (!greeter_ && now_ms >= next_ms_) {
+  if (!pending_ && now_ms >= next_ms_) {
     begin(now_ms);
   }
-  if (greeter_ && (!connecting_ || is_connected(now_ms))) {
+  if (pending_ && (!connecting_ || is_connected(now_ms))) {
     shake(now_ms);
   }
 }
@@ -45,26 +36,28 @@ void Dial::begin(std::int64_t now_ms) {
     return fail_with(now_ms, errno);
   }
   starved_ms_ = -1;
-  greeter_.emplace(std::move(socket), Handshake::dial(self_, wanted_), now_ms + patience_ms_);
+  pending_.emplace(std::move(socket), Handshake::dial(self_, wanted_), now_ms + patience_ms_);
   connecting_ = true;
   proved_ = false;
 }
 
 bool Dial::is_connected(std::int64_t now_ms) {
-  if (is_connecting(greeter_->descriptor())) {
-    if (now_ms >= greeter_->deadline_ms()) {
+  if (is_connecting(pending_->descriptor())) {
+    if (now_ms >= pending_->deadline_ms()) {
       closed_ = 0;
+      unanswered_ = true;
       retry(now_ms, "nothing answers there: a firewall drops it, or the address is wrong");
     }
     return false;
   }
   connecting_ = false;
-  if (const int error = connect_error(greeter_->descriptor()); error != 0) {
+  if (const int error = connect_error(pending_->descriptor()); error != 0) {
     fail_with(now_ms, error);
     return false;
   }
   closed_ = 0;
-  greeter_->wait_until(now_ms + kAnswerMs);
+  unanswered_ = false;
+  pending_->wait_until(now_ms + kAnswerMs);
   if (options_.relay && !ask_relay()) {
     retry(now_ms, "the relay hung up");
     return false;
@@ -73,11 +66,11 @@ bool Dial::is_connected(std::int64_t now_ms) {
 }
 
 void Dial::shake(std::int64_t now_ms) {
-  const bool there = greeter_->step();
-  const Handshake& shake = greeter_->shake();
+  const bool there = pending_->step();
+  const Handshake& shake = pending_->shake();
   if (!proved_ && shake.has_checked_peer()) {
     proved_ = true;  // it is the rank that is meant: what it does takes its time
-    greeter_->wait_until(now_ms + kProvedMs);
+    pending_->wait_until(now_ms + kProvedMs);
   }
   if (shake.state() == Handshake::State::refused) {
     // Others may be at that address before or after the rank that is meant.
@@ -86,13 +79,13 @@ void Dial::shake(std::int64_t now_ms) {
     obstacle_ = shake.problem();
     return retry(now_ms, obstacle_);
   }
-  if (greeter_->finished()) {
-    done_ = greeter_->take();
-    greeter_.reset();
-  } else if (!there || now_ms >= greeter_->deadline_ms()) {
-    const std::string problem = greeter_->tls_problem();
+  if (pending_->finished()) {
+    done_ = pending_->take();
+    pending_.reset();
+  } else if (!there || now_ms >= pending_->deadline_ms()) {
+    const std::string problem = pending_->tls_problem();
     if (!problem.empty() && refused_ms_ < 0) {
-      refused_ms_ = now_ms;  // who is not trusted now will hardly be soon
+      refused_ms_ = now_ms;  // a host that is not trusted now will hardly be soon
       obstacle_ = problem;
     }
     retry(now_ms, !problem.empty() ? problem : there ? "it does not answer" : "it hung up");
@@ -105,12 +98,13 @@ bool Dial::ask_relay() const {
                                                 .to = wanted_.peer,
                                                 .stream = wanted_.stream,
                                                 .address = to()});
-  const ssize_t put = ::send(greeter_->descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
+  const ssize_t put = ::send(pending_->descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
   return put == static_cast<ssize_t>(text.size());  // the first bytes of a socket always fit
 }
 
 void Dial::fail_with(std::int64_t now_ms, int error) {
   closed_ = error == ECONNREFUSED ? closed_ + 1 : 0;
+  unanswered_ = is_no_answer(error);
   if (error == EMFILE || error == ENFILE) {
     starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
     return retry(now_ms, kNoDescriptor);
@@ -122,7 +116,7 @@ void Dial::retry(std::int64_t now_ms, const std::string& why) {
   if (refused_ms_ < 0) {  // a refusal in words says more than a port that closes behind it
     obstacle_ = why;
   }
-  greeter_.reset();
+  pending_.reset();
   connecting_ = false;
   if (++tried_ % to_.size() != 0) {
     next_ms_ = now_ms;  // the next of its addresses
@@ -134,45 +128,10 @@ void Dial::retry(std::int64_t now_ms, const std::string& why) {
 }
 
 void Dial::add_events(std::vector<pollfd>& entries) const {
-  if (greeter_) {
-    entries.push_back({greeter_->descriptor(),
-                       connecting_ ? static_cast<short>(POLLOUT) : greeter_->events(), 0});
+  if (pending_) {
+    entries.push_back({pending_->descriptor(),
+                       connecting_ ? static_cast<short>(POLLOUT) : pending_->events(), 0});
   }
-}
-
-void Probe::step(std::int64_t now_ms) {
-  if (!socket_ && now_ms >= next_ms_) {
-    next_ms_ = now_ms + kProbeMs;
-    socket_ = begin_connect(to_[tried_ % to_.size()], nullptr, {});
-    if (!socket_) {
-      closed_ = errno == ECONNREFUSED ? closed_ + 1 : 0;
-      ++tried_;
-    }
-  }
-  if (!socket_ || (is_connecting(socket_.get()) && now_ms < next_ms_)) {
-    return;
-  }
-  const bool late = is_connecting(socket_.get());
-  closed_ = !late && connect_error(socket_.get()) == ECONNREFUSED ? closed_ + 1 : 0;
-  socket_.reset();
-  ++tried_;
-  next_ms_ = closed_ > 0 && closed_ < to_.size() ? now_ms : now_ms + kProbeMs;
-}
-
-void Probe::add_events(std::vector<pollfd>& entries) const {
-  if (socket_) {
-    entries.push_back({socket_.get(), POLLOUT, 0});
-  }
-}
-
-void throw_lost(int self, int rank, const Address& address) {
-  const std::string who = "rank " + std::to_string(rank);
-  throw Error(ErrorCode::peer_lost,
-              "rank " + std::to_string(self) + " lost " + who + " while the ranks met: " +
-                  comm::LauncherWords().end_and_advice(
-                      {.process = rank, .how = "nobody listens at " + address.text() + " any more"},
-                      "look at the last output of " + who),
-              {.rank = self, .peer = rank});
 }
 
 }  // namespace unisono::tcp

@@ -1,5 +1,4 @@
-// One stream to one rank of the job, tried until it is there; and the look whether a rank still
-// listens.
+// One stream to one rank of the job, tried until it is there.
 #pragma once
 
 #include <poll.h>
@@ -12,6 +11,7 @@
 
 #include "bootstrap/acceptor.h"
 #include "bootstrap/relay.h"
+#include "unisono/error.hpp"
 
 namespace unisono::tcp {
 
@@ -25,6 +25,9 @@ struct MeetOptions {
   bool all_listen = false;
   // Asked about ten times a second whether to give up, with `aborted`.
   std::function<bool()> interrupted = nullptr;
+  // Before the meeting ends because a rank is dead: tells why to those that are connected, who wait
+  // for this one and would take it for the culprit.
+  std::function<void(Channels, const Error&)> tell = nullptr;
 };
 
 class Dial {
@@ -50,8 +53,10 @@ class Dial {
   }
   // Nobody listens at any of its addresses.
   bool nobody_listens() const { return !options_.relay && closed_ >= to_.size(); }
+  // The last attempt to connect got no answer, not even that nobody listens.
+  bool is_unanswered() const { return !options_.relay && unanswered_; }
   void add_events(std::vector<pollfd>& entries) const;
-  std::int64_t next_ms() const { return greeter_ ? greeter_->deadline_ms() : next_ms_; }
+  std::int64_t next_ms() const { return pending_ ? pending_->deadline_ms() : next_ms_; }
 
  private:
   void begin(std::int64_t now_ms);
@@ -66,9 +71,10 @@ class Dial {
   const std::vector<Address>& to_;
   std::size_t tried_ = 0;
   std::size_t closed_ = 0;  // attempts in a row that found nobody listening
+  bool unanswered_ = false;
   Wanted wanted_;
   const MeetOptions& options_;
-  std::optional<PendingPeer> greeter_;
+  std::optional<PendingPeer> pending_;
   bool connecting_ = false;
   bool proved_ = false;  // the peer has
   std::int64_t refused_ms_ = -1;
@@ -82,27 +88,5 @@ class Dial {
   std::string obstacle_ = "it was not tried";
   Channel done_;
 };
-
-// Looks again and again whether anybody listens where a rank did. Says nothing there.
-class Probe {
- public:
-  explicit Probe(std::vector<Address> to) : to_(std::move(to)) {}
-
-  void step(std::int64_t now_ms);
-  // At the last look, nobody listened at any of the addresses.
-  bool nobody_listens() const { return closed_ >= to_.size(); }
-  void add_events(std::vector<pollfd>& entries) const;
-  std::int64_t next_ms() const { return next_ms_; }
-
- private:
-  std::vector<Address> to_;
-  std::size_t tried_ = 0;
-  std::size_t closed_ = 0;
-  UniqueFd socket_;
-  std::int64_t next_ms_ = 0;  // when the attempt ends, or the next begins
-};
-
-// What to throw for a rank that nobody listens for any more: peer_lost.
-[[noreturn]] void throw_lost(int self, int rank, const Address& address);
 
 }  // namespace unisono::tcp

@@ -13,7 +13,7 @@
 namespace unisono::comm {
 namespace {
 
-// Other launchers, and that of another host, leave no words.
+// Other launchers, and that of another host, leave no reason.
 constexpr std::string_view kStopped =
     "with SIGTERM a launcher ends the ranks that are left when another one has failed: look for "
     "that one first";
@@ -29,27 +29,27 @@ bool may_be_launchers(const EndReason& end) {
 
 // Empty: there is no such launcher, or it lets the ranks run. A launcher that is no more may have
 // left its number to a process with other files, so nothing that a read may wait for is read.
-std::string read_words(const std::string& path) {
+std::string read_reason(const std::string& path) {
   constexpr int kHarmless = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   const UniqueFd file(path.empty() ? -1 : ::open(path.c_str(), kHarmless));
   struct stat status = {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return {};
   }
-  std::array<char, kMostLauncherWords> text;
+  std::array<char, kMostReasonBytes> text;
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
-  std::string words(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  return words.starts_with(kEndedByLauncher) ? words : std::string();
+  std::string reason(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  return reason.starts_with(kEndedByLauncher) ? reason : std::string();
 }
 
 }  // namespace
 
-LauncherWords::LauncherWords() : path_(read_env("UNISONO_LAUNCHER").value_or("")) {}
+EndReasonReader::EndReasonReader() : path_(read_env("UNISONO_LAUNCHER").value_or("")) {}
 
-std::string LauncherWords::end_and_advice(const EndReason& end, std::string_view advice) const {
-  std::string words = may_be_launchers(end) ? read_words(path_) : std::string();
-  if (!words.empty() && !words.starts_with(ended_after(end.process))) {
-    return words;
+std::string EndReasonReader::end_and_advice(const EndReason& end, std::string_view advice) const {
+  std::string reason = may_be_launchers(end) ? read_reason(path_) : std::string();
+  if (!reason.empty() && !reason.starts_with(ended_after(end.process))) {
+    return reason;
   }
   return end.how + "\n" + std::string(end.how == "killed by SIGTERM" ? kStopped : advice);
 }

@@ -7,13 +7,13 @@
 
 namespace unisono::comm {
 
-// How the launcher's words begin, in the file that UNISONO_LAUNCHER names; it has none before it
-// ends ranks.
+// How the launcher's reason begins, in the file that UNISONO_LAUNCHER names; the file is empty
+// before the launcher ends ranks.
 inline constexpr std::string_view kEndedByLauncher = "ended by the launcher";
-inline constexpr std::size_t kMostLauncherWords = 1024;
+inline constexpr std::size_t kMostReasonBytes = 1024;
 
 // "ended by the launcher after process 2 of the job ". Not "rank 2": worlds that have shrunk count
-// their ranks anew, and these words are said in them too.
+// their ranks anew, and this reason is read in them too.
 inline std::string ended_after(int process) {
   return std::string(kEndedByLauncher) + " after process " + std::to_string(process) +
          " of the job ";
@@ -25,12 +25,12 @@ struct EndReason {
   bool by_its_closing = false;  // nothing is known but that it closed its connection
 };
 
-class LauncherWords {
+class EndReasonReader {
  public:
   // Reads the environment, which other threads may not while the program changes it.
-  LauncherWords();
+  EndReasonReader();
   // "killed by SIGKILL\nlook at its last output". Where the launcher has begun to end the job, and
-  // may have ended this rank too, its own words stand in place of both: "ended by the launcher
+  // may have ended this rank too, its own reason stands in place of both: "ended by the launcher
   // after process 2 of the job exited with code 1\nlook ...". Any thread.
   std::string end_and_advice(const EndReason& end, std::string_view advice) const;
 

@@ -22,7 +22,7 @@ class Words : public ::testing::Test {
   }
   void write(const std::string& words) const { std::ofstream(path_) << words; }
   static std::string said(const EndReason& end) {
-    return LauncherWords().end_and_advice(end, "advice");
+    return EndReasonReader().end_and_advice(end, "advice");
   }
 
   const std::string path_ = ::testing::TempDir() + "words-" + std::to_string(::getpid());
@@ -48,7 +48,7 @@ TEST_F(Words, LeaveTheFirstCauseAndOtherEndsAsTheyAre) {
 }
 
 TEST_F(Words, AreLookedForWhereTheyWereWhenTheWorldBegan) {
-  const LauncherWords launcher;
+  const EndReasonReader launcher;
   ::unsetenv("UNISONO_LAUNCHER");
   write(ended_after(2) + "exited with code 7\nlook");
   EXPECT_EQ(launcher.end_and_advice({.process = 1, .how = "killed by SIGKILL"}, "advice"),

@@ -51,7 +51,7 @@ std::string describe(HandshakeRefusal refusal, const std::string& who) {
     case HandshakeRefusal::size:
       return who + " says that the job has another number of ranks";
     case HandshakeRefusal::rank:
-      return who + " is none of this job's ranks";
+      return who + " is not a rank of this job";
     case HandshakeRefusal::target:
       return who + " wanted another rank than the one that listens there";
     case HandshakeRefusal::streams:

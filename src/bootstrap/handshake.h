@@ -46,7 +46,7 @@ enum class HandshakeRefusal : std::uint8_t {
   version,  // of the library or of the protocol
   job,
   size,
-  rank,        // it is none of this world
+  rank,        // it is not a rank of this world
   target,      // another rank was wanted
   streams,     // another number of them
   protection,  // encryption or checksums here and not there

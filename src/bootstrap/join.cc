@@ -183,8 +183,8 @@ Meeting meet_as_other(const Invitation& invitation) {
           ErrorCode::connection,
           names.text(0) + " is gone before all " + std::to_string(invitation.size) +
               " ranks were there: " +
-              LauncherWords().end_and_advice({.process = names.number(0), .how = attempt.ended},
-                                             "look at its last output"),
+              EndReasonReader().end_and_advice({.process = names.number(0), .how = attempt.ended},
+                                               "look at its last output"),
           {.rank = names.number(invitation.rank), .peer = names.number(0)});
     }
     if (!attempt.obstacle.empty()) {

@@ -12,7 +12,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr std::size_t kMostVisitors = 64;
+constexpr std::size_t kMostPending = 64;
 // A rank that has begun to talk may be stopped, or get no processor, for a while: one that is late
 // here is turned away for good. One that says nothing takes no more than its place, which others
 // get.
@@ -20,7 +20,7 @@ constexpr int kPendingMs = 10'000;
 constexpr int kLateMs = 1000;
 // With a full lobby, one who has said nothing for this long makes room; a rank that was only slow
 // tries again.
-constexpr std::chrono::milliseconds kHastyVisitor(100);
+constexpr std::chrono::milliseconds kSilentPeer(100);
 
 std::string number(int value) {
   return std::to_string(value);
@@ -46,7 +46,7 @@ Meeting Lobby::collect() {
     for (auto pending = pending_.begin(); pending != pending_.end();) {
       pending = attend(*pending) ? std::next(pending) : pending_.erase(pending);
     }
-    accept_visitors();
+    accept_pending();
     if (joined_ < invitation_.size && deadline_.passed()) {
       fail_missing();
     }
@@ -72,7 +72,7 @@ bool Lobby::is_interrupted() {
 // Until something happens or some deadline passes.
 void Lobby::wait() {
   std::vector<pollfd> entries;
-  const bool full = pending_.size() >= kMostVisitors;
+  const bool full = pending_.size() >= kMostPending;
   entries.push_back({listener_.get(), static_cast<short>(full ? 0 : POLLIN), 0});
   Deadline next = full ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
   if (!said_waiting_) {
@@ -105,20 +105,19 @@ void Lobby::check_members() {
 }
 
 bool Lobby::make_room() {
-  if (pending_.size() < kMostVisitors) {
+  if (pending_.size() < kMostPending) {
     return true;
   }
   const auto oldest = std::find_if(pending_.begin(), pending_.end(),
                                    [](const Pending& pending) { return !pending.said_hello; });
-  if (oldest == pending_.end() ||
-      std::chrono::steady_clock::now() - oldest->since < kHastyVisitor) {
+  if (oldest == pending_.end() || std::chrono::steady_clock::now() - oldest->since < kSilentPeer) {
     return false;
   }
   pending_.erase(oldest);
   return true;
 }
 
-void Lobby::accept_visitors() {
+void Lobby::accept_pending() {
   while (make_room()) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {

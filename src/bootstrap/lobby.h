@@ -34,7 +34,7 @@ class Lobby {
 
   bool is_interrupted();
   void wait();
-  void accept_visitors();
+  void accept_pending();
   bool make_room();
   // False: nothing more is to be heard from it (let in, or turned away).
   bool attend(Pending& pending);

@@ -195,7 +195,7 @@ bool ConnectionMesh::is_dead(int peer) {
   return member.gone && !member.left.load(std::memory_order_relaxed);
 }
 
-// Who closed its connection and lives on is dead to this job.
+// A rank that closed its connection and lives on is dead to this job.
 void ConnectionMesh::look_at_closing() {
   const std::lock_guard lock(mutex_);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {

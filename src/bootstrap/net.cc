@@ -13,6 +13,7 @@
 #include "bootstrap/net_mesh.h"
 #include "bootstrap/net_root.h"
 #include "bootstrap/net_setup.h"
+#include "bootstrap/probe.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -24,6 +25,9 @@ constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so 
 // A rank that finds one of its host dead waits for those of other hosts to find it too: they would
 // take the one that goes for that reason for the first.
 constexpr std::int64_t kNoticeMs = 300;
+// After so long without a sign of rank 0's system, which would have given one after a second, its
+// host is looked at.
+constexpr int kUnheardMs = 1200;
 constexpr std::chrono::milliseconds kPause(10);  // before it is asked again
 
 // Whoever is hung up on before it has the table has perhaps only made room for others, or was late:
@@ -35,16 +39,28 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
   const tcp::Identity self = identity_of(options, "/lobby");
   const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
   const Deadline connected = Deadline::of_timeout(options.connect_timeout_ms);
-  const Deadline deadline = connected.later_by_ms(kGraceMs).asking(interrupted);
+  const Deadline deadline = connected.later_by_ms(kGraceMs);
   for (bool was_there = false;; was_there = true) {
     const int left_ms = connected.left_ms();
     auto streams = tcp::meet(acceptor, self, addresses,
                              {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
                               .all_listen = was_there,
                               .interrupted = options.interrupted});
+    // Asked while it waits: rank 0 may vanish with its host, and its table never come.
+    tcp::Vigil vigil(target.addresses);
+    const std::function<bool()> look = [&] {
+      const std::int64_t now_ms = tcp::clock_ms();
+      if (tcp::is_unheard(streams[0].front().get(), kUnheardMs)) {
+        vigil.step(now_ms);
+        if (vigil.host_is_gone(now_ms)) {
+          tcp::throw_vanished(options.rank, 0, target.addresses.front());
+        }
+      }
+      return interrupted != nullptr && interrupted();
+    };
     std::string obstacle;
-    const auto table =
-        ask_text(streams[0].front(), to_text(mine), kMostTableBytes, deadline, obstacle);
+    const auto table = ask_text(streams[0].front(), to_text(mine), kMostTableBytes,
+                                deadline.asking(look), obstacle);
     if (table) {
       return parse_table(*table, options.size);
     }
@@ -125,12 +141,14 @@ NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
 }
 
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
-                            const std::function<bool()>& interrupted) {
+                            const std::function<bool()>& interrupted,
+                            const std::function<void(tcp::Channels, const Error&)>& tell) {
   auto streams = tcp::meet(*meeting.acceptor, meeting.identity, meeting.addresses,
                            {.timeout_ms = timeout_ms == 0 ? 1 << 30 : timeout_ms,
                             .relay = tcp::relay_from_environment(),
                             .all_listen = true,
-                            .interrupted = interrupted});
+                            .interrupted = interrupted,
+                            .tell = tell});
   const std::vector<tcp::Address> mine = meeting.acceptor->addresses();
   meeting.acceptor.reset();
   for (const tcp::Address& address : mine) {
@@ -144,7 +162,7 @@ tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
 std::function<void()> watch_host(const NetMeeting& meeting) {
   struct Watched {
     int rank = -1;
-    tcp::Probe probe;
+    tcp::Vigil vigil;
     std::int64_t silent_ms = -1;  // since when nobody listens there
   };
   // Shared by the copies of the function, which are one watch.
@@ -156,19 +174,24 @@ std::function<void()> watch_host(const NetMeeting& meeting) {
   for (const int rank : watched) {
     all->push_back(
         {.rank = rank,
-         .probe = tcp::Probe(meeting.endpoints.addresses[static_cast<std::size_t>(rank)])});
+         .vigil = tcp::Vigil(meeting.endpoints.addresses[static_cast<std::size_t>(rank)])});
   }
   return [&meeting, all] {
+    const auto address_of = [&](int rank) {
+      return meeting.endpoints.addresses[static_cast<std::size_t>(rank)].front();
+    };
     const std::int64_t now_ms = tcp::clock_ms();
     for (Watched& one : *all) {
-      one.probe.step(now_ms);
-      if (!one.probe.nobody_listens()) {
+      one.vigil.step(now_ms);
+      if (one.vigil.host_is_gone(now_ms)) {
+        tcp::throw_vanished(meeting.identity.rank, one.rank, address_of(one.rank));
+      }
+      if (!one.vigil.nobody_listens()) {
         one.silent_ms = -1;
       } else if (one.silent_ms < 0) {
         one.silent_ms = now_ms;
       } else if (now_ms >= one.silent_ms + kNoticeMs) {
-        tcp::throw_lost(meeting.identity.rank, one.rank,
-                        meeting.endpoints.addresses[static_cast<std::size_t>(one.rank)].front());
+        tcp::throw_lost(meeting.identity.rank, one.rank, address_of(one.rank));
       }
     }
   };

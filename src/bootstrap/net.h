@@ -13,13 +13,14 @@ namespace unisono::comm {
 
 // Whether these options describe ranks that meet over the network. REQUIRES: resolve()d.
 bool meets_over_network(const ConnectOptions& options);
-// Blocks until all ranks are there. Errors: config (no token, an address that is none of this
+// Blocks until all ranks are there. Errors: config (no token, an address that is not one of this
 // host), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks). `worlds`: as in Card.
 NetMeeting meet_over_network(const ConnectOptions& options, int worlds = 0);
 // The streams to the ranks of other hosts, by rank. The acceptor is closed afterwards, and its
-// ports are kept in meeting.endpoints.
+// ports are kept in meeting.endpoints. `tell`: as in tcp::MeetOptions.
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
-                            const std::function<bool()>& interrupted = nullptr);
+                            const std::function<bool()>& interrupted = nullptr,
+                            const std::function<void(tcp::Channels, const Error&)>& tell = nullptr);
 
 // To be asked now and then while ranks of one host wait for each other, before connect_hosts():
 // throws peer_lost for one of them, or rank 0, that is dead. `meeting` must outlive it.

@@ -1,6 +1,7 @@
 // Ranks that die, or find no descriptor, while the ranks of several hosts connect.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +12,7 @@
 
 #include "bootstrap/net.h"
 #include "bootstrap/net_setup.h"
+#include "bootstrap/probe.h"
 #include "bootstrap/testing.h"
 
 namespace unisono::comm {
@@ -111,6 +113,27 @@ TEST(NetDeath, ARankThatDiesWhenItAloneIsConnectedIsNamed) {
   for (int victim = 0; victim < kRanks; ++victim) {
     expect_named(victim, -1, victim);
   }
+}
+
+// A flood fills the queue of a rank that is slow, and its system drops who knocks then.
+TEST(NetDeath, AListenerWhoseQueueIsFullIsNotTakenForGone) {
+  const UniqueFd listener = tcp::reserve(*tcp::Address::parse("127.0.0.1:0").value);
+  ASSERT_TRUE(listener);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const tcp::Address at = tcp::local_address(listener.get());
+  std::vector<UniqueFd> queue;
+  for (int i = 0; i < 8; ++i) {
+    queue.push_back(tcp::begin_connect(at, nullptr, {}));
+  }
+  tcp::Vigil vigil({at});
+  bool was_in_doubt = false;
+  for (const auto end = Clock::now() + std::chrono::milliseconds(2500); Clock::now() < end;) {
+    vigil.step(tcp::clock_ms());
+    was_in_doubt |= vigil.is_in_doubt(tcp::clock_ms());
+    ASSERT_FALSE(vigil.host_is_gone(tcp::clock_ms()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(was_in_doubt);
 }
 
 TEST(NetDeath, RankZeroThatDiesBeforeItTellsTheTableIsNamedAtOnce) {

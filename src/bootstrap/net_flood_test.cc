@@ -61,17 +61,24 @@ class Flood {
   std::vector<std::thread> threads_;
 };
 
-class NetFlood : public ::testing::TestWithParam<const char*> {
+std::string protection_of(const tcp::Channel& stream) {
+  return stream.encrypted() ? "TLS" : stream.checksum() ? "CHECKSUM" : "plain";
+}
+
+// How the connections are protected; checksums are the default.
+struct Shield {
+  const char* name;
+  const char* tls;
+  const char* checksum;
+};
+
+class NetFlood : public ::testing::TestWithParam<Shield> {
  protected:
   void SetUp() override {
-    if (*GetParam() != 0) {
-      ::setenv(GetParam(), "1", 1);  // NOLINT(concurrency-mt-unsafe): no other thread yet
-    }
+    ::setenv("UNISONO_TLS", GetParam().tls, 1);  // NOLINT(concurrency-mt-unsafe): no other thread
   }
   void TearDown() override {
-    if (*GetParam() != 0) {
-      ::unsetenv(GetParam());  // NOLINT(concurrency-mt-unsafe): no other thread any more
-    }
+    ::unsetenv("UNISONO_TLS");  // NOLINT(concurrency-mt-unsafe): no other thread any more
   }
 };
 
@@ -82,9 +89,12 @@ TEST_P(NetFlood, DoesNotKeepRanksFromMeeting) {
     const auto begin = Clock::now();
     std::vector<tcp::Channels> kept(4);
     for (const std::string& problem : as_threads(4, [&](int rank) -> std::string {
-           NetMeeting meeting = meet_over_network(net_options(rank, 4, job, 20'000));
+           ConnectOptions options = net_options(rank, 4, job, 20'000);
+           options.checksum = GetParam().checksum;
+           NetMeeting meeting = meet_over_network(options);
            kept[static_cast<std::size_t>(rank)] = connect_hosts(meeting, 20'000);
-           return "";
+           const tcp::Channel& stream = kept[static_cast<std::size_t>(rank)][rank == 0 ? 1 : 0][0];
+           return protection_of(stream) == GetParam().name ? "" : protection_of(stream);
          })) {
       EXPECT_EQ(problem, "");
     }
@@ -93,11 +103,9 @@ TEST_P(NetFlood, DoesNotKeepRanksFromMeeting) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Protections, NetFlood,
-                         ::testing::Values("", "UNISONO_TLS", "UNISONO_CHECKSUM"),
-                         [](const auto& protection) {
-                           return *protection.param == 0 ? std::string("plain")
-                                                         : std::string(protection.param).substr(8);
-                         });
+                         ::testing::Values(Shield{"plain", "0", "0"}, Shield{"TLS", "1", "0"},
+                                           Shield{"CHECKSUM", "0", "1"}),
+                         [](const auto& shield) { return std::string(shield.param.name); });
 
 // The acceptor of rank 0, without what follows.
 class Lobby0 {

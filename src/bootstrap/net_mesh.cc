@@ -5,8 +5,10 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/asking.h"
+#include "bootstrap/probe.h"
 #include "unisono/error.hpp"
 
 namespace unisono::tcp {
@@ -24,6 +26,9 @@ constexpr std::int64_t kPatienceMs = 200;
 // A rank that has found another dead stays so long where the others can see it: they find it dead
 // themselves in this time, and do not take this rank, which goes for that reason, for the first.
 constexpr std::int64_t kFarewellMs = 300;
+// A rank on whose connection nothing has been heard for so long is looked at: its system would have
+// said after a second that it is there.
+constexpr int kUnheardMs = 1200;
 
 [[noreturn]] void fail(const Acceptor& acceptor, const std::deque<Dial>& dials,
                        const Channels& streams, const std::vector<std::vector<Address>>& addresses,
@@ -146,15 +151,24 @@ class Meeting {
   }
   // The ranks that are dead for so long that all others know.
   void throw_if_dead(std::int64_t now_ms) const {
-    // The first of several: those that found it dead go for that reason.
-    const auto first = std::min_element(
-        dead_.begin(), dead_.end(),
-        [](const auto& one, const auto& other) { return one.second < other.second; });
-    if (first == dead_.end() || now_ms < first->second + kFarewellMs) {
+    // The first of several: those that found it dead go for that reason. One that vanished is found
+    // later than one that refuses, and may be why that one went.
+    const auto first =
+        std::min_element(dead_.begin(), dead_.end(), [](const auto& one, const auto& other) {
+          return std::pair(!one.second.vanished, one.second.since_ms) <
+                 std::pair(!other.second.vanished, other.second.since_ms);
+        });
+    if (first == dead_.end() || now_ms < first->second.known_ms + kFarewellMs) {
       return;
     }
-    const int rank = first->first;
-    throw_lost(self_.rank, rank, addresses_[static_cast<std::size_t>(rank)].front());
+    const auto& [rank, death] = *first;
+    const Address& address = addresses_[static_cast<std::size_t>(rank)].front();
+    if (death.vanished) {
+      throw_vanished(self_.rank, rank, address);
+    }
+    if (!any_in_doubt(now_ms)) {
+      throw_lost(self_.rank, rank, address);
+    }
   }
   void throw_if_starved(std::int64_t now_ms) const {
     std::int64_t for_ms = 0;
@@ -187,11 +201,11 @@ class Meeting {
         next_ms = std::min(next_ms, dial.next_ms());
       }
     }
-    for (const auto& [rank, probe] : probes_) {
-      probe.add_events(entries);
-      next_ms = std::min(next_ms, probe.next_ms());
+    for (const auto& [rank, vigil] : vigils_) {
+      vigil.add_events(entries);
+      next_ms = std::min(next_ms, vigil.next_ms());
     }
-    if (look_for_ && missing_ != 0 && probes_.empty()) {
+    if (look_for_ && missing_ != 0 && vigils_.empty()) {
       next_ms = std::min(next_ms, look_for_ms_);
     }
     acceptor_.add_events(entries);
@@ -201,6 +215,15 @@ class Meeting {
            static_cast<int>(std::max<std::int64_t>(next_ms - clock_ms(), 0)));
   }
   Channels take() { return std::move(streams_); }
+  // Those of the ranks that have all theirs.
+  Channels take_complete() {
+    for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
+      if (lacks(peer)) {
+        streams_[peer].clear();
+      }
+    }
+    return std::move(streams_);
+  }
   [[noreturn]] void fail(std::int64_t waited_ms) const {
     unisono::tcp::fail(acceptor_, dials_, streams_, addresses_, self_.rank, lost_, waited_ms);
   }
@@ -247,32 +270,63 @@ class Meeting {
     const auto& streams = streams_[peer];
     return std::any_of(streams.begin(), streams.end(), [](const Channel& one) { return !one; });
   }
-  // The dial finds out about those that are dialled.
+  // Whether it takes a vigil to find out about a rank: the dial finds out about those that are
+  // dialled and refuse, and the connection about those that are there.
+  bool needs_vigil(std::size_t peer, std::int64_t now_ms) const {
+    const auto rank = static_cast<int>(peer);
+    if (const auto found = vigils_.find(rank);
+        found != vigils_.end() && found->second.is_in_doubt(now_ms)) {
+      return true;
+    }
+    if (!lacks(peer)) {
+      return !streams_[peer].empty() && is_unheard(streams_[peer].front().get(), kUnheardMs);
+    }
+    if (rank > self_.rank) {
+      return now_ms >= look_for_ms_ || lost_.count(peer) != 0;
+    }
+    return any_dial(rank, [](const Dial& dial) { return dial.is_unanswered(); });
+  }
+  bool any_in_doubt(std::int64_t now_ms) const {
+    return std::any_of(vigils_.begin(), vigils_.end(),
+                       [&](const auto& vigil) { return vigil.second.is_in_doubt(now_ms); });
+  }
+  template <typename Is>
+  bool any_dial(int rank, const Is& is) const {
+    return std::any_of(dials_.begin(), dials_.end(), [&](const Dial& dial) {
+      return dial.wanted().peer == rank && !is_there(dial.wanted()) && is(dial);
+    });
+  }
   void look_for_missing(std::int64_t now_ms) {
     for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
       const auto rank = static_cast<int>(peer);
-      if (!lacks(peer)) {
-        probes_.erase(rank);
-        dead_.erase(rank);
-        continue;
+      Vigil* vigil = nullptr;
+      if (needs_vigil(peer, now_ms)) {
+        vigil = &vigils_.try_emplace(rank, addresses_[peer]).first->second;
+        vigil->step(now_ms);
+      } else {
+        vigils_.erase(rank);
       }
-      bool nobody_listens = false;
-      for (const Dial& dial : dials_) {
-        nobody_listens = nobody_listens || (dial.wanted().peer == rank &&
-                                            !is_there(dial.wanted()) && dial.nobody_listens());
-      }
-      if (rank > self_.rank && (now_ms >= look_for_ms_ || lost_.count(peer) != 0)) {
-        Probe& probe = probes_.try_emplace(rank, addresses_[peer]).first->second;
-        probe.step(now_ms);
-        nobody_listens = probe.nobody_listens();
-      }
-      if (nobody_listens) {
-        dead_.emplace(rank, now_ms);
+      // One that is there need not listen any more.
+      const bool nobody_listens =
+          lacks(peer) && ((vigil != nullptr && vigil->nobody_listens()) ||
+                          any_dial(rank, [](const Dial& dial) { return dial.nobody_listens(); }));
+      if (vigil != nullptr && vigil->host_is_gone(now_ms)) {
+        dead_.try_emplace(rank, Death{.since_ms = now_ms - vigil->silent_for_ms(now_ms),
+                                      .known_ms = now_ms,
+                                      .vanished = true});
+      } else if (nobody_listens) {
+        dead_.try_emplace(rank, Death{.since_ms = now_ms, .known_ms = now_ms});
       } else {
         dead_.erase(rank);
       }
     }
   }
+
+  struct Death {
+    std::int64_t since_ms = 0;  // when the first look went in vain
+    std::int64_t known_ms = 0;
+    bool vanished = false;  // with its host; else nobody listens where the rank did
+  };
 
   Acceptor& acceptor_;
   const Identity& self_;
@@ -284,8 +338,8 @@ class Meeting {
   std::int64_t look_ms_ = 0;
   bool look_for_;
   std::int64_t look_for_ms_;
-  std::map<int, Probe> probes_;       // of missing ranks that are to dial this one
-  std::map<int, std::int64_t> dead_;  // since when nobody listens where the rank did
+  std::map<int, Vigil> vigils_;  // of ranks in doubt
+  std::map<int, Death> dead_;
 };
 
 }  // namespace
@@ -303,7 +357,14 @@ Channels meet(Acceptor& acceptor, const Identity& self,
     if (meeting.complete()) {
       return meeting.take();
     }
-    meeting.throw_if_dead(now_ms);
+    try {
+      meeting.throw_if_dead(now_ms);
+    } catch (const Error& error) {
+      if (options.tell != nullptr) {
+        options.tell(meeting.take_complete(), error);
+      }
+      throw;
+    }
     meeting.throw_if_starved(now_ms);
     if (now_ms >= end_ms || meeting.is_hopeless(now_ms)) {
       meeting.fail(now_ms - since_ms);

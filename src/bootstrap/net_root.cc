@@ -39,7 +39,7 @@ class Host {
       if (deadline_.is_interrupted()) {
         fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
       }
-      check_guests();
+      check_ranks();
       if (deadline_.passed()) {
         fail_missing();
       }
@@ -54,8 +54,8 @@ class Host {
       }
       wait_ms = deadline_.poll_ms() < 0 ? wait_ms : std::min(wait_ms, deadline_.poll_ms());
       exchange_.wait(wait_ms);
-      for (const TextExchange::News& news : exchange_.hear()) {
-        take(news);
+      for (const TextExchange::Received& received : exchange_.receive()) {
+        take(received);
       }
     }
     if (const std::string what = find_unreachable(cards_); !what.empty()) {
@@ -66,22 +66,22 @@ class Host {
   }
 
  private:
-  void take(const TextExchange::News& news) {
-    const auto at = static_cast<std::size_t>(news.rank);
-    if (news.hung_up && !known_[at]) {
-      away_.try_emplace(news.rank, Deadline::after_ms(kComesAgainMs));
+  void take(const TextExchange::Received& received) {
+    const auto at = static_cast<std::size_t>(received.rank);
+    if (received.hung_up && !known_[at]) {
+      away_.try_emplace(received.rank, Deadline::after_ms(kComesAgainMs));
       return;
     }
-    if (news.hung_up) {
-      fail_without(news.rank);
+    if (received.hung_up) {
+      fail_without(received.rank);
     }
-    away_.erase(news.rank);
+    away_.erase(received.rank);
     known_[at] = true;
     ++count_;
-    cards_[at] = read_card(news.rank, news.text);
+    cards_[at] = read_card(received.rank, received.text);
   }
 
-  void check_guests() {
+  void check_ranks() {
     for (const auto& [rank, until] : away_) {
       if (until.passed()) {
         fail_without(rank);
@@ -130,9 +130,9 @@ class Host {
         return;
       }
       exchange_.wait(end.poll_ms());
-      for (const TextExchange::News& news : exchange_.hear()) {
-        settled_[static_cast<std::size_t>(news.rank)] =
-            settled_[static_cast<std::size_t>(news.rank)] || news.hung_up;
+      for (const TextExchange::Received& received : exchange_.receive()) {
+        settled_[static_cast<std::size_t>(received.rank)] =
+            settled_[static_cast<std::size_t>(received.rank)] || received.hung_up;
       }
     }
   }

@@ -1,13 +1,10 @@
 #include "bootstrap/net_setup.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <utility>
 
+#include "base/host_identity.h"
 #include "bootstrap/process.h"
 #include "transport/ucx/ucx_network.h"
 #include "unisono/error.hpp"
@@ -19,13 +16,9 @@ bool forces_tcp(const ConnectOptions& options) {
   return options.transport == "tcp";
 }
 
-// What tells whether two processes can reach each other's memory: the same kernel, network
-// namespace (where they would meet) and user.
+// What tells whether two processes can reach each other's memory, and are to.
 std::string identity_of_host(const std::string& machine, const ConnectOptions& options) {
-  struct stat space = {};
-  static_cast<void>(::stat("/proc/self/ns/net", &space));
-  std::string identity = machine + "/" + std::to_string(space.st_ino) + "/" +
-                         std::to_string(::geteuid()) + "/" + options.host;
+  std::string identity = host_identity(machine) + "/" + options.host;
   if (forces_tcp(options)) {
     identity += "/rank " + std::to_string(options.rank);
   }
@@ -48,7 +41,7 @@ bool is_oversubscribed(const std::vector<BusinessCard>& cards, const BusinessCar
 
 BusinessCard card_of(const ConnectOptions& options) {
   BusinessCard card;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> card.machine;
+  card.machine = boot_id();
   card.host = identity_of_host(card.machine, options);
   card.cpus = allowed_cpus();
   return card;

@@ -117,9 +117,10 @@ TEST(NetMeeting, NeedsATokenAndAnAddressOfTheHostOfRankZero) {
             std::string::npos);
   options.token = testing::kToken;
   options.address = "192.0.2.7:29602";  // of a network for documentation
-  EXPECT_NE(testing::run_one([&](int) { return meet(options); }, 0)
-                .find("rank 0 must listen at 192.0.2.7:29602, which is no address of this host"),
-            std::string::npos);
+  EXPECT_NE(
+      testing::run_one([&](int) { return meet(options); }, 0)
+          .find("rank 0 must listen at 192.0.2.7:29602, which is not an address of this host"),
+      std::string::npos);
 }
 
 TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
@@ -149,14 +150,14 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
     const tcp::Address at = *tcp::Address::parse(options.address).value;
     tcp::Acceptor lobby(tcp::listen_at(at, {.first = at.port(), .last = 0}),
                         identity_of(options, "/lobby"));
-    std::vector<tcp::Admitted> guests;
-    for (int ms = 0; ms < 60'000 && guests.empty(); ++ms) {
+    std::vector<tcp::Admitted> admitted;
+    for (int ms = 0; ms < 60'000 && admitted.empty(); ++ms) {
       ::usleep(1000);
       lobby.step(ms);
-      guests = lobby.take_admitted();
+      admitted = lobby.take_admitted();
     }
-    const bool sent = !guests.empty() && send_text(guests.front().socket, "E\x7fno\nnever",
-                                                   Deadline::of_timeout(60'000));
+    const bool sent = !admitted.empty() && send_text(admitted.front().socket, "E\x7fno\nnever",
+                                                     Deadline::of_timeout(60'000));
     return sent ? "" : "nobody came";
   });
   EXPECT_EQ(said[0], "");

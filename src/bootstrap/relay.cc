@@ -60,7 +60,7 @@ Parsed<RelayRequest> parse_relay_request(std::string_view line) {
   if (words[0] != kWord || !parse_number(words[2], request.from) ||
       !parse_number(words[3], request.to) || !parse_number(words[4], request.stream) || !address ||
       !line.empty()) {
-    return Parsed<RelayRequest>::failure("this is no request to a relay", "");
+    return Parsed<RelayRequest>::failure("this is not a request to a relay", "");
   }
   request.address = *address.value;
   return Parsed<RelayRequest>::success(std::move(request));

@@ -17,12 +17,12 @@ void TextExchange::wait(int most_ms) const {
   ::poll(entries.data(), entries.size(), most_ms);
 }
 
-std::vector<TextExchange::News> TextExchange::hear() {
+std::vector<TextExchange::Received> TextExchange::receive() {
   acceptor_.step(tcp::clock_ms());
   for (tcp::Admitted& admitted : acceptor_.take_admitted()) {
     peers_[static_cast<std::size_t>(admitted.peer.peer)] = {.socket = std::move(admitted.socket)};
   }
-  std::vector<News> news;
+  std::vector<Received> received;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
     if (!peer.socket) {
@@ -34,13 +34,13 @@ std::vector<TextExchange::News> TextExchange::hear() {
     if (state == State::closed || (peer.heard && has_hung_up(peer.socket))) {
       peer = {};
       acceptor_.let_again({.peer = number, .stream = 0});
-      news.push_back({.rank = number, .hung_up = true});
+      received.push_back({.rank = number, .hung_up = true});
     } else if (state == State::done && !peer.heard) {
       peer.heard = true;
-      news.push_back({.rank = number, .text = peer.reader.text()});
+      received.push_back({.rank = number, .text = peer.reader.text()});
     }
   }
-  return news;
+  return received;
 }
 
 std::vector<int> TextExchange::tell(std::string_view text, const Deadline& deadline) {

@@ -19,12 +19,12 @@ class TextExchange {
 
   // Until something happens, at most so long.
   void wait(int most_ms) const;
-  struct News {
+  struct Received {
     int rank = -1;
     bool hung_up = false;   // it may come again
     std::string text = {};  // else: all that it says
   };
-  std::vector<News> hear();
+  std::vector<Received> receive();
   // All who are here and have not been told. Returns who that was.
   std::vector<int> tell(std::string_view text, const Deadline& deadline);
 

@@ -13,7 +13,7 @@ static_assert(offsetof(unisono_call_t, algorithm) + sizeof(char*) == sizeof(unis
 template <typename To, typename From>
 To value_of(From value, int count, const char* type) {
   if (value < 0 || value >= count) {
-    throw Error(ErrorCode::usage, std::to_string(static_cast<int>(value)) + " is no " + type +
+    throw Error(ErrorCode::usage, std::to_string(static_cast<int>(value)) + " is not a " + type +
                                       "\nuse the values of the enumeration in unisono.h");
   }
   return static_cast<To>(value);

@@ -13,7 +13,7 @@ struct PartLists {
   const std::size_t* recv_displs = nullptr;
 };
 
-// Throw usage for what is none of the enumeration.
+// Throw usage for a value that is not in the enumeration.
 Collective collective_of(unisono_collective_t collective);
 Dtype dtype_of(unisono_dtype_t dtype);
 ReduceOp op_of(unisono_op_t op);

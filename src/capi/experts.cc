@@ -9,6 +9,7 @@
 
 #include "capi/call.h"
 #include "capi/capi.h"
+#include "unisono/parallel/expert_balance.hpp"
 #include "unisono/parallel/experts.hpp"
 
 struct unisono_exchange_handle {
@@ -21,6 +22,7 @@ struct unisono_routing_handle {
   int k = 1;
   std::vector<int> source_ranks;
   std::vector<std::int64_t> source_tokens;
+  std::vector<int> source_slots;
 };
 
 namespace unisono::c_api {
@@ -75,6 +77,25 @@ std::span<Float> floats_at(Float* data, std::size_t count) {
   return {data, data == nullptr ? 0 : count};
 }
 
+// By rank, its experts.
+std::vector<std::vector<int>> placement_of(const int* experts, const int* counts, int ranks) {
+  std::vector<std::vector<int>> placement;
+  for (const int wanted : view(counts, static_cast<std::size_t>(std::max(ranks, 0)), "counts")) {
+    const auto count = static_cast<std::size_t>(std::max(wanted, 0));
+    const auto here = view(experts, count, "experts_of_ranks");
+    placement.emplace_back(here.begin(), here.end());
+    experts = count == 0 ? experts : experts + count;
+  }
+  return placement;
+}
+
+// One rank's experts after the other's.
+void write_placement(const std::vector<std::vector<int>>& placement, int* experts) {
+  for (const std::vector<int>& here : placement) {
+    experts = std::copy(here.begin(), here.end(), experts);
+  }
+}
+
 ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
   unisono_exchange_options_t known = UNISONO_EXCHANGE_OPTIONS_INIT;
   expect_place(given, "options");
@@ -91,13 +112,7 @@ ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
                           .max_tokens = known.max_tokens,
                           .row_bytes = known.row_bytes};
   if (known.counts != nullptr) {
-    const int* next = known.experts_of_ranks;
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto count = static_cast<std::size_t>(std::max(known.counts[rank], 0));
-      const auto here = view(next, count, "experts_of_ranks");
-      options.experts_of_rank.emplace_back(here.begin(), here.end());
-      next = count == 0 ? next : next + count;
-    }
+    options.experts_of_rank = placement_of(known.experts_of_ranks, known.counts, ranks);
   }
   return options;
 }
@@ -158,6 +173,27 @@ void start_async(unisono_request_t* request, const Start& start) {
   *request = handle.release();
 }
 
+template <typename Number>
+void route(const Number* chosen, std::size_t tokens, unisono_exchange_t exchange,
+           unisono_routing_t* routing) {
+  expect_place(routing, "routing");
+  *routing = nullptr;
+  Exchange& open = exchange_of(exchange);
+  const auto k = static_cast<std::size_t>(exchange->k);
+  auto handle = std::make_unique<unisono_routing_handle>(
+      unisono_routing_handle{.routing = open.route(view(chosen, tokens * k, "chosen")),
+                             .k = exchange->k,
+                             .source_ranks = {},
+                             .source_tokens = {},
+                             .source_slots = {}});
+  for (const RowSource& source : handle->routing.sources()) {
+    handle->source_ranks.push_back(source.rank);
+    handle->source_tokens.push_back(source.token);
+    handle->source_slots.push_back(source.slot);
+  }
+  *routing = handle.release();
+}
+
 }  // namespace
 }  // namespace unisono::c_api
 
@@ -197,22 +233,13 @@ unisono_result_t unisono_exchange_limits(unisono_exchange_t exchange, std::size_
 
 unisono_result_t unisono_route(const std::int32_t* chosen, std::size_t tokens,
                                unisono_exchange_t exchange, unisono_routing_t* routing) noexcept {
-  return guard([&] {
-    expect_place(routing, "routing");
-    *routing = nullptr;
-    unisono::Exchange& open = exchange_of(exchange);
-    const auto k = static_cast<std::size_t>(exchange->k);
-    auto handle = std::make_unique<unisono_routing_handle>(
-        unisono_routing_handle{.routing = open.route(view(chosen, tokens * k, "chosen")),
-                               .k = exchange->k,
-                               .source_ranks = {},
-                               .source_tokens = {}});
-    for (const unisono::RowSource& source : handle->routing.sources()) {
-      handle->source_ranks.push_back(source.rank);
-      handle->source_tokens.push_back(source.token);
-    }
-    *routing = handle.release();
-  });
+  return guard([&] { route(chosen, tokens, exchange, routing); });
+}
+
+unisono_result_t unisono_route_i64(const std::int64_t* chosen, std::size_t tokens,
+                                   unisono_exchange_t exchange,
+                                   unisono_routing_t* routing) noexcept {
+  return guard([&] { route(chosen, tokens, exchange, routing); });
 }
 
 unisono_result_t unisono_routing_free(unisono_routing_t* routing) noexcept {
@@ -233,8 +260,11 @@ unisono_result_t unisono_get_routing_shape(unisono_routing_t routing,
               .dropped = handle.routing.dropped(),
               .source_ranks = handle.source_ranks.data(),
               .source_tokens = handle.source_tokens.data(),
+              .source_slots = handle.source_slots.data(),
               .experts = handle.routing.experts().data(),
-              .chosen = handle.routing.chosen().data()};
+              .numbers_here = handle.routing.experts_here().data(),
+              .chosen = handle.routing.chosen().data(),
+              .rows_of_ranks = handle.routing.rows_of_ranks().data()};
   });
 }
 
@@ -283,6 +313,24 @@ unisono_result_t unisono_start_dispatch(unisono_routing_t routing,
 
 unisono_result_t unisono_finish_dispatch(unisono_exchange_t exchange) noexcept {
   return guard([&] { exchange_of(exchange).finish_dispatch(); });
+}
+
+unisono_result_t unisono_gather_list(unisono_routing_t routing, const void* in,
+                                     std::size_t row_bytes, const void** rows,
+                                     unisono_exchange_t exchange) noexcept {
+  return guard([&] {
+    const unisono::Routing& made = routing_of(routing).routing;
+    if (made.rows() != 0) {
+      expect_place(rows, "rows");
+    }
+    const auto list =
+        exchange_of(exchange).gather_list(made, bytes_at(in, made.tokens() * row_bytes), row_bytes);
+    std::copy(list.begin(), list.end(), rows);
+  });
+}
+
+unisono_result_t unisono_end_gather(unisono_exchange_t exchange) noexcept {
+  return guard([&] { exchange_of(exchange).end_gather(); });
 }
 
 unisono_result_t unisono_combine(unisono_routing_t routing, const unisono_combine_rows_t* combine,
@@ -335,4 +383,68 @@ unisono_result_t unisono_mask(const int* ranks, std::size_t count,
 unisono_result_t unisono_mask_for(const int* ranks, std::size_t count, std::int64_t routes,
                                   unisono_exchange_t exchange) noexcept {
   return guard([&] { exchange_of(exchange).mask(view(ranks, count, "ranks"), routes); });
+}
+
+unisono_result_t unisono_masked(int* ranks, std::size_t* count,
+                                unisono_exchange_t exchange) noexcept {
+  return guard([&] {
+    expect_place(count, "count");
+    const std::vector<int> out = exchange_of(exchange).masked();
+    if (!out.empty()) {
+      expect_place(ranks, "ranks");
+    }
+    std::copy(out.begin(), out.end(), ranks);
+    *count = out.size();
+  });
+}
+
+unisono_result_t unisono_experts_after_shrink(const unisono_exchange_options_t* options,
+                                              int ranks_before, unisono_comm_t survivors,
+                                              int* experts_of_ranks, int* counts) noexcept {
+  return guard([&] {
+    expect_place(experts_of_ranks, "experts_of_ranks");
+    expect_place(counts, "counts");
+    core_of(survivors);
+    const unisono::ExchangeOptions left = unisono::after_shrink(
+        options_of(options, ranks_before), unisono::Communicator(survivors->core), ranks_before);
+    write_placement(left.experts_of_rank, experts_of_ranks);
+    for (const std::vector<int>& here : left.experts_of_rank) {
+      *counts++ = static_cast<int>(here.size());
+    }
+  });
+}
+
+unisono_result_t unisono_balance_experts(const double* loads, std::size_t experts, int ranks,
+                                         int seats, int groups, int hosts, int* experts_of_ranks,
+                                         double* load_of_ranks) noexcept {
+  return guard([&] {
+    expect_place(experts_of_ranks, "experts_of_ranks");
+    const unisono::ExpertPlaces places =
+        unisono::balance(view(loads, experts, "loads"),
+                         {.ranks = ranks, .seats = seats, .groups = groups, .hosts = hosts});
+    write_placement(places.experts_of_rank, experts_of_ranks);
+    if (load_of_ranks != nullptr) {
+      std::copy(places.load_of_rank.begin(), places.load_of_rank.end(), load_of_ranks);
+    }
+  });
+}
+
+unisono_result_t unisono_find_expert_moves(const int* experts_before, const int* counts_before,
+                                           const int* experts_after, const int* counts_after,
+                                           int ranks, unisono_expert_move_t* moves,
+                                           std::size_t* count) noexcept {
+  return guard([&] {
+    expect_place(count, "count");
+    const auto found =
+        unisono::find_expert_moves(placement_of(experts_before, counts_before, ranks),
+                                   placement_of(experts_after, counts_after, ranks));
+    const std::size_t written = std::min(*count, found.size());
+    if (written != 0) {
+      expect_place(moves, "moves");
+    }
+    for (std::size_t i = 0; i < written; ++i) {
+      moves[i] = {.expert = found[i].expert, .from = found[i].from, .to = found[i].to};
+    }
+    *count = found.size();
+  });
 }

@@ -37,11 +37,12 @@ void expect_success(unisono_result_t result, const char* callback) {
     return;
   }
   const bool is_known = result > UNISONO_SUCCESS && result <= UNISONO_EVICTED;
-  throw Error(is_known ? static_cast<ErrorCode>(result - 1) : ErrorCode::usage,
-              "the callback `" + std::string(callback) + "` returned " +
-                  (is_known ? unisono_result_name(result)
-                            : std::to_string(static_cast<int>(result)) + ", which is no result") +
-                  "\nwhat it did is the program's own");
+  throw Error(
+      is_known ? static_cast<ErrorCode>(result - 1) : ErrorCode::usage,
+      "the callback `" + std::string(callback) + "` returned " +
+          (is_known ? unisono_result_name(result)
+                    : std::to_string(static_cast<int>(result)) + ", which is not a result") +
+          "\nwhat it did is the program's own");
 }
 
 std::function<void(const parallel::PipelinePass&)> pass_callback(unisono_pass_callback_t callback,

@@ -28,7 +28,7 @@ class Accounts {
   // Idle polls in a row that make a wait: a rank that spins looks again within a fraction of a
   // microsecond, one that gives way may have lost the processor between two.
   static constexpr std::uint64_t kPatient = 8;
-  static constexpr std::uint64_t kCrowded = 1;
+  static constexpr std::uint64_t kOversubscribed = 1;
 
   // `members`: ranks of the world. `shown` is this rank's. Both outlive it.
   Accounts(const std::vector<int>& members, WaitTotals& shown, std::uint64_t noticed)

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "bootstrap/connect_network.h"
 #include "bootstrap/net.h"
+#include "membership/abort_word.h"
 #include "membership/meet_again.h"
 #include "plan/profile.h"
 
@@ -18,7 +19,9 @@ constexpr int kLeastConnectMs = 1000;
 // A rank whose neighbour on its host died goes for that reason. It listens for so long still: ranks
 // of other hosts find out by themselves who is dead, and of two that are gone cannot tell which was
 // first.
-constexpr int kFarewellMs = 600;
+constexpr int kFarewellMs = 500;
+// For peers to take the last message of a rank that knows who is dead.
+constexpr int kLastMessageMs = 500;
 
 // What is nearly done may be finished.
 int left_ms(const Deadline& deadline) {
@@ -35,6 +38,19 @@ std::unique_ptr<LocalWorld> join_host(const ConnectOptions& here, const NetMeeti
       std::this_thread::sleep_for(std::chrono::milliseconds(kFarewellMs));
     }
     throw;
+  }
+}
+
+// The ranks of other hosts that are connected may be through, and wait for this one in their world.
+void tell_of_a_death(transport::Network& connected, std::uint32_t epoch, const Error& error) {
+  const int dead = error.context().peer;
+  connected.begin_epoch(epoch);
+  tell_hosts_of_abort(connected, error.code(), dead, std::string(error.message()));
+  connected.leave();
+  const Deadline deadline = Deadline::after_ms(kLastMessageMs);
+  while (!connected.delivered([dead](int rank) { return rank == dead; }, kLastMessageMs) &&
+         !deadline.passed()) {
+    connected.wait(1000);
   }
 }
 
@@ -95,7 +111,11 @@ std::shared_ptr<World> meet_across(Setup setup, const Deadline& deadline, NetMee
                               : join_host(here, meeting);
   std::unique_ptr<transport::Network> network;
   try {
-    network = connect_network(meeting, options.rank, left_ms(deadline), here.interrupted);
+    const std::uint32_t epoch = setup.ancestry.epoch;
+    network = connect_network(meeting, options.rank, left_ms(deadline), here.interrupted,
+                              [epoch](transport::Network& connected, const Error& error) {
+                                tell_of_a_death(connected, epoch, error);
+                              });
   } catch (const Error& error) {
     local->tell(error);
     throw;

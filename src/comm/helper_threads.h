@@ -46,7 +46,7 @@ class HelperThreads {
 
   int looks_;  // before a thread sleeps
   std::atomic<bool> taken_{false};
-  // Written by who has taken them, before it gives out parts.
+  // Written by the thread that has taken the helpers, before it gives out parts.
   Invoke invoke_ = nullptr;
   const void* body_ = nullptr;
   bool stopping_ = false;

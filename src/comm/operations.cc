@@ -22,7 +22,7 @@ using engine::Progress;
 constexpr int kReclaimMs = 1000;
 
 std::uint64_t polls_of_a_wait(const Group& group) {
-  return group.world().host().oversubscribed() ? Accounts::kCrowded : Accounts::kPatient;
+  return group.world().host().oversubscribed() ? Accounts::kOversubscribed : Accounts::kPatient;
 }
 
 int kind_of(const Prepared& prepared) noexcept {

@@ -24,7 +24,7 @@ namespace {
 
 // Where each look is a system call, so many take longer than to be woken.
 constexpr int kLooksOverNetwork = 100;
-// For a peer that is slow to read the last words.
+// For a peer that is slow to read the last message.
 constexpr int kLeaveMs = 2000;
 constexpr int kLostHostMs = 200;  // of the culprit's host, which may be lost with it
 constexpr int kSilentMs = 500;    // a network that has parted loses more than the culprit
@@ -98,9 +98,9 @@ World::~World() {
   host_->leave();
 }
 
-// The last words must reach the systems of the peers: a connection that is closed while bytes wait
-// in either direction is reset, and loses what is on its way. A rank that does not hear why the
-// world has ended takes this one for the culprit; the culprit itself need not hear it.
+// The last message must reach the systems of the peers: a connection that is closed while bytes
+// wait in either direction is reset, and loses what is on its way. A rank that does not hear why
+// the world has ended takes this one for the culprit; the culprit itself need not hear it.
 void World::take_leave(std::optional<int> culprit) noexcept {
   if (network() == nullptr) {
     return;

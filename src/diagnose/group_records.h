@@ -29,7 +29,7 @@ class GroupRecords {
   std::uint64_t id() const noexcept { return id_; }
   const std::vector<int>& members() const noexcept { return members_; }
   int world_rank(int rank) const noexcept { return members_[static_cast<std::size_t>(rank)]; }
-  // -1: it is none of the group.
+  // -1: it is not in the group.
   int group_rank(int world_rank) const noexcept;
   std::string name(int rank) const;  // "rank 5 (1 of its group)"
 
@@ -50,7 +50,7 @@ class GroupRecords {
   // The same to ranks of the world, which need not be of the group.
   void tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
             bool ask) noexcept;
-  // Who has asked, in whichever group. REQUIRES: has_remote().
+  // The ranks that have asked, in whichever group. REQUIRES: has_remote().
   std::vector<int> take_askers();
   // Takes in what they tell. True: somebody asks. REQUIRES: has_remote().
   bool hear_others() noexcept;

@@ -44,7 +44,7 @@ struct ObservedWorld {
 // Copies from a segment. False: not all of it could be read.
 using ReadSegment = std::function<bool(std::size_t offset, std::span<std::byte> to)>;
 
-// nullopt: the segment is none of this version, or it begins just now.
+// nullopt: the segment is not of this version, or it begins just now.
 std::optional<ObservedWorld> observe_world(const ReadSegment& read);
 std::optional<ObservedGroup> observe_group(const ReadSegment& read);
 

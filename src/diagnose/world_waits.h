@@ -29,7 +29,8 @@ class WorldWaits {
   // What this rank waits for; where threads wait in several groups, the latest.
   void note(const WorldWaiting& waiting) noexcept;
   void end(std::uint64_t group) noexcept;
-  // nullopt: it is not known to wait. Of another host: as it has told, since_ns being when.
+  // nullopt: it is not known to wait. A rank of another host: as that host has told, since_ns being
+  // when.
   std::optional<WorldWaiting> of(int rank) const noexcept;
 
   using Circle = std::vector<std::pair<int, WorldWaiting>>;

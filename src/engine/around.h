@@ -15,7 +15,7 @@ struct Around {
 
 // premul_sum is multiplied before. avg is divided after; of integers of up to 32 bits it is widened
 // before and narrowed after. land, lor and lxor of one rank become 0 or 1 after, as a single source
-// is only copied. Of a collective that reduces nothing, nothing is done.
+// is only copied. A collective that reduces nothing has nothing around it.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
 
 }  // namespace unisono::engine

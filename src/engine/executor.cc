@@ -8,7 +8,7 @@ namespace {
 // Shorter pieces of registered memory are copied: waiting for the reader to be done costs more than
 // the copy, and most where the reader has to get the core first.
 constexpr std::size_t kShareBytes = 1024;
-constexpr std::size_t kShareBytesCrowded = 8192;
+constexpr std::size_t kShareBytesOversubscribed = 8192;
 // How often a patient poll looks for a short message: the usual wait is one line transfer.
 constexpr int kLooks = 16;
 
@@ -16,8 +16,8 @@ constexpr int kLooks = 16;
 
 Executor::Executor(transport::Transport& transport, bool patient)
     : run_(transport, patient && !transport.limits().through_kernel ? kLooks : 1),
-      send_limits_(
-          transport::send_limits(transport.limits(), patient ? kShareBytes : kShareBytesCrowded)),
+      send_limits_(transport::send_limits(transport.limits(),
+                                          patient ? kShareBytes : kShareBytesOversubscribed)),
       segmented_(run_, send_limits_) {}
 
 void Executor::start_large() {

@@ -7,6 +7,7 @@
 #include "algorithms/catalog.h"
 #include "engine/bound_program.h"
 #include "engine/program.h"
+#include "schedule/verify.h"
 
 namespace unisono::engine {
 namespace {

@@ -12,6 +12,7 @@
 #include "engine/bound_program.h"
 #include "engine/executor.h"
 #include "engine/simulated_ranks.h"
+#include "schedule/verify.h"
 
 namespace unisono::engine {
 namespace {

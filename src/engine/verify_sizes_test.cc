@@ -7,6 +7,7 @@
 #include <string>
 
 #include "algorithms/catalog.h"
+#include "schedule/verify.h"
 
 namespace unisono::engine {
 namespace {

@@ -47,7 +47,7 @@ std::string problem_of(const ModelShape& shape, const Layout& layout, const Trai
   }
   const double count = microbatches(layout, task);
   if (count < 1 || count != std::floor(count)) {
-    return "a batch of " + number(task.batch) + " is no multiple of dp x micro-batch = " +
+    return "a batch of " + number(task.batch) + " is not a multiple of dp x micro-batch = " +
            number(static_cast<double>(layout.dp) * layout.micro_batch);
   }
   if (layout.vp > 1 && (layout.pp == 1 || std::fmod(count, layout.pp) != 0)) {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/hash.h"
+#include "experts/options.h"
 
 namespace unisono::experts {
 namespace {
@@ -26,16 +27,35 @@ std::vector<Element> gather(Communicator& comm, const Element& mine) {
   return all;
 }
 
-[[noreturn]] void throw_difference(std::size_t rank, const std::string& first,
-                                   const std::string& other) {
+[[noreturn]] void throw_difference(
+    std::size_t rank, const std::string& first, const std::string& other,
+    const std::string& advice =
+        "make the same calls of an exchange in the same order on all ranks") {
   throw Error(ErrorCode::mismatch,
-              "experts: rank 0 " + first + ", and " + rank_text(rank) + " " + other +
-                  "\nmake the same calls of an exchange in the same order on "
-                  "all ranks",
+              "experts: rank 0 " + first + ", and " + rank_text(rank) + " " + other + "\n" + advice,
               {.peer = static_cast<int>(rank)});
 }
 
-void compare(const Opening& first, const Opening& other, std::size_t rank) {
+// Collective: `options` is nullptr on a rank that makes no exchange.
+[[noreturn]] void throw_options_difference(Communicator& comm, const ExchangeOptions* options,
+                                           std::size_t rank) {
+  const auto numbers = options == nullptr ? std::vector<std::int64_t>() : numbers_of(*options);
+  const std::vector<std::size_t> counts = gather(comm, numbers.size());
+  const std::size_t most = *std::max_element(counts.begin(), counts.end());
+  std::vector<std::int64_t> mine = numbers;
+  mine.resize(most);
+  std::vector<std::int64_t> all(most * counts.size());
+  comm.all_gather(mine, all);
+  const auto of_rank = [&](std::size_t one) {
+    return std::span<const std::int64_t>(all).subspan(one * most, counts[one]);
+  };
+  const Difference difference = find_difference(of_rank(0), of_rank(rank));
+  throw_difference(rank, difference.first, difference.other,
+                   "give the same ExchangeOptions on all ranks");
+}
+
+void compare(Communicator& comm, const ExchangeOptions* options, const Opening& first,
+             const Opening& other, std::size_t rank) {
   if (first.kind != other.kind) {
     throw_difference(rank, std::string("calls ") + to_text(first.kind),
                      std::string("calls ") + to_text(other.kind));
@@ -49,7 +69,7 @@ void compare(const Opening& first, const Opening& other, std::size_t rank) {
                      "gives " + std::to_string(other.parts));
   }
   if (first.options != other.options) {
-    throw_difference(rank, "gives some ExchangeOptions", "gives others");
+    throw_options_difference(comm, options, rank);
   }
   if (first.details != other.details) {
     throw_difference(rank, "gives one data type, coding, and weights or not",
@@ -128,7 +148,7 @@ Brief brief_of(const Opening& opening) {
 }
 
 std::vector<Opening> complete(Communicator& comm, const Opening& mine, const Mistake& mistake,
-                              const std::vector<Brief>& briefs) {
+                              const std::vector<Brief>& briefs, const ExchangeOptions* options) {
   const auto any = [&briefs](const auto& is_so) {
     return std::any_of(briefs.begin(), briefs.end(), is_so);
   };
@@ -137,7 +157,7 @@ std::vector<Opening> complete(Communicator& comm, const Opening& mine, const Mis
   if (any([&](const Brief& brief) { return brief.same != briefs[0].same; })) {
     const std::vector<Opening> all = gather(comm, mine);
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
-      compare(all[0], all[rank], rank);
+      compare(comm, options, all[0], all[rank], rank);
     }
   }
   std::vector<Opening> all(briefs.size(), mine);
@@ -161,9 +181,10 @@ std::vector<Opening> complete(Communicator& comm, const Opening& mine, const Mis
 
 }  // namespace
 
-std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake) {
+std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake,
+                          const ExchangeOptions* options) {
   mine.is_wrong = mistake.text.empty() ? 0 : 1;
-  return complete(comm, mine, mistake, gather(comm, brief_of(mine)));
+  return complete(comm, mine, mistake, gather(comm, brief_of(mine)), options);
 }
 
 struct SplitOpening::Sent {
@@ -189,7 +210,7 @@ void SplitOpening::start(Communicator& comm, const Opening& mine, const Mistake&
 
 std::vector<Opening> SplitOpening::finish(Communicator& comm) {
   sent_->request.wait();
-  return complete(comm, sent_->mine, sent_->mistake, sent_->all);
+  return complete(comm, sent_->mine, sent_->mistake, sent_->all, nullptr);
 }
 
 }  // namespace unisono::experts

@@ -52,8 +52,9 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
 void agree(Communicator& comm, const Mistake& mine, const char* call);
 
 // The openings of all ranks, by rank. Throws, on all ranks, what is wrong on one, or that they
-// mean different calls.
-std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake);
+// mean different calls. `options`: of an exchange that is being made, to say what differs.
+std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake,
+                          const ExchangeOptions* options = nullptr);
 
 // The same in two parts: start() does not wait.
 class SplitOpening {

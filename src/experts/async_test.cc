@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bootstrap/testing.h"
+#include "comm/testing_ranks.h"
 #include "experts/async.h"
 #include "experts/state.h"
 #include "unisono/parallel/experts.hpp"
@@ -48,7 +49,7 @@ struct Call {
 };
 
 TEST(ExpertAsync, CallsAreMadeInTheirOrderBesideOtherCalls) {
-  run_threads(3, [](Communicator& comm) {
+  comm::testing::run_ranks(3, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call first(exchange, comm.rank(), 1.0F);
     Call second(exchange, comm.rank(), 5.0F);
@@ -71,7 +72,7 @@ TEST(ExpertAsync, CallsAreMadeInTheirOrderBesideOtherCalls) {
 }
 
 TEST(ExpertAsync, EndsWithoutACallerThatWaits) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     std::promise<bool> told;
@@ -86,7 +87,7 @@ TEST(ExpertAsync, EndsWithoutACallerThatWaits) {
 }
 
 TEST(ExpertAsync, TheDestructorMakesWhatWasStarted) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     Request request;
     Exchange kept(comm, {.experts = 4, .k = 2});
     {
@@ -116,7 +117,7 @@ std::string text_of(const Wait& wait) {
 }
 
 TEST(ExpertAsync, MistakesAreToldByWait) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     Payload wrong = call.payload();
@@ -138,7 +139,7 @@ TEST(ExpertAsync, MistakesAreToldByWait) {
 }
 
 TEST(ExpertAsync, AnotherCallInsteadOfTheFirstIsToldToAll) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     const std::string text = text_of([&] {
@@ -158,7 +159,7 @@ TEST(ExpertAsync, AnotherCallInsteadOfTheFirstIsToldToAll) {
 }
 
 TEST(ExpertAsync, TheFirstMayBeStartedBetweenHalves) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     Call other(exchange, comm.rank(), 5.0F);
@@ -248,7 +249,7 @@ TEST(ExpertAsync, TheChildOfAForkIsRefusedAndItsParentGoesOn) {
 }
 
 TEST(ExpertAsync, AKeptRequestKeepsNothingOfTheExchange) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     detail::ExchangeState state(comm, {.experts = 4});
     state.meet();
     Request kept = experts::start_async(state, nullptr, [](detail::ExchangeState&) {});
@@ -261,7 +262,7 @@ TEST(ExpertAsync, AKeptRequestKeepsNothingOfTheExchange) {
 }
 
 TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     detail::ExchangeState state(comm, {.experts = 4});
     state.meet();
     const std::string text = text_of([&] {  // the start, too: rank 0 may be first by far
@@ -297,7 +298,7 @@ void end_the_exchange_in_its_thread(Communicator& comm) {
 
 TEST(ExpertAsyncDeathTest, AFunctionThatEndsTheExchangeOfItsThreadIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(run_threads(2, end_the_exchange_in_its_thread),
+  EXPECT_DEATH(comm::testing::run_ranks(2, end_the_exchange_in_its_thread),
                "ends the exchange whose thread it runs on");
 }
 
@@ -307,11 +308,11 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, rank, 1.0F);
-    exchange.dispatch_async(call.routing, {call.payload()}).wait();
-    if (rank == 2) {
-      ::raise(SIGKILL);
-    }
-    try {
+    try {  // the others may still be in their dispatch when rank 2 is through its own
+      exchange.dispatch_async(call.routing, {call.payload()}).wait();
+      if (rank == 2) {
+        ::raise(SIGKILL);
+      }
       exchange.combine_async(call.routing, call.back()).wait();
     } catch (const Error& error) {
       return error.code() == ErrorCode::peer_lost && error.context().peer == 2 ? "" : error.what();
@@ -324,7 +325,7 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
 
 // Rank 0 waits for the others, which do not come.
 TEST(ExpertAsync, ALimitOfItsOwnEndsTheWait) {
-  run_threads(2, [](Communicator& comm) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     exchange.dispatch_async(call.routing, {call.payload()}).wait();

@@ -199,8 +199,9 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
 
 void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
   const auto at_place = finish_rows_back(state, *call);
+  experts::expect_unchanged(state, *call);
   sum_rows(call->combine, *call->routing, call->travels[0], at_place);
-  experts::end_call(state, *call);
+  experts::end_call(state);
 }
 
 }  // namespace
@@ -244,6 +245,8 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
     mistake = check_weights(*made, gradient.weights);
   }
   std::vector<float> weights;
+  const std::vector<float> ones(
+      weighted && gradient.weights.empty() ? made->places.places.size() : 0, 1.0F);
   std::vector<Payload> payloads = {
       {.in = gradient.out_gradient, .out = gradient.rows_gradient, .row_bytes = row_bytes}};
   if (weighted) {
@@ -253,10 +256,11 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
     experts::expect(mistake, "weights_gradient", gradient.weights_gradient.size_bytes(),
                     made->places.places.size(), sizeof(float));
     weights.resize(routing.rows());
-    payloads.push_back({.in = std::as_bytes(gradient.weights),
-                        .out = std::as_writable_bytes(std::span(weights)),
-                        .row_bytes = sizeof(float),
-                        .one_a_slot = true});
+    payloads.push_back(
+        {.in = std::as_bytes(gradient.weights.empty() ? std::span(ones) : gradient.weights),
+         .out = std::as_writable_bytes(std::span(weights)),
+         .row_bytes = sizeof(float),
+         .one_a_slot = true});
   }
   const std::uint32_t details = details_of(gradient.dtype, true);
   experts::finish_dispatch(
@@ -278,7 +282,7 @@ void Exchange::combine_backward(const Routing& routing, const CombineGradient& g
     gradient.weights_gradient[i] =
         at_place[i] == nullptr ? 0.0F : dot(mine, at_place[i], gradient.hidden);
   }
-  experts::end_call(*state_, *call);
+  experts::end_call(*state_);
 }
 
 }  // namespace unisono

@@ -241,11 +241,8 @@ void finish_opening(detail::ExchangeState& state, detail::StartedCall& call) {
   }
 }
 
-void end_call(detail::ExchangeState& state, const detail::StartedCall& call) {
+void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& call) {
   if (!call.in_halves) {
-    if (state.is_read()) {
-      state.here().barrier();
-    }
     return;
   }
   Mistake mistake;
@@ -255,6 +252,12 @@ void end_call(detail::ExchangeState& state, const detail::StartedCall& call) {
                    "() has returned";
   }
   agree(*state.comm, mistake, to_text(call.kind));
+}
+
+void end_call(detail::ExchangeState& state) {
+  if (state.is_read()) {
+    state.here().barrier();
+  }
 }
 
 std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
@@ -291,6 +294,7 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
 void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
   finish_opening(state, *call);
   const auto relayed = finish_crossing(state, *call->routing, call->travels);
+  expect_unchanged(state, *call);
   for (std::size_t part = 0; part < call->travels.size(); ++part) {
     const Travel& travel = call->travels[part];
     const auto found = find_published(state, call->openings, part, travel.in.data());
@@ -306,7 +310,7 @@ void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::Start
     fill_padding(*call->routing, travel);
   }
   kernels::fence_streaming();
-  end_call(state, *call);
+  end_call(state);
 }
 
 std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind) {

@@ -30,9 +30,11 @@ std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
                                                 std::vector<Travel> travels, Opening opening,
                                                 Mistake mistake, bool in_halves);
 void finish_opening(detail::ExchangeState& state, detail::StartedCall& call);
-// After it the caller may change the rows. Throws, on all ranks, if one has changed them between
-// the halves of the call.
-void end_call(detail::ExchangeState& state, const detail::StartedCall& call);
+// Throws, on all ranks and before anything is written, if one has changed its rows between the
+// halves of the call.
+void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& call);
+// After it the caller may change the rows.
+void end_call(detail::ExchangeState& state);
 
 // `details`: what all ranks must agree on besides. `mistake`: what the caller has found.
 std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,

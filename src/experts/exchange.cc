@@ -11,6 +11,7 @@
 #include "experts/load.h"
 #include "experts/mask.h"
 #include "experts/memory.h"
+#include "experts/options.h"
 #include "experts/state.h"
 
 namespace unisono {
@@ -21,19 +22,8 @@ using experts::Mistake;
 
 std::uint64_t hash_of(const ExchangeOptions& options) {
   Hash hash;
-  const auto add = [&](std::int64_t value) { hash.add(static_cast<std::uint64_t>(value)); };
-  add(options.experts);
-  add(options.k);
-  add(static_cast<std::int64_t>(options.layout));
-  add(options.alignment);
-  add(options.capacity);
-  add(static_cast<std::int64_t>(options.max_tokens));
-  add(static_cast<std::int64_t>(options.row_bytes));
-  for (const std::vector<int>& rank : options.experts_of_rank) {
-    add(static_cast<std::int64_t>(rank.size()));
-    for (const int expert : rank) {
-      add(expert);
-    }
+  for (const std::int64_t number : experts::numbers_of(options)) {
+    hash.add(static_cast<std::uint64_t>(number));
   }
   return hash.value();
 }
@@ -198,7 +188,8 @@ Exchange::Exchange(Communicator& communicator, const ExchangeOptions& options) {
   if (const std::string text = experts::find_mistake(options, communicator.size()); !text.empty()) {
     mistake.text = text + "\ncorrect the ExchangeOptions";
   }
-  experts::open(communicator, {.kind = CallKind::exchange, .options = hash_of(options)}, mistake);
+  experts::open(communicator, {.kind = CallKind::exchange, .options = hash_of(options)}, mistake,
+                &options);
   state_ = std::make_unique<detail::ExchangeState>(communicator, options);
   state_->meet();
   state_->max_tokens = options.max_tokens;

@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "bootstrap/testing.h"
@@ -49,21 +48,6 @@ TEST(Experts, ManyTokens) {
     shape.chosen[1].push_back((choice + choice / 4) % 4);
   }
   run_threads(2, [&](Communicator& comm) { check_shape(comm, shape, "many tokens"); });
-}
-
-template <typename Element>
-std::vector<Element> converted(const std::vector<float>& values) {
-  std::vector<Element> elements;
-  for (const float value : values) {
-    if constexpr (std::is_same_v<Element, bf16>) {
-      elements.push_back(to_bf16(value));
-    } else if constexpr (std::is_same_v<Element, f16>) {
-      elements.push_back(to_f16(value));
-    } else {
-      elements.push_back(static_cast<Element>(value));
-    }
-  }
-  return elements;
 }
 
 // Sums that every type holds exactly, with a residual.

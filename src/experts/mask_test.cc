@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bootstrap/testing.h"
+#include "comm/testing_ranks.h"
 #include "unisono/parallel/experts.hpp"
 
 namespace unisono {
@@ -34,7 +35,7 @@ std::string round_trip(Exchange& exchange, const Routing& routing, float token) 
 }
 
 TEST(Mask, RanksThatAreOutGetNothing) {
-  run_threads(3, [](Communicator& comm) {
+  comm::testing::run_ranks(3, [](Communicator& comm) {
     Exchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
     const auto route = [&] { return exchange.route(std::span(chosen)); };
@@ -54,7 +55,7 @@ TEST(Mask, RanksThatAreOutGetNothing) {
 }
 
 TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
-  run_threads(3, [](Communicator& comm) {
+  comm::testing::run_ranks(3, [](Communicator& comm) {
     Exchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
     // Rank 0 is out for two routings, as the greater of two numbers counts.
@@ -83,7 +84,7 @@ TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
 }
 
 TEST(Mask, LastReplicasCannotBeTaken) {
-  run_threads(3, [](Communicator& comm) {
+  comm::testing::run_ranks(3, [](Communicator& comm) {
     Exchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
     const auto refused = [&](const std::vector<int>& ranks) -> std::string {
@@ -195,10 +196,11 @@ TEST(Mask, WithoutReplicasTheLostExpertsAreNamed) {
   const auto said = comm::testing::as_processes(2, [&](int rank) -> std::string {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
     const ExchangeOptions even{.experts = 5, .k = 1};
-    if (rank == 1) {
-      ::raise(SIGKILL);
-    }
     try {
+      comm.barrier();  // they have met
+      if (rank == 1) {
+        ::raise(SIGKILL);
+      }
       comm.barrier();
     } catch (const Error&) {
       Communicator left = comm.shrink({.quorum = false});

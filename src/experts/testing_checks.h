@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/env.h"
@@ -100,26 +102,29 @@ inline void compute(const Shape& shape, const Routing& routing, std::span<const 
   }
 }
 
+// weighted: with weight_of(), else without weights, as rank_major, whose rows are sums.
 inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& shape,
-                                const Routing& routing, std::span<const float> weights,
-                                const Floats& outputs) {
-  if (shape.options.layout == ExpertLayout::rank_major) {
-    return true;
-  }
+                                const Routing& routing, bool weighted, const Floats& outputs) {
   const int rank = comm.rank();
+  const bool many = shape.options.layout == ExpertLayout::rank_major;
+  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
   const Floats gradient(comm, shape.tokens(rank) * shape.hidden, shape.registered);
   for (std::size_t i = 0; i < gradient.size; ++i) {
     gradient.data[i] = value_of(rank + 5, i / shape.hidden, i % shape.hidden);
   }
   std::vector<float> rows_gradient(routing.rows() * shape.hidden, -1.0F);
-  std::vector<float> weights_gradient(weights.size(), -1.0F);
+  std::vector<float> weights;
+  for (std::size_t place = 0; place < experts.size() && weighted; ++place) {
+    weights.push_back(weight_of(rank, place));
+  }
+  std::vector<float> weights_gradient(many ? 0 : experts.size(), -1.0F);
   exchange.combine_backward(routing,
                             {.out_gradient = gradient.bytes(),
                              .rows_gradient = std::as_writable_bytes(std::span(rows_gradient)),
                              .dtype = Dtype::f32,
                              .hidden = shape.hidden,
                              .weights = weights,
-                             .rows = outputs.bytes(),
+                             .rows = many ? std::span<const std::byte>() : outputs.bytes(),
                              .weights_gradient = weights_gradient});
   bool right = true;
   const auto k = static_cast<std::size_t>(shape.options.k);
@@ -128,14 +133,12 @@ inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Sh
     for (std::size_t i = 0; i < shape.hidden; ++i) {
       const auto token = static_cast<std::size_t>(std::max<std::int64_t>(source.token, 0));
       const auto place = token * k + static_cast<std::size_t>(std::max(source.slot, 0));
-      const float expected =
-          source.rank < 0 ? 0.0F
-                          : weight_of(source.rank, place) * value_of(source.rank + 5, token, i);
+      const float factor = weighted ? weight_of(source.rank, place) : 1.0F;
+      const float expected = source.rank < 0 ? 0.0F : factor * value_of(source.rank + 5, token, i);
       right = right && rows_gradient[row * shape.hidden + i] == expected;
     }
   }
-  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
-  for (std::size_t place = 0; place < experts.size(); ++place) {
+  for (std::size_t place = 0; place < weights_gradient.size(); ++place) {
     float expected = 0.0F;
     for (std::size_t i = 0; i < shape.hidden && experts[place] >= 0; ++i) {
       expected += value_of(rank + 5, place / k, i) *
@@ -150,19 +153,19 @@ enum class Form { blocking, halves, async };
 
 // Dispatch and combine, with `between` while they are under way.
 template <typename Between>
-void dispatch_as(Form form, Exchange& exchange, const Routing& routing, const Payload& payload,
-                 const Between& between) {
+void dispatch_as(Form form, Exchange& exchange, const Routing& routing,
+                 const std::vector<Payload>& payloads, const Between& between) {
   if (form == Form::blocking) {
-    exchange.dispatch(routing, {payload});
+    exchange.dispatch(routing, payloads);
     return;
   }
   if (form == Form::async) {
-    Request request = exchange.dispatch_async(routing, {payload});
+    Request request = exchange.dispatch_async(routing, payloads);
     between();
     request.wait();
     return;
   }
-  exchange.start_dispatch(routing, {payload});
+  exchange.start_dispatch(routing, payloads);
   between();
   exchange.finish_dispatch();
 }
@@ -209,11 +212,11 @@ inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& r
   const std::size_t hidden = shape.hidden;
   std::vector<float> rows(routing.rows() * hidden, -1.0F);
   dispatch_as(form, exchange, routing,
-              {.in = std::as_bytes(tokens),
-               .out = std::as_writable_bytes(std::span(rows)),
-               .row_bytes = hidden * sizeof(float),
-               .coding = coding,
-               .dtype = Dtype::f32},
+              {{.in = std::as_bytes(tokens),
+                .out = std::as_writable_bytes(std::span(rows)),
+                .row_bytes = hidden * sizeof(float),
+                .coding = coding,
+                .dtype = Dtype::f32}},
               [] {});
   bool right = true;
   for (std::size_t row = 0; row < routing.rows(); ++row) {
@@ -258,6 +261,129 @@ inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& r
   EXPECT_TRUE(right) << what << ": coded combine";
 }
 
+template <typename Element>
+std::vector<Element> converted(const std::vector<float>& values) {
+  std::vector<Element> elements;
+  for (const float value : values) {
+    if constexpr (std::is_same_v<Element, bf16>) {
+      elements.push_back(to_bf16(value));
+    } else if constexpr (std::is_same_v<Element, f16>) {
+      elements.push_back(to_f16(value));
+    } else {
+      elements.push_back(static_cast<Element>(value));
+    }
+  }
+  return elements;
+}
+
+// Three payloads at once, and a residual that is `out`, of rows of any float.
+template <typename Element>
+void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routing,
+                    const Shape& shape, Dtype dtype, Form form, const std::string& what) {
+  const int rank = comm.rank();
+  const bool many = shape.options.layout == ExpertLayout::rank_major;
+  const std::size_t hidden = shape.hidden;
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  std::vector<float> values(shape.tokens(rank) * hidden);
+  std::vector<float> residual(values.size());
+  std::vector<std::int64_t> numbers(shape.tokens(rank));
+  std::vector<float> weights(many ? 0 : shape.tokens(rank) * k);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = value_of(rank, i / hidden, i % hidden);
+    residual[i] = value_of(rank + 3, i / hidden, i % hidden);
+  }
+  for (std::size_t token = 0; token < numbers.size(); ++token) {
+    numbers[token] = 1000 * rank + static_cast<std::int64_t>(token);
+  }
+  for (std::size_t place = 0; place < weights.size(); ++place) {
+    weights[place] = weight_of(rank, place);
+  }
+  const std::vector<Element> tokens = converted<Element>(values);
+  std::vector<Element> rows(routing.rows() * hidden, converted<Element>({-1.0F})[0]);
+  std::vector<std::int64_t> numbers_here(routing.rows(), -1);
+  std::vector<float> weights_here(routing.rows(), -9.0F);
+  std::vector<Payload> payloads = {{.in = std::as_bytes(std::span(tokens)),
+                                    .out = std::as_writable_bytes(std::span(rows)),
+                                    .row_bytes = hidden * sizeof(Element)},
+                                   {.in = std::as_bytes(std::span(numbers)),
+                                    .out = std::as_writable_bytes(std::span(numbers_here)),
+                                    .row_bytes = sizeof(std::int64_t)}};
+  if (!many) {
+    payloads.push_back({.in = std::as_bytes(std::span(weights)),
+                        .out = std::as_writable_bytes(std::span(weights_here)),
+                        .row_bytes = sizeof(float),
+                        .one_a_slot = true});
+  }
+  dispatch_as(form, exchange, routing, payloads, [] {});
+  bool right = true;
+  for (std::size_t row = 0; row < routing.rows(); ++row) {
+    const RowSource& source = routing.sources()[row];
+    const auto token = static_cast<std::size_t>(std::max<std::int64_t>(source.token, 0));
+    const auto place = token * k + static_cast<std::size_t>(std::max(source.slot, 0));
+    const bool is_row = source.rank >= 0;
+    right = right && numbers_here[row] == (is_row ? 1000 * source.rank + source.token : 0);
+    right = right && (many || weights_here[row] == (is_row ? weight_of(source.rank, place) : 0.0F));
+    for (std::size_t i = 0; i < hidden; ++i) {
+      const float expected = is_row ? value_of(source.rank, token, i) : 0.0F;
+      right = right && std::memcmp(&rows[row * hidden + i], converted<Element>({expected}).data(),
+                                   sizeof(Element)) == 0;
+    }
+  }
+  EXPECT_TRUE(right) << what << ": payloads of " << to_string(dtype);
+  if (many) {  // sums over the experts of a rank, here of nothing
+    rows.assign(rows.size(), Element{});
+  }
+  std::vector<Element> out = converted<Element>(residual);
+  combine_as(form, exchange, routing,
+             {.rows = std::as_bytes(std::span(rows)),
+              .out = std::as_writable_bytes(std::span(out)),
+              .dtype = dtype,
+              .hidden = hidden,
+              .weights = weights,
+              .residual = std::as_bytes(std::span(out))});
+  const auto experts = served(shape)[static_cast<std::size_t>(rank)];
+  std::vector<float> expected = residual;
+  for (std::size_t i = 0; i < expected.size() && !many; ++i) {
+    for (std::size_t place = i / hidden * k; place < (i / hidden + 1) * k; ++place) {
+      expected[i] += experts[place] >= 0 ? weights[place] * values[i] : 0.0F;
+    }
+  }
+  const std::vector<Element> sums = converted<Element>(expected);
+  EXPECT_TRUE(std::equal(sums.begin(), sums.end(), out.begin(),
+                         [](Element a, Element b) { return std::memcmp(&a, &b, sizeof a) == 0; }))
+      << what << ": a residual of " << to_string(dtype);
+}
+
+// Rows where they lie, or why not.
+inline void check_gathered(Communicator& comm, Exchange& exchange, const Routing& routing,
+                           const Shape& shape, const Floats& tokens, const std::string& what) {
+  bool any = false;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    any = any || shape.tokens(rank) != 0;
+  }
+  const std::string refused = comm.hosts() > 1 ? "the ranks do not share memory"
+                              : any && comm.size() > 1 && !shape.registered
+                                  ? "`in` is not registered memory"
+                                  : "";
+  const std::size_t row_bytes = shape.hidden * sizeof(float);
+  try {
+    const auto list = exchange.gather_list(routing, tokens.bytes(), row_bytes);
+    EXPECT_EQ(refused, "") << what;
+    std::vector<float> rows(routing.rows() * shape.hidden, 0.0F);
+    for (std::size_t row = 0; row < list.size(); ++row) {
+      EXPECT_EQ(list[row] == nullptr, routing.sources()[row].rank < 0) << what;
+      if (list[row] != nullptr) {
+        std::memcpy(&rows[row * shape.hidden], list[row], row_bytes);
+      }
+    }
+    EXPECT_TRUE(rows_are_right(shape, routing, rows)) << what << ": gathered";
+    exchange.end_gather();
+  } catch (const Error& error) {
+    EXPECT_NE(refused, "") << what << error.what();
+    EXPECT_NE(std::string(error.what()).find(refused), std::string::npos) << error.what();
+  }
+}
+
 // A thread for the asynchronous form takes a while to start, so few have one.
 inline Form form_of(const Shape& shape, int again) {
   const std::size_t number = shape.hidden + static_cast<std::size_t>(again);
@@ -286,7 +412,7 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
     const Form form = form_of(shape, again);
     dispatch_as(
         form, exchange, routing,
-        {.in = tokens.bytes(), .out = rows.bytes(), .row_bytes = shape.hidden * sizeof(float)},
+        {{.in = tokens.bytes(), .out = rows.bytes(), .row_bytes = shape.hidden * sizeof(float)}},
         [&] { comm.barrier(); });
     EXPECT_TRUE(rows_are_right(shape, routing, rows.span())) << what;
     compute(shape, routing, rows.span(), outputs.span());
@@ -298,9 +424,18 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
                 .weights = weighted ? weights : std::vector<float>()});
     const std::vector<float> expected = expected_sums(shape, rank, weighted);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sums.data)) << what;
-    EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, weights, outputs)) << what;
+    const bool by_weights = weighted && again == 0;
+    EXPECT_TRUE(gradients_are_right(comm, exchange, shape, routing, by_weights, outputs)) << what;
     check_coded(comm, exchange, routing, shape, tokens.span(),
                 again == 0 ? RowCoding::i8 : RowCoding::f8e4m3, form, what);
+    if (again == 0) {
+      check_payloads<bf16>(comm, exchange, routing, shape, Dtype::bf16, form, what);
+      check_gathered(comm, exchange, routing, shape, tokens, what);
+    } else if (shape.hidden % 2 == 0) {
+      check_payloads<f16>(comm, exchange, routing, shape, Dtype::f16, form, what);
+    } else {
+      check_payloads<double>(comm, exchange, routing, shape, Dtype::f64, form, what);
+    }
   }
   EXPECT_TRUE(sources_are_right(shape, routing)) << what;
 }

@@ -7,7 +7,8 @@
 
 namespace unisono::kernels {
 
-// The same on every processor. Of bytes in parts: `before` is the sum of those in front of them.
+// The same on every processor. `before` is the sum of the bytes in front of these, when
+// they come in parts.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
 }  // namespace unisono::kernels

@@ -86,7 +86,8 @@ struct DivideOp {
   }
 };
 
-// Floats: NaN if any operand is NaN. Of equal operands (-0 and +0) the first source's stays.
+// Floats: NaN if any operand is NaN. Where operands are equal (-0 and +0), the first source's
+// stays.
 struct MinOp {
   static constexpr bool kExact = true;
   static constexpr bool kLinear = true;

@@ -102,8 +102,8 @@ class Coordinator {
   AgreedView coordinate() {
     while (!is_settled() && !deadline_.passed()) {
       exchange_.wait(kLookMs);
-      for (const TextExchange::News& news : exchange_.hear()) {
-        take(news);
+      for (const TextExchange::Received& received : exchange_.receive()) {
+        take(received);
       }
     }
     if (!may_go_on()) {
@@ -180,13 +180,13 @@ class Coordinator {
     return patience_ms >= 0 && since_.later_by_ms(patience_ms).passed();
   }
 
-  void take(const TextExchange::News& news) {
-    const auto at = static_cast<std::size_t>(news.rank);
-    if (news.hung_up) {
+  void take(const TextExchange::Received& received) {
+    const auto at = static_cast<std::size_t>(received.rank);
+    if (received.hung_up) {
       standing_[at] = Standing::absent;
       return;
     }
-    std::string_view text = news.text;
+    std::string_view text = received.text;
     const auto size = static_cast<int>(standing_.size());
     // The least patient one sets the time for all; but one that has none left does not end it at
     // once.

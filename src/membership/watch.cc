@@ -62,7 +62,7 @@ void Watch::look_for_local_death() {
   abort_.raise(ErrorCode::peer_lost, rank,
                "rank " + std::to_string(rank) + " (pid " +
                    std::to_string(host_.peer(death->rank).pid) + ") is gone: " +
-                   launcher_words_.end_and_advice(
+                   end_reasons_.end_and_advice(
                        {.process = first_rank(rank), .how = std::move(death->how)}, kAdvice));
 }
 
@@ -87,10 +87,10 @@ void Watch::listen() noexcept {
       const bool damaged = loss.kind == transport::Loss::Kind::damaged;
       abort_.raise(damaged ? ErrorCode::corrupt : ErrorCode::peer_lost, loss.peer,
                    "rank " + std::to_string(loss.peer) + " is gone: " +
-                       launcher_words_.end_and_advice({.process = first_rank(loss.peer),
-                                                       .how = loss.how,
-                                                       .by_its_closing = is_closing(loss.kind)},
-                                                      kAdvice));
+                       end_reasons_.end_and_advice({.process = first_rank(loss.peer),
+                                                    .how = loss.how,
+                                                    .by_its_closing = is_closing(loss.kind)},
+                                                   kAdvice));
     }
   } catch (const std::exception& error) {
     abort_.raise(error);

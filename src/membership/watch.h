@@ -58,7 +58,7 @@ class Watch {
   transport::Network* network_;
   AbortWord& abort_;
   std::vector<int> first_ranks_;
-  const LauncherWords launcher_words_;
+  const EndReasonReader end_reasons_;
   std::unique_ptr<LivenessToken> token_;  // nullptr: all ranks of this host are of this process
   std::atomic<int> events_seen_ = 0;
 };

@@ -41,8 +41,8 @@ class Choices {
 
   // By collective, ranks and size.
   const std::vector<Choice>& rows() const { return rows_; }
-  // nullptr: nothing is known of the collective and such rank counts. Of sizes below the first row,
-  // that one.
+  // nullptr: nothing is known of the collective and such rank counts. Sizes below the first row
+  // get that one.
   const Choice* find(Collective collective, int ranks, double bytes) const;
 
   const std::vector<WaitChoice>& waits() const { return waits_; }

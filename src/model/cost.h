@@ -49,7 +49,7 @@ struct Cost {
 // many.
 double chunk_bytes(const Schedule& schedule, double vector_bytes);
 
-// The critical path. Of chains that take equally long it is one of most messages.
+// The critical path. Among chains that take equally long it is one with the most messages.
 // REQUIRES: the structure of the schedule is right (ranks, chunks and buffers in range).
 // Cost: one pass over the cells that the schedule writes.
 Cost critical_path(const Schedule& schedule, double vector_bytes, const Parameters& parameters);

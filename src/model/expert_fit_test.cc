@@ -106,7 +106,7 @@ TEST(ExpertTable, SaysWhatIsWrong) {
   EXPECT_EQ(problem(names + "a,normal,1,8\n"),
             "line 2: 4 fields, where the first line names 11 columns");
   EXPECT_EQ(problem(names + "a,fast,1,8,64,7168,8,256,20,30,40\n"),
-            "line 2: \"fast\" is no mode: low_latency or normal");
+            "line 2: \"fast\" is not a mode: low_latency or normal");
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,256,20,30,0\n"),
             "line 2: \"0\" cannot be combine_us");
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,4,20,30,4\n"),

@@ -82,7 +82,7 @@ class Reader {
     }
     const std::string& mode = field(fields, "mode");
     if (mode != "low_latency" && mode != "normal") {
-      return in_quotes(mode) + " is no mode: low_latency or normal";
+      return in_quotes(mode) + " is not a mode: low_latency or normal";
     }
     ExpertPoint point{.machine = field(fields, "machine"),
                       .mode = mode == "normal" ? ExpertMode::normal : ExpertMode::low_latency,

@@ -27,7 +27,7 @@ inline double read_bytes(const JsonNode& node, double most = 1e18) {
 inline Collective read_collective(const JsonNode& node) {
   const auto collective = parse_collective(node.text());
   if (!collective) {
-    node.fail(in_quotes(node.text()) + " is no collective");
+    node.fail(in_quotes(node.text()) + " is not a collective");
   }
   return *collective;
 }

@@ -154,7 +154,7 @@ std::map<int, double> read_factors(const JsonNode& factors) {
     int ranks = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ranks);
     if (error != std::errc{} || end != name.data() + name.size() || ranks < 1) {
-      factors.fail("the name of a factor is no number of ranks");
+      factors.fail("the name of a factor is not a number of ranks");
     }
     result[ranks] = factors.at(name).number(kLeast, kMost);
   }

@@ -92,22 +92,22 @@ class Reader {
     }
     const auto ranks = csv_number(field(kRanks));
     if (!ranks || *ranks < 1 || *ranks > 1e9 || *ranks != std::floor(*ranks)) {
-      return in_quotes(field(kRanks)) + " is no number of ranks";
+      return in_quotes(field(kRanks)) + " is not a number of ranks";
     }
     row.point.ranks = static_cast<int>(*ranks);
     const auto bytes = csv_number(field(kBytes));
     if (!bytes || *bytes < 0 || *bytes > kMostPointBytes) {
-      return in_quotes(field(kBytes)) + " is no number of bytes";
+      return in_quotes(field(kBytes)) + " is not a number of bytes";
     }
     row.point.bytes = *bytes;
     const auto time_us = csv_number(field(kTime));
     if (!time_us || *time_us < kLeastPointUs || *time_us > kMostPointUs) {
-      return in_quotes(field(kTime)) + " is no time in microseconds";
+      return in_quotes(field(kTime)) + " is not a time in microseconds";
     }
     row.point.time_s = *time_us * 1e-6;
     row.wait = field(kWait);
     if (!is_wait_policy(row.wait)) {
-      return in_quotes(row.wait) + " is no way of waiting, such as \"spin=3000,yield_us=500\"";
+      return in_quotes(row.wait) + " is not a way of waiting, such as \"spin=3000,yield_us=500\"";
     }
     const std::string_view oversubscribed = field(kOversubscribed);
     if (!oversubscribed.empty() && oversubscribed != "0" && oversubscribed != "1") {

@@ -81,15 +81,15 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
   const Mistake mistakes[] = {
       {"m,all_reduce,f32,2,8,1,x\nm,all_redcue,f32,2,8,1,x\n", "unknown collective \"all_redcue\"",
        "line 3"},
-      {"m,all_reduce,f32,two,8,1,x\n", "\"two\" is no number of ranks", "line 2"},
-      {"m,all_reduce,f32,2.5,8,1,x\n", "\"2.5\" is no number of ranks", "line 2"},
-      {"m,all_reduce,f32,0,8,1,x\n", "\"0\" is no number of ranks", "line 2"},
-      {"m,all_reduce,f32,2,-8,1,x\n", "\"-8\" is no number of bytes", "line 2"},
-      {"m,all_reduce,f32,2,nan,1,x\n", "\"nan\" is no number of bytes", "line 2"},
-      {"m,all_reduce,f32,2,8,0,x\n", "\"0\" is no time in microseconds", "line 2"},
-      {"m,all_reduce,f32,2,8,1e-300,x\n", "\"1e-300\" is no time in microseconds", "line 2"},
-      {"m,all_reduce,f32,2,1e300,1,x\n", "\"1e300\" is no number of bytes", "line 2"},
-      {"m,all_reduce,f32,2,8,,x\n", "\"\" is no time in microseconds", "line 2"},
+      {"m,all_reduce,f32,two,8,1,x\n", "\"two\" is not a number of ranks", "line 2"},
+      {"m,all_reduce,f32,2.5,8,1,x\n", "\"2.5\" is not a number of ranks", "line 2"},
+      {"m,all_reduce,f32,0,8,1,x\n", "\"0\" is not a number of ranks", "line 2"},
+      {"m,all_reduce,f32,2,-8,1,x\n", "\"-8\" is not a number of bytes", "line 2"},
+      {"m,all_reduce,f32,2,nan,1,x\n", "\"nan\" is not a number of bytes", "line 2"},
+      {"m,all_reduce,f32,2,8,0,x\n", "\"0\" is not a time in microseconds", "line 2"},
+      {"m,all_reduce,f32,2,8,1e-300,x\n", "\"1e-300\" is not a time in microseconds", "line 2"},
+      {"m,all_reduce,f32,2,1e300,1,x\n", "\"1e300\" is not a number of bytes", "line 2"},
+      {"m,all_reduce,f32,2,8,,x\n", "\"\" is not a time in microseconds", "line 2"},
       {"m,all_reduce,f32,2,8,1\n", "6 fields, where the first line names 7 columns", "line 2"},
       {"m,all_reduce,f32,2,8,1,\"x\n", "a double quote is not closed", "line 2"},
       {"", "there are no measurements", "line 1"},
@@ -105,7 +105,7 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,algorithm\nbarrier,2,0,1,rign\n").message,
             "barrier has no algorithm \"rign\"");
   EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,wait\nbarrier,2,0,1,soon\n").message,
-            "\"soon\" is no way of waiting, such as \"spin=3000,yield_us=500\"");
+            "\"soon\" is not a way of waiting, such as \"spin=3000,yield_us=500\"");
   EXPECT_EQ(
       parse_table("collective,ranks,bytes,time_us,oversubscribed\nbarrier,2,0,1,yes\n").message,
       "\"yes\" is neither 0 nor 1, for ranks with room and oversubscribed ones");

@@ -11,11 +11,13 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/unique_fd.h"
 #include "parallel/safetensors.h"
+#include "unisono/error.hpp"
 #include "unisono/parallel/placement.hpp"
 
 namespace unisono::parallel {
@@ -93,7 +95,7 @@ void check_part(const Saved& saved) {
   }
   if (!fits) {
     fail(ErrorCode::usage,
-         "\"" + saved.name + "\": " + part.text() + " is no part of " +
+         "\"" + saved.name + "\": " + part.text() + " is not a part of " +
              Tensor::packed(nullptr, part.dtype, saved.shape).text() +
              (saved.first.empty() ? "" : " from where it begins"),
          "give a part within the whole");
@@ -151,26 +153,33 @@ void write_part(const Saved& saved, const FileTensor& where, int file, const std
   });
 }
 
-// What every rank does for itself; `wrong` says why it could not.
+struct WorkFailure {
+  ErrorCode code;
+  std::string text;
+};
+
+// What every rank does for itself, and why it could not.
 template <typename Work>
-std::string try_to(const Work& work) {
+std::optional<WorkFailure> try_to(const Work& work) {
   try {
     work();
-    return {};
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage || error.code() == ErrorCode::resource) {
+      return WorkFailure{.code = error.code(), .text = std::string(error.message())};
+    }
+    return WorkFailure{.code = ErrorCode::resource, .text = error.what()};
   } catch (const std::exception& error) {
-    return error.what();
+    return WorkFailure{.code = ErrorCode::resource, .text = error.what()};
   }
 }
 
 // All go on, or none. The rank that could not throws its own reason.
-void agree(Communicator& communicator, const std::string& wrong) {
-  std::vector<std::int32_t> first = {wrong.empty() ? communicator.size() : communicator.rank()};
+void agree(Communicator& communicator, const std::optional<WorkFailure>& wrong) {
+  std::vector<std::int32_t> first = {wrong ? communicator.rank() : communicator.size()};
   communicator.all_reduce(first, min);
-  if (!wrong.empty()) {
-    const bool is_ours = wrong.starts_with("resource: ") || wrong.starts_with("usage: ");
-    const std::string text = is_ours ? wrong.substr(wrong.find(": ") + 2) : wrong;
-    throw Error(wrong.starts_with("usage") ? ErrorCode::usage : ErrorCode::resource, text,
-                {.rank = communicator.rank()});
+  if (wrong) {
+    throw Error(wrong->code, wrong->text, {.rank = communicator.rank()});
   }
   if (first[0] != communicator.size()) {
     throw Error(ErrorCode::resource,
@@ -223,7 +232,7 @@ FileContents open_contents(const std::string& path, UniqueFd& file) {
   }
   if (file_bytes < sizeof(length) || length > kMostHeaderBytes ||
       length > file_bytes - sizeof(length)) {
-    fail(ErrorCode::corrupt, path + " is no safetensors file", "save it again");
+    fail(ErrorCode::corrupt, path + " is not a safetensors file", "save it again");
   }
   std::string header(length, '\0');
   read_all(file.get(), header.data(), header.size(), sizeof(length), path);

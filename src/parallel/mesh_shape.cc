@@ -79,7 +79,7 @@ int read_size(std::string_view text, const std::string& axis, const std::vector<
       if (error != std::errc() || end != factor.data() + factor.size() || value < 1) {
         refuse(ErrorCode::config,
                "the size " + in_quotes(text) + " of axis \"" + axis +
-                   "\" is no product of positive numbers and of axes before it",
+                   "\" is not a product of positive numbers and of axes before it",
                kExample);
       }
     }

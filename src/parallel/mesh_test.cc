@@ -141,9 +141,10 @@ std::string error_of(const std::string& text, int ranks, const char* axes = null
 TEST(Mesh, SaysWhatIsWrong) {
   EXPECT_EQ(error_of("dp=2,tp=4", 6),
             "config: mesh: the axes of \"dp=2,tp=4\" have 8 ranks, and there are 6");
-  EXPECT_EQ(error_of("dp=2,tp=0", 2),
-            "config: mesh: the size \"0\" of axis \"tp\" is no product of positive numbers and of "
-            "axes before it");
+  EXPECT_EQ(
+      error_of("dp=2,tp=0", 2),
+      "config: mesh: the size \"0\" of axis \"tp\" is not a product of positive numbers and of "
+      "axes before it");
   EXPECT_EQ(error_of("dp=2,dp=2", 4), "config: mesh: axis \"dp\" is there twice");
   EXPECT_EQ(error_of("", 1), "config: mesh: \"\" is not an axis with its size");
   EXPECT_EQ(error_of("dp", 1), "config: mesh: \"dp\" is not an axis with its size");

@@ -34,7 +34,8 @@ void expect(const char* call, const char* name, std::size_t have, std::size_t ro
 
 std::size_t rows_of(const char* call, std::size_t elements, std::size_t width) {
   if (width == 0 || elements % width != 0) {
-    refuse(call, std::to_string(elements) + " elements are no rows of " + std::to_string(width),
+    refuse(call,
+           std::to_string(elements) + " elements are not whole rows of " + std::to_string(width),
            "let the width divide the buffer");
   }
   return elements / width;

@@ -318,8 +318,7 @@ void redistribute(Communicator& communicator, const Tensor& in, Placement from, 
     if (alone) {
       throw;
     }
-    wrong = error.what();  // the others, who wait for this rank, are told first
-    wrong.erase(0, wrong.find(": ") + 2);
+    wrong = error.message();  // the others, who wait for this rank, are told first
   }
   if (alone) {
     run_alone(job);

@@ -28,7 +28,7 @@ struct Entry {
   std::string_view summary;
   std::string_view source;  // paper, year
   int chunks = 1;           // 0: any number
-  // Why there is none of that shape, or empty.
+  // Why there is no such schedule of that shape, or empty.
   std::string (*refuse)(PipelineSize shape) = [](PipelineSize) { return std::string{}; };
   // Stages, chains and computations; sends and receives follow from them.
   Pipeline (*build)(PipelineSize shape) = nullptr;

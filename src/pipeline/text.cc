@@ -127,7 +127,7 @@ Parsed<std::vector<Action>> parse_actions(std::string_view line) {
     const std::string_view text = trimmed(line.substr(0, comma));
     if (!text.empty() && (!append_action(text, actions) || actions.size() > kMostActions)) {
       return Parsed<std::vector<Action>>::failure(
-          in_quotes(text) + " is no action such as 2F0, 1SEND_F3 or (1F4;2B0)OVERLAP_F_B",
+          in_quotes(text) + " is not an action such as 2F0, 1SEND_F3 or (1F4;2B0)OVERLAP_F_B",
           "cell " + std::to_string(cell));
     }
     if (comma == std::string_view::npos) {

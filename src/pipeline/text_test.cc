@@ -51,7 +51,7 @@ TEST(PipelineText, ARankWithoutStagesIsALineWithoutActions) {
 TEST(PipelineText, MistakesHaveAPlace) {
   EXPECT_EQ(parse_csv("0F0,0B0\n1F0,1X0").position, "line 2");
   EXPECT_EQ(parse_csv("0F0,0B0\n1F0,1X0").message,
-            "cell 2: \"1X0\" is no action such as 2F0, 1SEND_F3 or (1F4;2B0)OVERLAP_F_B");
+            "cell 2: \"1X0\" is not an action such as 2F0, 1SEND_F3 or (1F4;2B0)OVERLAP_F_B");
   EXPECT_EQ(parse_csv("0F0,0B0\n2F0,2B0").message, "no rank computes stage 1");
   for (const char* text :
        {"", ",", "F0", "0F", "0F-1", "0F0x", "0UNSHARD1", "(0F0;0B0", "(;)OVERLAP_F_B",

@@ -49,7 +49,8 @@ std::string PipelineRunner::stages_problem(const std::vector<PipelineStage>& sta
   for (const PipelineStage& stage : stages) {
     const std::string name = "stage " + std::to_string(stage.stage);
     if (stage.stage < 0 || stage.stage >= plan().stages()) {
-      return name + " is none of the schedule\nit has 0 to " + std::to_string(plan().stages() - 1);
+      return name + " is not a stage of the schedule\nit has 0 to " +
+             std::to_string(plan().stages() - 1);
     }
     const auto at = static_cast<std::size_t>(stage.stage);
     if (plan().stage_rank[at] != comm_.rank()) {
@@ -161,7 +162,7 @@ void PipelineRunner::run_step() {
     throw;
   } catch (...) {
     state_ = State::failed;
-    comm_.abort(failure_of() + "what was thrown is no std::exception");
+    comm_.abort(failure_of() + "what was thrown is not a std::exception");
     throw;
   }
   state_ = State::ready;

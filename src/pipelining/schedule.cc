@@ -69,7 +69,7 @@ PipelineSchedule PipelineSchedule::parse(std::string_view text) {
   Parsed<pipeline::Pipeline> parsed =
       is_json ? pipeline::parse_pipeline_json(text) : pipeline::parse_csv(text);
   if (!parsed) {
-    throw Error(ErrorCode::usage, "this is no pipeline schedule: " + parsed.position + ": " +
+    throw Error(ErrorCode::usage, "this is not a pipeline schedule: " + parsed.position + ": " +
                                       parsed.message +
                                       "\ndocs/formats/pipeline.md has both formats");
   }

@@ -72,7 +72,7 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
                                          "reproducible");
     }
     const std::string_view name = item.substr(equals + 1);
-    if (is_own_schedule(name) || name == kReproducible) {
+    if (is_user_schedule(name) || name == kReproducible) {
       forced[plain_form(*collective)] = name;
       continue;
     }

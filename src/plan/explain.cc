@@ -9,6 +9,8 @@
 #include "model/cost.h"
 #include "plan/choice.h"
 #include "plan/planner.h"
+#include "plan/profile.h"
+#include "plan/user_schedule.h"
 
 namespace unisono {
 namespace {
@@ -150,8 +152,8 @@ Explanation Planner::explain(const Call& call) {
                      .candidates = {},
                      .unable = {}};
   const model::Machine* machine = profile_.machine();
-  if (choice.own != nullptr) {
-    const model::Traffic moved = model::traffic(choice.own->schedule, bytes);
+  if (choice.user != nullptr) {
+    const model::Traffic moved = model::traffic(choice.user->schedule, bytes);
     result.candidates.push_back({.algorithm = choice.name,
                                  .steps = moved.steps,
                                  .sent_bytes = moved.sent_bytes,
@@ -159,7 +161,7 @@ Explanation Planner::explain(const Call& call) {
                                  .chosen = true});
   }
   for (const std::string& name :
-       names_of(collective, machine, choice.own == nullptr ? choice.name : std::string())) {
+       names_of(collective, machine, choice.user == nullptr ? choice.name : std::string())) {
     const Algorithm& algorithm = *find_algorithm(collective, name);
     const Shape shape{.ranks = ranks_,
                       .root = choice.shape.root,

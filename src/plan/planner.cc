@@ -7,6 +7,9 @@
 #include "base/collectives.h"
 #include "base/hash.h"
 #include "plan/choice.h"
+#include "plan/programs.h"
+#include "plan/user_schedule.h"
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -196,9 +199,9 @@ void Planner::check_buffers(const Call& call, const Prepared& prepared, bool in_
 Prepared Planner::prepare(const Call& call, bool in_place) {
   const Choice choice = choose(call);
   const int root = choice.shape.root;
-  const auto found = choice.own != nullptr
-                         ? programs_.find(choice.own->schedule,
-                                          choice.name + "#" + std::to_string(choice.own->content),
+  const auto found = choice.user != nullptr
+                         ? programs_.find(choice.user->schedule,
+                                          choice.name + "#" + std::to_string(choice.user->content),
                                           rank_, multicast_)
                          : programs_.find(*choice.algorithm, choice.shape, choice.name,
                                           call.collective, rank_, multicast_);
@@ -240,8 +243,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   hash.add(static_cast<std::uint64_t>(call.dtype)).add(static_cast<std::uint64_t>(root));
   hash.add(reducing ? static_cast<std::uint64_t>(call.reduction.op) : 0).add(call.count);
   hash.add(static_cast<std::uint64_t>(ranks_)).add(std::string_view(prepared.algorithm));
-  if (choice.own != nullptr) {
-    hash.add(choice.own->content);
+  if (choice.user != nullptr) {
+    hash.add(choice.user->content);
   }
   if (call.collective != Collective::all_to_all_v) {  // whose counts belong to this rank alone
     for (const std::size_t count : call.counts) {

@@ -18,12 +18,14 @@
 #include "engine/execution.h"
 #include "plan/across_hosts.h"
 #include "plan/choice.h"
-#include "plan/profile.h"
-#include "plan/programs.h"
-#include "plan/user_schedule.h"
-#include "unisono/communicator.hpp"
+#include "unisono/call.hpp"
+#include "unisono/explain.hpp"
 
 namespace unisono::comm {
+
+class Profile;
+class Programs;
+struct UserSchedule;
 
 // All that does not change between two calls with the same arguments on other buffers.
 struct Prepared {
@@ -120,15 +122,15 @@ class Planner {
   struct Choice {
     const Algorithm* algorithm = nullptr;
     Shape shape = {};
-    std::string name = {};                        // with its parameters
-    std::shared_ptr<const OwnSchedule> own = {};  // in the place of an algorithm
+    std::string name = {};                          // with its parameters
+    std::shared_ptr<const UserSchedule> user = {};  // in the place of an algorithm
     Explanation::Why why = Explanation::Why::built_in;
   };
   // What the user says; empty: nothing.
   std::string_view named(const Call& call) const;
   bool is_reproducible(const Call& call) const { return named(call) == kReproducible; }
   Choice choose(const Call& call);
-  Choice choose_own(const Call& call, const std::string& path);
+  Choice choose_user(const Call& call, const std::string& path);
   // Why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
   // What others than the user say where that can serve the call; "": nothing. The profile was
@@ -151,9 +153,9 @@ class Planner {
   bool multicast_;
   AcrossHosts hosts_;
   std::map<Collective, std::string> forced_;
-  std::map<std::string, std::shared_ptr<const OwnSchedule>> own_;  // by path
-  std::vector<std::unique_ptr<PlanEntry>> entries_;                // what is used often is in front
-  std::size_t evicted_ = 0;  // where the latest one was, in the second half
+  std::map<std::string, std::shared_ptr<const UserSchedule>> user_schedules_;  // by path
+  std::vector<std::unique_ptr<PlanEntry>> entries_;  // what is used often is in front
+  std::size_t evicted_ = 0;                          // where the latest one was, in the second half
   Latest latest_;
   const std::shared_ptr<const Prepared>* latest_prepared_ = nullptr;
   std::shared_ptr<const Prepared> latest_v_;

@@ -5,20 +5,22 @@
 
 #include "plan/choice.h"
 #include "plan/planner.h"
+#include "plan/profile.h"
+#include "plan/user_schedule.h"
 
 namespace unisono::comm {
 
-Planner::Choice Planner::choose_own(const Call& call, const std::string& path) {
-  std::shared_ptr<const OwnSchedule>& own = own_[path];
-  if (own == nullptr) {
-    own = std::make_shared<const OwnSchedule>(load_own_schedule(path));
+Planner::Choice Planner::choose_user(const Call& call, const std::string& path) {
+  std::shared_ptr<const UserSchedule>& user = user_schedules_[path];
+  if (user == nullptr) {
+    user = std::make_shared<const UserSchedule>(load_user_schedule(path));
   }
   const int root = is_rooted(call.collective) ? call.root : 0;
-  const std::string why = refusal(*own, call.collective, ranks_, root);
+  const std::string why = refusal(*user, call.collective, ranks_, root);
   if (!why.empty()) {
     refuse(call, why, "a schedule serves one collective, number of ranks and root");
   }
-  return {.shape = {.ranks = ranks_, .root = root}, .name = own->name, .own = own};
+  return {.shape = {.ranks = ranks_, .root = root}, .name = user->name, .user = user};
 }
 
 std::string_view Planner::profiled(const Call& call, bool reproducible) const {
@@ -87,8 +89,8 @@ Planner::Choice Planner::choose(const Call& call) {
     }
     why = reproducible ? why : found;
   }
-  if (is_own_schedule(name)) {
-    Choice choice = choose_own(call, std::string(name));
+  if (is_user_schedule(name)) {
+    Choice choice = choose_user(call, std::string(name));
     choice.why = why;
     return choice;
   }

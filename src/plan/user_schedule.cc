@@ -24,11 +24,11 @@ std::string shape_text(Collective collective, int ranks, int root) {
 
 }  // namespace
 
-bool is_own_schedule(std::string_view algorithm) {
+bool is_user_schedule(std::string_view algorithm) {
   return algorithm.ends_with(".json");
 }
 
-OwnSchedule load_own_schedule(const std::string& path) {
+UserSchedule load_user_schedule(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad() || text.empty()) {
@@ -42,7 +42,7 @@ OwnSchedule load_own_schedule(const std::string& path) {
   }
   const std::vector<Finding> findings = verify(*parsed.value);
   if (!findings.empty()) {
-    refuse(path + " is no right schedule: " + to_text(findings.front()) +
+    refuse(path + " is not a valid schedule: " + to_text(findings.front()) +
            (findings.size() > 1 ? ", and " + std::to_string(findings.size() - 1) + " more" : ""));
   }
   Hash hash;
@@ -52,12 +52,12 @@ OwnSchedule load_own_schedule(const std::string& path) {
           .content = hash.value()};
 }
 
-std::string refusal(const OwnSchedule& own, Collective collective, int ranks, int root) {
-  const Schedule& schedule = own.schedule;
+std::string refusal(const UserSchedule& user, Collective collective, int ranks, int root) {
+  const Schedule& schedule = user.schedule;
   const bool fits = schedule.collective == collective && schedule.ranks == ranks &&
                     (!is_rooted(collective) || schedule.root == root);
   return fits ? ""
-              : own.name + " is for " +
+              : user.name + " is for " +
                     shape_text(schedule.collective, schedule.ranks, schedule.root) + ", not for " +
                     shape_text(collective, ranks, root);
 }

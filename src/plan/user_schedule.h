@@ -1,4 +1,4 @@
-// A schedule of the user's own, from a file, in the place of an algorithm: "my_ring.json".
+// A user schedule: it comes from a file, and stands in the place of an algorithm: "my_ring.json".
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace unisono::comm {
 
-struct OwnSchedule {
+struct UserSchedule {
   Schedule schedule;
   std::string name;           // of the file, without its folder
   std::uint64_t content = 0;  // hash of the file: ranks with other files do not match
 };
 
 // Does the name of an algorithm mean a file? It ends in ".json".
-bool is_own_schedule(std::string_view algorithm);
+bool is_user_schedule(std::string_view algorithm);
 
 // Reads and verifies. Throws Error(usage): "my_ring.json:3: ...", or the first finding of verify().
-OwnSchedule load_own_schedule(const std::string& path);
+UserSchedule load_user_schedule(const std::string& path);
 
 // Why it cannot serve the call; empty if it can.
-std::string refusal(const OwnSchedule& own, Collective collective, int ranks, int root);
+std::string refusal(const UserSchedule& user, Collective collective, int ranks, int root);
 
 }  // namespace unisono::comm

@@ -163,7 +163,7 @@ std::string read_row(std::string_view line, std::vector<std::int64_t>& row) {
       return in_quotes(word) + (word.front() == '-' ? kNegative : kTooLarge);
     }
     if (error != std::errc() || stop != word.data() + word.size()) {
-      return in_quotes(word) + " is no whole number; counts are whole numbers";
+      return in_quotes(word) + " is not a whole number; counts are whole numbers";
     }
     if (value < 0) {
       return in_quotes(word) + kNegative;

@@ -53,9 +53,9 @@ TEST(Counts, SayWhatIsWrong) {
             "line 3: 1 count in a table of 2 rows; give each rank one row and one column");
   EXPECT_EQ(wrong("1,-2\n3,4\n"), "line 1: \"-2\"; a count is 0 or more");
   EXPECT_EQ(wrong("1,2\n3,four\n"),
-            "line 2: \"four\" is no whole number; counts are whole numbers");
-  EXPECT_EQ(wrong("1.5"), "line 1: \"1.5\" is no whole number; counts are whole numbers");
-  EXPECT_EQ(wrong("1e3"), "line 1: \"1e3\" is no whole number; counts are whole numbers");
+            "line 2: \"four\" is not a whole number; counts are whole numbers");
+  EXPECT_EQ(wrong("1.5"), "line 1: \"1.5\" is not a whole number; counts are whole numbers");
+  EXPECT_EQ(wrong("1e3"), "line 1: \"1e3\" is not a whole number; counts are whole numbers");
   EXPECT_EQ(wrong("9223372036854775808"),
             "line 1: \"9223372036854775808\" is more than 2^63-1, the largest count");
   EXPECT_EQ(wrong("0 9223372036854775807\n1 0\n"),

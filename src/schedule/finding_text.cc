@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "schedule/verify.h"
+#include "schedule/finding.h"
 
 namespace unisono {
 namespace {
@@ -21,7 +21,7 @@ using Mistake = Finding::Mistake;
 constexpr std::array kWords = {
     Words{Mistake::shape, "shape", "shape: {0} ranks, {1} chunks, {2} steps"},
     Words{Mistake::root, "root", "shape: root {0} of {1} ranks"},
-    Words{Mistake::chunk_unit, "chunk_unit", "shape: {0} chunks are no multiple of {1}"},
+    Words{Mistake::chunk_unit, "chunk_unit", "shape: {0} chunks are not a multiple of {1}"},
     Words{Mistake::barrier_chunks, "barrier_chunks", "shape: a barrier has 1 chunk, not {0}"},
     Words{Mistake::too_large, "too_large",
           "shape: more than 2^28 chunks are moved: too large to verify"},
@@ -44,10 +44,10 @@ constexpr std::array kWords = {
     Words{Mistake::counted_twice, "counted_twice",
           "rank {0} counted twice at rank {rank} chunk {chunk}"},
     Words{Mistake::lacks, "lacks", "chunk {chunk} lacks ranks {all} on rank {rank}"},
-    Words{Mistake::edge, "edge", "edge {0}->{1} is no edge of {2}"},
+    Words{Mistake::edge, "edge", "edge {0}->{1} is not an edge of {2}"},
     Words{Mistake::route, "route", "chunk {chunk} does not go {0}->{1} in {2}"},
     Words{Mistake::collective, "collective", "claim: collective is {0}, not {1}"},
-    Words{Mistake::name, "name", "claim: {0} is no name of {1}"},
+    Words{Mistake::name, "name", "claim: {0} is not a name of {1}"},
     Words{Mistake::steps, "steps", "claim: {0} steps, not {1}"},
     Words{Mistake::sent_by_all, "sent_by_all", "claim: {0} chunks sent by all ranks, not {1}"},
     Words{Mistake::sent_by_one, "sent_by_one", "claim: {0} chunks sent by one rank, not {1}"},

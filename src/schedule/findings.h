@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/finding.h"
 #include "schedule/sort_by.h"
-#include "schedule/verify.h"
 
 namespace unisono {
 

@@ -67,7 +67,7 @@ class Reader : public JsonReader {
     if (field->type == Type::word) {
       const auto found = std::find(field->words.begin(), field->words.end(), value);
       if (found == field->words.end()) {
-        fail(in_quotes(value) + " is none of " + words_of(*field));
+        fail(in_quotes(value) + " is not one of " + words_of(*field));
       }
       return add(static_cast<std::int32_t>(found - field->words.begin()));
     }
@@ -325,7 +325,7 @@ Parsed<Schedule> parse_schedule_json(std::string_view text) {
   const std::string& collective = reader.of(kCollectiveField).names.front();
   const auto parsed = parse_collective(collective);
   if (!parsed) {
-    return Parsed<Schedule>::failure(in_quotes(collective) + " is no collective", "/collective");
+    return Parsed<Schedule>::failure(in_quotes(collective) + " is not a collective", "/collective");
   }
   schedule.collective = *parsed;
   if (is_rooted(*parsed) && !reader.of(kRootField).seen) {

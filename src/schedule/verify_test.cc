@@ -101,13 +101,13 @@ INSTANTIATE_TEST_SUITE_P(
                   },
                   "shape: root 1 of 3 ranks"},
         Structure{"groups", [](Schedule& s) { s.collective = Collective::gather; },
-                  "shape: 2 chunks are no multiple of 3"},
+                  "shape: 2 chunks are not a multiple of 3"},
         Structure{"pairs",
                   [](Schedule& s) {
                     s.collective = Collective::all_to_all_v;
                     s.chunks = 3;
                   },
-                  "shape: 3 chunks are no multiple of 9"},
+                  "shape: 3 chunks are not a multiple of 9"},
         Structure{"barrier", [](Schedule& s) { s.collective = Collective::barrier; },
                   "shape: a barrier has 1 chunk, not 2"},
         Structure{"from", [](Schedule& s) { s.moves[0].from = -1; },

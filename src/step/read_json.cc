@@ -19,7 +19,7 @@ Kind kind_of(const JsonNode& node, const std::array<std::string_view, N>& names)
     for (const std::string_view name : names) {
       known += (known.empty() ? "" : ", ") + std::string(name);
     }
-    node.fail("\"" + node.text() + "\" is none of " + known);
+    node.fail("\"" + node.text() + "\" is not one of " + known);
   }
   return static_cast<Kind>(found - names.begin());
 }
@@ -55,7 +55,7 @@ Placement placement_in(const JsonNode& node) {
   if (text.starts_with("shard(") && text.ends_with(")") && text.size() > 7) {
     return shard(text.substr(6, text.size() - 7));
   }
-  node.fail("\"" + text + "\" is no placement: replicate, partial, or shard(DIMENSION)");
+  node.fail("\"" + text + "\" is not a placement: replicate, partial, or shard(DIMENSION)");
 }
 
 Placements placements_in(const JsonNode& node, std::string_view key) {
@@ -138,7 +138,7 @@ Node node_in(const JsonNode& json) {
     constexpr std::array<std::string_view, 5> kWays = {"ring", "ring_with", "ring_home", "merge",
                                                        "first"};
     if (std::find(kWays.begin(), kWays.end(), node.by) == kWays.end()) {
-      by->fail("\"" + node.by + "\" is none of ring, ring_with, ring_home, merge, first");
+      by->fail("\"" + node.by + "\" is not one of ring, ring_with, ring_home, merge, first");
     }
   }
   node.rows_sent = number_or(json, "rows_sent", 1);

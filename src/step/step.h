@@ -79,7 +79,7 @@ struct Node {
   std::vector<std::string> writes = {};
 
   // For compute. Parts of a pointwise dimension are computed each from its own part; results of
-  // parts of a summed dimension add up to the whole. Of all other dimensions it needs the whole.
+  // parts of a summed dimension add up to the whole. All other dimensions it needs whole.
   std::vector<std::string> pointwise = {};
   std::vector<std::string> summed = {};
   // How it treats summands: none, each: it is linear in every input alone, as a product is;

@@ -200,12 +200,12 @@ TEST(StepJson, SaysWhereItIsWrong) {
   const std::string text = to_json(make_decoder_step(small(), "cp=2,tp=2", {.tokens = 6}));
   EXPECT_EQ(problem_in(text, "step/1", "step/2"), "/format is not \"unisono.step/1\"");
   EXPECT_EQ(problem_in(text, "\"shard(vocabulary)\"", "\"cut\""),
-            "/tensors/0/placement/tp \"cut\" is no placement: replicate, partial, or "
+            "/tensors/0/placement/tp \"cut\" is not a placement: replicate, partial, or "
             "shard(DIMENSION)");
   EXPECT_EQ(problem_in(text, "\"compute\": \"embedding\"", "\"do\": \"embedding\"").substr(0, 19),
             "/sections/0/nodes/0");
   EXPECT_EQ(problem_in(text, "cp=2,tp=2", "cp=0"),
-            "/mesh mesh: the size \"0\" of axis \"cp\" is no product of positive numbers and of "
+            "/mesh mesh: the size \"0\" of axis \"cp\" is not a product of positive numbers and of "
             "axes before it");
   EXPECT_EQ(problem_in(text, "\"reads\": [\"tokens\"", "\"reads\": [\"token\""),
             "/ section embed, embedding: there is no tensor token");

@@ -183,7 +183,7 @@ class Reader {
       const auto parsed = parse_device_kind(kind.text());
       if (!parsed) {
         kind.fail(in_quotes(kind.text()) +
-                  " is no kind of device: node, socket, core, gpu, nic, switch, group");
+                  " is not a kind of device: node, socket, core, gpu, nic, switch, group");
       }
       add_device(topology_, device.at("name").text(), *parsed);
       index_.emplace(topology_.devices.back().name, static_cast<int>(i));

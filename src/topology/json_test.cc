@@ -248,8 +248,9 @@ TEST(TopologyJson, RefusesOtherMistakes) {
   expect_failure(
       document(R"({"name": "a", "kind": "core"}, {"name": "a", "kind": "gpu"})", "", R"("a")"),
       "/devices/1", "the name \"a\" is that of device 0 already");
-  expect_failure(document(R"({"name": "a", "kind": "toaster"})", "", R"("a")"), "/devices/0/kind",
-                 "\"toaster\" is no kind of device: node, socket, core, gpu, nic, switch, group");
+  expect_failure(
+      document(R"({"name": "a", "kind": "toaster"})", "", R"("a")"), "/devices/0/kind",
+      "\"toaster\" is not a kind of device: node, socket, core, gpu, nic, switch, group");
   expect_failure(R"({"a": [[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]})", "/a/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0",
                  "nested more than 16 deep");
   expect_failure(R"({"a": 1, "a": 2})", "/", "key \"a\" comes twice");

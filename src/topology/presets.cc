@@ -26,9 +26,9 @@ Parsed<Topology> unknown_parameter(const Preset& preset, const std::string& name
   for (const PresetParameter& parameter : preset.parameters) {
     known += (known.empty() ? "" : ", ") + std::string(parameter.name);
   }
-  return Parsed<Topology>::failure(
-      in_quotes(name) + " is no parameter of " + std::string(preset.name) + ", which has " + known,
-      name);
+  return Parsed<Topology>::failure(in_quotes(name) + " is not a parameter of " +
+                                       std::string(preset.name) + ", which has " + known,
+                                   name);
 }
 
 }  // namespace

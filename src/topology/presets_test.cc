@@ -125,7 +125,8 @@ TEST(Presets, RailOptimisedHasTheSwitchesOfTheReference) {
 }
 
 TEST(Presets, SaysWhatIsWrongWithParameters) {
-  EXPECT_EQ(make_preset("torus:w=2").message, "\"w\" is no parameter of torus, which has x, y, z");
+  EXPECT_EQ(make_preset("torus:w=2").message,
+            "\"w\" is not a parameter of torus, which has x, y, z");
   EXPECT_EQ(make_preset("torus:x=0").message, "x=0 is not in 1..1024");
   EXPECT_EQ(make_preset("torus:x").message, "\"x\" is not NAME=NUMBER, such as \"nodes=4\"");
   EXPECT_EQ(make_preset("torus:x=99999999999999999999").message,

@@ -20,8 +20,9 @@ class ShortestWays {
   // REQUIRES: the devices differ.
   bool find(int source, int target);
 
-  // Links by which a way comes to `device` from the source. Of the ways that come to the target
-  // only the widest count, but all that are as wide as `enough`: the rest of the route is no wider.
+  // Links by which a way comes to `device` from the source. Among the ways that come to the
+  // target only the widest count, but all that are as wide as `enough`: the rest of the route is no
+  // wider.
   const std::vector<int>& before(int device, double enough);
 
   const LinksOut& out() const { return out_; }

@@ -21,6 +21,7 @@
 
 #include "base/env.h"
 #include "base/hash.h"
+#include "base/host_identity.h"
 #include "base/unique_fd.h"
 #include "unisono/error.hpp"
 
@@ -141,10 +142,7 @@ GrowingFile open_file(const std::string& path) {
 std::uint64_t recording_clock() {
   std::array<char, 64> name_space = {};
   const ssize_t size = ::readlink("/proc/self/ns/time", name_space.data(), name_space.size() - 1);
-  return Hash()
-      .add(first_line("/proc/sys/kernel/random/boot_id"))
-      .add(size > 0 ? name_space.data() : "")
-      .value();
+  return Hash().add(boot_id()).add(size > 0 ? name_space.data() : "").value();
 }
 
 RecordingSettings recording_settings() {

@@ -39,10 +39,10 @@ enum class EventKind : std::uint8_t {
 
 // In the event of an operation, `order` is its number in its group, `peer` its group, `detail` its
 // name, `step` its root in the group and 1, or 0 where it has none; in place of busy() it has
-// terms(). Of a transfer (send and recv of a user): `order` is the tag, `detail` the group, and it
+// terms(). A transfer is a send or recv of a user: `order` is the tag, `detail` the group, and it
 // is busy where it sends. A label is what the operations and transfers of a group behind it are
 // for, until its next one and at most to the end of the block: `peer` is the group, `detail` the
-// name, 0xffff that they are for nothing in particular. Of all others: `order` is the place of
+// name, 0xffff that they are for nothing in particular. In all others `order` is the place of
 // their operation, and they are one pass of a program, or one source of it: `detail` is the number
 // of the message in its lane.
 struct Event {

@@ -77,13 +77,13 @@ static void check_arguments(unisono_comm_t comm) {
         "usage: `region` is NULL\npass the address of the variable that holds it");
 }
 
-/* Values that are none of the enumeration, also where they would wrap to one. */
+/* Values that are not in the enumeration, also where they would wrap to one. */
 static void check_enumerations(unisono_comm_t comm) {
   float x = 0.0F;
   FAILS(unisono_all_reduce(&x, &x, 1, (unisono_dtype_t)256, UNISONO_SUM, comm), UNISONO_USAGE,
-        "usage: 256 is no unisono_dtype_t\nuse the values of the enumeration in unisono.h");
+        "usage: 256 is not a unisono_dtype_t\nuse the values of the enumeration in unisono.h");
   FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, (unisono_op_t)-1, comm), UNISONO_USAGE,
-        "usage: -1 is no unisono_op_t\nuse the values of the enumeration in unisono.h");
+        "usage: -1 is not a unisono_op_t\nuse the values of the enumeration in unisono.h");
   FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, UNISONO_PREMUL_SUM, comm), UNISONO_USAGE,
         "usage: premul_sum needs a factor\nset it in a unisono_call_t, and use unisono_run()");
   FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, UNISONO_USER, comm), UNISONO_USAGE,
@@ -171,7 +171,7 @@ void run_abort(unisono_comm_t comm) {
         "gave no group for a negative color");
 }
 
-/* Who has died is told without any operation. */
+/* A rank that has died is named without any operation. */
 void run_failure(unisono_comm_t comm) {
   const struct timespec pause = {0, 1000000};
   const struct timespec until_others_are_through = {0, 200000000};
@@ -195,5 +195,6 @@ void run_failure(unisono_comm_t comm) {
   SUCCEEDS(unisono_failure(left, &failure));
   EXPECT(failure == UNISONO_SUCCESS);
   SUCCEEDS(unisono_barrier(left));
+  run_experts_after_shrink(left);
   SUCCEEDS(unisono_comm_free(&left));
 }

@@ -22,6 +22,7 @@ float value(int rank, size_t i);
 /* Scenarios: each runs in a world of its own. */
 void run_collectives(unisono_comm_t comm);
 void run_experts(unisono_comm_t comm);
+void run_experts_after_shrink(unisono_comm_t left); /* of 3 ranks the first two */
 void run_operations(unisono_comm_t comm);
 void run_mistakes(unisono_comm_t comm);
 void run_mismatch(unisono_comm_t comm);

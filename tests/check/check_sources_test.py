@@ -76,6 +76,13 @@ class Mistakes(unittest.TestCase):
         self.expect({"docs/a.md": "TODO\n"},
                     "docs/a.md:1: words: finish it, or describe the limit in prose")
 
+    def test_sentences_without_a_subject(self):
+        said = "prose: begin the sentence with its subject"
+        self.expect({"src/base/a.cc": "// Of two ranks the first.\n// A part\n// Of it all.\n",
+                     "viewer/src/a.ts": "let a; // One" ". Of others nothing.\n",
+                     "python/a.py": '    """Of a list, its end."""\n'},
+                    f"python/a.py:1: {said}", f"src/base/a.cc:1: {said}", f"viewer/src/a.ts:1: {said}")
+
     def test_a_layer_that_may_include_a_higher_one(self):
         self.expect({"src/layers.txt": "base: engine\nengine: base\n"},
                     "src/layers.txt:1: layers: engine is not below base")
@@ -114,6 +121,16 @@ class Mistakes(unittest.TestCase):
         long = "namespace unisono {\n" + body + "}  // namespace unisono\n"
         self.expect({"src/base/long.h": long, "include/unisono/other.hpp": long.replace("Long", "Wide")},
                     "src/base/long.h:2: size: unisono::Long has 101 lines; at most 100")
+
+    def test_a_circle_of_files_of_the_tools(self):
+        self.expect({"tools/unisono/cli/a.h": '#include "cli/b.h"\n', "tools/unisono/cli/b.h": "",
+                     "tools/unisono/cli/b.cc": '#include "cli/b.h"\n#include "cli/a.h"\n'},
+                    "tools/unisono/cli/a.h:1: circles: cli/a > cli/b > cli/a: take one of them apart")
+
+    def test_a_header_that_includes_too_many(self):
+        files = {f"src/base/f{i}.h": "" for i in range(11)}
+        self.expect(files | {"src/base/all.h": "".join(f'#include "base/f{i}.h"\n' for i in range(11))},
+                    "src/base/all.h:1: size: it includes 11 headers of the project; at most 10")
 
     def test_names_that_stand_for_several_types(self):
         types = "".join(f"struct T{i} {{}};\n" for i in range(11))

@@ -41,7 +41,7 @@ def bench_moe(program, scratch, environment):
             return f"{transport}: code {result.returncode}\n{result.stdout}{result.stderr}"
     routing.write_text("0 3\n1 x\n")
     result = bench(program, environment, 2, ["moe", "--routing", str(routing)])
-    if result.returncode == 0 or 'routing.txt:2: "x" is no expert' not in result.stderr:
+    if result.returncode == 0 or 'routing.txt:2: "x" is not an expert' not in result.stderr:
         return f"code {result.returncode}: {result.stderr}"
     return None
 

@@ -4,13 +4,17 @@ Each command writes into devices that the check made itself: one that breaks a d
 other program of the machine. Without the right to make devices and file systems less is checked.
 """
 import contextlib
+import functools
 import os
 import stat
 import subprocess
+import tempfile
 
 from cases import LINK, MEASURED
 from check_tools import FILES, LIMIT_S, output
 
+KINETO = [f"kineto_gloo.{rank}.json" for rank in range(3)]
+EVENTS = "a folder of recordings"
 WRITERS = {
     "view": ["view", "all_reduce/ring", "-n", "2", "--no-open", "-o"],
     "trace export": ["trace", "export", "recording.json", "-o"],
@@ -20,11 +24,34 @@ WRITERS = {
     "tune --measure": ["tune", "-e", "16", "--time", "100ms", "--measure"],
     "bench": ["bench", "all_reduce", "-e", "8", "-n", "1", "-w", "1", "--plot"],
     "run": ["run", "-n", "1", "--record"],
+    "export": ["export", "all_reduce/ring", "-n", "4", "-o"],
+    "plan --on": ["plan", "--fit", "times.csv", "--on", "dgx_a100", "--save"],
+    "plan moe": ["plan", "moe", "--routing", "routing.txt", "-n", "2", "--hidden", "1024", "--save"],
+    "plan-model": ["plan-model", "llama3-8b", "--on", "dgx_h100", "--train", "--batch", "64", "--sequence",
+                   "4096", "--save"],
+    "step sim": ["step", "sim", "llama3-70b", "--layout", "pp=2,tp=8", "--on", "dgx_h100:nodes=2", "--workload"],
+    "trace import": ["trace", "import", *KINETO, "-o"],
+    "trace import --workload": ["trace", "import", *KINETO, "-o", "/dev/null", "--workload"],
+    "trace merge": ["trace", "merge", EVENTS, "-o"],
+    "tune --times": ["tune", "-n", "2", "-e", "8", "--time", "1ms", "-o", "/dev/null", "--times"],
+    "bench --table": ["bench", "--main-job", "-n", "2", "-e", "8", "--time-per-row", "1ms", "--table"],
 }
+SLOW = {"bench --table"}  # some seconds each time
+
+
+@functools.cache
+def events(program):
+    """What two ranks left that recorded themselves."""
+    folder = tempfile.TemporaryDirectory()
+    done = subprocess.run([str(program), "run", "-n", "2", "--", str(program), "bench", "barrier", "-n", "3"],
+                          env=dict(os.environ, UNISONO_RECORD=folder.name), capture_output=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 def write(program, environment, name, path, **more):
-    words = WRITERS[name] + [str(path)] + (["--", "true"] if name == "run" else [])
+    words = [events(program).name if word == EVENTS else word for word in WRITERS[name]]
+    words += [str(path)] + (["--", "true"] if name == "run" else [])
     return output(program, words, environment, cwd=FILES, **more)
 
 
@@ -66,7 +93,7 @@ def outputs_into_devices(program, scratch, environment):
             return None
         link = scratch / "to_null"
         link.symlink_to("null")
-        for name in WRITERS:
+        for name in WRITERS.keys() - SLOW:
             for path in (null, link):
                 result = write(program, environment, name, path)
                 if result.returncode != 0 or not stat.S_ISCHR(null.stat().st_mode):
@@ -78,7 +105,7 @@ def outputs_into_devices(program, scratch, environment):
 
 def outputs_through_links(program, scratch, environment):
     """Links, the mode and the other names of a file stay; what was there is replaced."""
-    for name in WRITERS:
+    for name in WRITERS.keys() - SLOW:
         folder = scratch / name.replace(" ", "_")
         (folder / "real").mkdir(parents=True)
         (folder / "link").symlink_to("real/file")
@@ -183,4 +210,37 @@ def job_on_a_full_disk(program, scratch, environment):
                              timeout=LIMIT_S)
     if limited.returncode != 0 or "are not in" not in limited.stderr:
         return f"under ulimit -f: {limited.returncode} {limited.stderr}"
+    return None
+
+
+def logs_and_recordings_refused_or_lost(program, scratch, environment):
+    """A place that cannot be is refused before the job; one that goes meanwhile is told, and the job is right."""
+    def job(options, script="echo hello", before=""):
+        command = f'{before} exec "$@"'
+        return subprocess.run(["bash", "-c", command, "bash", str(program), "run", "-n", "1", "--quiet", *options,
+                               "--", "sh", "-c", script], env=environment, capture_output=True, text=True,
+                              cwd=scratch, timeout=LIMIT_S)
+
+    (scratch / "real").mkdir()
+    (scratch / "link").symlink_to("real")
+    result = job(["--log-dir", "link"])
+    if result.returncode != 0 or (scratch / "real" / "rank-0.out").read_text() != "hello\n":
+        return f"a folder behind a link: {result.stderr}"
+    with small_disk(scratch / "readable", "ro") as disk:
+        for options in (["--log-dir", "/dev/null"], ["--record", "nowhere/x.json"],
+                        *([["--log-dir", str(disk)], ["--log-dir", str(disk / "x")],
+                           ["--record", str(disk / "x.json")]] if disk else [])):
+            result = job(options)
+            if result.returncode != 2 or result.stdout or "error[usage]" not in result.stderr:
+                return f"{options}: {result.returncode} {result.stderr}"
+    for what, options, said in (("gone-logs", ["--log-dir", "gone-logs"], "are not in gone-logs"),
+                                ("gone-record", ["--record", "gone-record/x.json"], "the recording is lost")):
+        (scratch / what).mkdir()
+        result = job(options, f"echo hello; sleep 0.2; rm -r {what}; echo more; exit 7")
+        lines = [line for line in result.stderr.splitlines() if said in line]
+        if result.returncode != 7 or result.stdout != "hello\nmore\n" or len(lines) != 1:
+            return f"{what} removed meanwhile: {result.returncode} {result.stderr}"
+    result = job(["--record", "x.json"], before="ulimit -f 0;")
+    if result.returncode != 0 or "larger than ulimit -f allows" not in result.stderr or (scratch / "x.json").exists():
+        return f"--record under ulimit -f: {result.returncode} {result.stderr}"
     return None

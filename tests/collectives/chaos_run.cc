@@ -9,6 +9,7 @@
 #include "engine/layout.h"
 #include "oracle.h"
 #include "run_case.h"
+#include "schedule/verify.h"
 
 namespace unisono::testing {
 namespace {
@@ -178,8 +179,8 @@ class Chaos {
     return stopped || failed != 0 || may_wait ? "" : "nobody noticed the damaged message";
   }
 
-  // Who waits, directly or for one who does, for the rank that stopped or sent the damaged message,
-  // or for one that failed because of it.
+  // A rank that waits, directly or through others, for the rank that stopped or sent the damaged
+  // message, or for one that failed because of it.
   std::vector<bool> wait_for_cause(const std::vector<RankEnd>& ends) const {
     std::vector<bool> cause;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {

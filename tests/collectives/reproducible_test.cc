@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -28,6 +29,11 @@ T stored(double number) {
     return to_bf16(static_cast<float>(number));
   } else if constexpr (std::is_same_v<T, f16>) {
     return to_f16(static_cast<float>(number));
+  } else if constexpr (std::is_same_v<T, f8e4m3>) {
+    return to_f8e4m3(
+        static_cast<float>(number / 64));  // so that sums neither overflow nor are all alike
+  } else if constexpr (std::is_same_v<T, f8e5m2>) {
+    return to_f8e5m2(static_cast<float>(number / 64));
   } else {
     return static_cast<T>(number);
   }
@@ -50,42 +56,97 @@ Sizes sizes_of(const Call& call, int rank, int ranks) {
   }
 }
 
-// All results of one rank, one after the other, as bytes.
+constexpr Collective kReducing[] = {Collective::all_reduce, Collective::reduce,
+                                    Collective::reduce_scatter};
+
+// What one rank gets of one call, as bytes.
+template <typename T>
+void append_result(Communicator& communicator, Call call, std::string& bytes) {
+  const int rank = communicator.rank();
+  call.root = communicator.size() - 1;
+  const Sizes sizes = sizes_of(call, rank, communicator.size());
+  std::vector<T> in;
+  in.reserve(sizes.in);
+  for (std::size_t i = 0; i < sizes.in; ++i) {
+    // Products of larger ones would overflow.
+    const double number = value(rank, i);
+    in.push_back(stored<T>(call.reduction.op == ReduceOp::prod ? 1 + number / 65536 : number));
+  }
+  std::vector<T> out(sizes.out);
+  call.in = in.data();
+  call.out = out.data();
+  communicator.run(call);
+  bytes.append(reinterpret_cast<const char*>(out.data()), out.size() * sizeof(T));
+}
+
+// All results of one rank, one after the other.
 template <typename T>
 void append_results(Communicator& communicator, Dtype dtype, const std::string& per_call,
                     std::string& bytes) {
-  const int rank = communicator.rank();
-  const int ranks = communicator.size();
-  for (const Collective collective :
-       {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter}) {
+  for (const Collective collective : kReducing) {
     for (const std::size_t count : {1U, 5U, 333U, 5000U, 70'000U}) {
-      Call call{.collective = collective,
-                .count = count,
-                .dtype = dtype,
-                .root = ranks - 1,
-                .algorithm = per_call};
-      const Sizes sizes = sizes_of(call, rank, ranks);
-      std::vector<T> in;
-      for (std::size_t i = 0; i < sizes.in; ++i) {
-        in.push_back(stored<T>(value(rank, i)));
-      }
-      std::vector<T> out(sizes.out);
-      call.in = in.data();
-      call.out = out.data();
-      communicator.run(call);
-      bytes.append(reinterpret_cast<const char*>(out.data()), out.size() * sizeof(T));
+      append_result<T>(
+          communicator,
+          {.collective = collective, .count = count, .dtype = dtype, .algorithm = per_call}, bytes);
     }
+  }
+}
+
+// The other operations, and types whose sums are kept in a wider one.
+template <typename T>
+void append_others(Communicator& communicator, Dtype dtype, const std::string& per_call,
+                   std::string& bytes) {
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter}) {
+    for (const Reduction& reduction :
+         {Reduction(sum), Reduction(avg), Reduction(prod), Reduction::premul_sum(0.3)}) {
+      for (const std::size_t count : {5U, 5000U}) {
+        append_result<T>(communicator,
+                         {.collective = collective,
+                          .count = count,
+                          .dtype = dtype,
+                          .reduction = reduction,
+                          .algorithm = per_call},
+                         bytes);
+      }
+    }
+  }
+}
+
+void append_all(Communicator& communicator, const std::string& per_call, std::string& bytes) {
+  append_results<float>(communicator, Dtype::f32, per_call, bytes);
+  append_results<double>(communicator, Dtype::f64, per_call, bytes);
+  append_results<bf16>(communicator, Dtype::bf16, per_call, bytes);
+  append_results<f16>(communicator, Dtype::f16, per_call, bytes);
+  append_others<float>(communicator, Dtype::f32, per_call, bytes);
+  append_others<double>(communicator, Dtype::f64, per_call, bytes);
+  append_others<bf16>(communicator, Dtype::bf16, per_call, bytes);
+  append_others<f16>(communicator, Dtype::f16, per_call, bytes);
+  append_others<f8e4m3>(communicator, Dtype::f8e4m3, per_call, bytes);
+  append_others<f8e5m2>(communicator, Dtype::f8e5m2, per_call, bytes);
+}
+
+// Longer than what one processor's cache holds.
+void append_long(Communicator& communicator, const std::string& per_call, std::string& bytes) {
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter}) {
+    append_result<float>(
+        communicator,
+        {.collective = collective, .count = 1'500'001, .dtype = Dtype::f32, .algorithm = per_call},
+        bytes);
   }
 }
 
 struct Layout {
   int ranks = 1;
   int ranks_per_host = 1;
+  int threads = 1;
 };
 
 enum class Asked : std::uint8_t { by_option, by_call };
 
-std::vector<std::string> results(const Layout& layout, Ranks kind, Asked asked) {
+using Append = void (*)(Communicator&, const std::string& per_call, std::string& bytes);
+
+std::vector<std::string> results(const Layout& layout, Ranks kind, Asked asked,
+                                 Append append = append_all) {
   const std::string job = comm::testing::unique_name("reproducible");
   const auto one = [&](int rank) {
     ConnectOptions options = test_options(rank, layout.ranks, job);
@@ -94,23 +155,26 @@ std::vector<std::string> results(const Layout& layout, Ranks kind, Asked asked) 
       options.token = comm::testing::kToken;
       options.host = "host-" + std::to_string(rank / layout.ranks_per_host);
     }
+    options.threads = layout.threads;
     options.algorithm = asked == Asked::by_option ? "reproducible" : "";
     Communicator communicator = Communicator::connect(options);
     const std::string per_call = asked == Asked::by_call ? "reproducible" : "";
     std::string bytes;
-    append_results<float>(communicator, Dtype::f32, per_call, bytes);
-    append_results<double>(communicator, Dtype::f64, per_call, bytes);
-    append_results<bf16>(communicator, Dtype::bf16, per_call, bytes);
-    append_results<f16>(communicator, Dtype::f16, per_call, bytes);
+    append(communicator, per_call, bytes);
     return bytes;
   };
   return kind == Ranks::threads ? comm::testing::as_threads(layout.ranks, one)
                                 : comm::testing::as_processes(layout.ranks, one);
 }
 
-std::vector<Layout> layouts() {
+// With 8 ranks at most 28 of them are on several hosts; the full form has all 105 of 14.
+bool is_full() {
+  return std::getenv("UNISONO_TEST_FULL") != nullptr;  // NOLINT(concurrency-mt-unsafe)
+}
+
+std::vector<Layout> layouts(int most_ranks) {
   std::vector<Layout> all;
-  for (int ranks = 1; ranks <= 8; ++ranks) {
+  for (int ranks = 1; ranks <= most_ranks; ++ranks) {
     for (int per_host = ranks; per_host >= 1; --per_host) {
       all.push_back({.ranks = ranks, .ranks_per_host = per_host});
     }
@@ -142,7 +206,7 @@ TEST(Reproducible, IsTheSumInTheOrderOfTheRanks) {
 TEST(Reproducible, HasTheSameBitsInEveryLayout) {
   std::vector<std::string> expected;
   int compared = 0;
-  for (const Layout& layout : layouts()) {
+  for (const Layout& layout : layouts(is_full() ? 14 : 8)) {
     if (layout.ranks == layout.ranks_per_host) {
       expected = results(layout, Ranks::threads, Asked::by_option);
       continue;
@@ -151,7 +215,18 @@ TEST(Reproducible, HasTheSameBitsInEveryLayout) {
     EXPECT_TRUE(results(layout, Ranks::threads, Asked::by_option) == expected)
         << layout.ranks << " ranks, " << layout.ranks_per_host << " on each host";
   }
-  EXPECT_EQ(compared, 28);
+  EXPECT_EQ(compared, is_full() ? 91 : 28);
+}
+
+TEST(Reproducible, HasTheSameBitsOfLongVectorsAndWithHelperThreads) {
+  const auto of = [](const Layout& layout) {
+    return results(layout, Ranks::threads, Asked::by_option, append_long);
+  };
+  const std::vector<std::string> expected = of({4, 4});
+  for (const Layout& layout : {Layout{4, 2}, Layout{4, 1}, Layout{4, 4, 2}, Layout{4, 2, 2}}) {
+    EXPECT_TRUE(of(layout) == expected)
+        << layout.ranks_per_host << " ranks on each host, " << layout.threads << " threads";
+  }
 }
 
 TEST(Reproducible, IsAskedForByACallOrByAnOption) {

@@ -7,7 +7,7 @@
   links      relative links lead to a file, and to a heading where they name one
   commands   every `unisono VERB --option` in a shell block exists
   tests      every test that docs/reliability.md names exists
-  openings   no sentence begins with "Of", or with a "who" or "what" that is no question: such sentences were stumbled over
+  openings   no sentence begins with "Of", or with a "who" or "what" that is not a question: such sentences were stumbled over
   twins      x.zh.md has the blocks, the words of code and the links of x.md, and leads to Chinese where there is some
 """
 import argparse

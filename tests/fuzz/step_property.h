@@ -37,7 +37,7 @@ inline std::string step_property(std::string_view text) {
   if (findings.empty()) {
     for (const step::Memory& memory : memory_of(taken)) {
       if (!std::isfinite(memory.total()) || memory.total() < 0) {
-        return "right, and its memory is no number";
+        return "right, and its memory is not a number";
       }
     }
   }

@@ -8,7 +8,7 @@ names=$(nm -D --defined-only --demangle "$1" | sed -E 's/^[0-9a-f]+ . //; s/@@.*
 
 ours='^(unisono::|unisono_|(typeinfo|typeinfo name|vtable) for unisono::)'
 if grep -vE "$ours" <<<"$names"; then
-  echo "these names are exported, but are no part of the interface"
+  echo "these names are exported, but are not part of the interface"
   exit 1
 fi
 if [[ ${2:-} == --accept ]]; then

@@ -146,18 +146,18 @@ def damaged(folder, made):
 
     yield with_bytes("cut in its data", lambda b: b[:-10], "outside of the file")
     yield with_bytes("cut in its header", lambda b: b[:100], "ends in the middle of its header")
-    yield with_bytes("cut in its length", lambda b: b[:5], "is no safetensors file: it has 5 bytes")
+    yield with_bytes("cut in its length", lambda b: b[:5], "is not a safetensors file: it has 5 bytes")
     yield with_bytes("empty", lambda b: b"", "is empty")
     yield with_bytes("longer", lambda b: b + b"12", "has 2 bytes behind its last tensor")
     yield with_bytes("header too long", lambda b: struct.pack("<Q", 1 << 40) + b[8:], "more than the 100000000")
-    yield with_header("no JSON", lambda h, d: b"{not json", "header that is no JSON object")
-    yield with_header("a list", lambda h, d: [1], "header that is no JSON object")
-    yield with_header("nested", lambda h, d: b"[" * 200000, "header that is no JSON object")
+    yield with_header("no JSON", lambda h, d: b"{not json", "header that is not a JSON object")
+    yield with_header("a list", lambda h, d: [1], "header that is not a JSON object")
+    yield with_header("nested", lambda h, d: b"[" * 200000, "header that is not a JSON object")
     yield with_header("unknown type", entry(dtype="Q9"), "in the unknown type 'Q9'")
     yield with_header("another type", entry(dtype="I16"), "in a type that is not read here")
     yield with_header("too wide a type", entry(dtype="F32"), "of a shape that its bytes do not hold")
     yield with_header("a shape that overflows", entry(shape=[1 << 33, 1 << 33]), "of a shape that its bytes do not hold")
-    yield with_header("a negative shape", entry(shape=[-1, 72]), "no whole number")
+    yield with_header("a negative shape", entry(shape=[-1, 72]), "not a whole number")
     yield with_header("no shape", entry(shape=None), "without a dtype, a shape or two offsets")
     yield with_header("offsets backwards", entry(data_offsets=[8, 4]), "outside of the file")
     yield with_header("overlapping", shifted, "overlapping another tensor")
@@ -213,7 +213,7 @@ def damaged(folder, made):
                     lambda t: t.update(post_processor={"type": "RobertaProcessing"}),
                     "no tokenizer with the post-processor 'RobertaProcessing'")
     text, word = {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<|im_end|>"}}
-    for what, single, said in (("unknown", [{"SpecialToken": {"id": "<s>"}}, text], "has '<s>', which is no token"),
+    for what, single, said in (("unknown", [{"SpecialToken": {"id": "<s>"}}, text], "has '<s>', which is not a token"),
                                ("late", [text, word], "puts '<|im_end|>' behind a text")):
         yield with_json(f"a template's {what} word", "tokenizer.json",
                         lambda t: t.update(post_processor={"type": "TemplateProcessing", "single": single}),
@@ -229,7 +229,7 @@ def damaged(folder, made):
     yield with_json("a token too far", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=1 << 40),
                     "no tokenizer whose token 'x' has no number")
     yield with_json("wrong merges", "tokenizer.json", lambda t: t["model"].update(merges=[["a"]]),
-                    "no tokenizer with merges that are no pairs")
+                    "no tokenizer with merges that are not pairs")
 
 
 if __name__ == "__main__":

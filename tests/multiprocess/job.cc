@@ -32,6 +32,7 @@ void send_report(int fd, const Report& report) {
       throw;
     }
   } catch (const Error& error) {
+    report.at_ns = report.at_ns == 0 ? now_ns() : report.at_ns;
     report.kind = Report::Kind::failed;
     report.code = error.code();
     report.peer = error.context().peer;

@@ -309,7 +309,7 @@ class Chrome(Case):
     def check_arrows(self, read):
         """Each message is one, from the slice that sends it to one that takes from its sender."""
         self.assertEqual(len(read.arrows), len(self.trace["messages"]["from"]))
-        # Of slices that begin in the same nanosecond it may be the other one.
+        # Where two slices begin in the same nanosecond it may be the other one.
         wrong = 0
         for (row, _, _), departure, arrival in read.arrows:
             sender, receiver = self.trace["messages"]["from"][row], self.trace["messages"]["to"][row]
@@ -385,7 +385,7 @@ class OtherHost(Case):
         launcher.wait()
         self.wait_until(lambda: not os.path.exists(self.said_folder()))
 
-    def keeper(self, does):
+    def shell(self, does):
         """The first program that leads to the host to fetch the recordings does this instead, of "$script"."""
         pathlib.Path(self.launcher).write_text(f"""#!/bin/sh
 shift
@@ -404,22 +404,22 @@ exec "$@" -c "$script"
     DIES = "exec <&-; : > {gone}; echo >&2; echo Connection reset >&2; exit 255"
 
     def after_its_death(self, more=""):
-        """A program that runs when the keeper is dead."""
+        """A program that runs when the shell is dead."""
         return ["sh", "-c", f"until [ -e {self.path('gone')} ]; do sleep 0.1; done; {PROGRAM} bench barrier -n 3{more}"]
 
     def test_a_keeper_that_died_is_started_again(self):
-        self.keeper(self.DIES.format(gone=self.path("gone")))
+        self.shell(self.DIES.format(gone=self.path("gone")))
         self.record(self.words()[:-1], *self.after_its_death())
         self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
         self.assertNotIn("came through", self.said)
 
     def test_what_is_lost_is_said(self):
-        self.keeper(self.DIES.format(gone=self.path("gone")))
+        self.shell(self.DIES.format(gone=self.path("gone")))
         self.record(self.words()[:-1], *self.after_its_death("; rm -rf $UNISONO_RECORD"))
         self.assertRegex(self.said, r"no recording came through: .*\n  it ended too early: Connection reset\n")
 
     def test_what_came_before_the_end_is_kept(self):
-        self.keeper('"$@" -c "$script" | head -c -10; exit')
+        self.shell('"$@" -c "$script" | head -c -10; exit')
         self.record(self.words()[:-1], PROGRAM, "bench", "barrier", "-n", "3")
         self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
         self.assertRegex(self.said, r"perhaps not every recording came through: .*\n  it ended too early\n")

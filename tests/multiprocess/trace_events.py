@@ -17,7 +17,7 @@ class Read:
         self.faults, self.slices, self.arrows, self.names = [], {}, [], {}
         self.processes, self.owner = {}, {}
         if document.keys() - {"traceEvents", "otherData"}:
-            self.faults.append("readers stop at keys that they do not know, and displayTimeUnit is no unit of times")
+            self.faults.append("readers stop at keys that they do not know, and displayTimeUnit is not a unit of times")
         self.open, self.flows = {}, {}
         events = document["traceEvents"]
         timed = [event for event in events if event["ph"] != "M"]

@@ -107,7 +107,7 @@ TEST(Hang, TellsOfAReceiveFromAnybody) {
             owed[0].details.end());
 }
 
-// The numbers of processes are those of who looks, whatever the processes think.
+// The numbers of processes are as the looking process sees them, whatever they think themselves.
 TEST(Hang, NamesProcessesAsTheyAreKnownHere) {
   Job job = job_of_two(4);
   job.world.pids = {1, 2};

@@ -47,7 +47,7 @@ TEST(PipelineErrors, SchedulesThatAreNotRightAreRefused) {
               "usage: there is no pipeline schedule 'zb-h3'\nthere are naive, gpipe");
   expect_part(message([] { PipelineSchedule::by_name("dualpipe", {.ranks = 3}); }), "usage: ");
   expect_part(message([] { PipelineSchedule::parse("0F0,0B0\n1F0,1X0"); }),
-              "usage: this is no pipeline schedule: line 2: cell 2: \"1X0\"");
+              "usage: this is not a pipeline schedule: line 2: cell 2: \"1X0\"");
   expect_part(message([] { PipelineSchedule::parse("0F0\n1F0,1B0"); }), "rank 0 never does 0B0");
 }
 

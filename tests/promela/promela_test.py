@@ -29,7 +29,7 @@ SAFETY = (["-DSAFETY"], [])
 CLAIM = ([], ["-a"])
 PROGRESS = (["-DNP", "-DNFAIR=4"], ["-l", "-f"])
 
-# Of each model: how it is checked, its configurations, and its mutants with their configuration.
+# For each model: how it is checked, its configurations, and its mutants with their configuration.
 RUNS = {
     "lane": (SAFETY, ["", "READERS=2"], {
         "HEADER_BEFORE_PAYLOAD": ("wrong", ""),

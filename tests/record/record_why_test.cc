@@ -67,7 +67,7 @@ class Why : public testing::Test {
       }
       if (is_said && rank != 1) {
         recorder.note_abort(code, 1, 2, kSaid);
-        recorder.note_abort(ErrorCode::aborted, 0, 0, "what comes later is no cause");
+        recorder.note_abort(ErrorCode::aborted, 0, 0, "what comes later is not a cause");
       }
     });
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Networks that break between hosts, which here are network namespaces: cables_test.py UNISONO
+"""Networks that break between hosts, which here are network namespaces: cables_test.py UNISONO VANISH
 
 Needs the right to make network namespaces; without it the test is skipped (77).
 """
@@ -7,13 +7,17 @@ Needs the right to make network namespaces; without it the test is skipped (77).
 import os
 import pathlib
 import subprocess
+import re
+import signal
 import sys
+import tempfile
 import time
 import unittest
 
 import jobs
 
 PROGRAM = ""
+VANISH = ""
 HOSTS = []
 WORK = ["bench", "all_reduce", "-b", "64K", "-e", "64K", "-n", "100000000"]
 
@@ -94,6 +98,7 @@ class Cables(unittest.TestCase):
     def test_a_parted_network_ends_the_world_on_both_sides(self):
         """C3: nobody goes on alone."""
         job = self.begin(self.hosts)
+        self.addCleanup(self.cable, "trunk0", "up")
         self.cable("trunk0", "down")
         begin = time.monotonic()
         said = self.end(job)
@@ -115,9 +120,105 @@ class Cables(unittest.TestCase):
         self.assertEqual(job.returncode, 3, said)
         self.assertRegex(said, r"rank [01] is gone: the connection to rank [01]")
 
+    # A host that vanishes while the ranks meet. The system cannot say so: its network is cut.
+
+    def meet(self, folder, *words, ranks=range(4)):
+        jobs_of = {}
+        for rank in ranks:
+            host = self.hosts[rank]
+            environment = jobs.environment(
+                RANK=str(rank), WORLD_SIZE="4", UNISONO_TOKEN="0123456789abcdef", UNISONO_JOB=os.path.basename(folder),
+                UNISONO_ADDRESS=f"{self.hosts[0]}:29700", UNISONO_CONNECT_TIMEOUT_MS="60000")
+            jobs_of[rank] = subprocess.Popen(
+                ["ip", "netns", "exec", host, VANISH, folder, *map(str, words)], stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, env=environment)
+            self.addCleanup(jobs_of[rank].communicate)
+            self.addCleanup(jobs_of[rank].kill)
+        return jobs_of
+
+    def vanish(self, folder, victim):
+        self.addCleanup(self.cable, f"e{victim}", "up")
+        self.cable(f"e{victim}", "down")
+        pathlib.Path(folder, "cut").touch()
+
+    def check_named(self, ranks, victim):
+        """By each of these, long before the connect timeout of a minute."""
+        for rank, job in ranks.items():
+            said, _ = job.communicate(timeout=50)
+            found = re.search(r"LOST (-?\d+) (\d+) (.*)", said)
+            self.assertIsNotNone(found, f"rank {rank}: {said}")
+            print(f"rank {victim} vanished: rank {rank} knew after {found[2]} ms")
+            self.assertEqual((int(found[1]), job.returncode), (victim, 3), f"rank {rank}: {said}")
+            self.assertLess(int(found[2]), 20_000, f"rank {rank}: {said}")
+            self.assertIn(f"rank {victim}", found[3])
+
+    def await_cards(self, folder):
+        self.assertTrue(jobs.wait_for(
+            lambda: all(pathlib.Path(folder, f"card{rank}").exists() for rank in range(4))))
+
+    def test_a_host_that_vanishes_before_its_rank_is_connected(self):
+        for victim in (0, 2, 3):
+            with tempfile.TemporaryDirectory() as folder, self.subTest(victim=victim):
+                pathlib.Path(folder, "wait").touch()
+                ranks = self.meet(folder, "cards", -1)
+                self.await_cards(folder)
+                ranks.pop(victim).kill()
+                self.vanish(folder, victim)
+                pathlib.Path(folder, "go").touch()
+                self.check_named(ranks, victim)
+                self.cable(f"e{victim}", "up")
+
+    def test_a_host_that_vanishes_when_its_rank_waits_for_another(self):
+        for victim, late in ((1, 3), (3, 0)):
+            with tempfile.TemporaryDirectory() as folder, self.subTest(victim=victim):
+                ranks = self.meet(folder, "cards", late)
+                self.await_cards(folder)
+                time.sleep(1)
+                self.vanish(folder, victim)
+                last = ranks.pop(late)
+                ranks.pop(victim)
+                self.check_named(ranks, victim)
+                pathlib.Path(folder, "late").touch()
+                said, _ = last.communicate(timeout=50)
+                self.assertRegex(said, r"LOST \d")  # the others are gone by then as well
+                self.cable(f"e{victim}", "up")
+
+    def test_the_host_of_rank_0_that_vanishes_before_it_tells_the_table(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = self.meet(folder, "lobby", ranks=(0, 1, 2))
+            time.sleep(1.5)
+            self.vanish(folder, 0)
+            ranks.pop(0)
+            self.check_named(ranks, 0)
+
+    def test_a_host_that_vanishes_while_rank_0_waits_for_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = self.meet(folder, "lobby", ranks=(0, 1, 2))
+            time.sleep(1.5)
+            self.vanish(folder, 2)
+            ranks.pop(2)
+            for rank, job in ranks.items():
+                said, _ = job.communicate(timeout=50)
+                self.assertIn("rank 2 went away while the ranks met", said, f"rank {rank}")
+
+    def test_a_rank_that_is_stopped_while_the_others_connect_is_not_taken_for_gone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "wait").touch()
+            ranks = self.meet(folder, "cards", -1)
+            self.await_cards(folder)
+            ranks[2].send_signal(signal.SIGSTOP)
+            pathlib.Path(folder, "go").touch()
+            time.sleep(5)
+            for rank, job in ranks.items():
+                self.assertIsNone(job.poll(), f"rank {rank} has ended: {job.stdout.read() if job.poll() else ''}")
+            ranks[2].send_signal(signal.SIGCONT)
+            time.sleep(1)
+            for job in ranks.values():
+                self.assertIsNone(job.poll())
+
 
 if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    PROGRAM, VANISH = (str(pathlib.Path(sys.argv.pop(1)).resolve()) for _ in range(2))
     HOSTS = make_hosts()
     try:
         result = unittest.main(exit=False).result

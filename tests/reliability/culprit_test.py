@@ -40,7 +40,7 @@ class Culprit(unittest.TestCase):
             output = job.communicate(timeout=60)[0]
             texts = [file.read_text() for file in files]
         told = [re.match(r"(?s)told of (-?\d+) after (\d+) ms: (.*)", text) for text in texts]
-        # Who receives from one that waits for it may be the first to be told, of the other.
+        # A rank that receives from one that waits for it may be the first to be told, of the other.
         guilty = {victim, (victim + 1) % ranks} if kind == "receives" else {victim}
         wrong = any(match is None or int(match.group(1)) not in guilty
                     or f"rank {victim}" not in match.group(3) for match in told)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Collectives over links with troubles, by `unisono run --chaos`.
+"""Collectives over bad links, by `unisono run --chaos`.
 
   links_test.py UNISONO [SEED]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Do the ranks of examples/llm call what the step of the model says?
 
-For each layout the program answers a prompt, recorded. Of each rank and each of its groups the
-collectives, sends and receives must be those of `unisono step show`: the same kinds, bytes and
+For each layout the program answers a prompt, recorded. The collectives, sends and
+receives of each rank and each of its groups must be those of `unisono step show`: the same kinds, bytes and
 order. What the exchange of experts and redistribute() agree on by the way is not part of a step:
 all_gathers of bytes, and barriers, in groups of experts.
 
@@ -39,7 +39,7 @@ def sizes_of(layout):
 
 
 def expected(args, layout, folder):
-    """Of each rank and group: what is called, in order."""
+    """For each rank and group: what is called, in order."""
     ranks = math.prod(sizes_of(layout).values())
     experts = sizes_of(layout).get("ep", 1)
     calls = [defaultdict(list) for _ in range(ranks)]

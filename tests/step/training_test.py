@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Do the ranks of examples/transformer call what the training step of the model says?
 
-For each layout without a pipeline the program trains two steps, recorded. Of each rank and each of
-its communicators the collectives, sends and receives must be those of `unisono step show --train`:
+For each layout without a pipeline the program trains two steps, recorded. The collectives,
+sends and receives of each rank and each of its communicators must be those of `unisono step show --train`:
 the same kinds, bytes and order, twice. Attention, the sharded state and the loss have communicators of their own, also
-where these are of the same ranks; between those there is no order. What comes before and after is no part of a step:
+where these are of the same ranks; between those there is no order. What comes before and after is not part of a step:
 whole weights are gathered in the end. What redistribute() agrees on by the way is not, either: all_gathers of its
 addresses, and barriers.
 
@@ -35,7 +35,7 @@ def layouts():
 
 
 def expected(args, layout, folder):
-    """Of each rank, group and part of the program: what is called in a step, in order."""
+    """For each rank, group and part of the program: what is called in a step, in order."""
     mesh, _, words = layout.partition(" ")
     done = subprocess.run([args.program, "step", "show", folder / "config.json", "--layout", mesh, "--train", "8x32",
                            "--with", words, "--precision", "f32", "--json"], capture_output=True, text=True)
@@ -54,7 +54,7 @@ def expected(args, layout, folder):
 
 
 def recorded(args, layout, ranks, folder):
-    """Of each rank, group and communicator: what was called, in order."""
+    """For each rank, group and communicator: what was called, in order."""
     data = record(args.program, ranks, folder / "trace.json", [args.transformer, "--try", layout])
     calls = [defaultdict(list) for _ in range(ranks)]
     for call in calls_in(data):

@@ -1,4 +1,4 @@
-// A link with troubles, in a thread: it relays between two connected sockets, and does to their
+// An emulated link, in a thread: it relays between two connected sockets, and does to their
 // bytes what it is told.
 #pragma once
 

@@ -19,9 +19,9 @@
 namespace unisono::chaos {
 namespace {
 
-constexpr std::int64_t kPatienceMs =
-    2000;  // until a caller has said whom it means and that answers
-constexpr std::size_t kMostCallers = 256;
+// Until a peer has said which rank it means, and that rank answers.
+constexpr std::int64_t kPatienceMs = 2000;
+constexpr std::size_t kMostPending = 256;
 constexpr int kSweepMs = 200;  // how soon lines that are over are forgotten
 
 std::int64_t clock_ms() {
@@ -91,16 +91,16 @@ void RelayServer::reset(int rank) {
 void RelayServer::run() {
   while (!stops_) {
     std::vector<pollfd> entries{{bell_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-    for (const Caller& caller : callers_) {
-      entries.push_back(caller.onward ? pollfd{caller.onward.get(), POLLOUT, 0}
-                                      : pollfd{caller.socket.get(), POLLIN, 0});
+    for (const PendingPeer& peer : pending_) {
+      entries.push_back(peer.onward ? pollfd{peer.onward.get(), POLLOUT, 0}
+                                    : pollfd{peer.socket.get(), POLLIN, 0});
     }
     ::poll(entries.data(), entries.size(), kSweepMs);
     const std::int64_t now_ms = clock_ms();
     auto entry = entries.begin() + 2;
-    for (auto caller = callers_.begin(); caller != callers_.end(); ++entry) {
-      const bool waits = entry->revents == 0 ? now_ms < caller->deadline_ms : attend(*caller);
-      caller = waits ? std::next(caller) : callers_.erase(caller);
+    for (auto peer = pending_.begin(); peer != pending_.end(); ++entry) {
+      const bool waits = entry->revents == 0 ? now_ms < peer->deadline_ms : attend(*peer);
+      peer = waits ? std::next(peer) : pending_.erase(peer);
     }
     accept_all(now_ms);
     const std::lock_guard lock(mutex_);
@@ -110,29 +110,29 @@ void RelayServer::run() {
 
 void RelayServer::accept_all(std::int64_t now_ms) {
   while (UniqueFd socket = tcp::accept_one(listener_.get())) {
-    if (callers_.size() == kMostCallers) {
-      callers_.pop_front();
+    if (pending_.size() == kMostPending) {
+      pending_.pop_front();
     }
     tcp::apply(socket.get(), {}, place_.address.is_loopback());
-    callers_.push_back({.socket = std::move(socket), .deadline_ms = now_ms + kPatienceMs});
+    pending_.push_back({.socket = std::move(socket), .deadline_ms = now_ms + kPatienceMs});
   }
 }
 
-bool RelayServer::attend(Caller& caller) {
-  if (!caller.onward) {
-    return hear(caller);
+bool RelayServer::attend(PendingPeer& peer) {
+  if (!peer.onward) {
+    return hear(peer);
   }
-  if (tcp::connect_error(caller.onward.get()) == 0) {
-    connect(caller);
+  if (tcp::connect_error(peer.onward.get()) == 0) {
+    connect(peer);
   }
   return false;
 }
 
 // Reads the request and not a byte further: what follows is for the other rank.
-bool RelayServer::hear(Caller& caller) const {
+bool RelayServer::hear(PendingPeer& peer) const {
   std::array<char, tcp::kMostRelayRequest> buffer{};
   const ssize_t seen =
-      ::recv(caller.socket.get(), buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
+      ::recv(peer.socket.get(), buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
   if (seen <= 0) {
     return seen < 0 && (errno == EAGAIN || errno == EINTR);
   }
@@ -145,14 +145,14 @@ bool RelayServer::hear(Caller& caller) const {
   if (!request || request.value->key != place_.key) {
     return false;
   }
-  ::recv(caller.socket.get(), buffer.data(), end + 1, MSG_DONTWAIT);
-  caller.request = *request.value;
-  caller.onward = tcp::begin_connect(caller.request.address, nullptr, {});
-  return static_cast<bool>(caller.onward);
+  ::recv(peer.socket.get(), buffer.data(), end + 1, MSG_DONTWAIT);
+  peer.request = *request.value;
+  peer.onward = tcp::begin_connect(peer.request.address, nullptr, {});
+  return static_cast<bool>(peer.onward);
 }
 
-void RelayServer::connect(Caller& caller) {
-  const tcp::RelayRequest& who = caller.request;
+void RelayServer::connect(PendingPeer& peer) {
+  const tcp::RelayRequest& who = peer.request;
   RelayOptions options{.link = link_};
   for (const std::uint64_t part :
        {static_cast<std::uint64_t>(who.from), static_cast<std::uint64_t>(who.to),
@@ -160,10 +160,10 @@ void RelayServer::connect(Caller& caller) {
     options.link.seed = mixed(options.link.seed, part);
   }
   const std::lock_guard lock(mutex_);
-  lines_.push_back({.from = who.from,
-                    .to = who.to,
-                    .relay = std::make_unique<Relay>(std::move(caller.socket),
-                                                     std::move(caller.onward), options)});
+  lines_.push_back(
+      {.from = who.from,
+       .to = who.to,
+       .relay = std::make_unique<Relay>(std::move(peer.socket), std::move(peer.onward), options)});
 }
 
 }  // namespace unisono::chaos

@@ -33,7 +33,7 @@ class RelayServer {
   void reset(int rank);
 
  private:
-  struct Caller {
+  struct PendingPeer {
     UniqueFd socket;
     std::int64_t deadline_ms = 0;
     tcp::RelayRequest request = {};
@@ -46,14 +46,14 @@ class RelayServer {
   };
   void run();
   void accept_all(std::int64_t now_ms);
-  bool attend(Caller& caller);  // false: it is served, or not worth it
-  bool hear(Caller& caller) const;
-  void connect(Caller& caller);
+  bool attend(PendingPeer& peer);  // false: it is served, or not worth it
+  bool hear(PendingPeer& peer) const;
+  void connect(PendingPeer& peer);
 
   UniqueFd listener_;
   tcp::RelayPlace place_;
   Options link_;
-  std::list<Caller> callers_;
+  std::list<PendingPeer> pending_;
   std::map<std::tuple<int, int, int>, std::uint64_t> dialled_;  // from, to, stream
   std::mutex mutex_;                                            // guards lines_
   std::list<Line> lines_;

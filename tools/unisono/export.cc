@@ -19,7 +19,7 @@ namespace {
 int run_export(const Arguments& arguments, const Console& console) {
   const Schedule schedule = asked_schedule(arguments, "export");
   if (const std::vector<Finding> findings = verify(schedule); !findings.empty()) {
-    throw UsageError(fmt::format("{} is no right schedule", title_of(schedule)),
+    throw UsageError(fmt::format("{} is not a valid schedule", title_of(schedule)),
                      to_text(findings.front()),
                      fmt::format("unisono verify {}", arguments.operands().front()));
   }

@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "cli/arguments.h"
+#include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/help.h"

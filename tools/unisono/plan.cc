@@ -45,7 +45,7 @@ model::Parameters network_of(const Arguments& arguments) {
   return parameters;
 }
 
-Schedule own_schedule(const std::string& path, const model::Call& call) {
+Schedule schedule_of_file(const std::string& path, const model::Call& call) {
   Schedule schedule = load_verified_schedule(path);
   if (!schedule.counts.empty()) {
     throw UsageError(fmt::format("{} has counts, and a plan compares calls of so many bytes", path),
@@ -69,7 +69,7 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
   }
   const std::string& name = arguments.text("algorithm");
   if (is_schedule_file(name)) {
-    const Schedule schedule = own_schedule(name, call);
+    const Schedule schedule = schedule_of_file(name, call);
     const model::Asked asked{.own = &schedule, .name = name};
     return make_plan(call, parameters, &asked);
   }

@@ -78,7 +78,7 @@ model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments
   const std::vector<Finding> findings =
       is_trusted ? std::vector<Finding>() : engine::verify_with_sizes(schedule);
   if (!findings.empty()) {
-    throw UsageError(fmt::format("{} is no right exchange of these counts", title_of(schedule)),
+    throw UsageError(fmt::format("{} is not a valid exchange of these counts", title_of(schedule)),
                      to_text(findings.front()),
                      fmt::format("unisono verify {}{}", arguments.operands().front(),
                                  arguments.has("counts") ? " --counts " + arguments.text("counts")

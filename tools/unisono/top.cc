@@ -230,7 +230,7 @@ int run_top(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "once", .help = "Print once; so too where the output is no terminal."},
+    {.name = "once", .help = "Print once; so too where the output is not a terminal."},
     {.name = "every", .value = "TIME", .help = "How often to look.", .fallback = "1s"}};
 
 }  // namespace

@@ -117,7 +117,7 @@ void print_route(const Topology& topology, const std::string& pair, const Consol
           ? std::vector<int>{}
           : parse_ranks(pair.substr(comma + 1), topology.rank_count(), "route");
   if (from.size() != 1 || to.size() != 1) {
-    throw UsageError(fmt::format("--route {} is no pair of ranks", pair), "such as --route 0,8",
+    throw UsageError(fmt::format("--route {} is not a pair of ranks", pair), "such as --route 0,8",
                      "unisono help topo");
   }
   Router router(topology);

@@ -134,7 +134,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   if (path.ends_with(".csv") || begins(document, "format", "unisono.pipeline/")) {
     if (!op.empty()) {
-      throw UsageError(fmt::format("{} is no recording", path), "--op goes with one",
+      throw UsageError(fmt::format("{} is not a recording", path), "--op goes with one",
                        "unisono run --record FILE makes one");
     }
     data["pipeline"] = pipeline_file_data(path, text);
@@ -166,7 +166,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     return;
   }
   if (!op.empty()) {
-    throw UsageError(fmt::format("{} is no recording", path), "--op goes with one",
+    throw UsageError(fmt::format("{} is not a recording", path), "--op goes with one",
                      "unisono run --record FILE makes one");
   }
   if (begins(document, "schema", "unisono.pipeline_times/")) {

@@ -6,9 +6,12 @@
 //                                     .experts_of_rank = places.experts_of_rank});
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
 
 namespace unisono {
@@ -50,5 +53,22 @@ struct ExpertMove {
 // those of an expert. Errors: usage (other numbers of ranks, an expert that nobody held).
 UNISONO_EXPORT std::vector<ExpertMove> find_expert_moves(std::span<const std::vector<int>> before,
                                                          std::span<const std::vector<int>> after);
+
+// [from][to]: the bytes that each rank sends to each other for these moves. Their sum is the cost;
+// as a file of counts they are a schedule that can be verified, drawn and simulated. Local. Errors:
+// usage (a rank that does not exist).
+UNISONO_EXPORT std::vector<std::vector<std::size_t>> bytes_of_moves(
+    std::span<const ExpertMove> moves, int ranks, std::size_t expert_bytes);
+
+// Copies the weights, between steps: of each move from what `held` gives on the rank that sends it
+// to what `placed` gives on the one that gets it, expert_bytes each. All are read before one is
+// written, so an expert that comes may take the place of one that goes. Collective: an
+// all_to_all_v. Costs memory for what this rank sends and gets. Errors, on all ranks and before any
+// memory is written: usage (other lengths, a rank that does not exist, what a function throws),
+// mismatch (moves or lengths that differ between ranks).
+UNISONO_EXPORT void move_experts(Communicator& comm, std::span<const ExpertMove> moves,
+                                 std::size_t expert_bytes,
+                                 const std::function<std::span<const std::byte>(int expert)>& held,
+                                 const std::function<std::span<std::byte>(int expert)>& placed);
 
 }  // namespace unisono

@@ -153,7 +153,8 @@ struct CombineGradient {
   std::span<std::byte> rows_gradient = {};       // [rows()][hidden] of dtype, or more rows
   Dtype dtype = Dtype::bf16;                     // a float
   std::size_t hidden = 0;
-  std::span<const float> weights = {};     // [tokens][k] as of combine; not for rank_major
+  // [tokens][k], or empty: all are 1; not for rank_major.
+  std::span<const float> weights = {};
   std::span<const std::byte> rows = {};    // as of combine; not for rank_major
   std::span<float> weights_gradient = {};  // [tokens][k]; not for rank_major
 };
@@ -186,12 +187,12 @@ class UNISONO_EXPORT Exchange {
   // replicas on other ranks serve instead. The mask is what any rank names, united, and takes the
   // place of the one before; {} on all ranks lets all in again. Ranks that are out go on to make
   // all calls, and may have tokens. `routes`: for so many route()s they are out; the next one has
-  // them again, on all ranks, with no further call. Of ranks that name the same one the greatest
-  // number counts. Returns the mask, ascending. Routings that are there already stay as they are.
-  // Errors: usage (ranks that do not exist, routes < 1, an expert without a rank that is left: then
-  // the mask before stays).
+  // them again, on all ranks, with no further call. When several ranks name the same one, the
+  // greatest number counts. Returns the mask, ascending. Routings that are there already stay as
+  // they are. Errors: usage (ranks that do not exist, routes < 1, an expert without a rank that is
+  // left: then the mask before stays).
   std::vector<int> mask(std::span<const int> ranks, std::int64_t routes = kUntilMaskedAnew);
-  // Who is out at the next route(). Local.
+  // The ranks that are out at the next route(). Local.
   std::vector<int> masked() const;
 
   // Brings rows to the ranks of their experts. Tokens must not change until it returns on this
@@ -206,7 +207,8 @@ class UNISONO_EXPORT Exchange {
   // finish writes them to `out`. In between the tokens must not change, buffers and the routing
   // must live, and no other call of this exchange is allowed. On one host start never waits;
   // between hosts it waits until the others start. Errors: as of dispatch(), from either; usage
-  // from finish (tokens that have changed; of more than 4 KiB 512 words are looked at).
+  // from finish, before it writes (tokens that have changed; of more than 4 KiB 512 words are
+  // looked at).
   void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
   void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));

@@ -39,7 +39,7 @@ struct PipelineShape {
 // Immutable, and cheap to copy. Any thread.
 class UNISONO_EXPORT PipelineSchedule {
  public:
-  // One of `unisono pipeline list`. Errors: usage, if there is none of that name and shape.
+  // One of `unisono pipeline list`. Errors: usage, if no schedule has that name and shape.
   static PipelineSchedule by_name(std::string_view name, const PipelineShape& shape);
   // The text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining; at most
   // 64 MiB. Errors: usage, with the place of the mistake, or with the first thing that verify

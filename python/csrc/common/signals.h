@@ -8,8 +8,8 @@ namespace unisono_signals {
 
 // The thread in which Python runs the handlers of signals.
 bool is_main_thread();
-// Whether Python is to raise KeyboardInterrupt. Of the main thread alone; false in others. Takes
-// Python's lock.
+// Whether Python is to raise KeyboardInterrupt. It interrupts the main thread alone; false in
+// others. Takes Python's lock.
 bool is_interrupted();
 // What an operation that failed does before it throws its error: KeyboardInterrupt, or what another
 // handler raises, goes first.

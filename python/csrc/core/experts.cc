@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "unisono/parallel/expert_balance.hpp"
@@ -18,6 +19,7 @@ using unisono::ExpertLayout;
 using unisono::Routing;
 using unisono::RowCoding;
 using Object = const py::object&;
+using Placement = std::vector<std::vector<int>>;
 
 template <typename Value>
 Value one_of(const std::map<std::string, Value>& values, const std::string& name,
@@ -110,6 +112,9 @@ class ExpertRequest {
 
 enum class Form : std::uint8_t { blocking, halves, async };
 
+// tokens, out, row_bytes, one_a_slot, coding
+using GivenPayload = std::tuple<py::object, py::object, std::size_t, bool, std::string>;
+
 class Exchange {
   template <typename Call>
   auto alone(Call call) {
@@ -155,27 +160,29 @@ class Exchange {
   }
 
   // A request of the asynchronous form, else none.
-  std::unique_ptr<ExpertRequest> dispatch(const Routing& routing, Object tokens, Object out,
-                                          std::size_t row_bytes, bool one_a_slot,
-                                          const std::string& coding, Form form) {
+  std::unique_ptr<ExpertRequest> dispatch(const Routing& routing,
+                                          const std::vector<GivenPayload>& given, Form form) {
     auto memories = std::make_unique<Memories>();
-    const Memory& in = memories->read(tokens, "tokens");
-    const Memory& to = memories->write(out, "out");
-    const unisono::Payload payload{.in = bytes_of(in),
-                                   .out = out_bytes_of(to),
-                                   .row_bytes = row_bytes,
-                                   .one_a_slot = one_a_slot,
-                                   .coding = coding_of(coding),
-                                   .dtype = in.elements().dtype};
+    std::vector<unisono::Payload> payloads;
+    for (const auto& [tokens, out, row_bytes, one_a_slot, coding] : given) {
+      const Memory& in = memories->read(tokens, "tokens");
+      const Memory& to = memories->write(out, "out");
+      payloads.push_back({.in = bytes_of(in),
+                          .out = out_bytes_of(to),
+                          .row_bytes = row_bytes,
+                          .one_a_slot = one_a_slot,
+                          .coding = coding_of(coding),
+                          .dtype = in.elements().dtype});
+    }
     return begin(std::move(memories), form, [&](unisono::Exchange& open) {
       switch (form) {
         case Form::halves:
-          open.start_dispatch(routing, {payload});
+          open.start_dispatch(routing, payloads);
           break;
         case Form::async:
-          return open.dispatch_async(routing, {payload});
+          return open.dispatch_async(routing, payloads);
         case Form::blocking:
-          open.dispatch(routing, {payload});
+          open.dispatch(routing, payloads);
       }
       return unisono::Request();
     });
@@ -183,6 +190,18 @@ class Exchange {
   void finish_dispatch() {
     alone([](unisono::Exchange& open) { open.finish_dispatch(); });
     started_ = nullptr;
+  }
+
+  // The addresses of the rows, as numbers of 64 bits.
+  py::bytes gather_list(const Routing& routing, Object tokens, std::size_t row_bytes) {
+    const Memory in = Memory::of(tokens, Memory::Use::read, "tokens", std::nullopt);
+    const std::vector<const std::byte*> rows = alone([&](unisono::Exchange& open) {
+      return open.gather_list(routing, bytes_of(in), row_bytes);
+    });
+    return as_bytes<const std::byte*>(rows);
+  }
+  void end_gather() {
+    alone([](unisono::Exchange& open) { open.end_gather(); });
   }
 
   std::unique_ptr<ExpertRequest> combine(const Routing& routing, Object rows, Object out,
@@ -328,6 +347,48 @@ void define_routing(py::module_& module) {
       .def("_experts", [](const Routing& self) { return as_bytes(self.experts()); });
 }
 
+// Shape, dtype and bytes of an element, where no attributes say so.
+std::tuple<std::vector<std::size_t>, std::string, std::size_t> array_of(Object object) {
+  Layout layout;
+  const Memory memory = Memory::strided(object, Memory::Use::read, "the array", layout);
+  return {layout.shape, memory.elements().name, memory.elements().bytes()};
+}
+
+void define_places(py::module_& module) {
+  module.def(
+      "balance_experts",
+      [](const std::vector<double>& loads, int ranks, int seats, int groups, int hosts) {
+        auto places = unisono::balance(
+            loads, {.ranks = ranks, .seats = seats, .groups = groups, .hosts = hosts});
+        return std::make_pair(std::move(places.experts_of_rank), std::move(places.load_of_rank));
+      },
+      arg("loads"), arg("ranks"), arg("seats"), arg("groups"), arg("hosts"),
+      "See unisono.experts.balance().");
+  module.def(
+      "find_expert_moves",
+      [](const Placement& before, const Placement& after) {
+        std::vector<std::tuple<int, int, int>> moves;
+        for (const unisono::ExpertMove& move : unisono::find_expert_moves(before, after)) {
+          moves.emplace_back(move.expert, move.from, move.to);
+        }
+        return moves;
+      },
+      arg("before"), arg("after"), "See unisono.experts.find_expert_moves().");
+  module.def(
+      "experts_after_shrink",
+      [](Comm& survivors, int experts, const Placement& experts_of_rank, int ranks_before) {
+        return survivors.alone([&](unisono::Communicator& left) {
+          return unisono::after_shrink({.experts = experts, .experts_of_rank = experts_of_rank},
+                                       left, ranks_before)
+              .experts_of_rank;
+        });
+      },
+      arg("survivors"), arg("experts"), arg("experts_of_rank"), arg("ranks_before"),
+      "By rank of the survivors, its experts; see unisono.experts.Exchange.after_shrink().");
+  module.def("array_of", &array_of, arg("array"),
+             "(shape, dtype, bytes of an element) of memory that has __dlpack__ or a buffer.");
+}
+
 }  // namespace
 
 void define_experts(py::module_& module) {
@@ -344,9 +405,10 @@ void define_experts(py::module_& module) {
            arg("alignment"), arg("capacity"), arg("experts_of_rank"), arg("max_tokens"),
            arg("row_bytes"))
       .def("route", &Exchange::route, arg("chosen"))
-      .def("dispatch", &Exchange::dispatch, arg("routing"), arg("tokens"), arg("out"),
-           arg("row_bytes"), arg("one_a_slot"), arg("coding"), arg("form"))
+      .def("dispatch", &Exchange::dispatch, arg("routing"), arg("payloads"), arg("form"))
       .def("finish_dispatch", &Exchange::finish_dispatch)
+      .def("gather_list", &Exchange::gather_list, arg("routing"), arg("tokens"), arg("row_bytes"))
+      .def("end_gather", &Exchange::end_gather)
       .def("combine", &Exchange::combine, arg("routing"), arg("rows"), arg("out"), arg("hidden"),
            arg("weights"), arg("residual"), arg("coding"), arg("form"))
       .def("finish_combine", &Exchange::finish_combine)
@@ -358,14 +420,7 @@ void define_experts(py::module_& module) {
       .def("max_tokens", &Exchange::max_tokens)
       .def("max_rows", &Exchange::max_rows)
       .def("close", &Exchange::close);
-  module.def(
-      "balance_experts",
-      [](const std::vector<double>& loads, int ranks, int seats, int groups, int hosts) {
-        auto places = unisono::balance(
-            loads, {.ranks = ranks, .seats = seats, .groups = groups, .hosts = hosts});
-        return std::make_pair(std::move(places.experts_of_rank), std::move(places.load_of_rank));
-      },
-      arg("loads"), arg("ranks"), arg("seats"), arg("groups"), arg("hosts"));
+  define_places(module);
 }
 
 }  // namespace unisono_python

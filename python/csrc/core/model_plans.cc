@@ -39,7 +39,7 @@ estimate::ModelShape shape_of(const std::string& model) {
     for (const std::string_view name : estimate::known_models()) {
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
-    throw py::value_error("'" + model + "' is no model known by name; known are " + names);
+    throw py::value_error("'" + model + "' is not a model known by name; known are " + names);
   }
   const auto parsed = estimate::parse_config_json(model, "config.json");
   if (!parsed) {

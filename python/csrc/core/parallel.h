@@ -36,8 +36,8 @@ class Integers {
   Memory memory_;
 };
 
-// An array with its shape and strides. Of types that travel as several elements (complex64, int16)
-// those are one more dimension, the last one.
+// An array with its shape and strides. Types that travel as several elements (complex64,
+// int16) add one more dimension, the last one.
 class Array {
  public:
   Array(const py::handle& object, Memory::Use use, const char* name);

@@ -58,7 +58,7 @@ MoveSpec::Place place_named(const std::string& name) {
       return static_cast<MoveSpec::Place>(i);
     }
   }
-  refuse("'" + name + "' is no place; there are automatic, input, output, scratch");
+  refuse("'" + name + "' is not a place; there are automatic, input, output, scratch");
 }
 
 // The place in the Python program that is calling.
@@ -322,8 +322,8 @@ Target parse_target(const std::string& text) {
         names += (names.empty() ? "" : ", ") + std::string(other->name);
       }
     }
-    refuse("'" + text + "' is no COLLECTIVE/ALGORITHM; of " + std::string(to_string(collective)) +
-           " there are " + names);
+    refuse("'" + text + "' is not a COLLECTIVE/ALGORITHM; of " +
+           std::string(to_string(collective)) + " there are " + names);
   }
   return {.algorithm = algorithm, .parameters = parse_parameters(*algorithm, name)};
 }

@@ -97,7 +97,7 @@ class Backend final : public c10d::Backend {
 
   void setTimeout(std::chrono::milliseconds timeout) override {
     timeout_ms_ = timeout.count();
-    options_->timeout = timeout;  // for who asks
+    options_->timeout = timeout;  // for those that ask
   }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
@@ -152,7 +152,7 @@ class Backend final : public c10d::Backend {
   }
 
   // PyTorch takes whatever stands for "gloo" for its ProcessGroupGloo: the logger of
-  // DistributedDataParallel reads options_->threads of it, the second member there. Of this one it
+  // DistributedDataParallel reads options_->threads of it, the second member there. Here it
   // reads zeros. Must be the first member.
   struct AsGloo {
     std::shared_ptr<void> store;

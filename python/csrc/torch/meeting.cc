@@ -2,7 +2,6 @@
 
 #include <c10/util/Exception.h>
 #include <pybind11/pybind11.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -23,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_identity.h"
 #include "common/signals.h"
 #include "convert.h"
 #include "meeting_store.h"
@@ -205,7 +204,8 @@ class Watch {
       }
     }
   }
-  // Throws unisono::Error for one that ended some time ago; who is alive has had time to come.
+  // Throws unisono::Error for one that ended some time ago; a rank that is alive has had time to
+  // come.
   void look() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) {
@@ -304,13 +304,8 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
 }  // namespace
 
 std::string host_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  // Ranks find each other at an abstract socket, which belongs to a network namespace.
-  struct stat network = {};
-  stat("/proc/self/ns/net", &network);
-  std::string identity = (boot.empty() ? machine_name() : boot) + "/" +
-                         std::to_string(network.st_ino) + "/" + std::to_string(geteuid());
+  const std::string boot = unisono::boot_id();
+  std::string identity = unisono::host_identity(boot.empty() ? machine_name() : boot);
   if (const std::string name = variable("UNISONO_HOST"); !name.empty()) {
     identity += "/" + name;
   }
@@ -324,8 +319,8 @@ namespace {
 
 Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
   const auto& [rank, size, timeout, members, apart] = meeting;
-  TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank, " is none of a world of ",
-                    size, "; ranks are 0 to ", size - 1);
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank,
+                    " is not a rank of a world of ", size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
   Watch watch(meeting);
   const auto look = [&watch] { watch.look(); };

@@ -81,7 +81,7 @@ UniqueFd whole(UniqueFd memory, std::size_t bytes) {
 
 }  // namespace
 
-void PeerDoor::Wait::a_little(int socket, int for_rank) const {
+void DescriptorExchange::Wait::a_little(int socket, int for_rank) const {
   if (deadline.passed()) {
     throw Error(ErrorCode::timeout,
                 "rank " + std::to_string(for_rank) +
@@ -121,7 +121,7 @@ std::string PeerProcess::end() const {
   return how.starts_with("killed") ? "was " + how : how;
 }
 
-PeerDoor::PeerDoor()
+DescriptorExchange::DescriptorExchange()
     : name_("unisono-symmetric-" + unisono::random_hex(16)), listener_(new_socket()) {
   const Address address = address_of(name_);
   if (::bind(listener_.get(), address.get(), address.length) != 0 ||
@@ -132,9 +132,9 @@ PeerDoor::PeerDoor()
   }
 }
 
-void PeerDoor::give(int rank, int descriptor, const std::string& door, int to, Peer& peer,
-                    const Wait& wait) {
-  const Address address = address_of(door);
+void DescriptorExchange::give(int rank, int descriptor, const std::string& endpoint, int to,
+                              Peer& peer, const Wait& wait) {
+  const Address address = address_of(endpoint);
   UniqueFd socket = new_socket();
   while (::connect(socket.get(), address.get(), address.length) != 0) {
     if (errno != EAGAIN && errno != EINTR) {
@@ -160,20 +160,20 @@ void PeerDoor::give(int rank, int descriptor, const std::string& door, int to, P
   }
 }
 
-void PeerDoor::take(std::vector<Peer>& peers) {
+void DescriptorExchange::take(std::vector<Peer>& peers) {
   for (;;) {
-    UniqueFd visitor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!visitor) {
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) {
       break;
     }
-    if (PeerProcess process; knows(visitor.get(), process)) {
-      visitors_.push_back(std::move(visitor));
+    if (PeerProcess process; knows(socket.get(), process)) {
+      pending_.push_back(std::move(socket));
     }
   }
-  std::erase_if(visitors_, [&](const UniqueFd& visitor) {
+  std::erase_if(pending_, [&](const UniqueFd& socket) {
     unisono::comm::Frame frame;
     bool more = false;
-    const auto got = unisono::comm::receive_packet(visitor.get(), frame, more);
+    const auto got = unisono::comm::receive_packet(socket.get(), frame, more);
     std::int32_t from = -1;
     if (got == unisono::comm::Io::done && frame.bytes.size() == sizeof(from) &&
         frame.fds.size() == 1) {
@@ -186,13 +186,13 @@ void PeerDoor::take(std::vector<Peer>& peers) {
   });
 }
 
-std::vector<PeerDoor::Peer> PeerDoor::exchange(int rank, const std::vector<std::string>& doors,
-                                               int descriptor, const Wait& wait) {
-  std::vector<Peer> peers(doors.size());
-  const int size = static_cast<int>(doors.size());
+std::vector<DescriptorExchange::Peer> DescriptorExchange::trade(
+    int rank, const std::vector<std::string>& endpoints, int descriptor, const Wait& wait) {
+  std::vector<Peer> peers(endpoints.size());
+  const int size = static_cast<int>(endpoints.size());
   for (int to = 0; to < size; ++to) {
     if (to != rank) {
-      give(rank, descriptor, doors[static_cast<std::size_t>(to)], to,
+      give(rank, descriptor, endpoints[static_cast<std::size_t>(to)], to,
            peers[static_cast<std::size_t>(to)], wait);
     }
   }

@@ -53,10 +53,10 @@ struct PeerProcess {
   std::string end() const;
 };
 
-class PeerDoor {
+class DescriptorExchange {
  public:
   // Throws unisono::Error (resource).
-  PeerDoor();
+  DescriptorExchange();
   // To be told to the others.
   const std::string& name() const { return name_; }
 
@@ -70,18 +70,18 @@ class PeerDoor {
     // Throws unisono::Error: timeout, of `for_rank`.
     void a_little(int socket, int for_rank) const;
   };
-  // `doors`: by rank. Throws unisono::Error: peer_lost, timeout, each with the rank.
-  std::vector<Peer> exchange(int rank, const std::vector<std::string>& doors, int descriptor,
-                             const Wait& wait);
+  // `endpoints`: by rank. Throws unisono::Error: peer_lost, timeout, each with the rank.
+  std::vector<Peer> trade(int rank, const std::vector<std::string>& endpoints, int descriptor,
+                          const Wait& wait);
 
  private:
-  static void give(int rank, int descriptor, const std::string& door, int to, Peer& peer,
+  static void give(int rank, int descriptor, const std::string& endpoint, int to, Peer& peer,
                    const Wait& wait);
   void take(std::vector<Peer>& peers);
 
   std::string name_;
   unisono::UniqueFd listener_;
-  std::vector<unisono::UniqueFd> visitors_;  // connected, not heard yet
+  std::vector<unisono::UniqueFd> pending_;  // connected, not heard yet
 };
 
 }  // namespace unisono_torch

@@ -106,14 +106,14 @@ class Handle final : public symmetric::SymmetricMemory {
 // What a rank says of its memory.
 struct Announcement {
   std::string host;
-  std::string door;
+  std::string endpoint;
   std::size_t bytes = 0;
   std::size_t pad_bytes = 0;
 };
 
-std::string announce(const PeerDoor& door, const PeerMemory& memory) {
+std::string announce(const DescriptorExchange& exchange, const PeerMemory& memory) {
   std::ostringstream line;
-  line << host_identity() << ' ' << door.name() << ' ' << memory.bytes() << ' '
+  line << host_identity() << ' ' << exchange.name() << ' ' << memory.bytes() << ' '
        << memory.pad_bytes();
   return line.str();
 }
@@ -121,7 +121,7 @@ std::string announce(const PeerDoor& door, const PeerMemory& memory) {
 Announcement read_announcement(const std::string& text) {
   std::istringstream in(text);
   Announcement line;
-  in >> line.host >> line.door >> line.bytes >> line.pad_bytes;
+  in >> line.host >> line.endpoint >> line.bytes >> line.pad_bytes;
   TORCH_CHECK(!in.fail(), "unisono: the store has something else where a rank says what symmetric ",
               "memory it has: \"", text, "\"");
   return line;
@@ -207,22 +207,22 @@ Met meet_with(const Group& group, const std::shared_ptr<PeerMemory>& own) {
       std::rethrow_exception(failure);
     }
   };
-  PeerDoor door;
+  DescriptorExchange exchange;
   std::vector<Announcement> lines;
-  std::vector<std::string> doors;
+  std::vector<std::string> endpoints;
   for (const std::string& text :
-       tell_all(*store, std::to_string(number) + "/", group.rank, group.size, announce(door, *own),
-                group.timeout, look,
+       tell_all(*store, std::to_string(number) + "/", group.rank, group.size,
+                announce(exchange, *own), group.timeout, look,
                 {.what = "rendezvous " + std::to_string(number) + " of symmetric memory (" +
                          std::to_string(own->bytes()) + " bytes)",
                  .question = "does every rank of the group call it?"})) {
     lines.push_back(read_announcement(text));
-    doors.push_back(lines.back().door);
+    endpoints.push_back(lines.back().endpoint);
   }
   check_equal(lines, number);
   Met met{.rank = group.rank, .in_job = group.in_job, .memory = {}, .processes = {}};
-  auto peers =
-      door.exchange(group.rank, doors, own->descriptor(), {.deadline = deadline, .look = look});
+  auto peers = exchange.trade(group.rank, endpoints, own->descriptor(),
+                              {.deadline = deadline, .look = look});
   for (int rank = 0; rank < group.size; ++rank) {
     auto& peer = peers[static_cast<std::size_t>(rank)];
     met.memory.push_back(

@@ -61,7 +61,7 @@ std::uint32_t* Signals::word(int of, int from, int channel) const {
 
 void Signals::check(int peer, int channel) const {
   if (peer < 0 || static_cast<std::size_t>(peer) >= ranks_.size()) {
-    throw Error(ErrorCode::usage, number(peer) + " is none of this symmetric memory of " +
+    throw Error(ErrorCode::usage, number(peer) + " is not a rank of this symmetric memory of " +
                                       std::to_string(ranks_.size()) + " ranks");
   }
   const std::size_t channels = pad_bytes_ / sizeof(std::uint32_t) / ranks_.size();

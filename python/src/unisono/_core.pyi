@@ -527,14 +527,14 @@ class ExpertExchange:
     def dispatch(
         self,
         routing: ExpertRouting,
-        tokens: Any,
-        out: Any,
-        row_bytes: int,
-        one_a_slot: bool,
-        coding: str,
+        payloads: Sequence[tuple[Any, Any, int, bool, str]],
         form: ExpertForm,
-    ) -> ExpertRequest | None: ...
+    ) -> ExpertRequest | None:
+        """payloads: (tokens, out, row_bytes, one_a_slot, coding) each."""
     def finish_dispatch(self) -> None: ...
+    def gather_list(self, routing: ExpertRouting, tokens: Any, row_bytes: int) -> bytes:
+        """Addresses of 64 bits."""
+    def end_gather(self) -> None: ...
     def combine(
         self,
         routing: ExpertRouting,
@@ -566,3 +566,14 @@ class ExpertExchange:
 def balance_experts(
     loads: Sequence[float], ranks: int, seats: int, groups: int, hosts: int
 ) -> tuple[list[list[int]], list[float]]: ...
+def find_expert_moves(
+    before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]
+) -> list[tuple[int, int, int]]: ...
+def experts_after_shrink(
+    survivors: Communicator,
+    experts: int,
+    experts_of_rank: Sequence[Sequence[int]],
+    ranks_before: int,
+) -> list[list[int]]: ...
+def array_of(array: Any) -> tuple[list[int], str, int]:
+    """(shape, dtype, bytes of an element) of memory that has __dlpack__ or a buffer."""

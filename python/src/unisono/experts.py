@@ -14,9 +14,10 @@ import atexit
 import math
 import weakref
 
-from unisono._core import ExpertExchange, ExpertForm, balance_experts
+from unisono import _core
+from unisono._core import ExpertExchange, ExpertForm
 
-__all__ = ["Exchange", "Pending", "Routing", "balance"]
+__all__ = ["Exchange", "GatheredRows", "Pending", "Routing", "balance", "find_expert_moves"]
 
 _open = weakref.WeakSet()
 
@@ -27,16 +28,48 @@ def balance(loads, ranks, seats=0, groups=1, hosts=1):
     loads: by expert, tokens that chose it. seats: experts and replicas that all ranks hold together;
     0: one for each expert. groups of experts stay on one host where hosts divide them.
     """
-    return balance_experts([float(load) for load in loads], ranks, seats, groups, hosts)
+    return _core.balance_experts([float(load) for load in loads], ranks, seats, groups, hosts)
+
+
+def find_expert_moves(before, after):
+    """(expert, from, to) of each expert whose weights a rank gets and did not hold.
+
+    before, after: by rank, its experts, as experts_of_rank of an Exchange.
+    """
+    return _core.find_expert_moves(before, after)
+
+
+def _shape(array):
+    return tuple(array.shape if hasattr(array, "shape") else _core.array_of(array)[0])
+
+
+def _item_bytes(array):
+    if hasattr(array, "itemsize"):
+        return array.itemsize
+    return array.element_size() if hasattr(array, "element_size") else _core.array_of(array)[2]
 
 
 def _new(like, shape, dtype=None):
-    """Memory of the kind of `like`, not initialised."""
+    """Memory of the kind of `like`, not initialised; numpy's where that has only __dlpack__."""
     if hasattr(like, "new_empty"):
         return like.new_empty(shape, dtype=dtype and getattr(__import__("torch"), dtype))
     import numpy
 
-    return numpy.empty(shape, dtype or like.dtype)
+    return numpy.empty(shape, dtype or _numpy_dtype(like))
+
+
+def _numpy_dtype(array):
+    import numpy
+
+    if hasattr(array, "dtype"):
+        return numpy.dtype(array.dtype)
+    name = _core.array_of(array)[1]
+    try:
+        return numpy.dtype(name)
+    except TypeError:  # bfloat16 and its like
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, name))
 
 
 def _numbers(data, dtype, columns):
@@ -91,6 +124,49 @@ class Pending:
         return self._request.test()
 
 
+class _Foreign:
+    """Bytes at an address, for numpy; what it refers to keeps them there."""
+
+    def __init__(self, address, count, owner):
+        self.__array_interface__ = {
+            "data": (address, False), "shape": (count,), "typestr": "|u1", "version": 3
+        }
+        self._owner = owner
+
+
+class GatheredRows:
+    """Rows where their ranks have them: rows[i] is a view, of padding None.
+
+    They may be read, not written, until the next combine() or end_gather() of the exchange. A view
+    keeps the exchange, and what was given to gather_list(), alive.
+    """
+
+    def __init__(self, exchange, tokens, addresses, row_bytes):
+        self.addresses = addresses  # [rows] of uint64; of padding 0
+        self._exchange = exchange
+        self._tokens = tokens
+        self._row_bytes = row_bytes
+
+    def __len__(self):
+        return len(self.addresses)
+
+    def __getitem__(self, row):
+        import numpy
+
+        address = int(self.addresses[row])
+        if address == 0:
+            return None
+        shape = _shape(self._tokens)[1:]
+        data = numpy.asarray(_Foreign(address, self._row_bytes, self))
+        if hasattr(self._tokens, "new_empty"):
+            import torch
+
+            return torch.from_numpy(data).view(self._tokens.dtype).reshape(shape)
+        view = data.view(_numpy_dtype(self._tokens)).reshape(shape)
+        view.flags.writeable = False
+        return view
+
+
 class Exchange:
     """What brings tokens to experts on the ranks of a communicator, which all make it.
 
@@ -115,11 +191,20 @@ class Exchange:
         self.k = k
         self.layout = layout
         places = [list(rank) for rank in experts_of_rank]
-        self._made = ExpertExchange(
-            comm, experts, k, layout, alignment, capacity, places, max_tokens, row_bytes
-        )
+        self._options = (experts, k, layout, alignment, capacity, places, max_tokens, row_bytes)
+        self._ranks = comm.size
+        self._made = ExpertExchange(comm, *self._options)
         self._started = None
         _open.add(self)
+
+    def after_shrink(self, survivors):
+        """An Exchange like this one of the ranks that Communicator.shrink() has left, which all call it.
+
+        Each keeps its experts, and those of the lost ranks are served by their replicas.
+        """
+        experts, k, layout, alignment, capacity, places, max_tokens, row_bytes = self._options
+        left = _core.experts_after_shrink(survivors, experts, places, self._ranks)
+        return Exchange(survivors, experts, k, layout, alignment, capacity, left, max_tokens, row_bytes)
 
     def route(self, chosen):
         """A Routing of chosen[tokens, k]; -1: none."""
@@ -139,6 +224,8 @@ class Exchange:
         """Rows for this rank's experts, of tokens[tokens, ...]. one_a_slot: tokens[tokens, k, ...].
 
         coding="i8", "f8e4m3": rows travel as 8-bit integers or floats with a scale for each 128 elements.
+        tokens may be a list of arrays, which travel at once: then the result is a list, and `out`, coding and
+        one_a_slot may be lists too, one for each.
         """
         return self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.blocking)
 
@@ -154,6 +241,21 @@ class Exchange:
         self._made.finish_dispatch()
         out, self._started = self._started, None
         return out
+
+    def gather_list(self, routing, tokens):
+        """GatheredRows: no row is copied. tokens must be memory of Communicator.allocate or register_buffer.
+
+        No rank may change its tokens until the next combine() or end_gather() returns.
+        """
+        import numpy
+
+        row_bytes = math.prod(_shape(tokens)[1:]) * _item_bytes(tokens)
+        found = self._made.gather_list(routing._made, tokens, row_bytes)
+        return GatheredRows(self, tokens, numpy.frombuffer(found, "u8"), row_bytes)
+
+    def end_gather(self):
+        """All ranks have read what gather_list() gave them."""
+        self._made.end_gather()
 
     def combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
         """sums[t] = residual[t] + sum over the k of weights[t, j] * row, in f32, rounded once."""
@@ -176,13 +278,10 @@ class Exchange:
 
     def combine_backward(self, routing, gradient, rows=None, weights=None):
         """(gradient of the rows, gradient of the weights; rank_major: None) of combine()."""
-        shape = tuple(gradient.shape[1:])
+        shape = _shape(gradient)[1:]
         rows_gradient = _new(gradient, (routing.rows, *shape))
         weights_gradient = None
         if self.layout != "rank_major":
-            if weights is None:
-                weights = _new(gradient, (routing.tokens, self.k), "float32")
-                weights[:] = 1
             weights_gradient = _new(gradient, (routing.tokens, self.k), "float32")
         self._made.combine_backward(
             routing._made, gradient, rows_gradient, math.prod(shape), weights, rows, weights_gradient
@@ -205,17 +304,32 @@ class Exchange:
         self._made.close()
 
     def _dispatch(self, routing, tokens, out, coding, one_a_slot, form):
-        shape = tuple(tokens.shape[2 if one_a_slot else 1 :])
-        if out is None:
-            out = _new(tokens, (routing.rows, *shape))
-        item = tokens.itemsize if hasattr(tokens, "itemsize") else tokens.element_size()
-        request = self._made.dispatch(
-            routing._made, tokens, out, math.prod(shape) * item, one_a_slot, coding, form
-        )
-        return out if request is None else Pending(request, out, routing)
+        many = isinstance(tokens, (list, tuple))
+        arrays = tokens if many else [tokens]
+
+        def each(value, name):  # of a list each payload gets its own
+            values = value if many and isinstance(value, (list, tuple)) else [value] * len(arrays)
+            if len(values) != len(arrays):
+                raise ValueError(f"{name} has {len(values)} entries for {len(arrays)} payloads")
+            return values
+
+        if many and out is not None and not isinstance(out, (list, tuple)):
+            raise ValueError("out must be a list as tokens is, or None")
+        payloads = []
+        for array, to, code, slotted in zip(
+            arrays, each(out, "out"), each(coding, "coding"), each(one_a_slot, "one_a_slot")
+        ):
+            shape = _shape(array)[2 if slotted else 1 :]
+            if to is None:
+                to = _new(array, (routing.rows, *shape))
+            payloads.append((array, to, math.prod(shape) * _item_bytes(array), slotted, code))
+        rows = [payload[1] for payload in payloads]
+        rows = rows if many else rows[0]
+        request = self._made.dispatch(routing._made, payloads, form)
+        return rows if request is None else Pending(request, rows, routing)
 
     def _combine(self, routing, rows, weights, residual, out, coding, form):
-        shape = tuple(rows.shape[1:])
+        shape = _shape(rows)[1:]
         if out is None:
             out = _new(rows, (routing.tokens, *shape))
         request = self._made.combine(

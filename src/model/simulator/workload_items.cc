@@ -282,7 +282,7 @@ WorkItem WorkloadItems::operation_of(const JsonNode& node, std::size_t ranks) {
   const JsonNode name = node.at("algorithm");
   const auto parsed = parse_collective(collective.text());
   if (!parsed) {
-    collective.fail(in_quotes(collective.text()) + " is no collective");
+    collective.fail(in_quotes(collective.text()) + " is not a collective");
   }
   const Algorithm* algorithm = find_algorithm(*parsed, name.text());
   if (algorithm == nullptr) {

@@ -36,7 +36,7 @@ TEST(WorkloadJson, SaysWhatIsWrong) {
   expect_failure(R"({"compute_us": -1})", "/items/0/compute_us", "-1 is not in 0..1000000000000");
   expect_failure(R"({"compute_us": 1, "bytes": 4})", "/items/0/bytes", "a compute step has none");
   expect_failure(R"({"collective": "all_redcue", "algorithm": "ring", "bytes": 4})",
-                 "/items/0/collective", "\"all_redcue\" is no collective");
+                 "/items/0/collective", "\"all_redcue\" is not a collective");
   expect_failure(R"({"collective": "all_reduce", "algorithm": "rign", "bytes": 4})",
                  "/items/0/algorithm", "all_reduce has no algorithm \"rign\"");
   expect_failure(R"({"collective": "all_reduce", "algorithm": "ring"})", "/items/0",

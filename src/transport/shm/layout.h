@@ -14,7 +14,7 @@
 // message of more than kInlineBytes carries a Reference instead of its bytes: to a slot of the
 // writer's pool, to registered memory, or to any memory of the writer's process (an offer). The
 // reader counts the cells it has released in `head`, its own line; so the writer knows which cells,
-// slots and shared buffers are free again. Of cells that held bytes it may say so a few messages
+// slots and shared buffers are free again. For cells that held bytes it may say so a few messages
 // later.
 #pragma once
 

@@ -59,29 +59,29 @@ void ShmTransport::add_multicast_lanes(std::byte* lanes, const LaneLayout& layou
   out_.back().may_offer = all_can_fetch;
 }
 
-void TransportRegistry::add(ShmTransport* lender) {
+void TransportRegistry::add(ShmTransport* transport) {
   const std::lock_guard lock(changing_);
-  transports_.push_back(lender);
+  transports_.push_back(transport);
 }
 
-void TransportRegistry::remove(ShmTransport* lender) {
+void TransportRegistry::remove(ShmTransport* transport) {
   const std::lock_guard lock(changing_);
-  std::erase(transports_, lender);
-  if (latest_.load(std::memory_order_relaxed) == lender) {
+  std::erase(transports_, transport);
+  if (latest_.load(std::memory_order_relaxed) == transport) {
     latest_.store(nullptr, std::memory_order_relaxed);
   }
 }
 
 void TransportRegistry::reclaim() noexcept {
   const std::lock_guard lock(changing_);
-  for (ShmTransport* lender : transports_) {
-    lender->reclaim_from_outside();
+  for (ShmTransport* transport : transports_) {
+    transport->reclaim_from_outside();
   }
 }
 
-void TransportRegistry::change_turn(ShmTransport* lender) noexcept {
+void TransportRegistry::change_current(ShmTransport* transport) noexcept {
   const std::lock_guard lock(changing_);
-  if (ShmTransport* before = latest_.exchange(lender, std::memory_order_relaxed)) {
+  if (ShmTransport* before = latest_.exchange(transport, std::memory_order_relaxed)) {
     before->reclaim_from_outside();
   }
 }
@@ -187,7 +187,7 @@ bool ShmTransport::take_slot(Out& to) noexcept {
       return false;
     }
   }
-  context_.registry->take_turn(this);
+  context_.registry->make_current(this);
   to.slot = context_.pool->take();
   if (to.slot == Pool::kNone) {
     context_.registry->reclaim();

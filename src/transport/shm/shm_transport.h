@@ -23,19 +23,19 @@ class ShmTransport;
 // that needs slots takes them back.
 class TransportRegistry {
  public:
-  void add(ShmTransport* lender);
-  void remove(ShmTransport* lender);
+  void add(ShmTransport* transport);
+  void remove(ShmTransport* transport);
   // From all. The slow path, when no slot that was used before is free.
   void reclaim() noexcept;
   // Says who takes slots from now on, and takes back from the one before.
-  void take_turn(ShmTransport* lender) noexcept {
-    if (latest_.load(std::memory_order_relaxed) != lender) {
-      change_turn(lender);
+  void make_current(ShmTransport* transport) noexcept {
+    if (latest_.load(std::memory_order_relaxed) != transport) {
+      change_current(transport);
     }
   }
 
  private:
-  void change_turn(ShmTransport* lender) noexcept;
+  void change_current(ShmTransport* transport) noexcept;
   std::mutex changing_;  // guards transports_, and that those in it live
   std::vector<ShmTransport*> transports_;
   std::atomic<ShmTransport*> latest_ = nullptr;

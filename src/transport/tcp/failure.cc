@@ -50,7 +50,7 @@ std::string describe(const Failure& failure) {
       return connection +
              " broke: " + std::strerror(failure.error);  // NOLINT(concurrency-mt-unsafe)
     case Reason::bad_frame:
-      return connection + " carried bytes that are no frame (" + failure.detail + ")";
+      return connection + " carried bytes that are not a frame (" + failure.detail + ")";
     case Reason::protocol:
       return connection + " carried a frame that must not be (" + failure.detail + ")";
     case Reason::damaged:

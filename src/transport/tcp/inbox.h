@@ -31,8 +31,8 @@ struct IncomingFrame {
   bool reading = false;
   std::uint32_t sum = 0;  // of what of it has come
   // The payload of a long message waits in the socket until somebody says where it shall go, or
-  // needs the stream. Of what was fetched, the last `withheld` bytes, at `place`, were not yet
-  // told: they stay there until close(), as what is shared does.
+  // needs the stream. The last `withheld` of the bytes that were fetched, at `place`, were not
+  // yet told: they stay there until close(), as what is shared does.
   bool parked = false;
   const std::byte* place = nullptr;
   std::size_t withheld = 0;

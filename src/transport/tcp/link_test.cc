@@ -163,7 +163,7 @@ TEST_F(TcpLinkTest, DropsTheConnectionAtRandomBytes) {
   write(noise.data(), noise.size());
   EXPECT_EQ(reason(), Reason::bad_frame);
   EXPECT_EQ(describe(link_->health().failure()),
-            "the connection to rank 3 carried bytes that are no frame (its check is wrong)");
+            "the connection to rank 3 carried bytes that are not a frame (its check is wrong)");
 }
 
 TEST_F(TcpLinkTest, RefusesMoreThanTheWindowHolds) {

@@ -1,6 +1,7 @@
 #include "transport/tcp/socket.h"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -48,6 +49,13 @@ int local_name(int socket, sockaddr* name, socklen_t* length) {
 
 int peer_name(int socket, sockaddr* name, socklen_t* length) {
   return ::getpeername(socket, name, length);
+}
+
+// Zeros where there is none.
+tcp_info info_of(int socket) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info : tcp_info{};
 }
 
 }  // namespace
@@ -129,6 +137,16 @@ int connect_error(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
+bool is_connecting(int socket) {
+  pollfd entry{socket, POLLOUT, 0};
+  return ::poll(&entry, 1, 0) == 0;
+}
+
+bool is_no_answer(int error) {
+  return error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENETDOWN ||
+         error == ETIMEDOUT;
+}
+
 bool is_dead(int socket) {
   std::byte first{};
   const ssize_t got = ::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -140,14 +158,16 @@ UniqueFd accept_one(int listener) {
 }
 
 bool is_silent(int socket, int silence_ms) {
-  tcp_info info{};
-  socklen_t length = sizeof(info);
-  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
-    return false;
-  }
+  const tcp_info info = info_of(socket);
   const bool repeats = info.tcpi_unacked != 0 && info.tcpi_retransmits >= 2;
   const bool asks = info.tcpi_probes >= 3;  // whether the window has opened
   return (repeats || asks) && info.tcpi_last_ack_recv > static_cast<std::uint32_t>(silence_ms);
+}
+
+bool is_unheard(int socket, int silence_ms) {
+  const tcp_info info = info_of(socket);
+  return (info.tcpi_probes != 0 || info.tcpi_retransmits != 0) &&
+         info.tcpi_last_ack_recv > static_cast<std::uint32_t>(silence_ms);
 }
 
 void apply(int socket, const SocketOptions& options, bool loopback) {

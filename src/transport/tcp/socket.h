@@ -36,6 +36,9 @@ Address peer_address(int socket);
 // `from`: the address to send from; its port is any. Not even begun: errno.
 UniqueFd begin_connect(const Address& to, const Address* from, const SocketOptions& options);
 int connect_error(int socket);  // 0: connected
+bool is_connecting(int socket);
+// Whether an attempt that failed with `error` reached no system that could have answered it.
+bool is_no_answer(int error);
 // The other side is no more, and left no byte behind.
 bool is_dead(int socket);
 // Takes one that waits; none: no more now.
@@ -43,6 +46,9 @@ UniqueFd accept_one(int listener);
 // Whether what was sent is not acknowledged, again and again, for so long: then the peer's system
 // is gone, or the way to it. Its process may be busy or stopped, and its window closed.
 bool is_silent(int socket, int silence_ms);
+// The same of a connection on which nothing is under way: the system has asked whether the other is
+// there, and has had no answer in this time. It asks after a second.
+bool is_unheard(int socket, int silence_ms);
 void apply(int socket, const SocketOptions& options, bool loopback);
 
 }  // namespace unisono::tcp

@@ -143,7 +143,7 @@ ucs_status_t UcxConnections::on_plain(void* context, const void* header, std::si
   return static_cast<UcxConnections*>(context)->dispatch(arrival);
 }
 
-// Who does not know the pass is not heard.
+// A message whose sender does not know the pass is dropped.
 ucs_status_t UcxConnections::dispatch(const PeerMessage& arrival) noexcept {
   const std::size_t peer = arrival.header.from >> 8;
   UcxLink* const link = peer < links_.size() ? links_[peer].link.get() : nullptr;

@@ -52,6 +52,10 @@ std::uint16_t value_of(int rank, std::size_t token, std::size_t i) {
 float weight_of(std::size_t place) {
   return place % 2 == 0 ? 1.0F : 0.5F;
 }
+// What an expert makes of an element while results are checked: no two of them do the same.
+std::uint16_t output_of(std::uint16_t value, int expert) {
+  return to_bf16(to_float(bf16{value}) * static_cast<float>(expert + 1)).bits;
+}
 
 // The same number of calls of each variant, in turn; the slowest rank's time of each; medians in
 // us.
@@ -152,8 +156,10 @@ class Bench {
     return us;
   }
 
-  // Wrong elements on all ranks, of both ways.
+  // Wrong elements on all ranks, of both ways, against one process that has the tokens and the
+  // choices of all ranks, and all experts.
   std::int64_t check() {
+    find_expected_rows();
     std::int64_t wrong = 0;
     for (const bool textbook : {false, true}) {
       std::memset(rows_.bytes().data(), 0xff, rows_.bytes().size());
@@ -161,6 +167,7 @@ class Bench {
       comm_.barrier();
       textbook ? textbook_dispatch() : dispatch(RowCoding::none);
       wrong += wrong_rows(0);
+      compute();
       textbook ? textbook_combine() : combine(RowCoding::none);
       wrong += wrong_sums();
     }
@@ -279,13 +286,44 @@ class Bench {
     sum_rows();
   }
 
+  // By row, whose it is, from what the routers of all ranks chose.
+  void find_expected_rows() {
+    std::vector<std::vector<ExpectedRow>> of_expert(static_cast<std::size_t>(row_.experts));
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      const std::vector<std::int32_t> chosen = draw_routing(row_, rank);
+      for (std::size_t place = 0; place < chosen.size(); ++place) {
+        if (chosen[place] >= 0) {
+          of_expert[static_cast<std::size_t>(chosen[place])].push_back(
+              {.rank = rank, .token = place / static_cast<std::size_t>(row_.k)});
+        }
+      }
+    }
+    for (const int expert : routing_.experts_here()) {
+      const auto& rows = of_expert[static_cast<std::size_t>(expert)];
+      expected_.insert(expected_.end(), rows.begin(), rows.end());
+    }
+  }
+  // The experts of this rank. A row that is not among those of its expert is seen by wrong_sums().
+  void compute() {
+    auto* values = reinterpret_cast<std::uint16_t*>(rows_.bytes().data());
+    for (std::size_t local = 0; local < routing_.experts_here().size(); ++local) {
+      const std::size_t first = routing_.first_row(static_cast<int>(local)) * row_.hidden;
+      const std::size_t count = routing_.rows_of(static_cast<int>(local)) * row_.hidden;
+      for (std::size_t i = first; i < first + count; ++i) {
+        values[i] = output_of(values[i], routing_.experts_here()[local]);
+      }
+    }
+  }
+
   std::int64_t wrong_rows(float tolerance) const {
     std::int64_t wrong = 0;
     const auto* values = reinterpret_cast<const bf16*>(rows_.bytes().data());
-    for (std::size_t row = 0; row < routing_.rows(); ++row) {
-      const RowSource& source = routing_.sources()[row];
+    if (expected_.size() != routing_.rows()) {
+      return static_cast<std::int64_t>(row_.hidden * (expected_.size() + routing_.rows()));
+    }
+    for (std::size_t row = 0; row < expected_.size(); ++row) {
       for (std::size_t i = 0; i < row_.hidden; ++i) {
-        const bf16 wanted = {value_of(source.rank, static_cast<std::size_t>(source.token), i)};
+        const bf16 wanted = {value_of(expected_[row].rank, expected_[row].token, i)};
         const float off = to_float(values[row * row_.hidden + i]) - to_float(wanted);
         wrong += !(std::fabs(off) <= tolerance);
       }
@@ -298,12 +336,14 @@ class Bench {
     const auto k = static_cast<std::size_t>(row_.k);
     for (std::size_t i = 0; i < row_.tokens * row_.hidden; ++i) {
       const std::size_t token = i / row_.hidden;
-      float all = 0;
-      for (std::size_t slot = 0; slot < k; ++slot) {
-        all += chosen_[token * k + slot] < 0 ? 0.0F : weights_[token * k + slot];
+      const std::uint16_t one = value_of(comm_.rank(), token, i % row_.hidden);
+      float sum = 0;
+      for (std::size_t place = token * k; place < (token + 1) * k; ++place) {
+        sum += chosen_[place] < 0
+                   ? 0.0F
+                   : weights_[place] * to_float(bf16{output_of(one, chosen_[place])});
       }
-      const bf16 one = {value_of(comm_.rank(), token, i % row_.hidden)};
-      wrong += to_float(values[i]) != all * to_float(one);
+      wrong += to_float(values[i]) != to_float(to_bf16(sum));
     }
     return wrong;
   }
@@ -319,6 +359,11 @@ class Bench {
   Region rows_;
   std::vector<std::byte> out_;
   std::vector<float> weights_;
+  struct ExpectedRow {
+    int rank = 0;
+    std::size_t token = 0;
+  };
+  std::vector<ExpectedRow> expected_;
   std::vector<const std::byte*> list_;
   std::vector<std::size_t> sorted_;  // places by expert
   std::vector<std::size_t> order_;   // by place, where it is among them

@@ -31,7 +31,7 @@ std::vector<std::int32_t> read_line(const std::string& path, std::size_t number,
     const auto [stop, error] = std::from_chars(line.data() + at, line.data() + end, expert);
     if (error != std::errc() || stop != line.data() + end || expert < -1 ||
         expert >= kMostExperts) {
-      refuse(path, number, fmt::format("\"{}\" is no expert", line.substr(at, end - at)));
+      refuse(path, number, fmt::format("\"{}\" is not an expert", line.substr(at, end - at)));
     }
     experts.push_back(expert);
     at = line.find_first_not_of(kBetween, end);

@@ -1,6 +1,9 @@
 // The commands of the binary; each is defined in the file of its name.
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "cli/option_table.h"
 
 namespace unisono::cli {
@@ -26,5 +29,9 @@ extern const Command kTraceCommand;
 extern const Command kEnvCommand;
 extern const Command kCompletionCommand;
 extern const Command kHelpCommand;
+
+// Every command, in the order of the overview.
+std::span<const Command* const> commands();
+const Command* find_command(std::string_view name);
 
 }  // namespace unisono::cli

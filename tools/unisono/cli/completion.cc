@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands.h"
 #include "cli/help.h"
 
 namespace unisono::cli {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "cli/commands.h"
 #include "cli/language.h"
 #include "cli/wrap.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cli/commands.h"
 #include "cli/help.h"
 
 namespace unisono::cli {

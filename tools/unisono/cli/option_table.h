@@ -39,10 +39,6 @@ struct Command {
   int (*run)(const Arguments& arguments, const Console& console);
 };
 
-// Every command, in the order of the overview.
-std::span<const Command* const> commands();
-const Command* find_command(std::string_view name);
-
 // Options that every command has.
 std::span<const Option> common_options();
 // The command's own options, then the common ones.

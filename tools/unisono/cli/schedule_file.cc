@@ -30,7 +30,7 @@ Schedule load_verified_schedule(const std::string& path) {
   Schedule schedule = load_schedule(path);
   if (const std::vector<Finding> findings = engine::verify_with_sizes(schedule);
       !findings.empty()) {
-    throw UsageError(fmt::format("{} is no right schedule", path), to_text(findings.front()),
+    throw UsageError(fmt::format("{} is not a valid schedule", path), to_text(findings.front()),
                      fmt::format("unisono verify {}", path));
   }
   return schedule;

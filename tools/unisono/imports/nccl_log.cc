@@ -90,7 +90,7 @@ struct Line {
   std::string_view text;
 };
 
-// No text: it is none of NCCL's.
+// No text: it is not one of NCCL's.
 Line parse_line(std::string_view line) {
   const std::size_t mark = line.rfind(kMark);
   if (mark == std::string_view::npos) {

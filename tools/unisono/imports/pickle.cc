@@ -159,7 +159,7 @@ class Machine {
   void add(Value::Kind kind, const std::vector<Index>& items) {
     Value& whole = values_[top()];
     if (whole.kind != kind || (kind == Value::Kind::dict && items.size() % 2 != 0)) {
-      throw Refusal{"it adds to what is no list or dict"};
+      throw Refusal{"it adds to what is neither a list nor a dict"};
     }
     whole.items.insert(whole.items.end(), items.begin(), items.end());
   }

@@ -300,7 +300,7 @@ std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
   if (first_log != files.end()) {
     const auto other = std::ranges::find_if_not(files, is_log);
     if (other != files.end()) {
-      refuse(other->path, fmt::format("it is no log of NCCL, and {} is one", first_log->path));
+      refuse(other->path, fmt::format("it is not a log of NCCL, and {} is one", first_log->path));
     }
     return read_nccl_logs(files);
   }

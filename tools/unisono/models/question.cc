@@ -173,7 +173,7 @@ estimate::Layout parse_layout(std::string_view text, int devices) {
                                                                    {"mb", &layout.micro_batch},
                                                                    {"zero", &layout.zero}}};
   const auto wrong = [&](std::string_view word) {
-    return UsageError(fmt::format("--explain: {} is no axis of a layout", word),
+    return UsageError(fmt::format("--explain: {} is not an axis of a layout", word),
                       "axes are tp, pp, vp, cp, ep, dp; mb is the microbatch, zero 0 to 3",
                       "--explain tp=4,pp=8,mb=1");
   };

@@ -3,22 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
+#include "msccl/flaw.h"
 #include "msccl/program.h"
 
 namespace unisono::msccl {
-
-struct Flaw {
-  int gpu = -1;  // -1: no one place
-  int block = -1;
-  int step = -1;
-  std::string text;
-};
-
-// "GPU 0, thread block 2, step 1: ...", or the text alone.
-std::string to_text(const Flaw& flaw);
 
 struct Proof {
   std::vector<Flaw> flaws;  // empty: the program is right, in all the ways in which it says it runs

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "msccl/check.h"
+#include "msccl/flaw.h"
 #include "msccl/memory.h"
 #include "msccl/order.h"
 

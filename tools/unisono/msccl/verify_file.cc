@@ -60,7 +60,7 @@ msccl::MscclProgram load_msccl_program(const std::string& path, const std::strin
 Schedule load_msccl_schedule(const std::string& path, const std::string& text) {
   const msccl::MscclProgram program = load_msccl_program(path, text);
   if (const msccl::Proof proof = msccl::check(program); !proof.flaws.empty()) {
-    throw UsageError(fmt::format("{} is no right program", path), to_text(proof.flaws.front()),
+    throw UsageError(fmt::format("{} is not a valid program", path), to_text(proof.flaws.front()),
                      fmt::format("unisono verify {}", path));
   }
   try {

@@ -55,7 +55,7 @@ void set_factors(pipeline::Pipeline& pipeline, const Arguments& arguments) {
     constexpr double kMost = 1e6;
     if (error != std::errc{} || end != part.data() + part.size() || !(factor >= 0) ||
         factor > kMost) {
-      throw UsageError(fmt::format("--factors: '{}' is no factor of 0 or more", part));
+      throw UsageError(fmt::format("--factors: '{}' is not a factor of 0 or more", part));
     }
     factors.push_back(factor);
   }

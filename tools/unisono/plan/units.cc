@@ -43,7 +43,7 @@ double time_of(std::string_view key, std::string_view text) {
   if (const auto value = quantity(text, kTimes)) {
     return *value;
   }
-  throw UsageError(fmt::format("--link: {}={} is no time", key, text),
+  throw UsageError(fmt::format("--link: {}={} is not a time", key, text),
                    "a number and ns, us, ms or s", std::string(kExample));
 }
 
@@ -54,7 +54,7 @@ double s_per_byte(std::string_view what, std::string_view text, std::string_view
   if (value && *value > 0 && std::isfinite(*value)) {
     return 1 / *value;
   }
-  throw UsageError(fmt::format("{}{} is no bandwidth above 0", what, text),
+  throw UsageError(fmt::format("{}{} is not a bandwidth above 0", what, text),
                    "a number and GB/s, MB/s, TB/s, Gbit/s, GiB/s ...", std::string(next));
 }
 

@@ -67,7 +67,7 @@ class Table {
     }
     const ordered_json& value = at(column, row);
     if (!value.is_string()) {
-      refuse_recording(place(column, row) + " is no text");
+      refuse_recording(place(column, row) + " is not text");
     }
     return value.get<std::string>();
   }

@@ -70,7 +70,7 @@ std::vector<std::vector<std::byte>> read_recordings(const std::string& path) {
 void refuse_cut(const std::string& path) {
   throw Error(
       ErrorCode::corrupt,
-      fmt::format("{} is no whole JSON document: it is damaged, or cut off\nmake or copy it "
+      fmt::format("{} is not a whole JSON document: it is damaged, or cut off\nmake or copy it "
                   "again",
                   path));
 }

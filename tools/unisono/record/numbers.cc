@@ -40,7 +40,7 @@ std::optional<std::int64_t> whole_within(const ordered_json& value, std::int64_t
 [[noreturn]] void refuse_number(const ordered_json& value, const std::string& place,
                                 std::int64_t least, std::int64_t most) {
   refuse_recording(value.is_number() ? fmt::format("{} is not in {}..{}", place, least, most)
-                                     : place + " is no number");
+                                     : place + " is not a number");
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ void refuse_recording(const std::string& what) {
 
 double number_of(const ordered_json& value, const std::string& place) {
   if (!value.is_number()) {
-    refuse_recording(place + " is no number");
+    refuse_recording(place + " is not a number");
   }
   return value.get<double>();
 }

@@ -198,7 +198,7 @@ ordered_json extract(const ordered_json& trace, const std::string& label) {
 
 ordered_json one_operation(const ordered_json& trace, const std::string& label) {
   if (label.starts_with("-")) {
-    throw UsageError(fmt::format("'{}' is no operation", label), "they count from 1",
+    throw UsageError(fmt::format("'{}' is not an operation", label), "they count from 1",
                      "unisono view FILE lists them");
   }
   const bool is_number = label.find_first_not_of("0123456789") == std::string::npos;

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "cli/failure.h"
 #include "run/spawn.h"
 #include "unisono/error.hpp"
 
@@ -28,11 +29,11 @@ constexpr std::string_view kMark = "unisono-recording ";
 
 constexpr std::string_view kEnd = "unisono-recordings-end\n";
 
-// What a keeper does: waits for a word, and prints the files if it comes; removes them in any case.
+// The shell waits for a word, and prints the files if it comes; it removes them in any case.
 // When the launcher is no more the word does not come, and its ranks have another second to live,
 // in which they might make the folder again. What has to outlive the shell is in a session of its
 // own: see hosts.cc.
-std::string keeper_script(const std::string& folder) {
+std::string shell_script(const std::string& folder) {
   return "{\n"
          "exec 3<&0\n"
          "group=\n"
@@ -119,81 +120,82 @@ RemoteFolders::RemoteFolders(const std::vector<RemoteRank>& ranks, std::string f
   std::set<std::vector<std::string>> asked;
   for (const RemoteRank& rank : ranks) {
     if (asked.insert(rank.program).second) {
-      keepers_.push_back(start(rank.program));
+      shells_.push_back(start(rank.program));
     }
   }
 }
 
 RemoteFolders::~RemoteFolders() {
-  for (Keeper& keeper : keepers_) {
-    end(keeper);
+  for (RemoteShell& shell : shells_) {
+    end(shell);
   }
 }
 
-RemoteFolders::Keeper RemoteFolders::start(const std::vector<std::string>& words) const {
+RemoteFolders::RemoteShell RemoteFolders::start(const std::vector<std::string>& words) const {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
   }
   const UniqueFd input(ends[0]);
-  Keeper keeper{.words = words, .input = UniqueFd(ends[1])};
-  tell_child(ends[1], keeper_script(folder_));
+  RemoteShell shell{.words = words, .input = UniqueFd(ends[1])};
+  tell_child(ends[1], shell_script(folder_));
   const Spawned spawned = spawn(
       {.program = words, .environment = {}, .cpus = {}, .own_group = true, .input = input.get()});
-  keeper.pid = spawned.pid;
-  keeper.out = UniqueFd(spawned.out);
-  keeper.err = UniqueFd(spawned.err);
-  return keeper;
+  shell.pid = spawned.pid;
+  shell.out = UniqueFd(spawned.out);
+  shell.err = UniqueFd(spawned.err);
+  return shell;
 }
 
 // The end of its input is a word, too.
-void RemoteFolders::end(Keeper& keeper) {
-  keeper.input.reset();
-  if (keeper.pid > 0) {
-    ::kill(-keeper.pid, SIGKILL);
-    ::waitpid(keeper.pid, nullptr, 0);
-    keeper.pid = -1;
+void RemoteFolders::end(RemoteShell& shell) {
+  shell.input.reset();
+  if (shell.pid > 0) {
+    ::kill(-shell.pid, SIGKILL);
+    ::waitpid(shell.pid, nullptr, 0);
+    shell.pid = -1;
   }
 }
 
-RemoteFolders::Answer RemoteFolders::ask(Keeper& keeper, Clock::time_point deadline) {
+RemoteFolders::Answer RemoteFolders::ask(RemoteShell& shell, Clock::time_point deadline) {
   Answer answer;
   std::string printed;
-  tell_child(keeper.input.get(), "collect\n");
-  answer.ended = read_all(keeper.out.get(), deadline, printed);
+  tell_child(shell.input.get(), "collect\n");
+  answer.ended = read_all(shell.out.get(), deadline, printed);
   answer.whole = printed.ends_with(kEnd);
   answer.files = files_in(printed);
   std::string errors;
-  read_all(keeper.err.get(), Clock::now(), errors);  // what is there
-  answer.last_words = last_line(std::move(errors));
-  end(keeper);
+  read_all(shell.err.get(), Clock::now(), errors);  // what is there
+  answer.last_error_line = last_line(std::move(errors));
+  end(shell);
   return answer;
 }
 
 // Where no other one can be started, that is what it says.
-RemoteFolders::Answer RemoteFolders::ask_again(const Keeper& keeper,
+RemoteFolders::Answer RemoteFolders::ask_again(const RemoteShell& shell,
                                                Clock::time_point deadline) const {
   try {
-    Keeper again = start(keeper.words);
+    RemoteShell again = start(shell.words);
     return ask(again, deadline);
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    return {.ended = true, .last_words = text.substr(0, text.find('\n'))};
+  } catch (const UsageError& error) {
+    return {.ended = true, .last_error_line = error.what()};
+  } catch (const Error& error) {
+    return {.ended = true, .last_error_line = std::string(error.summary())};
   }
 }
 
-// A connection that was idle for long may be no more: then it is asked once more. But a keeper that
+// A connection that was idle for long may be no more: then it is asked once more. But a shell that
 // read the word, or the end of its input, has removed the folder: that another one finds nothing
 // there does not mean that nothing was recorded.
-std::vector<std::vector<std::byte>> RemoteFolders::collect_from(Keeper& keeper,
+std::vector<std::vector<std::byte>> RemoteFolders::collect_from(RemoteShell& shell,
                                                                 const Console& console) const {
   const Clock::time_point deadline = Clock::now() + kPatience;
-  Answer answer = ask(keeper, deadline);
+  Answer answer = ask(shell, deadline);
   if (answer.whole) {
     return std::move(answer.files);
   }
   if (answer.ended) {
-    Answer second = ask_again(keeper, deadline);
+    Answer second = ask_again(shell, deadline);
     if (second.whole && !second.files.empty() && bytes_of(second.files) >= bytes_of(answer.files)) {
       return std::move(second.files);
     }
@@ -202,30 +204,31 @@ std::vector<std::vector<std::byte>> RemoteFolders::collect_from(Keeper& keeper,
     }
     if (!second.whole) {
       answer.ended = second.ended;
-      answer.last_words = second.last_words.empty() ? answer.last_words : second.last_words;
+      answer.last_error_line =
+          second.last_error_line.empty() ? answer.last_error_line : second.last_error_line;
     }
   }
   console.note(fmt::format(
       "{} came through: {}\n  {}{}{}",
       answer.files.empty() ? "no recording" : "perhaps not every recording",
-      fmt::join(keeper.words, " "),
+      fmt::join(shell.words, " "),
       answer.ended ? "it ended too early" : fmt::format("no end within {} s", kPatience.count()),
-      answer.last_words.empty() ? "" : ": ", answer.last_words));
+      answer.last_error_line.empty() ? "" : ": ", answer.last_error_line));
   return std::move(answer.files);
 }
 
 std::vector<pid_t> RemoteFolders::pids() const {
   std::vector<pid_t> pids;
-  for (const Keeper& keeper : keepers_) {
-    pids.push_back(keeper.pid);
+  for (const RemoteShell& shell : shells_) {
+    pids.push_back(shell.pid);
   }
   return pids;
 }
 
 std::vector<std::vector<std::byte>> RemoteFolders::collect(const Console& console) {
   std::vector<std::vector<std::byte>> files;
-  for (Keeper& keeper : keepers_) {
-    auto more = collect_from(keeper, console);
+  for (RemoteShell& shell : shells_) {
+    auto more = collect_from(shell, console);
     std::move(more.begin(), more.end(), std::back_inserter(files));
   }
   return files;

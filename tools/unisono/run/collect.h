@@ -15,7 +15,7 @@
 
 namespace unisono::cli {
 
-// On each host a shell, the keeper, that removes the folder when it is told to print it, or when
+// On each host a shell that removes the folder when it is told to print it, or when
 // this process ends in any way, SIGKILL included.
 class RemoteFolders {
  public:
@@ -32,27 +32,28 @@ class RemoteFolders {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Keeper {
+  struct RemoteShell {
     std::vector<std::string> words = {};
     pid_t pid = -1;
     UniqueFd input = {};
     UniqueFd out = {};
     UniqueFd err = {};
   };
-  Keeper start(const std::vector<std::string>& words) const;
+  RemoteShell start(const std::vector<std::string>& words) const;
   struct Answer {
     std::vector<std::vector<std::byte>> files = {};
     bool whole = false;  // its end came
     bool ended = false;  // the program that leads there did, in time
-    std::string last_words = {};
+    std::string last_error_line = {};
   };
-  static Answer ask(Keeper& keeper, Clock::time_point deadline);
-  Answer ask_again(const Keeper& keeper, Clock::time_point deadline) const;
-  std::vector<std::vector<std::byte>> collect_from(Keeper& keeper, const Console& console) const;
-  static void end(Keeper& keeper);
+  static Answer ask(RemoteShell& shell, Clock::time_point deadline);
+  Answer ask_again(const RemoteShell& shell, Clock::time_point deadline) const;
+  std::vector<std::vector<std::byte>> collect_from(RemoteShell& shell,
+                                                   const Console& console) const;
+  static void end(RemoteShell& shell);
 
   std::string folder_;
-  std::vector<Keeper> keepers_;
+  std::vector<RemoteShell> shells_;
 };
 
 // The files in what the other side printed, which may have said other things before.

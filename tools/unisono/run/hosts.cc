@@ -37,7 +37,7 @@ HostRanks parse_host(std::string text) {
     host.host.resize(colon);
   }
   if (host.host.empty() || host.host.front() == '-') {
-    refuse(fmt::format("'{}' is no host", text));
+    refuse(fmt::format("'{}' is not a host", text));
   }
   return host;
 }
@@ -74,7 +74,7 @@ std::string variable(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<std::string> launcher_words(const std::string& launcher, const std::string& host) {
+std::vector<std::string> launcher_command(const std::string& launcher, const std::string& host) {
   std::vector<std::string> words = words_of(launcher);
   if (words.empty()) {
     words = variable("SLURM_JOB_ID").empty()
@@ -112,7 +112,7 @@ std::string script_of(const std::vector<std::string>& program,
     const std::size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
     if (!is_variable_name(name)) {
-      throw UsageError(fmt::format("'{}' is no name of a variable that a shell takes", name),
+      throw UsageError(fmt::format("'{}' is not a name of a variable that a shell takes", name),
                        "letters, digits and _", "unisono help run");
     }
     script += equals == std::string::npos
@@ -196,7 +196,7 @@ std::vector<RemoteRank> place_ranks(const std::vector<HostRanks>& hosts,
       own.insert(own.begin(),
                  {fmt::format("RANK={}", ranks.size()), fmt::format("LOCAL_RANK={}", local),
                   fmt::format("LOCAL_WORLD_SIZE={}", host.ranks)});
-      ranks.push_back({.program = launcher_words(launcher, host.host),
+      ranks.push_back({.program = launcher_command(launcher, host.host),
                        .script = script_of(program, own, folder)});
     }
   }

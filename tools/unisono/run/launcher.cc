@@ -72,6 +72,13 @@ Launcher::~Launcher() {
   }
 }
 
+// What is in a file that has no name any more, and goes with its descriptor.
+static std::uint64_t bytes_of_removed(int file) {
+  struct stat status = {};
+  const bool removed = ::fstat(file, &status) == 0 && status.st_nlink == 0;
+  return removed ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 void Launcher::open_logs() {
   if (options_.log_dir.empty()) {
     return;
@@ -131,7 +138,7 @@ void Launcher::start_ranks() {
       if (!options_.rank_environment.empty()) {
         spawn_options.environment.push_back(options_.rank_environment[as_size(rank)]);
       }
-      spawn_options.environment.push_back(end_words_.environment());
+      spawn_options.environment.push_back(end_reason_.environment());
     } else {
       const RemoteRank& remote = options_.remote[as_size(rank)];
       spawn_options.program = remote.program;
@@ -262,11 +269,19 @@ void Launcher::write_log(const Lane& lane, std::string_view bytes) {
 }
 
 void Launcher::tell_lost_logs() const {
-  if (lost_logs_.bytes != 0) {
-    const std::vector<int> ranks(lost_logs_.ranks.begin(), lost_logs_.ranks.end());
+  LostLogs lost = lost_logs_;
+  for (const Lane& lane : lanes_) {
+    if (const std::uint64_t bytes = lane.log < 0 ? 0 : bytes_of_removed(lane.log); bytes != 0) {
+      lost.bytes += bytes;
+      lost.ranks.insert(lane.rank);
+      lost.error = lost.error == 0 ? ENOENT : lost.error;
+    }
+  }
+  if (lost.bytes != 0) {
+    const std::vector<int> ranks(lost.ranks.begin(), lost.ranks.end());
     std::fflush(stdout);
-    fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", lost_logs_.bytes,
-               ranks_text(ranks), options_.log_dir, std::strerror(lost_logs_.error));
+    fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", lost.bytes,
+               ranks_text(ranks), options_.log_dir, std::strerror(lost.error));
   }
 }
 
@@ -282,7 +297,7 @@ void Launcher::read_signals(Time now) {
       tell_of_stop();
       result_.launcher_signal = signal;
       tell_of_failure();
-      end_words_.say(
+      end_reason_.write(
           fmt::format("{}, because it got {} itself", comm::kEndedByLauncher, signal_name(signal)),
           "whoever sent that stopped the job");
     }
@@ -379,9 +394,9 @@ void Launcher::check_clock(Time now) {
         }
       }
       tell_of_stop();
-      end_words_.say(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
-                                 options_.timeout_s),
-                     "the launcher says below who was waited for");
+      end_reason_.write(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
+                                    options_.timeout_s),
+                        "the launcher says below who was waited for");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;
@@ -431,8 +446,8 @@ void Launcher::tell_of_stop() {
 
 void Launcher::tell_of_failure() {
   if (const int rank = result_.first_failure; rank >= 0 && stage_ != Stage::running) {
-    end_words_.say(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
-                   "look at the last output of that process");
+    end_reason_.write(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
+                      "look at the last output of that process");
   }
 }
 

@@ -15,7 +15,7 @@
 #include "base/unique_fd.h"
 #include "cli/console.h"
 #include "run/chaos.h"
-#include "run/end_words.h"
+#include "run/end_reason_file.h"
 #include "run/hosts.h"
 #include "run/output.h"
 #include "run/spawn.h"
@@ -130,7 +130,7 @@ class Launcher {
   std::vector<bool> own_group_;
   std::vector<UniqueFd> inputs_;  // of remote ranks: their end tells them of ours
   int signal_fd_ = -1;
-  EndWords end_words_;
+  EndReasonFile end_reason_;
   std::optional<Guardian> guardian_;  // while the ranks run
   Stage stage_ = Stage::running;
   Time stage_end_;

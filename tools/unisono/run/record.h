@@ -25,7 +25,7 @@ class JobRecorder {
   // For ranks of other hosts, which record into files there: their environment.
   std::string remote_environment() const { return "UNISONO_RECORD=" + remote_folder_ + "/"; }
   // Nothing of what the ranks record in is left when this process ends: for ranks of this host it
-  // is memory, for others there are keepers.
+  // is memory, for others there are shells (RemoteFolders).
   void prepare(LaunchOptions& options);
   // When all have ended. Says on stderr where the recording is.
   void write(const JobResult& result, const LaunchOptions& options, const Console& console);

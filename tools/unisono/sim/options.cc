@@ -57,7 +57,7 @@ double time_us(std::string_view option, const std::string& text) {
       }
     }
   }
-  throw UsageError(fmt::format("--{}: '{}' is no time", option, text),
+  throw UsageError(fmt::format("--{}: '{}' is not a time", option, text),
                    "a number and ns, us, ms or s", "unisono help sim");
 }
 

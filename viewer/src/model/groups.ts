@@ -41,7 +41,7 @@ export function knowledgeOf(recording: Recording): (rank: number, op: Named) => 
   };
 }
 
-// Of operations that did not end everywhere: what was sent, and not taken, as far as that is known.
+// What operations that did not end everywhere had sent and nobody took, as far as that is known.
 export function lostOf(recording: Recording): Lost[] {
   const { ops, events, messages, ranks } = recording;
   const open = new Set(ops.filter((op) => op.open).map(labelOf));

@@ -72,7 +72,7 @@ export function summarize(recording: Recording): OpSummary[] {
       const first = firsts.get(row.group)!;
       const missing = members.filter((rank) => {
         if (present.has(rank)) return false;
-        // Who left no record at all is said once, and not of each operation.
+        // A rank that left no record at all is named once, and not for each operation.
         if (!recorded.has(rank)) return ops.size === 1;
         return row.number >= (first.get(rank) ?? (recording.shortened[rank] ? Infinity : 0));
       });

@@ -49,7 +49,7 @@ export interface RecordedOp {
   purpose: string; // what the program said that it was for; '': nothing
 }
 
-// Of a rank: something that had not ended when the recording did.
+// Something of a rank that had not ended when the recording did.
 export interface Unfinished {
   rank: number;
   start: number; // us
@@ -91,7 +91,7 @@ export interface Recording {
 
 const MOST_RANKS = 4096;
 
-// Of what had not ended it is found later.
+// The end of what had not ended is found later.
 function endOf(value: unknown, place: string): { end: number; open: boolean } {
   if (value === null) return { end: 0, open: true };
   const end = num(value, place, -1);
@@ -162,7 +162,7 @@ function fromTrace(document: Json): Recording {
       op: int(row.op, `/events/op/${i}`, 0, ops.length - 1),
       kind:
         KINDS.find((kind) => kind === row.kind) ??
-        fail(`/events/kind/${i}`, 'this is none of send, receive, reduce, copy'),
+        fail(`/events/kind/${i}`, 'this is not one of send, receive, reduce, copy'),
       step: int(row.step, `/events/step/${i}`, 0, 1e9),
       peer: row.peer === null ? -1 : rank(row.peer, `/events/peer/${i}`),
       bytes: row.bytes === undefined ? 0 : num(row.bytes, `/events/bytes/${i}`),

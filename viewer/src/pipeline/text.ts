@@ -20,7 +20,7 @@ function plainAction(text: string): Action | undefined {
   return isIn ? action : undefined;
 }
 
-// One cell; undefined: it is no action.
+// One cell; undefined: it is not an action.
 export function parseAction(text: string): Action[] | undefined {
   const overlap = /^\(([^()]*)\)\s*OVERLAP_F_B$/.exec(text);
   if (!overlap) {
@@ -41,7 +41,7 @@ export function parseActions(line: string, place: string): Action[] {
     if (text === '') return;
     const found = parseAction(text);
     if (!found) {
-      throw new BadInput(`${place}, cell ${i + 1}: '${text.slice(0, 40)}' is no action`);
+      throw new BadInput(`${place}, cell ${i + 1}: '${text.slice(0, 40)}' is not an action`);
     }
     actions.push(...found);
   });

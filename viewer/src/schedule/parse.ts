@@ -61,7 +61,7 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new BadInput('this is no JSON, or only the beginning of it');
+    throw new BadInput('this is not JSON, or only the beginning of it');
   }
 }
 
@@ -73,7 +73,7 @@ export function parseSchedule(document: unknown): Schedule {
   }
   refuseOthers(document, '', KEYS);
   const collective = name(document.collective, '/collective');
-  if (!isCollective(collective)) fail('/collective', `"${collective}" is no collective`);
+  if (!isCollective(collective)) fail('/collective', `"${collective}" is not a collective`);
   const ranks = number(document.ranks, '/ranks', 1, 4096);
   const chunks = number(document.chunks, '/chunks', 1, 2 ** 24);
   const steps = number(document.steps, '/steps', 0, 1_000_000);

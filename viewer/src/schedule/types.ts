@@ -25,7 +25,7 @@ export interface Phase {
   firstStep: number;
 }
 
-// Of the blocks of all_to_all_v, in elements.
+// The sizes of the blocks of all_to_all_v, in elements.
 export interface Counts {
   elementBytes: number;
   send: number[][]; // [from][to]

@@ -175,7 +175,7 @@ export function comms(shape: LayerShape): Comm[] {
     if (size <= 1) return;
     if (zero === 0) add('step', where, 'dp', 'all_reduce', bytes, 1, size, over);
     if (zero === 1) add('step', `${where}_zero`, 'dp', 'reduce_scatter', bytes, 1, size, over);
-    // Who keeps only a shard of the gradients cannot gather them over micro-batches.
+    // A rank that keeps only a shard of the gradients cannot gather them over micro-batches.
     if (zero >= 2) add('backward', `${where}_each`, 'dp', 'reduce_scatter', bytes, 1, size, over);
     if (zero === 1 || zero === 2) {
       add('step', 'weights_zero', 'dp', 'all_gather', bytes, 1, size, over);

@@ -10,7 +10,7 @@ export interface OverlapShape {
 }
 
 export const BUCKET_COUNTS = [1, 4, 16, 64, 256, 1024, 4096];
-// Of a rank: what large matrix products reach on an H100, and its memory by data sheet.
+// What large matrix products reach on an H100, and its memory by data sheet, for one rank.
 const FLOPS = 400e12; // a second
 const MEMORY = 3350e9; // bytes a second
 export const HIDDEN = 8192;

@@ -38,7 +38,7 @@ function all(shape: TensorShape): BeatComm[] {
 
 export function tensorPlans(shape: TensorShape): Plan[] {
   const { ranks, tokens, sequenceParallel } = shape;
-  // Of each token the largest logit, and then the sum of exponents, in four bytes.
+  // The largest logit of each token, and then the sum of exponents, in four bytes.
   const sums = { collective: 'all_reduce', ranks, bytes: 4 * tokens, times: 2 };
   return [
     { id: 'cut', length: 1 },

@@ -7,7 +7,7 @@ import type { Lang } from './texts';
 export const SENTENCES: Record<Mistake, readonly [string, string]> = {
   shape: ['shape: {0} ranks, {1} chunks, {2} steps', '形状：{0} 个 rank，{1} 个块，{2} 步'],
   root: ['shape: root {0} of {1} ranks', '形状：{1} 个 rank 中的 root {0}'],
-  chunk_unit: ['shape: {0} chunks are no multiple of {1}', '形状：{0} 个块不是 {1} 的倍数'],
+  chunk_unit: ['shape: {0} chunks are not a multiple of {1}', '形状：{0} 个块不是 {1} 的倍数'],
   barrier_chunks: [
     'shape: a barrier has 1 chunk, not {0}',
     '形状：barrier 只有 1 个块，而不是 {0} 个',

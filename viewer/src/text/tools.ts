@@ -35,7 +35,7 @@ export const TOOL_TEXTS = {
   column_bound: ['of the least', '与下界之比'],
   column_time: ['time', '时间'],
   plan_words: [
-    'As `unisono plan` says it for the same --link. Of algorithms with segments or a radix the page has one setting, and `unisono plan` looks for the best.',
+    'As `unisono plan` says it for the same --link. For algorithms with segments or a radix the page has one setting, and `unisono plan` looks for the best.',
     '与 `unisono plan` 在相同 --link 下一致。对带 segments 或 radix 的算法，此页只有一种设置，而 `unisono plan` 会寻找最佳设置。',
   ],
 

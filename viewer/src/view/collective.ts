@@ -38,7 +38,7 @@ export interface Cost {
   sent: number; // bytes, by the busiest rank
 }
 
-// Of one call about so many bytes, on the network of the page.
+// The cost of one call about so many bytes, on the network of the page.
 export function costOf(collective: string, ranks: number, bytes: number): Cost {
   if (ranks < 2) return { us: 0, sent: 0 };
   if (collective === 'send_recv') {

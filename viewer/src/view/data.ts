@@ -145,7 +145,7 @@ interface Ran {
   members?: number[];
 }
 
-// Of its group.
+// The root's place in the group of the call.
 export function rootOf({ root = -1, members }: Ran): number {
   return Math.max(0, members ? members.indexOf(root) : root);
 }

@@ -327,7 +327,7 @@ class Page {
   }
 }
 
-// Of the texts that there are, what the reader's browser asks for.
+// The language among those that there are that the reader's browser asks for.
 function browserLanguage(): ViewState['lang'] {
   return /^zh\b/i.test(navigator.language) ? 'zh' : 'en';
 }

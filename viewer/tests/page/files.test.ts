@@ -51,16 +51,16 @@ describe('a file', () => {
   });
 
   it.each([
-    ['truncated', () => ring().slice(0, 300), 'no JSON, or only the beginning'],
+    ['truncated', () => ring().slice(0, 300), 'not JSON, or only the beginning'],
     ['another version', () => ring().replace('schedule/1', 'schedule/2'), 'unknown version'],
-    ['nonsense', () => '[[[[', 'no JSON'],
+    ['nonsense', () => '[[[[', 'not JSON'],
     ['too large', () => ring().replace('"ranks": 3', '"ranks": 1e300'), '/ranks'],
     [
       'hostile',
       () => ring().replace('"ring"', '"</script><img src=x onerror=alert(1)>\\u0000"'),
       '/algorithm',
     ],
-    ['deep', () => '['.repeat(1e5), 'no JSON'],
+    ['deep', () => '['.repeat(1e5), 'not JSON'],
   ])('that is %s is refused in a sentence, and the page goes on', async (_, text, words) => {
     const { page, problems, close } = await open(browser, file, '#steps');
     await give(page, write('bad.json', text()));

@@ -227,7 +227,7 @@ describe('navigation', () => {
     const { page, problems, close } = await open(browser, file, '#learn');
     const view = (name: string) => page.locator('header').getByRole('button', { name }).click();
     await view('Steps');
-    await page.keyboard.press('ArrowRight'); // a step is no place to come back to
+    await page.keyboard.press('ArrowRight'); // a step is not a place to come back to
     await view('Parallelism');
     await page.getByRole('button', { name: 'Ulysses' }).click();
     for (const hash of ['#parallel', '#steps?step=1', '#learn']) {

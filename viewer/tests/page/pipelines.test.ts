@@ -115,7 +115,7 @@ describe('pipelines', () => {
     expect(await page.locator('.figures b').first().innerText()).toBe('33');
     writeFileSync(csv, '0F0,what\n');
     await page.locator('main input[type=file]').setInputFiles(csv);
-    await page.getByText("cell 2: 'what' is no action").waitFor();
+    await page.getByText("cell 2: 'what' is not an action").waitFor();
     writeFileSync(csv, Buffer.alloc(64_000_001, ','));
     await page.locator('main input[type=file]').setInputFiles(csv);
     await page.getByText('theirs.csv: more than 64000000 bytes').waitFor();

@@ -138,7 +138,7 @@ describe('steps', () => {
     await page.getByText('Undo all').click();
     expect(await page.locator('.good').count()).toBe(1);
     await page.keyboard.press('Home');
-    // A part that comes to its place by another way is no mistake in the result.
+    // A part that comes to its place by another way is not a mistake in the result.
     await page.getByLabel('Send to').selectOption('3');
     await page.getByText('Still right').waitFor();
     expect(await page.locator('.good').count()).toBe(1);

@@ -24,7 +24,7 @@ describe('a schedule from a file', () => {
 
   it.each([
     [{ format: 'unisono.schedule/9' }, '/format: unknown version "unisono.schedule/9"'],
-    [{ collective: 'all_redcue' }, '/collective: "all_redcue" is no collective'],
+    [{ collective: 'all_redcue' }, '/collective: "all_redcue" is not a collective'],
     [{ ranks: 0 }, '/ranks: 0 is not in 1..4096'],
     [{ ranks: 1e9 }, '/ranks: 1000000000 is not in'],
     [{ ranks: '3' }, '/ranks: no whole number'],
@@ -41,7 +41,7 @@ describe('a schedule from a file', () => {
   });
 
   it.each(['', '{', '[1,2', 'null', '"x"', '42', '[]'])('is not this: %s', (text) => {
-    expect(() => parseSchedule(parseJson(text))).toThrow(/no JSON|no object/);
+    expect(() => parseSchedule(parseJson(text))).toThrow(/not JSON|no object/);
   });
 });
 

@@ -84,7 +84,7 @@ describe('files', () => {
   });
 
   it.each([
-    ['0F0,0X1', "line 1, cell 2: '0X1' is no action"],
+    ['0F0,0X1', "line 1, cell 2: '0X1' is not an action"],
     ['1F0', 'no rank computes stage 0'],
     [',,', 'no rank computes anything'],
   ])('says where %j is wrong', (text, message) => {

@@ -84,7 +84,7 @@ describe('a document that is wrong', () => {
   it.each([
     [{ ops: undefined, events }, 'there are events of operations, and /ops has no operations'],
     [{ events: { ...events, op: [9] } }, '/events/op/0: 9 is not between 0 and 3'],
-    [{ events: { ...events, kind: ['fly'] } }, '/events/kind/0: this is none of send'],
+    [{ events: { ...events, kind: ['fly'] } }, '/events/kind/0: this is not one of send'],
     [{ ops: { ...hang.ops, rank: [0, 1, 0, 'x'] } }, '/ops/rank/3: this is not a number'],
     [{ ops: { ...hang.ops, bytes: [0, 0, 0, -4] } }, '/ops/bytes/3: -4 is less than 0'],
   ])('is refused in words', (part, words) => {

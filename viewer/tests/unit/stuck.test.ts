@@ -16,7 +16,7 @@ const ring = schedule('all_reduce/ring', 4);
 const document = oneMissing(ring, 1);
 const NAMES = 'rank number group collective algorithm bytes start_us end_us';
 
-// Of rank 1 only what came after it.
+// Only what came after it, for rank 1.
 function laterRowsOf({ ops }: Row): Row[] {
   const { rank, ...rest } = ops as Record<string, unknown[]>;
   return rank!.map((each, i) => {
@@ -87,7 +87,7 @@ describe('an operation that did not end', () => {
         ],
       },
     });
-    // Of rank 3 nothing is known in the next world: it is in the first until its process ends.
+    // Nothing is known of rank 3 in the next world: it is in the first until its process ends.
     const ends = gone.ops.filter(({ open }) => open).map(({ rank, end }) => [rank, end]);
     expect(ends).toEqual([
       ...[

@@ -66,7 +66,7 @@ def check_registration():
 
 
 def reason(text):
-    """Of a traceback, what was raised: the last error that begins a line, and what to do next."""
+    """What a traceback says was raised: the last error that begins a line, and what to do next."""
     lines = text.strip().splitlines()
     begins = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
     return "; ".join(lines[begins[-1] :] if begins else lines[-1:])

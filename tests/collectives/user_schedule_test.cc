@@ -22,7 +22,7 @@ constexpr const char* kLine =
                   "source": ["input", "output"], "target": ["output", "output"],
                   "combine": ["replace", "replace"]}})";
 
-class OwnSchedule : public ::testing::TestWithParam<Ranks> {
+class UserSchedule : public ::testing::TestWithParam<Ranks> {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() /
@@ -56,7 +56,7 @@ class OwnSchedule : public ::testing::TestWithParam<Ranks> {
   std::filesystem::path folder_;
   std::string line_;
 };
-INSTANTIATE_TEST_SUITE_P(On, OwnSchedule, ::testing::Values(Ranks::processes, Ranks::threads),
+INSTANTIATE_TEST_SUITE_P(On, UserSchedule, ::testing::Values(Ranks::processes, Ranks::threads),
                          [](const auto& kind) { return to_string(kind.param); });
 
 Call broadcast_of(std::vector<int>& data, const std::string& path) {
@@ -82,7 +82,7 @@ std::string lacks(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos ? "" : "no \"" + part + "\" in: " + text + "; ";
 }
 
-TEST_P(OwnSchedule, RunsForAnyCountAndIsNamed) {
+TEST_P(UserSchedule, RunsForAnyCountAndIsNamed) {
   run([&](Communicator& comm) -> std::string {
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1'000'003}}) {
       std::vector<int> data(count, comm.rank() == 0 ? 7 : comm.rank());
@@ -97,7 +97,7 @@ TEST_P(OwnSchedule, RunsForAnyCountAndIsNamed) {
   });
 }
 
-TEST_P(OwnSchedule, RefusesWhatItIsNotFor) {
+TEST_P(UserSchedule, RefusesWhatItIsNotFor) {
   run([&](Communicator& comm) {
     std::vector<int> data(4);
     Call from_other_root = broadcast_of(data, line_);
@@ -111,14 +111,14 @@ TEST_P(OwnSchedule, RefusesWhatItIsNotFor) {
   });
 }
 
-TEST_P(OwnSchedule, RefusesWhatIsNotRight) {
+TEST_P(UserSchedule, RefusesWhatIsNotRight) {
   const std::string lost = write_with("lost.json", "[1, 2]", "[1, 1]");
   const std::string cut = write("cut.json", "{\"format\":\n ");
   const std::string word = write_with("word.json", "\"input\"", "\"inptu\"");
   run([&](Communicator& comm) {
     std::vector<int> data(4);
     std::string wrong =
-        lacks(refused(comm, broadcast_of(data, lost)), "lost.json is no right schedule: ");
+        lacks(refused(comm, broadcast_of(data, lost)), "lost.json is not a valid schedule: ");
     wrong += lacks(refused(comm, broadcast_of(data, cut)), "cut.json:2: not valid JSON");
     wrong += lacks(refused(comm, broadcast_of(data, word)), "word.json at /moves/source/0: ");
     return wrong + lacks(refused(comm, broadcast_of(data, (folder_ / "absent.json").string())),
@@ -127,7 +127,7 @@ TEST_P(OwnSchedule, RefusesWhatIsNotRight) {
 }
 
 // Both files are right and have the same name, so only what is in them tells them apart.
-TEST_P(OwnSchedule, RanksWithOtherFilesAreTold) {
+TEST_P(UserSchedule, RanksWithOtherFilesAreTold) {
   std::filesystem::create_directories(folder_ / "other");
   const std::string other = write_with("other/line.json", "\"line\"", "\"Line\"");
   run([&](Communicator& comm) {

@@ -1,4 +1,4 @@
-#include "run/end_words.h"
+#include "run/end_reason_file.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -6,19 +6,19 @@
 
 namespace unisono::cli {
 
-EndWords::EndWords() : memory_(::memfd_create("unisono-launcher", MFD_CLOEXEC)) {}
+EndReasonFile::EndReasonFile() : memory_(::memfd_create("unisono-launcher", MFD_CLOEXEC)) {}
 
-std::string EndWords::environment() const {
+std::string EndReasonFile::environment() const {
   constexpr const char* kNone = "UNISONO_LAUNCHER";  // takes it away
   return memory_ ? fmt::format("{}=/proc/{}/fd/{}", kNone, ::getpid(), memory_.get()) : kNone;
 }
 
-void EndWords::say(const std::string& words, const std::string& advice) {
-  if (!memory_ || said_) {
+void EndReasonFile::write(const std::string& reason, const std::string& advice) {
+  if (!memory_ || written_) {
     return;
   }
-  said_ = true;
-  const std::string text = fmt::format("{}\n{}", words, advice);
+  written_ = true;
+  const std::string text = fmt::format("{}\n{}", reason, advice);
   [[maybe_unused]] const ssize_t written = ::pwrite(memory_.get(), text.data(), text.size(), 0);
 }
 

@@ -8,19 +8,19 @@
 
 namespace unisono::cli {
 
-class EndWords {
+class EndReasonFile {
  public:
-  // Without memory for them there are no words, and all the rest goes on.
-  EndWords();
+  // Without memory for the file nothing is written, and all the rest goes on.
+  EndReasonFile();
   // For the environment of the ranks of this host.
   std::string environment() const;
-  // To be called before the first rank is ended; the first words stay. `words` begin with
+  // To be called before the first rank is ended; the first reason stays. `reason` begins with
   // comm::kEndedByLauncher.
-  void say(const std::string& words, const std::string& advice);
+  void write(const std::string& reason, const std::string& advice);
 
  private:
   UniqueFd memory_;
-  bool said_ = false;
+  bool written_ = false;
 };
 
 }  // namespace unisono::cli

@@ -1,0 +1,73 @@
+// Looks whether a rank that listened is still there: whether anybody listens where it did, and
+// whether its host answers at all.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "transport/tcp/address.h"
+
+namespace unisono::tcp {
+
+// Knocks at addresses again and again, and says nothing there.
+class Probe {
+ public:
+  explicit Probe(std::vector<Address> to) : to_(std::move(to)) {}
+
+  void step(std::int64_t now_ms);
+  // At the last look, nobody listened at any of the addresses.
+  bool nobody_listens() const { return closed_ >= to_.size(); }
+  // For so long no knock at any of the addresses has had an answer, be it that nobody listens; 0
+  // before each has been tried.
+  std::int64_t unanswered_for_ms(std::int64_t now_ms) const {
+    return unanswered_rounds() == 0 ? 0 : now_ms - unanswered_ms_;
+  }
+  // How often all of them have been tried meanwhile.
+  std::size_t unanswered_rounds() const { return unanswered_ / to_.size(); }
+  void add_events(std::vector<pollfd>& entries) const;
+  std::int64_t next_ms() const { return next_ms_; }
+
+ private:
+  void end(std::int64_t now_ms, int error);
+
+  std::vector<Address> to_;
+  std::size_t tried_ = 0;
+  std::size_t closed_ = 0;           // knocks in a row that found nobody listening
+  std::size_t unanswered_ = 0;       // that found nothing at all
+  std::int64_t unanswered_ms_ = -1;  // when the first of those began
+  std::int64_t begun_ms_ = 0;
+  UniqueFd socket_;
+  std::int64_t next_ms_ = 0;  // when the attempt ends, or the next begins
+};
+
+// Watches a rank that was up.
+class Vigil {
+ public:
+  explicit Vigil(const std::vector<Address>& of);
+
+  void step(std::int64_t now_ms);
+  bool nobody_listens() const { return there_.nobody_listens(); }
+  // Neither the rank's port nor another one of its host has answered for long enough. A rank that
+  // is slow or stopped is not taken for gone: its system answers. The other port is for a listener
+  // whose queue is full, which answers nobody.
+  bool host_is_gone(std::int64_t now_ms) const;
+  // It may turn out so.
+  bool is_in_doubt(std::int64_t now_ms) const { return silent_for_ms(now_ms) > 0; }
+  std::int64_t silent_for_ms(std::int64_t now_ms) const { return there_.unanswered_for_ms(now_ms); }
+  void add_events(std::vector<pollfd>& entries) const;
+  std::int64_t next_ms() const;
+
+ private:
+  Probe there_;
+  Probe beside_;
+  bool looks_beside_ = false;
+};
+
+// What to throw for a rank that is dead: peer_lost.
+[[noreturn]] void throw_lost(int self, int rank, const Address& address);  // nobody listens there
+[[noreturn]] void throw_vanished(int self, int rank, const Address& address);  // nor anything else
+
+}  // namespace unisono::tcp
