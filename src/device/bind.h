@@ -20,8 +20,13 @@ struct BoundImage {
   std::uint64_t most_bytes = 0;  // of a chunk
 };
 
-// By rank. `sizes`: of every rank.
-std::vector<BoundImage> bind_images(const Graph& graph, const Schedule& schedule,
-                                    std::span<const engine::Sizes> sizes);
+// The one of `rank`, where every rank has `sizes`: a plain form.
+BoundImage bind_image(const Graph& graph, const Schedule& schedule, int rank,
+                      const engine::Sizes& sizes);
+
+// The one of `rank` in a v-form: sizes and places come with each launch (Launch::sent, received).
+// REQUIRES: each chunk is a whole block, and no rank reads another's output (goes_by_blocks()).
+BoundImage bind_blocks(const Graph& graph, const Schedule& schedule, int rank);
+bool goes_by_blocks(const Graph& graph, const Schedule& schedule);
 
 }  // namespace unisono::device

@@ -1,8 +1,8 @@
 // What one thread block does for an operation: all passes of its rank, on its own slice of every
 // chunk. Blocks of one rank never wait for each other; block c waits for the blocks c of others.
 //
-// A Machine is where it runs: a GPU's block, or the shim. It has thread(), threads(), block(),
-// sync(), any(flag), load(), signal(), stopped(), and shared().
+// A Machine is where it runs: a GPU's block, or a test's thread. It has thread(), threads(), block(),
+// shared(), sync(), any(flag), signal(word, value) and reaches(word, value, launch, rank).
 #pragma once
 
 #include "device/arithmetic.h"
@@ -16,6 +16,7 @@ struct Shared {
   unsigned char* pointers[2][kMaxOperands];
   std::uint64_t inputs[kMaxRanks];
   std::uint64_t outputs[kMaxRanks];
+  std::uint64_t most[kMaxRanks];
 };
 
 struct alignas(16) Vector {
@@ -190,11 +191,35 @@ UNISONO_DEVICE inline void slice_of(std::uint64_t bytes, std::uint32_t channel,
   end = begin + each < bytes ? begin + each : bytes;
 }
 
+// What a rank has in its arena, by channel.
+struct ArenaView {
+  std::uint64_t base;
+  const Launch& launch;
+
+  UNISONO_DEVICE std::uint64_t* counts(std::uint32_t channel) const {
+    return reinterpret_cast<std::uint64_t*>(base) + std::uint64_t{channel} * launch.ranks;
+  }
+  UNISONO_DEVICE Record* records(std::uint32_t channel, std::uint64_t parity) const {
+    return reinterpret_cast<Record*>(base + launch.arena.records) +
+           (std::uint64_t{channel} * 2 + parity) * launch.ranks;
+  }
+  UNISONO_DEVICE std::uint64_t& epoch(std::uint32_t channel) const {
+    return reinterpret_cast<std::uint64_t*>(base + launch.arena.epochs)[channel];
+  }
+  UNISONO_DEVICE std::uint64_t scratch(std::uint32_t channel, std::uint32_t slot) const {
+    return base + launch.arena.scratch +
+           (std::uint64_t{channel} * launch.image.slots + slot) * launch.part;
+  }
+};
+
+UNISONO_DEVICE inline ArenaView arena_of(const Launch& launch, std::uint32_t rank) {
+  return {launch.arenas[rank], launch};
+}
+
 template <class Machine>
 UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const Wait* waits,
                              std::uint32_t count, std::uint64_t base) {
-  const std::uint64_t* counts =
-      launch.arenas[launch.rank].counts + std::uint64_t{machine.block()} * launch.ranks;
+  const std::uint64_t* counts = arena_of(launch, launch.rank).counts(machine.block());
   bool stop = false;
   for (std::uint32_t k = machine.thread(); k < count; k += machine.threads()) {
     stop = stop || !machine.reaches(counts + waits[k].rank, base + waits[k].count, launch,
@@ -203,63 +228,118 @@ UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const Wait*
   return !machine.any(stop);
 }
 
+// Tells all that this rank is here, and learns where the others have their buffers. False: give up.
+template <class Machine>
+UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t epoch) {
+  Shared& shared = machine.shared();
+  const std::uint32_t channel = machine.block();
+  const std::uint32_t me = launch.rank;
+  const std::uint64_t here = (epoch << 32) + 1;
+  std::uint64_t most = 0;
+  if (launch.has_blocks != 0) {
+    for (std::uint32_t r = 0; r < launch.ranks; ++r) {
+      most = launch.sent[r].bytes > most ? launch.sent[r].bytes : most;
+    }
+  }
+  for (std::uint32_t r = machine.thread(); r < launch.ranks; r += machine.threads()) {
+    const ArenaView other = arena_of(launch, r);
+    other.records(channel, epoch % 2)[me] = {
+        launch.input + launch.sent[r].offset, launch.output,       launch.signature,
+        launch.input_region,                  launch.output_region, launch.sent[r].bytes,
+        most};
+    machine.signal(other.counts(channel) + me, here);
+  }
+  const ArenaView mine = arena_of(launch, me);
+  bool stop = false;
+  for (std::uint32_t r = machine.thread(); r < launch.ranks; r += machine.threads()) {
+    if (!machine.reaches(mine.counts(channel) + r, here, launch, r)) {
+      stop = true;
+      break;
+    }
+    const Record& record = mine.records(channel, epoch % 2)[r];
+    shared.inputs[r] = record.input + launch.shifts[record.input_region * launch.ranks + r];
+    shared.outputs[r] = record.output + launch.shifts[record.output_region * launch.ranks + r];
+    shared.most[r] = record.most;
+    if (record.signature != launch.signature || record.bytes != launch.received[r].bytes) {
+      launch.status[channel].mismatch = r + 1;
+      stop = true;
+    }
+  }
+  return !machine.any(stop);
+}
+
+// How many parts the longest block of any rank has: the same on all ranks.
+template <class Machine>
+UNISONO_DEVICE std::uint64_t count_parts(Machine& machine, const Launch& launch) {
+  if (launch.has_blocks == 0) {
+    return launch.parts;
+  }
+  std::uint64_t most = 0;
+  for (std::uint32_t r = 0; r < launch.ranks; ++r) {
+    most = machine.shared().most[r] > most ? machine.shared().most[r] : most;
+  }
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  slice_of(most, 0, launch.channels, begin, end);
+  return end == 0 ? 1 : (end + launch.part - 1) / launch.part;
+}
+
+// Where an operand of this block's slice begins; `begin` bytes of its chunk are before it.
+template <class Machine>
+UNISONO_DEVICE std::uint64_t place_of(Machine& machine, const Launch& launch, const Pass& pass,
+                                      const Operand& operand, std::uint64_t begin) {
+  const Shared& shared = machine.shared();
+  const auto rank = static_cast<std::uint32_t>(operand.rank);
+  switch (operand.place) {
+    case Place::scratch:
+      return arena_of(launch, rank).scratch(machine.block(), operand.slot);
+    case Place::input:
+      if (launch.has_blocks != 0 && rank == launch.rank) {
+        return launch.input + launch.sent[pass.to].offset + begin;
+      }
+      return shared.inputs[rank] + operand.offset + begin;
+    case Place::output:
+      break;
+  }
+  if (launch.has_blocks != 0) {
+    return launch.output + launch.received[pass.from].offset + begin;
+  }
+  return shared.outputs[rank] + operand.offset + begin;
+}
+
+UNISONO_DEVICE inline std::uint64_t bytes_of(const Launch& launch, const Pass& pass) {
+  if (launch.has_blocks == 0) {
+    return pass.bytes;
+  }
+  return pass.receives != 0 ? launch.received[pass.from].bytes : launch.sent[pass.to].bytes;
+}
+
 template <class C, class Machine>
 UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
   Shared& shared = machine.shared();
   const std::uint32_t channel = machine.block();
   const std::uint32_t me = launch.rank;
-  const std::uint32_t ranks = launch.ranks;
-  const Arena& mine = launch.arenas[me];
-  const std::uint64_t epoch = mine.epochs[channel] + 1;
-  const std::uint64_t parity = epoch % 2;
-  std::uint64_t base = epoch << 32;
-
-  const auto record_at = [&](const Arena& arena, std::uint32_t from) -> Record& {
-    return arena.records[(std::uint64_t{channel} * 2 + parity) * ranks + from];
-  };
-  for (std::uint32_t r = machine.thread(); r < ranks; r += machine.threads()) {
-    record_at(launch.arenas[r], me) = {launch.input, launch.output, launch.signature,
-                                           launch.input_region, launch.output_region};
-    machine.signal(launch.arenas[r].counts + std::uint64_t{channel} * ranks + me, base + 1);
-  }
-  bool stop = false;
-  for (std::uint32_t r = machine.thread(); r < ranks; r += machine.threads()) {
-    if (!machine.reaches(mine.counts + std::uint64_t{channel} * ranks + r, base + 1, launch, r)) {
-      stop = true;
-      break;
-    }
-    const Record& record = record_at(mine, r);
-    shared.inputs[r] = record.input + launch.shifts[record.input_region * ranks + r];
-    shared.outputs[r] = record.output + launch.shifts[record.output_region * ranks + r];
-    if (record.signature != launch.signature) {
-      launch.status[channel].mismatch = r + 1;
-      stop = true;
-    }
-  }
-  if (machine.any(stop)) {
+  const std::uint64_t epoch = arena_of(launch, me).epoch(channel) + 1;
+  if (!enter(machine, launch, epoch)) {
     return;
   }
+  const std::uint64_t parts = count_parts(machine, launch);
+  std::uint64_t base = epoch << 32;
   std::uint32_t turn = 0;
-  for (std::uint64_t part = 0; part < launch.parts; ++part, base += launch.image.stride) {
+  for (std::uint64_t part = 0; part < parts; ++part, base += launch.image.stride) {
     for (std::uint32_t p = 0; p < launch.image.pass_count; ++p, ++turn) {
       const Pass pass = launch.image.passes[p];
       std::uint64_t begin = 0;
       std::uint64_t end = 0;
-      slice_of(pass.bytes, channel, launch.channels, begin, end);
-      begin = begin + part * launch.part < end ? begin + part * launch.part : end;
+      slice_of(bytes_of(launch, pass), channel, launch.channels, begin, end);
+      begin = part * launch.part < end - begin ? begin + part * launch.part : end;
       end = launch.part < end - begin ? begin + launch.part : end;
+      // Two sets of pointers: a thread that is ahead by a pass writes the other one.
       unsigned char** pointers = shared.pointers[turn % 2];
       for (std::uint32_t k = machine.thread(); k < pass.sources + pass.targets;
            k += machine.threads()) {
-        const Operand operand = launch.image.operands[pass.operands + k];
-        const auto rank = static_cast<std::uint32_t>(operand.rank);
-        const std::uint64_t place =
-            operand.place == Place::scratch
-                ? reinterpret_cast<std::uint64_t>(launch.arenas[rank].scratch) +
-                      (std::uint64_t{channel} * launch.image.slots + operand.slot) * launch.part
-                : (operand.place == Place::input ? shared.inputs[rank] : shared.outputs[rank]) +
-                      operand.offset + begin;
-        pointers[k] = reinterpret_cast<unsigned char*>(place);
+        pointers[k] = reinterpret_cast<unsigned char*>(
+            place_of(machine, launch, pass, launch.image.operands[pass.operands + k], begin));
       }
       if (!wait_for(machine, launch, launch.image.waits + pass.waits, pass.wait_count, base + 1)) {
         return;
@@ -269,10 +349,9 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
       }
       if (pass.signals != 0) {
         machine.sync();
-        for (std::uint32_t r = machine.thread(); r < ranks; r += machine.threads()) {
+        for (std::uint32_t r = machine.thread(); r < launch.ranks; r += machine.threads()) {
           if ((pass.signals >> r & 1U) != 0) {
-            machine.signal(launch.arenas[r].counts + std::uint64_t{channel} * ranks + me,
-                           base + 2 + p);
+            machine.signal(arena_of(launch, r).counts(channel) + me, base + 2 + p);
           }
         }
       }
@@ -283,7 +362,7 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
     }
   }
   if (machine.thread() == 0) {
-    mine.epochs[channel] = epoch;
+    arena_of(launch, me).epoch(channel) = epoch;
     launch.status[channel].done = epoch;
   }
 }

@@ -3,78 +3,78 @@
 #include <dlfcn.h>
 
 #include <string>
+#include <type_traits>
 
+#include "base/env.h"
 #include "unisono/error.hpp"
 
 namespace unisono::device {
 namespace {
 
-class Loader {
- public:
-  explicit Loader(void* library) : library_(library) {}
-  template <class Function>
-  void find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(::dlsym(library_, name));
-    if (function == nullptr) {
-      throw Error(ErrorCode::config, std::string("libcuda.so.1 has no ") + name +
-                                         "\ninstall a driver for CUDA 12 or later");
-    }
-  }
-
- private:
-  void* library_;
-};
+constexpr const char* kLibrary = "libcuda.so.1";
 
 CudaDriver load() {
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  const std::string name = read_env("UNISONO_CUDA").value_or(kLibrary);
+  void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
-    throw Error(ErrorCode::config, std::string("libcuda.so.1 cannot be opened: ") +
-                                       (why == nullptr ? "" : why) +
-                                       "\ncollectives on device memory need NVIDIA's driver");
+    throw Error(ErrorCode::config,
+                name + " cannot be opened: " + (why == nullptr ? "" : why) +
+                    "\ncollectives on device memory need NVIDIA's driver; UNISONO_CUDA names its file");
   }
+  const auto find = [&](auto& function, const char* symbol) {
+    void* const found = ::dlsym(library, symbol);
+    if (found == nullptr) {
+      throw Error(ErrorCode::config, name + " has no " + symbol +
+                                         "\ninstall a driver for CUDA 12 or later");
+    }
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+  };
   CudaDriver driver;
-  Loader loader(library);
-  loader.find(driver.cuInit, "cuInit");
-  loader.find(driver.cuDeviceGet, "cuDeviceGet");
-  loader.find(driver.cuDeviceGetAttribute, "cuDeviceGetAttribute");
-  loader.find(driver.cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
-  loader.find(driver.cuCtxGetCurrent, "cuCtxGetCurrent");
-  loader.find(driver.cuCtxSetCurrent, "cuCtxSetCurrent");
-  loader.find(driver.cuModuleLoadData, "cuModuleLoadData");
-  loader.find(driver.cuModuleGetFunction, "cuModuleGetFunction");
-  loader.find(driver.cuFuncGetAttribute, "cuFuncGetAttribute");
-  loader.find(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor,
-              "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-  loader.find(driver.cuMemAlloc_v2, "cuMemAlloc_v2");
-  loader.find(driver.cuMemFree_v2, "cuMemFree_v2");
-  loader.find(driver.cuMemHostAlloc, "cuMemHostAlloc");
-  loader.find(driver.cuMemFreeHost, "cuMemFreeHost");
-  loader.find(driver.cuMemsetD8Async, "cuMemsetD8Async");
-  loader.find(driver.cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync_v2");
-  loader.find(driver.cuIpcGetMemHandle, "cuIpcGetMemHandle");
-  loader.find(driver.cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle_v2");
-  loader.find(driver.cuIpcCloseMemHandle, "cuIpcCloseMemHandle");
-  loader.find(driver.cuStreamCreate, "cuStreamCreate");
-  loader.find(driver.cuStreamDestroy_v2, "cuStreamDestroy_v2");
-  loader.find(driver.cuStreamQuery, "cuStreamQuery");
-  loader.find(driver.cuStreamSynchronize, "cuStreamSynchronize");
-  loader.find(driver.cuStreamWaitEvent, "cuStreamWaitEvent");
-  loader.find(driver.cuStreamIsCapturing, "cuStreamIsCapturing");
-  loader.find(driver.cuEventCreate, "cuEventCreate");
-  loader.find(driver.cuEventRecord, "cuEventRecord");
-  loader.find(driver.cuEventDestroy_v2, "cuEventDestroy_v2");
-  loader.find(driver.cuLaunchKernel, "cuLaunchKernel");
-  loader.find(driver.cuPointerGetAttribute, "cuPointerGetAttribute");
-  loader.find(driver.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
-  loader.find(driver.cuGetErrorName, "cuGetErrorName");
-  loader.find(driver.cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess");
+  find(driver.cuInit, "cuInit");
+  find(driver.cuDeviceGet, "cuDeviceGet");
+  find(driver.cuDeviceGetAttribute, "cuDeviceGetAttribute");
+  find(driver.cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
+  find(driver.cuCtxGetCurrent, "cuCtxGetCurrent");
+  find(driver.cuCtxSetCurrent, "cuCtxSetCurrent");
+  find(driver.cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease_v2");
+  find(driver.cuModuleLoadData, "cuModuleLoadData");
+  find(driver.cuModuleUnload, "cuModuleUnload");
+  find(driver.cuModuleGetFunction, "cuModuleGetFunction");
+  find(driver.cuFuncGetAttribute, "cuFuncGetAttribute");
+  find(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  find(driver.cuMemAlloc_v2, "cuMemAlloc_v2");
+  find(driver.cuMemFree_v2, "cuMemFree_v2");
+  find(driver.cuMemHostAlloc, "cuMemHostAlloc");
+  find(driver.cuMemFreeHost, "cuMemFreeHost");
+  find(driver.cuMemsetD8Async, "cuMemsetD8Async");
+  find(driver.cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync_v2");
+  find(driver.cuIpcGetMemHandle, "cuIpcGetMemHandle");
+  find(driver.cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle_v2");
+  find(driver.cuIpcCloseMemHandle, "cuIpcCloseMemHandle");
+  find(driver.cuStreamCreate, "cuStreamCreate");
+  find(driver.cuStreamDestroy_v2, "cuStreamDestroy_v2");
+  find(driver.cuStreamQuery, "cuStreamQuery");
+  find(driver.cuStreamSynchronize, "cuStreamSynchronize");
+  find(driver.cuStreamWaitEvent, "cuStreamWaitEvent");
+  find(driver.cuStreamIsCapturing, "cuStreamIsCapturing");
+  find(driver.cuEventCreate, "cuEventCreate");
+  find(driver.cuEventRecord, "cuEventRecord");
+  find(driver.cuEventQuery, "cuEventQuery");
+  find(driver.cuEventDestroy_v2, "cuEventDestroy_v2");
+  find(driver.cuLaunchKernel, "cuLaunchKernel");
+  find(driver.cuPointerGetAttribute, "cuPointerGetAttribute");
+  find(driver.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
+  find(driver.cuGetErrorName, "cuGetErrorName");
+  find(driver.cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess");
+  driver.kernels = reinterpret_cast<decltype(driver.kernels)>(
+      ::dlsym(library, "unisono_cuda_kernels"));
   const int error = driver.cuInit(0);
   if (error != 0) {
-    const char* name = nullptr;
-    driver.cuGetErrorName(error, &name);
+    const char* why = nullptr;
+    driver.cuGetErrorName(error, &why);
     throw Error(ErrorCode::config, std::string("CUDA's driver does not start: ") +
-                                       (name == nullptr ? "unknown" : name) +
+                                       (why == nullptr ? std::to_string(error) : why) +
                                        "\nsee whether nvidia-smi lists a device");
   }
   return driver;
@@ -93,9 +93,11 @@ void check_cuda(int error, const char* call) {
   }
   const char* name = nullptr;
   cuda_driver().cuGetErrorName(error, &name);
-  constexpr int kOutOfMemory = 2;
-  throw Error(error == kOutOfMemory ? ErrorCode::resource : ErrorCode::internal,
-              std::string(call) + " failed: " + (name == nullptr ? "unknown" : name));
+  throw Error(error == cuda::kOutOfMemory ? ErrorCode::resource : ErrorCode::internal,
+              std::string(call) + " failed: " + (name == nullptr ? std::to_string(error) : name) +
+                  "\n" + (error == cuda::kOutOfMemory
+                              ? "free device memory, or ask for less"
+                              : "see what the device's log says (dmesg, nvidia-smi -q)"));
 }
 
 }  // namespace unisono::device

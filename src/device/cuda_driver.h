@@ -1,4 +1,5 @@
-// CUDA's driver, opened when the first group asks for it: nothing here is linked.
+// CUDA's driver, opened when the first group asks for it: nothing here is linked. UNISONO_CUDA names
+// another file than libcuda.so.1.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,9 @@ struct CudaDriver {
   int (*cuDevicePrimaryCtxRetain)(void**, int) = nullptr;
   int (*cuCtxGetCurrent)(void**) = nullptr;
   int (*cuCtxSetCurrent)(void*) = nullptr;
+  int (*cuDevicePrimaryCtxRelease_v2)(int) = nullptr;
   int (*cuModuleLoadData)(void**, const void*) = nullptr;
+  int (*cuModuleUnload)(void*) = nullptr;
   int (*cuModuleGetFunction)(void**, void*, const char*) = nullptr;
   int (*cuFuncGetAttribute)(int*, int, void*) = nullptr;
   int (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int*, void*, int, std::size_t) = nullptr;
@@ -39,6 +42,7 @@ struct CudaDriver {
   int (*cuStreamIsCapturing)(void*, int*) = nullptr;
   int (*cuEventCreate)(void**, unsigned) = nullptr;
   int (*cuEventRecord)(void*, void*) = nullptr;
+  int (*cuEventQuery)(void*) = nullptr;
   int (*cuEventDestroy_v2)(void*) = nullptr;
   int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         void*, void**, void**) = nullptr;
@@ -46,7 +50,17 @@ struct CudaDriver {
   int (*cuThreadExchangeStreamCaptureMode)(int*) = nullptr;
   int (*cuGetErrorName)(int, const char**) = nullptr;
   int (*cuCtxEnablePeerAccess)(void*, unsigned) = nullptr;
+  // A driver that runs no kernels of GPUs brings its own (KernelLibrary); nullptr: it has none.
+  const void* (*kernels)(int dtype) = nullptr;
 };
+
+namespace cuda {
+
+inline constexpr int kOutOfMemory = 2;
+inline constexpr int kPeerAccessAlreadyEnabled = 704;
+inline constexpr int kNotReady = 600;
+
+}  // namespace cuda
 
 // The same one every time. Errors: config, with what is missing.
 const CudaDriver& cuda_driver();

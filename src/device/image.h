@@ -13,6 +13,7 @@
 namespace unisono::device {
 
 inline constexpr int kMaxRanks = 64;
+inline constexpr unsigned kThreads = 512;  // of a block
 
 enum class Place : std::uint8_t { input, output, scratch };
 
@@ -29,11 +30,15 @@ struct Wait {
 };
 
 struct Pass {
-  std::uint64_t bytes = 0;                         // of the chunk
-  std::uint64_t signals = 0;                       // a bit for each rank that waits for it
+  std::uint64_t bytes = 0;                               // of the chunk
+  std::uint64_t signals = 0;                             // a bit for each rank that waits for it
   std::uint32_t operands = 0, sources = 0, targets = 0;  // first the sources, in their order
   std::uint32_t waits = 0, wait_count = 0;
   std::uint32_t finish = 0;  // its result is a whole sum: divide it (avg)
+  // In a v-form: whom the rank sends the chunk to, and whom it has it from. Sizes are of the second
+  // where `receives`.
+  std::uint16_t to = 0, from = 0;
+  std::uint32_t receives = 0;
 };
 
 struct Image {
@@ -48,17 +53,19 @@ struct Image {
 
 // What a rank tells each other when it enters an operation.
 struct Record {
-  std::uint64_t input = 0, output = 0;  // addresses, as their owner has them
+  // Addresses, as their owner has them. In a v-form `input` is where the block for the other is.
+  std::uint64_t input = 0, output = 0;
   std::uint64_t signature = 0;
   std::uint32_t input_region = 0, output_region = 0;  // 0: reached as it is
+  std::uint64_t bytes = 0;                            // of that block
+  std::uint64_t most = 0;                             // of the rank's blocks
 };
 
-// A rank's memory for others: counts [channel][from], records [channel][2][from], epochs [channel].
-struct Arena {
-  std::uint64_t* counts = nullptr;
-  Record* records = nullptr;
-  std::uint64_t* epochs = nullptr;
-  unsigned char* scratch = nullptr;
+// A rank's memory for others: counts [channel][from] at its beginning, then what is here.
+struct ArenaLayout {
+  std::uint64_t records = 0;  // [channel][2][from]
+  std::uint64_t epochs = 0;   // [channel]
+  std::uint64_t scratch = 0;
 };
 
 struct Status {  // in memory of the host
@@ -67,23 +74,35 @@ struct Status {  // in memory of the host
   std::uint32_t mismatch = 0;  // the rank that means another call, plus 1
 };
 
+// A v-form's block in the rank's own buffers.
+struct Block {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+// The argument of a kernel, which CUDA limits to 4 KiB.
 struct Launch {
   Image image;
-  Arena arenas[kMaxRanks];
+  std::uint64_t arenas[kMaxRanks] = {};  // where each is, for this rank
+  ArenaLayout arena;
   // [region][rank]: from where a rank has its memory to where this rank has it.
   const std::uint64_t* shifts = nullptr;
   std::uint64_t input = 0, output = 0;
   std::uint32_t input_region = 0, output_region = 0;
   std::uint64_t signature = 0;
   std::uint64_t part = 0;   // bytes of a chunk's slice that are done at once
-  std::uint64_t parts = 1;
-  double factor = 1;  // premul_sum: each input is multiplied by it
-  std::uint32_t op = 0;  // a ReduceOp
+  std::uint64_t parts = 1;  // in a v-form they are counted when all blocks are known
+  double factor = 1;        // premul_sum: each input is multiplied by it
+  std::uint32_t op = 0;     // a ReduceOp
   std::uint32_t multiplies = 0;
   std::uint32_t divisor = 1;  // avg
   std::uint32_t rank = 0, ranks = 1, channels = 1;
+  std::uint32_t has_blocks = 0;  // it is a v-form
+  Block sent[kMaxRanks] = {};
+  Block received[kMaxRanks] = {};
   const std::uint32_t* stop = nullptr;  // the host's word: give up
   Status* status = nullptr;             // [channel]
 };
+static_assert(sizeof(Launch) <= 4096);
 
 }  // namespace unisono::device

@@ -1,6 +1,0 @@
-#include "device/kernels.cuh"
-
-extern "C" __global__ void __launch_bounds__(unisono::device::kThreads)
-    unisono_u32(const unisono::device::Launch launch) {
-  unisono::device::run_all<unisono::Dtype::u32>(launch);
-}
