@@ -79,7 +79,7 @@ READS_ENVIRONMENT = re.compile(r"\b(secure_)?getenv\s*\(|\benviron\b")
 STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
 OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
-                          r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::)[^;]*\{")
+                          r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::|<)[^;]*\{")
 ROOTS = ("tools/unisono/", "src/", "include/")  # where an include is looked for
 KNOWN_CIRCLES = ()
 # What users include has its documentation in it, and is not counted.

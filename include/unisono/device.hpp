@@ -1,5 +1,5 @@
-// Collectives on the memory of GPUs, between ranks of one host: a kernel on each rank's stream makes
-// the passes of the rank; nothing waits on the host.
+// Collectives on the memory of GPUs, between ranks of one host: a kernel on each rank's stream
+// makes the passes of the rank; nothing waits on the host.
 //
 //   unisono::DeviceGroup group(comm, {.device = 0});
 //   group.run({.collective = unisono::Collective::all_reduce, .in = gradients, .out = gradients,
@@ -7,7 +7,9 @@
 //   group.synchronize(stream);
 //
 // Buffers are device memory. Ranks that are threads of one process reach each other's memory as it
-// is. Ranks that are processes reach what allocate() gave; other memory is copied aside on the way.
+// is, and each has a stream of its own: on a shared one a kernel would stand behind those that wait
+// for it. Ranks that are processes reach what allocate() gave; other memory is copied aside on the
+// way.
 // Calls may be captured into CUDA graphs; all ranks must replay theirs in the same order.
 //
 // Errors: what is wrong with a call is told at once (usage). What happens later (a rank that dies,
@@ -24,16 +26,16 @@
 namespace unisono {
 
 namespace detail {
-struct DeviceState;
+class DeviceState;
 }
 
 // A CUstream, or the cudaStream_t that is the same; nullptr: the legacy default stream.
 using DeviceStream = void*;
 
 struct DeviceOptions {
-  int device = 0;      // as CUDA counts them
-  int channels = 0;    // thread blocks of an operation, the same on all ranks; 0: chosen
-  int timeout_ms = -1; // for a rank that does not come; -1: five minutes; 0: for ever
+  int device = 0;       // as CUDA counts them
+  int channels = 0;     // thread blocks of an operation, the same on all ranks; 0: chosen
+  int timeout_ms = -1;  // for a rank that does not come; -1: five minutes; 0: for ever
   std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory
 };
 

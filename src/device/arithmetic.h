@@ -1,5 +1,6 @@
-// The elements of each data type for kernels: how they are read, combined and written, with the bits
-// of the CPU's kernels (kernels/reference.h). Narrow floats are summed in f32 and rounded once.
+// The elements of each data type for kernels: how they are read, combined and written, with the
+// bits of the CPU's kernels (kernels/reference.h). Narrow floats are summed in f32 and rounded
+// once.
 #pragma once
 
 #include <cstdint>
@@ -78,31 +79,31 @@ struct Plain {
 };
 
 template <Dtype kDtype>
-struct Format;
+struct Element;
 template <>
-struct Format<Dtype::i8> : Plain<std::int8_t> {};
+struct Element<Dtype::i8> : Plain<std::int8_t> {};
 template <>
-struct Format<Dtype::u8> : Plain<std::uint8_t> {};
+struct Element<Dtype::u8> : Plain<std::uint8_t> {};
 template <>
-struct Format<Dtype::i32> : Plain<std::int32_t> {};
+struct Element<Dtype::i32> : Plain<std::int32_t> {};
 template <>
-struct Format<Dtype::u32> : Plain<std::uint32_t> {};
+struct Element<Dtype::u32> : Plain<std::uint32_t> {};
 template <>
-struct Format<Dtype::i64> : Plain<std::int64_t> {};
+struct Element<Dtype::i64> : Plain<std::int64_t> {};
 template <>
-struct Format<Dtype::u64> : Plain<std::uint64_t> {};
+struct Element<Dtype::u64> : Plain<std::uint64_t> {};
 template <>
-struct Format<Dtype::f32> : Plain<float> {};
+struct Element<Dtype::f32> : Plain<float> {};
 template <>
-struct Format<Dtype::f64> : Plain<double> {};
+struct Element<Dtype::f64> : Plain<double> {};
 template <>
-struct Format<Dtype::f16> : NarrowFloat<std::uint16_t, 5, 10, true> {};
+struct Element<Dtype::f16> : NarrowFloat<std::uint16_t, 5, 10, true> {};
 template <>
-struct Format<Dtype::bf16> : NarrowFloat<std::uint16_t, 8, 7, true> {};
+struct Element<Dtype::bf16> : NarrowFloat<std::uint16_t, 8, 7, true> {};
 template <>
-struct Format<Dtype::f8e4m3> : NarrowFloat<std::uint8_t, 4, 3, false> {};
+struct Element<Dtype::f8e4m3> : NarrowFloat<std::uint8_t, 4, 3, false> {};
 template <>
-struct Format<Dtype::f8e5m2> : NarrowFloat<std::uint8_t, 5, 2, true> {};
+struct Element<Dtype::f8e5m2> : NarrowFloat<std::uint8_t, 5, 2, true> {};
 
 // bool is a byte whose operations are logical; its table is with the integers' (find()).
 template <ReduceOp kOp, class T>
@@ -145,20 +146,21 @@ UNISONO_DEVICE inline T combine(T a, T b) {
 }
 
 // The integer that holds the sum for avg; otherwise the value itself.
-template <class Format, bool kAverage>
+template <class Element, bool kAverage>
 struct Accumulator {
-  using Value = typename Format::Value;
-  using Wide = std::conditional_t<
-      kAverage && std::is_integral_v<Value> && sizeof(Value) < 8,
-      std::conditional_t<std::is_signed_v<Value>, std::int64_t, std::uint64_t>, Value>;
+  using Value = typename Element::Value;
+  using Wide =
+      std::conditional_t<kAverage && std::is_integral_v<Value> && sizeof(Value) < 8,
+                         std::conditional_t<std::is_signed_v<Value>, std::int64_t, std::uint64_t>,
+                         Value>;
 };
 
-template <class Format, class Wide>
-UNISONO_DEVICE inline typename Format::Stored divide(Wide sum, std::uint32_t divisor) {
-  using Value = typename Format::Value;
+template <class Element, class Wide>
+UNISONO_DEVICE inline typename Element::Stored divide(Wide sum, std::uint32_t divisor) {
+  using Value = typename Element::Value;
   if constexpr (std::is_floating_point_v<Value>) {
     // Rounded as a sum, then as a quotient, as where a sum is kept before it is divided.
-    return Format::encode(Format::decode(Format::encode(sum)) / static_cast<Value>(divisor));
+    return Element::encode(Element::decode(Element::encode(sum)) / static_cast<Value>(divisor));
   } else {
     return static_cast<Value>(sum / static_cast<Wide>(divisor));
   }

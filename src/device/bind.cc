@@ -34,23 +34,23 @@ BlockOf block_of(const Schedule& schedule, int rank, int chunk) {
   }
 }
 
-Operand operand_of(const Cell& cell) {
-  Operand operand{.rank = static_cast<std::int16_t>(cell.rank)};
+PassOperand operand_of(const GraphCell& cell) {
+  PassOperand operand{.rank = static_cast<std::int16_t>(cell.rank)};
   switch (cell.place) {
     case OperandPlace::input:
-      operand.place = Place::input;
+      operand.place = OperandKind::input;
       break;
     case OperandPlace::output:
-      operand.place = Place::output;
+      operand.place = OperandKind::output;
       break;
     default:
-      operand.place = Place::scratch;
+      operand.place = OperandKind::scratch;
       operand.slot = static_cast<std::uint32_t>(cell.index);
   }
   return operand;
 }
 
-using Fill = std::function<void(const GraphPass&, const Cell&, Pass&, Operand&)>;
+using Fill = std::function<void(const GraphPass&, const GraphCell&, KernelPass&, PassOperand&)>;
 
 BoundImage bind(const Graph& graph, int of, const Fill& fill) {
   const RankGraph& rank = graph.ranks[static_cast<std::size_t>(of)];
@@ -63,14 +63,14 @@ BoundImage bind(const Graph& graph, int of, const Fill& fill) {
     return static_cast<std::uint32_t>(waits.size());
   };
   for (const GraphPass& pass : rank.passes) {
-    Pass bound;
+    KernelPass bound;
     bound.operands = static_cast<std::uint32_t>(image.operands.size());
     bound.sources = static_cast<std::uint32_t>(pass.sources.size());
     bound.targets = static_cast<std::uint32_t>(pass.targets.size());
     bound.signals = pass.signals;
     bound.finish = pass.finish ? 1 : 0;
-    const auto put = [&](const Cell& cell) {
-      Operand operand = operand_of(cell);
+    const auto put = [&](const GraphCell& cell) {
+      PassOperand operand = operand_of(cell);
       fill(pass, cell, bound, operand);
       image.operands.push_back(operand);
     };
@@ -97,15 +97,16 @@ BoundImage bind_image(const Graph& graph, const Schedule& schedule, int rank,
   for (int one = 0; one < schedule.ranks; ++one) {
     places.push_back(engine::lay_out(schedule, one, sizes));
   }
-  BoundImage image = bind(graph, rank, [&](const GraphPass& pass, const Cell& cell, Pass& bound,
-                                           Operand& operand) {
-    const engine::ChunkPlace& place =
-        places[static_cast<std::size_t>(cell.rank)][static_cast<std::size_t>(pass.chunk)];
-    bound.bytes = std::max<std::uint64_t>(bound.bytes, place.bytes);
-    operand.offset = operand.place == Place::input    ? place.input
-                     : operand.place == Place::output ? place.output
-                                                      : 0;
-  });
+  BoundImage image = bind(
+      graph, rank,
+      [&](const GraphPass& pass, const GraphCell& cell, KernelPass& bound, PassOperand& operand) {
+        const engine::ChunkPlace& place =
+            places[static_cast<std::size_t>(cell.rank)][static_cast<std::size_t>(pass.chunk)];
+        bound.bytes = std::max<std::uint64_t>(bound.bytes, place.bytes);
+        operand.offset = operand.place == OperandKind::input    ? place.input
+                         : operand.place == OperandKind::output ? place.output
+                                                                : 0;
+      });
   for (const auto& of_rank : places) {
     for (const engine::ChunkPlace& place : of_rank) {
       image.most_bytes = std::max<std::uint64_t>(image.most_bytes, place.bytes);
@@ -115,28 +116,29 @@ BoundImage bind_image(const Graph& graph, const Schedule& schedule, int rank,
 }
 
 BoundImage bind_blocks(const Graph& graph, const Schedule& schedule, int rank) {
-  return bind(graph, rank, [&](const GraphPass& pass, const Cell&, Pass& bound, Operand&) {
-    const BlockOf block = block_of(schedule, rank, pass.chunk);
-    bound.to = static_cast<std::uint16_t>(block.to);
-    bound.from = static_cast<std::uint16_t>(block.from);
-    bound.receives = block.receives ? 1 : 0;
-  });
+  return bind(graph, rank,
+              [&](const GraphPass& pass, const GraphCell&, KernelPass& bound, PassOperand&) {
+                const BlockOf block = block_of(schedule, rank, pass.chunk);
+                bound.to = static_cast<std::uint16_t>(block.to);
+                bound.from = static_cast<std::uint16_t>(block.from);
+                bound.receives = block.receives ? 1 : 0;
+              });
 }
 
 bool goes_by_blocks(const Graph& graph, const Schedule& schedule) {
   const int blocks = cut_of(schedule.collective) == VectorCut::pairs
                          ? schedule.ranks * schedule.ranks
                          : schedule.ranks;
-  const auto is_own = [](int rank, const Cell& cell) {
+  const auto is_own = [](int rank, const GraphCell& cell) {
     return cell.rank == rank || cell.place != OperandPlace::output;
   };
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (const GraphPass& pass : graph.ranks[static_cast<std::size_t>(rank)].passes) {
-      const auto fits = [&](const Cell& cell) { return is_own(rank, cell); };
+      const auto fits = [&](const GraphCell& cell) { return is_own(rank, cell); };
       // What a rank reads of another must be the block that is for it.
       const bool receives = block_of(schedule, rank, pass.chunk).receives ||
                             std::all_of(pass.sources.begin(), pass.sources.end(),
-                                        [&](const Cell& cell) { return cell.rank == rank; });
+                                        [&](const GraphCell& cell) { return cell.rank == rank; });
       if (!receives || !std::all_of(pass.sources.begin(), pass.sources.end(), fits) ||
           !std::all_of(pass.targets.begin(), pass.targets.end(), fits)) {
         return false;

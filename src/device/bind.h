@@ -11,9 +11,9 @@
 namespace unisono::device {
 
 struct BoundImage {
-  std::vector<Pass> passes = {};
-  std::vector<Operand> operands = {};
-  std::vector<Wait> waits = {};
+  std::vector<KernelPass> passes = {};
+  std::vector<PassOperand> operands = {};
+  std::vector<PassWait> waits = {};
   std::uint32_t exit_waits = 0, exit_wait_count = 0;
   std::uint32_t slots = 0;
   std::uint32_t stride = 0;

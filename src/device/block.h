@@ -1,8 +1,8 @@
 // What one thread block does for an operation: all passes of its rank, on its own slice of every
 // chunk. Blocks of one rank never wait for each other; block c waits for the blocks c of others.
 //
-// A Machine is where it runs: a GPU's block, or a test's thread. It has thread(), threads(), block(),
-// shared(), sync(), any(flag), signal(word, value) and reaches(word, value, launch, rank).
+// A Machine is where it runs: a GPU's block, or a test's thread. It has thread(), threads(),
+// block(), shared(), sync(), any(flag), signal(word, value) and reaches(word, value, launch, rank).
 #pragma once
 
 #include "device/arithmetic.h"
@@ -12,7 +12,7 @@ namespace unisono::device {
 
 inline constexpr int kMaxOperands = 2 * kMaxRanks + 2;
 
-struct Shared {
+struct BlockMemory {
   unsigned char* pointers[2][kMaxOperands];
   std::uint64_t inputs[kMaxRanks];
   std::uint64_t outputs[kMaxRanks];
@@ -25,20 +25,19 @@ struct alignas(16) Vector {
 
 template <Dtype kDtype, ReduceOp kOp>
 struct Combiner {
-  using F = Format<kDtype>;
+  using F = Element<kDtype>;
   using Stored = typename F::Stored;
   using Wide = typename Accumulator<F, kOp == ReduceOp::avg>::Wide;
-  static constexpr ReduceOp kSum = kOp == ReduceOp::avg || kOp == ReduceOp::premul_sum
-                                       ? ReduceOp::sum
-                                       : kOp;
+  static constexpr ReduceOp kSum =
+      kOp == ReduceOp::avg || kOp == ReduceOp::premul_sum ? ReduceOp::sum : kOp;
   static constexpr int kLanes = 16 / sizeof(Stored);
 
   static UNISONO_DEVICE Wide read(Stored stored, const Launch& launch, bool is_input) {
     if constexpr (kOp == ReduceOp::premul_sum) {
       if (is_input) {
         using Value = typename F::Value;
-        return F::decode(F::encode(static_cast<Value>(F::decode(stored) *
-                                                      static_cast<Value>(launch.factor))));
+        return F::decode(
+            F::encode(static_cast<Value>(F::decode(stored) * static_cast<Value>(launch.factor))));
       }
     }
     return static_cast<Wide>(F::decode(stored));
@@ -55,57 +54,58 @@ struct Combiner {
 
 // `count` elements behind `skipped` bytes of all sources into all targets, which may be sources.
 template <class C, class Machine>
-UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch, const Pass& pass,
-                                   unsigned char* const* pointers, std::uint64_t skipped,
-                                   std::uint64_t count) {
+UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch,
+                                   const KernelPass& pass, unsigned char* const* pointers,
+                                   std::uint64_t skipped, std::uint64_t count) {
   using Stored = typename C::Stored;
-  const Operand* operands = launch.image.operands + pass.operands;
+  const PassOperand* operands = launch.image.operands + pass.operands;
   for (std::uint64_t i = machine.thread(); i < count; i += machine.threads()) {
     Stored stored;
     std::memcpy(&stored, pointers[0] + skipped + i * sizeof(Stored), sizeof(Stored));
-    auto sum = C::read(stored, launch, operands[0].place == Place::input);
+    auto sum = C::read(stored, launch, operands[0].place == OperandKind::input);
     for (std::uint32_t s = 1; s < pass.sources; ++s) {
       std::memcpy(&stored, pointers[s] + skipped + i * sizeof(Stored), sizeof(Stored));
-      sum = combine<C::kSum>(sum, C::read(stored, launch, operands[s].place == Place::input));
+      sum = combine<C::kSum>(sum, C::read(stored, launch, operands[s].place == OperandKind::input));
     }
     stored = C::write(sum, launch, pass.finish != 0);
     for (std::uint32_t t = 0; t < pass.targets; ++t) {
-      std::memcpy(pointers[pass.sources + t] + skipped + i * sizeof(Stored), &stored, sizeof(Stored));
+      std::memcpy(pointers[pass.sources + t] + skipped + i * sizeof(Stored), &stored,
+                  sizeof(Stored));
     }
   }
 }
 
-template <class C, int kUnroll, class Machine>
-UNISONO_DEVICE void combine_vectors(const Machine& machine, const Launch& launch, const Pass& pass,
+template <class C, int kUnroll>
+UNISONO_DEVICE void combine_vectors(const Launch& launch, const KernelPass& pass,
                                     unsigned char* const* pointers, std::uint64_t head,
                                     std::uint64_t begin, std::uint64_t stride) {
   using Stored = typename C::Stored;
   using Wide = typename C::Wide;
-  const Operand* operands = launch.image.operands + pass.operands;
-  Wide sums[kUnroll][C::kLanes];
+  const PassOperand* operands = launch.image.operands + pass.operands;
+  Wide sums[kUnroll][C::kLanes] = {};
   Vector vectors[kUnroll];
   for (std::uint32_t s = 0; s < pass.sources; ++s) {
-    const bool is_input = operands[s].place == Place::input;
+    const bool is_input = operands[s].place == OperandKind::input;
     const auto* from = reinterpret_cast<const Vector*>(pointers[s] + head) + begin;
-#pragma unroll
+    UNISONO_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
       vectors[u] = from[u * stride];
     }
-#pragma unroll
+    UNISONO_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
       Stored lanes[C::kLanes];
       std::memcpy(lanes, &vectors[u], 16);
-#pragma unroll
+      UNISONO_UNROLL
       for (int k = 0; k < C::kLanes; ++k) {
         const Wide value = C::read(lanes[k], launch, is_input);
         sums[u][k] = s == 0 ? value : combine<C::kSum>(sums[u][k], value);
       }
     }
   }
-#pragma unroll
+  UNISONO_UNROLL
   for (int u = 0; u < kUnroll; ++u) {
     Stored lanes[C::kLanes];
-#pragma unroll
+    UNISONO_UNROLL
     for (int k = 0; k < C::kLanes; ++k) {
       lanes[k] = C::write(sums[u][k], launch, pass.finish != 0);
     }
@@ -113,26 +113,25 @@ UNISONO_DEVICE void combine_vectors(const Machine& machine, const Launch& launch
   }
   for (std::uint32_t t = 0; t < pass.targets; ++t) {
     auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t] + head) + begin;
-#pragma unroll
+    UNISONO_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
       to[u * stride] = vectors[u];
     }
   }
 }
 
-
-template <int kUnroll, class Machine>
-UNISONO_DEVICE void copy_vectors(const Pass& pass, unsigned char* const* pointers,
+template <int kUnroll>
+UNISONO_DEVICE void copy_vectors(const KernelPass& pass, unsigned char* const* pointers,
                                  std::uint64_t head, std::uint64_t begin, std::uint64_t stride) {
   Vector vectors[kUnroll];
   const auto* from = reinterpret_cast<const Vector*>(pointers[0] + head) + begin;
-#pragma unroll
+  UNISONO_UNROLL
   for (int u = 0; u < kUnroll; ++u) {
     vectors[u] = from[u * stride];
   }
   for (std::uint32_t t = 0; t < pass.targets; ++t) {
     auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t] + head) + begin;
-#pragma unroll
+    UNISONO_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
       to[u * stride] = vectors[u];
     }
@@ -141,8 +140,9 @@ UNISONO_DEVICE void copy_vectors(const Pass& pass, unsigned char* const* pointer
 
 // `bytes` are a multiple of the element's.
 template <class C, class Machine>
-UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch, const Pass& pass,
-                                unsigned char* const* pointers, std::uint64_t bytes) {
+UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
+                                const KernelPass& pass, unsigned char* const* pointers,
+                                std::uint64_t bytes) {
   constexpr int kUnroll = C::kLanes > 8 ? 2 : 4;
   // Where all operands begin at the same place in their vectors, what is before the first whole one
   // is done alone; where they do not, all is done by elements.
@@ -152,7 +152,8 @@ UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch, co
     alike = alike && reinterpret_cast<std::uint64_t>(pointers[k]) % 16 == past;
   }
   const std::uint64_t until = (16 - past) % 16;
-  const std::uint64_t head = alike && until % sizeof(typename C::Stored) == 0 && until < bytes ? until : 0;
+  const std::uint64_t head =
+      alike && until % sizeof(typename C::Stored) == 0 && until < bytes ? until : 0;
   const std::uint64_t vectors = alike && (past + head) % 16 == 0 ? (bytes - head) / 16 : 0;
   if (head != 0) {
     combine_scalar<C>(machine, launch, pass, pointers, 0, head / sizeof(typename C::Stored));
@@ -162,17 +163,17 @@ UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch, co
   const bool plain = pass.sources == 1 && pass.finish == 0 && launch.multiplies == 0;
   if (plain) {
     for (std::uint64_t i = 0; i < whole; i += kUnroll * threads) {
-      copy_vectors<kUnroll, Machine>(pass, pointers, head, i + machine.thread(), threads);
+      copy_vectors<kUnroll>(pass, pointers, head, i + machine.thread(), threads);
     }
     for (std::uint64_t i = whole + machine.thread(); i < vectors; i += threads) {
-      copy_vectors<1, Machine>(pass, pointers, head, i, threads);
+      copy_vectors<1>(pass, pointers, head, i, threads);
     }
   } else {
     for (std::uint64_t i = 0; i < whole; i += kUnroll * threads) {
-      combine_vectors<C, kUnroll>(machine, launch, pass, pointers, head, i + machine.thread(), threads);
+      combine_vectors<C, kUnroll>(launch, pass, pointers, head, i + machine.thread(), threads);
     }
     for (std::uint64_t i = whole + machine.thread(); i < vectors; i += threads) {
-      combine_vectors<C, 1>(machine, launch, pass, pointers, head, i, threads);
+      combine_vectors<C, 1>(launch, pass, pointers, head, i, threads);
     }
   }
   if (head + vectors * 16 != bytes) {
@@ -217,13 +218,13 @@ UNISONO_DEVICE inline ArenaView arena_of(const Launch& launch, std::uint32_t ran
 }
 
 template <class Machine>
-UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const Wait* waits,
+UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const PassWait* waits,
                              std::uint32_t count, std::uint64_t base) {
   const std::uint64_t* counts = arena_of(launch, launch.rank).counts(machine.block());
   bool stop = false;
   for (std::uint32_t k = machine.thread(); k < count; k += machine.threads()) {
-    stop = stop || !machine.reaches(counts + waits[k].rank, base + waits[k].count, launch,
-                                    waits[k].rank);
+    stop = stop ||
+           !machine.reaches(counts + waits[k].rank, base + waits[k].count, launch, waits[k].rank);
   }
   return !machine.any(stop);
 }
@@ -231,7 +232,7 @@ UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const Wait*
 // Tells all that this rank is here, and learns where the others have their buffers. False: give up.
 template <class Machine>
 UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t epoch) {
-  Shared& shared = machine.shared();
+  BlockMemory& shared = machine.shared();
   const std::uint32_t channel = machine.block();
   const std::uint32_t me = launch.rank;
   const std::uint64_t here = (epoch << 32) + 1;
@@ -243,10 +244,13 @@ UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t 
   }
   for (std::uint32_t r = machine.thread(); r < launch.ranks; r += machine.threads()) {
     const ArenaView other = arena_of(launch, r);
-    other.records(channel, epoch % 2)[me] = {
-        launch.input + launch.sent[r].offset, launch.output,       launch.signature,
-        launch.input_region,                  launch.output_region, launch.sent[r].bytes,
-        most};
+    other.records(channel, epoch % 2)[me] = {launch.input + launch.sent[r].offset,
+                                             launch.output,
+                                             launch.signature,
+                                             launch.input_region,
+                                             launch.output_region,
+                                             launch.sent[r].bytes,
+                                             most};
     machine.signal(other.counts(channel) + me, here);
   }
   const ArenaView mine = arena_of(launch, me);
@@ -286,19 +290,20 @@ UNISONO_DEVICE std::uint64_t count_parts(Machine& machine, const Launch& launch)
 
 // Where an operand of this block's slice begins; `begin` bytes of its chunk are before it.
 template <class Machine>
-UNISONO_DEVICE std::uint64_t place_of(Machine& machine, const Launch& launch, const Pass& pass,
-                                      const Operand& operand, std::uint64_t begin) {
-  const Shared& shared = machine.shared();
+UNISONO_DEVICE std::uint64_t place_of(Machine& machine, const Launch& launch,
+                                      const KernelPass& pass, const PassOperand& operand,
+                                      std::uint64_t begin) {
+  const BlockMemory& shared = machine.shared();
   const auto rank = static_cast<std::uint32_t>(operand.rank);
   switch (operand.place) {
-    case Place::scratch:
+    case OperandKind::scratch:
       return arena_of(launch, rank).scratch(machine.block(), operand.slot);
-    case Place::input:
+    case OperandKind::input:
       if (launch.has_blocks != 0 && rank == launch.rank) {
         return launch.input + launch.sent[pass.to].offset + begin;
       }
       return shared.inputs[rank] + operand.offset + begin;
-    case Place::output:
+    case OperandKind::output:
       break;
   }
   if (launch.has_blocks != 0) {
@@ -307,7 +312,7 @@ UNISONO_DEVICE std::uint64_t place_of(Machine& machine, const Launch& launch, co
   return shared.outputs[rank] + operand.offset + begin;
 }
 
-UNISONO_DEVICE inline std::uint64_t bytes_of(const Launch& launch, const Pass& pass) {
+UNISONO_DEVICE inline std::uint64_t bytes_of(const Launch& launch, const KernelPass& pass) {
   if (launch.has_blocks == 0) {
     return pass.bytes;
   }
@@ -316,7 +321,7 @@ UNISONO_DEVICE inline std::uint64_t bytes_of(const Launch& launch, const Pass& p
 
 template <class C, class Machine>
 UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
-  Shared& shared = machine.shared();
+  BlockMemory& shared = machine.shared();
   const std::uint32_t channel = machine.block();
   const std::uint32_t me = launch.rank;
   const std::uint64_t epoch = arena_of(launch, me).epoch(channel) + 1;
@@ -328,7 +333,7 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
   std::uint32_t turn = 0;
   for (std::uint64_t part = 0; part < parts; ++part, base += launch.image.stride) {
     for (std::uint32_t p = 0; p < launch.image.pass_count; ++p, ++turn) {
-      const Pass pass = launch.image.passes[p];
+      const KernelPass pass = launch.image.passes[p];
       std::uint64_t begin = 0;
       std::uint64_t end = 0;
       slice_of(bytes_of(launch, pass), channel, launch.channels, begin, end);

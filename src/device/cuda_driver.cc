@@ -13,20 +13,22 @@ namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
 
-CudaDriver load() {
-  const std::string name = read_env("UNISONO_CUDA").value_or(kLibrary);
+}  // namespace
+
+CudaDriver load_cuda_driver(const std::string& name) {
   void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
-    throw Error(ErrorCode::config,
-                name + " cannot be opened: " + (why == nullptr ? "" : why) +
-                    "\ncollectives on device memory need NVIDIA's driver; UNISONO_CUDA names its file");
+    throw Error(
+        ErrorCode::config,
+        name + " cannot be opened: " + (why == nullptr ? "" : why) +
+            "\ncollectives on device memory need NVIDIA's driver; UNISONO_CUDA names its file");
   }
   const auto find = [&](auto& function, const char* symbol) {
     void* const found = ::dlsym(library, symbol);
     if (found == nullptr) {
-      throw Error(ErrorCode::config, name + " has no " + symbol +
-                                         "\ninstall a driver for CUDA 12 or later");
+      throw Error(ErrorCode::config,
+                  name + " has no " + symbol + "\ninstall a driver for CUDA 12 or later");
     }
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
   };
@@ -42,7 +44,8 @@ CudaDriver load() {
   find(driver.cuModuleUnload, "cuModuleUnload");
   find(driver.cuModuleGetFunction, "cuModuleGetFunction");
   find(driver.cuFuncGetAttribute, "cuFuncGetAttribute");
-  find(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  find(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor,
+       "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   find(driver.cuMemAlloc_v2, "cuMemAlloc_v2");
   find(driver.cuMemFree_v2, "cuMemFree_v2");
   find(driver.cuMemHostAlloc, "cuMemHostAlloc");
@@ -67,8 +70,8 @@ CudaDriver load() {
   find(driver.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   find(driver.cuGetErrorName, "cuGetErrorName");
   find(driver.cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess");
-  driver.kernels = reinterpret_cast<decltype(driver.kernels)>(
-      ::dlsym(library, "unisono_cuda_kernels"));
+  driver.kernels =
+      reinterpret_cast<decltype(driver.kernels)>(::dlsym(library, "unisono_cuda_kernels"));
   const int error = driver.cuInit(0);
   if (error != 0) {
     const char* why = nullptr;
@@ -80,10 +83,8 @@ CudaDriver load() {
   return driver;
 }
 
-}  // namespace
-
 const CudaDriver& cuda_driver() {
-  static const CudaDriver driver = load();
+  static const CudaDriver driver = load_cuda_driver(read_env("UNISONO_CUDA").value_or(kLibrary));
   return driver;
 }
 
@@ -93,11 +94,11 @@ void check_cuda(int error, const char* call) {
   }
   const char* name = nullptr;
   cuda_driver().cuGetErrorName(error, &name);
-  throw Error(error == cuda::kOutOfMemory ? ErrorCode::resource : ErrorCode::internal,
-              std::string(call) + " failed: " + (name == nullptr ? std::to_string(error) : name) +
-                  "\n" + (error == cuda::kOutOfMemory
-                              ? "free device memory, or ask for less"
-                              : "see what the device's log says (dmesg, nvidia-smi -q)"));
+  throw Error(
+      error == cuda::kOutOfMemory ? ErrorCode::resource : ErrorCode::internal,
+      std::string(call) + " failed: " + (name == nullptr ? std::to_string(error) : name) + "\n" +
+          (error == cuda::kOutOfMemory ? "free device memory, or ask for less"
+                                       : "see what the device's log says (dmesg, nvidia-smi -q)"));
 }
 
 }  // namespace unisono::device

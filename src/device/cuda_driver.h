@@ -1,9 +1,10 @@
-// CUDA's driver, opened when the first group asks for it: nothing here is linked. UNISONO_CUDA names
-// another file than libcuda.so.1.
+// CUDA's driver, opened when the first group asks for it: nothing here is linked. UNISONO_CUDA
+// names another file than libcuda.so.1.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace unisono::device {
 
@@ -62,7 +63,9 @@ inline constexpr int kNotReady = 600;
 
 }  // namespace cuda
 
-// The same one every time. Errors: config, with what is missing.
+// Errors: config.
+CudaDriver load_cuda_driver(const std::string& file);
+// The one of this process, the same every time. Errors: config, with what is missing.
 const CudaDriver& cuda_driver();
 
 // Throws what `error` is (0: nothing), and in which call.

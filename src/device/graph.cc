@@ -13,16 +13,15 @@ using engine::OperandPlace;
 
 struct Node {
   int rank = 0;
-  int index = -1;  // among the passes of its rank; -1: its pusher stands for it
-  GraphPass pass;
-  std::vector<int> after;  // nodes
+  GraphPass pass = {};
+  std::vector<int> after = {};  // nodes
   int pusher = -1;
-  std::vector<std::pair<int, std::size_t>> lanes;  // message, index of the source
+  std::vector<std::pair<int, std::size_t>> lanes = {};  // message, index of the source
 };
 
 struct Message {
   int from = 0;
-  Cell source;
+  GraphCell source = {};
   int reader = -1;  // node
   int writer = -1;  // node of the sender's pass whose sum it carries
   int copy = -1;    // node, where it is staged
@@ -68,11 +67,11 @@ class Builder {
   bool orders() const;
   void find_sums();
   Graph write() const;
-  Cell cell(int rank, OperandPlace place, int index) const {
+  GraphCell cell(int rank, OperandPlace place, int index) const {
     // In place, what has been written is the output, and so is what has not.
     return {rank, place, index};
   }
-  std::size_t key(const Cell& cell) const {
+  std::size_t key(const GraphCell& cell) const {
     const bool scratch = cell.place == OperandPlace::scratch;
     const std::size_t kind = scratch ? 2 : cell.place == OperandPlace::input && !options_.in_place;
     const auto most = static_cast<std::size_t>(std::max(slots_, schedule_.chunks));
@@ -129,8 +128,8 @@ void Builder::list() {
         const int number = message_of(rank, pass.targets[0].lane, pass.targets[0].ordinal);
         Message& message = messages_[static_cast<std::size_t>(number)];
         message.source = own(rank, pass.sources[0].place, pass.chunk);
-        message.stage = !pass.may_share || (!options_.direct && pass.sources[0].place !=
-                                                                    OperandPlace::scratch);
+        message.stage =
+            !pass.may_share || (!options_.direct && pass.sources[0].place != OperandPlace::scratch);
         for (std::size_t k = 0; k < i; ++k) {
           const auto& forwards = program.passes[k].forwards;
           if (std::find(forwards.begin(), forwards.end(), static_cast<int>(i)) != forwards.end()) {
@@ -138,7 +137,7 @@ void Builder::list() {
           }
         }
         if (message.stage) {
-          const Cell aside{rank, OperandPlace::scratch, aside_next++};
+          const GraphCell aside{rank, OperandPlace::scratch, aside_next++};
           slots_ = std::max(slots_, aside_next);
           if (message.writer >= 0) {
             nodes_[static_cast<std::size_t>(message.writer)].pass.targets.push_back(aside);
@@ -146,8 +145,10 @@ void Builder::list() {
           } else {
             message.copy = static_cast<int>(nodes_.size());
             Node copy{.rank = rank};
-            copy.pass = {.chunk = pass.chunk, .step = pass.step,
-                         .sources = {message.source}, .targets = {aside}};
+            copy.pass = {.chunk = pass.chunk,
+                         .step = pass.step,
+                         .sources = {message.source},
+                         .targets = {aside}};
             nodes_.push_back(copy);
             order.push_back({.node = message.copy});
           }
@@ -200,7 +201,7 @@ void Builder::connect() {
   touched_.assign(order_.size(), {});
   struct History {
     int writer = -1;
-    std::vector<int> readers;
+    std::vector<int> readers = {};
   };
   for (std::size_t rank = 0; rank < order_.size(); ++rank) {
     std::map<std::size_t, History> cells;
@@ -209,12 +210,12 @@ void Builder::connect() {
         nodes_[static_cast<std::size_t>(node)].after.push_back(other);
       }
     };
-    const auto read = [&](const Cell& source, int node) {
+    const auto read = [&](const GraphCell& source, int node) {
       History& history = cells[key(source)];
       wait(node, history.writer);
       history.readers.push_back(node);
     };
-    const auto write = [&](const Cell& target, int node) {
+    const auto write = [&](const GraphCell& target, int node) {
       History& history = cells[key(target)];
       wait(node, history.writer);
       for (const int reader : history.readers) {
@@ -234,7 +235,7 @@ void Builder::connect() {
       Node& node = nodes_[static_cast<std::size_t>(access.node)];
       const int maker = node.pusher < 0 ? access.node : node.pusher;
       if (node.pusher < 0) {
-        for (const Cell& source : node.pass.sources) {
+        for (const GraphCell& source : node.pass.sources) {
           if (source.rank == node.rank) {
             read(source, access.node);
           }
@@ -242,7 +243,7 @@ void Builder::connect() {
       } else {
         touched_[rank].push_back(node.pusher);
       }
-      for (const Cell& target : node.pass.targets) {
+      for (const GraphCell& target : node.pass.targets) {
         write(target, maker);
       }
     }
@@ -342,7 +343,7 @@ void Builder::find_sums() {
         }
         std::uint64_t sum = 0;
         bool whole_before = false;
-        for (const Cell& source : node.pass.sources) {
+        for (const GraphCell& source : node.pass.sources) {
           const std::uint64_t one = std::uint64_t{1} << source.rank;
           const auto at = held.find(key(source));
           const std::uint64_t has =
@@ -351,12 +352,13 @@ void Builder::find_sums() {
           sum |= has;
         }
         node.pass.finish = sum == all && !whole_before;
-        for (const Cell& target : node.pass.targets) {
+        for (const GraphCell& target : node.pass.targets) {
           held[key(target)] = sum;
         }
         for (const Message& message : messages_) {
           if (message.push && message.writer == number) {
-            for (const Cell& target : nodes_[static_cast<std::size_t>(message.reader)].pass.targets) {
+            for (const GraphCell& target :
+                 nodes_[static_cast<std::size_t>(message.reader)].pass.targets) {
               held[key(target)] = sum;
             }
           }

@@ -1,5 +1,5 @@
-// One operation of all ranks as passes over memory that every rank can address: what the programs of
-// the ranks (engine/program.h) become where a lane needs no bytes of its own.
+// One operation of all ranks as passes over memory that every rank can address: what the programs
+// of the ranks (engine/program.h) become where a lane needs no bytes of its own.
 //
 // A message is *pulled*: its receiver reads the cell of its sender; or *pushed*: the sum that it
 // carries is written by its sender into the receiver's cell, in the pass that makes the sum, where
@@ -16,11 +16,11 @@
 
 namespace unisono::device {
 
-struct Cell {
+struct GraphCell {
   int rank = 0;
   engine::OperandPlace place = engine::OperandPlace::input;  // never a lane
-  int index = 0;  // the chunk; of scratch the slot
-  friend bool operator==(const Cell&, const Cell&) = default;
+  int index = 0;                                             // the chunk; of scratch the slot
+  friend bool operator==(const GraphCell&, const GraphCell&) = default;
 };
 
 struct After {
@@ -31,8 +31,8 @@ struct After {
 struct GraphPass {
   int chunk = 0;
   int step = 0;
-  std::vector<Cell> sources = {};
-  std::vector<Cell> targets = {};
+  std::vector<GraphCell> sources = {};
+  std::vector<GraphCell> targets = {};
   std::vector<After> waits = {};  // of other ranks
   std::uint64_t signals = 0;      // a bit for each rank that waits for it
   bool finish = false;            // makes a whole sum

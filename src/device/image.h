@@ -1,13 +1,15 @@
-// What a kernel is told: one rank's passes as plain arrays, and the pointers of one launch. The same
-// for a GPU and for the shim that runs the kernel's source on a CPU.
+// What a kernel is told: one rank's passes as plain arrays, and the pointers of one launch. The
+// same for a GPU and for the shim that runs the kernel's source on a CPU.
 #pragma once
 
 #include <cstdint>
 
 #if defined(__CUDACC__)
 #define UNISONO_DEVICE __host__ __device__
+#define UNISONO_UNROLL _Pragma("unroll")
 #else
 #define UNISONO_DEVICE
+#define UNISONO_UNROLL
 #endif
 
 namespace unisono::device {
@@ -15,21 +17,21 @@ namespace unisono::device {
 inline constexpr int kMaxRanks = 64;
 inline constexpr unsigned kThreads = 512;  // of a block
 
-enum class Place : std::uint8_t { input, output, scratch };
+enum class OperandKind : std::uint8_t { input, output, scratch };
 
-struct Operand {
+struct PassOperand {
   std::uint64_t offset = 0;  // of the chunk in the rank's input or output
   std::uint32_t slot = 0;    // of scratch
   std::int16_t rank = 0;
-  Place place = Place::input;
+  OperandKind place = OperandKind::input;
 };
 
-struct Wait {
+struct PassWait {
   std::uint32_t rank = 0;
   std::uint32_t count = 0;  // of passes of that rank, its entry being the first
 };
 
-struct Pass {
+struct KernelPass {
   std::uint64_t bytes = 0;                               // of the chunk
   std::uint64_t signals = 0;                             // a bit for each rank that waits for it
   std::uint32_t operands = 0, sources = 0, targets = 0;  // first the sources, in their order
@@ -42,9 +44,9 @@ struct Pass {
 };
 
 struct Image {
-  const Pass* passes = nullptr;
-  const Operand* operands = nullptr;
-  const Wait* waits = nullptr;
+  const KernelPass* passes = nullptr;
+  const PassOperand* operands = nullptr;
+  const PassWait* waits = nullptr;
   std::uint32_t pass_count = 0;
   std::uint32_t exit_waits = 0, exit_wait_count = 0;
   std::uint32_t slots = 0;   // of scratch
@@ -68,7 +70,7 @@ struct ArenaLayout {
   std::uint64_t scratch = 0;
 };
 
-struct Status {  // in memory of the host
+struct Status {                // in memory of the host
   std::uint64_t done = 0;      // epochs
   std::uint32_t late = 0;      // the rank that this channel waits for, plus 1
   std::uint32_t mismatch = 0;  // the rank that means another call, plus 1

@@ -18,11 +18,11 @@ __device__ void write_word(std::uint32_t* word, std::uint32_t value) {
 
 class GpuBlock {
  public:
-  __device__ explicit GpuBlock(Shared& shared) : shared_(shared) {}
+  __device__ explicit GpuBlock(BlockMemory& shared) : shared_(shared) {}
   __device__ std::uint32_t thread() const { return threadIdx.x; }
   __device__ std::uint32_t threads() const { return blockDim.x; }
   __device__ std::uint32_t block() const { return blockIdx.x; }
-  __device__ Shared& shared() { return shared_; }
+  __device__ BlockMemory& shared() { return shared_; }
   __device__ void sync() { __syncthreads(); }
   __device__ bool any(bool flag) { return __syncthreads_or(flag) != 0; }
   __device__ void signal(std::uint64_t* word, std::uint64_t value) {
@@ -51,7 +51,7 @@ class GpuBlock {
   }
 
  private:
-  Shared& shared_;
+  BlockMemory& shared_;
 };
 
 }  // namespace
@@ -60,7 +60,7 @@ class GpuBlock {
 extern "C" __global__ void __launch_bounds__(unisono::device::kThreads)
     unisono_kernel(const __grid_constant__ unisono::device::Launch launch) {
   using namespace unisono::device;
-  __shared__ Shared shared;
+  __shared__ BlockMemory shared;
   GpuBlock block(shared);
   dispatch_op<unisono::Dtype::UNISONO_DTYPE>(
       static_cast<unisono::ReduceOp>(launch.op), [&](auto dtype, auto op) {

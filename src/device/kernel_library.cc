@@ -10,7 +10,7 @@
 namespace unisono::device {
 namespace {
 
-constexpr const char* kLibrary = "libunisono_cuda.so.0";
+constexpr const char* kKernelLibrary = "libunisono_cuda.so.0";
 
 using Find = const void* (*)(int dtype);
 
@@ -18,13 +18,14 @@ Find load() {
   if (cuda_driver().kernels != nullptr) {
     return cuda_driver().kernels;
   }
-  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* const library = ::dlopen(kKernelLibrary, RTLD_NOW | RTLD_LOCAL);
   void* const found = library == nullptr ? nullptr : ::dlsym(library, "unisono_cuda_kernels");
   if (found == nullptr) {
     const char* why = ::dlerror();
-    throw Error(ErrorCode::config,
-                std::string("the kernels for GPUs cannot be loaded: ") + (why == nullptr ? "" : why) +
-                    "\nbuild unisono where nvcc is: it makes " + kLibrary + " beside libunisono.so.0");
+    throw Error(ErrorCode::config, std::string("the kernels for GPUs cannot be loaded: ") +
+                                       (why == nullptr ? "" : why) +
+                                       "\nbuild unisono where nvcc is: it makes " + kKernelLibrary +
+                                       " beside libunisono.so.0");
   }
   return reinterpret_cast<Find>(found);
 }

@@ -1,0 +1,50 @@
+// The driver that is not there, that is another library, that does not start.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "device/cuda_driver.h"
+#include "unisono/error.hpp"
+
+namespace unisono::device {
+namespace {
+
+std::string told(const std::string& file) {
+  try {
+    load_cuda_driver(file);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::config);
+    return std::string(error.message());
+  }
+  return {};
+}
+
+TEST(CudaDriver, OneThatIsAbsentIsNamed) {
+  const std::string text = told("libcuda-that-is-not-there.so.1");
+  EXPECT_NE(text.find("libcuda-that-is-not-there.so.1 cannot be opened"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("UNISONO_CUDA names its file"), std::string::npos) << text;
+}
+
+TEST(CudaDriver, OneThatLacksAFunctionIsTooOld) {
+  const std::string text = told("libm.so.6");
+  EXPECT_NE(text.find("libm.so.6 has no cuInit"), std::string::npos) << text;
+}
+
+TEST(CudaDriver, OneThatDoesNotStartSaysWhy) {
+  const std::string file = std::getenv("UNISONO_CUDA");
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr);
+  const auto fail =
+      reinterpret_cast<void (*)(const char*, int)>(::dlsym(library, "fake_cuda_fail"));
+  ASSERT_NE(fail, nullptr);
+  fail("cuInit", 1);
+  const std::string text = told(file);
+  EXPECT_NE(text.find("does not start: CUDA_ERROR_NO_DEVICE"), std::string::npos) << text;
+  EXPECT_EQ(told(file), "");
+}
+
+}  // namespace
+}  // namespace unisono::device

@@ -1,0 +1,57 @@
+// What every rank of a communicator says of itself.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unisono/communicator.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::device {
+
+template <class Element>
+std::vector<Element> gather(Communicator& comm, const Element& mine) {
+  std::vector<Element> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+// Does `step` on every rank; where it fails on one, all throw what that one says. So nobody waits
+// for a rank that has given up.
+template <class Step>
+void together(Communicator& comm, const Step& step) {
+  struct Outcome {
+    std::int32_t code = -1;
+    char text[252] = {};
+  };
+  Outcome mine;
+  std::optional<Error> error;
+  try {
+    step();
+  } catch (const Error& thrown) {
+    error = thrown;
+    mine.code = static_cast<std::int32_t>(thrown.code());
+    const std::string_view text = thrown.message();
+    std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof(mine.text) - 1));
+  }
+  const std::vector<Outcome> all = gather(comm, mine);
+  if (error) {
+    throw *error;
+  }
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].code >= 0) {
+      throw Error(static_cast<ErrorCode>(all[rank].code),
+                  "rank " + std::to_string(rank) + " says: " + all[rank].text,
+                  {.peer = static_cast<int>(rank)});
+    }
+  }
+}
+
+}  // namespace unisono::device

@@ -1,0 +1,128 @@
+// Collectives on device memory between threads, on a driver without a GPU.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "device/testing_driver.h"
+#include "unisono/device.hpp"
+
+namespace unisono::device {
+namespace {
+
+TEST(DeviceGroup, RandomCallsAreRight) {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    std::atomic<int> wrong = 0;
+    run_threads(ranks, [&](Communicator& comm) {
+      const OwnStream stream;
+      DeviceGroup group(comm, {.scratch_bytes = std::size_t{1} << 16});
+      Buffer in(std::size_t{4} << 20);
+      Buffer out(std::size_t{4} << 20);
+      std::mt19937_64 random(static_cast<unsigned>(ranks));
+      std::vector<std::size_t> counts;
+      std::vector<std::size_t> recv_counts;
+      for (int k = 0; k < 150; ++k) {
+        const Trial trial = draw(ranks, random);
+        const std::size_t shift_in = random() % 20 * size_of(trial.dtype);
+        const std::size_t shift_out = random() % 20 * size_of(trial.dtype);
+        const Bytes& input = trial.inputs[static_cast<std::size_t>(comm.rank())];
+        Call call = call_of(trial, comm.rank(), counts, recv_counts);
+        call.in = in.data() + shift_in;
+        call.out = trial.in_place ? in.data() + shift_in : out.data() + shift_out;
+        if (!input.empty()) {
+          std::memcpy(in.data() + shift_in, input.data(), input.size());
+        }
+        group.run(call, stream.handle());
+        group.synchronize(stream.handle());
+        const auto* const begin = static_cast<const unsigned char*>(call.out);
+        const Bytes got(begin, begin + output_bytes(trial, comm.rank()));
+        if (!same(trial.dtype, got, result_of(trial, comm.rank()))) {
+          ++wrong;
+          ADD_FAILURE() << to_string(call.collective) << ' ' << to_string(call.dtype) << ' '
+                        << to_string(call.reduction.op) << ", count " << call.count << ", rank "
+                        << comm.rank() << " of " << ranks << ", in place " << trial.in_place;
+        }
+        comm.barrier();  // before the memory is written again
+      }
+    });
+    EXPECT_EQ(wrong, 0) << ranks << " ranks";
+  }
+}
+
+TEST(DeviceGroup, OperationsFollowEachOtherWithoutTheHost) {
+  run_threads(3, [](Communicator& comm) {
+    DeviceGroup group(comm);
+    const OwnStream one;
+    const OwnStream two;
+    Buffer memory(4000);
+    auto* const data = reinterpret_cast<std::int32_t*>(memory.data());
+    std::fill_n(data, 1000, 1);
+    const Call call{.collective = Collective::all_reduce,
+                    .in = data,
+                    .out = data,
+                    .count = 1000,
+                    .dtype = Dtype::i32};
+    for (int k = 0; k < 10; ++k) {
+      group.run(call,
+                (k % 2 == 0 ? one : two).handle());  // another stream waits for the one before
+    }
+    group.synchronize(one.handle());
+    group.synchronize(two.handle());
+    EXPECT_EQ(data[0], 59049);
+    EXPECT_EQ(data[999], 59049);
+  });
+}
+
+TEST(DeviceGroup, AGraphIsReplayed) {
+  run_threads(2, [](Communicator& comm) {
+    const OwnStream stream;
+    DeviceGroup group(comm);
+    Buffer memory(400);
+    auto* const data = reinterpret_cast<std::int64_t*>(memory.data());
+    std::fill_n(data, 50, 1);
+    driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(stream.handle(), 0);
+    for (int k = 0; k < 5; ++k) {
+      group.run({.collective = Collective::all_reduce,
+                 .in = data,
+                 .out = data,
+                 .count = 50,
+                 .dtype = Dtype::i64},
+                stream.handle());
+    }
+    void* graph = nullptr;
+    driver_function<int(void*, void**)>("cuStreamEndCapture")(stream.handle(), &graph);
+    EXPECT_EQ(data[0], 1);
+    for (int k = 0; k < 4; ++k) {
+      driver_function<int(void*, void*)>("cuGraphLaunch")(graph, stream.handle());
+    }
+    group.synchronize(stream.handle());
+    EXPECT_EQ(data[0], 1 << 20);
+    EXPECT_EQ(data[49], 1 << 20);
+    driver_function<int(void*)>("cuGraphDestroy")(graph);
+  });
+}
+
+// Shapes that change with each call, as tokens do, must not use up the memory of plans.
+TEST(DeviceGroup, ManyKindsOfCallsAreForgottenAgain) {
+  run_threads(2, [](Communicator& comm) {
+    const OwnStream stream;
+    DeviceGroup group(comm);
+    Buffer memory(std::size_t{1} << 20);
+    auto* const data = reinterpret_cast<std::int32_t*>(memory.data());
+    data[0] = 1;
+    for (std::size_t count = 1; count < 15'000; ++count) {
+      group.run(
+          {.collective = Collective::broadcast, .out = data, .count = count, .dtype = Dtype::i32},
+          stream.handle());
+      if (count % 100 == 0) {
+        group.synchronize(stream.handle());
+      }
+    }
+    group.synchronize(stream.handle());
+    EXPECT_EQ(data[0], 1);
+  });
+}
+
+}  // namespace
+}  // namespace unisono::device

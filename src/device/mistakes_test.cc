@@ -1,0 +1,212 @@
+// What users and machines do wrong: told, by whom, in time; nothing left behind.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "device/testing_driver.h"
+#include "unisono/device.hpp"
+
+namespace unisono::device {
+namespace {
+
+Call all_reduce(void* data, std::size_t count) {
+  return {.collective = Collective::all_reduce,
+          .in = data,
+          .out = data,
+          .count = count,
+          .dtype = Dtype::f32};
+}
+
+// The error that `body` throws on this rank.
+template <class Body>
+Error error_of(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::internal, "nothing was thrown");
+}
+
+// What another rank has found comes here as well.
+void wait_for_the_end(const DeviceGroup& group) {
+  for (int k = 0; k < 2000; ++k) {
+    group.check();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+TEST(DeviceMistakes, MemoryOfTheHostIsNamed) {
+  run_threads(2, [](Communicator& comm) {
+    DeviceGroup group(comm);
+    Buffer device(64);
+    std::array<float, 16> host = {};
+    const Error error = error_of([&] {
+      group.run({.collective = Collective::all_reduce,
+                 .in = host.data(),
+                 .out = device.data(),
+                 .count = 16,
+                 .dtype = Dtype::f32},
+                nullptr);
+    });
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_EQ(error.summary(), "in is memory of the host, out of the device");
+  });
+}
+
+TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
+  run_threads(2, [](Communicator& comm) {
+    DeviceGroup group(comm);
+    Buffer device(64);
+    const auto told = [&](const Call& call) {
+      return std::string(error_of([&] { group.run(call, nullptr); }).summary());
+    };
+    EXPECT_EQ(
+        told({.collective = Collective::broadcast, .out = device.data(), .count = 1, .root = 5}),
+        "broadcast: root 5 of 2 ranks");
+    EXPECT_EQ(told({.collective = Collective::all_reduce,
+                    .in = device.data(),
+                    .out = device.data(),
+                    .count = 1,
+                    .dtype = Dtype::f32,
+                    .reduction = ReduceOp::bxor}),
+              "all_reduce: no kernel of device memory does bxor of f32");
+    EXPECT_EQ(told({.collective = Collective::all_gather, .in = device.data(), .count = 1}),
+              "all_gather: out is null");
+    EXPECT_EQ(
+        told({.collective = Collective::all_gather_v, .in = device.data(), .out = device.data()}),
+        "all_gather_v: counts has 0 entries for 2 ranks");
+    Call wrong = all_reduce(device.data(), 4);
+    wrong.algorithm = "no_such";
+    EXPECT_EQ(told(wrong), "no algorithm no_such for all_reduce");
+    group.check();
+  });
+}
+
+TEST(DeviceMistakes, OtherCountsAreNamedOnAllRanks) {
+  run_threads(3, [](Communicator& comm) {
+    const OwnStream stream;
+    DeviceGroup group(comm);
+    Buffer device(4000);
+    const Error error = error_of([&] {
+      group.run(all_reduce(device.data(), comm.rank() == 1 ? 100 : 200), stream.handle());
+      group.synchronize(stream.handle());
+      wait_for_the_end(group);
+    });
+    EXPECT_TRUE(error.code() == ErrorCode::mismatch || error.code() == ErrorCode::aborted)
+        << error.what();
+    EXPECT_NE(error.message().find("means another call than rank"), std::string::npos)
+        << error.what();
+  });
+}
+
+// Each rank's counts are right by themselves; only together are they wrong.
+TEST(DeviceMistakes, BlocksThatDoNotAgreeAreNamed) {
+  run_threads(2, [](Communicator& comm) {
+    const OwnStream stream;
+    DeviceGroup group(comm);
+    Buffer in(4000);
+    Buffer out(4000);
+    const std::array<std::size_t, 2> sent = {3, 4};
+    const std::array<std::size_t, 2> got = {comm.rank() == 0 ? 3U : 4U, comm.rank() == 0 ? 5U : 4U};
+    const Error error = error_of([&] {
+      group.run({.collective = Collective::all_to_all_v,
+                 .in = in.data(),
+                 .out = out.data(),
+                 .dtype = Dtype::f32,
+                 .counts = sent,
+                 .recv_counts = got},
+                stream.handle());
+      group.synchronize(stream.handle());
+      wait_for_the_end(group);
+    });
+    EXPECT_NE(error.message().find("means another call than rank"), std::string::npos)
+        << error.what();
+  });
+}
+
+TEST(DeviceMistakes, ARankThatDoesNotComeIsNamed) {
+  run_threads(2, [](Communicator& comm) {
+    DeviceGroup group(comm, {.timeout_ms = 200});
+    Buffer device(4000);
+    const Error error = error_of([&] {
+      if (comm.rank() == 0) {
+        group.run(all_reduce(device.data(), 100), nullptr);
+        group.synchronize(nullptr);
+      } else {
+        wait_for_the_end(group);
+      }
+    });
+    EXPECT_NE(error.message().find("rank 1 has not come for 200 ms"), std::string::npos)
+        << error.what();
+  });
+}
+
+TEST(DeviceMistakes, AbortEndsWhatRuns) {
+  run_threads(2, [](Communicator& comm) {
+    DeviceGroup group(comm);
+    Buffer device(4000);
+    const Error error = error_of([&] {
+      if (comm.rank() == 0) {
+        group.run(all_reduce(device.data(), 100), nullptr);
+        group.synchronize(nullptr);
+      } else {
+        comm.abort("enough");
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        comm.barrier();
+      }
+    });
+    EXPECT_EQ(error.code(), ErrorCode::aborted) << error.what();
+    EXPECT_NE(error.message().find("enough"), std::string::npos) << error.what();
+  });
+}
+
+TEST(DeviceMistakes, ADeviceThatIsNotThereIsToldToAll) {
+  run_threads(2, [](Communicator& comm) {
+    const Error error =
+        error_of([&] { DeviceGroup group(comm, {.device = comm.rank() == 1 ? 7 : 0}); });
+    EXPECT_EQ(error.code(), ErrorCode::config);
+    EXPECT_NE(error.message().find("there is no device 7"), std::string::npos) << error.what();
+    comm.barrier();  // the communicator goes on
+  });
+}
+
+// Every call of the driver fails once, on one rank alone: it is told, and all is given back.
+TEST(DeviceMistakes, ACallOfTheDriverThatFailsLeavesNothingBehind) {
+  const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
+  const auto left = driver_function<int()>("fake_cuda_left");
+  const int before = left();
+  const std::array names = {"cuDeviceGet",       "cuDevicePrimaryCtxRetain",
+                            "cuModuleLoadData",  "cuModuleGetFunction",
+                            "cuStreamCreate",    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                            "cuFuncGetAttribute"};
+  for (const char* const name : names) {
+    fail(name, 1);
+    run_threads(2, [&](Communicator& comm) {
+      const Error error = error_of([&] { const DeviceGroup group(comm); });
+      EXPECT_NE(error.summary(), "nothing was thrown") << name;
+      comm.barrier();
+    });
+    EXPECT_EQ(left(), before) << name;
+  }
+  for (int nth = 1; nth <= 2; ++nth) {  // arenas
+    fail("cuMemAlloc_v2", nth);
+    run_threads(2, [&](Communicator& comm) {
+      const Error error = error_of([&] { const DeviceGroup group(comm); });
+      EXPECT_EQ(error.code(), ErrorCode::resource) << error.what();
+      comm.barrier();
+    });
+    EXPECT_EQ(left(), before) << nth;
+  }
+  fail("", 0);
+  run_threads(2, [](Communicator& comm) {
+    DeviceGroup group(comm);
+    group.allocate(1000);
+  });
+  EXPECT_EQ(left(), before);
+}
+
+}  // namespace
+}  // namespace unisono::device

@@ -1,0 +1,56 @@
+// What a kernel is told for each kind of call, made when the kind is seen first.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "device/context.h"
+#include "device/image.h"
+#include "unisono/call.hpp"
+
+namespace unisono::device {
+
+// What sets kinds of calls apart. The sizes of a v-form come with each call.
+struct PlanKey {
+  Collective collective = Collective::barrier;
+  Dtype dtype = Dtype::u8;
+  ReduceOp op = ReduceOp::sum;  // as kernel_op() has it
+  std::size_t count = 0;
+  int root = 0;
+  bool in_place = false;
+  bool direct = true;     // all ranks reach the buffers of all
+  bool captured = false;  // in a graph, which keeps it for good
+  std::string algorithm = {};
+  friend auto operator<=>(const PlanKey&, const PlanKey&) = default;
+};
+
+class Plans {
+ public:
+  // `common`: what all launches of the group have, with the most channels.
+  Plans(Context& context, const Launch& common, std::size_t scratch_bytes);
+
+  // Without buffers and sizes of blocks. Errors: usage, resource.
+  const Launch* find(const PlanKey& kind) const;
+  // REQUIRES: find() has none. May forget others, which must not run any more where is_full().
+  const Launch& add(const PlanKey& kind);
+  bool is_full() const;
+
+ private:
+  struct Zone {
+    std::uint64_t base = 0;
+    std::size_t used = 0;
+  };
+  Launch make(const PlanKey& kind, Zone& zone) const;
+  std::uint64_t put(Zone& zone, const void* data, std::size_t bytes) const;
+
+  Context& context_;
+  Launch common_;
+  std::size_t scratch_bytes_;
+  Zone passing_, kept_;
+  std::map<PlanKey, Launch> plans_ = {};
+};
+
+}  // namespace unisono::device

@@ -1,0 +1,101 @@
+#include "device/shared_memory.h"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "device/gather.h"
+#include "unisono/error.hpp"
+
+namespace unisono::device {
+namespace {
+
+constexpr std::uint32_t kMaxRegions = 256;
+
+struct Introduction {
+  std::int64_t process = 0;
+  std::uint64_t base = 0;
+  std::int64_t device = 0;
+  IpcHandle handle = {};
+};
+
+struct Allocation {
+  std::uint64_t base = 0;
+  std::uint64_t bytes = 0;
+  IpcHandle handle = {};
+};
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(Communicator& comm, Context& context, int device, std::uint32_t channels,
+                           std::size_t scratch_bytes)
+    : comm_(comm), context_(context) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  layout_.records = round_up(channels * n * sizeof(std::uint64_t));
+  layout_.epochs = layout_.records + round_up(channels * 2 * n * sizeof(Record));
+  layout_.scratch = layout_.epochs + round_up(channels * sizeof(std::uint64_t));
+  Introduction mine{.process = ::getpid(), .device = device};
+  together(comm, [&] { mine.base = context.allocate(layout_.scratch + scratch_bytes); });
+  const auto processes = gather(comm, mine.process);
+  for (const std::int64_t process : processes) {
+    same_process_.push_back(process == mine.process);
+    one_process_ = one_process_ && same_process_.back();
+  }
+  if (!one_process_) {
+    check_cuda(cuda_driver().cuIpcGetMemHandle(&mine.handle, mine.base), "cuIpcGetMemHandle");
+  }
+  for (const Introduction& one : gather(comm, mine)) {
+    const bool same = one.process == mine.process;
+    if (same && one.device != mine.device) {
+      context.enable_peer(static_cast<int>(one.device));
+    }
+    arenas_.push_back(place_here(one.base, one.handle, same));
+  }
+  shifts_ = context.allocate(kMaxRegions * n * sizeof(std::uint64_t));
+}
+
+std::uint64_t SharedMemory::place_here(std::uint64_t base, const IpcHandle& handle,
+                                       bool same_process) {
+  return same_process ? base : context_.map(handle);
+}
+
+void* SharedMemory::allocate(std::size_t bytes) {
+  if (regions_.size() + 1 >= kMaxRegions) {
+    throw Error(ErrorCode::usage, "more than " + std::to_string(kMaxRegions - 1) +
+                                      " allocations of a device group\nallocate larger pieces, and "
+                                      "cut them");
+  }
+  Allocation mine{.bytes = bytes};
+  together(comm_, [&] { mine.base = context_.allocate(round_up(bytes)); });
+  if (!one_process_) {
+    check_cuda(cuda_driver().cuIpcGetMemHandle(&mine.handle, mine.base), "cuIpcGetMemHandle");
+  }
+  std::vector<std::uint64_t> row;
+  const std::vector<Allocation> places = gather(comm_, mine);
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const Allocation& place = places[rank];
+    row.push_back(place_here(place.base, place.handle, same_process_[rank]) - place.base);
+  }
+  regions_.push_back({.base = mine.base, .bytes = bytes});
+  context_.upload(shifts_ + regions_.size() * row.size() * sizeof(row[0]), row.data(),
+                  row.size() * sizeof(row[0]));
+  return reinterpret_cast<void*>(mine.base);
+}
+
+std::uint32_t SharedMemory::region_of(const void* data, std::size_t bytes) const {
+  const auto at = reinterpret_cast<std::uint64_t>(data);
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const Region& region = regions_[i];
+    if (at >= region.base && at - region.base <= region.bytes &&
+        bytes <= region.bytes - (at - region.base)) {
+      return static_cast<std::uint32_t>(i + 1);
+    }
+  }
+  return 0;
+}
+
+}  // namespace unisono::device

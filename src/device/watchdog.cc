@@ -1,0 +1,130 @@
+#include "device/watchdog.h"
+
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include "device/context.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::device {
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+constexpr unsigned kPortableMapped = 3;      // CU_MEMHOSTALLOC_...
+constexpr std::size_t kBeforeStatus = 4096;  // the word to stop has a page of its own
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+HostWords::HostWords(const Context& context, std::uint32_t channels) : context_(context) {
+  const InContext here(context);
+  const std::size_t bytes = kBeforeStatus + channels * sizeof(Status);
+  void* memory = nullptr;
+  check_cuda(cuda_driver().cuMemHostAlloc(&memory, bytes, kPortableMapped), "cuMemHostAlloc");
+  std::memset(memory, 0, bytes);
+  stop_ = static_cast<std::uint32_t*>(memory);
+  status_ = reinterpret_cast<Status*>(static_cast<char*>(memory) + kBeforeStatus);
+}
+
+HostWords::~HostWords() {
+  void* before = nullptr;
+  cuda_driver().cuCtxGetCurrent(&before);
+  cuda_driver().cuCtxSetCurrent(context_.handle());
+  cuda_driver().cuMemFreeHost(stop_);
+  cuda_driver().cuCtxSetCurrent(before);
+}
+
+Watchdog::Watchdog(Communicator& comm, const HostWords& words, std::uint32_t channels, int limit_ms)
+    : comm_(comm), words_(words), channels_(channels), limit_ms_(limit_ms) {
+  thread_ = std::thread([this] { watch(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+std::optional<Error> Watchdog::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+void Watchdog::watch() {
+  std::unique_lock lock(mutex_);
+  while (!ended_ && !changed_.wait_for(lock, kBetweenLooks, [this] { return closing_; })) {
+    lock.unlock();
+    look();
+    lock.lock();
+  }
+}
+
+void Watchdog::look() {
+  if (const std::optional<Error> failure = comm_.failure()) {
+    end(*failure);
+    return;
+  }
+  std::optional<Error> found = mismatch();
+  found = found ? found : lateness();
+  if (found) {
+    comm_.abort(found->message());
+    end(*found);
+  }
+}
+
+std::optional<Error> Watchdog::mismatch() const {
+  for (std::uint32_t c = 0; c < channels_; ++c) {
+    const std::uint32_t other = std::atomic_ref(words_.status()[c].mismatch).load();
+    if (other != 0) {
+      return Error(
+          ErrorCode::mismatch,
+          "device group: rank " + std::to_string(other - 1) + " means another call than rank " +
+              std::to_string(comm_.rank()) +
+              "\nmake the same calls in the same order on all ranks, with counts that agree, "
+              "and memory of allocate() on all or on none",
+          {.rank = comm_.rank(), .peer = static_cast<int>(other) - 1});
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> Watchdog::lateness() {
+  std::uint32_t late = 0;
+  for (std::uint32_t c = 0; c < channels_ && late == 0; ++c) {
+    late = std::atomic_ref(words_.status()[c].late).load();
+  }
+  const std::int64_t now = now_ms();
+  if (late == 0 || late != late_) {
+    late_ = late;
+    late_since_ = now;
+    return std::nullopt;
+  }
+  if (limit_ms_ == 0 || now - late_since_ <= limit_ms_) {
+    return std::nullopt;
+  }
+  const int peer = static_cast<int>(late) - 1;
+  return Error(ErrorCode::timeout,
+               "device group: rank " + std::to_string(peer) + " has not come for " +
+                   std::to_string(limit_ms_) +
+                   " ms\nsee what it does; DeviceOptions::timeout_ms is the limit",
+               {.rank = comm_.rank(), .peer = peer});
+}
+
+void Watchdog::end(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) {
+    ended_ = why;
+  }
+  std::atomic_ref(*words_.stop()).store(1);
+}
+
+}  // namespace unisono::device
