@@ -42,7 +42,7 @@ if(NOT UNISONO_SANITIZE)  # a sanitizer's run time comes with the program
   target_link_options(unisono_shared PRIVATE -Wl,--no-undefined)
 endif()
 set_target_properties(unisono_shared PROPERTIES
-  EXPORT_NAME unisono VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  EXPORT_NAME unisono INSTALL_RPATH $ORIGIN VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${version_script})
 
 unisono_add_library(unisono_static STATIC)
@@ -66,6 +66,10 @@ install(TARGETS unisono_shared EXPORT unisonoTargets
         NAMELINK_COMPONENT development)
 install(TARGETS unisono_static EXPORT unisonoStaticTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+if(TARGET unisono_cuda)
+  install(TARGETS unisono_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+          NAMELINK_SKIP)
+endif()
 install(DIRECTORY include/unisono DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 foreach(export IN ITEMS unisonoTargets unisonoStaticTargets)

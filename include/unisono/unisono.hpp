@@ -3,6 +3,7 @@
 
 #include "unisono/allocator.hpp"
 #include "unisono/communicator.hpp"
+#include "unisono/device.hpp"
 #include "unisono/error.hpp"
 #include "unisono/explain.hpp"
 #include "unisono/options.hpp"
