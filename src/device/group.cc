@@ -111,8 +111,8 @@ class DeviceState {
 
  private:
   Launch common() const;
-  PlanKey key_of(const Call& call, bool direct, bool captured) const;
-  const Launch& plan(const PlanKey& kind);
+  CallShape key_of(const Call& call, bool direct, bool captured) const;
+  const Launch& plan(const CallShape& kind);
   void wait_for_latest() const;
 
   // A device with its kernels.
@@ -245,7 +245,7 @@ void* DeviceState::allocate(std::size_t bytes) {
   return memory_.allocate(bytes);
 }
 
-PlanKey DeviceState::key_of(const Call& call, bool direct, bool captured) const {
+CallShape DeviceState::key_of(const Call& call, bool direct, bool captured) const {
   const bool by_blocks = is_v_form(call.collective);
   // Who has no input says nothing of whether it is in place: the others' does.
   const bool in_place = cut_of(call.collective) == VectorCut::none && moves_data(call.collective) &&
@@ -261,7 +261,7 @@ PlanKey DeviceState::key_of(const Call& call, bool direct, bool captured) const 
           .algorithm = std::string(call.algorithm)};
 }
 
-const Launch& DeviceState::plan(const PlanKey& kind) {
+const Launch& DeviceState::plan(const CallShape& kind) {
   if (const Launch* const known = plans_.find(kind)) {
     return *known;
   }
@@ -291,7 +291,7 @@ void DeviceState::run(const Call& call, void* stream) {
   const CudaDriver& driver = cuda_driver();
   int capturing = 0;
   check_cuda(driver.cuStreamIsCapturing(stream, &capturing), "cuStreamIsCapturing");
-  const PlanKey kind = key_of(call, direct, capturing != 0);
+  const CallShape kind = key_of(call, direct, capturing != 0);
   Launch launch = plan(kind);
   launch.input = reinterpret_cast<std::uint64_t>(kind.in_place ? call.out : call.in);
   launch.output = reinterpret_cast<std::uint64_t>(call.out);

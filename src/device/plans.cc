@@ -28,7 +28,7 @@ constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
   throw Error(ErrorCode::usage, what);
 }
 
-std::string algorithm_of(const PlanKey& kind) {
+std::string algorithm_of(const CallShape& kind) {
   if (!kind.algorithm.empty() && kind.algorithm != "reproducible") {
     return kind.algorithm;
   }
@@ -36,7 +36,7 @@ std::string algorithm_of(const PlanKey& kind) {
   return kind.collective == Collective::all_reduce && is_short ? "one_shot" : "flat";
 }
 
-Schedule schedule_of(const PlanKey& kind, const std::string& name, int ranks) {
+Schedule schedule_of(const CallShape& kind, const std::string& name, int ranks) {
   const Algorithm* algorithm = find_algorithm(kind.collective, name);
   if (algorithm == nullptr) {
     refuse("no algorithm " + name + " for " + std::string(to_string(kind.collective)) +
@@ -56,7 +56,7 @@ Schedule schedule_of(const PlanKey& kind, const std::string& name, int ranks) {
 
 // An average of integers must not wrap on the way: a sum in one pass is wide, one in several is
 // not.
-void check_average(const PlanKey& kind, const std::string& name, const BoundImage& image,
+void check_average(const CallShape& kind, const std::string& name, const BoundImage& image,
                    int ranks) {
   if (kind.op != ReduceOp::avg || kind.dtype > Dtype::u32) {
     return;
@@ -69,7 +69,7 @@ void check_average(const PlanKey& kind, const std::string& name, const BoundImag
   }
 }
 
-std::uint64_t signature_of(const PlanKey& kind, const std::string& name) {
+std::uint64_t signature_of(const CallShape& kind, const std::string& name) {
   return Hash()
       .add(static_cast<std::uint64_t>(kind.collective))
       .add(static_cast<std::uint64_t>(kind.dtype))
@@ -90,7 +90,7 @@ Plans::Plans(Context& context, const Launch& common, std::size_t scratch_bytes)
   kept_.base = context.allocate(kZoneBytes);
 }
 
-const Launch* Plans::find(const PlanKey& kind) const {
+const Launch* Plans::find(const CallShape& kind) const {
   const auto known = plans_.find(kind);
   return known == plans_.end() ? nullptr : &known->second;
 }
@@ -99,7 +99,7 @@ bool Plans::is_full() const {
   return passing_.used + kMostOfPlan > kZoneBytes;
 }
 
-const Launch& Plans::add(const PlanKey& kind) {
+const Launch& Plans::add(const CallShape& kind) {
   if (!kind.captured && is_full()) {
     std::erase_if(plans_, [](const auto& plan) { return !plan.first.captured; });
     passing_.used = 0;
@@ -122,7 +122,7 @@ std::uint64_t Plans::put(Zone& zone, const void* data, std::size_t bytes) const 
   return at;
 }
 
-Launch Plans::make(const PlanKey& kind, Zone& zone) const {
+Launch Plans::make(const CallShape& kind, Zone& zone) const {
   const std::string name = algorithm_of(kind);
   const auto ranks = static_cast<int>(common_.ranks);
   const auto rank = static_cast<int>(common_.rank);

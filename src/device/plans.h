@@ -14,7 +14,7 @@
 namespace unisono::device {
 
 // What sets kinds of calls apart. The sizes of a v-form come with each call.
-struct PlanKey {
+struct CallShape {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
   ReduceOp op = ReduceOp::sum;  // as kernel_op() has it
@@ -24,7 +24,7 @@ struct PlanKey {
   bool direct = true;     // all ranks reach the buffers of all
   bool captured = false;  // in a graph, which keeps it for good
   std::string algorithm = {};
-  friend auto operator<=>(const PlanKey&, const PlanKey&) = default;
+  friend auto operator<=>(const CallShape&, const CallShape&) = default;
 };
 
 class Plans {
@@ -33,9 +33,9 @@ class Plans {
   Plans(Context& context, const Launch& common, std::size_t scratch_bytes);
 
   // Without buffers and sizes of blocks. Errors: usage, resource.
-  const Launch* find(const PlanKey& kind) const;
+  const Launch* find(const CallShape& kind) const;
   // REQUIRES: find() has none. May forget others, which must not run any more where is_full().
-  const Launch& add(const PlanKey& kind);
+  const Launch& add(const CallShape& kind);
   bool is_full() const;
 
  private:
@@ -43,14 +43,14 @@ class Plans {
     std::uint64_t base = 0;
     std::size_t used = 0;
   };
-  Launch make(const PlanKey& kind, Zone& zone) const;
+  Launch make(const CallShape& kind, Zone& zone) const;
   std::uint64_t put(Zone& zone, const void* data, std::size_t bytes) const;
 
   Context& context_;
   Launch common_;
   std::size_t scratch_bytes_;
   Zone passing_, kept_;
-  std::map<PlanKey, Launch> plans_ = {};
+  std::map<CallShape, Launch> plans_ = {};
 };
 
 }  // namespace unisono::device
