@@ -75,7 +75,7 @@ UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch,
   }
 }
 
-template <class C, int kUnroll>
+template <class C, unsigned kUnroll>
 UNISONO_DEVICE void combine_vectors(const Launch& launch, const KernelPass& pass,
                                     unsigned char* const* pointers, std::uint64_t head,
                                     std::uint64_t begin, std::uint64_t stride) {
@@ -88,11 +88,11 @@ UNISONO_DEVICE void combine_vectors(const Launch& launch, const KernelPass& pass
     const bool is_input = operands[s].place == OperandKind::input;
     const auto* from = reinterpret_cast<const Vector*>(pointers[s] + head) + begin;
     UNISONO_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
+    for (unsigned u = 0; u < kUnroll; ++u) {
       vectors[u] = from[u * stride];
     }
     UNISONO_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
+    for (unsigned u = 0; u < kUnroll; ++u) {
       Stored lanes[C::kLanes];
       std::memcpy(lanes, &vectors[u], 16);
       UNISONO_UNROLL
@@ -103,7 +103,7 @@ UNISONO_DEVICE void combine_vectors(const Launch& launch, const KernelPass& pass
     }
   }
   UNISONO_UNROLL
-  for (int u = 0; u < kUnroll; ++u) {
+  for (unsigned u = 0; u < kUnroll; ++u) {
     Stored lanes[C::kLanes];
     UNISONO_UNROLL
     for (int k = 0; k < C::kLanes; ++k) {
@@ -114,25 +114,25 @@ UNISONO_DEVICE void combine_vectors(const Launch& launch, const KernelPass& pass
   for (std::uint32_t t = 0; t < pass.targets; ++t) {
     auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t] + head) + begin;
     UNISONO_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
+    for (unsigned u = 0; u < kUnroll; ++u) {
       to[u * stride] = vectors[u];
     }
   }
 }
 
-template <int kUnroll>
+template <unsigned kUnroll>
 UNISONO_DEVICE void copy_vectors(const KernelPass& pass, unsigned char* const* pointers,
                                  std::uint64_t head, std::uint64_t begin, std::uint64_t stride) {
   Vector vectors[kUnroll];
   const auto* from = reinterpret_cast<const Vector*>(pointers[0] + head) + begin;
   UNISONO_UNROLL
-  for (int u = 0; u < kUnroll; ++u) {
+  for (unsigned u = 0; u < kUnroll; ++u) {
     vectors[u] = from[u * stride];
   }
   for (std::uint32_t t = 0; t < pass.targets; ++t) {
     auto* to = reinterpret_cast<Vector*>(pointers[pass.sources + t] + head) + begin;
     UNISONO_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
+    for (unsigned u = 0; u < kUnroll; ++u) {
       to[u * stride] = vectors[u];
     }
   }
@@ -143,7 +143,7 @@ template <class C, class Machine>
 UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
                                 const KernelPass& pass, unsigned char* const* pointers,
                                 std::uint64_t bytes) {
-  constexpr int kUnroll = C::kLanes > 8 ? 2 : 4;
+  constexpr unsigned kUnroll = C::kLanes > 8 ? 2 : 4;
   // Where all operands begin at the same place in their vectors, what is before the first whole one
   // is done alone; where they do not, all is done by elements.
   const std::uint64_t past = reinterpret_cast<std::uint64_t>(pointers[0]) % 16;
