@@ -2,7 +2,8 @@
 // chunk. Blocks of one rank never wait for each other; block c waits for the blocks c of others.
 //
 // A Machine is where it runs: a GPU's block, or a test's thread. It has thread(), threads(),
-// block(), shared(), sync(), any(flag), signal(word, value) and reaches(word, value, launch, rank).
+// block(), shared(), sync(), any(flag), signal(word, value), tell(word of the host, value) and
+// reaches(word, value, launch, rank).
 #pragma once
 
 #include "device/arithmetic.h"
@@ -265,7 +266,7 @@ UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t 
     shared.outputs[r] = record.output + launch.shifts[record.output_region * launch.ranks + r];
     shared.most[r] = record.most;
     if (record.signature != launch.signature || record.bytes != launch.received[r].bytes) {
-      launch.status[channel].mismatch = r + 1;
+      machine.tell(&launch.status[channel].mismatch, r + 1);
       stop = true;
     }
   }
@@ -368,7 +369,6 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
   }
   if (machine.thread() == 0) {
     arena_of(launch, me).epoch(channel) = epoch;
-    launch.status[channel].done = epoch;
   }
 }
 

@@ -71,7 +71,6 @@ struct ArenaLayout {
 };
 
 struct Status {                // in memory of the host
-  std::uint64_t done = 0;      // epochs
   std::uint32_t late = 0;      // the rank that this channel waits for, plus 1
   std::uint32_t mismatch = 0;  // the rank that means another call, plus 1
 };

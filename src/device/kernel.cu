@@ -29,6 +29,7 @@ class GpuBlock {
     asm volatile("fence.acq_rel.sys; st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value)
                  : "memory");
   }
+  __device__ void tell(std::uint32_t* word, std::uint32_t value) { write_word(word, value); }
   __device__ bool reaches(const std::uint64_t* word, std::uint64_t value, const Launch& launch,
                           std::uint32_t rank) {
     std::uint32_t* late = &launch.status[blockIdx.x].late;

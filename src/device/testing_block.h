@@ -37,6 +37,7 @@ class DelayedBlock {
       deliver_one();
     }
   }
+  void tell(std::uint32_t* word, std::uint32_t value) { std::atomic_ref(*word).store(value); }
   bool reaches(const std::uint64_t* word, std::uint64_t value, const Launch& launch,
                std::uint32_t rank) {
     Status& status = launch.status[block_];

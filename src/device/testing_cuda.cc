@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 
+#include "device/cuda_driver.h"
 #include "device/testing_block.h"
 
 #define FAKE extern "C" __attribute__((visibility("default")))
@@ -280,20 +281,17 @@ FAKE int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t by
   stream_of(stream).add([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
   return 0;
 }
-FAKE int cuIpcGetMemHandle(char* handle, std::uint64_t place) {
+FAKE int cuIpcGetMemHandle(IpcHandle* handle, std::uint64_t place) {
   const std::lock_guard lock(driver().mutex);
   const auto at = driver().mappings.find(place);
   if (at == driver().mappings.end()) {
     return kInvalidValue;
   }
   const Handle told{.process = ::getpid(), .bytes = at->second.bytes, .file = at->second.file};
-  std::memcpy(handle, &told, sizeof(told));
+  std::memcpy(handle->bytes, &told, sizeof(told));
   return 0;
 }
-struct CuIpcHandle {
-  char bytes[64];
-};
-FAKE int cuIpcOpenMemHandle_v2(std::uint64_t* place, CuIpcHandle handle, unsigned) {
+FAKE int cuIpcOpenMemHandle_v2(std::uint64_t* place, IpcHandle handle, unsigned) {
   Handle told;
   std::memcpy(&told, handle.bytes, sizeof(told));
   const std::string name =
