@@ -146,9 +146,9 @@ TEST(DeviceMistakes, ARankThatDoesNotComeIsNamed) {
 
 TEST(DeviceMistakes, AbortEndsWhatRuns) {
   run_threads(2, [](Communicator& comm) {
-    DeviceGroup group(comm);
-    Buffer device(4000);
     const Error error = error_of([&] {
+      DeviceGroup group(comm);  // rank 0 may still be in it when rank 1 aborts
+      Buffer device(4000);
       if (comm.rank() == 0) {
         group.run(all_reduce(device.data(), 100), nullptr);
         group.synchronize(nullptr);
