@@ -10,6 +10,7 @@
 // is, and each has a stream of its own: on a shared one a kernel would stand behind those that wait
 // for it. Ranks that are processes reach what allocate() gave; other memory is copied aside on the
 // way.
+// There is no kernel for `user`, nor for premul_sum of integers.
 // Calls may be captured into CUDA graphs; all ranks must replay theirs in the same order.
 //
 // Errors: what is wrong with a call is told at once (usage). What happens later (a rank that dies,
