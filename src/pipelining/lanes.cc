@@ -102,6 +102,24 @@ void Lanes::find_partners() {
   }
 }
 
+std::string Lanes::owes(const Message& message) const {
+  const Action& partner =
+      pipeline_.actions[static_cast<std::size_t>(message.peer)][message.partner];
+  return "rank " + std::to_string(message.peer) + " owes " + to_string(partner) +
+         numbered(message.partner);
+}
+
+// What `body` gives, which begins or ends this message.
+template <typename Body>
+auto Lanes::saying_whose(const Message& message, const Body& body) const {
+  const auto what = [&] {
+    const Action& action = own()[message.action];
+    return (is_send(action.kind) ? "the end of " : "") + to_string(action) +
+           numbered(message.action) + ", for which " + owes(message);
+  };
+  return saying_what_it_waits_for(rank_, what, body);
+}
+
 void Lanes::begin_step() {
   for (auto& [key, lane] : lanes_) {
     lane.posted = 0;
@@ -118,9 +136,11 @@ void Lanes::post(Lane& lane) {
     Message& message = messages_[lane.receives[lane.posted]];
     message.buffer = pool_.take(message.bytes);
     // No limit here: it counts from when somebody waits.
-    message.request =
-        group_of(message.is_forward)
-            .recv_async(message.buffer.span().data(), message.bytes, message.peer, 0, 0);
+    saying_whose(message, [&] {
+      message.request =
+          group_of(message.is_forward)
+              .recv_async(message.buffer.span().data(), message.bytes, message.peer, 0, 0);
+    });
   }
 }
 
@@ -128,22 +148,18 @@ void Lanes::send(std::size_t action, StageBuffer buffer) {
   sweep();
   Message& message = message_of(action);
   message.buffer = std::move(buffer);
-  message.request =
-      group_of(message.is_forward)
-          .send_async(message.buffer.span().data(), message.bytes, message.peer, 0, 0);
+  saying_whose(message, [&] {
+    message.request =
+        group_of(message.is_forward)
+            .send_async(message.buffer.span().data(), message.bytes, message.peer, 0, 0);
+  });
   sends_.push_back(place_.at(action));
 }
 
 // The first of the sends has ended, or does within the time limit.
 void Lanes::end_first_send() {
   Message& message = messages_[sends_.front()];
-  try {
-    message.request->wait(setting_.timeout_ms);
-  } catch (const Error& error) {
-    rethrow_waiting(error, rank_,
-                    "the end of " + to_string(own()[message.action]) + numbered(message.action) +
-                        ", for which " + owes(message));
-  }
+  saying_whose(message, [&] { message.request->wait(setting_.timeout_ms); });
   message.request.reset();
   pool_.give_back(std::move(message.buffer));
   setting_.ended(message.action);
@@ -151,7 +167,10 @@ void Lanes::end_first_send() {
 }
 
 void Lanes::sweep() {
-  while (!sends_.empty() && messages_[sends_.front()].request->test()) {
+  const auto has_ended = [this](Message& message) {
+    return saying_whose(message, [&] { return message.request->test(); });
+  };
+  while (!sends_.empty() && has_ended(messages_[sends_.front()])) {
     end_first_send();
   }
 }
@@ -162,22 +181,13 @@ void Lanes::reach(std::size_t action) {
   post(lane);
 }
 
-std::string Lanes::owes(const Message& message) const {
-  const Action& partner =
-      pipeline_.actions[static_cast<std::size_t>(message.peer)][message.partner];
-  return "rank " + std::to_string(message.peer) + " owes " + to_string(partner) +
-         numbered(message.partner);
-}
-
 StageBuffer Lanes::take(const Action& receive, std::size_t needed_by) {
   Message& message = message_of(receives_.at({receive.kind, receive.stage, receive.microbatch}));
-  try {
-    message.request->wait(setting_.timeout_ms);
-  } catch (const Error& error) {
-    rethrow_waiting(error, rank_,
-                    to_string(receive) + ", which " + to_string(own()[needed_by]) +
-                        numbered(needed_by) + " needs and " + owes(message));
-  }
+  const auto what = [&] {
+    return to_string(receive) + ", which " + to_string(own()[needed_by]) + numbered(needed_by) +
+           " needs and " + owes(message);
+  };
+  saying_what_it_waits_for(rank_, what, [&] { message.request->wait(setting_.timeout_ms); });
   message.request.reset();
   setting_.ended(message.action);
   return std::move(message.buffer);

@@ -69,6 +69,8 @@ class Lanes {
     return pipeline_.actions[static_cast<std::size_t>(rank_)];
   }
   std::string owes(const Message& message) const;
+  template <typename Body>
+  auto saying_whose(const Message& message, const Body& body) const;
 
   const pipeline::Pipeline& pipeline_;
   BufferPool& pool_;

@@ -7,14 +7,20 @@
 
 namespace unisono::parallel::detail {
 
-// The same error, with what this rank of the pipeline waited for.
-[[noreturn]] inline void rethrow_waiting(const Error& error, int rank, const std::string& what) {
-  std::string reason = error.what();
-  const std::string code = std::string(to_string(error.code())) + ": ";
-  reason = reason.starts_with(code) ? reason.substr(code.size()) : reason;
-  throw Error(error.code(),
-              "pipeline: rank " + std::to_string(rank) + " waited for " + what + ": " + reason,
-              error.context());
+// What `body` gives; an error of it says what this rank of the pipeline waited for. Any call on a
+// group may find that the world has ended, one that begins a message as well as one that waits.
+template <typename What, typename Body>
+auto saying_what_it_waits_for(int rank, const What& what, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    std::string reason = error.what();
+    const std::string code = std::string(to_string(error.code())) + ": ";
+    reason = reason.starts_with(code) ? reason.substr(code.size()) : reason;
+    throw Error(error.code(),
+                "pipeline: rank " + std::to_string(rank) + " waited for " + what() + ": " + reason,
+                error.context());
+  }
 }
 
 }  // namespace unisono::parallel::detail

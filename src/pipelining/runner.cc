@@ -137,11 +137,9 @@ void PipelineRunner::expect_ready() const {
 // So that the times of all ranks begin with the same moment.
 void PipelineRunner::begin_together() {
   spans_.assign(spans_.size(), {});
-  try {
-    comm_.barrier(options_.timeout_ms);
-  } catch (const Error& error) {
-    rethrow_waiting(error, comm_.rank(), "all ranks to begin the step, as it is recorded");
-  }
+  saying_what_it_waits_for(
+      comm_.rank(), [] { return std::string("all ranks to begin the step, as it is recorded"); },
+      [this] { comm_.barrier(options_.timeout_ms); });
 }
 
 void PipelineRunner::run_step() {

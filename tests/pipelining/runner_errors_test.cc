@@ -130,7 +130,26 @@ TEST(PipelineErrors, ARankThatIsKilledIsNamed) {
   });
   expect_part(texts[0], "peer_lost: pipeline: rank 0 waited for 0RECV_B");
   expect_part(texts[0], "rank 1 owes 1SEND_B");
-  expect_part(texts[0], "rank 1");
+}
+
+// The world may be known to have ended before the pipeline waits: here a callback hears of it
+// first.
+TEST(PipelineErrors, ARankThatIsKilledIsNamedWhereAMessageBegins) {
+  const auto schedule = PipelineSchedule::by_name("gpipe", {.ranks = 3, .microbatches = 6});
+  const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
+    PipelineCallbacks callbacks = idle();
+    callbacks.backward = [&](const PipelinePass& pass) {
+      if (pass.stage == 1 && pass.microbatch == 3) {
+        static_cast<void>(std::raise(SIGKILL));
+      }
+      if (pass.stage == 0 && pass.microbatch == 0) {
+        EXPECT_THROW(comm.barrier(), Error);
+      }
+    };
+    Pipeline(comm, schedule, {stage_of(comm.rank(), 3)}, callbacks).run_step();
+  });
+  expect_part(texts[0], "peer_lost: pipeline: rank 0 waited for 0RECV_B");
+  expect_part(texts[0], ", for which rank 1 owes 1SEND_B");
 }
 
 TEST(PipelineErrors, ATimeLimitNamesTheActionAndWhoOwesIt) {
