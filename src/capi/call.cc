@@ -26,30 +26,6 @@ Reduction reduction_of(const unisono_call_t& call) {
   return reduction;
 }
 
-Call call_of(const unisono_call_t* given, int ranks) {
-  expect_place(given, "call");
-  unisono_call_t known = UNISONO_CALL_INIT;
-  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_CALL_INIT");
-  if (known.reserved != 0) {
-    throw Error(ErrorCode::usage, "`reserved` is not 0\nstart from UNISONO_CALL_INIT");
-  }
-  const Call call{.collective = collective_of(known.collective),
-                  .in = known.in,
-                  .out = known.out,
-                  .count = known.count,
-                  .dtype = dtype_of(known.dtype),
-                  .reduction = reduction_of(known),
-                  .root = known.root,
-                  .algorithm = known.algorithm == nullptr ? "" : known.algorithm,
-                  .timeout_ms = known.timeout_ms};
-  return with_lists(call,
-                    {.counts = known.counts,
-                     .displs = known.displs,
-                     .recv_counts = known.recv_counts,
-                     .recv_displs = known.recv_displs},
-                    ranks);
-}
-
 unisono_plan_handle& plan_of(unisono_plan_t plan) {
   if (plan == nullptr) {
     throw Error(ErrorCode::usage, "the plan is NULL\nit was never made, or was freed");
@@ -108,6 +84,30 @@ Call with_lists(Call call, const PartLists& lists, int ranks) {
   call.recv_counts = list(lists.recv_counts);
   call.recv_displs = list(lists.recv_displs);
   return call;
+}
+
+Call call_of(const unisono_call_t* given, int ranks) {
+  expect_place(given, "call");
+  unisono_call_t known = UNISONO_CALL_INIT;
+  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_CALL_INIT");
+  if (known.reserved != 0) {
+    throw Error(ErrorCode::usage, "`reserved` is not 0\nstart from UNISONO_CALL_INIT");
+  }
+  const Call call{.collective = collective_of(known.collective),
+                  .in = known.in,
+                  .out = known.out,
+                  .count = known.count,
+                  .dtype = dtype_of(known.dtype),
+                  .reduction = reduction_of(known),
+                  .root = known.root,
+                  .algorithm = known.algorithm == nullptr ? "" : known.algorithm,
+                  .timeout_ms = known.timeout_ms};
+  return with_lists(call,
+                    {.counts = known.counts,
+                     .displs = known.displs,
+                     .recv_counts = known.recv_counts,
+                     .recv_displs = known.recv_displs},
+                    ranks);
 }
 
 }  // namespace unisono::c_api

@@ -29,6 +29,8 @@ struct Data {
 };
 
 Call call_of(Collective collective, const Data& data, int root = 0, unisono_op_t op = UNISONO_SUM);
+// What the caller has filled in, for so many ranks.
+Call call_of(const unisono_call_t* given, int ranks);
 Call with_lists(Call call, const PartLists& lists, int ranks);
 
 }  // namespace unisono::c_api

@@ -1,11 +1,12 @@
 // The driver that is not there, that is another library, that does not start.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "device/cuda_driver.h"
+#include "device/devices.h"
+#include "device/testing_driver.h"
 #include "unisono/error.hpp"
 
 namespace unisono::device {
@@ -35,15 +36,21 @@ TEST(CudaDriver, OneThatLacksAFunctionIsTooOld) {
 
 TEST(CudaDriver, OneThatDoesNotStartSaysWhy) {
   const std::string file = std::getenv("UNISONO_CUDA");
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW);
-  ASSERT_NE(library, nullptr);
-  const auto fail =
-      reinterpret_cast<void (*)(const char*, int)>(::dlsym(library, "fake_cuda_fail"));
-  ASSERT_NE(fail, nullptr);
+  const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
   fail("cuInit", 1);
   const std::string text = told(file);
   EXPECT_NE(text.find("does not start: CUDA_ERROR_NO_DEVICE"), std::string::npos) << text;
   EXPECT_EQ(told(file), "");
+}
+
+TEST(CudaDriver, ItsDevicesAreSaid) {
+  EXPECT_EQ(devices(), std::vector<std::string>{"sm_88 with 8 processors"});
+  EXPECT_EQ(why_no_devices(), "");
+  const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
+  fail("cuDeviceGet", 1);
+  EXPECT_EQ(why_no_devices(), "CUDA's driver shows no device");
+  fail("cuDeviceGetAttribute", 1);
+  EXPECT_NE(why_no_devices().find("cuDeviceGetAttribute"), std::string::npos) << why_no_devices();
 }
 
 }  // namespace

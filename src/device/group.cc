@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -51,8 +52,10 @@ std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options
   for (const std::int64_t device : gather(comm, mine.device)) {
     beside += device == mine.device ? 1 : 0;
   }
-  mine.room = std::max<std::int64_t>(
-      1, std::int64_t{kernels.blocks_per_processor()} * context.processors() / beside);
+  together(comm, [&] {
+    mine.room = std::max<std::int64_t>(
+        1, std::int64_t{kernels.blocks_per_processor()} * context.processors() / beside);
+  });
   mine.channels =
       options.channels != 0 ? options.channels : std::min<std::int64_t>(kMostChannels, mine.room);
   const std::vector<Wish> wishes = gather(comm, mine);
@@ -128,12 +131,12 @@ class DeviceState {
   Context& context_;
   std::uint32_t channels_;
   SharedMemory memory_;
-  HostWords words_;
-  Plans plans_;
+  std::unique_ptr<HostWords> words_ = nullptr;
+  std::unique_ptr<Plans> plans_ = nullptr;
   void* latest_ = nullptr;  // the event of the latest operation
   void* latest_stream_ = nullptr;
   bool has_latest_ = false;
-  Watchdog watchdog_;
+  std::unique_ptr<Watchdog> watchdog_ = nullptr;
 };
 
 DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
@@ -144,20 +147,22 @@ DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
       memory_([&] {
         const InContext here(context_);
         return SharedMemory(comm, context_, options.device, channels_, options.scratch_bytes);
-      }()),
-      words_(context_, channels_),
-      plans_([&] {
-        const InContext here(context_);
-        return Plans(context_, common(), options.scratch_bytes);
-      }()),
-      watchdog_(comm, words_, channels_,
-                options.timeout_ms < 0 ? kDefaultTimeoutMs : options.timeout_ms) {
+      }()) {
   const InContext here(context_);
-  check_cuda(cuda_driver().cuEventCreate(&latest_, kNoTiming), "cuEventCreate");
   try {
-    comm_.barrier();  // nobody's kernel comes before this rank's memory is there
+    // As all hear of the end of this, nobody's kernel comes before this rank's memory is there.
+    together(comm, [&] {
+      words_ = std::make_unique<HostWords>(context_, channels_);
+      plans_ = std::make_unique<Plans>(context_, common(), options.scratch_bytes);
+      check_cuda(cuda_driver().cuEventCreate(&latest_, kNoTiming), "cuEventCreate");
+      watchdog_ = std::make_unique<Watchdog>(
+          comm, *words_, channels_,
+          options.timeout_ms < 0 ? kDefaultTimeoutMs : options.timeout_ms);
+    });
   } catch (...) {
-    cuda_driver().cuEventDestroy_v2(latest_);
+    if (latest_ != nullptr) {
+      cuda_driver().cuEventDestroy_v2(latest_);
+    }
     throw;
   }
 }
@@ -172,14 +177,14 @@ DeviceState::~DeviceState() {
   try {
     const InContext here(context_);
     wait_for_latest();
-    std::atomic_ref(*words_.stop()).store(1);
+    std::atomic_ref(*words_->stop()).store(1);
     if (has_latest_) {
       while (cuda_driver().cuEventQuery(latest_) == cuda::kNotReady) {
         std::this_thread::sleep_for(kSleep);
       }
     }
     cuda_driver().cuEventDestroy_v2(latest_);
-    if (watchdog_.ended()) {
+    if (watchdog_->ended()) {
       // Kernels of other ranks may still reach this memory; theirs have been told to stop as well.
       std::this_thread::sleep_for(kUntilOthersStop);
     } else {
@@ -198,21 +203,21 @@ Launch DeviceState::common() const {
   launch.rank = static_cast<std::uint32_t>(comm_.rank());
   launch.ranks = static_cast<std::uint32_t>(comm_.size());
   launch.channels = channels_;
-  launch.stop = words_.stop();
-  launch.status = words_.status();
+  launch.stop = words_->stop();
+  launch.status = words_->status();
   return launch;
 }
 
 // Until the latest operation is done, or the group has ended.
 void DeviceState::wait_for_latest() const {
-  while (has_latest_ && !watchdog_.ended() &&
+  while (has_latest_ && !watchdog_->ended() &&
          cuda_driver().cuEventQuery(latest_) == cuda::kNotReady) {
     std::this_thread::sleep_for(kSleep);
   }
 }
 
 void DeviceState::check() const {
-  if (const std::optional<Error> why = watchdog_.ended()) {
+  if (const std::optional<Error> why = watchdog_->ended()) {
     throw *why;
   }
 }
@@ -262,14 +267,14 @@ CallShape DeviceState::key_of(const Call& call, bool direct, bool captured) cons
 }
 
 const Launch& DeviceState::plan(const CallShape& kind) {
-  if (const Launch* const known = plans_.find(kind)) {
+  if (const Launch* const known = plans_->find(kind)) {
     return *known;
   }
-  if (!kind.captured && plans_.is_full()) {
+  if (!kind.captured && plans_->is_full()) {
     wait_for_latest();
     check();
   }
-  return plans_.add(kind);
+  return plans_->add(kind);
 }
 
 void DeviceState::run(const Call& call, void* stream) {

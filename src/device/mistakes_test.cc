@@ -178,10 +178,11 @@ TEST(DeviceMistakes, ACallOfTheDriverThatFailsLeavesNothingBehind) {
   const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
   const auto left = driver_function<int()>("fake_cuda_left");
   const int before = left();
-  const std::array names = {"cuDeviceGet",       "cuDevicePrimaryCtxRetain",
-                            "cuModuleLoadData",  "cuModuleGetFunction",
-                            "cuStreamCreate",    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                            "cuFuncGetAttribute"};
+  const std::array names = {"cuDeviceGet",        "cuDevicePrimaryCtxRetain",
+                            "cuModuleLoadData",   "cuModuleGetFunction",
+                            "cuStreamCreate",     "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                            "cuFuncGetAttribute", "cuDeviceGetAttribute",
+                            "cuMemHostAlloc",     "cuEventCreate"};
   for (const char* const name : names) {
     fail(name, 1);
     run_threads(2, [&](Communicator& comm) {
@@ -191,7 +192,7 @@ TEST(DeviceMistakes, ACallOfTheDriverThatFailsLeavesNothingBehind) {
     });
     EXPECT_EQ(left(), before) << name;
   }
-  for (int nth = 1; nth <= 2; ++nth) {  // arenas
+  for (int nth = 1; nth <= 8; ++nth) {  // arenas, shifts and plans
     fail("cuMemAlloc_v2", nth);
     run_threads(2, [&](Communicator& comm) {
       const Error error = error_of([&] { const DeviceGroup group(comm); });

@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "device/testing_driver.h"
@@ -95,6 +97,50 @@ TEST(DeviceProcesses, RandomCallsInMemoryOfTheGroupAreRight) {
 TEST(DeviceProcesses, RandomCallsInOtherMemoryAreRight) {
   for (const int ranks : {2, 3}) {
     EXPECT_EQ(run_processes(ranks, [](Communicator& comm) { return random_calls(comm, false); }),
+              std::vector<int>(static_cast<std::size_t>(ranks)));
+  }
+}
+
+// Whether every call of the driver that fails once, on rank 1 alone, is an error of all ranks.
+int failing_calls(Communicator& comm) {
+  struct Failing {
+    const char* name;
+    int most;  // how many of these calls a group makes, with an allocation
+  };
+  const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
+  const auto left = driver_function<int()>("fake_cuda_left");
+  const int before = left();
+  for (const Failing& failing :
+       std::array{Failing{"cuDeviceGetAttribute", 1}, Failing{"cuMemAlloc_v2", 5},
+                  Failing{"cuMemsetD8Async", 5}, Failing{"cuStreamSynchronize", 6},
+                  Failing{"cuMemHostAlloc", 1}, Failing{"cuEventCreate", 1},
+                  Failing{"cuIpcGetMemHandle", 2}, Failing{"cuIpcOpenMemHandle_v2", 2},
+                  Failing{"cuMemcpyHtoDAsync_v2", 1}}) {
+    for (int nth = 1; nth <= failing.most; ++nth) {
+      fail(comm.rank() == 1 ? failing.name : "", nth);
+      std::optional<Error> told;
+      try {
+        DeviceGroup group(comm);
+        group.allocate(1000);
+      } catch (const Error& error) {
+        told = error;
+      }
+      fail("", 0);
+      const bool by_one = comm.rank() == 1 || (told && told->context().peer == 1);
+      if (!told || told->code() == ErrorCode::timeout || !by_one || left() != before) {
+        std::fprintf(stderr, "%s, call %d: %s; %d left\n", failing.name, nth,
+                     told ? told->what() : "no error", left() - before);
+        return 1;
+      }
+    }
+  }
+  DeviceGroup group(comm);
+  return group.allocate(1000) == nullptr ? 1 : 0;
+}
+
+TEST(DeviceProcesses, ACallOfTheDriverThatFailsOnOneRankIsToldToAll) {
+  for (const int ranks : {2, 3}) {
+    EXPECT_EQ(run_processes(ranks, failing_calls),
               std::vector<int>(static_cast<std::size_t>(ranks)));
   }
 }

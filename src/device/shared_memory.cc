@@ -39,23 +39,34 @@ SharedMemory::SharedMemory(Communicator& comm, Context& context, int device, std
   layout_.epochs = layout_.records + round_up(channels * 2 * n * sizeof(Record));
   layout_.scratch = layout_.epochs + round_up(channels * sizeof(std::uint64_t));
   Introduction mine{.process = ::getpid(), .device = device};
-  together(comm, [&] { mine.base = context.allocate(layout_.scratch + scratch_bytes); });
-  const auto processes = gather(comm, mine.process);
-  for (const std::int64_t process : processes) {
+  for (const std::int64_t process : gather(comm, mine.process)) {
     same_process_.push_back(process == mine.process);
     one_process_ = one_process_ && same_process_.back();
   }
-  if (!one_process_) {
-    check_cuda(cuda_driver().cuIpcGetMemHandle(&mine.handle, mine.base), "cuIpcGetMemHandle");
-  }
-  for (const Introduction& one : gather(comm, mine)) {
-    const bool same = one.process == mine.process;
-    if (same && one.device != mine.device) {
-      context.enable_peer(static_cast<int>(one.device));
+  together(comm, [&] {
+    mine.base = context.allocate(layout_.scratch + scratch_bytes);
+    shifts_ = context.allocate(kMaxRegions * n * sizeof(std::uint64_t));
+    mine.handle = handle_of(mine.base);
+  });
+  const std::vector<Introduction> all = gather(comm, mine);
+  together(comm, [&] {
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      const Introduction& one = all[rank];
+      if (same_process_[rank] && one.device != mine.device) {
+        context.enable_peer(static_cast<int>(one.device));
+      }
+      arenas_.push_back(place_here(one.base, one.handle, same_process_[rank]));
     }
-    arenas_.push_back(place_here(one.base, one.handle, same));
+  });
+}
+
+// What other processes need to reach it, where there are any.
+IpcHandle SharedMemory::handle_of(std::uint64_t base) const {
+  IpcHandle handle = {};
+  if (!one_process_) {
+    check_cuda(cuda_driver().cuIpcGetMemHandle(&handle, base), "cuIpcGetMemHandle");
   }
-  shifts_ = context.allocate(kMaxRegions * n * sizeof(std::uint64_t));
+  return handle;
 }
 
 std::uint64_t SharedMemory::place_here(std::uint64_t base, const IpcHandle& handle,
@@ -70,19 +81,21 @@ void* SharedMemory::allocate(std::size_t bytes) {
                                       "cut them");
   }
   Allocation mine{.bytes = bytes};
-  together(comm_, [&] { mine.base = context_.allocate(round_up(bytes)); });
-  if (!one_process_) {
-    check_cuda(cuda_driver().cuIpcGetMemHandle(&mine.handle, mine.base), "cuIpcGetMemHandle");
-  }
-  std::vector<std::uint64_t> row;
+  together(comm_, [&] {
+    mine.base = context_.allocate(round_up(bytes));
+    mine.handle = handle_of(mine.base);
+  });
   const std::vector<Allocation> places = gather(comm_, mine);
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const Allocation& place = places[rank];
-    row.push_back(place_here(place.base, place.handle, same_process_[rank]) - place.base);
-  }
+  together(comm_, [&] {
+    std::vector<std::uint64_t> row;
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+      const Allocation& place = places[rank];
+      row.push_back(place_here(place.base, place.handle, same_process_[rank]) - place.base);
+    }
+    context_.upload(shifts_ + (regions_.size() + 1) * row.size() * sizeof(row[0]), row.data(),
+                    row.size() * sizeof(row[0]));
+  });
   regions_.push_back({.base = mine.base, .bytes = bytes});
-  context_.upload(shifts_ + regions_.size() * row.size() * sizeof(row[0]), row.data(),
-                  row.size() * sizeof(row[0]));
   return reinterpret_cast<void*>(mine.base);
 }
 

@@ -40,6 +40,7 @@ class SharedMemory {
   struct Region {
     std::uint64_t base = 0, bytes = 0;
   };
+  IpcHandle handle_of(std::uint64_t base) const;
   std::uint64_t place_here(std::uint64_t base, const IpcHandle& handle, bool same_process);
 
   Communicator& comm_;

@@ -282,6 +282,9 @@ FAKE int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t by
   return 0;
 }
 FAKE int cuIpcGetMemHandle(IpcHandle* handle, std::uint64_t place) {
+  if (fails("cuIpcGetMemHandle")) {
+    return kInvalidValue;
+  }
   const std::lock_guard lock(driver().mutex);
   const auto at = driver().mappings.find(place);
   if (at == driver().mappings.end()) {

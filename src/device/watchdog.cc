@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include "device/context.h"
 #include "unisono/communicator.hpp"
@@ -42,7 +43,12 @@ HostWords::~HostWords() {
 
 Watchdog::Watchdog(Communicator& comm, const HostWords& words, std::uint32_t channels, int limit_ms)
     : comm_(comm), words_(words), channels_(channels), limit_ms_(limit_ms) {
-  thread_ = std::thread([this] { watch(); });
+  try {
+    thread_ = std::thread([this] { watch(); });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::resource, std::string("no thread that watches a device group: ") +
+                                         error.what() + "\nraise the limit on threads (ulimit -u)");
+  }
 }
 
 Watchdog::~Watchdog() {

@@ -53,6 +53,8 @@ static const struct {
   void (*run)(unisono_comm_t comm);
 } scenarios[] = {{"collectives", 3, run_collectives},
                  {"collectives_alone", 1, run_collectives},
+                 {"device", 3, run_device},
+                 {"device_none", 2, run_device_none},
                  {"experts", 3, run_experts},
                  {"operations", 3, run_operations},
                  {"mistakes", 3, run_mistakes},

@@ -21,6 +21,8 @@ float value(int rank, size_t i);
 
 /* Scenarios: each runs in a world of its own. */
 void run_collectives(unisono_comm_t comm);
+void run_device(unisono_comm_t comm);
+void run_device_none(unisono_comm_t comm);
 void run_experts(unisono_comm_t comm);
 void run_experts_after_shrink(unisono_comm_t left); /* of 3 ranks the first two */
 void run_operations(unisono_comm_t comm);

@@ -135,6 +135,9 @@ def doctor(program, scratch, environment):
         return f"{result.stdout}{result.stderr}"
     if not any(check["name"] == "UCX between hosts" for check in report["checks"]):
         return f"nothing of UCX: {result.stdout}"
+    result = output(program, ["doctor"], environment | {"UNISONO_CUDA": "/no/driver"})
+    if result.returncode != 1 or "/no/driver cannot be opened" not in result.stdout:
+        return f"a driver that is named and not there: {result.stdout}{result.stderr}"
     result = output(program, ["doctor"], environment | {"UNISONO_JBO": "x"})
     if result.returncode != 1 or "UNISONO_JOB" not in result.stdout or "fix:" not in result.stdout:
         return f"{result.stdout}{result.stderr}"

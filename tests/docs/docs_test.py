@@ -49,18 +49,20 @@ def programs(options):
     count = 0
     with tempfile.TemporaryDirectory() as scratch:
         for place, language, text in all_blocks(options.source):
-            if language not in ("c", "cpp") or "int main(" not in text:
+            if language not in ("c", "cpp") or "#include <" not in text:
                 continue
             count += 1
+            runs = "int main(" in text
             file = pathlib.Path(scratch) / f"example{count}.{'c' if language == 'c' else 'cc'}"
             file.write_text(text)
             compiler = ([options.cc, "-std=c99"] if language == "c" else [options.cxx, "-std=c++20"])
             build = subprocess.run(
-                compiler + ["-Wall", "-Wextra", "-Werror", "-I", str(options.source / "include"),
-                            str(file), str(options.library), "-o", str(file.with_suffix(""))],
+                compiler + ["-Wall", "-Wextra", "-Werror", "-fopenmp", "-I", str(options.source / "include"), str(file)]
+                + ([str(options.library), "-o", str(file.with_suffix(""))] if runs else ["-fsyntax-only"]),
                 capture_output=True, text=True)
             if build.returncode != 0:
                 yield f"{place}: does not build\n{build.stderr}"
+            if build.returncode != 0 or not runs:
                 continue
             job = [str(options.program), "run", "-n", "2", "--timeout", "50s", "--",
                    str(file.with_suffix(""))]

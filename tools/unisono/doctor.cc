@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "device/devices.h"
 #include "kernels/kernels.h"
 #include "run/spawn.h"
 #include "transport/shm/segment.h"
@@ -182,6 +183,20 @@ Check check_ucx() {
   return check;
 }
 
+// Fails only where the environment names a driver.
+Check check_devices() {
+  const bool asked = read_env("UNISONO_CUDA").has_value();
+  Check check{"collectives on GPU memory", true, "",
+              "install NVIDIA's driver, or leave UNISONO_CUDA out"};
+  if (const std::string why = device::why_no_devices(); !why.empty()) {
+    check.passed = !asked;
+    check.found = "none, and not needed for memory of the host: " + why;
+    return check;
+  }
+  check.found = fmt::format("{}", fmt::join(device::devices(), ", "));
+  return check;
+}
+
 // What a rank of the probe does; the text of its error goes to `report`.
 int probe_rank(int rank, const std::string& job, const std::string& token, int report) {
   try {
@@ -289,7 +304,9 @@ int run_doctor(const Arguments&, const Console& console) {
       check_simd(),
       check_variables(),
       check_ranks(),
-      check_ucx()};  // last: UCX may leave threads and handlers of signals
+      // Last: they may leave threads and handlers of signals.
+      check_devices(),
+      check_ucx()};
   const bool passed =
       std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed; });
   if (console.json()) {
