@@ -52,8 +52,8 @@ UNISONO_EXPORT unisono_result_t unisono_device_allocate(size_t bytes, unisono_de
                                                         void** data) UNISONO_NOEXCEPT;
 /* Starts a collective on `stream` (a CUstream or cudaStream_t; NULL: the legacy default stream),
  * after what was put there before, and returns. `call`: as of unisono_run(), its buffers device
- * memory. Errors: USAGE at once; TIMEOUT, PEER_LOST, MISMATCH, ABORTED where an earlier call has
- * ended the group. */
+ * memory, its timeout_ms -1 (the group's). Errors: USAGE at once; TIMEOUT, PEER_LOST, MISMATCH,
+ * ABORTED where an earlier call has ended the group. */
 UNISONO_EXPORT unisono_result_t unisono_device_run(const unisono_call_t* call, void* stream,
                                                    unisono_device_t group) UNISONO_NOEXCEPT;
 /* What has ended the group. Any thread. */

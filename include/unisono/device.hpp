@@ -10,8 +10,9 @@
 // is, and each has a stream of its own: on a shared one a kernel would stand behind those that wait
 // for it. Ranks that are processes reach what allocate() gave; other memory is copied aside on the
 // way.
-// There is no kernel for `user`, nor for premul_sum of integers.
-// Calls may be captured into CUDA graphs; all ranks must replay theirs in the same order.
+// There is no kernel for `user`, nor for premul_sum of integers. A call's own timeout_ms is
+// refused: DeviceOptions has the group's. Calls may be captured into CUDA graphs; all ranks must
+// replay theirs in the same order.
 //
 // Errors: what is wrong with a call is told at once (usage). What happens later (a rank that dies,
 // is late or means another call) stops the kernels of all ranks within some 20 ms, and is thrown by

@@ -67,6 +67,10 @@ void check_call(const Call& call, int me, int ranks) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks)) {
     refuse(call, "root " + std::to_string(call.root) + " of " + std::to_string(ranks) + " ranks");
   }
+  if (call.timeout_ms != -1) {
+    refuse(call,
+           "a call on device memory has no time limit of its own\nset DeviceOptions::timeout_ms");
+  }
   if (reduces(call.collective) && !has_kernel(call.dtype, call.reduction.op)) {
     refuse(call, "no kernel of device memory does " + std::string(to_string(call.reduction.op)) +
                      " of " + std::string(to_string(call.dtype)) + "\nsee the table of ReduceOp");

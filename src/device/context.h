@@ -53,4 +53,14 @@ class InContext {
   bool changed_ = false;
 };
 
+// For destructors: `release` with the device's context, where the driver still gives it.
+template <class Release>
+void quietly_in(void* context, const Release& release) noexcept {
+  void* before = nullptr;
+  cuda_driver().cuCtxGetCurrent(&before);
+  cuda_driver().cuCtxSetCurrent(context);
+  release();
+  cuda_driver().cuCtxSetCurrent(before);
+}
+
 }  // namespace unisono::device

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,8 +38,13 @@ void together(Communicator& comm, const Step& step) {
     step();
   } catch (const Error& thrown) {
     error = thrown;
-    mine.code = static_cast<std::int32_t>(thrown.code());
-    const std::string_view text = thrown.message();
+  } catch (const std::bad_alloc&) {
+    error =
+        Error(ErrorCode::resource, "out of memory\ncheck the limits on memory (ulimit -v, cgroup)");
+  }
+  if (error) {
+    mine.code = static_cast<std::int32_t>(error->code());
+    const std::string_view text = error->message();
     std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof(mine.text) - 1));
   }
   const std::vector<Outcome> all = gather(comm, mine);

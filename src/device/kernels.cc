@@ -41,16 +41,13 @@ Kernels::~Kernels() {
 }
 
 void Kernels::unload() noexcept {
-  const CudaDriver& driver = cuda_driver();
-  void* before = nullptr;
-  driver.cuCtxGetCurrent(&before);
-  driver.cuCtxSetCurrent(context_.handle());
-  for (void* const module : modules_) {
-    if (module != nullptr) {
-      driver.cuModuleUnload(module);
+  quietly_in(context_.handle(), [this] {
+    for (void* const module : modules_) {
+      if (module != nullptr) {
+        cuda_driver().cuModuleUnload(module);
+      }
     }
-  }
-  driver.cuCtxSetCurrent(before);
+  });
 }
 
 ReduceOp kernel_op(Dtype dtype, ReduceOp op) {

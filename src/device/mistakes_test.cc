@@ -78,6 +78,9 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
     EXPECT_EQ(
         told({.collective = Collective::all_gather_v, .in = device.data(), .out = device.data()}),
         "all_gather_v: counts has 0 entries for 2 ranks");
+    Call limited = all_reduce(device.data(), 4);
+    limited.timeout_ms = 100;
+    EXPECT_EQ(told(limited), "all_reduce: a call on device memory has no time limit of its own");
     Call wrong = all_reduce(device.data(), 4);
     wrong.algorithm = "no_such";
     EXPECT_EQ(told(wrong), "no algorithm no_such for all_reduce");

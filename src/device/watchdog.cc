@@ -34,11 +34,7 @@ HostWords::HostWords(const Context& context, std::uint32_t channels) : context_(
 }
 
 HostWords::~HostWords() {
-  void* before = nullptr;
-  cuda_driver().cuCtxGetCurrent(&before);
-  cuda_driver().cuCtxSetCurrent(context_.handle());
-  cuda_driver().cuMemFreeHost(stop_);
-  cuda_driver().cuCtxSetCurrent(before);
+  quietly_in(context_.handle(), [this] { cuda_driver().cuMemFreeHost(stop_); });
 }
 
 Watchdog::Watchdog(Communicator& comm, const HostWords& words, std::uint32_t channels, int limit_ms)

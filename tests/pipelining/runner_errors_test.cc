@@ -117,15 +117,17 @@ TEST(PipelineErrors, ACallbackThatThrowsEndsAllRanks) {
   }
 }
 
+void die_in(const PipelinePass& pass, int stage, int microbatch) {
+  if (pass.stage == stage && pass.microbatch == microbatch) {
+    static_cast<void>(std::raise(SIGKILL));
+  }
+}
+
 TEST(PipelineErrors, ARankThatIsKilledIsNamed) {
   const auto schedule = PipelineSchedule::by_name("gpipe", {.ranks = 3, .microbatches = 6});
   const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
     PipelineCallbacks callbacks = idle();
-    callbacks.backward = [&](const PipelinePass& pass) {
-      if (pass.stage == 1 && pass.microbatch == 3) {
-        static_cast<void>(std::raise(SIGKILL));
-      }
-    };
+    callbacks.backward = [](const PipelinePass& pass) { die_in(pass, 1, 3); };
     Pipeline(comm, schedule, {stage_of(comm.rank(), 3)}, callbacks).run_step();
   });
   expect_part(texts[0], "peer_lost: pipeline: rank 0 waited for 0RECV_B");
@@ -139,9 +141,7 @@ TEST(PipelineErrors, ARankThatIsKilledIsNamedWhereAMessageBegins) {
   const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
     PipelineCallbacks callbacks = idle();
     callbacks.backward = [&](const PipelinePass& pass) {
-      if (pass.stage == 1 && pass.microbatch == 3) {
-        static_cast<void>(std::raise(SIGKILL));
-      }
+      die_in(pass, 1, 3);
       if (pass.stage == 0 && pass.microbatch == 0) {
         EXPECT_THROW(comm.barrier(), Error);
       }
