@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 30> kVariables = {{
+constexpr std::array<EnvVariable, 31> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -36,6 +36,8 @@ constexpr std::array<EnvVariable, 30> kVariables = {{
      "Set by unisono run: where it writes why it ends ranks, before it does"},
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: for ever"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},
+    {"UNISONO_SILENCE_MS", "2000",
+     "How long the system of another host may be silent before its ranks are lost"},
     {"UNISONO_ALGORITHM", "",
      "Algorithms: \"all_reduce=ring,broadcast=binomial\", or \"reproducible\""},
     {"UNISONO_PROFILE", "", "What unisono tune measured chooses algorithms; a file, or none"},

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/env.h"
 #include "bootstrap/card.h"
+#include "bootstrap/launcher_env.h"
 #include "bootstrap/net.h"
 #include "bootstrap/relay.h"
 #include "transport/tcp/connections.h"
@@ -19,6 +21,10 @@ namespace {
 
 constexpr std::size_t kMostIntroduction = std::size_t{64} << 10;
 constexpr int kLookUs = 1000;
+
+tcp::ConnectionsOptions connections_options() {
+  return {.silence_ms = silence_of(read_env)};
+}
 
 [[noreturn]] void fail_late(int rank, std::size_t peer) {
   const std::string who = "rank " + std::to_string(peer);
@@ -69,7 +75,7 @@ std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, i
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
   // Behind the channels: of a process that ends, the system closes first what was opened first.
-  auto network = ucx::UcxNetwork::create(rank, meeting.identity.size);
+  auto network = ucx::UcxNetwork::create(rank, meeting.identity.size, silence_of(read_env));
   const std::vector<std::string> introductions = exchange(*network, channels, rank, deadline);
   network->meet(std::move(channels), introductions);
   for (std::vector<int> missing = network->missing(); !missing.empty();
@@ -99,11 +105,11 @@ std::unique_ptr<transport::Network> connect_network(
     return connect_ucx(meeting, rank, timeout_ms, interrupted);
   }
   const auto tell_connected = [&](tcp::Channels channels, const Error& error) {
-    tcp::Connections connections(rank, std::move(channels));
+    tcp::Connections connections(rank, std::move(channels), connections_options());
     tell(connections, error);
   };
   return std::make_unique<tcp::Connections>(
-      rank, connect_hosts(meeting, timeout_ms, interrupted, tell_connected));
+      rank, connect_hosts(meeting, timeout_ms, interrupted, tell_connected), connections_options());
 }
 
 }  // namespace unisono::comm

@@ -11,6 +11,7 @@
 #include "bootstrap/local_world.h"
 #include "bootstrap/process.h"
 #include "bootstrap/wire.h"
+#include "transport/network.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -370,6 +371,11 @@ int threads_of(const EnvLookup& lookup) {
   return threads;
 }
 
+int silence_of(const EnvLookup& lookup) {
+  constexpr int kShortestMs = 500;  // what is lost once is sent again well before
+  return Reader(lookup).number("UNISONO_SILENCE_MS", kShortestMs).value_or(transport::kSilenceMs);
+}
+
 void check_texts_and_numbers(const EnvLookup& lookup) {
   const Reader env(lookup);
   check_transport(env.text_or("UNISONO_TRANSPORT", "auto"));
@@ -382,6 +388,7 @@ void check_texts_and_numbers(const EnvLookup& lookup) {
     static_cast<void>(env.number(name, 1));
   }
   static_cast<void>(threads_of(lookup));
+  static_cast<void>(silence_of(lookup));
 }
 
 ConnectOptions resolve(const ConnectOptions& options) {

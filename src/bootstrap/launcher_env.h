@@ -18,6 +18,9 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup);
 // How many threads of a rank move a long call. Throws config.
 int threads_of(const EnvLookup& lookup);
 
+// UNISONO_SILENCE_MS. Throws Error, config.
+int silence_of(const EnvLookup& lookup);
+
 // Throws config for UNISONO_* that say what cannot be, also where an option wins over them.
 void check_texts_and_numbers(const EnvLookup& lookup);
 

@@ -198,6 +198,19 @@ TEST(Resolve, GarbageIsNamed) {
   EXPECT_NE(refusal({{"UNISONO_CONNECT_TIMEOUT_MS", "soon"}}), "accepted");
 }
 
+TEST(Resolve, SilenceIsNeverShorterThanASecondSendingTakes) {
+  const auto silence = [](const char* value) {
+    return silence_of([value](std::string_view name) {
+      return name == "UNISONO_SILENCE_MS" && value != nullptr ? std::optional<std::string>(value)
+                                                              : std::nullopt;
+    });
+  };
+  EXPECT_EQ(silence(nullptr), 2000);
+  EXPECT_EQ(silence("60000"), 60000);
+  EXPECT_THROW(silence("499"), Error);
+  EXPECT_THROW(silence("2s"), Error);
+}
+
 TEST(Resolve, SeveralHostsMeetWhereTheLauncherSays) {
   EXPECT_EQ(resolved(kTorchrun).address, "") << "one host needs none";
   EXPECT_EQ(resolved(with(kTorchrun, "LOCAL_WORLD_SIZE", "2")).address, "localhost:29501");

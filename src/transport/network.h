@@ -17,6 +17,9 @@ namespace unisono::transport {
 
 class Transport;
 
+// A peer whose system says nothing for so long is lost, where nobody says otherwise.
+inline constexpr int kSilenceMs = 2000;
+
 // Why a rank of another host cannot be reached any more.
 struct Loss {
   enum class Kind : std::uint8_t {

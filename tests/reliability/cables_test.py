@@ -54,10 +54,10 @@ def remove_hosts(switch, hosts):
         jobs.call("ip", "netns", "del", name)
 
 
-def start(hosts):
+def start(hosts, **variables):
     return subprocess.Popen(
         [PROGRAM, "run", "--hosts", ",".join(hosts), "--launcher", "ip netns exec {host}", "--", PROGRAM,
-         *WORK], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=jobs.environment())
+         *WORK], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=jobs.environment(**variables))
 
 
 class Cables(unittest.TestCase):
@@ -72,8 +72,8 @@ class Cables(unittest.TestCase):
         jobs.call("ip", "netns", "exec", self.switch, "bridge", "link", "set", "dev", name, "state", number,
                   check=True)
 
-    def begin(self, hosts):
-        job = start(hosts)
+    def begin(self, hosts, **variables):
+        job = start(hosts, **variables)
         self.addCleanup(job.kill)
         self.assertIn("ranks over the network", job.stdout.readline())
         time.sleep(1)
@@ -94,6 +94,30 @@ class Cables(unittest.TestCase):
         self.assertIsNone(job.poll(), "the job has ended")
         job.terminate()
         self.end(job)
+
+    def test_a_longer_silence_that_is_allowed_is_no_alarm(self):
+        job = self.begin(self.hosts, UNISONO_SILENCE_MS="20000")
+        self.port("e3", "disabled")
+        time.sleep(4)
+        self.port("e3", "forwarding")
+        time.sleep(3)
+        self.assertIsNone(job.poll(), "the job has ended")
+        job.terminate()
+        self.end(job)
+
+    def test_questions_that_get_lost_while_nothing_is_under_way_are_no_alarm(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = self.meet(folder, "idle", UNISONO_SILENCE_MS="20000")
+            self.assertTrue(jobs.wait_for(
+                lambda: all(pathlib.Path(folder, f"met{rank}").exists() for rank in ranks)))
+            self.port("e3", "disabled")
+            time.sleep(4)  # the system asks once a second
+            self.port("e3", "forwarding")
+            time.sleep(2)
+            pathlib.Path(folder, "go").touch()
+            for rank, job in ranks.items():
+                said, _ = job.communicate(timeout=50)
+                self.assertEqual((job.returncode, said), (0, "SAFE\n"), f"rank {rank}")
 
     def test_a_parted_network_ends_the_world_on_both_sides(self):
         """C3: nobody goes on alone."""
@@ -122,13 +146,13 @@ class Cables(unittest.TestCase):
 
     # A host that vanishes while the ranks meet. The system cannot say so: its network is cut.
 
-    def meet(self, folder, *words, ranks=range(4)):
+    def meet(self, folder, *words, ranks=range(4), **variables):
         jobs_of = {}
         for rank in ranks:
             host = self.hosts[rank]
             environment = jobs.environment(
                 RANK=str(rank), WORLD_SIZE="4", UNISONO_TOKEN="0123456789abcdef", UNISONO_JOB=os.path.basename(folder),
-                UNISONO_ADDRESS=f"{self.hosts[0]}:29700", UNISONO_CONNECT_TIMEOUT_MS="60000")
+                UNISONO_ADDRESS=f"{self.hosts[0]}:29700", UNISONO_CONNECT_TIMEOUT_MS="60000", **variables)
             jobs_of[rank] = subprocess.Popen(
                 ["ip", "netns", "exec", host, VANISH, folder, *map(str, words)], stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, env=environment)

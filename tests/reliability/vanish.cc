@@ -2,6 +2,9 @@
 // how long it took since the file `cut` appeared.
 //   vanish FOLDER lobby        by rank 0's port
 //   vanish FOLDER cards LATE   by cards in the folder; rank LATE comes when there is a file `late`
+//   vanish FOLDER idle         by rank 0's port; then it does nothing until there is a file `go`,
+//   and
+//                              prints "SAFE" after a barrier
 // With a file `wait`, ranks with cards begin to connect when there is a file `go`.
 #include <algorithm>
 #include <chrono>
@@ -76,6 +79,13 @@ int main(int argc, char** argv) {
   }
   try {
     auto world = unisono::Communicator::connect(options);
+    if (std::string(argv[2]) == "idle") {
+      write(folder / ("met" + std::to_string(rank)), "");
+      await(folder / "go");
+      world.barrier();
+      std::printf("SAFE\n");
+      return 0;
+    }
     for (;;) {
       world.barrier();
     }

@@ -76,6 +76,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
     }
     for (std::size_t i = 0; i < streams; ++i) {
       add(channels[peer][i].get(), name_of(peer, i));
+      keep_though_silent(channels[peer][i].get());
       sockets.push_back(channels[peer][i].get());
     }
     links_[peer].for_output.assign(streams, false);

@@ -25,8 +25,8 @@
 namespace unisono::tcp {
 
 struct ConnectionsOptions {
-  int silence_ms = 2000;  // a peer whose system is silent for so long is lost
-  int slots = 8;          // long messages of a lane that may be under way, and its memory
+  int silence_ms = transport::kSilenceMs;  // a peer whose system is silent for so long is lost
+  int slots = 8;  // long messages of a lane that may be under way, and its memory
 };
 
 class Connections final : public transport::Network {

@@ -192,4 +192,9 @@ void apply(int socket, const SocketOptions& options, bool loopback) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 2);
 }
 
+void keep_though_silent(int socket) {
+  constexpr int kMostQuestions = 127;  // that the system allows
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, kMostQuestions);
+}
+
 }  // namespace unisono::tcp

@@ -50,5 +50,9 @@ bool is_silent(int socket, int silence_ms);
 // there, and has had no answer in this time. It asks after a second.
 bool is_unheard(int socket, int silence_ms);
 void apply(int socket, const SocketOptions& options, bool loopback);
+// The system goes on asking a peer that does not answer, and leaves it to is_silent() to say when
+// that is enough: two questions without an answer, after which it would end the connection, can
+// have been lost on the way.
+void keep_though_silent(int socket);
 
 }  // namespace unisono::tcp

@@ -25,12 +25,15 @@ std::int64_t now_us() {
 
 }  // namespace
 
-std::unique_ptr<UcxNetwork> UcxNetwork::create(int rank, int ranks) {
-  return std::make_unique<UcxConnections>(rank, ranks);
+std::unique_ptr<UcxNetwork> UcxNetwork::create(int rank, int ranks, int silence_ms) {
+  return std::make_unique<UcxConnections>(rank, ranks, silence_ms);
 }
 
-UcxConnections::UcxConnections(int rank, int ranks)
-    : rank_(rank), worker_(rank, ranks), links_(static_cast<std::size_t>(ranks)) {
+UcxConnections::UcxConnections(int rank, int ranks, int silence_ms)
+    : rank_(rank),
+      silence_ms_(silence_ms),
+      worker_(rank, ranks),
+      links_(static_cast<std::size_t>(ranks)) {
   shared_.worker = &worker_;
   worker_.handle(kPacked, on_packed, this);
   worker_.handle(kPlain, on_plain, this);
@@ -74,7 +77,8 @@ void UcxConnections::meet(tcp::Channels channels, const std::vector<std::string>
       peers.push_back(peer);
     }
   }
-  control_ = std::make_unique<tcp::Connections>(rank_, std::move(channels));
+  control_ = std::make_unique<tcp::Connections>(rank_, std::move(channels),
+                                                tcp::ConnectionsOptions{.silence_ms = silence_ms_});
   control_->wake_for(worker_.descriptor());
   const std::lock_guard lock(mutex_);
   shared_.arrived = [this] { control_->note_arrival(); };

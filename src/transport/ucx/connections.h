@@ -25,7 +25,7 @@ namespace unisono::ucx {
 
 class UcxConnections final : public UcxNetwork {
  public:
-  UcxConnections(int rank, int ranks);
+  UcxConnections(int rank, int ranks, int silence_ms = transport::kSilenceMs);
   UcxConnections(const UcxConnections&) = delete;
   UcxConnections& operator=(const UcxConnections&) = delete;
   ~UcxConnections() override;
@@ -81,6 +81,7 @@ class UcxConnections final : public UcxNetwork {
   bool progress_locked() noexcept;
 
   int rank_;
+  int silence_ms_;
   std::mutex mutex_;
   Worker worker_;  // this and the rest are guarded by mutex_, but for control_
   Shared shared_;

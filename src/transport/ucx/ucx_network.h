@@ -25,7 +25,8 @@ std::vector<std::string> devices();
 class UcxNetwork : public transport::Network {
  public:
   // Throws config where UCX is not there, and resource.
-  static std::unique_ptr<UcxNetwork> create(int rank, int ranks);
+  static std::unique_ptr<UcxNetwork> create(int rank, int ranks,
+                                            int silence_ms = transport::kSilenceMs);
 
   // What one peer must know to reach this rank, and must prove in each message: bytes.
   virtual std::string introduction(int peer) = 0;
