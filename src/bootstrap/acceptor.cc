@@ -191,13 +191,20 @@ void Acceptor::turn_away(const Pending& pending, const std::string& why) {
 }
 
 void Acceptor::note(const Pending& pending, const std::string& why) {
-  const bool knows_peer = pending.peer.shake().knows_peer();
+  const Handshake& shake = pending.peer.shake();
+  const bool knows_peer = shake.knows_peer();
+  const bool in_words = knows_peer && shake.state() == Handshake::State::refused;
   const auto found = refusals_.find(pending.host);
   if (found == refusals_.end() && refusals_.size() < kMostRefusals) {
-    refusals_[pending.host] = {pending.host + ": " + why, knows_peer};
+    refusals_[pending.host] = {pending.host + ": " + why, knows_peer, in_words};
   } else if (found != refusals_.end() && knows_peer && !found->second.knows_peer) {
-    found->second = {pending.host + ": " + why, true};
+    found->second = {pending.host + ": " + why, true, in_words};
   }
+}
+
+bool Acceptor::has_refused_a_rank() const {
+  return std::any_of(refusals_.begin(), refusals_.end(),
+                     [](const auto& line) { return line.second.in_words; });
 }
 
 void Acceptor::add_events(std::vector<pollfd>& entries) const {

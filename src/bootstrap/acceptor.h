@@ -27,6 +27,9 @@ inline constexpr std::size_t kMostPending = 64;
 inline constexpr std::int64_t kHandshakeMs = 2000;
 // Between two sides that have proved who they are: one may be stopped for a while, or busy.
 inline constexpr std::int64_t kProvedMs = 10'000;
+// What to do where a rank was refused for what it says of itself or of the job.
+inline constexpr const char* kAlike =
+    "the refusal says what is not alike: give all ranks the same, and start them again";
 inline constexpr const char* kNoDescriptor = "this process has no descriptor free (ulimit -n)";
 inline constexpr std::size_t kMostRefusals = 64;
 
@@ -97,6 +100,8 @@ class Acceptor {
   // One line for each host that was refused, of the first of them; of the first that said which
   // rank it is, if there was one.
   std::vector<std::string> refusals() const;
+  // One of them is of a rank, for what it said.
+  bool has_refused_a_rank() const;
   std::size_t pending() const { return pending_.size(); }
   // For so long it could have let nobody in, as this process has no descriptor free, though no
   // stranger holds one.
@@ -125,6 +130,7 @@ class Acceptor {
   struct Line {
     std::string text;
     bool knows_peer = false;
+    bool in_words = false;  // it was told why
   };
   std::map<std::string, Line> refusals_;  // by host
   std::int64_t deaf_until_ms_ = 0;        // no descriptor was free for those who wait

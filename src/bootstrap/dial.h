@@ -47,6 +47,7 @@ class Dial {
   std::int64_t refused_for_ms(std::int64_t now_ms) const {
     return refused_ms_ < 0 ? 0 : now_ms - refused_ms_;
   }
+  bool is_refused() const { return refused_ms_ >= 0; }
   // For so long this process has had no descriptor free for it.
   std::int64_t starved_for_ms(std::int64_t now_ms) const {
     return starved_ms_ < 0 ? 0 : now_ms - starved_ms_;

@@ -113,6 +113,11 @@ std::string Handshake::problem() const {
     return peer + " runs unisono " + their_version_ + ", rank " + std::to_string(self_.rank) +
            " runs " + spoken(kVersion, kProtocol) + ": all ranks must have the same";
   }
+  if (refusal_ == HandshakeRefusal::size) {
+    return peer + " says that the job has " + std::to_string(their_size_) + " ranks, rank " +
+           std::to_string(self_.rank) + " says " + std::to_string(self_.size) +
+           ": all ranks must say the same";
+  }
   if (!by_peer_) {
     return describe(refusal_, peer);
   }
@@ -205,6 +210,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
     return refuse(HandshakeRefusal::not_ours);
   }
   their_protection_ = theirs.protection;
+  their_size_ = theirs.size;
   their_version_ = spoken({theirs.version, sizeof(theirs.version)}, theirs.protocol);
   if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
     return hear_verdict(theirs);

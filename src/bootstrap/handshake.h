@@ -120,7 +120,8 @@ class Handshake {
   HandshakeRefusal refusal_ = HandshakeRefusal::none;
   bool by_peer_ = false;
   std::uint8_t their_protection_ = 0;  // its bits, as they say
-  std::string their_version_;          // "0.1.0 (protocol 3)"
+  std::int32_t their_size_ = 0;
+  std::string their_version_;  // "0.1.0 (protocol 3)"
   std::array<std::byte, kHandshakeBytes> hello_ = {};
   std::array<std::byte, kHandshakeBytes> answer_ = {};
   std::vector<std::byte> out_;

@@ -34,6 +34,7 @@ constexpr int kUnheardMs = 1200;
                        const Channels& streams, const std::vector<std::vector<Address>>& addresses,
                        int rank, const std::set<std::size_t>& lost, std::int64_t waited_ms) {
   std::string missing;
+  bool refused_in_words = acceptor.has_refused_a_rank();
   int wanted = 0;
   int there = 0;
   for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
@@ -50,6 +51,7 @@ constexpr int kUnheardMs = 1200;
     for (const Dial& dial : dials) {
       if (dial.wanted().peer == static_cast<int>(peer) && !dial.done()) {
         why = dial.obstacle();
+        refused_in_words |= dial.is_refused();
       }
     }
     missing += (missing.empty() ? "rank " : "; rank ") + std::to_string(peer) + " at " +
@@ -63,8 +65,10 @@ constexpr int kUnheardMs = 1200;
       ErrorCode::connection,
       "rank " + std::to_string(rank) + " connected to " + std::to_string(there) + " of " +
           std::to_string(wanted) + " ranks in " + std::to_string(waited_ms) +
-          " ms (missing: " + missing + refused +
-          ")\nsee whether these ranks run, and whether a firewall lets their ports through");
+          " ms (missing: " + missing + refused + ")\n" +
+          (refused_in_words
+               ? kAlike
+               : "see whether these ranks run, and whether a firewall lets their ports through"));
 }
 
 void check_protection(const Identity& self, const std::vector<std::vector<Address>>& addresses) {

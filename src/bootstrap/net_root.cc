@@ -88,10 +88,10 @@ class Host {
       }
     }
     if (lobby_.starved_for_ms(tcp::clock_ms()) > kStarvedMs) {
-      fail(ErrorCode::resource, std::string("rank 0 cannot receive the other ranks: ") +
-                                    tcp::kNoDescriptor +
-                                    "\nraise the limit of open files (ulimit -n): rank 0 needs "
-                                    "about two for each other rank");
+      fail(ErrorCode::resource,
+           "rank 0 cannot receive the other ranks: it has no descriptor free"
+           "\nraise the limit of open files (ulimit -n): rank 0 needs "
+           "about two for each other rank");
     }
   }
 
@@ -157,10 +157,12 @@ class Host {
       refused += (refused.empty() ? "" : "; ") + line;
     }
     message += refused.empty() ? "" : " (turned away: " + refused + ")";
-    fail(ErrorCode::connection, message +
-                                    "\nsee whether these ranks run, have the same "
-                                    "UNISONO_TOKEN and reach " +
-                                    lobby_.address().text());
+    fail(ErrorCode::connection,
+         message + "\n" +
+             (lobby_.has_refused_a_rank() ? tcp::kAlike
+                                          : "see whether these ranks run, have the same "
+                                            "UNISONO_TOKEN and reach " +
+                                                lobby_.address().text()));
   }
 
   tcp::Acceptor& lobby_;

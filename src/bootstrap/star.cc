@@ -96,8 +96,9 @@ UniqueFd Star::broadcast_fd(int fd) {
   }
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) {
-    fail(ErrorCode::resource, names_.text(0) + " cannot duplicate a descriptor: " +
-                                  std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+    fail(ErrorCode::resource, names_.text(0) + " has no descriptor for the memory of its host: " +
+                                  std::strerror(errno) +  // NOLINT(concurrency-mt-unsafe)
+                                  "\nraise the limit of open files (ulimit -n)");
   }
   for (int to = 1; to < size_; ++to) {
     send(to, FrameType::descriptor, {}, std::span(&fd, 1));

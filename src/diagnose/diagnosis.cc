@@ -102,11 +102,15 @@ void Diagnosis::raise_fault(const Operation& operation) {
       return;
     }
   }
+  const auto mine = read_record(records_.mine(), operation.sequence);
+  const bool counts_of_each =
+      !mine || is_v_form(mine->collective) || mine->collective == Collective::all_to_all;
   raise(ErrorCode::mismatch, fault.from,
         "operation #" + std::to_string(operation.sequence) + ": " + records_.name(fault.from) +
             " sends " + records_.name(records_.rank()) + " another number of bytes than the " +
             std::to_string(fault.expected) + " it expects" + calls(told, fault.from, operation) +
-            "\nsend counts and receive counts must agree");
+            (counts_of_each ? "\nsend counts and receive counts must agree"
+                            : "\nall ranks must pass the same count and data type"));
 }
 
 // "; rank 1 calls ..., rank 0 calls ...", as far as is known.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -173,7 +174,13 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   const auto page = static_cast<off_t>(recording::kPage);
   const off_t offset = (file.size + page - 1) / page * page;
   if (offset > kMostBytes) {
-    return nullptr;  // a program that connects again and again has recorded enough
+    // A program that connects again and again has recorded enough, and is told so once.
+    static std::atomic_flag told;
+    if (told.test_and_set()) {
+      return nullptr;
+    }
+    refuse(file.path, "it has " + std::to_string(kMostBytes >> 20) +
+                          " MiB of recordings of this process already");
   }
   file.allocate(offset, static_cast<off_t>(bytes));
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
@@ -193,8 +200,7 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   copy_text(header.host, host.data());
   const bool counter = counter_is_clock();
   recording::note_clock(header.first, counter);
-  return std::unique_ptr<Recorder>(
-      new Recorder(base, bytes, counter, file.is_in_folder ? std::move(file.path) : ""));
+  return std::unique_ptr<Recorder>(new Recorder(base, bytes, counter, std::move(file.path)));
 }
 
 Recorder::Recorder(std::byte* memory, std::size_t bytes, bool counter, std::string file)

@@ -185,6 +185,12 @@ def outputs_on_full_disks(program, scratch, environment):
                         return problem or f"{name}: left {list(disk.iterdir())}"
                 if (disk / "old").read_text() != "as it was" * 100:
                     return f"{name}: the old file is gone"
+                os.link(disk / "old", disk / "twin")  # so it is written in place
+                result = write(program, environment, name, disk / "old")
+                if result.returncode != 0 and (disk / "twin").read_text() != "as it was" * 100:
+                    return f"{name}: the old file is gone, which had two names"
+                (disk / "twin").unlink()
+                (disk / "old").write_text("as it was" * 100)
     return None
 
 
@@ -204,6 +210,8 @@ def job_on_a_full_disk(program, scratch, environment):
                 lines = [line for line in result.stderr.splitlines() if words_of in line]
                 if result.returncode != int(code) or len(lines) != 1 or len(result.stdout) < 20000:
                     return f"{options}: {result.returncode} {result.stderr}"
+                if "everything that each rank printed is in" in result.stderr:
+                    return f"{options}: not everything: {result.stderr}"
     limited = subprocess.run(["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", str(program), "run",
                               "-n", "1", "--log-dir", str(scratch / "logs")] + job,
                              env=dict(environment, CODE="0"), capture_output=True, text=True,
@@ -240,6 +248,8 @@ def logs_and_recordings_refused_or_lost(program, scratch, environment):
         lines = [line for line in result.stderr.splitlines() if said in line]
         if result.returncode != 7 or result.stdout != "hello\nmore\n" or len(lines) != 1:
             return f"{what} removed meanwhile: {result.returncode} {result.stderr}"
+        if "printed is in" in result.stderr:
+            return f"{what} is not there any more: {result.stderr}"
     result = job(["--record", "x.json"], before="ulimit -f 0;")
     if result.returncode != 0 or "larger than ulimit -f allows" not in result.stderr or (scratch / "x.json").exists():
         return f"--record under ulimit -f: {result.returncode} {result.stderr}"

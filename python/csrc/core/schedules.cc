@@ -263,12 +263,10 @@ void define_schedule(py::module_& module) {
       .def(
           "save",
           [](const Schedule& self, const std::filesystem::path& path) {
-            std::ofstream file(path, std::ios::binary);
-            file << to_json(self);
-            file.flush();
-            if (!file) {
-              refuse("cannot write " + path.string());
-            }
+            // Python's own file: its errors say why.
+            const py::object file = py::module_::import("io").attr("open")(path, "w");
+            file.attr("write")(to_json(self));
+            file.attr("close")();
           },
           arg("path"), "Writes a file that `algorithm=` of a call takes; its name ends in .json.")
       .def_static(

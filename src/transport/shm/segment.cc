@@ -15,10 +15,23 @@
 namespace unisono::shm {
 namespace {
 
+const char* remedy(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    case EFBIG:
+      return "raise the limit on the size of files, which holds for memory that is shared (ulimit "
+             "-f)";
+    default:
+      return "raise the limit on memory (ulimit -v, or that of the container)";
+  }
+}
+
 [[noreturn]] void fail(const std::string& what, std::size_t bytes) {
-  throw Error(ErrorCode::resource,
-              what + " of " + std::to_string(bytes) + " bytes failed: " + std::strerror(errno) +
-                  "\ncheck the limits on memory and open files (ulimit -v -n -f)");
+  const int error = errno;
+  throw Error(ErrorCode::resource, what + " of " + std::to_string(bytes) + " bytes failed: " +
+                                       std::strerror(error) + "\n" + remedy(error));
 }
 
 // Beyond the limit on the size of files, which holds for memory as well, a process gets SIGXFSZ.

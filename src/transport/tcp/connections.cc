@@ -26,7 +26,8 @@ constexpr std::int64_t kHalfDeadUs = 1'000'000;
 
 [[noreturn]] void no_resource(const char* what) {
   throw Error(ErrorCode::resource, std::string("no ") + what + " for the connections: " +
-                                       std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+                                       std::strerror(errno) +  // NOLINT(concurrency-mt-unsafe)
+                                       "\nraise the limit of open files (ulimit -n)");
 }
 
 std::uint64_t name_of(std::size_t rank, std::size_t stream) {

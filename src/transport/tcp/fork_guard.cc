@@ -50,7 +50,8 @@ void prepare() {
     if (all.nothing < 0 ||
         ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) {
       throw Error(ErrorCode::resource,
-                  "no descriptor for /dev/null\nraise the limit of open files (ulimit -n)");
+                  "this process has no descriptor free for its connections\nraise the limit of "
+                  "open files (ulimit -n)");
     }
   }
 }

@@ -137,6 +137,27 @@ bool write_beside(const std::string& path, const std::string& target,
   }
   return false;
 }
+// Where the name cannot be given to another file. What is there stays if the disk has no room, or a
+// limit leaves none.
+void write_in_place(const std::string& path, const std::optional<struct stat>& old,
+                    std::string_view text) {
+  if (!old || !S_ISREG(old->st_mode)) {
+    GrowingFile(path).add(text);
+    return;
+  }
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) {
+    refuse_output(path, errno);
+  }
+  const auto size = static_cast<off_t>(text.size());
+  if (const int error = size == 0 ? 0 : ::posix_fallocate(fd.get(), 0, size); error != 0) {
+    [[maybe_unused]] const int as_it_was = ::ftruncate(fd.get(), old->st_size);
+    refuse_output(path, error);
+  }
+  if (write_all(fd.get(), text) != 0 || ::ftruncate(fd.get(), size) != 0) {
+    refuse_output(path, errno);
+  }
+}
 
 }  // namespace
 
@@ -176,7 +197,7 @@ void write_output(const std::string& path, std::string_view text) {
   const std::optional<struct stat> status = status_of(path);
   const std::optional<std::string> target = replaceable(path, status);
   if (!target || !write_beside(path, *target, status, text)) {
-    GrowingFile(path).add(text);
+    write_in_place(path, status, text);
   }
 }
 
@@ -197,8 +218,8 @@ void GrowingFile::add(std::string_view text) {
 
 void refuse_output(const std::string& path, int error) {
   const std::string head = fmt::format("cannot write {}", path.empty() ? "''" : path);
-  const auto misnamed = [&](const std::string& why) {
-    throw UsageError(fmt::format("{}: {}", head, why), "a file in a folder that exists is needed");
+  const auto misnamed = [&](const std::string& why, const char* needed) {
+    throw UsageError(fmt::format("{}: {}", head, why), needed);
   };
   switch (error) {
     case EISDIR:
@@ -207,14 +228,15 @@ void refuse_output(const std::string& path, int error) {
     case ENOENT:
     case ENOTDIR:
       misnamed(path.empty() ? "the name is empty"
-                            : fmt::format("there is no folder {}", folder_of(path)));
+                            : fmt::format("there is no folder {}", folder_of(path)),
+               "a file in a folder that exists is needed");
       break;
     case EACCES:
     case EPERM:
-      misnamed("there is no permission to");
+      misnamed("there is no permission to", "a file that you may write is needed");
       break;
     case EROFS:
-      misnamed("its file system can only be read");
+      misnamed("its file system can only be read", "a file that you may write is needed");
       break;
     default:
       break;

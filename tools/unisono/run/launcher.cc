@@ -268,7 +268,7 @@ void Launcher::write_log(const Lane& lane, std::string_view bytes) {
   }
 }
 
-void Launcher::tell_lost_logs() const {
+void Launcher::tell_lost_logs() {
   LostLogs lost = lost_logs_;
   for (const Lane& lane : lanes_) {
     if (const std::uint64_t bytes = lane.log < 0 ? 0 : bytes_of_removed(lane.log); bytes != 0) {
@@ -277,7 +277,8 @@ void Launcher::tell_lost_logs() const {
       lost.error = lost.error == 0 ? ENOENT : lost.error;
     }
   }
-  if (lost.bytes != 0) {
+  result_.lost_logs = lost.bytes != 0;
+  if (result_.lost_logs) {
     const std::vector<int> ranks(lost.ranks.begin(), lost.ranks.end());
     std::fflush(stdout);
     fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", lost.bytes,

@@ -72,6 +72,7 @@ struct JobResult {
   int launcher_signal = 0;             // that told the launcher to stop
   std::vector<Finding> findings = {};  // why it did not go on, when it was stopped
   double seconds = 0;
+  bool lost_logs = false;  // some of what ranks printed; the launcher has said so
 };
 
 class Launcher {
@@ -106,7 +107,7 @@ class Launcher {
   int poll_timeout_ms(Time now) const;
   void read_lane(Lane& lane, Time now);
   void write_log(const Lane& lane, std::string_view bytes);
-  void tell_lost_logs() const;
+  void tell_lost_logs();
   void read_signals(Time now);
   void reap(Time now);
   void choose_first_failure(const std::vector<int>& batch);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -53,7 +54,21 @@ bool is_hang(const Finding& finding) {
   return finding.kind == "mismatch" || finding.waited_s >= kMomentS;
 }
 
-std::string hint(const ProcessEnd& end, int rank, const LaunchOptions& options) {
+std::string logs_hint(const JobResult& result, const LaunchOptions& options) {
+  if (options.log_dir.empty()) {
+    return "--log-dir DIR keeps everything that each rank printed";
+  }
+  if (::access(options.log_dir.c_str(), F_OK) != 0) {
+    return fmt::format("--log-dir DIR keeps everything that each rank printed; {} was removed",
+                       options.log_dir);
+  }
+  return result.lost_logs
+             ? fmt::format("the rest of all that each rank printed is in {}", options.log_dir)
+             : fmt::format("everything that each rank printed is in {}", options.log_dir);
+}
+
+std::string hint(const JobResult& result, int rank, const LaunchOptions& options) {
+  const ProcessEnd& end = result.ends[static_cast<std::size_t>(rank)];
   if (!options.replay.empty()) {
     return options.replay;
   }
@@ -67,9 +82,7 @@ std::string hint(const ProcessEnd& end, int rank, const LaunchOptions& options) 
     words.back() = "true";  // in place of the shell
     return fmt::format("can the host be reached? try: {}", fmt::join(words, " "));
   }
-  return options.log_dir.empty()
-             ? "--log-dir DIR keeps everything that each rank printed"
-             : fmt::format("everything that each rank printed is in {}", options.log_dir);
+  return logs_hint(result, options);
 }
 
 std::string tail_of(const OutputMerger& output, int rank) {
@@ -111,7 +124,7 @@ void report_rank(const JobResult& result, const LaunchOptions& options, const Ou
   std::string detail = table_of(lines) + tail_of(output, rank);
   detail.pop_back();
   print_error(console, end.signal != 0 ? "peer_lost" : "rank_failed",
-              "the job cannot finish: " + message, detail, hint(end, rank, options));
+              "the job cannot finish: " + message, detail, hint(result, rank, options));
 }
 
 std::string text_of(const Finding& finding) {
@@ -135,7 +148,9 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
   add_others(result, {}, lines);
   std::string detail;
   int rank = result.unfinished.front();
-  std::string next = "a longer --timeout, or --log-dir DIR to see what each rank did last";
+  std::string next = options.log_dir.empty()
+                         ? "a longer --timeout, or --log-dir DIR to see what each rank did last"
+                         : logs_hint(result, options);
   for (const Finding& finding : result.findings) {
     if (is_hang(finding)) {
       next = detail.empty() ? finding.next.english : next;
