@@ -219,6 +219,20 @@ UNISONO_EXPORT unisono_result_t unisono_find_expert_moves(const int* experts_bef
                                                           unisono_expert_move_t* moves,
                                                           size_t* count) UNISONO_NOEXCEPT;
 
+/* Writes bytes[ranks][ranks]: what each rank sends to each other for these moves. Local. */
+UNISONO_EXPORT unisono_result_t unisono_bytes_of_moves(const unisono_expert_move_t* moves,
+                                                       size_t count, int ranks, size_t expert_bytes,
+                                                       size_t* bytes) UNISONO_NOEXCEPT;
+
+/* Copies the weights between steps, expert_bytes of each move: from held[i] on the rank that sends
+ * moves[i] to placed[i] on the one that gets it; what a rank does not send, or get, may be NULL.
+ * All are read before one is written. Collective; see parallel/expert_balance.hpp for the errors,
+ * which all ranks get before any memory is written. */
+UNISONO_EXPORT unisono_result_t unisono_move_experts(const unisono_expert_move_t* moves,
+                                                     size_t count, size_t expert_bytes,
+                                                     const void* const* held, void* const* placed,
+                                                     unisono_comm_t comm) UNISONO_NOEXCEPT;
+
 #if defined(__cplusplus)
 }
 #endif

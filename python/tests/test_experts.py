@@ -316,6 +316,27 @@ def test_moves():
         experts.find_expert_moves([[0]], [[3]])
 
 
+def moved(comm):
+    """Each rank gives its expert to the next, which puts it where the one lies that it gives."""
+    rank, ranks = comm.rank, comm.size
+    before = (rank - 1) % ranks
+    weights = np.full(5, rank, "f4")
+    moves = [(expert, expert, (expert + 1) % ranks) for expert in range(ranks)]
+    experts.move_experts(comm, moves, 20, {rank: weights}, {before: weights})
+    np.testing.assert_array_equal(weights, np.full(5, before, "f4"))
+    placed = {} if rank == 1 else {before: weights}
+    with pytest.raises(unisono.UsageError, match=r"move_experts\(\) of rank 1: it cannot say where"):
+        experts.move_experts(comm, moves, 20, {rank: weights}, placed)
+    with pytest.raises(unisono.UsageError, match="has 20 bytes, not 16"):
+        experts.move_experts(comm, moves, 16, {rank: weights}, {before: weights})
+    np.testing.assert_array_equal(weights, np.full(5, before, "f4"))
+
+
+def test_moved_weights():
+    everywhere(3, moved)
+    assert experts.bytes_of_moves([(0, 0, 1), (4, 2, 1)], 3, 8) == [[0, 8, 0], [0, 0, 0], [0, 8, 0]]
+
+
 def coded_layer():
     """The outputs of a dispatcher that sends 8 bits, and whether gradients are those of exact rows."""
     import torch.distributed as dist

@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -63,6 +64,14 @@ unisono_result_t guard(const Body& body) noexcept {
 
 // Throws usage unless the caller passed somewhere to write the answer to.
 void expect_place(const void* place, const char* name);
+
+template <typename Element>
+std::span<const Element> view(const Element* data, std::size_t count, const char* name) {
+  if (count != 0) {
+    expect_place(data, name);
+  }
+  return {data, count};
+}
 
 // Throws usage for NULL.
 detail::Core& core_of(unisono_comm_t comm);

@@ -9,7 +9,7 @@
 
 #include "capi/call.h"
 #include "capi/capi.h"
-#include "unisono/parallel/expert_balance.hpp"
+#include "capi/expert_places.h"
 #include "unisono/parallel/experts.hpp"
 
 struct unisono_exchange_handle {
@@ -28,15 +28,8 @@ struct unisono_routing_handle {
 namespace unisono::c_api {
 namespace {
 
-static_assert(UNISONO_EXPERT_MAJOR == static_cast<int>(ExpertLayout::expert_major));
-static_assert(UNISONO_RANK_MAJOR == static_cast<int>(ExpertLayout::rank_major));
-static_assert(UNISONO_FLAT == static_cast<int>(ExpertLayout::flat));
 static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
 static_assert(UNISONO_ROWS_F8E4M3 == static_cast<int>(RowCoding::f8e4m3));
-// A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_exchange_options_t, row_bytes) + sizeof(std::size_t) ==
-              sizeof(unisono_exchange_options_t));
-
 Exchange& exchange_of(unisono_exchange_t exchange) {
   if (exchange == nullptr) {
     throw Error(ErrorCode::usage, "the exchange is NULL\nit was never made, or was freed");
@@ -59,13 +52,6 @@ RowCoding coding_of(int coding) {
   return static_cast<RowCoding>(coding);
 }
 
-template <typename Element>
-std::span<const Element> view(const Element* data, std::size_t count, const char* name) {
-  if (count != 0) {
-    expect_place(data, name);
-  }
-  return {data, count};
-}
 std::span<const std::byte> bytes_at(const void* data, std::size_t bytes) {
   return {static_cast<const std::byte*>(data), data == nullptr ? 0 : bytes};
 }
@@ -75,46 +61,6 @@ std::span<std::byte> bytes_at(void* data, std::size_t bytes) {
 template <typename Float>
 std::span<Float> floats_at(Float* data, std::size_t count) {
   return {data, data == nullptr ? 0 : count};
-}
-
-// By rank, its experts.
-std::vector<std::vector<int>> placement_of(const int* experts, const int* counts, int ranks) {
-  std::vector<std::vector<int>> placement;
-  for (const int wanted : view(counts, static_cast<std::size_t>(std::max(ranks, 0)), "counts")) {
-    const auto count = static_cast<std::size_t>(std::max(wanted, 0));
-    const auto here = view(experts, count, "experts_of_ranks");
-    placement.emplace_back(here.begin(), here.end());
-    experts = count == 0 ? experts : experts + count;
-  }
-  return placement;
-}
-
-// One rank's experts after the other's.
-void write_placement(const std::vector<std::vector<int>>& placement, int* experts) {
-  for (const std::vector<int>& here : placement) {
-    experts = std::copy(here.begin(), here.end(), experts);
-  }
-}
-
-ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
-  unisono_exchange_options_t known = UNISONO_EXCHANGE_OPTIONS_INIT;
-  expect_place(given, "options");
-  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_EXCHANGE_OPTIONS_INIT");
-  if (known.layout < UNISONO_EXPERT_MAJOR || known.layout > UNISONO_FLAT) {
-    throw Error(ErrorCode::usage, "layout is " + std::to_string(known.layout) +
-                                      "\ngive UNISONO_EXPERT_MAJOR or its like");
-  }
-  ExchangeOptions options{.experts = known.experts,
-                          .k = known.k,
-                          .layout = static_cast<ExpertLayout>(known.layout),
-                          .alignment = known.alignment,
-                          .capacity = known.capacity,
-                          .max_tokens = known.max_tokens,
-                          .row_bytes = known.row_bytes};
-  if (known.counts != nullptr) {
-    options.experts_of_rank = placement_of(known.experts_of_ranks, known.counts, ranks);
-  }
-  return options;
 }
 
 std::vector<Payload> payloads_of(const unisono_routing_handle& routing,
@@ -395,56 +341,5 @@ unisono_result_t unisono_masked(int* ranks, std::size_t* count,
     }
     std::copy(out.begin(), out.end(), ranks);
     *count = out.size();
-  });
-}
-
-unisono_result_t unisono_experts_after_shrink(const unisono_exchange_options_t* options,
-                                              int ranks_before, unisono_comm_t survivors,
-                                              int* experts_of_ranks, int* counts) noexcept {
-  return guard([&] {
-    expect_place(experts_of_ranks, "experts_of_ranks");
-    expect_place(counts, "counts");
-    core_of(survivors);
-    const unisono::ExchangeOptions left = unisono::after_shrink(
-        options_of(options, ranks_before), unisono::Communicator(survivors->core), ranks_before);
-    write_placement(left.experts_of_rank, experts_of_ranks);
-    for (const std::vector<int>& here : left.experts_of_rank) {
-      *counts++ = static_cast<int>(here.size());
-    }
-  });
-}
-
-unisono_result_t unisono_balance_experts(const double* loads, std::size_t experts, int ranks,
-                                         int seats, int groups, int hosts, int* experts_of_ranks,
-                                         double* load_of_ranks) noexcept {
-  return guard([&] {
-    expect_place(experts_of_ranks, "experts_of_ranks");
-    const unisono::ExpertPlaces places =
-        unisono::balance(view(loads, experts, "loads"),
-                         {.ranks = ranks, .seats = seats, .groups = groups, .hosts = hosts});
-    write_placement(places.experts_of_rank, experts_of_ranks);
-    if (load_of_ranks != nullptr) {
-      std::copy(places.load_of_rank.begin(), places.load_of_rank.end(), load_of_ranks);
-    }
-  });
-}
-
-unisono_result_t unisono_find_expert_moves(const int* experts_before, const int* counts_before,
-                                           const int* experts_after, const int* counts_after,
-                                           int ranks, unisono_expert_move_t* moves,
-                                           std::size_t* count) noexcept {
-  return guard([&] {
-    expect_place(count, "count");
-    const auto found =
-        unisono::find_expert_moves(placement_of(experts_before, counts_before, ranks),
-                                   placement_of(experts_after, counts_after, ranks));
-    const std::size_t written = std::min(*count, found.size());
-    if (written != 0) {
-      expect_place(moves, "moves");
-    }
-    for (std::size_t i = 0; i < written; ++i) {
-      moves[i] = {.expert = found[i].expert, .from = found[i].from, .to = found[i].to};
-    }
-    *count = found.size();
   });
 }

@@ -145,6 +145,7 @@ static void balance(void) {
   int experts[4] = {-1, -1, -1, -1};
   double load[2] = {0, 0};
   unisono_expert_move_t moves[2];
+  size_t bytes[4];
   size_t count = 0;
   SUCCEEDS(unisono_balance_experts(loads, 3, 2, 4, 1, 1, experts, load));
   EXPECT(load[0] + load[1] == 9 && (load[0] == 4 || load[0] == 5));
@@ -159,6 +160,40 @@ static void balance(void) {
   SUCCEEDS(
       unisono_find_expert_moves(before, counts_before, experts, counts_after, 2, moves, &count));
   EXPECT(count == 1 && moves[0].expert == 0 && moves[0].from == 0 && moves[0].to == 1);
+  SUCCEEDS(unisono_bytes_of_moves(moves, 1, 2, 8, bytes));
+  EXPECT(bytes[0] == 0 && bytes[1] == 8 && bytes[2] == 0 && bytes[3] == 0);
+}
+
+/* Each rank gives its expert to the next, into the memory of the one that it gives. */
+static void move(unisono_comm_t comm) {
+  const int ranks = unisono_size(comm);
+  const int rank = unisono_rank(comm);
+  const int before = (rank + ranks - 1) % ranks;
+  unisono_expert_move_t moves[64];
+  const void* held[64] = {NULL};
+  void* placed[64] = {NULL};
+  double weights[2];
+  int i;
+  if (ranks < 2 || ranks > 64) {
+    return;
+  }
+  weights[0] = rank;
+  weights[1] = -rank;
+  for (i = 0; i < ranks; ++i) {
+    moves[i].expert = moves[i].from = i;
+    moves[i].to = (i + 1) % ranks;
+  }
+  held[rank] = placed[before] = weights;
+  SUCCEEDS(unisono_move_experts(moves, (size_t)ranks, sizeof(weights), held, placed, comm));
+  EXPECT(weights[0] == before && weights[1] == -before);
+  if (rank == 1) {
+    placed[before] = NULL;
+  }
+  EXPECT(unisono_move_experts(moves, (size_t)ranks, sizeof(weights), held, placed, comm) ==
+         UNISONO_USAGE);
+  EXPECT(strstr(unisono_last_error(), "move_experts() of rank 1") != NULL);
+  EXPECT(strstr(unisono_last_error(), "placed[0]") != NULL);
+  EXPECT(weights[0] == before && weights[1] == -before);
 }
 
 void run_experts(unisono_comm_t comm) {
@@ -182,6 +217,7 @@ void run_experts(unisono_comm_t comm) {
   gather(comm, exchange);
   mask(comm);
   balance();
+  move(comm);
   SUCCEEDS(unisono_mask(NULL, 0, exchange));
   SUCCEEDS(unisono_mask_for(NULL, 0, 2, exchange));
   EXPECT(unisono_mask_for(NULL, 0, 0, exchange) == UNISONO_USAGE);

@@ -569,6 +569,16 @@ def balance_experts(
 def find_expert_moves(
     before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]
 ) -> list[tuple[int, int, int]]: ...
+def bytes_of_moves(
+    moves: Sequence[tuple[int, int, int]], ranks: int, expert_bytes: int
+) -> list[list[int]]: ...
+def move_experts(
+    comm: Communicator,
+    moves: Sequence[tuple[int, int, int]],
+    expert_bytes: int,
+    held: Any,
+    placed: Any,
+) -> None: ...
 def experts_after_shrink(
     survivors: Communicator,
     experts: int,

@@ -17,7 +17,7 @@ import weakref
 from unisono import _core
 from unisono._core import ExpertExchange, ExpertForm
 
-__all__ = ["Exchange", "GatheredRows", "Pending", "Routing", "balance", "find_expert_moves"]
+__all__ = ["Exchange", "GatheredRows", "Pending", "Routing", "balance", "bytes_of_moves", "find_expert_moves", "move_experts"]
 
 _open = weakref.WeakSet()
 
@@ -37,6 +37,22 @@ def find_expert_moves(before, after):
     before, after: by rank, its experts, as experts_of_rank of an Exchange.
     """
     return _core.find_expert_moves(before, after)
+
+
+def bytes_of_moves(moves, ranks, expert_bytes):
+    """[from][to]: the bytes that each rank sends to each other for these moves."""
+    return _core.bytes_of_moves(moves, ranks, expert_bytes)
+
+
+def move_experts(comm, moves, expert_bytes, held, placed):
+    """Copies the weights between steps, expert_bytes of each move; collective.
+
+    held[expert] on the rank that sends it and placed[expert] on the one that gets it are arrays (or
+    anything else that one finds by the number of an expert). All are read before one is written, so an
+    expert that comes may take the place of one that goes. UsageError on all ranks, before any is
+    written: other lengths, an array that is missing or not contiguous.
+    """
+    _core.move_experts(comm, moves, expert_bytes, held, placed)
 
 
 def _shape(array):

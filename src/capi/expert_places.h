@@ -1,0 +1,12 @@
+// Which experts are where, as the C interface gives it: all numbers in one array, rank after rank.
+#pragma once
+
+#include "unisono/experts.h"
+#include "unisono/parallel/experts.hpp"
+
+namespace unisono::c_api {
+
+// `ranks`: of the communicator for which the options are.
+ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks);
+
+}  // namespace unisono::c_api
