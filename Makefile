@@ -28,7 +28,7 @@ help:
 	@echo "make parallel train a small GPT under every layout of a list, and compare with one process"
 	@echo "make llm      fetch a language model and ask it QUESTION on two processes"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
-	@echo "make reliability  the tests of docs/reliability.md with their full numbers (about 95 minutes)"
+	@echo "make reliability  the tests of docs/reliability.md with their full numbers (about two hours)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
 	@echo "make viewer   build the page of unisono view from viewer/ (needs Node; the rest does not)"
 	@echo "make site     build the documents as a site with the page in them, into build/site"

@@ -1,6 +1,7 @@
 // Each collective: which buffers it takes, and what must fit.
 #include <pybind11/stl.h>
 
+#include "collective_calls.h"
 #include "communicator.h"
 
 namespace unisono_python {
@@ -8,13 +9,16 @@ namespace {
 
 using unisono::Collective;
 using Object = const py::object&;
-using OptionalCounts = const std::optional<Counts>&;
 
 void expect(const char* name, const Memory& memory, std::size_t count) {
   if (memory.count() != count) {
     Job::refuse(std::string(name) + " has " + std::to_string(memory.count()) +
                 " elements; there must be " + std::to_string(count));
   }
+}
+
+std::size_t count_of_rank(const Job& job, const Counts& counts) {
+  return counts.size() == job.size() ? counts[static_cast<std::size_t>(job.rank())] : 0;
 }
 
 // A method that blocks, one that does not, and one that prepares: from one that fills in the job.
@@ -55,6 +59,10 @@ void define(py::class_<Comm, std::shared_ptr<Comm>>& comm, const std::string& na
       },
       "Prepares " + name + "() on these buffers, to start() it again and again. Sends nothing.");
 }
+
+}  // namespace
+
+namespace calls {
 
 void broadcast(Job& job, Object data, int root) {
   const Memory& memory = job.write(data, "data");
@@ -130,10 +138,6 @@ void all_to_all(Job& job, Object data, Object out) {
 
 void barrier(Job&) {}
 
-std::size_t count_of_rank(const Job& job, const Counts& counts) {
-  return counts.size() == job.size() ? counts[static_cast<std::size_t>(job.rank())] : 0;
-}
-
 void all_gather_v(Job& job, Object data, Object out, const Counts& counts, OptionalCounts displs) {
   const Memory& memory = job.read(data, "data");
   job.set_parts(counts, displs, &job.write(out, "out"), "out");
@@ -169,61 +173,13 @@ void all_to_all_v(Job& job, Object data, const Counts& counts, Object out,
   job.set_received(recv_counts, recv_displs, job.write(out, "out"));
 }
 
-void define_v_forms(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
-  using py::arg;
-  const std::string lists =
-      " `counts` has the elements of each rank's part, the same on all ranks; parts lie packed in "
-      "rank order, or where `displs` says.";
-  define(comm, "scatter_v", Collective::scatter_v, &scatter_v,
-         "Part r of the root's `data` comes to `out` of rank r." + lists, arg("data"), arg("out"),
-         arg("counts"), arg("root") = 0, arg("displs") = py::none(), py::kw_only());
-  define(comm, "gather_v", Collective::gather_v, &gather_v,
-         "`data` of rank r becomes part r of the root's `out`." + lists, arg("data"),
-         arg("out") = py::none(), arg("counts") = Counts{}, arg("root") = 0,
-         arg("displs") = py::none(), py::kw_only());
-  define(comm, "all_gather_v", Collective::all_gather_v, &all_gather_v,
-         "`data` of rank r becomes part r of every `out`." + lists, arg("data"), arg("out"),
-         arg("counts"), arg("displs") = py::none(), py::kw_only());
-  define(comm, "reduce_scatter_v", Collective::reduce_scatter_v, &reduce_scatter_v,
-         "`out` of rank r becomes part r of the reduction of all `data`." + lists, arg("data"),
-         arg("out"), arg("counts"), arg("op") = "sum", arg("displs") = py::none(), py::kw_only());
-  define(comm, "all_to_all_v", Collective::all_to_all_v, &all_to_all_v,
-         "Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from it.",
-         arg("data"), arg("counts"), arg("out"), arg("recv_counts"), arg("displs") = py::none(),
-         arg("recv_displs") = py::none(), py::kw_only());
-}
-
-}  // namespace
+}  // namespace calls
 
 void define_collectives(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
   using py::arg;
-  define(comm, "broadcast", Collective::broadcast, &broadcast,
-         "`data` of the root comes to `data` of all ranks. Returns `data`.", arg("data"),
-         arg("root") = 0, py::kw_only());
-  define(comm, "all_reduce", Collective::all_reduce, &all_reduce,
-         "The reduction of all `data` comes to `out` of all ranks; without `out`, to `data`.",
-         arg("data"), arg("out") = py::none(), arg("op") = "sum", py::kw_only());
-  define(comm, "reduce", Collective::reduce, &reduce,
-         "The reduction of all `data` comes to `out` of the root; without `out`, to its `data`.",
-         arg("data"), arg("out") = py::none(), arg("op") = "sum", arg("root") = 0, py::kw_only());
-  define(comm, "scatter", Collective::scatter, &scatter,
-         "Part r of the root's `data` (size * n elements) comes to `out` (n) of rank r.",
-         arg("data"), arg("out"), arg("root") = 0, py::kw_only());
-  define(comm, "gather", Collective::gather, &gather,
-         "`data` (n elements) of rank r becomes part r of the root's `out` (size * n).",
-         arg("data"), arg("out") = py::none(), arg("root") = 0, py::kw_only());
-  define(comm, "all_gather", Collective::all_gather, &all_gather,
-         "`data` (n elements) of rank r becomes part r of every `out` (size * n).", arg("data"),
-         arg("out"), py::kw_only());
-  define(comm, "reduce_scatter", Collective::reduce_scatter, &reduce_scatter,
-         "`out` (n elements) of rank r becomes part r of the reduction of all `data` (size * n).",
-         arg("data"), arg("out"), arg("op") = "sum", py::kw_only());
-  define(comm, "all_to_all", Collective::all_to_all, &all_to_all,
-         "Part d of `data` of rank s becomes part s of `out` of rank d; both of size * n elements.",
-         arg("data"), arg("out"), py::kw_only());
-  define(comm, "barrier", Collective::barrier, &barrier, "Returns when all ranks have called it.",
-         py::kw_only());
-  define_v_forms(comm);
+  define_collective_calls(
+      [&comm](const char* name, Collective collective, auto fill, const std::string& doc,
+              const auto&... extra) { define(comm, name, collective, fill, doc, extra...); });
   comm.def(
       "explain",
       [](Comm& self, const std::string& collective, std::size_t count, Object dtype, int root,

@@ -5,7 +5,7 @@
 
 namespace unisono_python::dlpack {
 
-enum DeviceType : std::int32_t { kCpu = 1, kCudaHost = 3 };
+enum DeviceType : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
 enum TypeCode : std::uint8_t {
   kInt = 0,
   kUint = 1,

@@ -80,6 +80,7 @@ Job::Job(int rank, int size, const Common& common)
     : rank_(rank),
       size_(static_cast<std::size_t>(size)),
       algorithm_(common.algorithm),
+      on_device_(common.on_device),
       asked_(elements_of_dtype(common.dtype)),
       elements_(asked_) {
   call.algorithm = algorithm_;
@@ -93,7 +94,9 @@ void Job::refuse(const std::string& what) {
   throw py::value_error(what);
 }
 
-const Memory& Job::keep(Memory memory, const char* name) {
+const Memory& Job::keep(py::handle object, Memory::Use use, const char* name) {
+  Memory memory = on_device_ ? Memory::on_device(object, use, name, asked_)
+                             : Memory::of(object, use, name, asked_);
   if (!elements_.has_value()) {
     elements_ = memory.elements();
     call.dtype = elements_->dtype;
@@ -107,13 +110,13 @@ const Memory& Job::keep(Memory memory, const char* name) {
 }
 
 const Memory& Job::read(py::handle object, const char* name) {
-  const Memory& memory = keep(Memory::of(object, Memory::Use::read, name, asked_), name);
+  const Memory& memory = keep(object, Memory::Use::read, name);
   call.in = memory.data();
   return memory;
 }
 
 const Memory& Job::write(const py::object& object, const char* name) {
-  const Memory& memory = keep(Memory::of(object, Memory::Use::write, name, asked_), name);
+  const Memory& memory = keep(object, Memory::Use::write, name);
   call.out = memory.data();
   result = object;
   return memory;

@@ -40,6 +40,7 @@ struct Common {
   py::object dtype = py::none();
   std::string algorithm = {};
   int timeout_ms = -1;
+  bool on_device = false;  // buffers are memory of a GPU
 };
 
 class Job {
@@ -76,13 +77,14 @@ class Job {
   }
 
  private:
-  const Memory& keep(Memory memory, const char* name);
+  const Memory& keep(py::handle object, Memory::Use use, const char* name);
   void check_parts(const char* what, const Counts& counts, const std::optional<Counts>& displs,
                    const Memory* whole, const char* name) const;
 
   int rank_;
   std::size_t size_;
   std::string algorithm_;
+  bool on_device_;
   std::optional<Elements> asked_;
   std::optional<Elements> elements_;
   const char* typed_by_ = "";

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "dlpack.h"
@@ -172,6 +173,18 @@ std::optional<Elements> elements_of_dtype(py::handle dtype) {
                        "float8_e4m3fn, float8_e5m2, float32, float64, complex64, complex128");
 }
 
+dlpack::DataType dlpack_type_of(const Elements& elements) {
+  const std::string kind = elements.name.substr(0, elements.name.find_first_of("0123456789"));
+  const std::map<std::string, std::uint8_t> codes{
+      {"int", dlpack::kInt},       {"uint", dlpack::kUint},       {"float", dlpack::kFloat},
+      {"bfloat", dlpack::kBfloat}, {"complex", dlpack::kComplex}, {"bool", dlpack::kBool}};
+  const bool narrow = elements.name.starts_with("float8_");
+  const std::uint8_t code = !narrow                          ? codes.at(kind)
+                            : elements.name == "float8_e5m2" ? dlpack::kFloat8E5m2
+                                                             : dlpack::kFloat8E4m3fn;
+  return {.code = code, .bits = static_cast<std::uint8_t>(8 * elements.bytes()), .lanes = 1};
+}
+
 void Memory::take_type(const std::optional<Elements>& own, std::size_t item_bytes,
                        const std::optional<Elements>& asked, const char* name,
                        const std::string& shown) {
@@ -261,6 +274,18 @@ std::optional<Memory> Memory::of_array(py::handle object, Use use, const char* n
 
 namespace {
 
+template <typename... Stream>
+py::object capsule_of(py::handle object, const Stream&... stream) {
+  try {
+    return object.attr("__dlpack__")(stream..., py::arg("max_version") = py::make_tuple(1, 1));
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) {
+      throw;
+    }
+    return object.attr("__dlpack__")(stream...);  // from before version 1
+  }
+}
+
 struct Exported {
   dlpack::Tensor* tensor = nullptr;
   bool read_only = false;
@@ -333,15 +358,11 @@ std::optional<Memory> Memory::of_dlpack(py::handle object, Use use, const char* 
       refuse_value(name, "is not in the memory of the CPU; copy it there first");
     }
   }
-  py::object capsule;
-  try {
-    capsule = object.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 1));
-  } catch (py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) {
-      throw;
-    }
-    capsule = object.attr("__dlpack__")();  // from before version 1
-  }
+  return of_capsule(capsule_of(object), use, name, dtype, layout);
+}
+
+Memory Memory::of_capsule(const py::object& capsule, Use use, const char* name,
+                          const std::optional<Elements>& dtype, Layout* layout) {
   Exported got = take_capsule(capsule);
   const dlpack::Tensor& tensor = *got.tensor;
   std::size_t count = 1;
@@ -378,6 +399,63 @@ Memory Memory::of(py::handle object, Use use, const char* name,
 
 Memory Memory::strided(py::handle object, Use use, const char* name, Layout& layout) {
   return any(object, use, name, std::nullopt, &layout);
+}
+
+// https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
+std::optional<Memory> Memory::of_cuda_array(py::handle object, Use use, const char* name,
+                                            const std::optional<Elements>& dtype) {
+  if (!py::hasattr(object, "__cuda_array_interface__")) {
+    return std::nullopt;
+  }
+  const py::dict interface = object.attr("__cuda_array_interface__");
+  const py::tuple data = interface["data"];
+  if (interface.contains("strides") && !interface["strides"].is_none()) {
+    refuse_strides(name);
+  }
+  if (use == Use::write && data[1].cast<bool>()) {
+    refuse_read_only(name);
+  }
+  const auto type = interface["typestr"].cast<std::string>();  // "<f4"
+  const auto item = static_cast<std::size_t>(std::stoul(type.substr(2)));
+  std::size_t count = 1;
+  for (const std::size_t extent : interface["shape"].cast<std::vector<std::size_t>>()) {
+    count *= extent;
+  }
+  const std::string bits = std::to_string(8 * item);
+  const std::map<char, std::string> names{{'b', "bool"},
+                                          {'i', "int" + bits},
+                                          {'u', "uint" + bits},
+                                          {'f', "float" + bits},
+                                          {'c', "complex" + bits}};
+  const auto named = names.find(type[1]);
+  Memory memory;
+  memory.data_ = reinterpret_cast<std::byte*>(data[0].cast<std::uintptr_t>());
+  memory.bytes_ = count * item;
+  memory.owner_ = owner(object.inc_ref().ptr(),
+                        [](void* pointer) { Py_DECREF(static_cast<PyObject*>(pointer)); });
+  memory.take_type(named == names.end() ? std::nullopt : find(named->second), item, dtype, name,
+                   type);
+  return memory;
+}
+
+Memory Memory::on_device(py::handle object, Use use, const char* name,
+                         const std::optional<Elements>& dtype) {
+  if (py::hasattr(object, "__dlpack_device__")) {
+    const py::tuple device = object.attr("__dlpack_device__")();
+    const int type = device[0].cast<int>();
+    if (type != dlpack::kCuda && type != dlpack::kCudaManaged) {
+      refuse_value(name, "is not in the memory of a GPU; the communicator takes memory of the CPU");
+    }
+    // -1: the caller says on which stream the call is, after what was put there.
+    return of_capsule(capsule_of(object, py::arg("stream") = -1), use, name, dtype, nullptr);
+  }
+  if (auto memory = of_cuda_array(object, use, name, dtype)) {
+    return std::move(*memory);
+  }
+  throw py::type_error(std::string(name) + " is a " +
+                       py::str(py::type::of(object).attr("__name__")).cast<std::string>() +
+                       ", which has no memory of a GPU; pass a tensor with __dlpack__ or "
+                       "__cuda_array_interface__");
 }
 
 Memory Memory::any(py::handle object, Use use, const char* name,

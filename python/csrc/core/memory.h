@@ -1,5 +1,5 @@
 // The memory of Python objects: what has the buffer protocol (numpy, bytearray, array), or
-// __dlpack__ (every tensor library).
+// __dlpack__ (every tensor library); on a GPU __dlpack__ or __cuda_array_interface__.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -29,6 +29,11 @@ struct Elements {
 // "bf16", "bfloat16", numpy's and torch's dtypes; None: nullopt. Throws TypeError.
 std::optional<Elements> elements_of_dtype(py::handle dtype);
 
+namespace dlpack {
+struct DataType;
+}
+dlpack::DataType dlpack_type_of(const Elements& elements);
+
 // How the elements of an array lie: strides in elements, which may be negative.
 struct Layout {
   std::vector<std::size_t> shape = {};
@@ -47,6 +52,9 @@ class Memory {
   static Memory strided(py::handle object, Use use, const char* name, Layout& layout);
   // Takes elements of any type, unknown ones as well, as bytes.
   static Memory bytes_of(py::handle object, Use use, const char* name);
+  // The same as of(), of a GPU's memory. Waits for no stream.
+  static Memory on_device(py::handle object, Use use, const char* name,
+                          const std::optional<Elements>& dtype);
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
@@ -60,6 +68,10 @@ class Memory {
                                         const std::optional<Elements>& dtype, Layout* layout);
   static std::optional<Memory> of_dlpack(py::handle object, Use use, const char* name,
                                          const std::optional<Elements>& dtype, Layout* layout);
+  static std::optional<Memory> of_cuda_array(py::handle object, Use use, const char* name,
+                                             const std::optional<Elements>& dtype);
+  static Memory of_capsule(const py::object& capsule, Use use, const char* name,
+                           const std::optional<Elements>& dtype, Layout* layout);
   static Memory any(py::handle object, Use use, const char* name,
                     const std::optional<Elements>& dtype, Layout* layout);
   void take_type(const std::optional<Elements>& own, std::size_t item_bytes,

@@ -3,6 +3,7 @@
 
 #include "common/signals.h"
 #include "communicator.h"
+#include "devices.h"
 #include "experts.h"
 #include "model_plans.h"
 #include "models.h"
@@ -58,4 +59,5 @@ PYBIND11_MODULE(_core, module) {
   define_parallel(module);
   define_pipelines(module);
   define_experts(module);
+  define_devices(module);
 }

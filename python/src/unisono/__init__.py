@@ -9,7 +9,7 @@
 Buffers are whatever has the buffer protocol (numpy, bytearray, array) or __dlpack__; they must be
 C-contiguous. `unisono.schedules` builds and verifies algorithms, `unisono.model` says what they
 cost, `unisono.parallel` lays models over ranks, `unisono.pipeline` runs pipeline schedules,
-`unisono.experts` exchanges tokens of experts, `unisono.torch` is the backend of torch.distributed.
+`unisono.experts` exchanges tokens of experts, `unisono.device` works in the memory of GPUs, `unisono.torch` is the backend of torch.distributed.
 docs/guides/python.md is the guide.
 """
 
@@ -25,7 +25,7 @@ _CORE = (
     "ANY_SOURCE", "Communicator", "Explanation", "Plan", "Region", "Request", "connect",
     "premul_sum", "run_threads",
 )  # fmt: skip
-__all__ = [*_CORE, *_ERRORS, "experts", "model", "parallel", "pipeline", "schedules"]
+__all__ = [*_CORE, *_ERRORS, "device", "experts", "model", "parallel", "pipeline", "schedules"]
 
 
 # Nothing is loaded before it is used: `import torch` imports this module in every program.
@@ -34,7 +34,7 @@ def __getattr__(name):
         value = getattr(_load(), name)
     elif name in _ERRORS:
         value = getattr(importlib.import_module("unisono._errors"), name)
-    elif name in ("experts", "model", "parallel", "pipeline", "schedules"):
+    elif name in ("device", "experts", "model", "parallel", "pipeline", "schedules"):
         value = importlib.import_module(f"unisono.{name}")
     else:
         raise AttributeError(f"module 'unisono' has no attribute '{name}'")

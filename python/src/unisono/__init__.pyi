@@ -1,3 +1,4 @@
+from . import device as device
 from . import experts as experts
 from . import model as model
 from . import parallel as parallel

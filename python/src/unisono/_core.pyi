@@ -118,70 +118,70 @@ class Communicator:
     ) -> Any:
         """The reduction of all `data` comes to `out` (as many elements); without it, to `data`."""
     def all_reduce_async(
-        self, data: Buffer, out: Bufferuffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_reduce_plan(
-        self, data: Buffer, out: Bufferuffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """The reduction of all `data` comes to the root's `out`; without it, to its `data`."""
     def reduce_async(
-        self, data: Bufferuffer, out: Bufferuffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_plan(
-        self, data: Bufferuffer, out: Bufferuffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def scatter(
         self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Part r of the root's `data` (n * k elements) comes to `out` (k) of rank r."""
     def scatter_async(
-        self, data: Bufferuffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def scatter_plan(
-        self, data: Bufferuffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def gather(
         self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """`data` (k elements) of rank r becomes part r of the root's `out` (n * k)."""
     def gather_async(
-        self, data: Bufferuffer, out: Bufferuffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def gather_plan(
-        self, data: Bufferuffer, out: Bufferuffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_gather(
         self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """`data` (k elements) of rank r becomes part r of every `out` (n * k)."""
     def all_gather_async(
-        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_gather_plan(
-        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce_scatter(
         self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """`out` (k elements) of rank r becomes part r of the reduction of all `data` (n * k)."""
     def reduce_scatter_async(
-        self, data: Bufferuffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_scatter_plan(
-        self, data: Bufferuffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_to_all(
         self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Part d of `data` of rank s comes to part s of `out` of rank d; n * k elements."""
     def all_to_all_async(
-        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_to_all_plan(
-        self, data: Bufferuffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def barrier(
         self, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
@@ -198,50 +198,50 @@ class Communicator:
     ) -> B:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def scatter_v_async(
-        self, data: Bufferuffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def scatter_v_plan(
-        self, data: Bufferuffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def gather_v(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def gather_v_async(
-        self, data: Bufferuffer, out: Bufferuffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def gather_v_plan(
-        self, data: Bufferuffer, out: Bufferuffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_gather_v(
         self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def all_gather_v_async(
-        self, data: Bufferuffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_gather_v_plan(
-        self, data: Bufferuffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce_scatter_v(
         self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def reduce_scatter_v_async(
-        self, data: Bufferuffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_scatter_v_plan(
-        self, data: Bufferuffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_to_all_v(
         self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[i] elements of `data` go to rank i, recv_counts[i] come from it."""
     def all_to_all_v_async(
-        self, data: Bufferuffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_to_all_v_plan(
-        self, data: Bufferuffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def explain(
         self, collective: str, count: int, dtype: Dtype = "float32", *, root: int = 0,
@@ -587,3 +587,79 @@ def experts_after_shrink(
 ) -> list[list[int]]: ...
 def array_of(array: Any) -> tuple[list[int], str, int]:
     """(shape, dtype, bytes of an element) of memory that has __dlpack__ or a buffer."""
+
+class DeviceArray:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """Nothing is waited for: whoever wrote the memory says on which stream."""
+
+class DeviceGroup:
+    def __init__(
+        self,
+        comm: Communicator,
+        *,
+        device: int = 0,
+        channels: int = 0,
+        timeout_ms: int = -1,
+        scratch_bytes: int = 33554432,
+    ) -> None: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def device(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    def allocate(self, shape: Sequence[int], dtype: Dtype = "float32") -> DeviceArray: ...
+    def check(self) -> None: ...
+    def synchronize(self, stream: Any = None, timeout_ms: int = 0) -> None: ...
+    def close(self) -> None: ...
+    def broadcast(
+        self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def all_reduce(
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> Any: ...
+    def reduce(
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> Any: ...
+    def scatter(
+        self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def gather(
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> Any: ...
+    def all_gather(
+        self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def reduce_scatter(
+        self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def all_to_all(
+        self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def barrier(
+        self, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> None: ...
+    def scatter_v(
+        self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def gather_v(
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> Any: ...
+    def all_gather_v(
+        self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def reduce_scatter_v(
+        self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
+    def all_to_all_v(
+        self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+    ) -> B: ...
