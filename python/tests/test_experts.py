@@ -368,9 +368,10 @@ AFTER_A_DEATH = """
 from unisono import experts
 exchange = experts.Exchange(comm, 3, 1, experts_of_rank=[[0, 1], [1, 2], [2, 0]])
 alone = experts.Exchange(comm, 3, 1)
-if rank == 2:
-    os._exit(9)
 try:
+    comm.barrier()  # behind what must not fail: the others may still be in it when rank 2 has left
+    if rank == 2:
+        os._exit(9)
     while True:
         exchange.route(np.array([[2]], "i4"))
 except unisono.PeerLost:

@@ -34,7 +34,7 @@ def check_torch():
         import torch
         import torch.distributed as dist
     except ImportError as error:
-        return say("torch", False, f"{error}; install torch 2.13 first")
+        return say("torch", False, f"{error}; install torch 2.13, then unisono again")
     if not dist.is_available():
         return say("torch", False, f"{torch.__version__} was built without torch.distributed")
     return say("torch", True, f"{torch.__version__} in {os.path.dirname(torch.__file__)}")
