@@ -69,10 +69,13 @@ def collectives(comm):
         host_view(halves)[:] = 0.5
         group.all_reduce(halves)
         parts = group.allocate([2 * ranks - 1])
-        group.all_gather_v(group.allocate([1 if rank == 0 else 2]), parts, [1] + [2] * (ranks - 1))
+        own = group.allocate([1 if rank == 0 else 2])
+        host_view(own)[:] = rank
+        group.all_gather_v(own, parts, [1] + [2] * (ranks - 1))
         group.barrier()
         group.synchronize()
         assert (host_view(halves) == 0.5 * ranks).all()
+        assert host_view(parts).tolist() == [0] + [r for r in range(1, ranks) for _ in range(2)]
         mistakes(group, data, halves)
         group.check()
         comm.barrier()

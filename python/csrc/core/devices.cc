@@ -40,7 +40,7 @@ std::shared_ptr<Shared> share(std::unique_ptr<Shared> group) {
           }};
 }
 
-// A number, or a stream of torch, CuPy, Numba or whoever has __cuda_stream__. None: the one that
+// A number, or a stream of torch, CuPy or whoever has __cuda_stream__. None: the one that
 // torch would use now, where a program uses CUDA by torch; else the legacy default stream.
 void* stream_of(Object stream, int device) {
   const auto at = [](Object number) {
@@ -69,9 +69,9 @@ void* stream_of(Object stream, int device) {
       return at(stream.attr(name));
     }
   }
-  throw py::type_error("stream is a " +
-                       py::str(py::type::of(stream).attr("__name__")).cast<std::string>() +
-                       "; give a stream of torch, CuPy or Numba, its number, or None");
+  throw py::type_error(
+      "stream is a " + py::str(py::type::of(stream).attr("__name__")).cast<std::string>() +
+      "; give a stream of torch or CuPy, one with __cuda_stream__, its number, or None");
 }
 
 // Device memory that all ranks can reach.
@@ -154,29 +154,30 @@ class Group {
     }));
   }
 
-  Shared& open() const {
+  // A copy: another thread may close the group during the call.
+  std::shared_ptr<Shared> open() const {
     if (group_ == nullptr) {
       throw unisono::Error(unisono::ErrorCode::usage, "the device group is closed\nmake a new one");
     }
-    return *group_;
+    return group_;
   }
   void close() { group_.reset(); }
   bool is_closed() const { return group_ == nullptr; }
-  int rank() const { return open().ranks->rank(); }
-  int size() const { return open().ranks->size(); }
-  int device() const { return open().device; }
+  int rank() const { return open()->ranks->rank(); }
+  int size() const { return open()->ranks->size(); }
+  int device() const { return open()->device; }
 
   std::shared_ptr<Job> job(Object dtype, const std::string& algorithm) const {
     return std::make_shared<Job>(rank(), size(),
                                  Common{.dtype = dtype, .algorithm = algorithm, .on_device = true});
   }
   py::object run(const std::shared_ptr<Job>& job, Object stream) {
-    Shared& shared = open();
-    void* const on = stream_of(stream, shared.device);
+    const std::shared_ptr<Shared> shared = open();
+    void* const on = stream_of(stream, shared->device);
     {
       const py::gil_scoped_release unlocked;
-      const std::lock_guard lock(shared.calling);
-      shared.group.run(job->call, on);
+      const std::lock_guard lock(shared->calling);
+      shared->group.run(job->call, on);
     }
     return job->result;
   }
@@ -184,23 +185,23 @@ class Group {
     const Elements elements = elements_of_dtype(dtype).value();
     const std::size_t count =
         std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-    Shared& shared = open();
+    const std::shared_ptr<Shared> shared = open();
     void* data = nullptr;
     {
       const py::gil_scoped_release unlocked;
-      const std::lock_guard lock(shared.calling);
-      data = shared.group.allocate(count * elements.bytes());
+      const std::lock_guard lock(shared->calling);
+      data = shared->group.allocate(count * elements.bytes());
     }
-    return std::make_unique<Array>(group_, std::move(shape), elements, data);
+    return std::make_unique<Array>(shared, std::move(shape), elements, data);
   }
   void check() const {
-    const Shared& shared = open();
+    const std::shared_ptr<Shared> shared = open();
     const py::gil_scoped_release unlocked;
-    shared.group.check();
+    shared->group.check();
   }
   void synchronize(Object stream, int timeout_ms) const {
-    const std::shared_ptr<Shared> shared = group_;
-    void* const on = stream_of(stream, open().device);
+    const std::shared_ptr<Shared> shared = open();
+    void* const on = stream_of(stream, shared->device);
     const py::gil_scoped_release unlocked;
     shared->group.synchronize(on, timeout_ms);
   }

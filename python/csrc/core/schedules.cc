@@ -264,8 +264,8 @@ void define_schedule(py::module_& module) {
           "save",
           [](const Schedule& self, const std::filesystem::path& path) {
             // Python's own file: its errors say why.
-            const py::object file = py::module_::import("io").attr("open")(path, "w");
-            file.attr("write")(to_json(self));
+            const py::object file = py::module_::import("io").attr("open")(path, "wb");
+            file.attr("write")(py::bytes(to_json(self)));
             file.attr("close")();
           },
           arg("path"), "Writes a file that `algorithm=` of a call takes; its name ends in .json.")

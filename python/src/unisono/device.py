@@ -7,7 +7,7 @@
 The methods are those of a communicator, with `stream` in place of `timeout_ms`, and nothing waits
 on the host. Buffers are tensors of torch, arrays of CuPy or Numba, or what allocate() gives: whatever
 has __dlpack__ or __cuda_array_interface__, C-contiguous, and alive until the stream has passed.
-`stream`: a stream of these libraries, or its number; None: the one that torch uses now, or the legacy
+`stream`: that of torch or CuPy, one with __cuda_stream__, or its number; None: the one that torch uses now, or the legacy
 default stream where a program does not use CUDA by torch. docs/guides/gpus.md is the guide.
 """
 
