@@ -29,6 +29,7 @@ endif()
 
 Python_add_library(unisono_torch MODULE WITH_SOABI
                    csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/convert.cc
+                   csrc/torch/flight_recorder.cc
                    csrc/torch/meeting.cc csrc/torch/meeting_store.cc csrc/torch/module.cc
                    csrc/torch/peer_memory.cc csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc
                    csrc/torch/symmetric_memory.cc csrc/torch/symmetric_ops.cc
@@ -36,6 +37,9 @@ Python_add_library(unisono_torch MODULE WITH_SOABI
 option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
 set_target_properties(unisono_torch PROPERTIES OUTPUT_NAME _C CXX_VISIBILITY_PRESET hidden
                       UNITY_BUILD ${UNISONO_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+# PyTorch's flight recorder is a header that uses fmt, which PyTorch has but does not export.
+set_source_files_properties(csrc/torch/flight_recorder.cc PROPERTIES
+  COMPILE_DEFINITIONS FMT_HEADER_ONLY=1 SKIP_UNITY_BUILD_INCLUSION ON)
 target_compile_definitions(unisono_torch PRIVATE TORCH_EXTENSION_NAME=_C USE_C10D_GLOO
                                                  _GLIBCXX_USE_CXX11_ABI=${torch_abi})
 # PyTorch's headers are not ours to warn about. Its pybind11 is among them: another one would make

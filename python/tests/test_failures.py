@@ -34,6 +34,9 @@ def mistakes():
         "expanded list": caught(dist.all_gather, [torch.ones(1).expand(4)] * 2, x),
         "source": caught(group.recv, [x], 9, 0),
         "destination": caught(group.send, [x], 9, 0),
+        "own split": caught(dist.all_to_all_single, torch.ones(4), x, [4, 0], [3, 1])
+        if dist.get_rank() == 0
+        else caught(dist.all_to_all_single, torch.ones(4), x, [0, 4], [1, 3]),
         "huge split": caught(dist.all_to_all_single, x, x, [3, 1], [1 << 62, 1 << 62]),
     }
     dist.all_reduce(x)  # nothing was sent, so the group is as good as before
@@ -51,6 +54,7 @@ def test_mistakes_are_refused_before_anything_is_sent():
         "bool": ("TypeError", "AVG of bool; convert to a type of numbers first"),
         "splits": ("ValueError", "the input split sizes add up to 2, but its dim 0 is 4"),
         "negative split": ("ValueError", "an input split size is -1"),
+        "own split": ("ValueError", " sends itself 3 elements and expects 4 of itself; the splits of"),
         "indivisible": ("ValueError", "is 3, which 2 ranks do not divide; give split sizes"),
         "list": ("ValueError", "a list of 1 tensors for 2 ranks; there must be one for each"),
         "fp8 kinds": ("TypeError", "this type can be moved but not reduced"),
@@ -394,3 +398,20 @@ def test_monitored_barrier_names_all_who_are_missing():
     for rank in (0, 2):
         assert endings[rank][0] == "DistBackendError"
         assert "rank 1 has not entered it" in endings[rank][1]
+
+
+def monitored_with_two_missing(wait_all_ranks):
+    if dist.get_rank() > 0:
+        jobs.hear("over 0")
+        return None
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    found = caught(group.monitored_barrier, timedelta(milliseconds=200), wait_all_ranks)
+    jobs.say("over 0")
+    return found
+
+
+@pytest.mark.parametrize(("wait_all_ranks", "named"), [(False, "Rank 1"), (True, "Ranks 1, 2")])
+def test_monitored_barrier_names_them_as_gloo_does(wait_all_ranks, named):
+    kind, text = jobs.run(3, monitored_with_two_missing, wait_all_ranks)[0]
+    assert kind == "DistBackendError"
+    assert f"{named} failed to pass monitoredBarrier in 200 ms" in text, text

@@ -252,6 +252,16 @@ unisono_result_t unisono_failure(unisono_comm_t comm, unisono_result_t* failure)
   });
 }
 
+unisono_result_t unisono_late_ranks(unisono_comm_t comm, int* ranks, int* count) noexcept {
+  return guard([&] {
+    expect_place(ranks, "ranks");
+    expect_place(count, "count");
+    const std::vector<int> found = core_of(comm).late_ranks();
+    std::copy(found.begin(), found.end(), ranks);
+    *count = static_cast<int>(found.size());
+  });
+}
+
 unisono_result_t unisono_statistics(const char* what, unisono_comm_t comm,
                                     unisono_statistics_t* statistics,
                                     double* waiting_for_s) noexcept {

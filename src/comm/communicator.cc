@@ -233,6 +233,9 @@ void Communicator::abort(std::string_view reason) {
 std::optional<Error> Communicator::failure() const {
   return core_of(core_).failure();
 }
+std::vector<int> Communicator::late_ranks() const {
+  return core_of(core_).late_ranks();
+}
 Statistics Communicator::statistics() const {
   return core_of(core_).statistics();
 }

@@ -331,4 +331,9 @@ std::optional<Error> Core::failure() {
   return group_->world().failure();
 }
 
+std::vector<int> Core::late_ranks() const {
+  group_->world().check_process();
+  return group_->records().late();
+}
+
 }  // namespace unisono::detail

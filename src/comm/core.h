@@ -71,6 +71,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::string label();
   void abort(std::string_view reason);
   std::optional<Error> failure();
+  std::vector<int> late_ranks() const;
   std::shared_ptr<Core> shrink(const ShrinkOptions& options);
   std::shared_ptr<Core> grow(int size, const std::string& address);
 

@@ -31,6 +31,48 @@ constexpr unsigned kDeviceMemory = 2;
 
 using Work = std::function<void()>;
 
+struct Mapping {
+  std::size_t bytes = 0;
+  int file = -1;
+};
+
+struct Handle {  // in the 64 bytes of a CUipcMemHandle
+  std::int64_t process = 0;
+  std::uint64_t bytes = 0;
+  std::int32_t file = -1;
+};
+
+class Stream;
+
+struct Driver {
+  std::mutex mutex = {};
+  std::map<std::uint64_t, Mapping> mappings = {};
+  std::map<std::uint64_t, Mapping> freed = {};  // while work that may reach it is not done
+  std::atomic<int> undone = 0;                  // pieces of work of all streams
+  std::string failing = {};
+  int failing_after = 0;
+  std::atomic<std::uint64_t> launches = 0;
+  std::atomic<int> contexts = 0;
+  Stream* legacy = nullptr;
+};
+
+Driver& driver() {
+  static auto* const one = new Driver;  // streams of a process that exits may still run
+  return *one;
+}
+
+void give_back_freed() {
+  const std::lock_guard lock(driver().mutex);
+  if (driver().undone != 0) {
+    return;
+  }
+  for (const auto& [place, mapping] : driver().freed) {
+    ::munmap(reinterpret_cast<void*>(place), mapping.bytes);
+    ::close(mapping.file);
+  }
+  driver().freed.clear();
+}
+
 // Work in the order in which it came.
 class Stream {
  public:
@@ -49,6 +91,7 @@ class Stream {
       graph_.push_back(std::move(work));
       return;
     }
+    ++driver().undone;
     queue_.push_back(std::move(work));
     changed_.notify_all();
   }
@@ -85,6 +128,9 @@ class Stream {
       const Work work = queue_.front();
       lock.unlock();
       work();
+      if (--driver().undone == 0) {
+        give_back_freed();
+      }
       lock.lock();
       queue_.pop_front();
       changed_.notify_all();
@@ -105,39 +151,13 @@ struct Event {
   std::atomic<std::uint64_t> done = 0;
 };
 
-struct Mapping {
-  std::size_t bytes = 0;
-  int file = -1;
-};
-
-struct Handle {  // in the 64 bytes of a CUipcMemHandle
-  std::int64_t process = 0;
-  std::uint64_t bytes = 0;
-  std::int32_t file = -1;
-};
-
-struct Driver {
-  std::mutex mutex = {};
-  std::map<std::uint64_t, Mapping> mappings = {};
-  std::string failing = {};
-  int failing_after = 0;
-  std::atomic<std::uint64_t> launches = 0;
-  std::atomic<int> contexts = 0;
-  std::unique_ptr<Stream> legacy = {};
-};
-
-Driver& driver() {
-  static auto* const one = new Driver;  // streams of a process that exits may still run
-  return *one;
-}
-
 Stream& stream_of(void* stream) {
   if (stream != nullptr) {
     return *static_cast<Stream*>(stream);
   }
   const std::lock_guard lock(driver().mutex);
   if (driver().legacy == nullptr) {
-    driver().legacy = std::make_unique<Stream>();
+    driver().legacy = new Stream;
   }
   return *driver().legacy;
 }
@@ -159,15 +179,18 @@ int map_file(int file, std::size_t bytes, std::uint64_t* place) {
   return 0;
 }
 
+// A real driver waits for all kernels of the device first. Here the memory waits, and not the
+// caller: a rank that frees while the kernel of another rank waits for it would wait for ever.
 int unmap(std::uint64_t place) {
-  const std::lock_guard lock(driver().mutex);
-  const auto at = driver().mappings.find(place);
-  if (at == driver().mappings.end()) {
-    return kInvalidValue;
+  {
+    const std::lock_guard lock(driver().mutex);
+    auto mapping = driver().mappings.extract(place);
+    if (mapping.empty()) {
+      return kInvalidValue;
+    }
+    driver().freed.insert(std::move(mapping));
   }
-  ::munmap(reinterpret_cast<void*>(place), at->second.bytes);
-  ::close(at->second.file);
-  driver().mappings.erase(at);
+  give_back_freed();
   return 0;
 }
 

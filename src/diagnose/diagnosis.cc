@@ -117,10 +117,15 @@ void Diagnosis::raise_fault(const Operation& operation) {
 std::string Diagnosis::calls(const FlightRecorder* told, int peer,
                              const Operation& operation) const {
   std::string text;
-  if (const auto mine = read_record(records_.mine(), operation.sequence)) {
+  const auto mine = read_record(records_.mine(), operation.sequence);
+  const auto theirs = told == nullptr ? std::nullopt : read_record(*told, operation.sequence);
+  if (mine && theirs && describe(*mine) == describe(*theirs)) {
+    return "; both call " + describe(*mine);
+  }
+  if (mine) {
     text += "; " + records_.name(records_.rank()) + " calls " + describe(*mine);
   }
-  if (const auto theirs = told == nullptr ? std::nullopt : read_record(*told, operation.sequence)) {
+  if (theirs) {
     return text + ", " + records_.name(peer) + " calls " + describe(*theirs);
   }
   if (told != nullptr && newest_record(*told).sequence != 0) {
@@ -202,7 +207,8 @@ void Diagnosis::raise_left(int peer) {
   raise(ErrorCode::peer_lost, peer,
         records_.name(peer) + " has left: it destroyed its communicator while " +
             records_.name(records_.rank()) +
-            " waits for it\nall ranks must make the same calls before they leave");
+            " waits for it\nall ranks must make the same calls before they leave; see whether an "
+            "error ended it there");
 }
 
 void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence) noexcept {

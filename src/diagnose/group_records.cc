@@ -41,6 +41,18 @@ const FlightRecorder* GroupRecords::find(int rank) const noexcept {
                                                    : remote_->find(id_, world_rank(rank));
 }
 
+std::vector<int> GroupRecords::late() const {
+  const std::uint64_t latest = newest_record(*here_[static_cast<std::size_t>(rank_)]).sequence;
+  std::vector<int> ranks;
+  for (int peer = 0; peer < size(); ++peer) {
+    const FlightRecorder* const theirs = find(peer);
+    if (theirs == nullptr ? latest != 0 : newest_record(*theirs).sequence < latest) {
+      ranks.push_back(peer);
+    }
+  }
+  return ranks;
+}
+
 std::vector<int> GroupRecords::take_askers() {
   return remote_->take_askers();
 }

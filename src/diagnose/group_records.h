@@ -41,6 +41,8 @@ class GroupRecords {
   // nullptr: it is on another host, and has told nothing.
   const FlightRecorder* find(int rank) const noexcept;
   bool has_remote() const noexcept { return remote_ != nullptr; }
+  // Those that have not entered the latest collective of this one, as far as they have told.
+  std::vector<int> late() const;
 
   // Tells the ranks of other hosts which operations this one has entered last, up to number
   // `newest`, and for whom it waits in that one. `ask`: those that wait are to tell too.

@@ -147,6 +147,12 @@ void run_mismatch(unisono_comm_t comm) {
       "order";
   float x[5] = {0};
   const size_t count = unisono_rank(comm) == 0 ? 4 : 5;
+  int late[8] = {-1};
+  int late_count = -1;
+  SUCCEEDS(unisono_late_ranks(comm, late, &late_count));
+  EXPECT(late_count == 0);
+  FAILS(unisono_late_ranks(comm, NULL, &late_count), UNISONO_USAGE,
+        "usage: `ranks` is NULL\npass the address of the variable that holds it");
   FAILS(unisono_all_reduce(x, x, count, UNISONO_F32, UNISONO_SUM, comm), UNISONO_MISMATCH, kText);
   FAILS(unisono_barrier(comm), UNISONO_MISMATCH, kText); /* and from now on */
 }
@@ -176,11 +182,19 @@ void run_failure(unisono_comm_t comm) {
   const struct timespec pause = {0, 1000000};
   const struct timespec until_others_are_through = {0, 200000000};
   unisono_comm_t left = NULL;
+  unisono_request_t request = NULL;
   unisono_result_t failure = UNISONO_INTERNAL;
+  int late[8] = {-1};
+  int late_count = -1;
   int tries;
   SUCCEEDS(unisono_failure(comm, &failure));
   EXPECT(failure == UNISONO_SUCCESS);
   SUCCEEDS(unisono_barrier(comm));
+  if (unisono_rank(comm) == 0) {
+    SUCCEEDS(unisono_barrier_async(comm, &request));
+    SUCCEEDS(unisono_late_ranks(comm, late, &late_count));
+    EXPECT(late_count > 0 && late[late_count - 1] == 2); /* who never calls it */
+  }
   if (unisono_rank(comm) == 2) {
     nanosleep(&until_others_are_through, NULL);
     _exit(0); /* without leaving in order */
@@ -191,6 +205,9 @@ void run_failure(unisono_comm_t comm) {
   }
   EXPECT(failure == UNISONO_PEER_LOST);
   EXPECT(strncmp(unisono_last_error(), "peer_lost: rank 2 (pid ", 23) == 0);
+  if (request != NULL) {
+    EXPECT(unisono_wait(&request, -1) == UNISONO_PEER_LOST);
+  }
   SUCCEEDS(unisono_shrink(-1, 1, comm, &left));
   SUCCEEDS(unisono_failure(left, &failure));
   EXPECT(failure == UNISONO_SUCCESS);

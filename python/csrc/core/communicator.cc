@@ -167,6 +167,10 @@ py::object Comm::failure() {
   return found ? to_python(*found) : py::none();
 }
 
+std::vector<int> Comm::late_ranks() {
+  return locked([this] { return open().late_ranks(); });
+}
+
 py::dict Comm::statistics() {
   unisono::Statistics found;
   {
@@ -269,6 +273,9 @@ void define_communicator(py::module_& module) {
           "What has ended the world of this communicator, as the exception that the next operation "
           "would raise; None while nothing is known. Looks for ranks that have died, and never "
           "waits. Any thread, also during an operation.")
+      .def("late_ranks", &Comm::late_ranks,
+           "The ranks of this group that have not entered the latest collective of this rank: also "
+           "when that has ended with a timeout. Of ranks of other hosts as far as they have told.")
       .def("statistics", &Comm::statistics,
            "What the calls of this group have cost this rank: for each kind of call its calls, "
            "bytes, moving_s, waiting_s, waiting_for_s by rank, and skew, a histogram of the waits "

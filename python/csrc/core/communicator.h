@@ -67,6 +67,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   void abort(const std::string& reason);
   void label(const std::string& text);
   py::object failure();
+  std::vector<int> late_ranks();
   py::dict statistics();
 
   std::shared_ptr<Job> job(const Common& common) const;

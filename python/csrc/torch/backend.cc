@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
@@ -29,16 +30,21 @@ std::set<Backend*>& backends() {
   return *all;
 }
 
+// What the profiler shows of an operation.
+std::string title_of(const std::string& backend, const char* op) {
+  return backend + ":" + (backend == "gloo" ? name_in_gloo(op) : op);
+}
+
 // What the profiler shows of an operation in the caller's thread: asynchronous, as those of other
 // backends are.
-class Recorded {
+class Shown {
  public:
-  Recorded(const std::string& backend, const char* op, at::TensorList inputs)
+  Shown(const std::string& backend, const char* op, at::TensorList inputs)
       : record_(at::RecordScope::USER_SCOPE) {
     if (record_.isActive()) {
       std::vector<c10::IValue> values(inputs.begin(), inputs.end());
       record_._setAsync();
-      record_.before(backend + ":" + op,
+      record_.before(title_of(backend, op),
                      c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
     }
   }
@@ -136,29 +142,61 @@ void Backend::raise(const unisono::Error& error) {
   std::rethrow_exception(to_torch(error));
 }
 
-unisono::Error Backend::monitored(const unisono::Error& error, const Launch& launch) const {
+unisono::Error Backend::monitored(const unisono::Error& error, const Launch& launch) {
   using unisono::ErrorCode;
-  const int late = error.context().peer;
   const int limit = timeout_ms(launch.timeout);
-  std::string words;
   if (error.code() != ErrorCode::timeout && error.code() != ErrorCode::peer_lost) {
     return error;
   }
+  std::vector<int> late;
+  {
+    const std::lock_guard lock(issuing_);
+    late = group().late_ranks();
+  }
+  if (late.empty() && error.context().peer >= 0) {
+    late.push_back(error.context().peer);
+  }
+  if (launch.monitored == Monitored::first_late && late.size() > 1) {
+    late.resize(1);
+  }
+  std::string words;
   if (getRank() != 0) {
-    words = "Rank " + std::to_string(getRank()) +
-            " successfully reached monitoredBarrier, but received errors while waiting for "
-            "send/recv from rank 0";
-  } else if (late < 0 || limit <= 1) {
-    words = "Rank 0 timed out in monitoredBarrier after " + std::to_string(limit) + " ms";
+    words = c10::str("Rank ", getRank(),
+                     " successfully reached monitoredBarrier, but received errors while waiting "
+                     "for send/recv from rank 0");
+  } else if (late.empty() || limit <= 1) {
+    words = c10::str("Rank 0 timed out in monitoredBarrier after ", limit, " ms");
   } else {
-    words = "Rank " + std::to_string(late) + " failed to pass monitoredBarrier in " +
-            std::to_string(limit) + " ms";
+    words = c10::str(late.size() > 1 ? "Ranks " : "Rank ", c10::Join(", ", late),
+                     " failed to pass monitoredBarrier in ", limit, " ms");
   }
   return {error.code(), words + ": " + std::string(error.message()), error.context()};
 }
 
+std::shared_ptr<OperationRecord> Backend::recorded(const Launch& launch, int peer) {
+  // The group has its name only after it has been made.
+  std::call_once(record_made_, [&] {
+    std::vector<std::uint64_t> ranks = options_->global_ranks_in_group;
+    if (ranks.empty()) {
+      ranks.resize(static_cast<std::size_t>(getSize()));
+      std::iota(ranks.begin(), ranks.end(), 0);
+    }
+    record_ = record_group(getGroupUid(), getGroupDesc(), std::move(ranks));
+  });
+  if (record_ == nullptr) {
+    return nullptr;
+  }
+  const bool message = peer != kNoPeer;
+  const char* const arrow = launch.type == c10d::OpType::SEND ? "->" : "<-";
+  return record_->begin({.op = launch.op,
+                         .inputs = launch.inputs,
+                         .outputs = launch.outputs,
+                         .timeout = std::chrono::milliseconds(timeout_ms(launch.timeout)),
+                         .sequence = message ? 0 : sequence_.load(),
+                         .between = message ? c10::str(getRank(), arrow, peer) : ""});
+}
+
 uint64_t Backend::getSequenceNumberForGroup() {
-  const std::lock_guard lock(issuing_);
   return sequence_;
 }
 
@@ -174,28 +212,33 @@ c10d::ErrorType Backend::getError() {
 }
 
 void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
-  const Recorded recorded(shown_as_, launch.op, launch.inputs);
+  const Shown shown(shown_as_, launch.op, launch.inputs);
+  std::shared_ptr<OperationRecord> record;
   try {
     const std::lock_guard lock(issuing_);
     unisono::Communicator& group = this->group();
     ++sequence_;
+    record = recorded(launch);
     for (Piece& piece : pieces) {
       group.run(piece.call);
     }
   } catch (const unisono::Error& error) {
-    raise(launch.monitored ? monitored(error, launch) : error);
+    raise(launch.monitored == Monitored::no ? error : monitored(error, launch));
   }
   for (Piece& piece : pieces) {
     for (const auto& step : piece.after) {
       step();
     }
   }
+  if (record != nullptr) {
+    record->finish();
+  }
 }
 
 Operation::Description Backend::describe(const Launch& launch, std::span<Piece> pieces) {
   Operation::Description description{.rank = getRank(),
                                      .type = launch.type,
-                                     .title = at::hasCallbacks() ? shown_as_ + ":" + launch.op : "",
+                                     .title = at::hasCallbacks() ? title_of(shown_as_, launch.op) : "",
                                      .inputs = launch.inputs.vec(),
                                      .outputs = launch.outputs.vec()};
   std::vector<std::function<void()>> steps;
@@ -227,6 +270,7 @@ WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
     const std::lock_guard lock(issuing_);
     unisono::Communicator& group = this->group();
     description.sequence = ++sequence_;
+    description.record = recorded(launch);
     auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
     std::vector<unisono::Request> requests;
     for (const Piece& piece : pieces) {
@@ -251,7 +295,9 @@ WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bo
   const int limit = timeout_ms(c10d::kUnsetTimeout);
   try {
     unisono::Communicator& group = this->group();
-    auto work = c10::make_intrusive<Operation>(describe(launch, pieces), flights_);
+    auto description = describe(launch, pieces);
+    description.record = recorded(launch, peer);
+    auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
     std::vector<unisono::Request> requests;
     requests.push_back(sends ? group.send_async(data, bytes, peer, tag, limit)
                              : group.recv_async(data, bytes, peer, tag, limit));

@@ -5,6 +5,7 @@
 // run in the order of the calls.
 #pragma once
 
+#include <climits>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -118,6 +119,8 @@ class Backend final : public c10d::Backend {
   static void leave_all();
 
  private:
+  // A barrier that names ranks that are late as gloo's monitored barrier does.
+  enum class Monitored : std::uint8_t { no, first_late, all_late };
   struct Launch {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     const char* op = nullptr;  // "all_reduce"
@@ -126,8 +129,9 @@ class Backend final : public c10d::Backend {
     at::TensorList outputs = {};
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     bool async = true;
-    bool monitored = false;
+    Monitored monitored = Monitored::no;
   };
+  static constexpr int kNoPeer = INT_MIN;
   WorkPointer launch(const Launch& launch, std::span<Piece> pieces);
   WorkPointer launch(const Launch& launch, Piece piece) {
     return this->launch(launch, std::span<Piece>(&piece, 1));
@@ -136,6 +140,8 @@ class Backend final : public c10d::Backend {
   WorkPointer transfer(const Launch& launch, const at::Tensor& tensor, bool sends, int peer,
                        int tag);
   WorkPointer noted(WorkPointer work);
+  // nullptr: nothing is recorded. `peer`: of a message; kNoPeer: a collective.
+  std::shared_ptr<OperationRecord> recorded(const Launch& launch, int peer = kNoPeer);
   Operation::Description describe(const Launch& launch, std::span<Piece> pieces);
   int timeout_ms(std::chrono::milliseconds asked) const;
   unisono::Communicator& group();
@@ -143,7 +149,7 @@ class Backend final : public c10d::Backend {
   void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
   // As gloo begins what it says of a monitored barrier: tools look for it.
-  unisono::Error monitored(const unisono::Error& error, const Launch& launch) const;
+  unisono::Error monitored(const unisono::Error& error, const Launch& launch);
 
   // The ranks of this group, by their numbers in the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;
@@ -168,7 +174,9 @@ class Backend final : public c10d::Backend {
   pid_t pid_;
   std::shared_ptr<Flights> flights_ = std::make_shared<Flights>(place_.world->has_failed);
   std::mutex issuing_;  // guards the order of collectives, and what follows
-  uint64_t sequence_ = 0;
+  std::atomic<uint64_t> sequence_ = 0;
+  std::once_flag record_made_;
+  std::unique_ptr<GroupRecord> record_;  // for PyTorch's flight recorder; nullptr: it is off
   std::atomic<bool> open_ = true;
   std::mutex coalescing_;  // guards what follows
   std::map<std::thread::id, std::vector<WorkPointer>> coalesced_;

@@ -262,7 +262,7 @@ WorkPointer Backend::alltoall_base(at::Tensor& out, at::Tensor& in,
                  .outputs = out,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
-                all_to_all_piece(out, in, out_splits, in_splits, getSize()));
+                all_to_all_piece(out, in, out_splits, in_splits, getRank(), getSize()));
 }
 
 WorkPointer Backend::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllOptions& options) {
@@ -272,7 +272,7 @@ WorkPointer Backend::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllO
                  .outputs = outs,
                  .timeout = options.timeout,
                  .async = options.asyncOp},
-                all_to_all_list_piece(outs, ins, getSize()));
+                all_to_all_list_piece(outs, ins, getRank(), getSize()));
 }
 
 WorkPointer Backend::send(Tensors& tensors, int to, int tag) {
@@ -303,9 +303,9 @@ WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
                 Piece{.call = {.collective = unisono::Collective::barrier}});
 }
 
-// The error of a barrier that times out names all ranks that have not come, so that both kinds are
-// one; afterwards the world is unusable.
-void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
+// Both kinds take the whole time, and say of all ranks that have not come what they do; afterwards
+// the world is unusable.
+void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   // No time at all is a limit, too.
   const auto limit = options.timeout == std::chrono::milliseconds(0) ? std::chrono::milliseconds(1)
                                                                      : options.timeout;
@@ -313,7 +313,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_
           .op = "monitored_barrier",
           .timeout = limit,
           .async = false,
-          .monitored = true},
+          .monitored = wait_all_ranks ? Monitored::all_late : Monitored::first_late},
          Piece{.call = {.collective = unisono::Collective::barrier}});
 }
 

@@ -2,7 +2,10 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 namespace unisono_torch {
 namespace {
@@ -150,6 +153,45 @@ c10d::ErrorType to_error_type(unisono::ErrorCode code) {
 
 void refuse(const std::string& op, const std::string& what) {
   throw c10::ValueError("unisono:" + op + ": " + what);
+}
+
+namespace {
+
+// gloo makes these of others.
+struct Names {
+  std::string_view op;
+  std::string_view in_gloo;
+  std::string_view in_dumps;
+};
+constexpr std::array kOtherNames = {
+    Names{"_all_gather_base", "all_gather", "_all_gather_base"},
+    Names{"all_gather_coalesced", "all_gather", "ALLGATHER_coalesced"},
+    Names{"all_gather_into_tensor_coalesced", "all_gather", "all_gather_into_tensor_coalesced"},
+    Names{"all_reduce_coalesced", "all_reduce", "allreduce_coalesced"},
+    Names{"reduce_scatter", "all_reduce", "reduce_scatter"},
+    Names{"_reduce_scatter_base", "all_reduce", "_reduce_scatter_base"},
+    Names{"reduce_scatter_tensor_coalesced", "all_reduce", "reduce_scatter_tensor_coalesced"},
+    Names{"monitored_barrier", "monitored_barrier", "barrier"},
+    Names{"recvAnySource", "recvAnySource", "recv"},
+    Names{"sparse_all_reduce", "sparse_all_reduce", "all_reduce"},
+};
+
+const Names* other_names(const std::string& op) {
+  const auto* const found = std::find_if(kOtherNames.begin(), kOtherNames.end(),
+                                         [&](const Names& names) { return names.op == op; });
+  return found == kOtherNames.end() ? nullptr : found;
+}
+
+}  // namespace
+
+std::string name_in_gloo(const std::string& op) {
+  const Names* const names = other_names(op);
+  return names == nullptr ? op : std::string(names->in_gloo);
+}
+
+std::string name_in_dumps(const std::string& op) {
+  const Names* const names = other_names(op);
+  return names == nullptr ? op : std::string(names->in_dumps);
 }
 
 }  // namespace unisono_torch

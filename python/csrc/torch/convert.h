@@ -35,6 +35,11 @@ Reducing reducing_of(at::ScalarType type, const c10d::ReduceOp& op);
 std::exception_ptr to_torch(const unisono::Error& error);
 c10d::ErrorType to_error_type(unisono::ErrorCode code);
 
+// What gloo calls one of our operations, for programs that look for its titles.
+std::string name_in_gloo(const std::string& op);
+// The same in dumps of the flight recorder: PyTorch's tools know these alone.
+std::string name_in_dumps(const std::string& op);
+
 // Throws ValueError: "unisono:<op>: <what>".
 [[noreturn]] void refuse(const std::string& op, const std::string& what);
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "backend.h"
+#include "flight_recorder.h"
 #include "symmetric_memory.h"
 
 namespace py = pybind11;
@@ -37,6 +38,19 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"));
   module.def("leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
              "Leaves all groups in order: peers do not take the end of this process for a crash.");
+  module.def(
+      "dump_flights",
+      [](bool operations, bool stacks, bool only_active) {
+        return py::bytes(unisono_torch::dump_flights(operations, stacks, only_active));
+      },
+      py::arg("operations"), py::arg("stacks"), py::arg("only_active"),
+      "Pickled, as torch._C._distributed_c10d._dump_fr_trace() gives it, of unisono's groups.");
+  module.def(
+      "dump_flights_json",
+      [](bool operations, bool only_active) {
+        return py::bytes(unisono_torch::dump_flights_json(operations, only_active));
+      },
+      py::arg("operations"), py::arg("only_active"), "The same as JSON, without stacks.");
   module.def("register_symmetric_memory", &unisono_torch::register_symmetric_memory,
              "Makes torch.distributed._symmetric_memory work on the CPU.");
   module.def("host_identity", &unisono_torch::host_identity,

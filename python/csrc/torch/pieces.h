@@ -60,8 +60,8 @@ Piece scatter_piece(const at::Tensor& out, const std::vector<at::Tensor>& ins, i
                     int size);
 Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,
                        const std::vector<std::int64_t>& out_splits,
-                       const std::vector<std::int64_t>& in_splits, int size);
+                       const std::vector<std::int64_t>& in_splits, int rank, int size);
 Piece all_to_all_list_piece(const std::vector<at::Tensor>& outs, const std::vector<at::Tensor>& ins,
-                            int size);
+                            int rank, int size);
 
 }  // namespace unisono_torch

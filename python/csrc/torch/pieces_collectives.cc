@@ -278,9 +278,21 @@ Piece scatter_piece(const at::Tensor& out, const std::vector<at::Tensor>& ins, i
   return piece;
 }
 
+namespace {
+
+void check_own_block(const Piece& piece, int rank, std::size_t units) {
+  const std::size_t sent = piece.counts[static_cast<std::size_t>(rank)];
+  const std::size_t got = piece.recv_counts[static_cast<std::size_t>(rank)];
+  TORCH_CHECK_VALUE(sent == got, "unisono:all_to_all: rank ", rank, " sends itself ", sent / units,
+                    " elements and expects ", got / units,
+                    " of itself; the splits of its input and output must agree there");
+}
+
+}  // namespace
+
 Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,
                        const std::vector<std::int64_t>& out_splits,
-                       const std::vector<std::int64_t>& in_splits, int size) {
+                       const std::vector<std::int64_t>& in_splits, int rank, int size) {
   check_tensor("all_to_all", out);
   check_tensor("all_to_all", in);
   check_same_type("all_to_all", out, in);
@@ -296,12 +308,13 @@ Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,
   TORCH_CHECK_VALUE(!in_splits.empty() || !out_splits.empty() || in.numel() == out.numel(),
                     "unisono:all_to_all: the input has ", in.numel(), " elements, the output ",
                     out.numel(), "; give split sizes");
+  check_own_block(piece, rank, elements.units);
   piece.separate(in.nbytes(), out.nbytes(), PTRDIFF_MIN);
   return piece;
 }
 
 Piece all_to_all_list_piece(const std::vector<at::Tensor>& outs, const std::vector<at::Tensor>& ins,
-                            int size) {
+                            int rank, int size) {
   TORCH_CHECK_VALUE(!ins.empty() && !outs.empty(), "unisono:all_to_all: an empty list of tensors");
   check_tensor("all_to_all", ins.front());
   check_list("all_to_all", ins, size, ins.front());
@@ -310,6 +323,7 @@ Piece all_to_all_list_piece(const std::vector<at::Tensor>& outs, const std::vect
   const Elements elements = elements_of(ins.front().scalar_type());
   piece.counts = counts_of(ins, elements.units);
   piece.recv_counts = counts_of(outs, elements.units);
+  check_own_block(piece, rank, elements.units);
   const auto bytes = [](const std::vector<at::Tensor>& list) {
     return std::accumulate(
         list.begin(), list.end(), std::size_t{0},

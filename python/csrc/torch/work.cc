@@ -117,6 +117,7 @@ Operation::Operation(Description description, std::shared_ptr<Flights> flights)
       held_(std::move(description.held)),
       finish_(std::move(description.finish)),
       sequence_(description.sequence),
+      record_(std::move(description.record)),
       flights_(std::move(flights)),
       pid_(getpid()) {}
 
@@ -155,6 +156,10 @@ void Operation::complete(const unisono::Error* error) {
       (opType_ == c10d::OpType::RECVANYSOURCE || opType_ == c10d::OpType::RECV)) {
     source_ = requests_.back().source();
   }
+  if (record_ != nullptr && failure == nullptr) {
+    record_->finish();
+  }
+  record_.reset();
   finish_ = nullptr;
   held_.clear();
   if (!claimed_.exchange(true)) {

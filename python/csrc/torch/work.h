@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 #include <vector>
+#include "flight_recorder.h"
 #include "unisono/unisono.hpp"
 
 namespace unisono_torch {
@@ -54,6 +55,7 @@ class Operation final : public c10d::Work {
     std::vector<at::Tensor> outputs = {};                          // the value of the future
     std::vector<at::Tensor> held = {};                             // alive until the end
     std::function<void()> finish = nullptr;  // copies what was staged to where it belongs
+    std::shared_ptr<OperationRecord> record = nullptr;  // nullptr: nothing is recorded
   };
   Operation(Description description, std::shared_ptr<Flights> flights);
 
@@ -77,6 +79,7 @@ class Operation final : public c10d::Work {
   std::vector<at::Tensor> held_;
   std::function<void()> finish_;
   std::uint64_t sequence_;
+  std::shared_ptr<OperationRecord> record_;
   std::shared_ptr<Flights> flights_;
   pid_t pid_;  // a forked child has the object, but not the operation
   at::ThreadLocalState issuer_;

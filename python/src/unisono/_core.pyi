@@ -95,6 +95,10 @@ class Communicator:
         would raise; None while nothing is known. Looks for ranks that have died, and never waits.
         Any thread, also during an operation.
         """
+    def late_ranks(self) -> list[int]:
+        """The ranks of this group that have not entered the latest collective of this rank: also
+        when that has ended with a timeout. Of ranks of other hosts as far as they have told.
+        """
     def statistics(self) -> dict[str, dict[str, Any]]:
         """What the calls of this group have cost this rank: for each kind of call ("all_reduce",
         "send") its calls, bytes, moving_s (inside blocking calls, without the waiting), waiting_s,

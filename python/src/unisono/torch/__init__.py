@@ -82,10 +82,11 @@ def register():
         from torch.distributed import distributed_c10d
 
         distributed_c10d.Backend.backend_capability["unisono"] = ["cpu"]
-        from unisono.torch import _split, _timeout
+        from unisono.torch import _flight_recorder, _split, _timeout
 
         _timeout.extend(lambda: extension().Backend)
         _split.extend(extension)
+        _flight_recorder.extend(lambda: _extension)
     if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
         replace_gloo()
 

@@ -1,0 +1,155 @@
+#include "flight_recorder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <torch/csrc/distributed/c10d/FlightRecorderDetail.hpp>
+#include <utility>
+
+#include "convert.h"
+#include "unisono/unisono.h"
+
+namespace unisono_torch {
+
+// When something happened.
+struct Moment {
+  std::atomic<std::int64_t> ns = 0;
+  void pass() noexcept { ns = c10::getTime(); }
+  bool query() const noexcept { return ns != 0; }
+};
+
+}  // namespace unisono_torch
+
+namespace c10d {
+
+template <>
+float getDurationFromEvent<unisono_torch::Moment>(unisono_torch::Moment& begin,
+                                                  unisono_torch::Moment& end) {
+  return static_cast<float>(end.ns - begin.ns) / 1e6F;
+}
+
+}  // namespace c10d
+
+namespace unisono_torch {
+namespace {
+
+using Flights = c10d::FlightRecorder<Moment>;
+
+Flights& flights() {
+  static auto* const all = [] {
+    Flights* made = Flights::get();
+    made->record_accelerator_version("unisono " + std::string(unisono_version()));
+    return made;
+  }();
+  return *all;
+}
+
+using Status = c10d::ProcessGroupStatus;
+
+class Recorded final : public OperationRecord {
+ public:
+  Recorded(std::shared_ptr<Status> status, std::uint64_t sequence)
+      : status_(std::move(status)), sequence_(sequence) {}
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+  ~Recorded() override { flights().retire_id(id_.id, id_.reset_epoch); }
+
+  void finish() noexcept override {
+    end_.pass();
+    if (sequence_ != 0) {
+      const std::lock_guard lock(flights().mutex_);
+      status_->lastCompletedSeq = static_cast<std::int64_t>(sequence_);
+    }
+  }
+  Moment& begin() noexcept { return begin_; }
+  Moment& end() noexcept { return end_; }
+  void known_as(const Flights::TraceIdentifier& id) { id_ = id; }
+
+ private:
+  std::shared_ptr<Status> status_;
+  std::uint64_t sequence_;
+  Moment begin_;
+  Moment end_;
+  Flights::TraceIdentifier id_ = {};
+};
+
+// Many tensors alike, one of each rank, are one for PyTorch's tools: a row of each.
+std::vector<at::Tensor> as_recorded(at::TensorList tensors, bool of_each_rank) {
+  const bool alike = std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
+    return !tensor.is_sparse() && tensor.sizes() == tensors[0].sizes();
+  });
+  if (!of_each_rank || !alike || tensors.size() < 2) {
+    return tensors.vec();
+  }
+  auto sizes = tensors[0].sizes().vec();
+  sizes.insert(sizes.begin(), static_cast<std::int64_t>(tensors.size()));
+  return {tensors[0].detach().unsqueeze(0).expand(sizes)};
+}
+
+class RecordedGroup final : public GroupRecord {
+ public:
+  RecordedGroup(std::string name, std::string description)
+      : id_(groups()++), name_(std::move(name), std::move(description)) {}
+
+  std::shared_ptr<OperationRecord> begin(const Operation& operation) override {
+    const bool message = !operation.between.empty();
+    auto recorded = std::make_shared<Recorded>(status_, operation.sequence);
+    recorded->begin().pass();
+    std::uint64_t messages = 0;
+    std::uint64_t number = 0;
+    {
+      const std::lock_guard lock(flights().mutex_);
+      number = ++operations_;
+      messages = message ? ++messages_ : messages_;
+      if (!message) {
+        const auto sequence = static_cast<std::int64_t>(operation.sequence);
+        status_->lastEnqueuedSeq = status_->lastStartedSeq = sequence;
+        status_->lastEnqueuedWorkName = status_->lastStartedWorkName = operation.op;
+      }
+    }
+    // PyTorch's tools take the names of no other library for the CPU.
+    std::string title = "gloo:" + name_in_dumps(operation.op);
+    const std::size_t ins = operation.inputs.size();
+    const std::size_t outs = operation.outputs.size();
+    if (message) {
+      title += " " + operation.between;
+    }
+    recorded->known_as(flights().recordWithResetEnabled(
+        id_, name_, operation.sequence, messages, number, std::move(title), 
+        as_recorded(operation.inputs, outs == 1), as_recorded(operation.outputs, ins == 1), &recorded->begin(), &recorded->end(), operation.timeout, status_,
+        message));
+    return recorded;
+  }
+
+ private:
+  static std::atomic<std::size_t>& groups() {
+    static std::atomic<std::size_t> count = 0;
+    return count;
+  }
+  std::size_t id_;
+  std::tuple<std::string, std::string> name_;
+  std::shared_ptr<Status> status_ = std::make_shared<Status>();
+  std::uint64_t operations_ = 0;  // guarded by the mutex of the flights
+  std::uint64_t messages_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<GroupRecord> record_group(std::string name, std::string description,
+                                          std::vector<std::uint64_t> ranks) {
+  if (!flights().enabled_) {
+    return nullptr;
+  }
+  flights().record_pg_ranks({name, description}, std::move(ranks));
+  return std::make_unique<RecordedGroup>(std::move(name), std::move(description));
+}
+
+std::string dump_flights(bool operations, bool stacks, bool only_active) {
+  return flights().dump(std::nullopt, operations, stacks, only_active);
+}
+
+std::string dump_flights_json(bool operations, bool only_active) {
+  return flights().dump_json(std::nullopt, operations, only_active);
+}
+
+}  // namespace unisono_torch

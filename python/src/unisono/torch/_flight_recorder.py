@@ -1,0 +1,54 @@
+"""PyTorch's flight recorder takes entries of its own backends alone (2.13): dumps from Python get ours too."""
+
+import functools
+import json
+import pickle
+
+
+def extend(loaded):
+    """Lets _dump_fr_trace and _dump_fr_trace_json of torch._C._distributed_c10d dump unisono's groups.
+
+    `loaded()` is the extension, or None while there has been no group of unisono.
+    """
+    from torch._C import _distributed_c10d as c10d
+
+    pickled, as_json = c10d._dump_fr_trace, c10d._dump_fr_trace_json
+    if hasattr(pickled, "__wrapped__"):
+        return
+
+    @functools.wraps(pickled)
+    def dump(includeCollectives=None, includeStackTraces=None, onlyActive=None):  # noqa: N803
+        theirs = pickled(includeCollectives, includeStackTraces, onlyActive)
+        if loaded() is None:
+            return theirs
+        ours = loaded().dump_flights(
+            includeCollectives is not False, includeStackTraces is not False, bool(onlyActive)
+        )
+        return pickle.dumps(_joined(pickle.loads(theirs), pickle.loads(ours)), protocol=2)
+
+    @functools.wraps(as_json)
+    def dump_json(includeCollectives=None, onlyActive=None):  # noqa: N803
+        theirs = as_json(includeCollectives, onlyActive)
+        if loaded() is None:
+            return theirs
+        ours = loaded().dump_flights_json(includeCollectives is not False, bool(onlyActive))
+        return json.dumps(_joined(json.loads(theirs), json.loads(ours))).encode()
+
+    c10d._dump_fr_trace, c10d._dump_fr_trace_json = dump, dump_json
+
+
+def _joined(theirs, ours):
+    """One dump of two. Groups keep their names; their numbers and those of the entries must differ."""
+    first = 1 + max((int(number) for number in theirs["pg_status"]), default=-1)
+    status = {str(first + int(number)): value for number, value in ours["pg_status"].items()}
+    joined = {
+        **theirs,
+        "pg_config": {**theirs["pg_config"], **ours["pg_config"]},
+        "pg_status": {**theirs["pg_status"], **status},
+        "comm_lib_version": theirs["comm_lib_version"] or ours["comm_lib_version"],
+    }
+    mine = [{**entry, "pg_id": first + entry["pg_id"]} for entry in ours.get("entries", [])]
+    entries = sorted(theirs.get("entries", []) + mine, key=lambda entry: entry["time_created_ns"])
+    if "entries" in theirs or entries:
+        joined["entries"] = [{**entry, "record_id": number} for number, entry in enumerate(entries)]
+    return joined
