@@ -336,9 +336,9 @@ class UNISONO_EXPORT Communicator {
   // order, before anybody needs it; one that is stopped. Errors: usage.
   std::optional<Error> failure() const;
 
-  // The ranks of this group that have not entered the latest collective of this rank, in order: also
-  // when that has ended with a timeout, whose text says what each of them did last. Of ranks of
-  // other hosts as far as they have told, which they do while somebody waits. A local call.
+  // The ranks of this group that have not entered the latest collective of this rank, in order:
+  // also when that has ended with a timeout, whose text says what each of them did last. Ranks
+  // of other hosts tell where they are while somebody waits, and are late before. A local call.
   // Errors: usage.
   std::vector<int> late_ranks() const;
 

@@ -240,8 +240,8 @@ UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
                                                 unisono_result_t* failure) UNISONO_NOEXCEPT;
 /* Sets *count, and as many places of `ranks` (n of them), to the ranks of the group that have not
  * entered the latest collective of this rank, in order: also when that has ended with a timeout.
- * Of ranks of other hosts as far as they have told, which they do while somebody waits. A local
- * call. Errors: USAGE. */
+ * Ranks of other hosts tell where they are while somebody waits, and are late before. A local call.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_late_ranks(unisono_comm_t comm, int* ranks,
                                                    int* count) UNISONO_NOEXCEPT;
 

@@ -41,7 +41,7 @@ class GroupRecords {
   // nullptr: it is on another host, and has told nothing.
   const FlightRecorder* find(int rank) const noexcept;
   bool has_remote() const noexcept { return remote_ != nullptr; }
-  // Those that have not entered the latest collective of this one, as far as they have told.
+  // Those that have not entered the latest collective of this one, or have not told so.
   std::vector<int> late() const;
 
   // Tells the ranks of other hosts which operations this one has entered last, up to number

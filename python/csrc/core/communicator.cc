@@ -275,7 +275,9 @@ void define_communicator(py::module_& module) {
           "waits. Any thread, also during an operation.")
       .def("late_ranks", &Comm::late_ranks,
            "The ranks of this group that have not entered the latest collective of this rank: also "
-           "when that has ended with a timeout. Of ranks of other hosts as far as they have told.")
+           "when that has ended with a timeout. Ranks of other hosts tell where they are while "
+           "somebody "
+           "waits, and are late before.")
       .def("statistics", &Comm::statistics,
            "What the calls of this group have cost this rank: for each kind of call its calls, "
            "bytes, moving_s, waiting_s, waiting_for_s by rank, and skew, a histogram of the waits "

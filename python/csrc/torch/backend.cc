@@ -236,11 +236,12 @@ void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
 }
 
 Operation::Description Backend::describe(const Launch& launch, std::span<Piece> pieces) {
-  Operation::Description description{.rank = getRank(),
-                                     .type = launch.type,
-                                     .title = at::hasCallbacks() ? title_of(shown_as_, launch.op) : "",
-                                     .inputs = launch.inputs.vec(),
-                                     .outputs = launch.outputs.vec()};
+  Operation::Description description{
+      .rank = getRank(),
+      .type = launch.type,
+      .title = at::hasCallbacks() ? title_of(shown_as_, launch.op) : "",
+      .inputs = launch.inputs.vec(),
+      .outputs = launch.outputs.vec()};
   std::vector<std::function<void()>> steps;
   for (Piece& piece : pieces) {
     std::move(piece.held.begin(), piece.held.end(), std::back_inserter(description.held));

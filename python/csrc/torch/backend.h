@@ -5,8 +5,8 @@
 // run in the order of the calls.
 #pragma once
 
-#include <climits>
 #include <chrono>
+#include <climits>
 #include <map>
 #include <memory>
 #include <mutex>

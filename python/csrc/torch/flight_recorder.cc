@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <torch/csrc/distributed/c10d/FlightRecorderDetail.hpp>
 #include <utility>
 
@@ -11,21 +10,20 @@
 
 namespace unisono_torch {
 
-// When something happened.
-struct Moment {
-  std::atomic<std::int64_t> ns = 0;
-  void pass() noexcept { ns = c10::getTime(); }
-  bool query() const noexcept { return ns != 0; }
+// Whether something has happened.
+struct Mark {
+  std::atomic<bool> is_set = false;
+  bool query() const noexcept { return is_set; }
 };
 
 }  // namespace unisono_torch
 
 namespace c10d {
 
+// Not asked for: entries say when the operation was issued and when its end was noticed.
 template <>
-float getDurationFromEvent<unisono_torch::Moment>(unisono_torch::Moment& begin,
-                                                  unisono_torch::Moment& end) {
-  return static_cast<float>(end.ns - begin.ns) / 1e6F;
+float getDurationFromEvent<unisono_torch::Mark>(unisono_torch::Mark&, unisono_torch::Mark&) {
+  return 0;
 }
 
 }  // namespace c10d
@@ -33,7 +31,7 @@ float getDurationFromEvent<unisono_torch::Moment>(unisono_torch::Moment& begin,
 namespace unisono_torch {
 namespace {
 
-using Flights = c10d::FlightRecorder<Moment>;
+using Flights = c10d::FlightRecorder<Mark>;
 
 Flights& flights() {
   static auto* const all = [] {
@@ -52,24 +50,21 @@ class Recorded final : public OperationRecord {
       : status_(std::move(status)), sequence_(sequence) {}
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
-  ~Recorded() override { flights().retire_id(id_.id, id_.reset_epoch); }
+  ~Recorded() override { flights().retire_id(id_.id, id_.reset_epoch, false); }
 
   void finish() noexcept override {
-    end_.pass();
+    end_.is_set = true;
     if (sequence_ != 0) {
-      const std::lock_guard lock(flights().mutex_);
       status_->lastCompletedSeq = static_cast<std::int64_t>(sequence_);
     }
   }
-  Moment& begin() noexcept { return begin_; }
-  Moment& end() noexcept { return end_; }
+  Mark& end() noexcept { return end_; }
   void known_as(const Flights::TraceIdentifier& id) { id_ = id; }
 
  private:
   std::shared_ptr<Status> status_;
   std::uint64_t sequence_;
-  Moment begin_;
-  Moment end_;
+  Mark end_;
   Flights::TraceIdentifier id_ = {};
 };
 
@@ -92,20 +87,14 @@ class RecordedGroup final : public GroupRecord {
       : id_(groups()++), name_(std::move(name), std::move(description)) {}
 
   std::shared_ptr<OperationRecord> begin(const Operation& operation) override {
+    static Mark begun = {.is_set = true};
     const bool message = !operation.between.empty();
     auto recorded = std::make_shared<Recorded>(status_, operation.sequence);
-    recorded->begin().pass();
-    std::uint64_t messages = 0;
-    std::uint64_t number = 0;
-    {
-      const std::lock_guard lock(flights().mutex_);
-      number = ++operations_;
-      messages = message ? ++messages_ : messages_;
-      if (!message) {
-        const auto sequence = static_cast<std::int64_t>(operation.sequence);
-        status_->lastEnqueuedSeq = status_->lastStartedSeq = sequence;
-        status_->lastEnqueuedWorkName = status_->lastStartedWorkName = operation.op;
-      }
+    const std::uint64_t number = ++operations_;
+    const std::uint64_t messages = message ? ++messages_ : messages_.load();
+    if (!message) {
+      const auto sequence = static_cast<std::int64_t>(operation.sequence);
+      status_->lastEnqueuedSeq = status_->lastStartedSeq = sequence;
     }
     // PyTorch's tools take the names of no other library for the CPU.
     std::string title = "gloo:" + name_in_dumps(operation.op);
@@ -115,9 +104,9 @@ class RecordedGroup final : public GroupRecord {
       title += " " + operation.between;
     }
     recorded->known_as(flights().recordWithResetEnabled(
-        id_, name_, operation.sequence, messages, number, std::move(title), 
-        as_recorded(operation.inputs, outs == 1), as_recorded(operation.outputs, ins == 1), &recorded->begin(), &recorded->end(), operation.timeout, status_,
-        message));
+        id_, name_, operation.sequence, messages, number, std::move(title),
+        as_recorded(operation.inputs, outs == 1), as_recorded(operation.outputs, ins == 1), &begun,
+        &recorded->end(), operation.timeout, status_, message));
     return recorded;
   }
 
@@ -129,8 +118,8 @@ class RecordedGroup final : public GroupRecord {
   std::size_t id_;
   std::tuple<std::string, std::string> name_;
   std::shared_ptr<Status> status_ = std::make_shared<Status>();
-  std::uint64_t operations_ = 0;  // guarded by the mutex of the flights
-  std::uint64_t messages_ = 0;
+  std::atomic<std::uint64_t> operations_ = 0;
+  std::atomic<std::uint64_t> messages_ = 0;
 };
 
 }  // namespace

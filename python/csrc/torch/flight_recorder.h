@@ -30,7 +30,7 @@ class GroupRecord {
     at::TensorList outputs = {};
     std::chrono::milliseconds timeout = {};
     std::uint64_t sequence = 0;  // of a collective
-    // Of a message: "0->1" of a send to rank 1, "0<-1" of a receive from it.
+    // A message's ranks: "0->1" of a send to rank 1, "0<-1" of a receive from it.
     std::string between = {};
   };
   virtual ~GroupRecord() = default;

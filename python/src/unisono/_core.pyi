@@ -97,7 +97,8 @@ class Communicator:
         """
     def late_ranks(self) -> list[int]:
         """The ranks of this group that have not entered the latest collective of this rank: also
-        when that has ended with a timeout. Of ranks of other hosts as far as they have told.
+        when that has ended with a timeout. Ranks of other hosts tell where they are while somebody
+        waits, and are late before.
         """
     def statistics(self) -> dict[str, dict[str, Any]]:
         """What the calls of this group have cost this rank: for each kind of call ("all_reduce",
