@@ -1,60 +1,75 @@
-"""What ranks hear of each other when a group cannot be made."""
+"""connect(exchange=...): ranks that can talk already meet through what they have."""
 
-import os
-import signal
-import time
-from datetime import timedelta
+import threading
 
-import jobs
-import torch.distributed as dist
-from jobs import caught
-
-from unisono.torch import extension
+import pytest
+import unisono
 
 
-def meet(store, rank, ranks):
-    return caught(extension().Backend, store, rank, ranks, timedelta(seconds=60))
+def meet(exchange, ranks=2, **options):
+    """What each rank, a thread, returns or raises."""
+    said = [None] * ranks
 
+    def run(rank):
+        try:
+            with unisono.connect(
+                rank=rank, size=ranks, job="meeting", token="0123456789abcdef", transport="tcp",
+                connect_timeout_ms=20000, exchange=lambda mine: exchange(rank, mine), **options,
+            ) as comm:  # fmt: skip
+                said[rank] = (bytes(comm.all_reduce(bytearray([rank + 1]))), comm.hosts)
+                comm.barrier()
+        except Exception as error:
+            said[rank] = error
 
-def cannot_read_what_rank_0_says(path):
-    """Rank 0 says in a way that is not understood where it is."""
-    rank = dist.get_rank()
-    store = dist.FileStore(path, 2)
-    if rank == 1:
-        found = meet(store, 1, 2)
-        jobs.hear("understood")
-        return found
-    line = store.get("unisono/1").decode().split(" ")
-    line[2] = "g" * len(line[2])
-    line[-1] = "0"
-    store.set("unisono/0", " ".join(line))
-    said = store.get("unisono/refused").decode()
-    jobs.say("understood")
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return said
 
 
-def test_an_error_of_another_kind_is_told_as_it_is(tmp_path):
-    said, (_, text) = jobs.run(2, cannot_read_what_rank_0_says, str(tmp_path / "store"))
-    assert said == f"1!cannot take part: {text}" and "stoull" in text, (said, text)
+class Board:
+    """Where each rank reads the texts of all."""
+
+    def __init__(self, ranks):
+        self.texts, self.all_are_here = {}, threading.Barrier(ranks, timeout=20)
+
+    def exchange(self, rank, mine):
+        assert isinstance(mine, bytes)
+        self.texts[rank] = mine
+        self.all_are_here.wait()
+        return [self.texts[other] for other in sorted(self.texts)]
 
 
-def meet_without_rank_3(folder):
-    """Rank 3 says that it comes, and does not."""
-    rank = int(os.environ["RANK"])
-    store = dist.FileStore(str(folder / "store"), 4)
-    if rank == 3:
-        store.set("unisono/3", store.get("unisono/2"))
-        (folder / "said").touch()
-        return None
-    return meet(store, rank, 4)
+def test_ranks_meet_through_it():
+    assert meet(Board(3).exchange, 3) == [(b"\x06", 3)] * 3
 
 
-def test_who_hears_of_a_death_is_not_blamed_for_it(tmp_path):
-    with jobs.Job(4, meet_without_rank_3, tmp_path, backend=None) as job:
-        jobs.wait_for_files(tmp_path, 2)
-        time.sleep(1)  # until rank 2 waits for rank 3
-        os.kill(job.processes[2].pid, signal.SIGKILL)
-        endings = [job.ending(rank) for rank in range(2)]
-    for kind, text in (ending.value for ending in endings):
-        assert kind == "DistBackendError" and "rank 2" in text, text
-        assert "cannot take part" not in text, text
+def test_what_it_raises_is_raised():
+    def exchange(rank, mine):
+        raise LookupError(f"rank {rank} has no store")
+
+    for rank, error in enumerate(meet(exchange)):
+        assert isinstance(error, LookupError) and str(error) == f"rank {rank} has no store"
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "said"),
+    [
+        ([b"a"], unisono.UsageError, "returned 1 texts for 2 ranks"),
+        ([b"a", b"b"], unisono.Error, ""),
+        ([b"a", 7], TypeError, "exchange() is to return bytes"),
+        (7, TypeError, "exchange() is to return bytes"),
+    ],
+)
+def test_what_is_no_text_of_a_rank_is_refused(texts, kind, said):
+    for error in meet(lambda rank, mine: texts):
+        assert isinstance(error, kind) and said in str(error), repr(error)
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(TypeError, match=r"connect\(\) cannot take 7 as exchange"):
+        unisono.connect(rank=0, size=2, exchange=7)
+    with pytest.raises(TypeError, match="knows no option 'exchange'"):
+        unisono.run_threads(2, lambda comm: None, exchange=print)

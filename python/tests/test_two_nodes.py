@@ -38,6 +38,17 @@ PROGRAM = f"""
     said = [None] * size
     dist.all_gather_object(said, rank)
     assert said == list(range(size))
+    from unisono.torch import MoEDispatcher
+
+    dispatcher = MoEDispatcher(experts=2 * size, k=2)  # its ranks meet over the group
+    assert dispatcher.comm.hosts == 2
+    tokens = (torch.arange(12.0).reshape(3, 4) + rank).requires_grad_()
+    chosen = torch.tensor([[rank, (rank + 3) % (2 * size)]] * 3)
+    here = dispatcher.exchange.route(chosen).experts_here
+    out = dispatcher(tokens, chosen, torch.ones(3, 2), lambda local, rows: rows * (here[local] + 1))
+    out.sum().backward()
+    factor = float((chosen[0] + 1).sum())
+    assert torch.equal(out, tokens * factor) and torch.equal(tokens.grad, torch.full((3, 4), factor))
     sys.stdout.write(f"rank {{rank}} of {{size}} is right\\n")
     dist.destroy_process_group()
 """

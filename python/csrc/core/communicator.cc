@@ -261,6 +261,7 @@ void define_communicator(py::module_& module) {
       "abort(), failure() and statistics() alone do not wait for them.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "How many ranks the group has.")
+      .def_property_readonly("hosts", &Comm::hosts, "On how many hosts the ranks of the group are.")
       .def_property_readonly("closed", &Comm::is_closed)
       .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank get PeerLost.")
       .def("abort", &Comm::abort, arg("reason") = "",

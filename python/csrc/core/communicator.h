@@ -59,6 +59,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
   int rank() const { return open().rank(); }
   int size() const { return open().size(); }
+  int hosts() const { return open().hosts(); }
   unisono::Communicator& open() const;
   // For what keeps a reference to it: the rank leaves when that has gone as well.
   std::shared_ptr<unisono::Communicator> shared() const;

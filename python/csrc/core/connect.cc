@@ -131,6 +131,33 @@ constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
     {"threads", &unisono::ConnectOptions::threads},
 };
 
+// exchange(mine) of Python, with texts that are bytes: called on any thread, and forgotten on any.
+std::function<std::vector<std::string>(const std::string&)> exchange_of(const py::handle& given) {
+  if (given.is_none()) {
+    return nullptr;
+  }
+  const std::shared_ptr<py::function> call(
+      new py::function(py::reinterpret_borrow<py::function>(given)), [](const py::function* held) {
+        const py::gil_scoped_acquire locked;
+        delete held;
+      });
+  return [call](const std::string& mine) {
+    const py::gil_scoped_acquire locked;
+    std::vector<std::string> texts;
+    const py::object all = (*call)(py::bytes(mine));
+    if (!py::isinstance<py::sequence>(all)) {
+      throw py::type_error("exchange() is to return bytes of each rank");
+    }
+    for (const py::handle text : all) {
+      if (!py::isinstance<py::bytes>(text)) {
+        throw py::type_error("exchange() is to return bytes of each rank");
+      }
+      texts.push_back(text.cast<std::string>());
+    }
+    return texts;
+  };
+}
+
 // Sets the option that has the name, if the table has it.
 template <class Table, class Convert>
 bool take(const Table& table, unisono::ConnectOptions& options, const std::string& name,
@@ -173,14 +200,27 @@ void define_connecting(py::module_& module) {
   module.def(
       "connect",
       [](int rank, int size, const py::kwargs& given) {
+        py::object exchange = py::none();
+        if (given.contains("exchange")) {
+          exchange = given["exchange"];
+          given.attr("pop")("exchange");
+        }
         unisono::ConnectOptions options = options_of("connect", given);
+        if (!exchange.is_none() && !PyCallable_Check(exchange.ptr())) {
+          throw py::type_error("connect() cannot take " + py::repr(exchange).cast<std::string>() +
+                               " as exchange");
+        }
+        options.exchange = exchange_of(exchange);
         options.rank = rank;
         options.size = size;
         return connect(std::move(options));
       },
       "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
       "launchers, Slurm; with none of them it has one rank); blocks until all ranks are there. "
-      "Options are those of ConnectOptions of C++: texts, paths, and times in ms.",
+      "Options are those of ConnectOptions of C++: texts, paths, and times in ms. "
+      "exchange(mine: bytes) -> list of bytes: for ranks that can talk already, over MPI or a "
+      "store: tells all ranks the text of this one, and returns the texts of all, by rank. Called "
+      "once, on a thread of its own.",
       py::kw_only(), arg("rank") = -1, arg("size") = -1);
   module.def(
       "run_threads",

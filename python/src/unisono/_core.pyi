@@ -83,6 +83,9 @@ class Communicator:
     @property
     def size(self) -> int: ...
     @property
+    def hosts(self) -> int:
+        """On how many hosts the ranks of the group are."""
+    @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
     def abort(self, reason: str = "") -> None: ...
@@ -287,8 +290,14 @@ def connect(
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
     profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
     transport: str = "", host: str = "", checksum: str = "", threads: int = 0,
+    exchange: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
-    """Joins the world that arguments and environment describe; blocks until all ranks are there."""
+    """Joins the world that arguments and environment describe; blocks until all ranks are there.
+
+    exchange(mine): for ranks that can talk already, over MPI or a store: tells all ranks the text of
+    this one, and returns the texts of all, by rank. They meet through it then, and nobody listens at
+    an address. Called once, on a thread of its own; what it raises, connect() raises.
+    """
 
 T = TypeVar("T")
 

@@ -1,6 +1,7 @@
 """Mixture of experts for PyTorch: dispatch, the experts' callback, combine, with gradients."""
 
-import uuid
+import os
+import secrets
 
 import torch
 import torch.distributed as dist
@@ -56,7 +57,8 @@ class MoEDispatcher:
     get a gradient. Every rank makes each call, and the backward pass of all that have had a forward
     one, in the same order, with tokens that require gradients on all ranks or on none.
 
-    comm: a unisono.Communicator of the ranks of `group`; None: a new one, for ranks of one host.
+    comm: a unisono.Communicator of the ranks of `group`; None: a new one, whose ranks meet over the
+    group, on one host or several.
     coding: "i8" or "f8e4m3" sends 8 bits an element; gradients travel as they are.
     """
 
@@ -88,7 +90,21 @@ class MoEDispatcher:
 
 
 def _connect(group):
-    """A communicator of the ranks of a process group that are all on this host."""
-    name = [f"experts-{uuid.uuid4().hex}"]
-    dist.broadcast_object_list(name, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
-    return unisono.connect(rank=dist.get_rank(group), size=dist.get_world_size(group), job=name[0])
+    """A communicator of the ranks of a process group, which meet over it."""
+    size, secret = dist.get_world_size(group), [secrets.token_hex(16)]
+    dist.broadcast_object_list(secret, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
+    # A token of one's own is for all jobs; TLS takes no other, as the group's messages are not encrypted.
+    own = os.environ.get("UNISONO_TOKEN") or os.environ.get("UNISONO_TLS", "0") not in ("", "0")
+
+    def exchange(mine):
+        cards = [None] * size
+        dist.all_gather_object(cards, mine, group=group)
+        return cards
+
+    return unisono.connect(
+        rank=dist.get_rank(group),
+        size=size,
+        job=f"experts-{secret[0][:16]}",
+        token="" if own else secret[0],
+        exchange=exchange,
+    )

@@ -9,7 +9,7 @@
 On the CPU, transformers' own way is to let every rank compute its experts for the whole batch and to
 sum outputs of the whole batch by all_reduce. Here a rank computes the rows of the tokens that chose
 its experts, and only these rows travel: to the rank that sums the token, from where all get the sum.
-Ranks of one expert group must be on one host.
+Ranks of an expert group may be on several hosts: they meet over the group.
 """
 
 import weakref
