@@ -158,50 +158,35 @@ HWY_INLINE void store_sums(Acc acc, float* sums) {
 }
 
 // Sums begin with those of an addend, or with zero; never with -0, so that the sign of a zero which
-// is added does not matter.
-template <class Format, class Size>
-HWY_INLINE void begin_sums(float* sums, const std::byte* addend, Size size) {
-  constexpr std::size_t kSize = sizeof(typename Format::Lane);
+// is added does not matter. `lanes` is 0 for a whole vector.
+template <class Format>
+HWY_INLINE typename Format::Acc first_sums(const std::byte* addend, std::size_t lanes) {
   const auto begin = [](FloatVec value) { return hn::Add(value, hn::Zero(FloatTag())); };
   if (addend == nullptr) {
-    std::memset(sums, 0, kCodedBlock * sizeof(float));
-    return;
+    return Format::broadcast(0.0);
   }
-  for_vectors(
-      typename Format::D(), size,
-      [&](std::size_t i) {
-        store_sums(each_of(begin, widen<Format>(addend + i * kSize)), sums + i);
-      },
-      [&](std::size_t i, std::size_t lanes) {
-        store_sums(each_of(begin, widen_first<Format>(addend + i * kSize, lanes)), sums + i);
-      });
+  return each_of(begin, lanes == 0 ? widen<Format>(addend) : widen_first<Format>(addend, lanes));
 }
 
 // There is one NaN, whatever the way to it.
-template <class Format, class Size>
-HWY_INLINE void end_sums(std::byte* to, const float* sums, Size size) {
+template <class Format>
+HWY_INLINE void write_sums(typename Format::Acc sums, std::byte* to, std::size_t lanes) {
   const typename Format::D d;
-  constexpr std::size_t kSize = sizeof(typename Format::Lane);
-  const auto encode = [](typename Format::Acc acc) {
-    const FloatVec nan = hn::BitCast(FloatTag(), hn::Set(BitsTag(), 0x7fc00000U));
-    return Format::template encode<SumOp>(
-        each_of([&](FloatVec sum) { return hn::IfThenElse(hn::Eq(sum, sum), sum, nan); }, acc));
-  };
-  for_vectors(
-      d, size,
-      [&](std::size_t i) {
-        store(d, encode(load_sums<typename Format::Acc>(sums + i)), to + i * kSize);
-      },
-      [&](std::size_t i, std::size_t lanes) {
-        store_first(d, encode(load_sums<typename Format::Acc>(sums + i)), to + i * kSize, lanes);
-      });
+  const FloatVec nan = hn::BitCast(FloatTag(), hn::Set(BitsTag(), 0x7fc00000U));
+  const auto encoded = Format::template encode<SumOp>(
+      each_of([&](FloatVec sum) { return hn::IfThenElse(hn::Eq(sum, sum), sum, nan); }, sums));
+  if (lanes == 0) {
+    store(d, encoded, to);
+  } else {
+    store_first(d, encoded, to, lanes);
+  }
 }
 
-// sums[i] += element i of each block, in their order. `values(block, i, lanes)` gives them, less
-// their scale; `lanes` is 0 for a whole vector.
-template <class Format, class Size, class Values>
-HWY_INLINE void add_blocks(float* sums, const ScaledBlock* blocks, int count, Size size,
-                           const Values& values) {
+// begin(i, lanes) += element i of each block, in their order; end(sums, i, lanes) takes them.
+// `values(block, i, lanes)` gives the elements, less their scale. `lanes` is 0 for a whole vector.
+template <class Format, class Size, class Values, class Begin, class End>
+HWY_INLINE void add_blocks(const ScaledBlock* blocks, int count, Size size, const Values& values,
+                           const Begin& begin, const End& end) {
   using Acc = typename Format::Acc;
   const std::size_t lanes = hn::Lanes(typename Format::D());
   const auto add = [&](Acc acc, const ScaledBlock& block, std::size_t i, std::size_t part) {
@@ -212,27 +197,28 @@ HWY_INLINE void add_blocks(float* sums, const ScaledBlock* blocks, int count, Si
   std::size_t i = 0;
   // Several vectors at once, so that their chains of additions overlap.
   for (; size - i >= 4 * lanes; i += 4 * lanes) {
-    Acc a = load_sums<Acc>(sums + i);
-    Acc b = load_sums<Acc>(sums + i + lanes);
-    Acc c = load_sums<Acc>(sums + i + 2 * lanes);
-    Acc e = load_sums<Acc>(sums + i + 3 * lanes);
+    Acc a = begin(i, 0);
+    Acc b = begin(i + lanes, 0);
+    Acc c = begin(i + 2 * lanes, 0);
+    Acc e = begin(i + 3 * lanes, 0);
     for (const ScaledBlock* block = blocks; block != blocks + count; ++block) {
       a = add(a, *block, i, 0);
       b = add(b, *block, i + lanes, 0);
       c = add(c, *block, i + 2 * lanes, 0);
       e = add(e, *block, i + 3 * lanes, 0);
     }
-    store_sums(a, sums + i);
-    store_sums(b, sums + i + lanes);
-    store_sums(c, sums + i + 2 * lanes);
-    store_sums(e, sums + i + 3 * lanes);
+    end(a, i, 0);
+    end(b, i + lanes, 0);
+    end(c, i + 2 * lanes, 0);
+    end(e, i + 3 * lanes, 0);
   }
   for (; i < size; i += lanes) {
-    Acc acc = load_sums<Acc>(sums + i);
+    const std::size_t part = size - i < lanes ? size - i : 0;
+    Acc acc = begin(i, part);
     for (const ScaledBlock* block = blocks; block != blocks + count; ++block) {
-      acc = add(acc, *block, i, size - i < lanes ? size - i : 0);
+      acc = add(acc, *block, i, part);
     }
-    store_sums(acc, sums + i);
+    end(acc, i, part);
   }
 }
 
@@ -251,19 +237,35 @@ struct BlockSums {
   HWY_INLINE void sum(std::size_t first, Size size) const {
     constexpr int kMostRows = 16;  // at once
     constexpr std::size_t kSize = sizeof(typename Format::Lane);
-    alignas(64) float sums[kCodedBlock];
+    alignas(64) float sums[kCodedBlock];  // where there are more rows than at once
     ScaledBlock blocks[kMostRows];
     const auto* from = static_cast<const std::byte*>(addend);
-    begin_sums<Format>(sums, from == nullptr ? nullptr : from + first * kSize, size);
-    for (int row = 0; row < row_count; row += kMostRows) {
+    auto* to = static_cast<std::byte*>(target) + first * kSize;
+    int row = 0;
+    do {
       const int some = row_count - row < kMostRows ? row_count - row : kMostRows;
       find(blocks, row, some, first, size);
       for (int i = 0; i < some; ++i) {
         blocks[i].back *= factors == nullptr ? 1.0F : factors[row + i];
       }
-      add_blocks<Format>(sums, blocks, some, size, values);
-    }
-    end_sums<Format>(static_cast<std::byte*>(target) + first * kSize, sums, size);
+      const bool is_first = row == 0;
+      const bool is_last = row + some == row_count;
+      add_blocks<Format>(
+          blocks, some, size, values,
+          [&](std::size_t i, std::size_t lanes) {
+            return is_first ? first_sums<Format>(
+                                  from == nullptr ? nullptr : from + (first + i) * kSize, lanes)
+                            : load_sums<typename Format::Acc>(sums + i);
+          },
+          [&](typename Format::Acc acc, std::size_t i, std::size_t lanes) {
+            if (is_last) {
+              write_sums<Format>(acc, to + i * kSize, lanes);
+            } else {
+              store_sums(acc, sums + i);
+            }
+          });
+      row += some;
+    } while (row < row_count);
   }
   HWY_INLINE void sum_all(std::size_t count) const {
     std::size_t first = 0;
