@@ -7,7 +7,8 @@ set(root ${CMAKE_CURRENT_SOURCE_DIR}/..)
 set(tools ${root}/tools/unisono)
 pybind11_add_module(unisono_core MODULE NO_EXTRAS
   csrc/common/signals.cc csrc/core/collectives.cc csrc/core/communicator.cc
-  csrc/core/connect.cc csrc/core/devices.cc csrc/core/experts.cc csrc/core/job.cc csrc/core/memory.cc
+  csrc/core/connect.cc csrc/core/devices.cc csrc/core/elements.cc
+  csrc/core/expert_places.cc csrc/core/experts.cc csrc/core/job.cc csrc/core/memory.cc
   csrc/core/messages.cc csrc/core/model_plans.cc csrc/core/models.cc csrc/core/module.cc
   csrc/core/parallel.cc csrc/core/parallel_context.cc csrc/core/parallel_layers.cc
   csrc/core/parallel_mesh.cc csrc/core/parallel_tensors.cc csrc/core/parallel_training.cc

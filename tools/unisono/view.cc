@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bench/moe_routing.h"
 #include "cli/arguments.h"
 #include "cli/asked_schedule.h"
 #include "cli/commands.h"
@@ -28,6 +29,7 @@ namespace unisono::cli {
 namespace {
 
 constexpr int kMostRanks = 1024;
+constexpr int kMostRouted = 16;  // ranks of a routing
 // What a page can play: the ring of 512 ranks has half a million.
 constexpr std::size_t kMostMoves = 2'000'000;
 constexpr std::streamoff kLargestFile = 64'000'000;
@@ -127,6 +129,37 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
   }
 }
 
+// What a router chose, as the counts of tokens that the page plays: a row for each rank, a column
+// for each expert.
+nlohmann::ordered_json routing_data(const std::string& path, int ranks) {
+  constexpr int kMostExperts = 64;
+  constexpr int kMostTokens = 200;  // of a rank, for an expert: they fly one by one
+  const MoeCase row = read_routing(path, 0, ranks);
+  const int each = (row.experts + ranks - 1) / ranks;
+  if (each * ranks > kMostExperts) {
+    throw UsageError(fmt::format("{} has {} experts; the page shows {}", path, row.experts,
+                                 kMostExperts / ranks * ranks),
+                     "take a part of them, or look at the table that plan moe prints",
+                     fmt::format("unisono plan moe --routing {} -n {} --hidden 2048", path, ranks));
+  }
+  const auto experts = static_cast<std::size_t>(each * ranks);
+  std::vector<std::vector<int>> counts(static_cast<std::size_t>(ranks),
+                                       std::vector<int>(experts, 0));
+  const std::size_t choices = row.tokens * static_cast<std::size_t>(row.k);
+  for (std::size_t i = 0; i < choices * counts.size(); ++i) {
+    if (const int expert = row.chosen[i]; expert >= 0) {
+      int& count = counts[i / choices][static_cast<std::size_t>(expert)];
+      if (++count > kMostTokens) {
+        throw UsageError(fmt::format("{}: more than {} tokens of rank {} for expert {}; the page "
+                                     "shows each",
+                                     path, kMostTokens, i / choices, expert),
+                         "take the first tokens of the file", fmt::format("head -n 256 {}", path));
+      }
+    }
+  }
+  return {{"format", "unisono.routing/1"}, {"counts", counts}};
+}
+
 // A schedule, or anything else that the page reads: it says itself what is wrong with that.
 // `op`: of a recording only this operation; "": all.
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
@@ -186,6 +219,10 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     data["plan"] = document;
     return;
   }
+  if (begins(document, "format", "unisono.routing/")) {
+    data["routing"] = document;
+    return;
+  }
   if (begins(document, "format", "unisono.topology/")) {
     data["topology"] = topology_data(path);
     return;
@@ -230,11 +267,12 @@ std::string file_word(const std::string& text) {
 // "all_reduce/ring" and 8 -> "all_reduce-ring-n8.html"; a file -> its name with .html, and one
 // operation of it -> "run-world-17.html".
 std::string default_name(const Arguments& arguments) {
-  if (arguments.operands().empty()) {
+  if (arguments.operands().empty() && !arguments.has("routing")) {
     return "unisono.html";
   }
-  std::string name = arguments.operands().front();
-  if (is_schedule_file(name)) {
+  std::string name =
+      arguments.has("routing") ? arguments.text("routing") : arguments.operands().front();
+  if (arguments.has("routing") || is_schedule_file(name)) {
     name = name.substr(name.rfind('/') + 1);
     const std::string op = file_word(arguments.text("op"));
     return name.substr(0, name.rfind('.')) + (op.empty() ? "" : "-" + op) + ".html";
@@ -256,7 +294,14 @@ int run_view(const Arguments& arguments, const Console& console) {
     throw UsageError("--counts goes with a schedule of all_to_all_v",
                      "unisono view all_to_all_v/pairwise --counts FILE", "unisono help view");
   }
-  if (!arguments.operands().empty()) {
+  if (arguments.has("routing")) {
+    if (!arguments.operands().empty()) {
+      throw UsageError("--routing goes with no schedule and no file", {},
+                       "unisono view --routing FILE -n 4");
+    }
+    data["routing"] = routing_data(arguments.text("routing"),
+                                   static_cast<int>(arguments.number("ranks", 1, kMostRouted)));
+  } else if (!arguments.operands().empty()) {
     const std::string& target = arguments.operands().front();
     if (is_schedule_file(target)) {
       for (const std::string_view option : {"ranks", "root"}) {
@@ -291,6 +336,10 @@ constexpr Option kOptions[] = {
      .value = "FILE",
      .help = "For all_to_all_v: how much each rank sends to each other, a row for each sender. The "
              "page has it in its data."},
+    {.name = "routing",
+     .value = "FILE",
+     .help = "Plays what a router chose, a token a line, as `unisono plan moe --routing` reads it, "
+             "on -n ranks, at most 16."},
     {.name = "op",
      .value = "WHICH",
      .help =
@@ -330,7 +379,8 @@ const Command kViewCommand = {
         "form, with the same count for every rank.\n\n"
         "FILE is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a pipeline "
         "(unisono.pipeline/1, or FILE.csv of torch.distributed.pipelining), the times of its run "
-        "(unisono.pipeline_times/1), a topology (unisono.topology/1), a step of a model "
+        "(unisono.pipeline_times/1), a topology (unisono.topology/1), a routing of experts "
+        "(unisono.routing/1), a step of a model "
         "(unisono.step/1, or what unisono step show --json "
         "printed), a plan (what unisono plan-model --save wrote), what unisono sim --trace wrote, "
         "or what unisono trace why --json "

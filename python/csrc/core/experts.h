@@ -6,5 +6,6 @@
 namespace unisono_python {
 
 void define_experts(py::module_& module);
+void define_expert_places(py::module_& module);
 
 }  // namespace unisono_python

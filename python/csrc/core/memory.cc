@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <utility>
 
 #include "dlpack.h"
@@ -12,123 +11,7 @@
 namespace unisono_python {
 namespace {
 
-using unisono::Dtype;
-
 constexpr const char* kRaw = "raw bytes";
-
-struct Named {
-  const char* name;
-  Elements elements;
-};
-const Named* table() {
-  static const Named kTable[] = {{"bool", {Dtype::boolean, 1, true, "bool"}},
-                                 {"int8", {Dtype::i8, 1, true, "int8"}},
-                                 {"uint8", {Dtype::u8, 1, true, "uint8"}},
-                                 {"int16", {Dtype::u8, 2, false, "int16"}},
-                                 {"uint16", {Dtype::u8, 2, false, "uint16"}},
-                                 {"int32", {Dtype::i32, 1, true, "int32"}},
-                                 {"uint32", {Dtype::u32, 1, true, "uint32"}},
-                                 {"int64", {Dtype::i64, 1, true, "int64"}},
-                                 {"uint64", {Dtype::u64, 1, true, "uint64"}},
-                                 {"float16", {Dtype::f16, 1, true, "float16"}},
-                                 {"bfloat16", {Dtype::bf16, 1, true, "bfloat16"}},
-                                 {"float8_e4m3fn", {Dtype::f8e4m3, 1, true, "float8_e4m3fn"}},
-                                 {"float8_e5m2", {Dtype::f8e5m2, 1, true, "float8_e5m2"}},
-                                 {"float32", {Dtype::f32, 1, true, "float32"}},
-                                 {"float64", {Dtype::f64, 1, true, "float64"}},
-                                 {"complex64", {Dtype::f32, 2, true, "complex64"}},
-                                 {"complex128", {Dtype::f64, 2, true, "complex128"}},
-                                 {nullptr, {}}};
-  return kTable;
-}
-
-std::optional<Elements> find(const std::string& name) {
-  for (const Named* row = table(); row->name != nullptr; ++row) {
-    if (name == row->name) {
-      return row->elements;
-    }
-  }
-  if (const auto dtype = unisono::parse_dtype(name)) {
-    for (const Named* row = table(); row->name != nullptr; ++row) {
-      if (row->elements.dtype == *dtype && row->elements.units == 1) {
-        return row->elements;
-      }
-    }
-  }
-  return std::nullopt;
-}
-
-std::string name_of_dtype(py::handle dtype) {
-  if (py::isinstance<py::str>(dtype)) {
-    return dtype.cast<std::string>();
-  }
-  for (const char* attribute : {"name", "__name__"}) {
-    if (py::hasattr(dtype, attribute)) {
-      return py::str(dtype.attr(attribute));
-    }
-  }
-  const std::string text = py::str(dtype);
-  return text.substr(text.rfind('.') + 1);  // "torch.bfloat16"
-}
-
-std::optional<Elements> find_integer(bool is_signed, std::size_t bytes) {
-  return find((is_signed ? "int" : "uint") + std::to_string(8 * bytes));
-}
-
-// The format characters of the module `struct`.
-std::optional<Elements> of_format(const char* format, std::size_t item_bytes) {
-  const char* text = format == nullptr ? "B" : format;
-  text += *text == '@' || *text == '=' || *text == '<' ? 1 : 0;
-  if (std::strcmp(text, "Zf") == 0 || std::strcmp(text, "Zd") == 0) {
-    return find(text[1] == 'f' ? "complex64" : "complex128");
-  }
-  if (*text == '\0' || text[1] != '\0') {
-    return std::nullopt;
-  }
-  if (std::strchr("bhilqn", *text) != nullptr) {
-    return find_integer(true, item_bytes);
-  }
-  if (std::strchr("BHILQNc", *text) != nullptr) {
-    return find_integer(false, item_bytes);
-  }
-  switch (*text) {
-    case '?':
-      return find("bool");
-    case 'e':
-      return find("float16");
-    case 'f':
-      return find("float32");
-    case 'd':
-      return find("float64");
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<Elements> of_dlpack_type(const dlpack::DataType& type) {
-  if (type.lanes != 1) {
-    return std::nullopt;
-  }
-  switch (type.code) {
-    case dlpack::kInt:
-    case dlpack::kUint:
-      return find_integer(type.code == dlpack::kInt, type.bits / 8U);
-    case dlpack::kFloat:
-      return find("float" + std::to_string(type.bits));
-    case dlpack::kBfloat:
-      return find("bfloat16");
-    case dlpack::kComplex:
-      return find("complex" + std::to_string(type.bits));
-    case dlpack::kBool:
-      return find("bool");
-    case dlpack::kFloat8E4m3fn:
-      return find("float8_e4m3fn");
-    case dlpack::kFloat8E5m2:
-      return find("float8_e5m2");
-    default:
-      return std::nullopt;
-  }
-}
 
 [[noreturn]] void refuse_value(const char* name, const std::string& what) {
   throw py::value_error(std::string(name) + " " + what);
@@ -159,31 +42,6 @@ std::shared_ptr<void> owner(void* what, Release release) {
 }
 
 }  // namespace
-
-std::optional<Elements> elements_of_dtype(py::handle dtype) {
-  if (dtype.is_none()) {
-    return std::nullopt;
-  }
-  const std::string name = name_of_dtype(dtype);
-  if (auto found = find(name)) {
-    return found;
-  }
-  throw py::type_error("unknown dtype '" + name +
-                       "'; known are bool, int8 to int64, uint8 to uint64, float16, bfloat16, "
-                       "float8_e4m3fn, float8_e5m2, float32, float64, complex64, complex128");
-}
-
-dlpack::DataType dlpack_type_of(const Elements& elements) {
-  const std::string kind = elements.name.substr(0, elements.name.find_first_of("0123456789"));
-  const std::map<std::string, std::uint8_t> codes{
-      {"int", dlpack::kInt},       {"uint", dlpack::kUint},       {"float", dlpack::kFloat},
-      {"bfloat", dlpack::kBfloat}, {"complex", dlpack::kComplex}, {"bool", dlpack::kBool}};
-  const bool narrow = elements.name.starts_with("float8_");
-  const std::uint8_t code = !narrow                          ? codes.at(kind)
-                            : elements.name == "float8_e5m2" ? dlpack::kFloat8E5m2
-                                                             : dlpack::kFloat8E4m3fn;
-  return {.code = code, .bits = static_cast<std::uint8_t>(8 * elements.bytes()), .lanes = 1};
-}
 
 void Memory::take_type(const std::optional<Elements>& own, std::size_t item_bytes,
                        const std::optional<Elements>& asked, const char* name,
@@ -234,7 +92,7 @@ std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* 
   memory.data_ = static_cast<std::byte*>(got.buf);
   memory.bytes_ = static_cast<std::size_t>(got.len);
   const auto item = static_cast<std::size_t>(got.itemsize);
-  memory.take_type(of_format(got.format, item), item, dtype, name,
+  memory.take_type(elements_of_format(got.format, item), item, dtype, name,
                    got.format == nullptr ? "B" : got.format);
   return memory;
 }
@@ -268,7 +126,8 @@ std::optional<Memory> Memory::of_array(py::handle object, Use use, const char* n
   memory.bytes_ = object.attr("nbytes").cast<std::size_t>();
   memory.owner_ = owner(object.inc_ref().ptr(),
                         [](void* pointer) { Py_DECREF(static_cast<PyObject*>(pointer)); });
-  memory.take_type(find(type), object.attr("itemsize").cast<std::size_t>(), dtype, name, type);
+  memory.take_type(find_elements(type), object.attr("itemsize").cast<std::size_t>(), dtype, name,
+                   type);
   return memory;
 }
 
@@ -383,7 +242,7 @@ Memory Memory::of_capsule(const py::object& capsule, Use use, const char* name,
   memory.bytes_ = count * item;
   memory.owner_ = std::move(got.owner);
   memory.take_type(
-      of_dlpack_type(tensor.type), item, dtype, name,
+      elements_of_dlpack(tensor.type), item, dtype, name,
       "DLPack " + std::to_string(tensor.type.code) + "/" + std::to_string(tensor.type.bits));
   return memory;
 }
@@ -433,8 +292,8 @@ std::optional<Memory> Memory::of_cuda_array(py::handle object, Use use, const ch
   memory.bytes_ = count * item;
   memory.owner_ = owner(object.inc_ref().ptr(),
                         [](void* pointer) { Py_DECREF(static_cast<PyObject*>(pointer)); });
-  memory.take_type(named == names.end() ? std::nullopt : find(named->second), item, dtype, name,
-                   type);
+  memory.take_type(named == names.end() ? std::nullopt : find_elements(named->second), item, dtype,
+                   name, type);
   return memory;
 }
 

@@ -2,37 +2,15 @@
 // __dlpack__ (every tensor library); on a GPU __dlpack__ or __cuda_array_interface__.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "unisono/unisono.hpp"
+#include "elements.h"
 
 namespace unisono_python {
-
-namespace py = pybind11;
-
-// How elements of a type travel: `units` elements of `dtype` each.
-struct Elements {
-  unisono::Dtype dtype = unisono::Dtype::u8;
-  std::size_t units = 1;
-  bool reduces = true;  // 16-bit integers can only be moved
-  std::string name = "uint8";
-  std::size_t bytes() const { return unisono::size_of(dtype) * units; }
-  bool is_complex() const { return name == "complex64" || name == "complex128"; }
-};
-
-// "bf16", "bfloat16", numpy's and torch's dtypes; None: nullopt. Throws TypeError.
-std::optional<Elements> elements_of_dtype(py::handle dtype);
-
-namespace dlpack {
-struct DataType;
-}
-dlpack::DataType dlpack_type_of(const Elements& elements);
 
 // How the elements of an array lie: strides in elements, which may be negative.
 struct Layout {

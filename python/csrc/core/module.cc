@@ -59,5 +59,6 @@ PYBIND11_MODULE(_core, module) {
   define_parallel(module);
   define_pipelines(module);
   define_experts(module);
+  define_expert_places(module);
   define_devices(module);
 }

@@ -10,6 +10,7 @@ import { readCounts } from '../schedule/counts';
 import { unpack, type Packed } from '../schedule/pack';
 import { BadInput, isObject } from '../schedule/parse';
 import type { Schedule } from '../schedule/types';
+import { routeCounts } from '../stories/moe';
 
 export interface Algorithm {
   collective: string;
@@ -38,6 +39,7 @@ export interface PageData {
   pipelineTimes?: PipelineTimes; // from a file
   step?: ModelStep; // from a file
   plan?: ModelPlan; // from a file
+  routing?: unknown;
   schedule?: Schedule; // asked for by name, or from a file
   recording?: unknown;
   topology?: Topology;
@@ -68,6 +70,10 @@ export function readPageData(text: string | null | undefined): PageData {
     }
     if (data.step !== undefined) page.step = parseStep(data.step);
     if (data.plan !== undefined) page.plan = parseModelPlan(data.plan);
+    if (data.routing !== undefined) {
+      routeCounts(data.routing, 0); // refuses what cannot be shown
+      page.routing = data.routing;
+    }
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
     if (isObject(data.schedule)) {
       const given = data.schedule as unknown as Packed & {

@@ -223,13 +223,15 @@ class Page {
     this.pipelineTimes = this.data.pipelineTimes;
     this.step = this.data.step;
     this.plan = this.data.plan;
+    this.routing = this.data.routing;
     this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
   }
 
   // Was the page opened without asking for anything: no link, no topic, no file?
   isPlain(hash: string): boolean {
-    const { open, schedule, recording, topology, pipeline, step, plan, problem } = this.data;
-    const given = [open, schedule, recording, topology, pipeline, step, plan, problem];
+    const { open, schedule, recording, topology, pipeline, step, plan, routing, problem } =
+      this.data;
+    const given = [open, schedule, recording, topology, pipeline, step, plan, routing, problem];
     return [hash, ...given].every((each) => !each);
   }
 
@@ -257,6 +259,7 @@ class Page {
     }
     if (this.data.step) return { ...DEFAULTS, tab: 'step' };
     if (this.data.plan) return { ...DEFAULTS, tab: 'plan' };
+    if (this.data.routing !== undefined) return { ...DEFAULTS, tab: 'moe' };
     if (this.data.pipelineTimes) return { ...DEFAULTS, tab: 'pipeline', pipes: [...RECORDED] };
     if (this.data.pipeline) return { ...DEFAULTS, tab: 'pipeline', pipes: ['own'] };
     return given ? { ...DEFAULTS, tab: 'steps', ...shape } : DEFAULTS;

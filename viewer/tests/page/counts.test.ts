@@ -15,6 +15,18 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
+test('what a router chose is played', async () => {
+  const routing = writePage('--routing', '../examples/moe/routing.txt', '-n', '4');
+  const { page, problems, close } = await open(browser, routing, '');
+  // The file has 12 tokens a rank, each with 2 of 8 experts.
+  const lines = readFileSync('../examples/moe/routing.txt', 'utf8').trim().split('\n').slice(0, 48);
+  const chosen = lines.flatMap((line) => line.split(' ').map(Number));
+  const most = Math.max(...[...Array(8).keys()].map((e) => chosen.filter((c) => c === e).length));
+  await page.getByText(`takes ${Number((most / 12).toFixed(2))} times the mean`).waitFor();
+  expect(problems).toEqual([]);
+  await close();
+});
+
 test('blocks are as wide as they are long', async () => {
   const { page, problems, close } = await open(browser, path, '');
   const widths = await page
