@@ -64,29 +64,35 @@ def test_each_call_has_an_entry():
         assert ranks["second"].replace(" ", "") == "[0,1]"
 
 
-def test_pytorchs_analysis_finds_nothing_wrong():
+def analysed(dumps):
+    """What PyTorch's own tool makes of the dumps of all ranks."""
     from torch.distributed.flight_recorder.components.builder import build_db
     from torch.distributed.flight_recorder.components.config_manager import JobConfig
 
     arguments = JobConfig().parse_args([])
     arguments.allow_incomplete_ranks = True
+    details = {
+        f"rank{rank}.json": {"rank": rank, "host_name": "here", **dump} for rank, dump in enumerate(dumps)
+    }
+    return build_db(details, arguments, dumps[0]["version"])
+
+
+def test_pytorchs_analysis_finds_nothing_wrong():
+    dumps = jobs.run(2, many_calls)
     for form in (0, 1):
-        dumps = jobs.run(2, many_calls)
-        details = {
-            f"rank{rank}.json": {"rank": rank, "host_name": "here", **both[form]} for rank, both in enumerate(dumps)
-        }
-        found = build_db(details, arguments, dumps[0][form]["version"])
+        found = analysed([both[form] for both in dumps])
         assert len(found.groups) == 2
         assert len(found.collectives) >= 11
-        assert not [call for call in found.collectives if call.type_of_mismatch]
+        assert not [call for call in found.collectives if call.type_of_mismatch or call.missing_ranks]
 
 
 def late():
+    dist.barrier()
     if dist.get_rank() == 1:
         jobs.hear("over")
-        return None
+        return dumped()
     work = dist.all_reduce(torch.ones(2), async_op=True)
-    under_way = dumped()["entries"]
+    under_way = dumped()
     group = dist.group.WORLD._get_backend(torch.device("cpu"))
     group._set_default_timeout(timedelta(milliseconds=100))
     failed = 0
@@ -100,10 +106,12 @@ def late():
 
 
 def test_what_is_under_way_is_not_completed():
-    under_way, active, failed = jobs.run(2, late)[0]
+    (under_way, active, failed), of_late = jobs.run(2, late)
     assert failed == 1
-    assert [entry["state"] for entry in under_way] == ["started"]
+    assert [entry["state"] for entry in under_way["entries"]] == ["completed", "started"]
     assert [entry["profiling_name"] for entry in active] == ["gloo:all_reduce"]
+    found = analysed([under_way, of_late]).collectives
+    assert [call.missing_ranks for call in found if call.collective_name == "gloo:all_reduce"] == [{1}]
 
 
 BOTH = """
