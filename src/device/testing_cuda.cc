@@ -304,6 +304,14 @@ FAKE int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t by
   stream_of(stream).add([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
   return 0;
 }
+FAKE int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* stream) {
+  stream_of(stream).add([=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+  return 0;
+}
+FAKE int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t bytes,
+                              void* stream) {
+  return cuMemcpyDtoHAsync_v2(reinterpret_cast<void*>(to), from, bytes, stream);
+}
 FAKE int cuIpcGetMemHandle(IpcHandle* handle, std::uint64_t place) {
   if (fails("cuIpcGetMemHandle")) {
     return kInvalidValue;
