@@ -1,6 +1,7 @@
 # Developer builds compile eight files at a time (CMAKE_UNITY_BUILD in CMakePresets.json): headers are
 # most of what a small file costs, and a cold build takes less than half the time. Files whose local
-# names are also those of a neighbour are compiled alone; `cmake --preset clang` compiles every file so.
+# names are also those of a neighbour are compiled alone, in the project of a user who sets it as well;
+# `cmake --preset clang` compiles every file so.
 
 # Highway includes these files once for each instruction set, and the algorithms are many and alike.
 foreach(target IN ITEMS unisono_algorithms unisono_kernels kernels_test c_program)
@@ -20,7 +21,6 @@ function(unisono_alone directory)
   endforeach()
 endfunction()
 
-unisono_alone(examples/llm folder.cc pieces.cc safetensors.cc tokenizer.cc vocabulary.cc)
 unisono_alone(src/algorithms compose_test.cc)
 unisono_alone(src/bootstrap file_entry.cc local_world_join_test.cc local_world_lobby_test.cc local_world_test.cc mesh.cc)
 unisono_alone(src/diagnose timeout.cc)
@@ -36,8 +36,11 @@ unisono_alone(src/step rules.cc step_test.cc training_test.cc)
 unisono_alone(src/team team.cc)
 unisono_alone(src/trace timeline.cc)
 unisono_alone(src/transport tcp/cut_writes_test.cc tcp/wire_test.cc)
-unisono_alone(tools/unisono bench/plot.cc export.cc imports/read.cc imports/torch_names.cc learn.cc list.cc msccl/hazards.cc pipeline.cc plan.cc plan/expert_fit.cc plan/on.cc plan/prediction.cc plan_model.cc record/chrome.cc record/why.cc run.cc run/guardian.cc run/launcher.cc run/output.cc show.cc show/summary.cc sim.cc step.cc top.cc topo.cc trace.cc tune.cc verify.cc view.cc)
-if(UNISONO_TESTS)
+if(UNISONO_DEVELOPER_MODE)
+  unisono_alone(examples/llm folder.cc pieces.cc safetensors.cc tokenizer.cc vocabulary.cc)
+  unisono_alone(tools/unisono bench/plot.cc export.cc imports/read.cc imports/torch_names.cc learn.cc list.cc msccl/hazards.cc pipeline.cc plan.cc plan/expert_fit.cc plan/on.cc plan/prediction.cc plan_model.cc record/chrome.cc record/why.cc run.cc run/guardian.cc run/launcher.cc run/output.cc show.cc show/summary.cc sim.cc step.cc top.cc topo.cc trace.cc tune.cc verify.cc view.cc)
+endif()
+if(UNISONO_DEVELOPER_MODE AND UNISONO_TESTS)
   unisono_alone(tests/error disagreement_mistakes.cc)
   unisono_alone(tests/multiprocess shrink_steps_test.cc)
 endif()

@@ -1,6 +1,7 @@
 // Communicator: the collectives between the ranks of a group, and send/recv.
 //
-// Thread rule: one thread at a time uses a communicator; different communicators are independent.
+// Thread rule: one thread at a time uses a communicator, and a second one is refused; send and recv
+// may be called in another thread than the collectives. Different communicators are independent.
 // abort(), failure() and statistics() alone may be called from any thread, at any time.
 //
 // Buffers belong to the caller. Counts are elements. In place: `in` and `out` start at the same

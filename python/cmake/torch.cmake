@@ -28,8 +28,8 @@ if(torch_version VERSION_LESS 2.13 OR torch_version VERSION_GREATER_EQUAL 2.14)
 endif()
 
 Python_add_library(unisono_torch MODULE WITH_SOABI
-                   csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/convert.cc
-                   csrc/torch/flight_recorder.cc
+                   csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/backend_groups.cc
+                   csrc/torch/backend_memory.cc csrc/torch/convert.cc csrc/torch/flight_recorder.cc
                    csrc/torch/meeting.cc csrc/torch/meeting_store.cc csrc/torch/module.cc
                    csrc/torch/peer_memory.cc csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc
                    csrc/torch/symmetric_memory.cc csrc/torch/symmetric_ops.cc

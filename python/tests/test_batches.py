@@ -101,6 +101,23 @@ def test_batched_messages_that_fail():
     assert completed and not success
 
 
+def batched_after_one_that_failed():
+    other = 1 - dist.get_rank()
+    wrong = dist.P2POp(dist.irecv, torch.ones(1).expand(4), other)
+    said = jobs.caught(dist.batch_isend_irecv, [wrong])
+    out = torch.zeros(2)
+    good = [dist.P2POp(dist.isend, torch.ones(2), other), dist.P2POp(dist.irecv, out, other)]
+    for work in dist.batch_isend_irecv(good):
+        work.wait()
+    return said, out.tolist()
+
+
+def test_a_batch_that_is_refused_does_no_harm_to_the_next():
+    for (kind, text), out in jobs.run(2, batched_after_one_that_failed):
+        assert kind == "ValueError" and "clone() it first" in text
+        assert out == [1.0, 1.0]
+
+
 def batched_by_threads():
     """Each thread has a batch of its own; one may be open while another begins."""
     rank, cpu, wrong = dist.get_rank(), torch.device("cpu"), []

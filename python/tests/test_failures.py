@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 from datetime import timedelta
 
@@ -310,6 +313,73 @@ def destroyed_too_early():
 def test_destroying_a_group_with_operations_under_way_ends():
     for (kind, text), took in jobs.run(2, destroyed_too_early):
         assert kind == "DistBackendError" and took < 20, text
+
+
+def destroyed_in_a_blocking_call(is_of_world):
+    """A thread is in a call that the other rank never makes, while the group is left."""
+    group = None if is_of_world else dist.new_group([0, 1])
+    backend = (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
+    backend._set_default_timeout(timedelta(milliseconds=500))
+    if dist.get_rank() == 1:
+        time.sleep(2)
+        return None
+    said = []
+    thread = threading.Thread(target=lambda: said.append(caught(dist.barrier, group)))
+    thread.start()
+    time.sleep(0.2)
+    dist.destroy_process_group(group)
+    thread.join(30)
+    return said
+
+
+@pytest.mark.parametrize("is_of_world", [False, True], ids=["of a part", "of the world"])
+def test_destroying_a_group_while_a_thread_is_in_a_blocking_call_ends(is_of_world):
+    with jobs.Job(2, destroyed_in_a_blocking_call, is_of_world) as job:
+        ending = job.ending(0)
+        assert ending is not None and ending.error is None
+        ((kind, text),) = ending.value
+        assert kind == "DistBackendError", text
+
+
+END_IN_A_CALL = """
+import sys, threading, time
+import torch.distributed as dist
+dist.init_process_group("unisono", store=dist.FileStore(sys.argv[2], 2), rank=int(sys.argv[1]), world_size=2)
+if sys.argv[1] == "0":
+    threading.Thread(target=dist.barrier, daemon=True).start()
+    time.sleep(0.3)
+else:
+    sys.stdin.read()  # until the other has ended
+"""
+
+
+def test_a_program_may_end_while_a_thread_is_in_a_blocking_call(tmp_path):
+    command = [sys.executable, "-c", END_IN_A_CALL]
+    ranks = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "store")], stdin=subprocess.PIPE) for rank in range(2)
+    ]
+    assert ranks[0].wait(60) == 0
+    ranks[1].communicate(timeout=60)
+    assert ranks[1].returncode == 0
+
+
+def sparse_of_other_shapes():
+    rank = dist.get_rank()
+    found = []
+    for sizes in [(8 - 4 * rank,), (8,) if rank else (8, 2)]:
+        tensor = torch.sparse_coo_tensor([[3]], torch.ones([1, *sizes[1:]]), sizes)
+        found.append(caught(dist.all_reduce, tensor))
+    tensor = torch.sparse_coo_tensor([[rank]], torch.ones(1), (2,))
+    dist.all_reduce(tensor)
+    return found, tensor.to_dense().tolist()
+
+
+def test_sparse_tensors_of_other_shapes_are_refused_on_all_ranks():
+    for (sizes, dims), after in jobs.run(2, sparse_of_other_shapes):
+        assert sizes[0] == dims[0] == "ValueError"
+        assert "rank 0 has sizes [8] with 1 sparse dimensions, rank 1 has sizes [4] with" in sizes[1]
+        assert "rank 0 has sizes [8, 2] with 1 sparse dimensions, rank 1 has sizes [8] with" in dims[1]
+        assert after == [1.0, 1.0]
 
 
 def forked():

@@ -100,8 +100,11 @@ def by_the_name_of_gloo():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         dist.all_gather_into_tensor(torch.empty(4), x)
         dist.reduce_scatter_tensor(torch.empty(1), x)
+        batch = [dist.P2POp(dist.isend, x, 1 - rank), dist.P2POp(dist.irecv, torch.empty(2), 1 - rank)]
+        for work in dist.batch_isend_irecv(batch):
+            work.wait()
     names = {event.name for event in profile.events() if event.name.startswith(("gloo:", "unisono:"))}
-    assert names == {"gloo:all_gather", "gloo:all_reduce"}
+    assert names == {"gloo:all_gather", "gloo:all_reduce", "gloo:send", "gloo:recv"}
     # Its logger reads members of gloo's class.
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
     model(x[None]).sum().backward()

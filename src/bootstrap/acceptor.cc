@@ -193,7 +193,8 @@ void Acceptor::turn_away(const Pending& pending, const std::string& why) {
 void Acceptor::note(const Pending& pending, const std::string& why) {
   const Handshake& shake = pending.peer.shake();
   const bool knows_peer = shake.knows_peer();
-  const bool in_words = knows_peer && shake.state() == Handshake::State::refused;
+  const bool in_words =
+      knows_peer && shake.is_of_job() && shake.state() == Handshake::State::refused;
   const auto found = refusals_.find(pending.host);
   if (found == refusals_.end() && refusals_.size() < kMostRefusals) {
     refusals_[pending.host] = {pending.host + ": " + why, knows_peer, in_words};

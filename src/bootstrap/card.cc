@@ -140,27 +140,39 @@ std::string find_unreachable(const std::vector<BusinessCard>& cards) {
   return {};
 }
 
-bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline) {
+std::string text_frame(std::string_view text) {
   const auto bytes = static_cast<std::uint32_t>(text.size());
   std::string frame;
   for (int shift = 0; shift < 32; shift += 8) {
     frame += static_cast<char>((bytes >> shift) & 0xffU);
   }
-  frame += text;
-  std::size_t sent = 0;
-  while (sent < frame.size() || to.has_unsent()) {
-    iovec part{.iov_base = frame.data() + sent, .iov_len = frame.size() - sent};
-    const ssize_t put = sent < frame.size() ? to.send(std::span(&part, 1)) : 0;
-    sent += put > 0 ? static_cast<std::size_t>(put) : 0;
-    if (put < 0 && errno != EAGAIN && errno != EINTR) {
-      return false;
+  return frame.append(text);
+}
+
+TextWriter::State TextWriter::step(tcp::Channel& to) {
+  while (!rest_.empty()) {
+    iovec part{.iov_base = const_cast<char*>(rest_.data()), .iov_len = rest_.size()};
+    const ssize_t put = to.send(std::span(&part, 1));
+    if (put < 0 && errno != EINTR) {
+      return errno == EAGAIN ? State::going_on : State::closed;
     }
-    const bool stuck = put < 0 || (to.has_unsent() && !to.push());
-    if (stuck && !wait_for(to.get(), POLLOUT, deadline)) {
+    rest_.remove_prefix(put > 0 ? static_cast<std::size_t>(put) : 0);
+  }
+  return to.has_unsent() && !to.push() ? State::going_on : State::done;
+}
+
+bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline) {
+  const std::string frame = text_frame(text);
+  TextWriter writer(frame);
+  for (;;) {
+    const TextWriter::State state = writer.step(to);
+    if (state != TextWriter::State::going_on) {
+      return state == TextWriter::State::done;
+    }
+    if (!wait_for(to.get(), POLLOUT, deadline)) {
       return false;
     }
   }
-  return true;
 }
 
 TextReader::State TextReader::step(tcp::Channel& from, std::size_t most_bytes) {

@@ -35,7 +35,19 @@ inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
 // What goes wrong, in place of an answer.
 std::string error_text(ErrorCode code, const std::string& message);
 
-// A frame is the length of a text, and the text. False: the other side is gone, or too slow.
+// A frame is the length of a text, and the text.
+std::string text_frame(std::string_view text);
+// Sends one frame, without blocking. The frame outlives it.
+class TextWriter {
+ public:
+  enum class State : std::uint8_t { going_on, done, closed };
+  explicit TextWriter(std::string_view frame) : rest_(frame) {}
+  State step(tcp::Channel& to);
+
+ private:
+  std::string_view rest_;
+};
+// False: the other side is gone, or too slow.
 bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline);
 // Collects one frame, without blocking.
 class TextReader {

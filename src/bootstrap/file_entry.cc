@@ -121,10 +121,12 @@ void write_content(const UniqueFd& file, const std::string& path, const Content&
     text << "rank " << entry.rank << " " << entry.pid << " " << entry.start << "\n";
   }
   const std::string all = text.str();
+  errno = ENOSPC;  // where less is written than was given
   if (::ftruncate(file.get(), 0) != 0 ||
       ::pwrite(file.get(), all.data(), all.size(), 0) != static_cast<ssize_t>(all.size())) {
-    throw Error(ErrorCode::resource,
-                "the rendezvous file " + path + " cannot be written: " + reason());
+    const std::string why = reason();
+    ::unlink(path.c_str());  // half of it would be an error of all who come later
+    throw Error(ErrorCode::resource, "the rendezvous file " + path + " cannot be written: " + why);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -171,6 +172,24 @@ TEST_F(RendezvousFile, LinksAndFoldersAreRefused) {
   EXPECT_EQ(testing::run_one([&](int) { return join(options(2, -1, 100)); }, 0)
                 .rfind("config: the rendezvous file " + path_ + " cannot be opened", 0),
             0U);
+}
+
+// A disk that is full in the middle of a line: the next rank begins anew.
+TEST_F(RendezvousFile, LeavesNoHalfOfItself) {
+  Child rank(
+      [&](int) {
+        const rlimit small{.rlim_cur = 30, .rlim_max = RLIM_INFINITY};
+        ::setrlimit(RLIMIT_FSIZE, &small);
+        const std::string said =
+            testing::run_one([&](int) { return join(options(2, -1, 100)); }, 0);
+        const rlimit all{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+        ::setrlimit(RLIMIT_FSIZE, &all);
+        return said;
+      },
+      0);
+  EXPECT_EQ(rank.result(), "resource: the rendezvous file " + path_ +
+                               " cannot be written: No space left on device");
+  EXPECT_FALSE(fs::exists(path_));
 }
 
 }  // namespace

@@ -96,9 +96,11 @@ std::string describe_protection(const std::string& who, std::uint8_t theirs,
   return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
 }
 
+// The version may be a stranger's, and go to a terminal.
 std::string spoken(std::string_view version, int protocol) {
-  return std::string(version.substr(0, version.find('\0'))) + " (protocol " +
-         std::to_string(protocol) + ")";
+  std::string text(version.substr(0, version.find('\0')));
+  std::replace_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text + " (protocol " + std::to_string(protocol) + ")";
 }
 
 }  // namespace
@@ -211,6 +213,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
   }
   their_protection_ = theirs.protection;
   their_size_ = theirs.size;
+  is_of_job_ = std::memcmp(theirs.job, greeting(Step::verdict).job, sizeof(theirs.job)) == 0;
   their_version_ = spoken({theirs.version, sizeof(theirs.version)}, theirs.protocol);
   if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
     return hear_verdict(theirs);

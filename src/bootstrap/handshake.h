@@ -91,6 +91,8 @@ class Handshake {
   const Protection& protection() const { return self_.protection; }
   const std::shared_ptr<const Certificates>& certificates() const { return self_.certificates; }
   bool knows_peer() const { return knows_peer_; }
+  // It has named the job of this rank, which anybody may know: not proved.
+  bool is_of_job() const { return is_of_job_; }
   HandshakeRefusal refusal() const { return refusal_; }
   bool refused_by_peer() const { return by_peer_; }
   std::string problem() const;
@@ -117,6 +119,7 @@ class Handshake {
   Step due_ = Step::hello;  // what the peer says next
   Wanted peer_;
   bool knows_peer_ = false;
+  bool is_of_job_ = false;
   HandshakeRefusal refusal_ = HandshakeRefusal::none;
   bool by_peer_ = false;
   std::uint8_t their_protection_ = 0;  // its bits, as they say

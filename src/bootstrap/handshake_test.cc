@@ -97,6 +97,7 @@ TEST(TcpHandshake, NamesWhatIsWrong) {
     EXPECT_EQ(dialer.refusal(), wrong.refusal);
     EXPECT_EQ(listener.refusal(), wrong.refusal);
     EXPECT_EQ(listener.problem(), wrong.listener_says);
+    EXPECT_EQ(listener.is_of_job(), wrong.refusal != HandshakeRefusal::job);
   }
 }
 
@@ -119,6 +120,22 @@ TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
   EXPECT_EQ(dialer.problem(), "rank 0 runs unisono " + version + " (protocol " + number +
                                   "), rank 3 runs " + version + " (protocol " + number +
                                   "): all ranks must have the same");
+}
+
+// What a stranger says goes to the terminal of rank 0.
+TEST(TcpHandshake, ShowsNothingOfAStrangerThatIsNoText) {
+  Handshake dialer = Handshake::dial(kThree, {.peer = 0});
+  Handshake listener = Handshake::listen(kZero);
+  Frame strange = take_frame(dialer);
+  const std::string_view version = "\x1b]0;x\x07\xff.9";
+  for (std::size_t i = 0; i < version.size(); ++i) {
+    strange[16 + i] = static_cast<std::byte>(version[i]);
+  }
+  strange[16 + version.size()] = std::byte{0};
+  listener.feed(strange);
+  ASSERT_EQ(listener.refusal(), HandshakeRefusal::version);
+  EXPECT_EQ(listener.problem().find("rank 3 runs unisono ?]0;x??.9 (protocol"), 0U)
+      << listener.problem();
 }
 
 TEST(TcpHandshake, RefusesADuplicateByName) {

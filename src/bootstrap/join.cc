@@ -1,7 +1,6 @@
 // The side of the ranks that look for rank 0.
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/abstract_address.h"
 #include "base/env.h"
 #include "bootstrap/auth.h"
 #include "bootstrap/end_reason.h"
@@ -31,11 +31,8 @@ UniqueFd connect_to(const std::string& address) {
     throw Error(ErrorCode::resource, std::string("no socket for the rendezvous: ") +
                                          std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
-  sockaddr_un to{};
-  to.sun_family = AF_UNIX;
-  address.copy(to.sun_path + 1, sizeof(to.sun_path) - 1);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), length) != 0) {
+  const AbstractAddress to(address);
+  if (::connect(socket.get(), to.get(), to.length()) != 0) {
     socket.reset();
   }
   return socket;

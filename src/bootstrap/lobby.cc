@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "bootstrap/auth.h"
 
@@ -18,6 +20,8 @@ constexpr std::size_t kMostPending = 64;
 // get.
 constexpr int kPendingMs = 10'000;
 constexpr int kLateMs = 1000;
+constexpr std::chrono::milliseconds kPause(10);
+constexpr int kStarvedMs = 1000;  // without a descriptor, until the ranks are told
 // With a full lobby, one who has said nothing for this long makes room; a rank that was only slow
 // tries again.
 constexpr std::chrono::milliseconds kSilentPeer(100);
@@ -72,9 +76,10 @@ bool Lobby::is_interrupted() {
 // Until something happens or some deadline passes.
 void Lobby::wait() {
   std::vector<pollfd> entries;
-  const bool full = pending_.size() >= kMostPending;
-  entries.push_back({listener_.get(), static_cast<short>(full ? 0 : POLLIN), 0});
-  Deadline next = full ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
+  // Without a descriptor free the listener stays readable, and a poll for it would not wait.
+  const bool deaf = pending_.size() >= kMostPending || starved_;
+  entries.push_back({listener_.get(), static_cast<short>(deaf ? 0 : POLLIN), 0});
+  Deadline next = deaf ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
   if (!said_waiting_) {
     next = Deadline::earlier(next, silent_);
   }
@@ -121,8 +126,10 @@ void Lobby::accept_pending() {
   while (make_room()) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
+      note_starvation(errno);
       return;
     }
+    starved_.reset();
     const auto who = credentials_of(socket.get());
     if (!who || who->uid != ::geteuid()) {
       continue;
@@ -135,6 +142,20 @@ void Lobby::accept_pending() {
     if (!attend(pending)) {  // most have said hello before we look
       pending_.pop_back();
     }
+  }
+}
+
+void Lobby::note_starvation(int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) {
+    starved_.reset();
+    return;
+  }
+  starved_ = starved_.value_or(Deadline::after_ms(kStarvedMs));
+  if (starved_->passed()) {
+    fail(ErrorCode::resource, names_.text(0) +
+                                  " cannot receive the other ranks: it has no descriptor free"
+                                  "\nraise the limit of open files (ulimit -n): " +
+                                  names_.text(0) + " needs about two for each other rank");
   }
 }
 
@@ -283,6 +304,9 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   // Also of an interruption, which must not end this.
   const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
   int told = joined_ + static_cast<int>(pending_.size());
+  // Their descriptors may be what is wanting.
+  pending_.clear();
+  members_.clear();
   while (told < invitation_.size && wait_for(listener_.get(), POLLIN, end)) {
     const UniqueFd socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -293,6 +317,9 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
     }
     if (end.passed()) {
       return;
+    }
+    if (!socket) {  // the listener stays readable, and waiting for it would not wait
+      std::this_thread::sleep_for(kPause);
     }
   }
 }

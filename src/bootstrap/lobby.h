@@ -4,6 +4,7 @@
 
 #include <array>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ class Lobby {
   void wait();
   void accept_pending();
   bool make_room();
+  // Nobody was there to be accepted, or for want of a descriptor. Throws after some time of that.
+  void note_starvation(int error);
   // False: nothing more is to be heard from it (let in, or turned away).
   bool attend(Pending& pending);
   bool hear_hello(Pending& pending);
@@ -58,6 +61,7 @@ class Lobby {
   Deadline deadline_;  // the earliest of all who are in
   Deadline silent_ = Deadline::after_ms(kSilentMs);
   bool said_waiting_ = false;
+  std::optional<Deadline> starved_;  // when that becomes an error; empty: it is not
   std::list<Pending> pending_;
   std::vector<Member> members_;  // by rank
   int joined_ = 1;

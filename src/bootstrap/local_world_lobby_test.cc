@@ -1,14 +1,15 @@
 // Who comes to rank 0: tokens, strangers, other versions.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <thread>
 
+#include "base/abstract_address.h"
 #include "bootstrap/auth.h"
 #include "bootstrap/testing.h"
 #include "bootstrap/wire.h"
@@ -17,23 +18,13 @@ namespace unisono::comm {
 namespace {
 
 using testing::as_threads;
+using testing::Child;
+using testing::FewDescriptors;
 using testing::join;
 using testing::kToken;
 using testing::options_for;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
-
-struct Address {
-  explicit Address(const std::string& job) {
-    const std::string name = address_of(job);
-    at.sun_family = AF_UNIX;
-    name.copy(at.sun_path + 1, sizeof(at.sun_path) - 1);
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at); }
-  sockaddr_un at{};
-  socklen_t length = 0;
-};
 
 UniqueFd open_socket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -41,9 +32,9 @@ UniqueFd open_socket() {
 
 // Connects as soon as rank 0 listens.
 UniqueFd connect_raw(const std::string& job) {
-  const Address address(job);
+  const AbstractAddress address(address_of(job));
   UniqueFd socket = open_socket();
-  while (::connect(socket.get(), address.get(), address.length) != 0) {
+  while (::connect(socket.get(), address.get(), address.length()) != 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return socket;
@@ -114,10 +105,10 @@ TEST(Lobby, TokenOnOneSideOnly) {
 // A rank with a token does not believe a listener that has not proved to know it.
 TEST(Lobby, FalseListenerIsNotBelieved) {
   const std::string job = unique_name("false");
-  const Address address(job);
+  const AbstractAddress address(address_of(job));
   for (const FrameType first : {FrameType::welcome, FrameType::challenge}) {
     UniqueFd listener = open_socket();
-    ASSERT_EQ(::bind(listener.get(), address.get(), address.length), 0);
+    ASSERT_EQ(::bind(listener.get(), address.get(), address.length()), 0);
     ASSERT_EQ(::listen(listener.get(), 8), 0);
     std::string result;
     std::thread rank([&] {
@@ -240,6 +231,32 @@ TEST(Wire, ErrorCutsIntoALongFrame) {
   ASSERT_TRUE(frame);
   EXPECT_EQ(frame->type, FrameType::error);
   EXPECT_STREQ(error_from(*frame).what(), "timeout: late");
+}
+
+// It says so, without a turn of the processor for each look, and the others hear it.
+TEST(Lobby, WithoutADescriptorRankZeroSaysSo) {
+  const std::string job = unique_name("starved");
+  constexpr int kRanks = 3;
+  std::vector<Child> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.emplace_back(
+        [&](int self) -> std::string {
+          if (self != 0) {
+            return join(options_for(self, kRanks, job));
+          }
+          const FewDescriptors few(1);  // the listener, and nobody else
+          const std::clock_t begin = std::clock();
+          const std::string said =
+              testing::run_one([&](int) { return join(options_for(0, kRanks, job)); }, 0);
+          return std::clock() - begin < CLOCKS_PER_SEC / 2 ? said : "it was busy: " + said;
+        },
+        rank);
+  }
+  const std::string said = ranks[0].result();
+  EXPECT_EQ(said.find("resource: rank 0 cannot receive the other ranks"), 0U) << said;
+  EXPECT_NE(said.find("(ulimit -n)"), std::string::npos) << said;
+  ranks[1].result();
+  ranks[2].result();
 }
 
 TEST(Lobby, RankThatLeavesTooEarlyIsNamedOnAll) {

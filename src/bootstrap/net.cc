@@ -25,9 +25,6 @@ constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so 
 // A rank that finds one of its host dead waits for those of other hosts to find it too: they would
 // take the one that goes for that reason for the first.
 constexpr std::int64_t kNoticeMs = 300;
-// After so long without a sign of rank 0's system, which would have given one after a second, its
-// host is looked at.
-constexpr int kUnheardMs = 1200;
 constexpr std::chrono::milliseconds kPause(10);  // before it is asked again
 
 // Whoever is hung up on before it has the table has perhaps only made room for others, or was late:
@@ -50,7 +47,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
     tcp::Vigil vigil(target.addresses);
     const std::function<bool()> look = [&] {
       const std::int64_t now_ms = tcp::clock_ms();
-      if (tcp::is_unheard(streams[0].front().get(), kUnheardMs)) {
+      if (tcp::is_unheard(streams[0].front().get(), tcp::kUnheardMs)) {
         vigil.step(now_ms);
         if (vigil.host_is_gone(now_ms)) {
           tcp::throw_vanished(options.rank, 0, target.addresses.front());

@@ -1,6 +1,5 @@
 // Ranks that die, or find no descriptor, while the ranks of several hosts connect.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@ namespace unisono::comm {
 namespace {
 
 using testing::Child;
+using testing::FewDescriptors;
 using testing::net_options;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
@@ -244,28 +244,6 @@ TEST(NetDeath, ANeighbourThatGoesForRank0IsNotNamed) {
   const std::string said = ranks[1].result();
   EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 while the ranks met"), 0U) << said;
 }
-
-// All that this process has open, and so many more. Whoever reads the error has them back: UBSan
-// looks at the type of an object through a pipe, the first time.
-class FewDescriptors {
- public:
-  explicit FewDescriptors(int more) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int next = ::dup(0);
-    ::close(next);
-    set(static_cast<rlim_t>(next + more));
-  }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
-  ~FewDescriptors() { set(before_.rlim_cur); }
-
- private:
-  void set(rlim_t most) {
-    const rlimit limit{.rlim_cur = most, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  rlimit before_ = {};
-};
 
 std::string meet_and_connect(const ConnectOptions& options) {
   NetMeeting meeting = meet_over_network(options);

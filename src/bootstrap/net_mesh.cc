@@ -26,9 +26,6 @@ constexpr std::int64_t kPatienceMs = 200;
 // A rank that has found another dead stays so long where the others can see it: they find it dead
 // themselves in this time, and do not take this rank, which goes for that reason, for the first.
 constexpr std::int64_t kFarewellMs = 300;
-// A rank on whose connection nothing has been heard for so long is looked at: its system would have
-// said after a second that it is there.
-constexpr int kUnheardMs = 1200;
 
 [[noreturn]] void fail(const Acceptor& acceptor, const std::deque<Dial>& dials,
                        const Channels& streams, const std::vector<std::vector<Address>>& addresses,

@@ -1,11 +1,11 @@
 // Rank 0 takes the address of the job.
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 #include <thread>
 
+#include "base/abstract_address.h"
 #include "bootstrap/auth.h"
 #include "bootstrap/lobby.h"
 
@@ -15,11 +15,8 @@ namespace {
 // Empty: the address is taken.
 UniqueFd listen_at(const std::string& address, const RankNames& names) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  address.copy(at.sun_path + 1, sizeof(at.sun_path) - 1);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
-  if (!socket || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), length) != 0 ||
+  const AbstractAddress at(address);
+  if (!socket || ::bind(socket.get(), at.get(), at.length()) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0) {
     if (socket && errno == EADDRINUSE) {
       return {};

@@ -1,6 +1,7 @@
 // Ranks for tests: as threads, and as forked processes.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,6 +77,28 @@ class Child {
  private:
   UniqueFd out_;
   pid_t pid_ = -1;
+};
+
+// All that this process has open, and so many more. Whoever reads the error has them back: UBSan
+// looks at the type of an object through a pipe, the first time.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int more) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(0);
+    ::close(next);
+    set(static_cast<rlim_t>(next + more));
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  ~FewDescriptors() { set(before_.rlim_cur); }
+
+ private:
+  void set(rlim_t most) {
+    const rlimit limit{.rlim_cur = most, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  rlimit before_ = {};
 };
 
 // Only while this process has no other threads.

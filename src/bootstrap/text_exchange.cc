@@ -43,17 +43,35 @@ std::vector<TextExchange::Received> TextExchange::receive() {
   return received;
 }
 
+// To all of them at once: one that does not read costs the others nothing.
 std::vector<int> TextExchange::tell(std::string_view text, const Deadline& deadline) {
+  const std::string frame = text_frame(text);
+  struct Letter {
+    tcp::Channel& to;
+    TextWriter writer;
+  };
   std::vector<int> ranks;
+  std::vector<Letter> letters;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
     if (peer.socket && !peer.told) {
       peer.told = true;
-      send_text(peer.socket, text, deadline);
       ranks.push_back(static_cast<int>(rank));
+      letters.push_back({peer.socket, TextWriter(frame)});
     }
   }
-  return ranks;
+  for (;;) {
+    std::vector<pollfd> stuck;
+    for (Letter& letter : letters) {
+      if (letter.writer.step(letter.to) == TextWriter::State::going_on) {
+        stuck.push_back({letter.to.get(), POLLOUT, 0});
+      }
+    }
+    if (stuck.empty() || deadline.passed()) {
+      return ranks;
+    }
+    ::poll(stuck.data(), stuck.size(), deadline.poll_ms());
+  }
 }
 
 }  // namespace unisono::comm

@@ -124,12 +124,15 @@ std::int64_t flight_clock_ns() noexcept {
 void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept {
   WaitLine& line = recorder.wait;
   const auto what = static_cast<std::uint32_t>(waiting.what);
-  const bool same = line.what.exchange(what, std::memory_order_relaxed) == what &&
+  const bool same = line.what.load(std::memory_order_relaxed) == what &&
                     line.peer.load(std::memory_order_relaxed) == waiting.peer &&
                     line.place.load(std::memory_order_relaxed) == waiting.place;
   if (!same || line.since_ns.load(std::memory_order_relaxed) == 0) {
-    line.peer.store(waiting.peer, std::memory_order_relaxed);
-    line.place.store(waiting.place, std::memory_order_relaxed);
+    // None while it is written: read_wait() reads the time before and after the rest.
+    line.since_ns.store(0, std::memory_order_relaxed);
+    line.what.store(what, std::memory_order_release);
+    line.peer.store(waiting.peer, std::memory_order_release);
+    line.place.store(waiting.place, std::memory_order_release);
     line.since_ns.store(flight_clock_ns(), std::memory_order_release);
   }
 }
@@ -140,12 +143,14 @@ std::optional<WaitTarget> read_wait(const FlightRecorder& recorder) noexcept {
   if (since == 0) {
     return std::nullopt;
   }
-  return WaitTarget{.what = static_cast<WaitTarget::What>(
-                        std::min(line.what.load(std::memory_order_relaxed),
-                                 static_cast<std::uint32_t>(WaitTarget::What::recv))),
-                    .peer = line.peer.load(std::memory_order_relaxed),
-                    .place = line.place.load(std::memory_order_relaxed),
-                    .since_ns = since};
+  const WaitTarget target{.what = static_cast<WaitTarget::What>(
+                              std::min(line.what.load(std::memory_order_acquire),
+                                       static_cast<std::uint32_t>(WaitTarget::What::recv))),
+                          .peer = line.peer.load(std::memory_order_acquire),
+                          .place = line.place.load(std::memory_order_acquire),
+                          .since_ns = since};
+  return line.since_ns.load(std::memory_order_relaxed) == since ? std::optional(target)
+                                                                : std::nullopt;
 }
 
 std::uint64_t world_mark(std::string_view job) noexcept {

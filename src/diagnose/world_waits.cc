@@ -36,14 +36,15 @@ void WorldWaits::note(const WorldWaiting& waiting) noexcept {
   if (is_same && line.since_ns.load(std::memory_order_relaxed) != 0) {
     return;
   }
-  line.since_ns.store(0, std::memory_order_release);
-  line.group.store(waiting.group, std::memory_order_relaxed);
-  line.sequence.store(waiting.sequence, std::memory_order_relaxed);
-  line.peer.store(waiting.waiting.peer, std::memory_order_relaxed);
-  line.call.store(call, std::memory_order_relaxed);
-  line.place.store(waiting.waiting.place, std::memory_order_relaxed);
-  line.group_size.store(waiting.group_size, std::memory_order_relaxed);
-  line.group_first.store(waiting.group_first, std::memory_order_relaxed);
+  // None while it is written: of() reads the time before and after the rest.
+  line.since_ns.store(0, std::memory_order_relaxed);
+  line.group.store(waiting.group, std::memory_order_release);
+  line.sequence.store(waiting.sequence, std::memory_order_release);
+  line.peer.store(waiting.waiting.peer, std::memory_order_release);
+  line.call.store(call, std::memory_order_release);
+  line.place.store(waiting.waiting.place, std::memory_order_release);
+  line.group_size.store(waiting.group_size, std::memory_order_release);
+  line.group_first.store(waiting.group_first, std::memory_order_release);
   line.since_ns.store(flight_clock_ns(), std::memory_order_release);
 }
 
@@ -63,16 +64,18 @@ std::optional<WorldWaiting> WorldWaits::of(int rank) const noexcept {
   if (since == 0) {
     return std::nullopt;
   }
-  const std::uint32_t call = line.call.load(std::memory_order_relaxed);
-  return WorldWaiting{.group = line.group.load(std::memory_order_relaxed),
-                      .group_size = line.group_size.load(std::memory_order_relaxed),
-                      .group_first = line.group_first.load(std::memory_order_relaxed),
-                      .sequence = line.sequence.load(std::memory_order_relaxed),
-                      .collective = static_cast<Collective>(call & 0xFFU),
-                      .waiting = {.what = static_cast<WaitTarget::What>(call >> 8U),
-                                  .peer = line.peer.load(std::memory_order_relaxed),
-                                  .place = line.place.load(std::memory_order_relaxed),
-                                  .since_ns = since}};
+  const std::uint32_t call = line.call.load(std::memory_order_acquire);
+  const WorldWaiting waiting{.group = line.group.load(std::memory_order_acquire),
+                             .group_size = line.group_size.load(std::memory_order_acquire),
+                             .group_first = line.group_first.load(std::memory_order_acquire),
+                             .sequence = line.sequence.load(std::memory_order_acquire),
+                             .collective = static_cast<Collective>(call & 0xFFU),
+                             .waiting = {.what = static_cast<WaitTarget::What>(call >> 8U),
+                                         .peer = line.peer.load(std::memory_order_acquire),
+                                         .place = line.place.load(std::memory_order_acquire),
+                                         .since_ns = since}};
+  return line.since_ns.load(std::memory_order_relaxed) == since ? std::optional(waiting)
+                                                                : std::nullopt;
 }
 
 bool WorldWaits::holds(int rank, const WorldWaiting& waiting,

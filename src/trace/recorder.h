@@ -2,8 +2,10 @@
 // whoever started the job (tools/unisono/record). Memory and names are set up here, so that what
 // runs between two messages only writes (trace/trace_writer.h).
 //
-// A recording never ends a job: where it cannot be made, the job goes on without it, and one line
-// on stderr says what is lost. A file of 64 MiB gets no more recordings, silently.
+// A recording that cannot be made ends no job: the job goes on without it, and one line on stderr
+// says what is lost, as it says once that a file of 64 MiB gets no more recordings. But the file is
+// mapped, so that it has everything when the process is killed: whoever makes it shorter meanwhile
+// ends the process (SIGBUS). Removing it does not.
 #pragma once
 
 #include <cstddef>

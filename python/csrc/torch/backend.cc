@@ -117,14 +117,16 @@ void Backend::leave_all() {
 }
 
 void Backend::abort() {
-  if (open_) {
-    place_.group().abort("the process group was aborted");
+  const InUse use(*this);
+  if (!use.has_been_left()) {
+    use.group().abort("the process group was aborted");
   }
 }
 
-unisono::Communicator& Backend::group() {
-  TORCH_CHECK_WITH(DistBackendError, open_, "unisono: this process group has been destroyed");
-  return place_.group();
+unisono::Communicator& Backend::InUse::group() const {
+  TORCH_CHECK_WITH(DistBackendError, !has_been_left(),
+                   "unisono: this process group has been destroyed");
+  return backend_.place_.group();
 }
 
 int Backend::timeout_ms(std::chrono::milliseconds asked) const {
@@ -142,7 +144,8 @@ void Backend::raise(const unisono::Error& error) {
   std::rethrow_exception(to_torch(error));
 }
 
-unisono::Error Backend::monitored(const unisono::Error& error, const Launch& launch) {
+unisono::Error Backend::monitored(const unisono::Error& error, const Launch& launch,
+                                  unisono::Communicator& group) {
   using unisono::ErrorCode;
   const int limit = timeout_ms(launch.timeout);
   if (error.code() != ErrorCode::timeout && error.code() != ErrorCode::peer_lost) {
@@ -151,7 +154,7 @@ unisono::Error Backend::monitored(const unisono::Error& error, const Launch& lau
   std::vector<int> late;
   {
     const std::lock_guard lock(issuing_);
-    late = group().late_ranks();
+    late = group.late_ranks();
   }
   if (late.empty() && error.context().peer >= 0) {
     late.push_back(error.context().peer);
@@ -201,8 +204,9 @@ uint64_t Backend::getSequenceNumberForGroup() {
 }
 
 std::exception_ptr Backend::failure() {
+  const InUse use(*this);
   const std::optional<unisono::Error> error =
-      open_ ? place_.group().failure() : std::optional<unisono::Error>();
+      use.has_been_left() ? std::optional<unisono::Error>() : use.group().failure();
   return error.has_value() ? to_torch(*error) : nullptr;
 }
 
@@ -214,16 +218,17 @@ c10d::ErrorType Backend::getError() {
 void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
   const Shown shown(shown_as_, launch.op, launch.inputs);
   std::shared_ptr<OperationRecord> record;
+  const InUse use(*this);
+  unisono::Communicator& group = use.group();
   try {
     const std::lock_guard lock(issuing_);
-    unisono::Communicator& group = this->group();
     ++sequence_;
     record = recorded(launch);
     for (Piece& piece : pieces) {
       group.run(piece.call);
     }
   } catch (const unisono::Error& error) {
-    raise(launch.monitored == Monitored::no ? error : monitored(error, launch));
+    raise(launch.monitored == Monitored::no ? error : monitored(error, launch, group));
   }
   for (Piece& piece : pieces) {
     for (const auto& step : piece.after) {
@@ -267,9 +272,10 @@ WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
     return nullptr;
   }
   auto description = describe(launch, pieces);
+  const InUse use(*this);
+  unisono::Communicator& group = use.group();
   try {
     const std::lock_guard lock(issuing_);
-    unisono::Communicator& group = this->group();
     description.sequence = ++sequence_;
     description.record = recorded(launch);
     auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
@@ -294,8 +300,9 @@ WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bo
   void* data = sends ? pieces[0].read(tensor) : pieces[0].write(tensor);
   const std::size_t bytes = tensor.nbytes();
   const int limit = timeout_ms(c10d::kUnsetTimeout);
+  const InUse use(*this);
+  unisono::Communicator& group = use.group();
   try {
-    unisono::Communicator& group = this->group();
     auto description = describe(launch, pieces);
     description.record = recorded(launch, peer);
     auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
@@ -319,120 +326,17 @@ WorkPointer Backend::noted(WorkPointer work) {
 
 void Backend::startCoalescing() {
   const std::lock_guard lock(coalescing_);
-  const bool starts = coalesced_.try_emplace(std::this_thread::get_id()).second;
-  TORCH_CHECK_VALUE(starts, "unisono: coalescing within coalescing");
+  // PyTorch refuses one within another. What an earlier one has left here, whose body threw, has no
+  // end of its own.
+  coalesced_[std::this_thread::get_id()].clear();
 }
 
 WorkPointer Backend::endCoalescing() {
   const std::lock_guard lock(coalescing_);
   auto mine = coalesced_.extract(std::this_thread::get_id());
   TORCH_CHECK_VALUE(!mine.empty(), "unisono: coalescing ends that was not started");
-  return c10::make_intrusive<Together>(getRank(), std::move(mine.mapped()));
-}
-
-at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
-  TORCH_CHECK_VALUE(size >= 0, "unisono: allocate_tensor of ", size, " elements");
-  TORCH_CHECK_VALUE(options.device().is_cpu(), "unisono: allocate_tensor on ", options.device(),
-                    "; unisono allocates memory of the CPU");
-  std::uint64_t bytes = 0;
-  TORCH_CHECK_VALUE(!c10::mul_overflows(static_cast<std::uint64_t>(size),
-                                        std::uint64_t{options.dtype().itemsize()}, &bytes) &&
-                        bytes <= INT64_MAX,
-                    "unisono: allocate_tensor of ", size, " elements; no memory is so large");
-  auto memory = std::make_shared<c10::DataPtr>(getMemAllocator()->allocate(bytes));
-  return at::from_blob(memory->get(), {size}, [memory](void*) {}, options);
-}
-
-namespace {
-
-// Each allocation is a region of its own, of whole pages.
-class RegionAllocator final : public c10::Allocator {
- public:
-  explicit RegionAllocator(std::function<unisono::Region(std::size_t)> allocate)
-      : allocate_(std::move(allocate)) {}
-  c10::DataPtr allocate(std::size_t bytes) override {
-    auto region = std::make_unique<unisono::Region>(allocate_(std::max<std::size_t>(bytes, 1)));
-    void* memory = region->bytes().data();
-    return {memory, region.release(),
-            [](void* held) { delete static_cast<unisono::Region*>(held); }, at::kCPU};
-  }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
-
- private:
-  std::function<unisono::Region(std::size_t)> allocate_;
-};
-
-}  // namespace
-
-std::shared_ptr<c10::Allocator> Backend::getMemAllocator() {
-  const auto self = c10::intrusive_ptr<Backend>::reclaim_copy(this);
-  return std::make_shared<RegionAllocator>([self](std::size_t bytes) {
-    try {
-      return self->group().allocate(bytes);
-    } catch (const unisono::Error& error) {
-      self->raise(error);
-    }
-  });
-}
-
-std::vector<int> Backend::in_job(const std::vector<int>& ranks) const {
-  const auto& global = options_->global_ranks_in_group;
-  std::vector<int> members;
-  for (const int rank : ranks) {
-    members.push_back(global.empty() ? rank : static_cast<int>(global.at(rank)));
-  }
-  return members;
-}
-
-Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
-                                      const std::vector<int>& ranks,
-                                      const Pointer<c10d::Backend::Options>& options) {
-  const auto found = std::find(ranks.begin(), ranks.end(), getRank());
-  if (found == ranks.end()) {
-    return nullptr;
-  }
-  return c10::make_intrusive<Backend>(store,
-                                      Meeting{.rank = static_cast<int>(found - ranks.begin()),
-                                              .size = static_cast<int>(ranks.size()),
-                                              .timeout = limit_of(options),
-                                              .members = in_job(ranks)},
-                                      shown_as_);
-}
-
-Pointer<c10d::Backend> Backend::merge(const Pointer<c10d::Store>& store,
-                                      const Pointer<c10d::Backend::Options>& options,
-                                      const int& rank, const int& size) {
-  return c10::make_intrusive<Backend>(
-      store, Meeting{.rank = rank, .size = size, .timeout = limit_of(options)}, shown_as_);
-}
-
-Pointer<c10d::Backend> Backend::shrink(const std::vector<int64_t>& left_out, int flags,
-                                       const Pointer<c10d::Backend::Options>& options) {
-  constexpr int kAbort = 1;  // torch.distributed.SHRINK_ABORT
-  std::vector<int> left;
-  for (int rank = 0; rank < getSize(); ++rank) {
-    if (std::find(left_out.begin(), left_out.end(), rank) == left_out.end()) {
-      left.push_back(rank);
-    }
-  }
-  const auto found = std::find(left.begin(), left.end(), getRank());
-  TORCH_CHECK_VALUE(found != left.end(), "unisono: rank ", getRank(),
-                    " shrinks a group and leaves itself out; only those who are left call it");
-  if ((flags & kAbort) != 0) {
-    abort();
-  }
-  // Ranks that leave others out do not meet, and each time is a meeting of its own.
-  const std::string name =
-      c10::str("unisono/shrink/", shrinks_++, "/without/", c10::Join(",", left_out), "/");
-  return c10::make_intrusive<Backend>(c10::make_intrusive<c10d::PrefixStore>(name, store_),
-                                      Meeting{.rank = static_cast<int>(found - left.begin()),
-                                              .size = static_cast<int>(left.size()),
-                                              .timeout = limit_of(options),
-                                              .members = in_job(left),
-                                              .apart = true},
-                                      shown_as_);
+  return c10::make_intrusive<Together>(
+      getRank(), shown_as_ == "gloo" ? nullptr : "unisono:coalesced", std::move(mine.mapped()));
 }
 
 }  // namespace unisono_torch

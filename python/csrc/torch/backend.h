@@ -144,12 +144,29 @@ class Backend final : public c10d::Backend {
   std::shared_ptr<OperationRecord> recorded(const Launch& launch, int peer = kNoPeer);
   Operation::Description describe(const Launch& launch, std::span<Piece> pieces);
   int timeout_ms(std::chrono::milliseconds asked) const;
-  unisono::Communicator& group();
+  // The group while somebody uses it: whoever leaves it waits for that.
+  class InUse {
+   public:
+    explicit InUse(const Backend& backend) : flights_(*backend.flights_), backend_(backend) {
+      flights_.begin();
+    }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+    ~InUse() { flights_.end(); }
+    bool has_been_left() const { return !backend_.open_; }
+    // Throws where it has been left.
+    unisono::Communicator& group() const;
+
+   private:
+    Flights& flights_;
+    const Backend& backend_;
+  };
   void check_root(const char* op, int64_t root) const { check_rank(op, "root", root); }
   void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
   // As gloo begins what it says of a monitored barrier: tools look for it.
-  unisono::Error monitored(const unisono::Error& error, const Launch& launch);
+  unisono::Error monitored(const unisono::Error& error, const Launch& launch,
+                           unisono::Communicator& group);
 
   // The ranks of this group, by their numbers in the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;

@@ -1,4 +1,6 @@
 // Each operation of c10d: its checks, and the pieces that it is made of.
+#include <algorithm>
+
 #include "backend.h"
 
 namespace unisono_torch {
@@ -73,13 +75,7 @@ WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
     }
     const at::Tensor whole = at::cat(flat);
     pieces.push_back(all_reduce_piece(op, whole, options.reduceOp));
-    pieces[0].after.push_back([whole, tensors] {
-      std::int64_t begin = 0;
-      for (const at::Tensor& tensor : tensors) {
-        tensor.detach().copy_(whole.narrow(0, begin, tensor.numel()).view(tensor.sizes()));
-        begin += tensor.numel();
-      }
-    });
+    pieces[0].after.push_back([whole, tensors] { copy_out(whole, tensors); });
   } else {
     for (const at::Tensor& tensor : tensors) {
       pieces.push_back(all_reduce_piece(op, tensor, options.reduceOp));
@@ -317,6 +313,47 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_al
          Piece{.call = {.collective = unisono::Collective::barrier}});
 }
 
+namespace {
+
+// What must be known of a sparse tensor before its elements can be received: how many there are,
+// and its shape, which must be the same on all ranks.
+class SparseShape {
+ public:
+  static constexpr std::int64_t kMostDims = 64;
+  static constexpr std::int64_t kWords = 3 + kMostDims;
+
+  static at::Tensor of(const at::Tensor& tensor) {
+    TORCH_CHECK_VALUE(tensor.dim() <= kMostDims, "unisono:all_reduce: a sparse tensor of ",
+                      tensor.dim(), " dimensions; at most ", kMostDims, " work");
+    at::Tensor words = at::zeros({kWords}, at::kLong);
+    auto* word = words.data_ptr<std::int64_t>();
+    *word++ = tensor._nnz();
+    *word++ = tensor.sparse_dim();
+    *word++ = tensor.dim();
+    std::copy(tensor.sizes().begin(), tensor.sizes().end(), word);
+    return words;
+  }
+  // `table`: the words of all ranks. The same decision on all of them.
+  static void check_alike(const at::Tensor& table) {
+    const at::Tensor shapes = table.narrow(1, 1, kWords - 1);
+    for (std::int64_t rank = 1; rank < table.size(0); ++rank) {
+      TORCH_CHECK_VALUE(shapes[0].equal(shapes[rank]),
+                        "unisono:all_reduce: the sparse tensors are not alike: rank 0 has ",
+                        describe(shapes[0]), ", rank ", rank, " has ", describe(shapes[rank]),
+                        "; all ranks must have the same shape");
+    }
+  }
+
+ private:
+  static std::string describe(const at::Tensor& shape) {
+    const auto* word = shape.data_ptr<std::int64_t>();
+    return c10::str("sizes ", c10::IntArrayRef(word + 2, static_cast<std::size_t>(word[1])),
+                    " with ", word[0], " sparse dimensions");
+  }
+};
+
+}  // namespace
+
 // Every rank gets the elements of all, and adds them up. Runs in the caller's thread.
 WorkPointer Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
   TORCH_CHECK_VALUE(options.reduceOp.op_ == c10d::ReduceOp::SUM,
@@ -330,14 +367,14 @@ WorkPointer Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
               .inputs = tensors,
               .timeout = options.timeout,
               .async = false};
-  at::Tensor nonzeros = at::empty({size}, at::kLong);
-  launch(step, all_gather_piece("all_reduce", nonzeros, at::full({1}, mine._nnz(), at::kLong),
-                                getRank(), getSize()));
+  at::Tensor shapes = at::empty({size, SparseShape::kWords}, at::kLong);
+  launch(step, all_gather_piece("all_reduce", shapes, SparseShape::of(mine), getRank(), getSize()));
+  SparseShape::check_alike(shapes);
   Tensors indices;
   Tensors values;
   auto value_sizes = mine._values().sizes().vec();
   for (std::int64_t rank = 0; rank < size; ++rank) {
-    const std::int64_t count = nonzeros[rank].item<std::int64_t>();
+    const std::int64_t count = shapes[rank][0].item<std::int64_t>();
     value_sizes[0] = count;
     indices.push_back(at::empty({mine.sparse_dim(), count}, mine._indices().options()));
     values.push_back(at::empty(value_sizes, mine._values().options()));

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "base/host_identity.h"
 #include "common/signals.h"
 #include "convert.h"
@@ -68,8 +68,7 @@ std::string machine_name() {
 }
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  return value == nullptr ? "" : value;
+  return unisono::read_env(name).value_or("");
 }
 
 bool has_world() {
@@ -195,7 +194,8 @@ std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
 // whoever goes on after that knows who is left.
 class Watch {
  public:
-  explicit Watch(const Meeting& meeting) : members_(meeting.members), apart_(meeting.apart) {
+  explicit Watch(const Meeting& meeting)
+      : members_(meeting.members), size_(meeting.size), apart_(meeting.apart) {
     const std::lock_guard lock(known_mutex);
     for (const auto& [id, known] : known_worlds()) {
       const auto world = known.world.lock();
@@ -239,8 +239,9 @@ class Watch {
     }
     const auto at = static_cast<std::size_t>(rank);
     const int in_job = at < world.members.size() ? world.members[at] : rank;
-    return members_.empty() ||
-           std::find(members_.begin(), members_.end(), in_job) != members_.end();
+    // Where nobody has said who the members are, a smaller group may be without that rank.
+    return members_.empty() ? size_ >= world.all.size()
+                            : std::find(members_.begin(), members_.end(), in_job) != members_.end();
   }
 
   [[noreturn]] static void throw_failure(const unisono::Error& failure) {
@@ -254,6 +255,7 @@ class Watch {
   }
 
   const std::vector<int>& members_;
+  int size_;
   bool apart_;
   std::vector<std::weak_ptr<World>> worlds_;
   std::chrono::steady_clock::time_point next_;

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <limits>
 #include <span>
 
+#include "base/abstract_address.h"
 #include "base/secret.h"
 #include "bootstrap/process.h"
 #include "bootstrap/wire.h"
@@ -24,22 +24,6 @@ using unisono::ErrorCode;
 using unisono::UniqueFd;
 
 constexpr int kLookMs = 20;  // between two looks at who has died
-
-struct Address {
-  sockaddr_un at{};
-  socklen_t length = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at); }
-};
-
-// The name without a file: it goes with its socket.
-Address address_of(const std::string& name) {
-  Address address;
-  address.at.sun_family = AF_UNIX;
-  const std::size_t bytes = std::min(name.size(), sizeof(address.at.sun_path) - 1);
-  std::memcpy(address.at.sun_path + 1, name.data(), bytes);
-  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
-  return address;
-}
 
 UniqueFd new_socket() {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -123,8 +107,8 @@ std::string PeerProcess::end() const {
 
 DescriptorExchange::DescriptorExchange()
     : name_("unisono-symmetric-" + unisono::random_hex(16)), listener_(new_socket()) {
-  const Address address = address_of(name_);
-  if (::bind(listener_.get(), address.get(), address.length) != 0 ||
+  const unisono::AbstractAddress address(name_);
+  if (::bind(listener_.get(), address.get(), address.length()) != 0 ||
       ::listen(listener_.get(), SOMAXCONN) != 0) {
     throw Error(
         ErrorCode::resource,
@@ -134,9 +118,9 @@ DescriptorExchange::DescriptorExchange()
 
 void DescriptorExchange::give(int rank, int descriptor, const std::string& endpoint, int to,
                               Peer& peer, const Wait& wait) {
-  const Address address = address_of(endpoint);
+  const unisono::AbstractAddress address(endpoint);
   UniqueFd socket = new_socket();
-  while (::connect(socket.get(), address.get(), address.length) != 0) {
+  while (::connect(socket.get(), address.get(), address.length()) != 0) {
     if (errno != EAGAIN && errno != EINTR) {
       throw_lost(to, "");
     }

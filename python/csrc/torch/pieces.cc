@@ -45,6 +45,8 @@ at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
   return at::empty({count}, tensors.front().options().requires_grad(false));
 }
 
+}  // namespace
+
 void copy_out(const at::Tensor& room, const std::vector<at::Tensor>& tensors) {
   std::int64_t begin = 0;
   for (const at::Tensor& tensor : tensors) {
@@ -52,8 +54,6 @@ void copy_out(const at::Tensor& room, const std::vector<at::Tensor>& tensors) {
     begin += tensor.numel();
   }
 }
-
-}  // namespace
 
 void Piece::view_counts() {
   call.counts = counts;

@@ -41,6 +41,9 @@ void check_tensor(const char* op, const at::Tensor& tensor);
 void check_same_type(const char* op, const at::Tensor& a, const at::Tensor& b);
 const at::Tensor& only(const char* op, const char* what, const std::vector<at::Tensor>& list);
 
+// The elements of `room` become those of the tensors, one after the other.
+void copy_out(const at::Tensor& room, const std::vector<at::Tensor>& tensors);
+
 bool is_plain(const at::Tensor& tensor);  // its elements lie in memory as they are named
 
 Piece broadcast_piece(const at::Tensor& tensor, int root);

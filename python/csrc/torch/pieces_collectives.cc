@@ -37,8 +37,7 @@ void check_list(const char* op, const std::vector<at::Tensor>& list, int size,
   }
 }
 
-// 16-bit integers, and bytes whose sum would wrap before it is divided, become 32-bit integers for
-// the time of the operation.
+// 16-bit integers become 32-bit integers for the time of the operation.
 at::Tensor widened(const Reducing& how, const at::Tensor& tensor) {
   return how.as == at::ScalarType::Undefined ? tensor : tensor.detach().to(how.as).contiguous();
 }

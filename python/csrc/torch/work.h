@@ -94,8 +94,9 @@ class Operation final : public c10d::Work {
 // What endCoalescing() returns: all that was started since startCoalescing().
 class Together final : public c10d::Work {
  public:
-  Together(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> parts)
-      : Work(rank, c10d::OpType::COALESCED, "unisono:coalesced"), parts_(std::move(parts)) {}
+  // `title`: what the profiler shows; nullptr: nothing.
+  Together(int rank, const char* title, std::vector<c10::intrusive_ptr<c10d::Work>> parts)
+      : Work(rank, c10d::OpType::COALESCED, title), parts_(std::move(parts)) {}
   bool isCompleted() override;
   bool isSuccess() const override { return exception() == nullptr; }
   std::exception_ptr exception() const override;  // the first part's that has one

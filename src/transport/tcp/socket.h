@@ -49,6 +49,9 @@ bool is_silent(int socket, int silence_ms);
 // The same of a connection on which nothing is under way: the system has asked whether the other is
 // there, and has had no answer in this time. It asks after a second.
 bool is_unheard(int socket, int silence_ms);
+// The system of a peer gives a sign after a second at the latest: one of which nothing has been
+// heard for so long is looked at.
+inline constexpr int kUnheardMs = 1200;
 void apply(int socket, const SocketOptions& options, bool loopback);
 // The system goes on asking a peer that does not answer, and leaves it to is_silent() to say when
 // that is enough: two questions without an answer, after which it would end the connection, can

@@ -18,6 +18,8 @@ def extend(extension):
     from torch.distributed import distributed_c10d as c10d
 
     original = c10d.split_group
+    if hasattr(original, "_unisono"):
+        return
 
     @functools.wraps(original)
     def split_group(
@@ -35,6 +37,7 @@ def extend(extension):
         c10d._check_valid_timeout(timeout)
         return _split(c10d, parent, split_ranks, extension().Options(timeout), group_desc, name)
 
+    split_group._unisono = True
     c10d.split_group = dist.split_group = split_group
 
 

@@ -1,5 +1,6 @@
 """python -m unisono.torch.doctor: what is installed, if it fits, and whether ranks can talk."""
 
+import argparse
 import os
 import re
 import subprocess
@@ -114,6 +115,8 @@ def check_ranks():
 
 
 def main():
+    parser = argparse.ArgumentParser(prog="python -m unisono.torch.doctor", description=__doc__.partition(": ")[2])
+    parser.parse_args()
     good = check_torch() and check_extension()
     good = good and check_registration() and check_ranks()
     return 0 if good else 1
