@@ -362,6 +362,8 @@ class UNISONO_EXPORT Communicator {
   Communicator grow(int size, const std::string& address = {});
   // By rank: what it was in the world that this one was shrunk from; empty if it was not.
   std::vector<int> previous_ranks() const;
+  // How many ranks that world had; 0 if this one was not shrunk.
+  int previous_size() const;
 
   // Registered memory. allocate(): new, zeroed, page-aligned. register_buffer(): moves the whole
   // pages of ordinary private memory onto shared ones at the same address (about 1 ms per MiB,

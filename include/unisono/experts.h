@@ -79,7 +79,7 @@ typedef struct unisono_payload {
   size_t row_bytes;
   int one_a_slot;
   int coding;
-  unisono_dtype_t dtype; /* used for a coding only */
+  unisono_dtype_t dtype; /* for a coding; the same on all ranks */
 } unisono_payload_t;
 
 typedef struct unisono_combine_rows {
@@ -126,7 +126,8 @@ UNISONO_EXPORT unisono_result_t unisono_route_i64(const int64_t* chosen, size_t 
 UNISONO_EXPORT unisono_result_t unisono_routing_free(unisono_routing_t* routing) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_get_routing_shape(
     unisono_routing_t routing, unisono_routing_shape_t* shape) UNISONO_NOEXCEPT;
-/* Where the rows of this rank's expert `local` begin, and how many there are; not rank_major. */
+/* Where the rows of this rank's expert `local` begin, and how many there are; of the layout
+ * expert_major only. */
 UNISONO_EXPORT unisono_result_t unisono_routing_expert(int local, unisono_routing_t routing,
                                                        size_t* first_row,
                                                        size_t* rows) UNISONO_NOEXCEPT;
@@ -225,7 +226,8 @@ UNISONO_EXPORT unisono_result_t unisono_bytes_of_moves(const unisono_expert_move
                                                        size_t* bytes) UNISONO_NOEXCEPT;
 
 /* Copies the weights between steps, expert_bytes of each move: from held[i] on the rank that sends
- * moves[i] to placed[i] on the one that gets it; what a rank does not send, or get, may be NULL.
+ * moves[i] to placed[i] on the one that gets it; what a rank does not send, or get, may be NULL. An
+ * expert that a rank sends to several is taken from held[i] of the first of these moves.
  * All are read before one is written. Collective; see parallel/expert_balance.hpp for the errors,
  * which all ranks get before any memory is written. */
 UNISONO_EXPORT unisono_result_t unisono_move_experts(const unisono_expert_move_t* moves,

@@ -90,14 +90,18 @@ def implementations_of(model):
 
 def main(folder=None, way="unisono"):
     """The outcome, and the bytes of both ways where this one is unisono's."""
-    if folder is None:
-        shared = [tempfile.mkdtemp(prefix="unisono-example-")]
+    shared = [folder]
+    made = tempfile.TemporaryDirectory(prefix="unisono-example-") if folder is None else None
+    if made is not None:
+        shared = [made.name]
         dist.broadcast_object_list(shared, src=0)
-        folder = shared[0]
     if dist.get_rank() == 0:
-        save_model(folder)
+        save_model(shared[0])
     dist.barrier()
-    model = load_model(folder, way)
+    model = load_model(shared[0], way)
+    dist.barrier()  # all have read it
+    if made is not None:
+        made.cleanup()
     results = outcome(model)
     return (*results, *(bytes_of_a_batch(model) if way == "unisono" else ()))
 

@@ -136,6 +136,42 @@ def test_mask_and_mistakes():
         unisono.run_threads(1, lambda comm: experts.Exchange(comm, 2, 1, layout="tall"))
 
 
+def taken_care_of(comm):
+    """What a caller drops or gives wrongly does no harm."""
+    exchange = experts.Exchange(comm, EXPERTS, K)
+    chosen, tokens = chosen_of(comm.rank, "i4"), tokens_of(comm.rank)
+    routing = exchange.route(chosen)
+    exchange.start_dispatch(exchange.route(chosen), tokens)
+    gc.collect()
+    rows = exchange.finish_dispatch()
+    np.testing.assert_array_equal(rows, exchange.dispatch(routing, tokens))
+    room = np.empty((len(tokens), HIDDEN), "f8")
+    for call, said in [
+        (lambda: exchange.dispatch(routing, tokens, out=rows.astype("i4")), "out has elements of i32, and tokens"),
+        (lambda: exchange.combine(routing, rows, out=room), "out has elements of f64, and rows of f32"),
+        (lambda: exchange.combine(routing, rows, residual=room), "residual has elements of f64, and rows"),
+        (lambda: exchange.combine_backward(routing, tokens, rows.astype("f8")), "rows has elements of f64"),
+    ]:
+        with pytest.raises(TypeError, match=said):
+            call()
+    with pytest.raises(ValueError, match=r"chosen is \[2, 4\], and not \[tokens, 2\]"):
+        exchange.route(np.zeros((2, 4), "i4"))
+    with pytest.raises(ValueError, match=r"dispatch\(\): tokens is \[., 5\], and not \[., 2\]"):
+        exchange.dispatch(routing, tokens, one_a_slot=True)
+    with pytest.raises(ValueError, match=r"combine\(\): weights is \[2, .\], and not \[., 2\]"):
+        exchange.combine(routing, rows, weights=np.ascontiguousarray(weights_of(comm.rank).T))
+    with pytest.raises(unisono.Mismatch, match="rank 0 gives rows of f32, and rank 1 gives rows of i32"):
+        exchange.dispatch(routing, tokens.astype("f4" if comm.rank == 0 else "i4"))
+    pending = exchange.combine_async(routing, rows, weights=weights_of(comm.rank) * np.float32("nan"))
+    for _ in range(2):  # it says so whenever it is asked
+        with pytest.raises(unisono.UsageError, match="is nan"):
+            pending.wait()
+
+
+def test_mistakes_do_no_harm():
+    everywhere(2, taken_care_of)
+
+
 def fixed_buffers(comm):
     exchange = experts.Exchange(comm, EXPERTS, K, max_tokens=4, row_bytes=4 * HIDDEN)
     assert exchange.max_tokens == 4 and exchange.max_rows == 4 * K * comm.size

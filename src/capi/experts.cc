@@ -1,5 +1,6 @@
 // The C interface of dispatch and combine.
 #include "unisono/experts.h"
+#include "experts/dispatch.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -69,12 +70,12 @@ std::vector<Payload> payloads_of(const unisono_routing_handle& routing,
   for (const unisono_payload_t& one : given) {
     const std::size_t each = one.one_a_slot != 0 ? static_cast<std::size_t>(routing.k) : 1;
     payloads.push_back(
-        {.in = bytes_at(one.in, routing.routing.tokens() * each * one.row_bytes),
-         .out = bytes_at(one.out, routing.routing.rows() * one.row_bytes),
+        {.in = bytes_at(one.in, experts::bytes_of(routing.routing.tokens() * each, one.row_bytes)),
+         .out = bytes_at(one.out, experts::bytes_of(routing.routing.rows(), one.row_bytes)),
          .row_bytes = one.row_bytes,
          .one_a_slot = one.one_a_slot != 0,
          .coding = coding_of(one.coding),
-         .dtype = one.coding == UNISONO_ROWS_PLAIN ? Dtype::u8 : dtype_of(one.dtype)});
+         .dtype = one.coding == UNISONO_ROWS_PLAIN ? Payload().dtype : dtype_of(one.dtype)});
   }
   return payloads;
 }
@@ -82,14 +83,14 @@ std::vector<Payload> payloads_of(const unisono_routing_handle& routing,
 CombineRows combine_of(const unisono_routing_handle& routing, const unisono_combine_rows_t* given) {
   expect_place(given, "combine");
   const Dtype dtype = dtype_of(given->dtype);
-  const std::size_t row_bytes = given->hidden * size_of(dtype);
+  const std::size_t row_bytes = experts::bytes_of(given->hidden, size_of(dtype));
   const std::size_t tokens = routing.routing.tokens();
-  return {.rows = bytes_at(given->rows, routing.routing.rows() * row_bytes),
-          .out = bytes_at(given->out, tokens * row_bytes),
+  return {.rows = bytes_at(given->rows, experts::bytes_of(routing.routing.rows(), row_bytes)),
+          .out = bytes_at(given->out, experts::bytes_of(tokens, row_bytes)),
           .dtype = dtype,
           .hidden = given->hidden,
           .weights = floats_at(given->weights, tokens * static_cast<std::size_t>(routing.k)),
-          .residual = bytes_at(given->residual, tokens * row_bytes),
+          .residual = bytes_at(given->residual, experts::bytes_of(tokens, row_bytes)),
           .coding = coding_of(given->coding)};
 }
 
@@ -97,15 +98,16 @@ CombineGradient gradient_of(const unisono_routing_handle& routing,
                             const unisono_combine_gradient_t* given) {
   expect_place(given, "gradient");
   const Dtype dtype = dtype_of(given->dtype);
-  const std::size_t row_bytes = given->hidden * size_of(dtype);
+  const std::size_t row_bytes = experts::bytes_of(given->hidden, size_of(dtype));
   const std::size_t tokens = routing.routing.tokens();
   const std::size_t places = tokens * static_cast<std::size_t>(routing.k);
-  return {.out_gradient = bytes_at(given->out_gradient, tokens * row_bytes),
-          .rows_gradient = bytes_at(given->rows_gradient, routing.routing.rows() * row_bytes),
+  return {.out_gradient = bytes_at(given->out_gradient, experts::bytes_of(tokens, row_bytes)),
+          .rows_gradient =
+              bytes_at(given->rows_gradient, experts::bytes_of(routing.routing.rows(), row_bytes)),
           .dtype = dtype,
           .hidden = given->hidden,
           .weights = floats_at(given->weights, places),
-          .rows = bytes_at(given->rows, routing.routing.rows() * row_bytes),
+          .rows = bytes_at(given->rows, experts::bytes_of(routing.routing.rows(), row_bytes)),
           .weights_gradient = floats_at(given->weights_gradient, places)};
 }
 

@@ -218,6 +218,9 @@ Communicator Communicator::grow(int size, const std::string& address) {
 std::vector<int> Communicator::previous_ranks() const {
   return core_of(core_).world()->setup().ancestry.previous_ranks;
 }
+int Communicator::previous_size() const {
+  return core_of(core_).world()->setup().ancestry.previous_size;
+}
 void Communicator::label(std::string_view text) {
   core_of(core_).label(text);
 }

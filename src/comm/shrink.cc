@@ -223,6 +223,7 @@ Setup ShrinkAttempt::setup() const {
           .recording = trace::recording_settings(),
           .ancestry = {.world = ancestry.world + 1,
                        .epoch = ancestry.epoch + 1,
+                       .previous_size = world_.size(),
                        .previous_ranks = ranks_,
                        .first_ranks = std::move(first_ranks)}};
 }

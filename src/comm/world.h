@@ -36,6 +36,7 @@ class Watch;
 struct Ancestry {
   int world = 0;                         // how many there were before, shrunk or grown
   std::uint32_t epoch = 0;               // how often it shrank; what is older is dropped
+  int previous_size = 0;                 // of that which lost ranks
   std::vector<int> previous_ranks = {};  // by rank, what it was there
   std::vector<int> first_ranks = {};     // by rank, what it was before anybody was lost
 };

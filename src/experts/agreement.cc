@@ -10,7 +10,7 @@
 namespace unisono::experts {
 namespace {
 
-struct Told {
+struct MistakeText {
   std::uint32_t code = 0;
   std::uint32_t is_wrong = 0;
   char text[504] = {};
@@ -54,6 +54,17 @@ std::vector<Element> gather(Communicator& comm, const Element& mine) {
                    "give the same ExchangeOptions on all ranks");
 }
 
+std::string form_text(std::uint32_t form) {
+  return CallForm::from(form).in_halves ? "the call in halves" : "the whole call at once";
+}
+
+std::string part_text(std::uint32_t bits) {
+  constexpr const char* kCodings[] = {"", ", coded as i8", ", coded as f8e4m3"};
+  const PartForm form = PartForm::from(bits);
+  return "rows of " + std::string(to_string(form.dtype)) +
+         kCodings[static_cast<std::size_t>(form.coding)] + (form.one_a_slot ? ", one a slot" : "");
+}
+
 void compare(Communicator& comm, const ExchangeOptions* options, const Opening& first,
              const Opening& other, std::size_t rank) {
   if (first.kind != other.kind) {
@@ -71,14 +82,18 @@ void compare(Communicator& comm, const ExchangeOptions* options, const Opening& 
   if (first.options != other.options) {
     throw_options_difference(comm, options, rank);
   }
-  if (first.details != other.details) {
-    throw_difference(rank, "gives one data type, coding, and weights or not",
-                     "gives something else");
+  if (first.form != other.form) {
+    throw_difference(rank, "makes " + form_text(first.form), "makes " + form_text(other.form));
   }
   for (std::size_t part = 0; part < first.parts; ++part) {
     if (first.part_bytes[part] != other.part_bytes[part]) {
       throw_difference(rank, "has rows of " + std::to_string(first.part_bytes[part]) + " bytes",
                        "has rows of " + std::to_string(other.part_bytes[part]));
+    }
+    if (first.part_forms[part] != other.part_forms[part]) {
+      throw_difference(rank, "gives " + part_text(first.part_forms[part]),
+                       "gives " + part_text(other.part_forms[part]),
+                       "give rows of one kind on all ranks");
     }
   }
 }
@@ -87,8 +102,9 @@ void compare(Communicator& comm, const ExchangeOptions* options, const Opening& 
 
 const char* to_text(CallKind kind) {
   constexpr const char* kNames[] = {
-      "Exchange()",   "route()",   "dispatch()", "gather_list()",
-      "end_gather()", "combine()", "mask()",     "dispatch_async() or combine_async()"};
+      "Exchange()",         "route()",      "dispatch()",
+      "gather_list()",      "end_gather()", "combine()",
+      "combine_backward()", "mask()",       "dispatch_async() or combine_async()"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -96,9 +112,9 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
   if (!any) {
     return;
   }
-  Told told{.code = static_cast<std::uint32_t>(mine.code), .is_wrong = !mine.text.empty()};
+  MistakeText told{.code = static_cast<std::uint32_t>(mine.code), .is_wrong = !mine.text.empty()};
   std::memcpy(told.text, mine.text.data(), std::min(mine.text.size(), sizeof told.text - 1));
-  const std::vector<Told> all = gather(comm, told);
+  const std::vector<MistakeText> all = gather(comm, told);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].is_wrong != 0) {
       throw Error(
@@ -137,9 +153,9 @@ struct Others {
 Brief brief_of(const Opening& opening) {
   Hash hash;
   hash.add(static_cast<std::uint64_t>(opening.kind)).add(opening.routing);
-  hash.add(opening.parts).add(opening.details).add(opening.options);
+  hash.add(opening.parts).add(opening.form).add(opening.options);
   for (std::size_t part = 0; part < opening.parts; ++part) {
-    hash.add(opening.part_bytes[part]);
+    hash.add(opening.part_bytes[part]).add(opening.part_forms[part]);
   }
   return {.same = hash.value(),
           .own_and_wrong = opening.own << 1U | opening.is_wrong,

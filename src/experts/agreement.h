@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "experts/forms.h"
 #include "unisono/communicator.hpp"
 #include "unisono/parallel/experts.hpp"
 
@@ -21,6 +22,7 @@ enum class CallKind : std::uint32_t {
   gather_list,
   end_gather,
   combine,
+  combine_backward,
   mask,
   async
 };
@@ -31,11 +33,12 @@ struct Opening {
   std::uint32_t is_wrong = 0;  // this rank will say why
   std::uint64_t routing = 0;
   std::uint32_t parts = 0;
-  std::uint32_t details = 0;  // a data type and what else must be the same
+  std::uint32_t form = 0;     // of the whole call: CallForm::bits()
   std::uint64_t options = 0;  // a hash
   std::uint64_t own = 0;      // may differ between ranks
   std::uint64_t part_bytes[kMaxPayloads] = {};
-  std::uint64_t named[kMaxPayloads] = {};  // bytes that the names stand for
+  std::uint32_t part_forms[kMaxPayloads] = {};  // PartForm::bits()
+  std::uint64_t named[kMaxPayloads] = {};       // bytes that the names stand for
   SharedPlace names[kMaxPayloads] = {};
 };
 

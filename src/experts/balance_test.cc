@@ -128,6 +128,15 @@ TEST(Balance, OfGroupsIsWhole) {
   }
 }
 
+// A host of two experts cannot fill the three seats of its rank without one of another group.
+TEST(Balance, GroupsThatDoNotFillTheirHostsAreLeftOutOfAccount) {
+  const BalanceOptions options{.ranks = 2, .seats = 6, .groups = 2, .hosts = 2};
+  const ExpertPlaces places = balance(std::vector<double>{4, 3, 2, 1}, options);
+  for (const std::vector<int>& here : places.experts_of_rank) {
+    EXPECT_EQ(std::set<int>(here.begin(), here.end()).size(), 3U);
+  }
+}
+
 TEST(Balance, MovesAreThoseThatAreNeeded) {
   const Places before = {{0, 1}, {2, 3}, {0, 2}};
   const Places after = {{0, 2}, {2, 3}, {1, 0}};

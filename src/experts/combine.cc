@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "experts/async.h"
@@ -29,13 +30,18 @@ Mistake check(const detail::RoutingState& routing, const CombineRows& combine) {
                 std::string(to_string(combine.dtype)) + " rows cannot be weighted\ncombine floats"};
   }
   Mistake mistake;
-  const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
+  const std::size_t row_bytes = experts::bytes_of(combine.hidden, size_of(combine.dtype));
   experts::expect_rows(mistake, "rows", combine.rows.size(), routing, row_bytes);
   experts::expect(mistake, "out", combine.out.size(), routing.tokens, row_bytes);
   if (!combine.residual.empty()) {
     experts::expect(mistake, "residual", combine.residual.size(), routing.tokens, row_bytes);
   }
   experts::expect_coding(mistake, combine.coding, combine.dtype, row_bytes);
+  experts::expect_apart(mistake, "out", combine.out, "rows", combine.rows);
+  experts::expect_apart(mistake, "out", combine.out, "weights", std::as_bytes(combine.weights));
+  if (combine.residual.data() != combine.out.data()) {
+    experts::expect_apart(mistake, "out", combine.out, "residual", combine.residual);
+  }
   return mistake;
 }
 
@@ -61,49 +67,65 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
   return mistake;
 }
 
-// Sends this rank's rows to the ranks of their tokens on other hosts.
-void send_back(detail::ExchangeState& state, const detail::StartedCall& call) {
-  const detail::RoutingState& routing = *call.routing;
-  const experts::Travel& travel = call.travels[0];
+// What goes to the ranks of tokens on other hosts, and how many rows come from each.
+struct WayBack {
+  std::vector<std::vector<const std::byte*>> rows;
+  std::vector<std::size_t> expected;
+};
+
+WayBack way_back(const detail::ExchangeState& state, const detail::RoutingState& routing,
+                 const experts::Travel& travel) {
   const auto ranks = at(state.comm->size());
-  std::vector<std::vector<const std::byte*>> back(ranks);
+  WayBack back{.rows = std::vector<std::vector<const std::byte*>>(ranks),
+               .expected = std::vector<std::size_t>(ranks, 0)};
   for (const experts::Arrival& arrival : routing.places.arrivals) {
     if (!state.hosts.is_here(arrival.source)) {
-      back[at(arrival.source)].push_back(travel.in.data() + at(arrival.row) * travel.row_bytes);
+      back.rows[at(arrival.source)].push_back(travel.in.data() +
+                                              at(arrival.row) * travel.row_bytes);
     }
   }
-  std::vector<std::size_t> expected(ranks, 0);
-  std::size_t rows = 0;
   for (const Place& place : routing.places.places) {
     if (place.rank >= 0 && !state.hosts.is_here(place.rank)) {
-      ++expected[at(place.rank)];
-      ++rows;
+      ++back.expected[at(place.rank)];
     }
   }
-  experts::SentRows& sent = state.sent[0];
-  sent.own.resize(rows * travel.row_bytes);
-  sent.incoming = sent.own;
-  experts::start_rows(state, back, expected, travel.row_bytes, sent);
+  return back;
+}
+
+void prepare_back(detail::ExchangeState& state, const WayBack& back, std::size_t row_bytes,
+                  Mistake& mistake) {
+  std::size_t sent = 0;
+  for (const auto& rows : back.rows) {
+    sent += rows.size();
+  }
+  const std::size_t come =
+      std::accumulate(back.expected.begin(), back.expected.end(), std::size_t{0});
+  experts::prepare_rows(state.sent[0], sent * row_bytes, come * row_bytes, mistake);
+  state.sent[0].incoming = state.sent[0].own;
 }
 
 std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& state,
                                                      const detail::RoutingState* routing,
-                                                     const CombineRows& combine,
-                                                     std::uint32_t details, Mistake mistake,
-                                                     bool in_halves) {
+                                                     const CombineRows& combine, CallKind kind,
+                                                     experts::CallForm form, Mistake mistake) {
   std::vector<experts::Travel> travels;
+  WayBack back;
   if (mistake.text.empty()) {
     const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
     travels.push_back(experts::travel_of(state, 0,
                                          combine.rows.first(at(routing->places.rows) * row_bytes),
                                          row_bytes, combine.coding, combine.dtype, mistake));
+    if (!state.hosts.single() && mistake.text.empty()) {
+      back = way_back(state, *routing, travels[0]);
+      prepare_back(state, back, travels[0].row_bytes, mistake);
+    }
   }
-  auto call = experts::start_call(state, routing, std::move(travels),
-                                  {.kind = CallKind::combine, .details = details},
-                                  std::move(mistake), in_halves);
+  auto call = experts::start_call(state, routing, std::move(travels), {.kind = kind},
+                                  std::move(mistake), form);
   call->combine = combine;
+  call->fingerprint = form.in_halves ? experts::fingerprint(*call) : 0;
   if (!state.hosts.single()) {
-    send_back(state, *call);
+    experts::start_rows(state, back.rows, back.expected, call->travels[0].row_bytes, state.sent[0]);
   }
   return call;
 }
@@ -131,10 +153,6 @@ std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
     }
   }
   return at_place;
-}
-
-std::uint32_t details_of(Dtype dtype, bool gradient) {
-  return static_cast<std::uint32_t>(dtype) | (gradient ? 0x100U : 0U);
 }
 
 // The rows of one token, and their weights.
@@ -185,7 +203,8 @@ void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
 
 std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
                                                    const detail::RoutingState* routing,
-                                                   const CombineRows& combine, bool in_halves) {
+                                                   const CombineRows& combine,
+                                                   experts::CallForm form) {
   Mistake mistake = experts::find_mistake(state, routing);
   if (mistake.text.empty()) {
     mistake = check(*routing, combine);
@@ -193,8 +212,7 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
   if (mistake.text.empty()) {
     mistake = check_weights(*routing, combine.weights);
   }
-  return start_rows_back(state, routing, combine, details_of(combine.dtype, false),
-                         std::move(mistake), in_halves);
+  return start_rows_back(state, routing, combine, CallKind::combine, form, std::move(mistake));
 }
 
 void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
@@ -204,25 +222,103 @@ void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::Starte
   experts::end_call(state);
 }
 
+Mistake check(const detail::RoutingState& routing, const CombineGradient& gradient) {
+  if (kernels::find_dot(gradient.dtype) == nullptr) {
+    return {.text = std::string(to_string(gradient.dtype)) + " has no gradients\ngive floats"};
+  }
+  Mistake mistake = check_weights(routing, gradient.weights);
+  const std::size_t row_bytes = experts::bytes_of(gradient.hidden, size_of(gradient.dtype));
+  const std::size_t places =
+      routing.layout == ExpertLayout::rank_major ? 0 : routing.places.places.size();
+  experts::expect(mistake, "weights_gradient", gradient.weights_gradient.size_bytes(), places,
+                  sizeof(float));
+  if (routing.layout == ExpertLayout::rank_major) {
+    experts::expect(mistake, "rows", gradient.rows.size(), 0, row_bytes);
+  } else {
+    experts::expect_rows(mistake, "rows", gradient.rows.size(), routing, row_bytes);
+  }
+  const std::span<const std::byte> of_weights = std::as_bytes(gradient.weights_gradient);
+  for (const auto& [name, used] :
+       {std::pair("rows", gradient.rows), std::pair("out_gradient", gradient.out_gradient),
+        std::pair("weights", std::as_bytes(gradient.weights))}) {
+    experts::expect_apart(mistake, "rows_gradient", gradient.rows_gradient, name, used);
+    experts::expect_apart(mistake, "weights_gradient", of_weights, name, used);
+  }
+  experts::expect_apart(mistake, "rows_gradient", gradient.rows_gradient, "weights_gradient",
+                        of_weights);
+  return mistake;
+}
+
+// Brings out_gradient, and the weight of each place, to the rows; multiplies both.
+void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
+                     const CombineGradient& gradient, Mistake mistake) {
+  const bool weighted = routing != nullptr && routing->layout != ExpertLayout::rank_major;
+  const std::size_t row_bytes = experts::bytes_of(gradient.hidden, size_of(gradient.dtype));
+  std::vector<Payload> payloads = {{.in = gradient.out_gradient,
+                                    .out = gradient.rows_gradient,
+                                    .row_bytes = row_bytes,
+                                    .dtype = gradient.dtype}};
+  std::vector<float> weights;  // by row
+  std::vector<float> ones;
+  if (weighted) {
+    ones.assign(gradient.weights.empty() ? routing->places.places.size() : 0, 1.0F);
+    weights.resize(at(routing->places.rows));
+    payloads.push_back(
+        {.in = std::as_bytes(gradient.weights.empty() ? std::span(ones) : gradient.weights),
+         .out = std::as_writable_bytes(std::span(weights)),
+         .row_bytes = sizeof(float),
+         .one_a_slot = true,
+         .dtype = Dtype::f32});
+  }
+  const experts::DispatchForm form{.kind = CallKind::combine_backward,
+                                   .names = {.in = "out_gradient", .out = "rows_gradient"}};
+  experts::finish_dispatch(
+      state, experts::start_dispatch(state, routing, payloads, form, std::move(mistake)));
+  const kernels::ScaleFunction multiply = kernels::find_multiply(gradient.dtype);
+  for (std::size_t row = 0; row < weights.size(); ++row) {
+    std::byte* const to = gradient.rows_gradient.data() + row * row_bytes;
+    multiply(to, to, gradient.hidden, static_cast<double>(weights[row]));
+  }
+}
+
+// The inner products of out_gradient and the rows.
+void find_weights_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
+                           const CombineGradient& gradient) {
+  const kernels::DotFunction dot = kernels::find_dot(gradient.dtype);
+  const std::size_t row_bytes = gradient.hidden * size_of(gradient.dtype);
+  const auto call = start_rows_back(
+      state, routing, {.rows = gradient.rows, .dtype = gradient.dtype, .hidden = gradient.hidden},
+      CallKind::combine_backward, {}, {});
+  const auto at_place = finish_rows_back(state, *call);
+  for (std::size_t i = 0; i < at_place.size(); ++i) {
+    const std::byte* mine = gradient.out_gradient.data() + i / at(routing->k) * row_bytes;
+    gradient.weights_gradient[i] =
+        at_place[i] == nullptr ? 0.0F : dot(mine, at_place[i], gradient.hidden);
+  }
+  experts::end_call(state);
+}
+
 }  // namespace
 
 void Exchange::combine(const Routing& routing, const CombineRows& combine) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   unisono::finish_combine(*state_,
-                          unisono::start_combine(*state_, routing.state_.get(), combine, false));
+                          unisono::start_combine(*state_, routing.state_.get(), combine, {}));
 }
 
 Request Exchange::combine_async(const Routing& routing, const CombineRows& combine) {
   return experts::start_async(*state_, routing.state_.get(),
                               [made = routing.state_.get(), combine](detail::ExchangeState& state) {
                                 unisono::finish_combine(
-                                    state, unisono::start_combine(state, made, combine, false));
+                                    state, unisono::start_combine(state, made, combine, {}));
                               });
 }
 
 void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  state_->started = unisono::start_combine(*state_, routing.state_.get(), combine, true);
+  experts::expect_none_started(*state_);
+  state_->started =
+      unisono::start_combine(*state_, routing.state_.get(), combine, {.in_halves = true});
 }
 
 void Exchange::finish_combine() {
@@ -234,55 +330,14 @@ void Exchange::finish_combine() {
 void Exchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
   const detail::RoutingState* made = routing.state_.get();
   const experts::LoadLabel label(*state_->comm, made);
-  const std::size_t row_bytes = gradient.hidden * size_of(gradient.dtype);
-  const bool weighted = made != nullptr && made->layout != ExpertLayout::rank_major;
-  const kernels::DotFunction dot = kernels::find_dot(gradient.dtype);
   Mistake mistake = experts::find_mistake(*state_, made);
-  if (mistake.text.empty() && dot == nullptr) {
-    mistake.text = std::string(to_string(gradient.dtype)) + " has no gradients\ngive floats";
-  }
   if (mistake.text.empty()) {
-    mistake = check_weights(*made, gradient.weights);
+    mistake = check(*made, gradient);
   }
-  std::vector<float> weights;
-  const std::vector<float> ones(
-      weighted && gradient.weights.empty() ? made->places.places.size() : 0, 1.0F);
-  std::vector<Payload> payloads = {
-      {.in = gradient.out_gradient, .out = gradient.rows_gradient, .row_bytes = row_bytes}};
-  if (weighted) {
-    if (mistake.text.empty()) {
-      experts::expect_rows(mistake, "rows", gradient.rows.size(), *made, row_bytes);
-    }
-    experts::expect(mistake, "weights_gradient", gradient.weights_gradient.size_bytes(),
-                    made->places.places.size(), sizeof(float));
-    weights.resize(routing.rows());
-    payloads.push_back(
-        {.in = std::as_bytes(gradient.weights.empty() ? std::span(ones) : gradient.weights),
-         .out = std::as_writable_bytes(std::span(weights)),
-         .row_bytes = sizeof(float),
-         .one_a_slot = true});
+  spread_gradient(*state_, made, gradient, std::move(mistake));
+  if (made->layout != ExpertLayout::rank_major) {
+    find_weights_gradient(*state_, made, gradient);
   }
-  const std::uint32_t details = details_of(gradient.dtype, true);
-  experts::finish_dispatch(
-      *state_, experts::start_dispatch(*state_, made, payloads, details, mistake, false));
-  const kernels::ScaleFunction multiply = kernels::find_multiply(gradient.dtype);
-  for (std::size_t row = 0; row < weights.size(); ++row) {
-    std::byte* to = gradient.rows_gradient.data() + row * row_bytes;
-    multiply(to, to, gradient.hidden, static_cast<double>(weights[row]));
-  }
-  if (!weighted) {
-    return;
-  }
-  const auto call = start_rows_back(
-      *state_, made, {.rows = gradient.rows, .dtype = gradient.dtype, .hidden = gradient.hidden},
-      details, {}, false);
-  const auto at_place = finish_rows_back(*state_, *call);
-  for (std::size_t i = 0; i < at_place.size(); ++i) {
-    const std::byte* mine = gradient.out_gradient.data() + i / at(made->k) * row_bytes;
-    gradient.weights_gradient[i] =
-        at_place[i] == nullptr ? 0.0F : dot(mine, at_place[i], gradient.hidden);
-  }
-  experts::end_call(*state_);
 }
 
 }  // namespace unisono

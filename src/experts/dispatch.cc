@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <utility>
 
+#include "base/hash.h"
 #include "experts/async.h"
 #include "experts/load.h"
 #include "experts/relay.h"
@@ -24,7 +27,7 @@ std::size_t at(std::int64_t index) {
 
 // The number of a row in `in`.
 std::size_t source_row(const Travel& travel, std::int64_t token, int slot, int k) {
-  return travel.one_a_slot ? at(token * k + slot) : at(token);
+  return travel.form.one_a_slot ? at(token * k + slot) : at(token);
 }
 
 void fill_padding(const detail::RoutingState& routing, const Travel& travel) {
@@ -89,7 +92,7 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
                       std::size_t bytes_of_all) {
   const std::size_t bytes_here = routing.places.arrivals.size() * travel.row_bytes;
   const bool seldom_twice = bytes_here < bytes_of_all + bytes_of_all / 2;
-  const bool is_coded = travel.coding != RowCoding::none;
+  const bool is_coded = travel.form.coding != RowCoding::none;
   if (seldom_twice || (bytes_of_all <= kCachedTokens && !is_coded)) {
     const kernels::Store store =
         travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
@@ -126,12 +129,26 @@ void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingSt
       }
       const Crossing& crossing = arrival.crossing;
       return relayed[source] +
-             std::size_t{travel.one_a_slot ? crossing.choice : crossing.token} * travel.row_bytes;
+             std::size_t{travel.form.one_a_slot ? crossing.choice : crossing.token} *
+                 travel.row_bytes;
     });
   }
 }
 
-Mistake check(const detail::RoutingState& routing, std::span<const Payload> payloads) {
+// Outputs are written while peers, and this rank, still read inputs.
+void expect_apart(Mistake& mistake, std::span<const Payload> payloads, const PartNames& names) {
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
+    for (std::size_t j = 0; j < payloads.size(); ++j) {
+      experts::expect_apart(mistake, names.out, payloads[i].out, names.in, payloads[j].in);
+      if (i < j) {
+        experts::expect_apart(mistake, names.out, payloads[i].out, names.out, payloads[j].out);
+      }
+    }
+  }
+}
+
+Mistake check(const detail::RoutingState& routing, std::span<const Payload> payloads,
+              const PartNames& names) {
   Mistake mistake;
   if (payloads.empty() || payloads.size() > kMaxPayloads) {
     return {.text = "it has " + std::to_string(payloads.size()) + " payloads\ngive 1 to " +
@@ -144,10 +161,11 @@ Mistake check(const detail::RoutingState& routing, std::span<const Payload> payl
                   "element a slot\nsend all k of them with the token"};
     }
     const std::size_t each = payload.one_a_slot ? at(routing.k) : 1;
-    expect(mistake, "in", payload.in.size(), routing.tokens * each, payload.row_bytes);
-    expect_rows(mistake, "out", payload.out.size(), routing, payload.row_bytes);
+    expect(mistake, names.in, payload.in.size(), routing.tokens * each, payload.row_bytes);
+    expect_rows(mistake, names.out, payload.out.size(), routing, payload.row_bytes);
     expect_coding(mistake, payload.coding, payload.dtype, payload.row_bytes);
   }
+  expect_apart(mistake, payloads, names);
   return mistake;
 }
 
@@ -176,11 +194,29 @@ Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingSt
   return {};
 }
 
+std::size_t bytes_of(std::size_t rows, std::size_t row_bytes) {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  return row_bytes != 0 && rows > kMost / row_bytes ? kMost : rows * row_bytes;
+}
+
+void expect_apart(Mistake& mistake, const char* what, std::span<const std::byte> written,
+                  const char* other, std::span<const std::byte> used) {
+  const std::less<const std::byte*> before;  // of what need not be one array
+  const bool overlap = !written.empty() && !used.empty() &&
+                       before(written.data(), used.data() + used.size()) &&
+                       before(used.data(), written.data() + written.size());
+  if (mistake.text.empty() && overlap) {
+    mistake.text = std::string("`") + what + "` overlaps `" + other +
+                   "`, which is read while it is written\ngive memory of its own";
+  }
+}
+
 void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t rows,
             std::size_t row_bytes) {
-  if (mistake.text.empty() && have != rows * row_bytes) {
+  const std::size_t wanted = bytes_of(rows, row_bytes);
+  if (mistake.text.empty() && have != wanted) {
     mistake.text = std::string("`") + what + "` has " + std::to_string(have) + " bytes, not the " +
-                   std::to_string(rows * row_bytes) + " of " + std::to_string(rows) + " rows of " +
+                   std::to_string(wanted) + " of " + std::to_string(rows) + " rows of " +
                    std::to_string(row_bytes) + "\ngive what the routing was made for";
   }
 }
@@ -188,10 +224,11 @@ void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t ro
 void expect_rows(Mistake& mistake, const char* what, std::size_t have,
                  const detail::RoutingState& routing, std::size_t row_bytes) {
   const std::size_t rows = at(routing.places.rows);
+  const std::size_t wanted = bytes_of(rows, row_bytes);
   const bool is_whole = row_bytes == 0 ? have == 0 : have % row_bytes == 0;
-  if (mistake.text.empty() && (!is_whole || have < rows * row_bytes)) {
+  if (mistake.text.empty() && (!is_whole || have < wanted)) {
     mistake.text = std::string("`") + what + "` has " + std::to_string(have) + " bytes, not the " +
-                   std::to_string(rows * row_bytes) + " of " + std::to_string(rows) + " rows of " +
+                   std::to_string(wanted) + " of " + std::to_string(rows) + " rows of " +
                    std::to_string(row_bytes) + ", nor those of more rows\ngive as many rows as " +
                    "the routing has, or more";
   }
@@ -214,24 +251,24 @@ void open_or_start(detail::ExchangeState& state, detail::StartedCall& call, cons
 std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
                                                 const detail::RoutingState* routing,
                                                 std::vector<Travel> travels, Opening opening,
-                                                Mistake mistake, bool in_halves) {
+                                                Mistake mistake, CallForm form) {
   auto call = std::make_unique<detail::StartedCall>();
   call->kind = opening.kind;
   call->routing = routing;
+  opening.form = form.bits();
   if (mistake.text.empty()) {
     opening.routing = routing->number;
     opening.parts = static_cast<std::uint32_t>(travels.size());
     for (std::size_t part = 0; part < travels.size(); ++part) {
       opening.part_bytes[part] = travels[part].row_bytes;
-      opening.details |= static_cast<std::uint32_t>(travels[part].coding) << (16 + 2 * part);
+      opening.part_forms[part] = travels[part].form.bits();
       opening.named[part] = travels[part].in.size();
       opening.names[part] = publish(state, part, travels[part].in, mistake);
     }
   }
   call->travels = std::move(travels);
-  call->in_halves = in_halves;
-  call->fingerprint = in_halves ? fingerprint(call->travels) : 0;
-  open_or_start(state, *call, opening, mistake, in_halves);
+  call->in_halves = form.in_halves;
+  open_or_start(state, *call, opening, mistake, form.in_halves);
   return call;
 }
 
@@ -241,13 +278,22 @@ void finish_opening(detail::ExchangeState& state, detail::StartedCall& call) {
   }
 }
 
+std::uint64_t fingerprint(const detail::StartedCall& call) {
+  Hash hash;
+  for (const Travel& travel : call.travels) {
+    hash.add(travel.is_coded() ? 0 : fingerprint(travel.in));
+  }
+  hash.add(fingerprint(std::as_bytes(call.combine.weights)));
+  return hash.add(fingerprint(call.combine.residual)).value();
+}
+
 void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& call) {
   if (!call.in_halves) {
     return;
   }
   Mistake mistake;
-  if (fingerprint(call.travels) != call.fingerprint) {
-    mistake.text = "its rows changed between the halves\nleave them alone until finish_" +
+  if (fingerprint(call) != call.fingerprint) {
+    mistake.text = "what it was given changed between the halves\nleave it alone until finish_" +
                    std::string(call.kind == CallKind::dispatch ? "dispatch" : "combine") +
                    "() has returned";
   }
@@ -263,13 +309,12 @@ void end_call(detail::ExchangeState& state) {
 std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
                                                     const detail::RoutingState* routing,
                                                     std::span<const Payload> payloads,
-                                                    std::uint32_t details, Mistake mistake,
-                                                    bool in_halves) {
+                                                    const DispatchForm& form, Mistake mistake) {
   if (mistake.text.empty()) {
     mistake = find_mistake(state, routing);
   }
   if (mistake.text.empty()) {
-    mistake = check(*routing, payloads);
+    mistake = check(*routing, payloads, form.names);
   }
   std::vector<Travel> travels;
   for (std::size_t part = 0; part < payloads.size() && mistake.text.empty(); ++part) {
@@ -277,14 +322,14 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
     Travel& travel = travels.emplace_back(travel_of(state, part, payload.in, payload.row_bytes,
                                                     payload.coding, payload.dtype, mistake));
     travel.out = payload.out.first(at(routing->places.rows) * payload.row_bytes);
-    travel.one_a_slot = payload.one_a_slot;
+    travel.form.one_a_slot = payload.one_a_slot;
   }
   for (std::size_t part = 0; part < travels.size() && mistake.text.empty(); ++part) {
     prepare_crossing(state, *routing, part, travels[part], mistake);
   }
-  auto call =
-      start_call(state, routing, std::move(travels),
-                 {.kind = CallKind::dispatch, .details = details}, std::move(mistake), in_halves);
+  auto call = start_call(state, routing, std::move(travels), {.kind = form.kind},
+                         std::move(mistake), form.call);
+  call->fingerprint = form.call.in_halves ? fingerprint(*call) : 0;
   for (std::size_t part = 0; part < call->travels.size(); ++part) {
     start_crossing(state, *routing, part, call->travels[part]);
   }
@@ -313,6 +358,12 @@ void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::Start
   end_call(state);
 }
 
+void expect_none_started(const detail::ExchangeState& state) {
+  if (const Mistake mistake = find_started(state); !mistake.text.empty()) {
+    throw Error(mistake.code, "experts: " + mistake.text);
+  }
+}
+
 std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind) {
   if (state.started == nullptr || state.started->kind != kind) {
     const char* what = kind == CallKind::dispatch ? "dispatch" : "combine";
@@ -327,7 +378,7 @@ std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, 
 void Exchange::dispatch(const Routing& routing, std::span<const Payload> payloads) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   experts::finish_dispatch(
-      *state_, experts::start_dispatch(*state_, routing.state_.get(), payloads, 0, {}, false));
+      *state_, experts::start_dispatch(*state_, routing.state_.get(), payloads, {}, {}));
 }
 
 Request Exchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
@@ -335,13 +386,15 @@ Request Exchange::dispatch_async(const Routing& routing, std::span<const Payload
       *state_, routing.state_.get(),
       [made = routing.state_.get(),
        all = std::vector<Payload>(payloads.begin(), payloads.end())](detail::ExchangeState& state) {
-        experts::finish_dispatch(state, experts::start_dispatch(state, made, all, 0, {}, false));
+        experts::finish_dispatch(state, experts::start_dispatch(state, made, all, {}, {}));
       });
 }
 
 void Exchange::start_dispatch(const Routing& routing, std::span<const Payload> payloads) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  state_->started = experts::start_dispatch(*state_, routing.state_.get(), payloads, 0, {}, true);
+  experts::expect_none_started(*state_);
+  state_->started = experts::start_dispatch(*state_, routing.state_.get(), payloads,
+                                            {.call = {.in_halves = true}}, {});
 }
 
 void Exchange::finish_dispatch() {

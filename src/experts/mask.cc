@@ -113,7 +113,7 @@ ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator&
   if (const std::string text = experts::find_mistake(options, ranks_before); !text.empty()) {
     throw Error(ErrorCode::usage, "after_shrink: " + text + "\ngive what the lost exchange had");
   }
-  if (previous.empty() || previous.back() >= ranks_before) {
+  if (previous.empty() || survivors.previous_size() != ranks_before) {
     throw Error(ErrorCode::usage, "after_shrink: this communicator was not shrunk from one of " +
                                       std::to_string(ranks_before) +
                                       " ranks\ngive what shrink() returned");

@@ -52,8 +52,9 @@ std::size_t most_rows(const detail::ExchangeState& state, std::size_t tokens) {
   const std::size_t experts_here = state.seats.experts_of_rank[rank].size();
   const std::size_t all = tokens * static_cast<std::size_t>(state.comm->size());
   std::size_t rows = experts_here == 0 ? 0 : all * static_cast<std::size_t>(options.k);
-  if (options.capacity >= 0) {
-    rows = std::min(rows, experts_here * static_cast<std::size_t>(options.capacity));
+  const auto capacity = static_cast<std::size_t>(options.capacity);
+  if (options.capacity >= 0 && experts_here != 0 && capacity < rows / experts_here + 1) {
+    rows = std::min(rows, experts_here * capacity);
   }
   switch (options.layout) {
     case ExpertLayout::expert_major:

@@ -201,7 +201,8 @@ TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
                                                    .out = std::as_writable_bytes(std::span(rows)),
                                                    .row_bytes = sizeof(float)}});
     small.tokens[1] += comm.rank() == 1 ? 1.0F : 0.0F;
-    expect_error(ErrorCode::usage, "dispatch() of rank 1: its rows changed between the halves",
+    expect_error(ErrorCode::usage,
+                 "dispatch() of rank 1: what it was given changed between the halves",
                  [&] { small.exchange.finish_dispatch(); });
     EXPECT_EQ(rows, before);
     small.tokens[1] -= comm.rank() == 1 ? 1.0F : 0.0F;
@@ -211,7 +212,8 @@ TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
                                                  .dtype = Dtype::f32,
                                                  .hidden = 1});
     rows.back() += comm.rank() == 0 ? 1.0F : 0.0F;
-    expect_error(ErrorCode::usage, "combine() of rank 0: its rows changed between the halves",
+    expect_error(ErrorCode::usage,
+                 "combine() of rank 0: what it was given changed between the halves",
                  [&] { small.exchange.finish_combine(); });
     EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
     small.round_trip();
@@ -246,7 +248,7 @@ TEST(ExpertMistakes, RowsThatCannotBeCoded) {
     });
     for (const RowCoding other : {RowCoding::none, RowCoding::f8e4m3}) {
       const RowCoding coding = comm.rank() == 0 ? RowCoding::i8 : other;
-      expect_error(ErrorCode::mismatch, "coding", [&] {
+      expect_error(ErrorCode::mismatch, "rank 0 gives rows of f32, coded as i8, and rank 1", [&] {
         small.exchange.dispatch(
             small.routing,
             {{.in = in, .out = out, .row_bytes = 4, .coding = coding, .dtype = Dtype::f32}});
@@ -267,6 +269,138 @@ TEST(ExpertMistakes, WeightsThatAreNoNumbers) {
                  [&] { small.combine(rows, out, weights); });
     EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
     small.round_trip();
+  });
+}
+
+Payload floats(std::span<const float> in, std::span<float> out) {
+  return {.in = std::as_bytes(in),
+          .out = std::as_writable_bytes(out),
+          .row_bytes = sizeof(float),
+          .dtype = Dtype::f32};
+}
+
+TEST(ExpertMistakes, RowsOfOtherKinds) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
+    Small small(comm);
+    std::vector<float> rows(small.routing.rows());
+    Payload one = floats(comm.rank() == 0 ? small.tokens : small.weights, rows);
+    one.one_a_slot = comm.rank() == 1;
+    expect_error(ErrorCode::mismatch,
+                 "rank 0 gives rows of f32, and rank 1 gives rows of f32, one a slot",
+                 [&] { small.exchange.dispatch(small.routing, {one}); });
+    std::vector<std::uint16_t> tokens(2);
+    std::vector<std::uint16_t> halves(small.routing.rows());
+    const Payload coded = {.in = std::as_bytes(std::span(tokens)),
+                           .out = std::as_writable_bytes(std::span(halves)),
+                           .row_bytes = 2,
+                           .coding = RowCoding::i8,
+                           .dtype = comm.rank() == 0 ? Dtype::f16 : Dtype::bf16};
+    expect_error(
+        ErrorCode::mismatch,
+        "rank 0 gives rows of f16, coded as i8, and rank 1 gives rows of bf16, coded as i8",
+        [&] { small.exchange.dispatch(small.routing, {coded}); });
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, HalvesThatDoNotFit) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
+    Small small(comm);
+    std::vector<float> rows(small.routing.rows());
+    const Payload payload = floats(small.tokens, rows);
+    expect_error(ErrorCode::mismatch,
+                 "rank 0 makes the call in halves, and rank 1 makes the whole call at once", [&] {
+                   if (comm.rank() == 1) {
+                     small.exchange.dispatch(small.routing, {payload});
+                   }
+                   small.exchange.start_dispatch(small.routing, {payload});
+                   small.exchange.finish_dispatch();
+                 });
+    small.exchange.start_dispatch(small.routing, {payload});
+    if (comm.rank() == 0) {  // of this rank alone: nothing was sent, and what is under way stays
+      expect_error(ErrorCode::usage, "dispatch() has been started, and not finished",
+                   [&] { small.exchange.start_dispatch(small.routing, {payload}); });
+    }
+    small.exchange.finish_dispatch();
+    EXPECT_NE(rows, std::vector<float>(rows.size(), 0.0F));
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, WeightsThatChangeBetweenTheHalves) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
+    Small small(comm);
+    const std::vector<float> rows(small.routing.rows(), 1.0F);
+    std::vector<float> out = {7.0F, 7.0F};
+    small.exchange.start_combine(small.routing, {.rows = std::as_bytes(std::span(rows)),
+                                                 .out = std::as_writable_bytes(std::span(out)),
+                                                 .dtype = Dtype::f32,
+                                                 .hidden = 1,
+                                                 .weights = small.weights});
+    small.weights[1] = comm.rank() == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
+    expect_error(ErrorCode::usage, "combine() of rank 1: what it was given changed",
+                 [&] { small.exchange.finish_combine(); });
+    EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
+    small.weights[1] = 1.0F;
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, MemoryThatOverlaps) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
+    Small small(comm);
+    std::vector<float> rows(small.routing.rows() + 2);
+    const std::span<float> all(rows);
+    expect_error(ErrorCode::usage, "dispatch() of rank 0: `out` overlaps `in`", [&] {
+      small.exchange.dispatch(small.routing, {floats(all.first(2), all.first(rows.size() - 2))});
+    });
+    expect_error(ErrorCode::usage, "`out` overlaps `rows`", [&] {
+      small.combine(all.first(small.routing.rows()), all.first(2), small.weights);
+    });
+    std::vector<float> of_weights(4);
+    const auto bytes = std::as_writable_bytes(all.first(small.routing.rows()));
+    expect_error(ErrorCode::usage, "combine_backward() of rank 0: `rows_gradient` overlaps `rows`",
+                 [&] {
+                   small.exchange.combine_backward(
+                       small.routing, {.out_gradient = std::as_bytes(std::span(small.tokens)),
+                                       .rows_gradient = bytes,
+                                       .dtype = Dtype::f32,
+                                       .hidden = 1,
+                                       .rows = bytes,
+                                       .weights_gradient = of_weights});
+                 });
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, NumbersThatAreTooLarge) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
+    Small small(comm);
+    expect_error(ErrorCode::usage, "`rows` has 0 bytes, not the", [&] {
+      small.exchange.combine(small.routing, {.dtype = Dtype::f32, .hidden = std::size_t{1} << 62});
+    });
+    const Exchange most(comm, {.experts = 8,
+                               .k = 2,
+                               .capacity = std::numeric_limits<std::int64_t>::max(),
+                               .max_tokens = 4});
+    EXPECT_EQ(most.max_rows(), 16U);
+    expect_error(ErrorCode::usage, "capacity is -7; it is -1 (none), or 0 or more",
+                 [&] { const Exchange wrong(comm, {.experts = 8, .capacity = -7}); });
+    small.round_trip();
+  });
+}
+
+TEST(ExpertMistakes, RowsOfAnExpertInAnotherLayout) {
+  comm::testing::run_ranks(2, [](Communicator& comm) {
+    for (const ExpertLayout layout : {ExpertLayout::flat, ExpertLayout::rank_major}) {
+      Exchange exchange(comm, {.experts = 4, .k = 2, .layout = layout});
+      const std::vector<std::int32_t> chosen = {0, 3};
+      const Routing routing = exchange.route(std::span(chosen));
+      expect_error(ErrorCode::usage, "in the layout expert_major only",
+                   [&] { (void)routing.first_row(0); });
+      expect_error(ErrorCode::usage, "in the layout expert_major only",
+                   [&] { (void)routing.rows_of(0); });
+    }
   });
 }
 

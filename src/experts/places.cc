@@ -83,6 +83,9 @@ std::string find_mistake(const ExchangeOptions& options, int ranks) {
   if (options.experts < 1 || options.k < 1 || options.alignment < 1) {
     return "experts, k and alignment must be 1 or more";
   }
+  if (options.capacity < -1) {
+    return "capacity is " + std::to_string(options.capacity) + "; it is -1 (none), or 0 or more";
+  }
   if (options.k > options.experts) {
     return "k is " + std::to_string(options.k) + ", and there are " +
            std::to_string(options.experts) + " experts";

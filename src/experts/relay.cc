@@ -9,7 +9,7 @@ namespace {
 
 std::size_t rows_from(const detail::RoutingState& routing, const Travel& travel, int source) {
   const Crossing& come = routing.crossings.come[static_cast<std::size_t>(source)];
-  return travel.one_a_slot ? come.choice : come.token;
+  return travel.form.one_a_slot ? come.choice : come.token;
 }
 
 // By source rank, the rows that this rank takes.
@@ -31,6 +31,14 @@ std::size_t bytes_to_take(const detail::ExchangeState& state, const detail::Rout
   return std::accumulate(rows.begin(), rows.end(), std::size_t{0}) * travel.row_bytes;
 }
 
+std::size_t bytes_to_send(const detail::RoutingState& routing, const Travel& travel) {
+  std::size_t rows = 0;
+  for (const CrossingRows& leave : routing.crossings.leave) {  // of this host none
+    rows += travel.form.one_a_slot ? leave.choices.size() : leave.tokens.size();
+  }
+  return rows * travel.row_bytes;
+}
+
 }  // namespace
 
 void prepare_crossing(detail::ExchangeState& state, const detail::RoutingState& routing,
@@ -40,8 +48,9 @@ void prepare_crossing(detail::ExchangeState& state, const detail::RoutingState& 
   }
   SentRows& rows = state.sent[part];
   const std::size_t bytes = bytes_to_take(state, routing, travel);
-  if (!state.is_read() || bytes == 0) {
-    rows.own.resize(bytes);
+  const bool is_own = !state.is_read() || bytes == 0;
+  prepare_rows(rows, bytes_to_send(routing, travel), is_own ? bytes : 0, mistake);
+  if (is_own || !mistake.text.empty()) {
     rows.incoming = rows.own;
     return;
   }
@@ -60,7 +69,7 @@ void start_crossing(detail::ExchangeState& state, const detail::RoutingState& ro
     }
     const CrossingRows& leave = routing.crossings.leave[host];
     auto& rows = to[static_cast<std::size_t>(state.hosts.relay(state.comm->rank(), host))];
-    for (const std::uint32_t row : travel.one_a_slot ? leave.choices : leave.tokens) {
+    for (const std::uint32_t row : travel.form.one_a_slot ? leave.choices : leave.tokens) {
       rows.push_back(travel.in.data() + row * travel.row_bytes);
     }
   }

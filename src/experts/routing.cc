@@ -11,6 +11,16 @@ const experts::Places& places_of(const std::unique_ptr<detail::RoutingState>& st
   return state->places;
 }
 
+const experts::Places& expert_major_places_of(const std::unique_ptr<detail::RoutingState>& state) {
+  const experts::Places& places = places_of(state);
+  if (state->layout != ExpertLayout::expert_major) {
+    throw Error(ErrorCode::usage,
+                "routing: the rows of an expert are together in the layout expert_major only\n"
+                "experts() says whose each row is");
+  }
+  return places;
+}
+
 std::size_t row_number(const std::vector<std::int64_t>& rows, int local) {
   if (local < 0 || static_cast<std::size_t>(local) >= rows.size()) {
     throw Error(ErrorCode::usage, "routing: this rank has no expert " + std::to_string(local) +
@@ -35,10 +45,10 @@ std::size_t Routing::rows() const {
   return static_cast<std::size_t>(places_of(state_).rows);
 }
 std::size_t Routing::first_row(int local) const {
-  return row_number(places_of(state_).first_row, local);
+  return row_number(expert_major_places_of(state_).first_row, local);
 }
 std::size_t Routing::rows_of(int local) const {
-  return row_number(places_of(state_).rows_of, local);
+  return row_number(expert_major_places_of(state_).rows_of, local);
 }
 std::span<const int> Routing::experts_here() const {
   places_of(state_);

@@ -1,11 +1,30 @@
 #include "experts/rows.h"
 
 #include <cstring>
+#include <exception>
 #include <numeric>
 
 #include "kernels/kernels.h"
 
 namespace unisono::experts {
+
+bool resize(std::vector<std::byte>& memory, std::size_t bytes, Mistake& mistake) {
+  try {
+    memory.resize(bytes);
+    return true;
+  } catch (const std::exception&) {  // std::bad_alloc, std::length_error
+    mistake = {.code = ErrorCode::resource,
+               .text = "it has no memory for " + std::to_string(bytes) +
+                       " bytes of rows\ngive fewer tokens at once"};
+    return false;
+  }
+}
+
+void prepare_rows(SentRows& rows, std::size_t sent_bytes, std::size_t own_bytes, Mistake& mistake) {
+  if (mistake.text.empty() && resize(rows.outgoing, sent_bytes, mistake)) {
+    resize(rows.own, own_bytes, mistake);
+  }
+}
 
 std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region, std::size_t bytes,
                                    Mistake& mistake) {
@@ -47,9 +66,11 @@ void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t 
 
 Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> rows,
                  std::size_t row_bytes, RowCoding coding, Dtype dtype, Mistake& mistake) {
-  Travel travel{.in = rows, .row_bytes = row_bytes, .out_row_bytes = row_bytes, .coding = coding};
-  if (coding == RowCoding::none || row_bytes == 0) {
-    travel.coding = RowCoding::none;
+  Travel travel{.in = rows,
+                .row_bytes = row_bytes,
+                .out_row_bytes = row_bytes,
+                .form = {.dtype = dtype, .coding = row_bytes == 0 ? RowCoding::none : coding}};
+  if (travel.form.coding == RowCoding::none) {
     return travel;
   }
   travel.functions = functions_of(coding, dtype);
@@ -62,13 +83,13 @@ Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const
   const std::size_t count = rows.size() / row_bytes;
   std::span<std::byte> coded;
   if (!state.is_read() || count == 0) {
-    state.coded[part].resize(count * travel.row_bytes);
+    resize(state.coded[part], count * travel.row_bytes, mistake);
     coded = state.coded[part];
   } else {
     coded = shared_memory(state, state.staged[part], count * travel.row_bytes, mistake);
-    if (!mistake.text.empty()) {
-      return travel;
-    }
+  }
+  if (!mistake.text.empty()) {
+    return travel;
   }
   for (std::size_t row = 0; row < count; ++row) {
     travel.functions.encode(coded.data() + row * travel.row_bytes, rows.data() + row * row_bytes,

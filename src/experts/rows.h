@@ -10,6 +10,8 @@
 
 namespace unisono::experts {
 
+// False, and adds to `mistake`: there is no memory.
+bool resize(std::vector<std::byte>& memory, std::size_t bytes, Mistake& mistake);
 // `bytes` bytes of a region of the exchange that peers of this host can read; the region grows.
 std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region, std::size_t bytes,
                                    Mistake& mistake);
@@ -39,6 +41,9 @@ kernels::CodedRowFunctions functions_of(RowCoding coding, Dtype dtype);
 // That rows of this kind can be coded; adds to `mistake` if it has none yet.
 void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t row_bytes);
 
+// Memory for what start_rows() sends, and for what comes. Before the ranks agree, so that a lack of
+// it is told.
+void prepare_rows(SentRows& rows, std::size_t sent_bytes, std::size_t own_bytes, Mistake& mistake);
 // Rows to other ranks, in this order, and from them into rows.incoming, which has the size for
 // them.
 void start_rows(detail::ExchangeState& state,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -51,11 +52,41 @@ inline bool rows_are_right(const Shape& shape, const Routing& routing,
   return right;
 }
 
+// rank_major, flat: by source rank and token, of flat also by place among the k.
+inline bool are_in_order(const Shape& shape, const Routing& routing) {
+  const auto choices = served(shape);
+  const auto k = static_cast<std::size_t>(shape.options.k);
+  const bool once_a_token = shape.options.layout == ExpertLayout::rank_major;
+  const std::set<int> here(routing.experts_here().begin(), routing.experts_here().end());
+  std::size_t row = 0;
+  for (std::size_t rank = 0; rank < choices.size(); ++rank) {
+    for (std::size_t place = 0; place < choices[rank].size(); ++place) {
+      const auto token = static_cast<std::int64_t>(place / k);
+      const bool is_known = once_a_token && row > 0 && routing.sources()[row - 1].token == token &&
+                            routing.sources()[row - 1].rank == static_cast<int>(rank);
+      if (is_known || !here.contains(choices[rank][place])) {
+        continue;
+      }
+      if (row == routing.rows()) {
+        return false;
+      }
+      const RowSource& source = routing.sources()[row++];
+      if (source.rank != static_cast<int>(rank) || source.token != token ||
+          source.slot != static_cast<int>(place % k)) {
+        return false;
+      }
+    }
+  }
+  return row == routing.rows();
+}
+
 // What stands in which row, worked out from the choices alone.
 inline bool sources_are_right(const Shape& shape, const Routing& routing) {
-  if (shape.options.layout != ExpertLayout::expert_major ||
-      !shape.options.experts_of_rank.empty()) {
-    return true;  // seen by the rows and the sums
+  if (!shape.options.experts_of_rank.empty()) {
+    return true;  // replicas take turns: seen by the rows and the sums
+  }
+  if (shape.options.layout != ExpertLayout::expert_major) {
+    return are_in_order(shape, routing);
   }
   const auto choices = served(shape);
   const auto k = static_cast<std::size_t>(shape.options.k);

@@ -69,7 +69,9 @@ inline Shape draw(std::mt19937& random, int ranks) {
       std::iota(all.begin(), all.end(), 0);
       std::shuffle(all.begin(), all.end(), random);
       for (int slot = 0; slot < shape.options.k; ++slot) {
-        chosen.push_back(below(8) == 0 ? -1 : all[static_cast<std::size_t>(slot)]);
+        // A token may have no expert at a place, or one that it has already.
+        const int other = below(16) == 0 ? 0 : slot;
+        chosen.push_back(below(8) == 0 ? -1 : all[static_cast<std::size_t>(other)]);
       }
     }
   }

@@ -1,5 +1,6 @@
 #include "experts/travel.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/hash.h"
@@ -9,7 +10,7 @@ namespace unisono::experts {
 
 void Travel::write(std::size_t row, const std::byte* from, kernels::Store store) const {
   std::byte* to = out.data() + row * out_row_bytes;
-  if (coding == RowCoding::none) {
+  if (form.coding == RowCoding::none) {
     kernels::copy(to, from, row_bytes, store);
   } else if (is_rounded) {
     void* const target = to;
@@ -19,26 +20,20 @@ void Travel::write(std::size_t row, const std::byte* from, kernels::Store store)
   }
 }
 
-std::uint64_t fingerprint(std::span<const Travel> travels) {
+std::uint64_t fingerprint(std::span<const std::byte> memory) {
   constexpr std::size_t kMostWords = 512;
   Hash hash;
-  for (const Travel& travel : travels) {
-    std::uint64_t word = 0;
-    const std::size_t words = travel.in.size() / sizeof(word);
-    if (travel.is_coded() || travel.in.empty()) {
-      continue;
-    }
-    if (words == 0) {
-      std::memcpy(&word, travel.in.data(), travel.in.size());
-      hash.add(word);
-      continue;
-    }
-    const std::size_t step = (words + kMostWords - 1) / kMostWords;
-    for (std::size_t i = 0; i < words; i += step) {
-      std::memcpy(&word, travel.in.data() + i * sizeof(word), sizeof(word));
-      hash.add(word);
-    }
-    std::memcpy(&word, travel.in.data() + travel.in.size() - sizeof(word), sizeof(word));
+  std::uint64_t word = 0;
+  const std::size_t words = memory.size() / sizeof(word);
+  const std::size_t step = (words + kMostWords - 1) / kMostWords;
+  for (std::size_t i = 0; i < words; i += step) {
+    std::memcpy(&word, memory.data() + i * sizeof(word), sizeof(word));
+    hash.add(word);
+  }
+  if (!memory.empty()) {  // the end, also of less than a word
+    word = 0;
+    const std::size_t last = std::min(memory.size(), sizeof(word));
+    std::memcpy(&word, memory.data() + memory.size() - last, last);
     hash.add(word);
   }
   return hash.value();

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "experts/forms.h"
 #include "kernels/coded_rows.h"
 #include "unisono/communicator.hpp"
 #include "unisono/parallel/experts.hpp"
@@ -18,20 +19,19 @@ struct Travel {
   std::size_t row_bytes = 0;           // of `in`
   std::span<std::byte> out = {};
   std::size_t out_row_bytes = 0;
-  bool one_a_slot = false;
+  PartForm form = {};
   std::size_t count = 0;                      // coded: elements of a row
   kernels::CodedRowFunctions functions = {};  // coded
-  RowCoding coding = RowCoding::none;
   bool is_rounded = false;  // `in` is as it was: whoever reads it takes it for coded
 
-  bool is_coded() const { return coding != RowCoding::none && !is_rounded; }
+  bool is_coded() const { return form.coding != RowCoding::none && !is_rounded; }
   // Row `row` of `out` from one that has come.
   void write(std::size_t row, const std::byte* from, kernels::Store store) const;
 };
 
-// What tells whether the caller has changed its rows meanwhile: of long ones some words spread over
-// all of them. Rows that travel coded are the exchange's own.
-std::uint64_t fingerprint(std::span<const Travel> travels);
+// What tells whether the caller has changed memory meanwhile: of much of it some words spread over
+// all.
+std::uint64_t fingerprint(std::span<const std::byte> memory);
 
 // Rows under way between hosts. Not to be moved while they are.
 struct SentRows {

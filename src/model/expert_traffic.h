@@ -4,8 +4,7 @@
 //   low_latency  a row for each of the k choices, straight to the rank of its expert:
 //                a rank sends tokens * k rows, (R - 1) / R of them to others
 //   normal       a row crosses once to each host that has one of its experts, to the rank there
-//   that
-//                stands in the sender's place, and goes from there to each rank once:
+//                that stands in the sender's place, and goes from there to each rank once:
 //                a part that holds m experts gets one with probability 1 - C(E - m, k) / C(E, k)
 //
 // Combine takes the same ways back; rows are summed where they meet. The time is that of the link

@@ -246,6 +246,11 @@ void run_experts_after_shrink(unisono_comm_t left) {
   options.counts = counts;
   SUCCEEDS(unisono_exchange_create(&options, left, &exchange));
   SUCCEEDS(unisono_exchange_free(&exchange));
+  options.experts_of_ranks = NULL;
+  options.counts = NULL;
+  FAILS(unisono_experts_after_shrink(&options, 4, left, experts, counts), UNISONO_USAGE,
+        "usage: after_shrink: this communicator was not shrunk from one of 4 ranks\n"
+        "give what shrink() returned");
   options.experts_of_ranks = alone;
   options.counts = counts_alone;
   FAILS(unisono_experts_after_shrink(&options, 3, left, experts, counts), UNISONO_USAGE,

@@ -29,11 +29,12 @@ struct ExpertPlaces {
 };
 
 // `loads`: by expert, tokens that chose it (Routing::chosen(), or a mean over time). Every rank
-// gets the same number of seats, and no expert twice. Where hosts divide the groups, experts of a
-// group stay on one host, so that a router that is limited to few groups sends to few hosts;
-// otherwise groups and hosts are left out of account. Deterministic, and the same on all ranks if
-// their loads are. Local. Errors: usage (ranks that do not divide the seats, fewer seats than
-// experts, loads that are negative or no numbers, ...).
+// gets the same number of seats, and no expert twice. Where hosts divide the groups, and a rank has
+// no more seats than its host has experts, experts of a group stay on one host, so that a router
+// that is limited to few groups sends to few hosts; otherwise groups and hosts are left out of
+// account. Deterministic, and the same on all ranks if their loads are. Local. Errors: usage (ranks
+// that do not divide the seats, fewer seats than experts, loads that are negative or no numbers,
+// ...).
 //
 // Source: the greedy method is that of EPLB (DeepSeek-AI, 2025): groups to hosts, replicas to the
 // heaviest experts, experts to the least loaded ranks, always the heaviest first.

@@ -10,10 +10,12 @@
 //   exchange.combine(routing, {.rows = outputs, .out = sums, .dtype = unisono::Dtype::bf16,
 //                              .hidden = 2048, .weights = weights});
 //
-// All calls of an Exchange but the destructor are collective: all ranks of the communicator make
-// them in the same order, one thread a rank. What one rank does wrong is an error with the same
-// sentence on all ranks; the exchange, its routings and all memory of the caller then are as before
-// the call, and can be used on. Failures of a rank are those of the communicator.
+// The calls of an Exchange are collective, but for the destructor, max_tokens(), max_rows() and
+// masked(): all ranks of the communicator make them in the same order, one thread a rank. What one
+// rank does wrong is an error with the same sentence on all ranks; the exchange, its routings and
+// all memory of the caller then are as before the call, and can be used on. Only halves that do not
+// fit (a second start, a finish without one) are errors of their rank alone, before it sends
+// anything. Failures of a rank are those of the communicator.
 //
 // Where a row goes follows from prefix sums over (expert, source rank, token): results have the
 // same bits whatever the timing and the transport. Ranks of one host read tokens and rows where
@@ -92,7 +94,8 @@ class UNISONO_EXPORT Routing {
 
   std::size_t tokens() const;  // of this rank
   std::size_t rows() const;    // that a dispatch writes here, with the padding
-  // For the expert `local`, counted among those of this rank. REQUIRES: not rank_major.
+  // Where the rows of the expert `local` are, counted among those of this rank; expert_major only.
+  // Errors: usage.
   std::size_t first_row(int local) const;
   std::size_t rows_of(int local) const;
   // Experts of this rank, by `local`.
@@ -131,13 +134,13 @@ struct Payload {
   // Each place among the k has an element of its own, as weights do. Not for rank_major.
   bool one_a_slot = false;
   RowCoding coding = RowCoding::none;
-  Dtype dtype = Dtype::bf16;  // of the rows' elements; used for a coding only
+  Dtype dtype = Dtype::bf16;  // of the rows' elements, for a coding; the same on all ranks
 };
 inline constexpr int kMaxPayloads = 8;
 
 struct CombineRows {
   std::span<const std::byte> rows = {};  // [rows()][hidden] of dtype, or more rows
-  std::span<std::byte> out = {};         // [tokens][hidden] of dtype
+  std::span<std::byte> out = {};         // [tokens][hidden] of dtype; overlaps nothing given
   Dtype dtype = Dtype::bf16;             // a float
   std::size_t hidden = 0;
   // [tokens][k], or empty: all are 1. Must be empty for rank_major, whose rows are sums already.
@@ -147,7 +150,7 @@ struct CombineRows {
   RowCoding coding = RowCoding::none;
 };
 
-// What is not for rank_major must be empty there.
+// What is not for rank_major must be empty there. What is written overlaps nothing else here.
 struct CombineGradient {
   std::span<const std::byte> out_gradient = {};  // [tokens][hidden] of dtype
   std::span<std::byte> rows_gradient = {};       // [rows()][hidden] of dtype, or more rows
@@ -196,8 +199,9 @@ class UNISONO_EXPORT Exchange {
   std::vector<int> masked() const;
 
   // Brings rows to the ranks of their experts. Tokens must not change until it returns on this
-  // rank; all peers have read them then. `out` of one payload must not overlap any `in`. Errors:
-  // usage (lengths, another exchange's routing), mismatch (other calls, routings or row sizes).
+  // rank; all peers have read them then. An `out` must not overlap an `in` or another `out`.
+  // Errors: usage (lengths, another exchange's routing), mismatch (other calls, routings or row
+  // sizes).
   void dispatch(const Routing& routing, std::span<const Payload> payloads);
   void dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
@@ -205,7 +209,8 @@ class UNISONO_EXPORT Exchange {
 
   // The halves of dispatch(): start says that the tokens are there, and moves them between hosts;
   // finish writes them to `out`. In between the tokens must not change, buffers and the routing
-  // must live, and no other call of this exchange is allowed. On one host start never waits;
+  // must live, and no other call of this exchange is allowed but for asynchronous ones. All ranks
+  // make the call in halves, or none. On one host start never waits;
   // between hosts it waits until the others start. Errors: as of dispatch(), from either; usage
   // from finish, before it writes (tokens that have changed; of more than 4 KiB 512 words are
   // looked at).

@@ -99,10 +99,7 @@ py::object Request::wait(int timeout_ms) {
   {
     const py::gil_scoped_release unlocked;
     const std::lock_guard lock(waiting_);
-    if (!ended_) {
-      ended_ = true;
-      request_.wait(timeout_ms);
-    }
+    outcome_.wait(request_, timeout_ms);
   }
   job_->rethrow_user_error();
   return job_->result;
@@ -111,7 +108,7 @@ py::object Request::wait(int timeout_ms) {
 bool Request::test() {
   const py::gil_scoped_release unlocked;
   const std::unique_lock lock(waiting_, std::try_to_lock);
-  return lock.owns_lock() && (ended_ || request_.test());
+  return lock.owns_lock() && (outcome_.has_ended() || request_.test());
 }
 
 py::object Plan::start() {

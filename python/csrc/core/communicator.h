@@ -1,15 +1,40 @@
 // unisono::Communicator for Python: its thread rule, and what keeps buffers alive.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "job.h"
 
 namespace unisono_python {
+
+// How a request has ended, for all who wait for it. REQUIRES: a lock of whoever has both.
+class Outcome {
+ public:
+  bool has_ended() const { return has_ended_; }
+  // Throws what the request did, again and again.
+  void wait(unisono::Request& request, int timeout_ms) {
+    if (!std::exchange(has_ended_, true)) {
+      try {
+        request.wait(timeout_ms);
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+    }
+    if (failure_ != nullptr) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+ private:
+  bool has_ended_ = false;
+  std::exception_ptr failure_;
+};
 
 // An operation under way, and all that it needs.
 class Request {
@@ -28,7 +53,7 @@ class Request {
   std::shared_ptr<Job> job_;  // shared with the plan that it is a run of, or with group()
   unisono::Request request_;
   std::mutex waiting_;  // guards what follows, and who waits
-  bool ended_ = false;
+  Outcome outcome_;
 };
 
 class Comm;

@@ -75,6 +75,16 @@ class Memories {
   std::list<Memory> all_;
 };
 
+// Its bytes would be taken for others.
+void check_alike(const char* what, const Memory& memory, const char* other, const Memory& like) {
+  if (memory.elements().dtype != like.elements().dtype) {
+    throw py::type_error(std::string(what) + " has elements of " +
+                         std::string(to_string(memory.elements().dtype)) + ", and " + other +
+                         " of " + std::string(to_string(like.elements().dtype)) +
+                         "; convert one of them");
+  }
+}
+
 // A dispatch or combine that a thread of the exchange makes, and the memory that it uses.
 class ExpertRequest {
  public:
@@ -89,22 +99,19 @@ class ExpertRequest {
   void wait(int timeout_ms) {
     const py::gil_scoped_release unlocked;
     const std::lock_guard lock(waiting_);
-    if (!ended_) {
-      ended_ = true;
-      request_.wait(timeout_ms);
-    }
+    outcome_.wait(request_, timeout_ms);
   }
   bool test() {
     const py::gil_scoped_release unlocked;
     const std::unique_lock lock(waiting_, std::try_to_lock);
-    return lock.owns_lock() && (ended_ || request_.test());
+    return lock.owns_lock() && (outcome_.has_ended() || request_.test());
   }
 
  private:
   std::unique_ptr<Memories> memories_;
   unisono::Request request_;
   std::mutex waiting_;  // guards what follows, and who waits
-  bool ended_ = false;
+  Outcome outcome_;
 };
 
 enum class Form : std::uint8_t { blocking, halves, async };
@@ -164,6 +171,7 @@ class Exchange {
     for (const auto& [tokens, out, row_bytes, one_a_slot, coding] : given) {
       const Memory& in = memories->read(tokens, "tokens");
       const Memory& to = memories->write(out, "out");
+      check_alike("out", to, "tokens", in);
       payloads.push_back({.in = bytes_of(in),
                           .out = out_bytes_of(to),
                           .row_bytes = row_bytes,
@@ -207,6 +215,7 @@ class Exchange {
     auto memories = std::make_unique<Memories>();
     const Memory& in = memories->read(rows, "rows");
     const Memory& to = memories->write(out, "out");
+    check_alike("out", to, "rows", in);
     unisono::CombineRows combine{.rows = bytes_of(in),
                                  .out = out_bytes_of(to),
                                  .dtype = in.elements().dtype,
@@ -214,7 +223,9 @@ class Exchange {
                                  .weights = memories->floats(weights, "weights"),
                                  .coding = coding_of(coding)};
     if (!residual.is_none()) {
-      combine.residual = bytes_of(memories->read(residual, "residual"));
+      const Memory& first = memories->read(residual, "residual");
+      check_alike("residual", first, "rows", in);
+      combine.residual = bytes_of(first);
     }
     return begin(std::move(memories), form, [&](unisono::Exchange& open) {
       switch (form) {
@@ -239,13 +250,16 @@ class Exchange {
     Memories memories;
     const Memory& in = memories.read(gradient, "out_gradient");
     const Memory& to = memories.write(rows_gradient, "rows_gradient");
+    check_alike("rows_gradient", to, "out_gradient", in);
     unisono::CombineGradient all{.out_gradient = bytes_of(in),
                                  .rows_gradient = out_bytes_of(to),
                                  .dtype = in.elements().dtype,
                                  .hidden = hidden,
                                  .weights = memories.floats(weights, "weights")};
     if (!rows.is_none()) {
-      all.rows = bytes_of(memories.read(rows, "rows"));
+      const Memory& outputs = memories.read(rows, "rows");
+      check_alike("rows", outputs, "out_gradient", in);
+      all.rows = bytes_of(outputs);
     }
     if (!weights_gradient.is_none()) {
       const Memory& memory = memories.write(weights_gradient, "weights_gradient");

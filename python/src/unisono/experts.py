@@ -26,7 +26,8 @@ def balance(loads, ranks, seats=0, groups=1, hosts=1):
     """(experts by rank, load by rank): where experts and their replicas should live.
 
     loads: by expert, tokens that chose it. seats: experts and replicas that all ranks hold together;
-    0: one for each expert. groups of experts stay on one host where hosts divide them.
+    0: one for each expert. groups of experts stay on one host where hosts divide them, and a rank has no
+    more seats than its host has experts.
     """
     return _core.balance_experts([float(load) for load in loads], ranks, seats, groups, hosts)
 
@@ -107,7 +108,7 @@ class Routing:
         raise AttributeError(f"a routing has no '{name}'")
 
     def rows_of_expert(self, local):
-        """The slice of rows for the expert `local`, counted among those of this rank."""
+        """The slice of rows for the expert `local`, counted among those of this rank; expert_major."""
         first = self._made.first_row(local)
         return slice(first, first + self._made.rows_of(local))
 
@@ -189,7 +190,8 @@ class Exchange:
     layout: "expert_major", "rank_major" or "flat". experts_of_rank: by rank, its experts; one that is
     at several ranks has replicas. max_tokens that a rank routes at once, with the bytes of a row, sizes the
     memory at once; more is no error. Errors are those of the communicator, with one sentence on all
-    ranks; after UsageError and Mismatch everything can be used on.
+    ranks; after UsageError and Mismatch everything can be used on. TypeError and ValueError are of
+    one rank, before it calls: the others wait for it.
     """
 
     def __init__(
@@ -224,6 +226,9 @@ class Exchange:
 
     def route(self, chosen):
         """A Routing of chosen[tokens, k]; -1: none."""
+        shape = _shape(chosen)
+        if shape[1:] != (self.k,) and not (len(shape) == 1 and self.k == 1):
+            raise ValueError(f"route(): chosen is {list(shape)}, and not [tokens, {self.k}]")
         return Routing(self._made.route(chosen), self.k, self.layout)
 
     @property
@@ -247,16 +252,15 @@ class Exchange:
 
     def start_dispatch(self, routing, tokens, out=None, coding="none", one_a_slot=False):
         """The first half: tokens must not change before finish_dispatch(), which gives the rows."""
-        self._started = self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.halves)
+        rows = self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.halves)
+        self._started = rows, routing  # finishing uses it
 
     def dispatch_async(self, routing, tokens, out=None, coding="none", one_a_slot=False):
         """A Pending: a thread makes the call meanwhile, after those that were started before it."""
         return self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.asynchronous)
 
     def finish_dispatch(self):
-        self._made.finish_dispatch()
-        out, self._started = self._started, None
-        return out
+        return self._finish(self._made.finish_dispatch)
 
     def gather_list(self, routing, tokens):
         """GatheredRows: no row is copied. tokens must be memory of Communicator.allocate or register_buffer.
@@ -279,7 +283,8 @@ class Exchange:
 
     def start_combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
         """The first half: nothing given may change before finish_combine(), which gives the sums."""
-        self._started = self._combine(routing, rows, weights, residual, out, coding, ExpertForm.halves)
+        sums = self._combine(routing, rows, weights, residual, out, coding, ExpertForm.halves)
+        self._started = sums, routing
 
     def combine_async(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
         """A Pending, as that of dispatch_async()."""
@@ -288,13 +293,14 @@ class Exchange:
         )
 
     def finish_combine(self):
-        self._made.finish_combine()
-        out, self._started = self._started, None
-        return out
+        return self._finish(self._made.finish_combine)
 
     def combine_backward(self, routing, gradient, rows=None, weights=None):
         """(gradient of the rows, gradient of the weights; rank_major: None) of combine()."""
         shape = _shape(gradient)[1:]
+        self._check("combine_backward()", "gradient", gradient, routing.tokens)
+        if weights is not None:
+            self._check("combine_backward()", "weights", weights, routing.tokens, self.k)
         rows_gradient = _new(gradient, (routing.rows, *shape))
         weights_gradient = None
         if self.layout != "rank_major":
@@ -319,6 +325,16 @@ class Exchange:
     def close(self):
         self._made.close()
 
+    def _finish(self, finish):
+        finish()
+        (out, _), self._started = self._started, None
+        return out
+
+    def _check(self, call, what, array, *wanted):
+        shape = _shape(array)
+        if shape[: len(wanted)] != wanted:
+            raise ValueError(f"{call}: {what} is {list(shape)}, and not {list(wanted)}")
+
     def _dispatch(self, routing, tokens, out, coding, one_a_slot, form):
         many = isinstance(tokens, (list, tuple))
         arrays = tokens if many else [tokens]
@@ -336,6 +352,7 @@ class Exchange:
             arrays, each(out, "out"), each(coding, "coding"), each(one_a_slot, "one_a_slot")
         ):
             shape = _shape(array)[2 if slotted else 1 :]
+            self._check("dispatch()", "tokens", array, *((routing.tokens, self.k) if slotted else (routing.tokens,)))
             if to is None:
                 to = _new(array, (routing.rows, *shape))
             payloads.append((array, to, math.prod(shape) * _item_bytes(array), slotted, code))
@@ -346,6 +363,10 @@ class Exchange:
 
     def _combine(self, routing, rows, weights, residual, out, coding, form):
         shape = _shape(rows)[1:]
+        if weights is not None:
+            self._check("combine()", "weights", weights, routing.tokens, self.k)
+        if residual is not None:
+            self._check("combine()", "residual", residual, routing.tokens, *shape)
         if out is None:
             out = _new(rows, (routing.tokens, *shape))
         request = self._made.combine(

@@ -2,9 +2,11 @@
 
 import os
 import secrets
+import weakref
 
 import torch
 import torch.distributed as dist
+from torch.autograd.function import once_differentiable
 
 import unisono
 from unisono.experts import Exchange
@@ -21,6 +23,7 @@ class _Dispatch(torch.autograd.Function):
         return exchange.dispatch(routing, tokens.detach().contiguous(), coding=coding)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient):
         exchange, routing = ctx.call
         return exchange.combine(routing, gradient.contiguous()), None, None, None
@@ -36,6 +39,7 @@ class _Combine(torch.autograd.Function):
         return exchange.combine(routing, rows, factors, coding=coding)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient):
         exchange, routing, dtype = ctx.call
         rows, factors = ctx.saved_tensors
@@ -58,8 +62,10 @@ class MoEDispatcher:
     one, in the same order, with tokens that require gradients on all ranks or on none.
 
     comm: a unisono.Communicator of the ranks of `group`; None: a new one, whose ranks meet over the
-    group, on one host or several.
+    group, on one host or several, and which has the group's timeout.
     coding: "i8" or "f8e4m3" sends 8 bits an element; gradients travel as they are.
+    Errors: unisono.Error, with one sentence on all ranks. TypeError and ValueError (shapes, what compute gives)
+    are of one rank, before it sends anything, and the others wait for its call until the timeout.
     """
 
     def __init__(self, experts, k, comm=None, group=None, coding="none", **options):
@@ -77,34 +83,73 @@ class MoEDispatcher:
         return _Combine.apply(rows, weights, self.exchange, routing, self.coding)
 
     def __call__(self, tokens, chosen, weights, compute):
+        _check(tokens, chosen, weights, self.exchange.k)
         rows, routing = self.dispatch(tokens, chosen)
         outputs, end = [], 0
         for local in range(len(routing.experts_here)):
             part = routing.rows_of_expert(local)
             if part.start > end:
                 outputs.append(rows[end : part.start])  # padding: no place reads it
-            outputs.append(compute(local, rows[part]))
+            outputs.append(_output(compute, local, rows[part]))
             end = part.stop
         outputs.append(rows[end:])
         return self.combine(torch.cat(outputs), routing, weights)
 
 
+def _output(compute, local, rows):
+    out = compute(local, rows)
+    if not isinstance(out, torch.Tensor) or out.shape != rows.shape:
+        what = list(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+        raise ValueError(
+            f"MoEDispatcher: the function of expert {local} of this rank gave {what} for rows {list(rows.shape)};"
+            " it must give a tensor of their shape"
+        )
+    return out
+
+
+def _check(tokens, chosen, weights, k):
+    if not all(isinstance(array, torch.Tensor) for array in (tokens, chosen, weights)):
+        raise TypeError("MoEDispatcher: tokens, chosen and weights must be tensors of PyTorch")
+    if tokens.dim() != 2 or not tokens.is_floating_point() or tokens.device.type != "cpu":
+        raise ValueError(
+            f"MoEDispatcher: tokens is {list(tokens.shape)} of {tokens.dtype} on {tokens.device}, and not"
+            " [tokens, hidden] of floats on the CPU; view(-1, hidden) makes it of a batch of sequences"
+        )
+    for name, array in (("chosen", chosen), ("weights", weights)):
+        if array.shape != (len(tokens), k):
+            raise ValueError(f"MoEDispatcher: {name} is {list(array.shape)}, and not {[len(tokens), k]}: [tokens, k]")
+
+
 def _connect(group):
     """A communicator of the ranks of a process group, which meet over it."""
-    size, secret = dist.get_world_size(group), [secrets.token_hex(16)]
+    size, secret = dist.get_world_size(group), [secrets.token_hex(8), secrets.token_hex(16)]
     dist.broadcast_object_list(secret, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
     # A token of one's own is for all jobs; TLS takes no other, as the group's messages are not encrypted.
     own = os.environ.get("UNISONO_TOKEN") or os.environ.get("UNISONO_TLS", "0") not in ("", "0")
 
+    # The communicator keeps the function, and must not keep the group.
+    held = (lambda: None) if group is None else weakref.ref(group)
+
     def exchange(mine):
         cards = [None] * size
-        dist.all_gather_object(cards, mine, group=group)
+        dist.all_gather_object(cards, mine, group=held())
         return cards
 
     return unisono.connect(
         rank=dist.get_rank(group),
         size=size,
-        job=f"experts-{secret[0][:16]}",
-        token="" if own else secret[0],
+        job=f"experts-{secret[0]}",  # which others on this host may see
+        token="" if own else secret[1],
         exchange=exchange,
+        **_limits(group),
     )
+
+
+def _limits(group):
+    """The group's timeout, for the meeting and for each call; of groups that tell none, the library's own."""
+    options = getattr((group or dist.group.WORLD)._get_backend(torch.device("cpu")), "options", None)
+    timeout = getattr(options, "_timeout", None)
+    if timeout is None:
+        return {}
+    limit_ms = min(int(timeout.total_seconds() * 1000), 2**31 - 1)
+    return {"connect_timeout_ms": limit_ms, "timeout_ms": limit_ms}

@@ -102,8 +102,11 @@ class DispatchEP(EPImplementation):
         outputs = self._compute(rows, local[:, None], rows.new_ones((len(local), 1)))
         sums = dispatcher.combine(outputs, routing, weights.contiguous())
         source = torch.from_numpy(routing.sources.copy())[:, 0]
-        back = (chosen // self.num_local_experts != self.rank).sum()
-        self.rows_sent += int((source != self.rank).sum() + back)
+        # A token goes to each of its ranks once, and a row for each of its experts comes back from there.
+        there = torch.zeros((len(chosen), self.ranks + 1), dtype=torch.bool)
+        there.scatter_(1, torch.where(chosen < 0, self.ranks, chosen // self.num_local_experts).long(), True)
+        there[:, [self.rank, self.ranks]] = False
+        self.rows_sent += int((source >= 0).sum() - (source == self.rank).sum() + there.sum())
         if self.tp_mesh.size() == 1:
             return sums
         whole = DTensor.from_local(
