@@ -1,21 +1,15 @@
 // `unisono bench`: how fast the collectives are, and whether they are right. What it accepts.
+#include <fmt/format.h>
+
 #include "bench/moe.h"
 #include "bench/session.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
 namespace {
-
-int run_bench(const Arguments& arguments, const Console& console) {
-  Communicator comm = Communicator::connect();
-  if (arguments.operands() == std::vector<std::string>{"moe"}) {
-    return run_bench_moe(comm, arguments.has("routing") ? arguments.text("routing") : "",
-                         own_exchange(comm));
-  }
-  return Session(comm, arguments, console).run();
-}
 
 constexpr Option kOptions[] = {
     {.name = "min-bytes",
@@ -95,6 +89,30 @@ constexpr Option kOptions[] = {
      .help = "With moe: the experts of each token, a token a line, instead of the fixed cases."},
     {.name = "all", .help = "With --main-job: all rows on the screen, too, and no file."}};
 
+void check_moe(const Arguments& arguments) {
+  for (const Option& option : kOptions) {
+    if (option.name != "routing" && arguments.has(option.name)) {
+      throw UsageError(fmt::format("--{} does not go with moe", option.name),
+                       "moe takes --routing, and no other option", "unisono help bench");
+    }
+  }
+}
+
+int run_bench(const Arguments& arguments, const Console& console) {
+  const bool is_moe = arguments.operands() == std::vector<std::string>{"moe"};
+  if (is_moe) {
+    check_moe(arguments);
+  } else if (arguments.has("routing")) {
+    throw UsageError("--routing goes with moe", {}, "unisono bench moe --routing FILE");
+  }
+  Communicator comm = Communicator::connect();
+  if (is_moe) {
+    return run_bench_moe(comm, arguments.has("routing") ? arguments.text("routing") : "",
+                         own_exchange(comm));
+  }
+  return Session(comm, arguments, console).run();
+}
+
 }  // namespace
 
 const Command kBenchCommand = {
@@ -124,8 +142,7 @@ const Command kBenchCommand = {
         "wrong "
         "counts elements on all ranks (exit code 1).\n\n"
         "moe measures dispatch and combine of mixtures of experts on fixed cases, or on the "
-        "routing "
-        "of a file, and takes no other option.",
+        "routing of a file, and takes no other option.",
     .options = kOptions,
     .run = run_bench};
 

@@ -435,6 +435,9 @@ int run_bench_moe(Communicator& comm, const std::string& routing,
                       : std::vector<MoeCase>{read_routing(routing, kHidden, comm.size())};
   if (speaks) {
     print_title(comm, textbook.name);
+    if (!routing.empty() && cases[0].left_out != 0) {
+      fmt::print("{}\n", left_out_text(cases[0], comm.size()));
+    }
   }
   std::int64_t wrong_in_all = 0;
   for (const MoeCase& row : cases) {

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <random>
+#include <sstream>
 
 #include "cli/failure.h"
+#include "cli/text_file.h"
 
 namespace unisono::cli {
 namespace {
@@ -16,8 +17,7 @@ constexpr std::int32_t kMostExperts = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& path, std::size_t line, const std::string& why) {
   throw UsageError(fmt::format("{}:{}: {}", path, line, why),
-                   "a token a line, its experts separated by spaces or commas, such as: 3 17 0",
-                   "unisono help bench");
+                   "a token a line, its experts separated by spaces or commas, such as: 3 17 0");
 }
 
 std::vector<std::int32_t> read_line(const std::string& path, std::size_t number,
@@ -69,10 +69,7 @@ std::vector<std::int32_t> draw_routing(const MoeCase& row, int rank) {
 }
 
 MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks) {
-  std::ifstream file(path);
-  if (!file) {
-    throw UsageError(fmt::format("cannot read {}", path), {}, "unisono help bench");
-  }
+  std::istringstream file(read_text_file(path));
   MoeCase row{.hidden = hidden, .experts = ranks, .routing = "file"};
   std::string line;
   std::size_t tokens = 0;
@@ -92,11 +89,20 @@ MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks) {
     ++tokens;
   }
   row.tokens = tokens / static_cast<std::size_t>(ranks);
+  row.left_out = tokens % static_cast<std::size_t>(ranks);
   if (row.tokens == 0) {
     throw UsageError(fmt::format("{} has {} tokens, and there are {} ranks", path, tokens, ranks),
-                     "give each rank one at least", "unisono help bench");
+                     "give each rank one at least");
   }
   return row;
+}
+
+std::string left_out_text(const MoeCase& row, int ranks) {
+  return row.left_out == 0
+             ? ""
+             : fmt::format("the last {} tokens are left out: {} ranks do not divide {}",
+                           row.left_out, ranks,
+                           row.tokens * static_cast<std::size_t>(ranks) + row.left_out);
 }
 
 }  // namespace unisono::cli

@@ -15,6 +15,7 @@ struct MoeCase {
   int k = 0;
   std::string routing;                    // "uniform", "zipf", "one", or "file"
   std::vector<std::int32_t> chosen = {};  // of a file: [tokens of all ranks][k]
+  std::size_t left_out = 0;               // of a file: its last tokens, which ranks do not divide
 };
 
 // k different experts for each token of this rank. zipf: expert i with odds of 1 / (i + 1). one:
@@ -25,5 +26,7 @@ std::vector<std::int32_t> draw_routing(const MoeCase& row, int rank);
 // tokens are dealt to the ranks in contiguous, equal parts; what is left over is left out. Throws
 // UsageError for what cannot be read, with the line.
 MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks);
+// A sentence about the tokens that are left out; empty: none are.
+std::string left_out_text(const MoeCase& row, int ranks);
 
 }  // namespace unisono::cli

@@ -123,6 +123,7 @@ void plan_routing(const Arguments& arguments, const Console& console) {
     json["call"] = call;
     json["ranks"] = ranks;
     json["tokens"] = row.tokens;
+    json["left_out"] = row.left_out;
     json["hidden"] = static_cast<std::int64_t>(shape.hidden);
     json["experts"] = shape.experts;
     json["k"] = shape.k;
@@ -140,6 +141,9 @@ void plan_routing(const Arguments& arguments, const Console& console) {
              shape.experts, path);
   std::fputs(draw_counts(counts, console.width(), console).c_str(), stdout);
   fmt::print("rank {} receives most, {:.2f} of the mean\n", totals.busiest_receiver, imbalance);
+  if (row.left_out != 0) {
+    console.note(left_out_text(row, ranks));
+  }
   if (arguments.has("save")) {
     console.note(
         fmt::format("{}: for --counts of show, verify, sim and view", arguments.text("save")));
