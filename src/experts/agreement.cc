@@ -86,14 +86,15 @@ void compare(Communicator& comm, const ExchangeOptions* options, const Opening& 
     throw_difference(rank, "makes " + form_text(first.form), "makes " + form_text(other.form));
   }
   for (std::size_t part = 0; part < first.parts; ++part) {
-    if (first.part_bytes[part] != other.part_bytes[part]) {
-      throw_difference(rank, "has rows of " + std::to_string(first.part_bytes[part]) + " bytes",
-                       "has rows of " + std::to_string(other.part_bytes[part]));
-    }
     if (first.part_forms[part] != other.part_forms[part]) {
       throw_difference(rank, "gives " + part_text(first.part_forms[part]),
                        "gives " + part_text(other.part_forms[part]),
                        "give rows of one kind on all ranks");
+    }
+    if (first.part_bytes[part] != other.part_bytes[part]) {
+      throw_difference(rank, "has rows of " + std::to_string(first.part_bytes[part]) + " bytes",
+                       "has rows of " + std::to_string(other.part_bytes[part]),
+                       "give rows of one length on all ranks");
     }
   }
 }
