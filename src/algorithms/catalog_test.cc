@@ -17,6 +17,13 @@ namespace unisono {
 namespace {
 
 constexpr int kMostRanks = 64;
+// With all roots. A sanitizer finds what it can on few ranks; right and wrong on many is shown
+// without one.
+#if defined(UNISONO_SANITIZED)
+constexpr int kMostRootedRanks = 33;
+#else
+constexpr int kMostRootedRanks = kMostRanks;
+#endif
 constexpr int kMostMutatedRanks = 9;
 
 std::string name_of(const Algorithm& algorithm) {
@@ -59,7 +66,7 @@ class CatalogParameters : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(Catalog, IsRightForAllRanksAndRoots) {
   const Algorithm& algorithm = *GetParam();
-  for_each_shape(algorithm, 1, kMostRanks, [&](Shape shape) {
+  for_each_shape(algorithm, 1, kMostRootedRanks, [&](Shape shape) {
     const Schedule schedule = build_schedule(algorithm, shape);
     const std::vector<Finding> findings = verify(schedule);
     ASSERT_TRUE(findings.empty()) << describe(algorithm, shape) << texts(findings);
@@ -74,7 +81,7 @@ TEST_P(Catalog, IsRightForAllRanksAndRoots) {
 TEST_P(Catalog, IsInPlaceAsClaimed) {
   const Algorithm& algorithm = *GetParam();
   bool clean = true;
-  for_each_shape(algorithm, 1, kMostRanks, [&](Shape shape) {
+  for_each_shape(algorithm, 1, kMostRootedRanks, [&](Shape shape) {
     const std::vector<Finding> findings = verify_in_place(build_schedule(algorithm, shape));
     clean = clean && findings.empty();
     EXPECT_TRUE(!algorithm.in_place || findings.empty())
