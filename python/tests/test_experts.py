@@ -373,6 +373,41 @@ def test_moved_weights():
     assert experts.bytes_of_moves([(0, 0, 1), (4, 2, 1)], 3, 8) == [[0, 8, 0], [0, 0, 0], [0, 8, 0]]
 
 
+def wrong_layer():
+    """What MoEDispatcher refuses before it sends anything; afterwards it works."""
+    from unisono.torch import MoEDispatcher
+
+    layer = MoEDispatcher(experts=4, k=2)
+    tokens, weights = torch.ones(3, HIDDEN), torch.ones(3, 2)
+    chosen = torch.tensor([[0, 3], [1, 2], [2, 0]])
+
+    def said(tokens=tokens, chosen=chosen, weights=weights, compute=lambda local, rows: rows):
+        return jobs.caught(layer, tokens, chosen, weights, compute)
+
+    mistakes = [
+        said(chosen=chosen.T.contiguous()),
+        said(weights=weights.T.contiguous()),
+        said(tokens=torch.ones(1, 3, HIDDEN)),
+        said(tokens=np.ones((3, HIDDEN), "f4")),
+    ]
+    # The rows have come by then, and no rank combines them.
+    mistakes.append(said(compute=lambda local, rows: torch.cat([rows, rows])))
+    return mistakes, layer(tokens, chosen, weights, lambda local, rows: rows).tolist()
+
+
+def test_dispatcher_refuses_other_shapes():
+    for mistakes, out in jobs.run(2, wrong_layer):
+        for (kind, text), expected in zip(mistakes, [
+            ("ValueError", "chosen is [2, 3], and not [3, 2]: [tokens, k]"),
+            ("ValueError", "weights is [2, 3], and not [3, 2]: [tokens, k]"),
+            ("ValueError", "tokens is [1, 3, 5] of torch.float32 on cpu, and not [tokens, hidden]"),
+            ("TypeError", "must be tensors of PyTorch"),
+            ("ValueError", "the function of expert 0 of this rank gave ["),
+        ], strict=True):  # fmt: skip
+            assert kind == expected[0] and expected[1] in text, text
+        assert out == [[2.0] * HIDDEN] * 3
+
+
 def coded_layer():
     """The outputs of a dispatcher that sends 8 bits, and whether gradients are those of exact rows."""
     import torch.distributed as dist
