@@ -18,14 +18,7 @@ namespace {
 constexpr std::uint32_t kChannels = 2;
 constexpr std::size_t kScratch = std::size_t{1} << 16;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define UNISONO_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define UNISONO_SANITIZED 1
-#endif
-#endif
-#ifdef UNISONO_SANITIZED
+#if defined(UNISONO_SANITIZED)
 constexpr int kSeeds = 300;
 #else
 constexpr int kSeeds = 1000;

@@ -131,10 +131,13 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
 
 // What a router chose, as the counts of tokens that the page plays: a row for each rank, a column
 // for each expert.
-nlohmann::ordered_json routing_data(const std::string& path, int ranks) {
+nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Console& console) {
   constexpr int kMostExperts = 64;
   constexpr int kMostTokens = 200;  // of a rank, for an expert: they fly one by one
   const MoeCase row = read_routing(path, 0, ranks);
+  if (row.left_out != 0) {
+    console.note(left_out_text(row, ranks));
+  }
   const int each = (row.experts + ranks - 1) / ranks;
   if (each * ranks > kMostExperts) {
     throw UsageError(fmt::format("{} has {} experts; the page shows {}", path, row.experts,
@@ -299,8 +302,9 @@ int run_view(const Arguments& arguments, const Console& console) {
       throw UsageError("--routing goes with no schedule and no file", {},
                        "unisono view --routing FILE -n 4");
     }
-    data["routing"] = routing_data(arguments.text("routing"),
-                                   static_cast<int>(arguments.number("ranks", 1, kMostRouted)));
+    data["routing"] =
+        routing_data(arguments.text("routing"),
+                     static_cast<int>(arguments.number("ranks", 1, kMostRouted)), console);
   } else if (!arguments.operands().empty()) {
     const std::string& target = arguments.operands().front();
     if (is_schedule_file(target)) {

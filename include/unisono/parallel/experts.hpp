@@ -140,8 +140,9 @@ inline constexpr int kMaxPayloads = 8;
 
 struct CombineRows {
   std::span<const std::byte> rows = {};  // [rows()][hidden] of dtype, or more rows
-  std::span<std::byte> out = {};         // [tokens][hidden] of dtype; overlaps nothing given
-  Dtype dtype = Dtype::bf16;             // a float
+  // [tokens][hidden] of dtype. Overlaps nothing that is given, but may be `residual`.
+  std::span<std::byte> out = {};
+  Dtype dtype = Dtype::bf16;  // a float
   std::size_t hidden = 0;
   // [tokens][k], or empty: all are 1. Must be empty for rank_major, whose rows are sums already.
   std::span<const float> weights = {};

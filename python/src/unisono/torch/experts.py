@@ -147,8 +147,9 @@ def _connect(group):
 
 def _limits(group):
     """The group's timeout, for the meeting and for each call; of groups that tell none, the library's own."""
-    options = getattr((group or dist.group.WORLD)._get_backend(torch.device("cpu")), "options", None)
-    timeout = getattr(options, "_timeout", None)
+    group, cpu = group or dist.group.WORLD, torch.device("cpu")
+    backend = group._get_backend(cpu) if cpu in group._device_types else None
+    timeout = getattr(getattr(backend, "options", None), "_timeout", None)
     if timeout is None:
         return {}
     limit_ms = min(int(timeout.total_seconds() * 1000), 2**31 - 1)
