@@ -84,7 +84,9 @@ void read_costs(const JsonNode& root, Pipeline& pipeline) {
   set_unit_costs(pipeline);
 }
 
-Pipeline read(const JsonNode& root) {
+}  // namespace
+
+Pipeline pipeline_in(const JsonNode& root) {
   root.allow_only({"format", "name", "microbatches", "stages", "chains", "costs", "memory", "lanes",
                    "capacity", "actions"});
   if (root.at("format").text() != kPipelineFormat) {
@@ -124,6 +126,8 @@ Pipeline read(const JsonNode& root) {
   }
   return pipeline;
 }
+
+namespace {
 
 template <typename Values, typename Write>
 std::string list(const Values& values, const Write& write) {
@@ -181,7 +185,7 @@ std::string to_json(const Pipeline& pipeline) {
 }
 
 Parsed<Pipeline> parse_pipeline_json(std::string_view text) {
-  return parse_json_as<Pipeline>(text, read);
+  return parse_json_as<Pipeline>(text, pipeline_in);
 }
 
 }  // namespace unisono::pipeline

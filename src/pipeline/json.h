@@ -7,11 +7,18 @@
 #include "base/parsed.h"
 #include "pipeline/pipeline.h"
 
+namespace unisono {
+class JsonNode;
+}
+
 namespace unisono::pipeline {
 
 inline constexpr std::string_view kPipelineFormat = "unisono.pipeline/1";
 
 std::string to_json(const Pipeline& pipeline);
+
+// As a part of another document. Throws JsonProblem, as the getters of the node do.
+Pipeline pipeline_in(const JsonNode& node);
 
 // What is returned has passed check(). A failure's position is a JSON pointer or "byte N".
 Parsed<Pipeline> parse_pipeline_json(std::string_view text);

@@ -2,24 +2,46 @@
 
 #include <algorithm>
 
+#include "step/ranks.h"
+
 namespace unisono::step {
 
-StepBuilder::StepBuilder(std::string name, const parallel::MeshShape& mesh) : mesh_(mesh) {
+StepBuilder::StepBuilder(std::string name, const parallel::MeshShape& mesh) {
   step_.name = std::move(name);
   step_.mesh = mesh.text();
+  for (const parallel::Axis& axis : mesh.axes()) {
+    sizes_[axis.name] = axis.size;
+  }
+}
+
+void StepBuilder::pipeline(std::string stage_axis, pipeline::Pipeline pipeline) {
+  step_.stage_axis = std::move(stage_axis);
+  step_.pipeline = std::move(pipeline);
+  const StepRanks ranks(step_);
+  for (const std::string& axis : {step_.stage_axis, std::string(kCopyAxis)}) {
+    sizes_[axis] = ranks.has_axis(axis) ? ranks.size(axis) : 1;
+  }
 }
 
 int StepBuilder::size(const std::string& axis) const {
-  const auto& axes = mesh_.axes();
-  const auto found = std::find_if(axes.begin(), axes.end(),
-                                  [&](const parallel::Axis& one) { return one.name == axis; });
-  return found == axes.end() ? 1 : found->size;
+  const auto found = sizes_.find(axis);
+  return found == sizes_.end() ? 1 : found->second;
 }
 
 bool StepBuilder::is_wide(const std::string& axes) const {
   const std::vector<std::string> names = axis_names(axes);
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& axis) { return size(axis) > 1; });
+}
+
+bool StepBuilder::is_written(const std::string& tensor) const {
+  const int stage = step_.sections.back().stage;
+  return std::any_of(step_.sections.begin(), step_.sections.end(), [&](const Section& section) {
+    return section.stage == stage &&
+           std::any_of(section.nodes.begin(), section.nodes.end(), [&](const Node& node) {
+             return std::find(node.writes.begin(), node.writes.end(), tensor) != node.writes.end();
+           });
+  });
 }
 
 Placements StepBuilder::wide(const Placements& placement) const {
@@ -34,6 +56,9 @@ Placements StepBuilder::wide(const Placements& placement) const {
 
 void StepBuilder::tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,
                          const Placements& placement, bool is_layered) {
+  if (step_.find_tensor(name) != nullptr) {
+    return;
+  }
   step_.tensors.push_back({.name = std::move(name),
                            .kind = kind,
                            .dims = std::move(dims),

@@ -1,6 +1,7 @@
 // Writes a step down: tensors and nodes with the axes that are there.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,13 +14,18 @@ class StepBuilder {
  public:
   StepBuilder(std::string name, const parallel::MeshShape& mesh);
 
+  // Before anything that depends on the axes; it fits the stage axis.
+  void pipeline(std::string stage_axis, pipeline::Pipeline pipeline);
   bool is_wide(const std::string& axes) const;  // the mesh has it, with more than one rank
   int size(const std::string& axis) const;
+  // Whether the stage of the last section has a node that writes it.
+  bool is_written(const std::string& tensor) const;
   Step take() { return std::move(step_); }
   Step& step() { return step_; }
+  const Step& step() const { return step_; }
 
   void dim(Dim dim) { step_.dims.push_back(std::move(dim)); }
-  // Placements along axes that are not there are left out.
+  // Placements along axes that are not there are left out, and tensors that are there already.
   void weight(std::string name, std::vector<std::string> dims, const Placements& placement,
               bool is_layered);
   void tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,
@@ -30,6 +36,7 @@ class StepBuilder {
   void element_bytes(double bytes) { element_bytes_ = bytes; }
 
   void section(std::string name, int stage, int first_layer = -1, int repeat = 1);
+  void pass(StagePass pass) { step_.sections.back().pass = pass; }  // that the last section is
   void compute(Node node) { add(std::move(node)); }
   // y = x W: pointwise in what y has, summed over all else. 2 flops an element.
   void product(std::string name, const std::string& x, const std::string& weight,
@@ -51,7 +58,7 @@ class StepBuilder {
   Placements wide(const Placements& placement) const;
 
   Step step_;
-  parallel::MeshShape mesh_;
+  std::map<std::string, int> sizes_;  // of the axes
   double element_bytes_ = 4;
 };
 

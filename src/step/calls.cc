@@ -2,32 +2,39 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
 
+#include "step/extent.h"
 #include "step/walk.h"
 
 namespace unisono::step {
 namespace {
 
+// What each rank calls in each section, and by rank, sending stage and pass the messages of a
+// pipeline, at both ends.
+struct Unrolled {
+  std::vector<std::vector<std::vector<Call>>> calls = {};
+  std::map<std::tuple<int, int, StagePass>, Call> messages = {};
+};
+
 class Unroll {
  public:
-  Unroll(const Step& step, const parallel::MeshShape& mesh)
-      : step_(step), mesh_(mesh), calls_(static_cast<std::size_t>(mesh.ranks())) {}
+  Unroll(const Step& step, const StepRanks& ranks) : step_(step), ranks_(ranks) {}
 
-  std::vector<std::vector<Call>> run() {
+  Unrolled run() {
+    made_.calls.assign(step_.sections.size(),
+                       std::vector<std::vector<Call>>(static_cast<std::size_t>(ranks_.count())));
     std::vector<Finding> none;
-    walk(step_, mesh_, 1 << 20, none, [&](const Visit& visit) {
-      for (int rank = 0; rank < mesh_.ranks(); ++rank) {
+    walk(step_, ranks_, 1 << 20, none, [&](const Visit& visit) {
+      for (int rank = 0; rank < ranks_.count(); ++rank) {
         add(visit, rank);
       }
     });
-    return std::move(calls_);
+    return std::move(made_);
   }
 
  private:
-  int stage_of(int rank) const {
-    return step_.stage_axis.empty() ? 0 : mesh_.coordinate(rank, step_.stage_axis);
-  }
-
   void add(const Visit& visit, int rank) {
     const Node& node = visit.node;
     if (node.kind == Node::Kind::broadcast) {
@@ -38,49 +45,80 @@ class Unroll {
       send(visit, rank);
       return;
     }
-    if (stage_of(rank) != visit.section.stage) {
+    if (!does(visit, rank) || node.kind == Node::Kind::sum_stages) {
       return;
     }
     if (node.kind == Node::Kind::compute) {
       compute(visit, rank);
-    } else if (mesh_.size(node.axes) > 1) {
+    } else if (ranks_.size(node.axes) > 1) {
       move(visit, rank);
     }
   }
 
+  // In a section of all stages a rank does what is to do at the first of its stages.
+  bool does(const Visit& visit, int rank) const {
+    if (visit.section.stage != kAllStages) {
+      return ranks_.has_stage(rank, visit.stage);
+    }
+    int first = 0;
+    while (!ranks_.has_stage(rank, first)) {
+      ++first;
+    }
+    return visit.stage == first;
+  }
+
+  std::size_t index_of(const Section& section) const {
+    return static_cast<std::size_t>(&section - step_.sections.data());
+  }
+  static std::size_t index_of(const Visit& visit) {
+    return static_cast<std::size_t>(&visit.node - visit.section.nodes.data());
+  }
+
   Call& push(const Visit& visit, int rank, std::string what) {
-    return calls_[static_cast<std::size_t>(rank)].emplace_back(Call{.what = std::move(what),
-                                                                    .section = visit.section.name,
-                                                                    .node = visit.node.name,
-                                                                    .layer = visit.layer});
+    return made_.calls[index_of(visit.section)][static_cast<std::size_t>(rank)].emplace_back(
+        Call{.what = std::move(what),
+             .section = visit.section.name,
+             .node = visit.node.name,
+             .section_index = index_of(visit.section),
+             .node_index = index_of(visit),
+             .layer = visit.layer});
   }
 
   void call(const Visit& visit, int rank, const char* what, const std::string& axes, double bytes) {
     Call& made = push(visit, rank, what);
-    made.group = mesh_.group(rank, axes);
+    made.group = ranks_.group(rank, axes);
     made.bytes = bytes;
   }
 
   double bytes_of(const std::vector<std::string>& names, const State& state, int rank) const {
     double bytes = 0;
     for (const std::string& name : names) {
-      bytes += local_bytes(step_, mesh_, *step_.find_tensor(name), state.at(name), rank);
+      bytes += local_bytes(step_, ranks_, *step_.find_tensor(name), state.at(name), rank);
     }
     return bytes;
   }
 
   void send(const Visit& visit, int rank) {
-    const int stage = stage_of(rank);
-    const int from = visit.section.stage;
-    if (stage != from && stage != from + 1) {
+    const int to = sends_to(step_, visit.section);
+    const bool sends = ranks_.has_stage(rank, visit.stage);
+    if (to < 0 || (!sends && !ranks_.has_stage(rank, to))) {
       return;
     }
-    Call& made = push(visit, rank, stage == from ? "send" : "receive");
-    made.group = mesh_.group(rank, step_.stage_axis);
-    made.peer = made.group[static_cast<std::size_t>(stage == from ? from + 1 : from)];
-    // Ranks of one group lie alike but for the stage.
-    made.bytes =
-        bytes_of(visit.node.reads, visit.before, made.group[static_cast<std::size_t>(from)]);
+    const int sender = ranks_.rank_at(rank, visit.stage);
+    const int receiver = ranks_.rank_at(rank, to);
+    if (sender == receiver) {
+      return;
+    }
+    Call& made = visit.section.pass == StagePass::none
+                     ? push(visit, rank, sends ? "send" : "receive")
+                     : made_.messages[{rank, visit.stage, visit.section.pass}];
+    made.section = visit.section.name;
+    made.node = visit.node.name;
+    made.section_index = index_of(visit.section);
+    made.node_index = index_of(visit);
+    made.group = ranks_.pipeline_of(rank);
+    made.peer = sends ? receiver : sender;
+    made.bytes += bytes_of(visit.node.reads, visit.before, sender);
   }
 
   // Flops count for each element of the product of all dimensions; one that is cut as another one
@@ -92,11 +130,11 @@ class Unroll {
     const auto look = [&](const std::vector<std::string>& names, const State& state) {
       for (const std::string& name : names) {
         const Tensor& tensor = *step_.find_tensor(name);
-        const double own = local_bytes(step_, mesh_, tensor, state.at(name), rank);
+        const double own = local_bytes(step_, ranks_, tensor, state.at(name), rank);
         bytes += own;
         largest = tensor.kind == Tensor::Kind::activation ? std::max(largest, own) : largest;
         for (const std::string& dim : tensor.dims) {
-          extents.emplace(dim, extent(step_, mesh_, *step_.find_dim(dim), state.at(name), rank));
+          extents.emplace(dim, extent(step_, ranks_, *step_.find_dim(dim), state.at(name), rank));
         }
       }
     };
@@ -130,7 +168,7 @@ class Unroll {
     } else if (node.by == "ring_with" || node.by == "first") {
       return;  // what goes around is told by ring_home; what is whole is kept without a word
     } else if (node.by == "merge") {
-      call(visit, rank, "all_gather", node.axes, before * mesh_.size(node.axes));
+      call(visit, rank, "all_gather", node.axes, before * ranks_.size(node.axes));
     } else if (node.from.kind == Kind::partial) {
       call(visit, rank, node.to.kind == Kind::shard ? "reduce_scatter" : "all_reduce", node.axes,
            before);
@@ -143,9 +181,9 @@ class Unroll {
 
   // A message of the ring, to the next rank or from the one before, of `place`'s block.
   void pass(const Visit& visit, int rank, bool sends, int place) {
-    const std::vector<int> group = mesh_.group(rank, visit.node.axes);
+    const std::vector<int> group = ranks_.group(rank, visit.node.axes);
     const auto ranks = static_cast<int>(group.size());
-    const int self = mesh_.coordinate(rank, visit.node.axes);
+    const int self = ranks_.coordinate(rank, visit.node.axes);
     const auto at = [&](int i) { return group[static_cast<std::size_t>((i + 2 * ranks) % ranks)]; };
     const bool is_home = visit.node.by == "ring_home";
     Call& made = push(visit, rank, sends ? "send" : "receive");
@@ -157,8 +195,8 @@ class Unroll {
 
   // Blocks go around: each rank passes on what it has got.
   void ring(const Visit& visit, int rank) {
-    const int self = mesh_.coordinate(rank, visit.node.axes);
-    for (int i = 0; i + 1 < mesh_.size(visit.node.axes); ++i) {
+    const int self = ranks_.coordinate(rank, visit.node.axes);
+    for (int i = 0; i + 1 < ranks_.size(visit.node.axes); ++i) {
       pass(visit, rank, false, self - i - 1);
       pass(visit, rank, true, self - i);
     }
@@ -167,8 +205,8 @@ class Unroll {
   // Blocks of keys and values go around, and the sums of their gradients one step behind, which
   // are as large.
   void ring_home(const Visit& visit, int rank) {
-    const int self = mesh_.coordinate(rank, visit.node.axes);
-    const int ranks = mesh_.size(visit.node.axes);
+    const int self = ranks_.coordinate(rank, visit.node.axes);
+    const int ranks = ranks_.size(visit.node.axes);
     for (int i = 0; i < ranks; ++i) {
       if (i + 1 < ranks) {
         pass(visit, rank, false, self - i - 1);
@@ -183,15 +221,93 @@ class Unroll {
   }
 
   const Step& step_;
-  const parallel::MeshShape& mesh_;
-  std::vector<std::vector<Call>> calls_;
+  const StepRanks& ranks_;
+  Unrolled made_;
+};
+
+// Puts what ranks call in sections into the order in which they do: with a pipeline, passes come
+// as it says, with its sends and receives between them.
+class Order {
+ public:
+  Order(const Step& step, const StepRanks& ranks, const Unrolled& made)
+      : step_(step), ranks_(ranks), made_(made) {
+    if (step.pipeline) {
+      around_ = neighbours(*step.pipeline);
+    }
+  }
+
+  std::vector<Call> of(int rank) const {
+    std::vector<Call> all;
+    bool has_passed = false;
+    for (std::size_t i = 0; i < step_.sections.size(); ++i) {
+      if (step_.sections[i].pass == StagePass::none) {
+        append(all, i, rank, {});
+      } else if (!has_passed) {
+        has_passed = true;
+        for (const pipeline::Action& action : ranks_.actions_of(rank)) {
+          add(all, action, rank);
+        }
+      }
+    }
+    return all;
+  }
+
+ private:
+  void append(std::vector<Call>& all, std::size_t section, int rank,
+              const std::optional<pipeline::Action>& action) const {
+    for (const Call& call : made_.calls[section][static_cast<std::size_t>(rank)]) {
+      all.push_back(call);
+      all.back().action = action;
+    }
+  }
+
+  void add(std::vector<Call>& all, const pipeline::Action& action, int rank) const {
+    if (is_send(action.kind) || is_receive(action.kind)) {
+      message(all, action, rank);
+      return;
+    }
+    for (const StagePass pass : passes_of(action.kind)) {
+      for (std::size_t i = 0; i < step_.sections.size(); ++i) {
+        if (step_.sections[i].pass == pass && step_.sections[i].stage == action.stage) {
+          append(all, i, rank, action);
+        }
+      }
+    }
+  }
+
+  // A message has the name of the node that sends it, at both ends.
+  void message(std::vector<Call>& all, const pipeline::Action& action, int rank) const {
+    const bool is_forward = is_forward_lane(action.kind);
+    const auto stage = static_cast<std::size_t>(action.stage);
+    const int sender = is_send(action.kind) ? action.stage
+                       : is_forward         ? around_.before[stage]
+                                            : around_.next[stage];
+    const auto found = made_.messages.find(
+        {rank, sender, is_forward ? StagePass::forward : StagePass::backward_input});
+    if (found != made_.messages.end()) {
+      all.push_back(found->second);
+      all.back().what = is_send(action.kind) ? "send" : "receive";
+      all.back().action = action;
+    }
+  }
+
+  const Step& step_;
+  const StepRanks& ranks_;
+  const Unrolled& made_;
+  pipeline::Neighbours around_ = {};
 };
 
 }  // namespace
 
 std::vector<std::vector<Call>> calls_of(const Step& step) {
-  const auto mesh = parallel::MeshShape::parse(step.mesh);
-  return Unroll(step, mesh).run();
+  const StepRanks ranks(step);
+  const Unrolled made = Unroll(step, ranks).run();
+  const Order order(step, ranks, made);
+  std::vector<std::vector<Call>> calls;
+  for (int rank = 0; rank < ranks.count(); ++rank) {
+    calls.push_back(order.of(rank));
+  }
+  return calls;
 }
 
 }  // namespace unisono::step

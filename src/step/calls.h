@@ -1,6 +1,8 @@
-// What each rank calls in a step: collectives of groups, sends and receives, in its order.
+// What each rank calls in a step: collectives of groups, sends and receives, in its order. With a
+// pipeline that is the order of its actions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +20,12 @@ struct Call {
   double bytes = 0;  // the larger of what the rank gives and gets
   std::string section = {};
   std::string node = {};
+  std::size_t section_index = 0;  // in the step
+  std::size_t node_index = 0;     // in its section
   int layer = -1;
-  double flops = 0;         // of computing
-  double memory_bytes = 0;  // that computing reads and writes
+  std::optional<pipeline::Action> action = {};  // of the pipeline; none: outside of its passes
+  double flops = 0;                             // of computing
+  double memory_bytes = 0;                      // that computing reads and writes
 };
 
 // By rank. REQUIRES: verify() finds nothing.

@@ -38,6 +38,11 @@ std::string sentence(const Finding& f) {
       return "no ring_home over " + f.axis + " follows, with which its parts would go around";
     case Kind::never_out:
       return "no ring_with of parts like its sums comes before it over " + f.axis;
+    case Kind::stages_differ:
+      return "the " + f.tensor + " of stage " + std::to_string(f.stage) +
+             " lies otherwise than that of the first stage that has one";
+    case Kind::order:
+      return pipeline::sentence(*f.pipeline);
     case Kind::unread:
       return "nothing reads the " + f.tensor + " that it writes";
     case Kind::result:

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "pipeline/findings.h"
 #include "step/step.h"
 
 namespace unisono::step {
@@ -22,6 +24,8 @@ struct Finding {
     lost_dimension,  // the result has no such dimension to be cut
     never_home,      // a ring_with that no ring_home follows
     never_out,       // a ring_home behind no ring_with like it
+    stages_differ,   // a sum of stages whose summands lie differently
+    order,           // ranks do the passes of a pipeline in an order that cannot be
     unread,          // nothing reads it before it is written anew, or ever
     result,
     no_result,  // on one stage, or on all
@@ -39,6 +43,7 @@ struct Finding {
   int rank = -1;
   double bytes = 0;
   double most_bytes = 0;
+  std::optional<pipeline::Finding> pipeline = {};  // of an order
 };
 
 // A sentence: "layers, mlp.add: y is partial over tp, and read as if it were whole".

@@ -9,6 +9,7 @@
 
 #include "step/decoder.h"
 #include "step/json.h"
+#include "step/problem.h"
 #include "step/verify.h"
 
 namespace unisono::step {

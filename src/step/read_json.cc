@@ -2,7 +2,9 @@
 #include <array>
 
 #include "base/json.h"
+#include "pipeline/json.h"
 #include "step/json.h"
+#include "step/problem.h"
 #include "unisono/error.hpp"
 
 namespace unisono::step {
@@ -95,11 +97,12 @@ Tensor tensor_in(const JsonNode& node) {
 }
 
 Node node_in(const JsonNode& json) {
-  json.allow_only({"compute", "redistribute", "dispatch", "combine", "send", "broadcast", "reads",
-                   "writes", "pointwise", "summed", "linear", "renamed", "flops", "share", "axes",
-                   "from", "to", "by", "rows_sent"});
-  constexpr std::array<std::string_view, 6> kKinds = {"compute", "redistribute", "dispatch",
-                                                      "combine", "send",         "broadcast"};
+  json.allow_only({"compute",   "redistribute", "dispatch", "combine", "send",
+                   "broadcast", "sum_stages",   "reads",    "writes",  "pointwise",
+                   "summed",    "linear",       "renamed",  "flops",   "share",
+                   "axes",      "from",         "to",       "by",      "rows_sent"});
+  constexpr std::array<std::string_view, 7> kKinds = {
+      "compute", "redistribute", "dispatch", "combine", "send", "broadcast", "sum_stages"};
   Node node;
   int kinds = 0;
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
@@ -110,7 +113,7 @@ Node node_in(const JsonNode& json) {
     }
   }
   if (kinds != 1) {
-    json.fail("is one of compute, redistribute, dispatch, combine, send, broadcast");
+    json.fail("is one of compute, redistribute, dispatch, combine, send, broadcast, sum_stages");
   }
   node.reads = names_in(json, "reads");
   node.writes = names_in(json, "writes");
@@ -146,14 +149,19 @@ Node node_in(const JsonNode& json) {
 }
 
 Section section_in(const JsonNode& json) {
-  json.allow_only({"name", "stage", "first_layer", "repeat", "nodes"});
+  json.allow_only({"name", "stage", "pass", "first_layer", "repeat", "nodes"});
   constexpr int kMost = 1'000'000;
+  const auto stage = json.find("stage");
   Section section{.name = json.at("name").text(),
-                  .stage = static_cast<int>(json.at("stage").whole(0, kMost)),
+                  .stage = stage ? static_cast<int>(stage->whole(0, kMost)) : kAllStages,
                   .repeat = static_cast<int>(json.at("repeat").whole(1, kMost)),
                   .nodes = {}};
   if (const auto first = json.find("first_layer")) {
     section.first_layer = static_cast<int>(first->whole(0, kMost));
+  }
+  if (const auto pass = json.find("pass")) {
+    section.pass =
+        kind_of<StagePass, 4>(*pass, {"none", "forward", "backward_input", "backward_weight"});
   }
   const JsonNode nodes = json.at("nodes");
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -172,8 +180,8 @@ void read_rows(const JsonNode& root, std::string_view key, std::vector<Row>& row
 }
 
 Step step_in(const JsonNode& root) {
-  root.allow_only({"format", "name", "mesh", "stage_axis", "data_axes", "context_axes", "order",
-                   "memory_bytes", "dims", "tensors", "sections", "results"});
+  root.allow_only({"format", "name", "mesh", "stage_axis", "pipeline", "data_axes", "context_axes",
+                   "order", "memory_bytes", "dims", "tensors", "sections", "results"});
   if (root.at("format").text() != kStepFormat) {
     root.at("format").fail("is not \"" + std::string(kStepFormat) + "\"");
   }
@@ -192,6 +200,9 @@ Step step_in(const JsonNode& root) {
     }
   } catch (const Error& error) {
     root.at("mesh").fail(std::string(error.summary()));
+  }
+  if (const auto pipeline = root.find("pipeline")) {
+    step.pipeline = pipeline::pipeline_in(*pipeline);
   }
   step.data_axes = names_in(root, "data_axes");
   step.context_axes = names_in(root, "context_axes");

@@ -198,7 +198,7 @@ class Rule {
 
 }  // namespace
 
-void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, State& state,
+void apply(const Step& step, const StepRanks& ranks, const Node& node, State& state,
            std::vector<Finding>& findings) {
   for (const std::string& read : node.reads) {
     if (!state.contains(read)) {
@@ -206,7 +206,8 @@ void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, 
       state[read] = step.find_tensor(read)->placement;
     }
   }
-  if (node.kind == Node::Kind::send || node.kind == Node::Kind::broadcast) {
+  if (node.kind == Node::Kind::send || node.kind == Node::Kind::broadcast ||
+      node.kind == Node::Kind::sum_stages) {
     return;
   }
   const std::vector<std::string> moving = axis_names(node.axes);
@@ -214,7 +215,7 @@ void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, 
   for (std::size_t i = 0; i < node.writes.size(); ++i) {
     const Tensor& written = *step.find_tensor(node.writes[i]);
     Placements placements;
-    for (const std::string& axis : wide_axes(mesh)) {
+    for (const std::string& axis : ranks.wide_axes()) {
       Rule rule(step, node, axis, state, findings);
       Placement placement = node.kind == Node::Kind::compute ? rule.computed(written)
                             : has(moving, axis)              ? rule.moved(node.reads[i])
@@ -227,7 +228,7 @@ void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, 
   }
   for (std::size_t i = node.writes.size();
        node.kind == Node::Kind::redistribute && i < node.reads.size(); ++i) {
-    for (const std::string& axis : wide_axes(mesh)) {
+    for (const std::string& axis : ranks.wide_axes()) {
       if (has(moving, axis)) {
         Rule(step, node, axis, state, findings).moved(node.reads[i]);
       }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "step/finding.h"
+#include "step/ranks.h"
 #include "step/step.h"
 
 namespace unisono::step {
@@ -14,9 +15,9 @@ namespace unisono::step {
 using State = std::map<std::string, Placements>;
 
 // What the node does to the state of its stage. A tensor that it cannot give is there afterwards as
-// if nothing were wrong, so that one mistake is told once. Sends and broadcasts change nothing
-// here.
-void apply(const Step& step, const parallel::MeshShape& mesh, const Node& node, State& state,
+// if nothing were wrong, so that one mistake is told once. What stages give each
+// other is for walk().
+void apply(const Step& step, const StepRanks& ranks, const Node& node, State& state,
            std::vector<Finding>& findings);
 
 }  // namespace unisono::step

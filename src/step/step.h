@@ -3,18 +3,22 @@
 // prefill, one decoded token or one training step; from it follow the collectives of each rank,
 // the memory that a rank needs, and what the simulator plays.
 //
-// All ranks go through the sections in their order, each through those of its own stage. The
-// placements are PyTorch's (DTensor): a tensor is Replicate, Shard of a dimension or Partial along
-// each axis of the mesh.
+// All ranks go through the sections in their order, each through those of its own stage. With a
+// pipeline, some of them are passes: what a stage does for each of its microbatches, in the order
+// that the pipeline says. What a pass leaves to the sections that are none is added up over the
+// microbatches. The placements are PyTorch's (DTensor): a tensor is Replicate, Shard of a dimension
+// or Partial along each axis of the mesh.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pipeline/pipeline.h"
 #include "unisono/parallel/context_parallel.hpp"
 #include "unisono/parallel/mesh.hpp"
 
@@ -70,9 +74,20 @@ struct Node {
   //               reads beyond what it writes is needed on the way
   // dispatch    rows go to the ranks that have their experts; combine brings results back, summed.
   //             What it reads behind that says where to, or how much of it
-  // send        from a stage to the next one, between ranks that differ in the stage alone
+  // send        from a stage to the next one, in the backward pass of a pipeline to the one
+  //             before; between ranks that differ in the stage alone
   // broadcast   from a stage to all others
-  enum class Kind : std::uint8_t { compute, redistribute, dispatch, combine, send, broadcast };
+  // sum_stages  each rank adds up what its stages have; one that has nothing adds nothing. What
+  //             follows is a summand along the stage axis. In a section of all stages
+  enum class Kind : std::uint8_t {
+    compute,
+    redistribute,
+    dispatch,
+    combine,
+    send,
+    broadcast,
+    sum_stages
+  };
   Kind kind = Kind::compute;
   std::string name = {};
   std::vector<std::string> reads = {};
@@ -105,9 +120,16 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
+// What a stage does for one microbatch. A schedule that does not tell the two backward passes apart
+// does them in turn.
+enum class StagePass : std::uint8_t { none, forward, backward_input, backward_weight };
+
+inline constexpr int kAllStages = -1;  // each rank does it once, whatever stages it has
+
 struct Section {
   std::string name = {};
   int stage = 0;
+  StagePass pass = StagePass::none;
   int first_layer = -1;  // -1: of no layer
   int repeat = 1;        // layers that are alike
   std::vector<Node> nodes = {};
@@ -115,10 +137,11 @@ struct Section {
 
 struct Step {
   std::string name = {};
-  std::string mesh = {};                       // as MeshShape::parse() takes it
-  std::string stage_axis = {};                 // "pp"; empty: one stage
-  std::vector<std::string> data_axes = {};     // that cut rows by sequence
-  std::vector<std::string> context_axes = {};  // that cut rows by place
+  std::string mesh = {};                            // as MeshShape::parse() takes it
+  std::string stage_axis = {};                      // "pp"; empty: one stage
+  std::optional<pipeline::Pipeline> pipeline = {};  // whose ranks are those of the stage axis
+  std::vector<std::string> data_axes = {};          // that cut rows by sequence
+  std::vector<std::string> context_axes = {};       // that cut rows by place
   parallel::ContextOrder order = parallel::ContextOrder::zigzag;
   std::vector<Dim> dims = {};
   std::vector<Tensor> tensors = {};
@@ -131,7 +154,6 @@ struct Step {
   std::vector<Result> results = {};  // how tensors must lie in the end
   double memory_bytes = 0;           // that a rank may need; 0: not said
 
-  int stages() const;
   const Dim* find_dim(std::string_view dim) const;
   const Tensor* find_tensor(std::string_view tensor) const;
 };
@@ -141,17 +163,5 @@ std::string canonical(const Step& step, const std::string& dim);
 Placement placement_on(const Placements& placements, const std::string& axis);
 // The axes of a node, each alone.
 std::vector<std::string> axis_names(std::string_view axes);
-// Axes of more than one rank.
-std::vector<std::string> wide_axes(const parallel::MeshShape& mesh);
-
-// How many elements of a dimension a rank has of a tensor that lies so.
-std::size_t extent(const Step& step, const parallel::MeshShape& mesh, const Dim& dim,
-                   const Placements& placements, int rank);
-double local_bytes(const Step& step, const parallel::MeshShape& mesh, const Tensor& tensor,
-                   const Placements& placements, int rank);
-
-// What is wrong with it as data, such as a name that nothing has; empty: nothing. Everything else
-// here requires that.
-std::string problem_of(const Step& step);
 
 }  // namespace unisono::step

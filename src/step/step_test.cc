@@ -5,6 +5,8 @@
 #include "step/calls.h"
 #include "step/decoder.h"
 #include "step/json.h"
+#include "step/memory.h"
+#include "step/problem.h"
 #include "step/verify.h"
 #include "unisono/error.hpp"
 

@@ -1,6 +1,8 @@
 // The step of a decoder that is trained: forward, backward and optimiser, of dense layers with
 // rotary or other positions and an inner part of one or two matrices.
 //
+//   pp       layers are cut into the stages of a pipeline, which microbatches pass as one of the
+//            catalogue's schedules says
 //   rep, dp  sequences are cut; what ZeRO shards (Rajbhandari et al., 2020) is sharded over dp, cp
 //            and uly, and the same on all of rep
 //   cp       places of the sequence are cut: keys and values go around a ring, and their gradients
@@ -18,10 +20,11 @@
 
 namespace unisono::step {
 
-// "zero=3 sp vocab all_gather contiguous striped", in any order. Errors: usage.
+// "zero=3 sp vocab all_gather contiguous striped 1f1b m=8 v=2", in any order. Errors: usage.
 TrainingTask parse_training(std::string_view words);
 
-// Errors: config, for a mesh with other axes; usage, for a model with experts or latent attention.
+// Errors: config, for a mesh with other axes; usage, for a model with experts or latent attention,
+// and a pipeline that cannot be.
 Step make_training_step(const estimate::ModelShape& shape, std::string_view mesh,
                         const TrainingTask& task);
 

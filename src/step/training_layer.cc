@@ -27,13 +27,4 @@ void forward_layer(TrainingParts& parts, int layer) {
   InnerHalf(parts, layer).forward();
 }
 
-void backward_layer(TrainingParts& parts, int layer) {
-  InnerHalf inner(parts, layer);
-  AttentionHalf attention(parts, layer);
-  inner.backward();
-  attention.backward();
-  inner.weight_gradients();
-  attention.weight_gradients();
-}
-
 }  // namespace unisono::step

@@ -87,4 +87,22 @@ class InnerHalf : public HalfLayer {
   std::string dinner_out_;  // its gradient, of all rows
 };
 
+// From the gradient of what a layer gives to that of what it takes, and then of its weights.
+class LayerBackward {
+ public:
+  LayerBackward(TrainingParts& parts, int layer) : inner_(parts, layer), attention_(parts, layer) {}
+  void inputs() {
+    inner_.backward();
+    attention_.backward();
+  }
+  void weights() {
+    inner_.weight_gradients();
+    attention_.weight_gradients();
+  }
+
+ private:
+  InnerHalf inner_;
+  AttentionHalf attention_;
+};
+
 }  // namespace unisono::step

@@ -12,6 +12,13 @@ TrainingParts::TrainingParts(const estimate::ModelShape& model, const parallel::
   shares_keys = build.size("tp") > model.kv_heads;
 }
 
+std::size_t TrainingParts::sequences() const {
+  const auto& pipeline = build.step().pipeline;
+  return !pipeline ? task.sequences
+                   : task.sequences / static_cast<std::size_t>(task.microbatches) *
+                         pipeline->chains.size();
+}
+
 std::vector<UnitWeight> TrainingParts::embedding() const {
   return {{.name = "embedding",
            .dims = {"vocabulary", "width"},

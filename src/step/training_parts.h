@@ -30,6 +30,8 @@ class TrainingParts {
   // Several ranks of tp use one key-value head, whose weights all of them have whole.
   bool shares_keys = false;
 
+  // That one pass of all stages has: all, or with a pipeline those of one microbatch of each chain.
+  std::size_t sequences() const;
   std::vector<UnitWeight> embedding() const;
   std::vector<UnitWeight> layer(int number) const;
   std::vector<UnitWeight> head() const;
@@ -57,9 +59,12 @@ class TrainingParts {
   std::string leave_backward(const std::string& dy);
 };
 
+// Tokens become what the first layer takes.
+void embed(TrainingParts& parts);
+void embed_backward(TrainingParts& parts);
+// From what the last layer gives to the loss, and back to the gradient of what it gives.
+void run_head(TrainingParts& parts);
 // A layer: attention and the inner part, each added to what goes on.
 void forward_layer(TrainingParts& parts, int layer);
-// From the gradient of what it gives to that of what it takes, and of its weights.
-void backward_layer(TrainingParts& parts, int layer);
 
 }  // namespace unisono::step

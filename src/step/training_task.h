@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "unisono/parallel/context_parallel.hpp"
 
@@ -14,6 +15,9 @@ struct TrainingTask {
   bool sequence = false;
   bool vocabulary = false;
   bool gathers_keys = false;  // cp by all_gather and reduce_scatter instead of a ring
+  std::string schedule = {};  // of the pipeline, by its name; empty: none
+  int microbatches = 8;       // of it
+  int chunks = 0;             // stages on a rank, where the schedule leaves the choice; 0: 2
   parallel::ContextOrder order = parallel::ContextOrder::zigzag;
   double element_bytes = 4;
 };

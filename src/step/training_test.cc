@@ -1,14 +1,20 @@
 // Steps of training: right under layouts of all axes, and wrong once something that moves is left
 // out or moved otherwise.
 #include "step/training.h"
+#include "step/problem.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "model/simulator/simulate.h"
+#include "model/simulator/workload.h"
+#include "pipeline/catalog.h"
 #include "step/json.h"
+#include "step/memory.h"
 #include "step/verify.h"
+#include "step/workload.h"
 #include "unisono/error.hpp"
 
 namespace unisono::step {
@@ -35,9 +41,16 @@ constexpr Case kCases[] = {{"tp=1", ""},
                            {"uly=2", ""},
                            {"cp=2,uly=2,tp=2", "sp vocab zero=3"},
                            {"dp=2,cp=2,tp=2", "zero=1"},
-                           {"rep=2,dp=2,tp=2", "sp zero=3"}};
+                           {"rep=2,dp=2,tp=2", "sp zero=3"},
+                           {"pp=2", "1f1b m=4"},
+                           {"pp=4", "gpipe m=8"},  // more stages than layers
+                           {"pp=2", "dualpipe m=4 zero=1"},
+                           {"pp=2,dp=2", "zbv m=4 zero=3"},
+                           {"pp=2,cp=2", "interleaved v=2 m=2 zero=2"},
+                           {"pp=4,dp=2", "dualpipe m=8 zero=3"},
+                           {"pp=2,tp=2", "zb-h1 m=4 sp vocab"}};
 
-Step made(const Case& one, bool is_gated = false) {
+Step made(const Case& one, bool is_gated = false, std::size_t sequences = 8) {
   const estimate::ModelShape shape{.name = "small",
                                    .layers = 2,
                                    .hidden = 64,
@@ -48,7 +61,7 @@ Step made(const Case& one, bool is_gated = false) {
                                    .gated = is_gated,
                                    .vocabulary = 64};
   TrainingTask task = parse_training(one.words);
-  task.sequences = 8;
+  task.sequences = sequences;
   task.length = 32;
   return make_training_step(shape, one.mesh, task);
 }
@@ -75,7 +88,7 @@ TEST(Training, IsRightUnderLayouts) {
 // they would still be there, at the cost of memory alone.
 bool is_needed(const Section& section, const Node& node) {
   return node.name != "weights gathered" || section.name == "embed" || section.name == "forward" ||
-         section.name == "optimiser";
+         section.name == "weights" || section.name == "optimiser";
 }
 
 TEST(Training, NothingThatMovesMayBeLeftOut) {
@@ -85,20 +98,24 @@ TEST(Training, NothingThatMovesMayBeLeftOut) {
     for (std::size_t s = 0; s < right.sections.size(); ++s) {
       for (std::size_t n = 0; n < right.sections[s].nodes.size(); ++n) {
         const Node& node = right.sections[s].nodes[n];
-        if (node.kind != Node::Kind::redistribute || !is_needed(right.sections[s], node)) {
+        if (node.kind == Node::Kind::compute || !is_needed(right.sections[s], node)) {
           continue;
         }
         Step wrong = right;
         std::vector<Node>& nodes = wrong.sections[s].nodes;
         nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(n));
         EXPECT_FALSE(verify(wrong).empty()) << one.mesh << " " << one.words << ": " << node.name;
+        ++mutants;
+        if (node.kind != Node::Kind::redistribute) {
+          continue;
+        }
         wrong = right;
         Node& moved = wrong.sections[s].nodes[n];
         moved.by = "";
         moved.to = moved.to.kind == Placement::Kind::shard ? replicate() : partial();
         moved.from = moved.from == moved.to ? replicate() : moved.from;
         EXPECT_FALSE(verify(wrong).empty()) << one.mesh << " " << one.words << ": " << node.name;
-        mutants += 2;
+        ++mutants;
       }
     }
   }
@@ -171,9 +188,96 @@ TEST(Training, TakesWhatTheStagesOfZeroTake) {
 }
 
 TEST(Training, SaysWhatItDoesNotKnow) {
-  EXPECT_THROW(parse_training("zero=4"), Error);
-  EXPECT_THROW(parse_training("sp 1f1b"), Error);
+  for (const char* words : {"zero=4", "1f1b gpipe", "m=0", "v=2x", "1f2b"}) {
+    EXPECT_THROW(parse_training(words), Error) << words;
+  }
   EXPECT_THROW(made({.mesh = "pp=2", .words = ""}), Error);
+  EXPECT_THROW(made({.mesh = "tp=2", .words = "1f1b"}), Error) << "a schedule without stages";
+  EXPECT_THROW(made({.mesh = "pp=2", .words = "1f1b m=3"}), Error) << "8 sequences";
+  EXPECT_THROW(made({.mesh = "pp=3", .words = "dualpipe"}), Error) << "an odd number of ranks";
+}
+
+TEST(TrainingPipeline, IsRightUnderEverySchedule) {
+  for (const pipeline::Entry* entry : pipeline::catalog()) {
+    const std::string words = std::string(entry->name) + " m=8";
+    const Step step = made({.mesh = "pp=2,tp=2", .words = words.c_str()});
+    EXPECT_EQ(problem_of(step), "") << words;
+    EXPECT_EQ(text(verify(step)), "") << words;
+    const auto parsed = parse_step_json(to_json(step));
+    ASSERT_TRUE(parsed) << words << parsed.message;
+    EXPECT_EQ(to_json(*parsed.value), to_json(step)) << words;
+  }
+}
+
+TEST(TrainingPipeline, OrdersThatCannotBeAreFound) {
+  Step step = made({.mesh = "pp=2", .words = "1f1b m=4"});
+  std::vector<pipeline::Action>& actions = step.pipeline->actions[0];
+  std::swap(actions.front(), actions.back());
+  ASSERT_EQ(problem_of(step), "");
+  const std::vector<Finding> findings = verify(step);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().kind, Finding::Kind::order) << to_text(findings.front());
+}
+
+TEST(TrainingPipeline, WhatCannotBeAPassIsAProblem) {
+  const Step right = made({.mesh = "pp=2", .words = "1f1b m=4"});
+  const auto problem = [&](const auto& change) {
+    Step step = right;
+    change(step);
+    return problem_of(step);
+  };
+  const auto section = [](Step& step, const char* name) -> Section& {
+    return *std::find_if(step.sections.rbegin(), step.sections.rend(),
+                         [&](const Section& one) { return one.name == name; });
+  };
+  EXPECT_NE(problem([&](Step& step) { section(step, "optimiser").pass = StagePass::forward; }), "");
+  EXPECT_NE(problem([&](Step& step) { section(step, "norm").stage = 0; }), "");
+  EXPECT_NE(problem([&](Step& step) { section(step, "norm").pass = StagePass::forward; }), "");
+  EXPECT_NE(problem([&](Step& step) { section(step, "pass on").pass = StagePass::none; }), "");
+  EXPECT_NE(problem([&](Step& step) {
+              Node& sum = section(step, "norm").nodes.front();
+              sum.writes = sum.reads;
+            }),
+            "");
+  EXPECT_NE(problem([&](Step& step) { step.pipeline.reset(); }), "");
+  EXPECT_NE(problem([&](Step& step) { step.mesh = "pp=4"; }), "");
+  EXPECT_NE(problem([&](Step& step) { step.stage_axis = ""; }), "");
+}
+
+// GPipe holds all microbatches, 1F1B as many as there are stages behind.
+TEST(TrainingPipeline, HoldsTheMicrobatchesThatAreUnderWay) {
+  const auto bytes = [](const std::string& words, std::size_t sequences) {
+    return memory_of(made({.mesh = "pp=2", .words = words.c_str()}, false, sequences))
+        .front()
+        .activations;
+  };
+  const double gpipe = bytes("gpipe m=8", 8) - bytes("gpipe m=4", 4);
+  EXPECT_GT(gpipe, 0);
+  EXPECT_DOUBLE_EQ(bytes("gpipe m=16", 16) - bytes("gpipe m=8", 8), 2 * gpipe);
+  EXPECT_DOUBLE_EQ(bytes("1f1b m=16", 16), bytes("1f1b m=4", 4));
+  EXPECT_NEAR(bytes("gpipe m=4", 4) - bytes("1f1b m=4", 4), gpipe / 2, gpipe / 100)
+      << "four microbatches against two";
+}
+
+double simulated_us(const Step& step) {
+  const auto workload = model::parse_workload_json(
+      to_workload_json(step, *estimate::find_device("h100"), estimate::Precision::bf16));
+  EXPECT_TRUE(workload) << workload.message;
+  return model::simulate(*workload.value, model::Parameters{.alpha_s = 1e-7}).total_us;
+}
+
+// What is told of the schedules in their papers: the bubble of one order, of overlapping ones, and
+// of those that fill it with gradients of weights.
+TEST(TrainingPipeline, IsPlayedInTheOrderOfItsSchedule) {
+  const auto us = [](const std::string& words) {
+    return simulated_us(made({.mesh = "pp=2,tp=2", .words = words.c_str()}));
+  };
+  const double one = us("1f1b m=8");
+  EXPECT_GT(us("naive m=8"), 1.3 * one);
+  EXPECT_LT(us("zbv m=8"), one);
+  for (const pipeline::Entry* entry : pipeline::catalog()) {
+    EXPECT_GT(us(std::string(entry->name) + " m=8"), 0.5 * one) << entry->name;
+  }
 }
 
 TEST(Training, IsTheSameBehindAFile) {

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "pipeline/verify.h"
+#include "step/memory.h"
 #include "step/walk.h"
 
 namespace unisono::step {
 namespace {
 
-void check_results(const Step& step, const parallel::MeshShape& mesh,
-                   const std::vector<State>& states, std::vector<Finding>& findings) {
+void check_results(const Step& step, const StepRanks& ranks, const std::vector<State>& states,
+                   std::vector<Finding>& findings) {
   for (const Step::Result& result : step.results) {
     bool is_there = false;
     for (std::size_t stage = 0; stage < states.size(); ++stage) {
@@ -24,7 +27,7 @@ void check_results(const Step& step, const parallel::MeshShape& mesh,
         continue;
       }
       is_there = true;
-      for (const std::string& axis : wide_axes(mesh)) {
+      for (const std::string& axis : ranks.wide_axes()) {
         const Placement has = placement_on(found->second, axis);
         const Placement wanted = placement_on(result.placement, axis);
         if (has != wanted) {
@@ -50,17 +53,22 @@ class Unread {
   void look(const Visit& visit) {
     const Node& node = visit.node;
     for (const std::string& read : node.reads) {
-      waiting_.erase({visit.section.stage, read});
+      waiting_.erase({visit.stage, read});
+      waiting_.erase({kAllStages, read});
     }
-    const bool is_sent = node.kind == Node::Kind::send;
-    if (node.kind == Node::Kind::broadcast) {
+    if (node.kind == Node::Kind::broadcast || node.kind == Node::Kind::sum_stages) {
       return;  // some stages may only want it in the end
     }
     for (const std::string& written : node.writes) {
       if (step_.find_tensor(written)->kind != Tensor::Kind::activation) {
         continue;
       }
-      const std::pair place(visit.section.stage + (is_sent ? 1 : 0), written);
+      const bool is_sent = node.kind == Node::Kind::send;
+      const bool is_of_all = visit.section.stage == kAllStages;  // one that reads it is enough
+      const std::pair place(is_sent     ? sends_to(step_, visit.section)
+                            : is_of_all ? kAllStages
+                                        : visit.stage,
+                            written);
       if (const auto before = waiting_.find(place); before != waiting_.end()) {
         findings_.push_back(before->second);
       }
@@ -91,13 +99,13 @@ class Unread {
 // section, which are as large.
 class Rings {
  public:
-  Rings(const Step& step, const parallel::MeshShape& mesh, std::vector<Finding>& findings)
-      : step_(step), mesh_(mesh), findings_(findings) {}
+  Rings(const Step& step, const StepRanks& ranks, std::vector<Finding>& findings)
+      : step_(step), ranks_(ranks), findings_(findings) {}
 
   void check(const Section& section) {
     const Node* out = nullptr;
     for (const Node& node : section.nodes) {
-      if (node.kind != Node::Kind::redistribute || mesh_.size(node.axes) == 1) {
+      if (node.kind != Node::Kind::redistribute || ranks_.size(node.axes) == 1) {
         continue;
       }
       if (node.by == "ring_with") {
@@ -136,7 +144,7 @@ class Rings {
   }
 
   const Step& step_;
-  const parallel::MeshShape& mesh_;
+  const StepRanks& ranks_;
   std::vector<Finding>& findings_;
 };
 
@@ -148,115 +156,32 @@ void remove_repeats(std::vector<Finding>& findings) {
   findings.resize(std::min(findings.size(), kMostFindings));
 }
 
-// When an activation of a stage is there for the last time.
-using Last = std::map<std::pair<int, std::string>, std::size_t>;
-
-class Measure {
- public:
-  Measure(const Step& step, const parallel::MeshShape& mesh)
-      : step_(step), mesh_(mesh), memory_(static_cast<std::size_t>(mesh.ranks())) {
-    for (int rank = 0; rank < mesh.ranks(); ++rank) {
-      ranks_of_.resize(std::max(ranks_of_.size(), stage_of(rank) + 1));
-      ranks_of_[stage_of(rank)].push_back(rank);
-    }
-    held_.resize(memory_.size());
-  }
-
-  std::vector<Memory> run() {
-    std::vector<Finding> none;
-    std::size_t at = 0;
-    walk(step_, mesh_, 2, none, [&](const Visit& visit) { note(visit, at++); });
-    at = 0;
-    walk(step_, mesh_, 2, none, [&](const Visit& visit) { hold(visit, at++); });
-    return std::move(memory_);
-  }
-
- private:
-  std::size_t stage_of(int rank) const {
-    return step_.stage_axis.empty()
-               ? 0
-               : static_cast<std::size_t>(mesh_.coordinate(rank, step_.stage_axis));
-  }
-  const std::vector<int>& ranks_of(int stage) const {
-    return ranks_of_[static_cast<std::size_t>(stage)];
-  }
-
-  // Weights and caches are held once for each layer of a section that uses them.
-  void note(const Visit& visit, std::size_t at) {
-    const int stage = visit.section.stage;
-    for (const auto* names : {&visit.node.reads, &visit.node.writes}) {
-      for (const std::string& name : *names) {
-        const Tensor& tensor = *step_.find_tensor(name);
-        if (tensor.kind == Tensor::Kind::activation || tensor.kind == Tensor::Kind::input) {
-          last_[{stage, name}] = at;
-          continue;
-        }
-        const int layer = tensor.is_layered ? visit.section.first_layer : -1;
-        if (counted_.insert({stage, name, layer}).second) {
-          const int copies = tensor.is_layered ? visit.section.repeat : 1;
-          for (const int rank : ranks_of(stage)) {
-            Memory& memory = memory_[static_cast<std::size_t>(rank)];
-            double& sum = tensor.kind == Tensor::Kind::weight ? memory.weights : memory.cache;
-            sum += copies * local_bytes(step_, mesh_, tensor, tensor.placement, rank);
-          }
-        }
-      }
+// What the pipeline's own proof finds.
+void check_order(const Step& step, std::vector<Finding>& findings) {
+  if (step.pipeline) {
+    for (pipeline::Finding& finding : pipeline::verify(*step.pipeline).findings) {
+      findings.push_back({.kind = Finding::Kind::order, .pipeline = std::move(finding)});
     }
   }
-
-  void hold(const Visit& visit, std::size_t at) {
-    const int stage = visit.section.stage;
-    for (const int rank : ranks_of(stage)) {
-      auto& held = held_[static_cast<std::size_t>(rank)];
-      for (const std::string& name : visit.node.writes) {
-        const Tensor& tensor = *step_.find_tensor(name);
-        if (tensor.kind == Tensor::Kind::activation && visit.after.contains(name)) {
-          held[name] = local_bytes(step_, mesh_, tensor, visit.after.at(name), rank);
-        }
-      }
-      double sum = 0;
-      for (const auto& [name, bytes] : held) {
-        sum += bytes;
-      }
-      double& most = memory_[static_cast<std::size_t>(rank)].activations;
-      most = std::max(most, sum);
-      std::erase_if(held, [&](const auto& one) {
-        const auto last = last_.find({stage, one.first});
-        return last == last_.end() || last->second <= at;
-      });
-    }
-  }
-
-  const Step& step_;
-  const parallel::MeshShape& mesh_;
-  std::vector<Memory> memory_;
-  std::vector<std::vector<int>> ranks_of_;  // by stage
-  std::vector<std::map<std::string, double>> held_;
-  std::set<std::tuple<int, std::string, int>> counted_;
-  Last last_;
-};
+}
 
 }  // namespace
 
-std::vector<Memory> memory_of(const Step& step) {
-  const auto mesh = parallel::MeshShape::parse(step.mesh);
-  return Measure(step, mesh).run();
-}
-
 std::vector<Finding> verify(const Step& step) {
-  const auto mesh = parallel::MeshShape::parse(step.mesh);
+  const StepRanks ranks(step);
   std::vector<Finding> findings;
+  check_order(step, findings);
   // What a layer leaves to the next one has settled after two; the third would show it.
   constexpr int kLayers = 3;
   Unread unread(step);
   const std::vector<State> states =
-      walk(step, mesh, kLayers, findings, [&](const Visit& visit) { unread.look(visit); });
+      walk(step, ranks, kLayers, findings, [&](const Visit& visit) { unread.look(visit); });
   unread.finish(findings);
-  Rings rings(step, mesh, findings);
+  Rings rings(step, ranks, findings);
   for (const Section& section : step.sections) {
     rings.check(section);
   }
-  check_results(step, mesh, states, findings);
+  check_results(step, ranks, states, findings);
   remove_repeats(findings);
   if (!findings.empty() || step.memory_bytes == 0) {
     return findings;

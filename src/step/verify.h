@@ -4,7 +4,7 @@
 // (GSPMD: Xu et al., 2021).
 //
 // No ranks of it wait for each other: all go through one order of nodes, and a collective, a send
-// and its receive are one node. A pipeline's own orders are proved by pipeline::verify().
+// and its receive are one node. The order of a pipeline's passes is proved by pipeline::verify().
 #pragma once
 
 #include <vector>
@@ -18,15 +18,5 @@ inline constexpr std::size_t kMostFindings = 100;
 
 // REQUIRES: problem_of(step) is empty.
 std::vector<Finding> verify(const Step& step);
-
-// What a rank needs, in bytes.
-struct Memory {
-  double weights = 0;
-  double cache = 0;
-  double activations = 0;  // the most that are held at once
-  double total() const { return weights + cache + activations; }
-};
-// By rank. REQUIRES: verify() finds nothing.
-std::vector<Memory> memory_of(const Step& step);
 
 }  // namespace unisono::step

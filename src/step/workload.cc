@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "base/json_text.h"
 #include "model/simulator/workload.h"
@@ -29,6 +31,7 @@ class Writer {
  public:
   Writer(const Step& step, const estimate::DeviceModel& device, estimate::Precision precision)
       : calls_(calls_of(step)),
+        around_(step.pipeline ? neighbours(*step.pipeline) : pipeline::Neighbours{}),
         ranks_(static_cast<int>(calls_.size())),
         rates_(estimate::rates_of(device, precision)) {}
 
@@ -38,6 +41,7 @@ class Writer {
     out_ = "{\"format\": " + json_string(model::kWorkloadFormat) +
            ", \"ranks\": " + std::to_string(ranks_) + ",\n \"items\": [";
     next_.assign(calls_.size(), 0);
+    awaited_.resize(calls_.size());
     for (bool has_moved = true; has_moved;) {
       has_moved = false;
       for (int rank = 0; rank < ranks_; ++rank) {
@@ -57,7 +61,11 @@ class Writer {
   bool advance(int rank) {
     bool has_moved = false;
     for (const Call* call = head(rank); call != nullptr; call = head(rank)) {
-      if (call->what == "computing") {
+      if (is_message(*call)) {
+        message(rank, *call);
+      } else if (!begins(rank, *call)) {
+        return has_moved;
+      } else if (call->what == "computing") {
         compute(rank);
       } else if (call->peer >= 0 ? !transfer(rank, *call) : !collective(*call)) {
         return has_moved;
@@ -73,7 +81,7 @@ class Writer {
     const Computing mine = computing(rank);
     std::vector<int> group;
     for (int other = 0; other < ranks_; ++other) {
-      if (computing(other) == mine) {
+      if (other == rank || (computing(other) == mine && awaited(other) == nullptr)) {
         group.push_back(other);
         next_[static_cast<std::size_t>(other)] += mine.calls;
       }
@@ -92,8 +100,10 @@ class Writer {
   Computing computing(int rank) const {
     const std::vector<Call>& calls = calls_[static_cast<std::size_t>(rank)];
     Computing all;
-    for (std::size_t i = next_[static_cast<std::size_t>(rank)];
-         i < calls.size() && calls[i].what == "computing"; ++i) {
+    const std::size_t first = next_[static_cast<std::size_t>(rank)];
+    for (std::size_t i = first;
+         i < calls.size() && calls[i].what == "computing" && calls[i].action == calls[first].action;
+         ++i) {
       all.us += 1e6 * std::max(calls[i].flops / rates_.flops_per_s,
                                calls[i].memory_bytes / rates_.memory_bytes_per_s);
       all.name = name_of(calls[i]);
@@ -107,7 +117,8 @@ class Writer {
     for (const int member : call.group) {
       const Call* const other = head(member);
       if (other == nullptr || other->what != call.what || other->group != call.group ||
-          other->node != call.node || other->layer != call.layer) {
+          other->node != call.node || other->layer != call.layer || other->action != call.action ||
+          awaited(member) != nullptr) {
         return false;
       }
       bytes = std::max(bytes, other->bytes);
@@ -143,8 +154,72 @@ class Writer {
     return false;
   }
 
+  // A message of a pipeline, in a stream of the stage and direction that it has, so that it holds
+  // up nothing beside it: it leaves behind its pass, and the pass that takes it begins behind it.
+  static bool is_message(const Call& call) {
+    return call.action && (is_send(call.action->kind) || is_receive(call.action->kind));
+  }
+  static std::string text_of(pipeline::ActionKind kind, int stage, int microbatch) {
+    return to_string(pipeline::Action{.kind = kind, .stage = stage, .microbatch = microbatch});
+  }
+
+  void message(int rank, const Call& call) {
+    using pipeline::ActionKind;
+    const pipeline::Action& action = *call.action;
+    const bool is_forward = is_forward_lane(action.kind);
+    const ActionKind send = is_forward ? ActionKind::send_forward : ActionKind::send_backward;
+    pass(rank);
+    if (is_receive(action.kind)) {
+      const int from =
+          (is_forward ? around_.before : around_.next)[static_cast<std::size_t>(action.stage)];
+      awaited_[static_cast<std::size_t>(rank)][{action.stage, action.microbatch, is_forward}] =
+          text_of(send, from, action.microbatch);
+      return;
+    }
+    const std::string name = to_string(action);
+    begin("before " + name, {rank});
+    out_ += ", \"compute_us\": 0}";
+    out_ += ",\n  {\"name\": " + json_string(name) + ", \"from\": " + std::to_string(rank) +
+            ", \"to\": " + std::to_string(call.peer) +
+            ", \"bytes\": " + json_number(std::round(call.bytes)) +
+            ", \"stream\": " + std::to_string(2 * action.stage + (is_forward ? 1 : 2)) +
+            ", \"after_own\": " + json_string("before " + name) + "}";
+    sent_.insert({call.peer, name});
+  }
+
+  // The message that the pass at which the rank is has to wait for, by its name; nullptr: none.
+  const std::string* awaited(int rank) const {
+    const Call* const call = head(rank);
+    if (call == nullptr || !call->action) {
+      return nullptr;
+    }
+    const pipeline::Action& action = *call->action;
+    const auto& all = awaited_[static_cast<std::size_t>(rank)];
+    const auto found =
+        all.find({action.stage, action.microbatch, action.kind == pipeline::ActionKind::forward});
+    return found == all.end() ? nullptr : &found->second;
+  }
+
+  // Whether what the pass takes has been sent.
+  bool begins(int rank, const Call& call) {
+    const std::string* const name = awaited(rank);
+    if (name == nullptr) {
+      return true;
+    }
+    if (!sent_.contains({rank, *name})) {
+      return false;
+    }
+    begin("behind " + *name, {rank});
+    out_ += ", \"compute_us\": 0, \"after_own\": " + json_string(*name) + "}";
+    awaited_[static_cast<std::size_t>(rank)].erase(
+        {call.action->stage, call.action->microbatch,
+         call.action->kind == pipeline::ActionKind::forward});
+    return true;
+  }
+
   static std::string name_of(const Call& call) {
-    return (call.layer >= 0 ? "layer " + std::to_string(call.layer) + ", " : "") + call.node;
+    return (call.action ? to_string(*call.action) + ", " : std::string()) +
+           (call.layer >= 0 ? "layer " + std::to_string(call.layer) + ", " : "") + call.node;
   }
 
   void begin(const std::string& name, const std::vector<int>& group) {
@@ -166,10 +241,14 @@ class Writer {
   }
 
   std::vector<std::vector<Call>> calls_;
+  pipeline::Neighbours around_;
   int ranks_;
   model::DeviceRates rates_;
   std::vector<std::size_t> next_;
   std::map<std::pair<int, int>, int> under_way_;
+  // The messages that passes of each rank take, by stage, microbatch and direction.
+  std::vector<std::map<std::tuple<int, int, bool>, std::string>> awaited_;
+  std::set<std::pair<int, std::string>> sent_;  // to a rank
   std::string out_;
   bool is_first_ = true;
 };

@@ -1,4 +1,5 @@
 #include "base/json_text.h"
+#include "pipeline/json.h"
 #include "step/json.h"
 
 namespace unisono::step {
@@ -55,9 +56,14 @@ const char* name_of(Tensor::Kind kind) {
 }
 
 const char* name_of(Node::Kind kind) {
-  constexpr const char* kNames[] = {"compute", "redistribute", "dispatch",
-                                    "combine", "send",         "broadcast"};
+  constexpr const char* kNames[] = {"compute", "redistribute", "dispatch",  "combine",
+                                    "send",    "broadcast",    "sum_stages"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* name_of(StagePass pass) {
+  constexpr const char* kNames[] = {"none", "forward", "backward_input", "backward_weight"};
+  return kNames[static_cast<std::size_t>(pass)];
 }
 
 const char* name_of(parallel::ContextOrder order) {
@@ -150,7 +156,8 @@ void write(Text& out, const Node& node) {
   }
   if (node.kind == Node::Kind::compute) {
     write_computation(out, node);
-  } else if (node.kind != Node::Kind::send && node.kind != Node::Kind::broadcast) {
+  } else if (node.kind != Node::Kind::send && node.kind != Node::Kind::broadcast &&
+             node.kind != Node::Kind::sum_stages) {
     write_move(out, node);
   }
   out.close("}");
@@ -159,7 +166,12 @@ void write(Text& out, const Node& node) {
 void write(Text& out, const Section& section) {
   out.open("{");
   out.text("name", section.name);
-  out.number("stage", section.stage);
+  if (section.stage != kAllStages) {
+    out.number("stage", section.stage);
+  }
+  if (section.pass != StagePass::none) {
+    out.text("pass", name_of(section.pass));
+  }
   if (section.first_layer >= 0) {
     out.number("first_layer", section.first_layer);
   }
@@ -194,6 +206,13 @@ std::string to_json(const Step& step) {
   out.text("mesh", step.mesh);
   if (!step.stage_axis.empty()) {
     out.text("stage_axis", step.stage_axis);
+  }
+  if (step.pipeline) {
+    std::string text = pipeline::to_json(*step.pipeline);
+    text.pop_back();  // the end of its last line
+    out.line(" ");
+    out.key("pipeline").part(text);
+    out.line(" ");
   }
   out.names("data_axes", step.data_axes);
   out.names("context_axes", step.context_axes);

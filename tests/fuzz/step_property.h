@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "step/json.h"
+#include "step/memory.h"
+#include "step/problem.h"
 #include "step/verify.h"
 
 namespace unisono::fuzz {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Do the ranks of examples/transformer call what the training step of the model says?
 
-For each layout without a pipeline the program trains two steps, recorded. The collectives,
+For each layout the program trains two steps, recorded. The collectives,
 sends and receives of each rank and each of its communicators must be those of `unisono step show --train`:
-the same kinds, bytes and order, twice. Attention, the sharded state and the loss have communicators of their own, also
-where these are of the same ranks; between those there is no order. What comes before and after is not part of a step:
-whole weights are gathered in the end. What redistribute() agrees on by the way is not, either: all_gathers of its
-addresses, and barriers.
+the same kinds, bytes and order, twice. Attention, the sharded state, the loss and the lanes of a pipeline have
+communicators of their own, also where these are of the same ranks; between those there is no order. A pipeline posts its
+receives ahead: what it sends to each rank and receives from each is in order alone. What comes before and after is not
+part of a step: whole weights are gathered in the end. What redistribute() agrees on by the way is not, either:
+all_gathers of its addresses, and barriers.
 
 Usage: training_test.py --program UNISONO --transformer TRANSFORMER [LAYOUT...]
 """
@@ -25,13 +26,14 @@ from recording import calls_in, record
 CONFIG = {"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": 8, "num_key_value_heads": 4,
           "intermediate_size": 1024, "vocab_size": 512, "tie_word_embeddings": False}
 STEPS = 2
+LANES = ("activations", "gradients")
 ATTENTION = ("to heads", "to rows", "keys and values", "gradients home")
 LAYOUTS = Path(__file__).parents[2] / "examples" / "transformer" / "layout.cc"
 
 
 def layouts():
     listed = re.findall(r'^    "([a-z]+=.*)",$', LAYOUTS.read_text(), re.MULTILINE)
-    return [one for one in listed if not one.startswith("pp=") and one.split()[0] != "tp=1"]
+    return [one for one in listed if one.split()[0] != "tp=1"]
 
 
 def expected(args, layout, folder):
@@ -46,8 +48,10 @@ def expected(args, layout, folder):
     for rank in ranks:
         for call in rank["calls"]:
             if call["what"] != "computing":
-                part = ("attention" if call["node"] in ATTENTION else
-                        "loss" if call["node"] == "loss of all" else "state")
+                lane = call["node"] in LANES and (call["node"], call["what"], call["peer"])
+                part = (lane or ("attention" if call["node"] in ATTENTION else
+                                 "norm" if call["node"] == "norm of stages" else
+                                 "loss" if call["node"] == "loss of all" else "state"))
                 calls[rank["rank"]][tuple(sorted(call["group"])), part].append(
                     (call["what"], call["bytes"], *([call["peer"]] if "peer" in call else [])))
     return calls
@@ -57,13 +61,27 @@ def recorded(args, layout, ranks, folder):
     """For each rank, group and communicator: what was called, in order."""
     data = record(args.program, ranks, folder / "trace.json", [args.transformer, "--try", layout])
     calls = [defaultdict(list) for _ in range(ranks)]
+    has_stages = layout.startswith("pp=")
     for call in calls_in(data):
-        mine = calls[call.rank][call.members, call.group]
         if call.peer is not None:
-            mine.append((call.what, call.bytes, call.peer))
-        elif call.what != "barrier" and call.dtype in ("f32", "f64") and call.group != "world":
-            mine.append((call.kind, call.bytes))
+            lane = (call.what, call.peer) if has_stages and call.members == stages_of(layout, ranks, call.rank) else ()
+            calls[call.rank][call.members, (call.group, *lane)].append((call.what, call.bytes, call.peer))
+        elif is_of_step(call, has_stages):
+            calls[call.rank][call.members, (call.group,)].append((call.kind, call.bytes))
     return calls
+
+
+def is_of_step(call, has_stages):
+    """The world sums the loss of a pipeline alone."""
+    if call.group == "world":
+        return has_stages and (call.what, call.dtype) == ("all_reduce", "f64")
+    return call.what != "barrier" and call.dtype in ("f32", "f64")
+
+
+def stages_of(layout, ranks, rank):
+    """The ranks along pp, which is the slowest axis."""
+    stride = ranks // int(re.match(r"pp=(\d+)", layout).group(1))
+    return tuple(range(rank % stride, ranks, stride))
 
 
 def difference(did, said):
@@ -92,7 +110,7 @@ def main():
                     compared += len(wanted)
                     found = [key for key in left if key[0] == group and left[key][:len(wanted)] == wanted]
                     if found:
-                        del left[found[0]]
+                        del left[min(found, key=lambda key: len(left[key]))]
                         continue
                     wrong += 1
                     print(f"{layout}: rank {rank}, {part} of {group}: no communicator did {wanted[:4]} ...; there are "

@@ -44,13 +44,16 @@ constexpr Option kOptions[] = {
      .fallback = "1024"},
     {.name = "train",
      .value = "SEQxTOK",
-     .help = "For a model: a step of training on so many sequences of so many tokens, such as "
-             "8x2048. Axes are rep and dp (sequences), cp and uly (places), tp."},
+     .help =
+         "For a model: a step of training on so many sequences of so many tokens, such as "
+         "8x2048. Axes are rep and dp (sequences), cp and uly (places), tp, and pp (stages), which "
+         "goes with a schedule in --with."},
     {.name = "with",
      .value = "WORDS",
      .help = "With --train: zero=0 to zero=3 (ZeRO over dp, cp and uly), sp (rows cut over tp), "
              "vocab (the vocabulary cut over tp), all_gather (keys and values of cp, not a ring), "
-             "contiguous or striped (places of cp, not zigzag)."},
+             "contiguous or striped (places of cp, not zigzag). With pp: a schedule of `unisono "
+             "pipeline list`, m=N microbatches (8 unless given) and v=N stages on a rank."},
     {.name = "precision",
      .value = "TYPE",
      .help = "For a model: its weights, activations and cache.",
@@ -89,12 +92,14 @@ const Command kStepCommand = {
     .operands = "show WHICH | verify WHICH | sim WHICH",
     .max_operands = 2,
     .runs_program = false,
-    .examples = {{{"unisono step show llama3-8b --layout tp=8 --prompt 512",
-                   "What each layer computes, and which collective moves what."},
-                  {"unisono step verify mine.json",
-                   "Whether a step of your own gives what one process would."},
-                  {"unisono step sim llama3-70b --layout pp=2,tp=8 --on dgx_h100:nodes=2",
-                   "How long one token takes on a machine, and what of it is waiting."}}},
+    .examples =
+        {{{"unisono step show llama3-8b --layout tp=8 --prompt 512",
+           "What each layer computes, and which collective moves what."},
+          {"unisono step verify mine.json",
+           "Whether a step of your own gives what one process would."},
+          {"unisono step sim llama3-8b --layout pp=4,tp=2 --train 16x2048 --with \"zbv m=16\" "
+           "--on dgx_h100",
+           "How long a step of training takes under a pipeline's schedule."}}},
     .description =
         "WHICH is a model, by name as for unisono plan-model or as its config.json, under "
         "--layout: a "

@@ -9,6 +9,7 @@
 #include "cli/failure.h"
 #include "step/calls.h"
 #include "step/json.h"
+#include "step/memory.h"
 #include "step/verify.h"
 #include "step/walk.h"
 #include "steps/steps.h"
@@ -69,13 +70,13 @@ struct Said {
 class Sections {
  public:
   Sections(const step::Step& step, const Console& console)
-      : step_(step), console_(console), mesh_(parallel::MeshShape::parse(step.mesh)) {}
+      : step_(step), console_(console), ranks_(step) {}
 
   void print(const std::vector<std::vector<step::Call>>& calls) {
     std::vector<step::Finding> none;
     const step::Section* shown = nullptr;
     bool is_known = false;
-    walk(step_, mesh_, 1, none, [&](const step::Visit& visit) {
+    walk(step_, ranks_, 1, none, [&](const step::Visit& visit) {
       if (&visit.section != shown) {
         shown = &visit.section;
         is_known = print_title(visit.section);
@@ -95,15 +96,43 @@ class Sections {
                : fmt::format("{} {} to {}", section.name, section.first_layer, last);
   }
 
+  // Its nodes, with tensors that are named after their layer as if it were any other.
+  static std::vector<step::Node> of_any_layer(const step::Section& section) {
+    std::vector<step::Node> nodes = section.nodes;
+    for (step::Node& node : nodes) {
+      for (auto* names : {&node.reads, &node.writes}) {
+        for (std::string& name : *names) {
+          name = of_any_layer(name, section.first_layer);
+        }
+      }
+      node.name = of_any_layer(node.name, section.first_layer);
+    }
+    return nodes;
+  }
+  static std::string of_any_layer(std::string name, int layer) {
+    for (const auto& [number, word] : {std::pair(layer, "this "), std::pair(layer + 1, "next ")}) {
+      const std::string named = fmt::format("layer {} ", number);
+      if (const std::size_t at = name.find(named); at != std::string::npos) {
+        return name.replace(at, named.size(), word);
+      }
+    }
+    return name;
+  }
+
   // Whether the nodes are those of a section before.
   bool print_title(const step::Section& section) {
     std::string title = console_.paint(Paint::strong, layers_of(section));
-    if (step_.stages() > 1) {
-      title += fmt::format("   stage {}", section.stage);
+    if (ranks_.stages() > 1) {
+      title += section.stage == step::kAllStages ? "   all stages"
+                                                 : fmt::format("   stage {}", section.stage);
     }
+    if (section.pass != step::StagePass::none) {
+      title += fmt::format(", for each of {} microbatches", passes(section));
+    }
+    const std::vector<step::Node> nodes = of_any_layer(section);
     const auto like =
         std::find_if(step_.sections.begin(), step_.sections.end(), [&](const step::Section& other) {
-          return other.name == section.name && other.nodes == section.nodes;
+          return other.name == section.name && of_any_layer(other) == nodes;
         });
     const bool is_known = &*like != &section;
     fmt::print("\n{}{}\n", title, is_known ? ": as " + layers_of(*like) : std::string());
@@ -112,10 +141,12 @@ class Sections {
 
   Said said_of(const step::Visit& visit, const std::vector<std::vector<step::Call>>& calls) const {
     Said most;
+    const int passes_of_section = passes(visit.section);
     for (const std::vector<step::Call>& rank : calls) {
       Said said;
       for (const step::Call& call : rank) {
-        if (call.section == visit.section.name && call.node == visit.node.name &&
+        if (&visit.section == step_.sections.data() + call.section_index &&
+            &visit.node == visit.section.nodes.data() + call.node_index &&
             call.layer == visit.layer) {
           said.flops += call.flops;
           if (call.what != "computing" && call.what != "receive") {
@@ -129,7 +160,20 @@ class Sections {
         most = said;
       }
     }
+    most.messages /= static_cast<std::size_t>(passes_of_section);
+    most.bytes /= passes_of_section;
+    most.flops /= passes_of_section;
     return most;
+  }
+
+  // How often the stage of a section does it.
+  int passes(const step::Section& section) const {
+    if (section.pass == step::StagePass::none) {
+      return 1;
+    }
+    const pipeline::Pipeline& pipeline = *step_.pipeline;
+    const int chain = neighbours(pipeline).chain[static_cast<std::size_t>(section.stage)];
+    return pipeline.chains[static_cast<std::size_t>(chain)].count;
   }
 
   void print(const step::Visit& visit, const Said& said) const {
@@ -143,9 +187,12 @@ class Sections {
       fmt::print("{}\n", line + (said.flops > 0 ? "; " + flops_text(said.flops) : ""));
       return;
     }
-    const std::string way = node.kind == step::Node::Kind::send        ? "to the next stage"
+    const std::string way = node.kind == step::Node::Kind::sum_stages  ? "on each rank"
                             : node.kind == step::Node::Kind::broadcast ? "to all stages"
-                                                                       : "over " + node.axes;
+                            : node.kind != step::Node::Kind::send      ? "over " + node.axes
+                            : visit.section.pass == step::StagePass::backward_input
+                                ? "to the stage before"
+                                : "to the next stage";
     line += said.messages == 0
                 ? fmt::format("cut {}; nothing moves", way)
                 : fmt::format(
@@ -156,7 +203,7 @@ class Sections {
 
   const step::Step& step_;
   const Console& console_;
-  parallel::MeshShape mesh_;
+  step::StepRanks ranks_;
 };
 
 struct Sum {
@@ -233,6 +280,9 @@ Json calls_json(const step::Step& step, const std::vector<std::vector<step::Call
                   {"section", call.section},
                   {"node", call.node},
                   {"layer", call.layer}};
+      if (call.action) {
+        row["action"] = to_string(*call.action);
+      }
       if (call.what == "computing") {
         row["flops"] = call.flops;
         row["bytes"] = call.memory_bytes;

@@ -1,0 +1,100 @@
+#include "step/ranks.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace unisono::step {
+namespace {
+
+bool has_copies(const Step& step) {
+  return step.pipeline && step.pipeline->chains.size() > 1;
+}
+
+// The axes with the stage axis cut into `copy` and the pairs.
+std::string with_copies(const Step& step, const parallel::MeshShape& mesh) {
+  std::string text;
+  for (const parallel::Axis& axis : mesh.axes()) {
+    text += text.empty() ? "" : ",";
+    text += axis.name == step.stage_axis
+                ? std::string(kCopyAxis) + "=2," + axis.name + "=" + std::to_string(axis.size / 2)
+                : axis.name + "=" + std::to_string(axis.size);
+  }
+  return text;
+}
+
+}  // namespace
+
+StepRanks::StepRanks(const Step& step)
+    : mesh_(parallel::MeshShape::parse(step.mesh)),
+      places_(has_copies(step) ? parallel::MeshShape::parse(with_copies(step, mesh_)) : mesh_),
+      stage_axis_(step.stage_axis),
+      step_(step) {
+  if (step.pipeline) {
+    stage_place_ = step.pipeline->stage_rank;
+  } else {
+    stage_place_.resize(
+        static_cast<std::size_t>(stage_axis_.empty() ? 1 : mesh_.size(stage_axis_)));
+    std::iota(stage_place_.begin(), stage_place_.end(), 0);
+  }
+  place_of_.resize(static_cast<std::size_t>(count()));
+  std::iota(place_of_.begin(), place_of_.end(), 0);
+  rank_of_ = place_of_;
+  if (!has_copies(step)) {
+    return;
+  }
+  // The pairs are the first and the last rank of the pipeline, and so on inwards: the second of a
+  // pair is where its place is counted from the end.
+  for (int place = 0; place < count(); ++place) {
+    const int pair = places_.coordinate(place, stage_axis_);
+    const int along =
+        places_.coordinate(place, kCopyAxis) == 0 ? pair : mesh_.size(stage_axis_) - 1 - pair;
+    // But for the stage axis, both meshes have the same coordinates in the same order.
+    const int rank = mesh_.group(place, stage_axis_)[static_cast<std::size_t>(along)];
+    place_of_[static_cast<std::size_t>(rank)] = place;
+    rank_of_[static_cast<std::size_t>(place)] = rank;
+  }
+}
+
+bool StepRanks::has_axis(std::string_view axis) const {
+  const auto& axes = places_.axes();
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](const parallel::Axis& one) { return one.name == axis; });
+}
+
+int StepRanks::coordinate(int rank, std::string_view axes) const {
+  return places_.coordinate(place_of_[static_cast<std::size_t>(rank)], axes);
+}
+
+std::vector<int> StepRanks::group(int rank, std::string_view axes) const {
+  std::vector<int> group = places_.group(place_of_[static_cast<std::size_t>(rank)], axes);
+  for (int& member : group) {
+    member = rank_of_[static_cast<std::size_t>(member)];
+  }
+  return group;
+}
+
+std::vector<std::string> StepRanks::wide_axes() const {
+  std::vector<std::string> names;
+  for (const parallel::Axis& axis : places_.axes()) {
+    if (axis.size > 1) {
+      names.push_back(axis.name);
+    }
+  }
+  return names;
+}
+
+int StepRanks::rank_at(int rank, int stage) const {
+  return stage_axis_.empty() ? rank
+                             : mesh_.group(rank, stage_axis_)[static_cast<std::size_t>(
+                                   stage_place_[static_cast<std::size_t>(stage)])];
+}
+
+const std::vector<pipeline::Action>& StepRanks::actions_of(int rank) const {
+  return step_.pipeline->actions[static_cast<std::size_t>(mesh_.coordinate(rank, stage_axis_))];
+}
+
+std::vector<int> StepRanks::pipeline_of(int rank) const {
+  return stage_axis_.empty() ? std::vector<int>{rank} : mesh_.group(rank, stage_axis_);
+}
+
+}  // namespace unisono::step

@@ -1,0 +1,50 @@
+// The units of a model that is trained (the embedding, each layer, the head): how ZeRO gathers and
+// reduces them, and what the optimiser does.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "step/training_parts.h"
+
+namespace unisono::step {
+
+inline constexpr const char* kNorm = "norm of gradients";
+
+// What ZeRO shards over, and where sequences or their places are cut.
+inline constexpr const char* kShardAxes = "copy,dp,cp,uly";
+
+class Units {
+ public:
+  // Makes the weights and the optimiser's states. The parts must outlive it.
+  explicit Units(TrainingParts& parts);
+  std::size_t last() const { return all_.size() - 1; }
+
+  // With stage 3 the weights of a unit are there from here on.
+  void gather(std::size_t unit);
+  // Sums what each rank of tp has a summand of, and what each data-parallel rank has.
+  void reduce(std::size_t unit);
+  // What units begin to end - 1 have of the norm of all gradients, by which they are clipped: into
+  // `sum`. What all ranks have whole counts once.
+  void add_squares(std::size_t begin, std::size_t end, const std::string& sum);
+  // Adds up the norm's summands over what ZeRO shards over, and over `axes` in a node of this name.
+  void sum_norm(const std::string& name, const std::string& axes);
+  void update(std::size_t begin, std::size_t end);
+
+ private:
+  using Names = std::vector<std::string>;
+
+  bool is_sharded() const { return p_.task.zero == 3 && build_.is_wide(kShardAxes); }
+  Names names(std::size_t unit) const;
+  Names stored(std::size_t unit) const;
+  std::string stored_name(const UnitWeight& weight) const;
+  void add(const UnitWeight& weight);
+  void update(const UnitWeight& weight);
+
+  TrainingParts& p_;
+  StepBuilder& build_;
+  std::vector<std::vector<UnitWeight>> all_;
+};
+
+}  // namespace unisono::step
