@@ -8,10 +8,6 @@
 namespace unisono::step {
 namespace {
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // The parts of rows: sequences, places in them, and what is cut as it comes.
 std::size_t rows_extent(const Step& step, const StepRanks& ranks, const Dim& dim,
                         const std::vector<std::string>& axes, int rank) {
@@ -19,10 +15,10 @@ std::size_t rows_extent(const Step& step, const StepRanks& ranks, const Dim& dim
   int places = 1;
   int place = 0;
   for (const std::string& axis : axes) {
-    if (has(step.data_axes, axis)) {
+    if (has_name(step.data_axes, axis)) {
       sequences =
           parallel::shard_range(sequences, ranks.size(axis), ranks.coordinate(rank, axis)).count;
-    } else if (has(step.context_axes, axis)) {
+    } else if (has_name(step.context_axes, axis)) {
       place = place * ranks.size(axis) + ranks.coordinate(rank, axis);
       places *= ranks.size(axis);
     }
@@ -33,7 +29,7 @@ std::size_t rows_extent(const Step& step, const StepRanks& ranks, const Dim& dim
                        ? length
                        : parallel::context_positions(step.order, length, places, place).size());
   for (const std::string& axis : axes) {
-    if (!has(step.data_axes, axis) && !has(step.context_axes, axis)) {
+    if (!has_name(step.data_axes, axis) && !has_name(step.context_axes, axis)) {
       rows = parallel::shard_range(rows, ranks.size(axis), ranks.coordinate(rank, axis)).count;
     }
   }

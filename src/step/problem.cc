@@ -11,10 +11,6 @@ namespace {
 constexpr std::size_t kMostElements = std::size_t{1} << 40;
 constexpr int kMostLayers = 100'000;
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 std::string problem_of_dims(const Step& step) {
   std::set<std::string> seen;
   for (const Dim& dim : step.dims) {
@@ -41,7 +37,7 @@ std::string problem_of_placements(const Step& step, const StepRanks& ranks,
     if (!ranks.has_axis(axis)) {
       return "axis " + axis + " is not one of the mesh";
     }
-    if (placement.kind == Placement::Kind::shard && !has(dims, placement.dim)) {
+    if (placement.kind == Placement::Kind::shard && !has_name(dims, placement.dim)) {
       return to_text(placement) + " cuts a dimension that it does not have";
     }
   }

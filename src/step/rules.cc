@@ -7,10 +7,6 @@ namespace {
 
 using Kind = Placement::Kind;
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // One node along one axis.
 class Rule {
  public:
@@ -39,7 +35,7 @@ class Rule {
     if (placement.kind == Kind::shard) {
       const Placement before = placement;
       placement.dim = renamed(placement.dim);
-      if (!has(written.dims, placement.dim)) {
+      if (!has_name(written.dims, placement.dim)) {
         add({.kind = Finding::Kind::lost_dimension,
              .tensor = read,
              .other = written.name,
@@ -123,7 +119,7 @@ class Rule {
   }
   // A dimension that is cut as another one goes with it; not the other way round.
   bool is_named(const std::vector<std::string>& dims, const std::string& dim) const {
-    return has(dims, dim) || has(dims, canonical(step_, dim));
+    return has_name(dims, dim) || has_name(dims, canonical(step_, dim));
   }
 
   Placement of_parts(const std::string& part, const Tensor& written) {
@@ -218,7 +214,7 @@ void apply(const Step& step, const StepRanks& ranks, const Node& node, State& st
     for (const std::string& axis : ranks.wide_axes()) {
       Rule rule(step, node, axis, state, findings);
       Placement placement = node.kind == Node::Kind::compute ? rule.computed(written)
-                            : has(moving, axis)              ? rule.moved(node.reads[i])
+                            : has_name(moving, axis)         ? rule.moved(node.reads[i])
                                                              : rule.carried(node.reads[i], written);
       if (placement.kind != Kind::replicate) {
         placements[axis] = std::move(placement);
@@ -229,7 +225,7 @@ void apply(const Step& step, const StepRanks& ranks, const Node& node, State& st
   for (std::size_t i = node.writes.size();
        node.kind == Node::Kind::redistribute && i < node.reads.size(); ++i) {
     for (const std::string& axis : ranks.wide_axes()) {
-      if (has(moving, axis)) {
+      if (has_name(moving, axis)) {
         Rule(step, node, axis, state, findings).moved(node.reads[i]);
       }
     }

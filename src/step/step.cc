@@ -28,6 +28,10 @@ const Tensor* Step::find_tensor(std::string_view tensor) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
+bool has_name(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::string canonical(const Step& step, const std::string& dim) {
   const Dim* const found = step.find_dim(dim);
   return found == nullptr || found->like.empty() ? dim : found->like;

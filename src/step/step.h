@@ -158,6 +158,7 @@ struct Step {
   const Tensor* find_tensor(std::string_view tensor) const;
 };
 
+bool has_name(const std::vector<std::string>& names, const std::string& name);
 // Names that are cut alike have one canonical name.
 std::string canonical(const Step& step, const std::string& dim);
 Placement placement_on(const Placements& placements, const std::string& axis);
