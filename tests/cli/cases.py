@@ -50,6 +50,9 @@ def approval_cases():
 
         "unknown_command": text("verfy"),
         "unknown_command_far": text("frobnicate"),
+        "unknown_command_collective": text("all_reduce"),
+        "unknown_command_topic": text("help", "experts"),
+        "plan_moe_one_token": text("plan", "moe", "--on", "hgx_h200", "--tokens", "1"),
         "unknown_option": text("show", "all_reduce/ring", "--steps", "3"),
         "unknown_option_run": text("run", "--tiemout", "3", "--", "true"),
         "unknown_choice": text("show", "all_reduce/ring", "--format", "jsn"),

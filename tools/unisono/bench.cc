@@ -98,10 +98,17 @@ void check_moe(const Arguments& arguments) {
   }
 }
 
+bool has_moe_among_others(const Arguments& arguments) {
+  return !arguments.operands().empty() &&
+         ("," + arguments.operands().front() + ",").find(",moe,") != std::string::npos;
+}
+
 int run_bench(const Arguments& arguments, const Console& console) {
   const bool is_moe = arguments.operands() == std::vector<std::string>{"moe"};
   if (is_moe) {
     check_moe(arguments);
+  } else if (has_moe_among_others(arguments)) {
+    throw UsageError("moe is measured alone", {}, "unisono bench moe");
   } else if (arguments.has("routing")) {
     throw UsageError("--routing goes with moe", {}, "unisono bench moe --routing FILE");
   }

@@ -17,16 +17,7 @@ namespace {
 int run_help(const Arguments& arguments, const Console& console) {
   const Command* command = nullptr;
   if (!arguments.operands().empty()) {
-    const std::string& name = arguments.operands().front();
-    command = find_command(name);
-    if (command == nullptr) {
-      std::vector<std::string_view> names;
-      for (const Command* candidate : commands()) {
-        names.push_back(candidate->name);
-      }
-      throw UsageError(fmt::format("unknown command '{}'", name), did_you_mean(name, names),
-                       "unisono help");
-    }
+    command = &command_of(arguments.operands().front());
   }
   if (console.json()) {
     fmt::print("{}", help_json(command));

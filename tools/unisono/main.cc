@@ -44,18 +44,6 @@ int fail(const Console& console, const Error& error) {
   return exit_code(error.code());
 }
 
-const Command& choose_command(const std::string& word) {
-  if (const Command* command = find_command(word)) {
-    return *command;
-  }
-  std::vector<std::string_view> names;
-  for (const Command* command : commands()) {
-    names.push_back(command->name);
-  }
-  throw UsageError(fmt::format("unknown command '{}'", word), did_you_mean(word, names),
-                   "unisono help");
-}
-
 // Flag, then variable, then default.
 std::string color_of(const Arguments& arguments) {
   const auto variable = read_env("UNISONO_COLOR");
@@ -70,7 +58,7 @@ std::string color_of(const Arguments& arguments) {
 }
 
 int run_command(std::span<const std::string> words, Console& console) {
-  const Command& command = choose_command(words.front());
+  const Command& command = command_of(words.front());
   const Arguments arguments = Arguments::parse(command, words.subspan(1));
   console = Console::make(color_of(arguments), arguments.has("json"), arguments.has("quiet"),
                           arguments.has("verbose"));

@@ -33,5 +33,7 @@ extern const Command kHelpCommand;
 // Every command, in the order of the overview.
 std::span<const Command* const> commands();
 const Command* find_command(std::string_view name);
+// Throws UsageError, with the commands that are meant where the word is a collective or a topic.
+const Command& command_of(std::string_view word);
 
 }  // namespace unisono::cli

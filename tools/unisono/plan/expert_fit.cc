@@ -125,8 +125,8 @@ void check_hosts(const std::vector<ExpertPoint>& points, int hosts, const std::s
 
 void print_text(const std::vector<ModeFit>& fits, const model::ExpertShape& shape,
                 const Console& console) {
-  fmt::print("moe  {} tokens each, hidden {}, {} of {} experts\n\n", shape.tokens, shape.hidden,
-             shape.k, shape.experts);
+  fmt::print("moe  {} each, hidden {}, {} of {} experts\n\n", tokens_text(shape.tokens),
+             shape.hidden, shape.k, shape.experts);
   fmt::print("{}\n",
              console.paint(Paint::strong, fmt::format("{:<11}  {:<12}  {:>5}  {:>5}  {:>10}  {:>8}"
                                                       "  {:>8}",

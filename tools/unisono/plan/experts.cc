@@ -43,8 +43,8 @@ model::ExpertShape shape_of(const Arguments& arguments) {
 
 void print_text(const model::ExpertShape& shape, const Topology& topology,
                 const std::vector<Row>& rows, const Console& console) {
-  fmt::print("moe  {} ranks  {} tokens each, hidden {}, {} of {} experts   on {}\n\n",
-             topology.rank_count(), shape.tokens, shape.hidden, shape.k, shape.experts,
+  fmt::print("moe  {} ranks  {} each, hidden {}, {} of {} experts   on {}\n\n",
+             topology.rank_count(), tokens_text(shape.tokens), shape.hidden, shape.k, shape.experts,
              topology.name.empty() ? "a topology" : topology.name);
   fmt::print("{}\n", console.paint(Paint::strong,
                                    fmt::format("{:<11}  {:<8}  {:>8}  {:>9}  {:>9}  {:>8}  {:>8}  "
@@ -136,8 +136,8 @@ void plan_routing(const Arguments& arguments, const Console& console) {
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("moe {}  {} ranks  {} tokens each, hidden {}, {} of {} experts   chosen in {}\n\n",
-             call, ranks, row.tokens, static_cast<std::int64_t>(shape.hidden), shape.k,
+  fmt::print("moe {}  {} ranks  {} each, hidden {}, {} of {} experts   chosen in {}\n\n", call,
+             ranks, tokens_text(shape.tokens), static_cast<std::int64_t>(shape.hidden), shape.k,
              shape.experts, path);
   std::fputs(draw_counts(counts, console.width(), console).c_str(), stdout);
   fmt::print("rank {} receives most, {:.2f} of the mean\n", totals.busiest_receiver, imbalance);

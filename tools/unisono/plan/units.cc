@@ -142,4 +142,8 @@ std::string link_text(const model::Parameters& parameters) {
   return text;
 }
 
+std::string tokens_text(double tokens) {
+  return fmt::format("{} token{}", tokens, tokens == 1 ? "" : "s");
+}
+
 }  // namespace unisono::cli
