@@ -104,8 +104,9 @@ export function contextPlans(shape: ContextShape): Plan[] {
     const { bytes, times } = list.find((each) => each.where === where)!;
     return { collective: 'send_recv', ranks, bytes, times };
   };
-  const keysValues = of('ring_attention').bytes * ranks; // of all ranks
-  const gathered = (collective: string) => ({ collective, ranks, bytes: keysValues, times: 1 });
+  // Keys, and values, of all ranks.
+  const bytes = (of('ring_attention').bytes * ranks) / 2;
+  const gathered = (collective: string) => ({ collective, ranks, bytes, times: 2 });
   if (method === 'gather') {
     return [
       { id: 'cut', length: 1 },

@@ -9,7 +9,7 @@ export interface OverlapShape {
   buckets: number;
 }
 
-export const BUCKET_COUNTS = [1, 4, 16, 64, 256, 1024, 4096];
+export const BUCKET_COUNTS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536];
 // What large matrix products reach on an H100, and its memory by data sheet, for one rank.
 const FLOPS = 400e12; // a second
 const MEMORY = 3350e9; // bytes a second
@@ -51,7 +51,7 @@ export function backward(shape: OverlapShape, us: CallUs, wait: boolean): Bar[] 
   return bars;
 }
 
-export const endOf = (bars: Bar[]) => Math.max(0, ...bars.map((bar) => bar.end));
+export const endOf = (bars: Bar[]) => bars.reduce((end, bar) => Math.max(end, bar.end), 0);
 
 // What is not hidden behind computing.
 export function exposedUs(bars: Bar[]): number {
@@ -59,11 +59,15 @@ export function exposedUs(bars: Bar[]): number {
   return endOf(bars) - computed.reduce((sum, bar) => sum + bar.end - bar.start, 0);
 }
 
-// The step with each number of buckets.
-export function sweep(shape: OverlapShape, us: CallUs): { buckets: number; us: number }[] {
-  return BUCKET_COUNTS.map((buckets) => ({
-    ...{ buckets, us: endOf(backward({ ...shape, buckets }, us, false)) },
-  }));
+// The step with each number of buckets, and what of it nothing hides.
+export function sweep(
+  shape: OverlapShape,
+  us: CallUs,
+): { buckets: number; us: number; exposed: number }[] {
+  return BUCKET_COUNTS.map((buckets) => {
+    const bars = backward({ ...shape, buckets }, us, false);
+    return { buckets, us: endOf(bars), exposed: exposedUs(bars) };
+  });
 }
 
 export const activationBytes = ({ tokens }: OverlapShape) => 2 * tokens * HIDDEN;

@@ -38,8 +38,10 @@ function all(shape: TensorShape): BeatComm[] {
 
 export function tensorPlans(shape: TensorShape): Plan[] {
   const { ranks, tokens, sequenceParallel } = shape;
-  // The largest logit of each token, and then the sum of exponents, in four bytes.
-  const sums = { collective: 'all_reduce', ranks, bytes: 4 * tokens, times: 2 };
+  // The largest logit of each token in four bytes; then its sum of exponentials and its target's logit in eight each.
+  const told = [4, 16].map((bytes) => ({
+    ...{ collective: 'all_reduce', ranks, bytes: bytes * tokens, times: 1 },
+  }));
   return [
     { id: 'cut', length: 1 },
     ...(sequenceParallel ? [{ id: 'gather', length: 1.5, comms: at(shape, 'mlp_in_sp') }] : []),
@@ -49,7 +51,7 @@ export function tensorPlans(shape: TensorShape): Plan[] {
       ? { id: 'scatter', length: 2, comms: at(shape, 'mlp_out_sp') }
       : { id: 'sum', length: 3, comms: at(shape, 'mlp_out') },
     { id: sequenceParallel ? 'block_sp' : 'block', length: 2.5, comms: all(shape) },
-    { id: 'vocabulary', length: 1.5, comms: [sums] },
+    { id: 'vocabulary', length: 1.5, comms: told },
   ];
 }
 

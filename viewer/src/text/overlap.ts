@@ -14,8 +14,8 @@ export const OVERLAP_TEXTS = {
   ],
   ov_sweep: ['How many buckets?', '分多少桶？'],
   ov_sweep_words: [
-    'The last bucket is never hidden, so more are better, until the latency of each message eats up what is won. Here {best} are best.',
-    '最后一个桶总无法隐藏，因此桶越多越好，直到每条消息的延迟抵消收益。这里 {best} 个最好。',
+    'The last bucket is never hidden, so more and smaller ones expose less, until each is so small that its latency takes longer than what is computed meanwhile. Here {best} are best.',
+    '最后一个桶总无法隐藏，因此桶越多越小，暴露的通信越少；直到桶小得连延迟都比同时的计算更长。这里 {best} 个最好。',
   ],
   ov_unfused: ['all_reduce, residual, norm', 'all_reduce、残差、归一化'],
   ov_unfused_words: [
@@ -38,6 +38,7 @@ export const OVERLAP_TEXTS = {
   ov_row_fused: ['fused', '融合'],
   ov_row_between: ['between the halves', '两半之间'],
   ov_exposed: ['exposed: {time}', '未隐藏：{time}'],
+  ov_not_hidden: ['sending that no computing hides', '未被计算隐藏的通信'],
   ov_buckets_field: ['Buckets', '桶数'],
   ov_backward: ['backward', '反向'],
   ov_over_network: [

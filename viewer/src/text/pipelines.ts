@@ -104,6 +104,10 @@ export const PIPELINE_TEXTS = {
     'No rank waits for another in vain, if a lane holds {least} messages or more.',
     '只要通道至少容纳 {least} 条消息，就不会死锁。',
   ],
+  pl_never: [
+    'No deadlock, even where a lane holds no message at all.',
+    '即使通道不容纳任何消息，也不会死锁。',
+  ],
   pls_naive: ['one microbatch at a time', '一次只处理一个微批'],
   pls_gpipe: ['all forward passes, then all backward passes', '先全部前向，再全部反向'],
   pls_1f1b: ['one forward and one backward in turn', '前向和反向交替'],

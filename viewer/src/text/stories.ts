@@ -27,8 +27,8 @@ export const STORY_TEXTS = {
   moe_load: ['Counts from a file', '从文件读取计数'],
   moe_reset: ['Toy router', '使用示例路由器'],
   moe_stage_0: [
-    'Every token chooses its experts (the colour of its frame) and a weight for each (the bar below it).',
-    '每个 token 选择专家（边框颜色），并给每个专家一个权重（底部的条）。',
+    'The router chooses k experts for every token (the colour of the frame, and the line) and a weight for each (the bar below).',
+    '路由器为每个 token 选择 k 个专家（边框颜色和连线），并给每个专家一个权重（底部的条）。',
   ],
   moe_stage_1: [
     'The first all_to_all: copies fly to the ranks of their experts. A number is the token on its own rank.',
@@ -85,8 +85,8 @@ export const STORY_TEXTS = {
     '填充：token 所属的 rank。边框：专家。数字：token 编号。圆形：结果。划掉：被丢弃。',
   ],
   moe_legend_sum: [
-    'Full colour, from below: the weight of an expert’s output in the sum of its token. Crossed out: dropped, so the sum lacks it.',
-    '自下而上的深色：该专家输出在 token 求和中的权重。划掉：被丢弃，求和中缺少它。',
+    'One tile is one token again. A part of it is what an expert (its frame) gives, as wide as its weight. Crossed out: dropped, so the sum lacks it.',
+    '每块又是一个 token：其中每一段是一个专家（边框）的输出，宽度是它的权重。划掉：被丢弃，求和中缺少它。',
   ],
   moe_table: ['Who goes where, as a table', '去向（表格）'],
   moe_token: ['token', 'token'],

@@ -2,13 +2,16 @@
 import { columnCentre, flight, rowY, stripX, type Layout } from './layout';
 import type { Piece } from './scene';
 
-// Above the names of two ranks.
+// Above the names of two ranks. What arrives ends near the middle of a rank and what leaves begins farther
+// out, so that no line seems to have the head of another.
 export function arc(l: Layout, from: number, to: number): string {
   const x1 = columnCentre(l, from);
   const x2 = columnCentre(l, to);
   const height = Math.min(2 * l.arcs - 16, 16 + 9 * Math.abs(to - from));
-  const lean = Math.sign(x2 - x1) * 4;
-  return `M${x1 + lean},${l.arcs - 2} Q${(x1 + x2) / 2},${l.arcs - 2 - height} ${x2 - lean},${l.arcs - 3}`;
+  const side = Math.sign(x2 - x1);
+  const out = side * Math.min(14, 0.2 * l.columnWidth);
+  const into = side * Math.min(3, 0.05 * l.columnWidth);
+  return `M${x1 + out},${l.arcs - 2} Q${(x1 + x2) / 2},${l.arcs - 2 - height} ${x2 - into},${l.arcs - 3}`;
 }
 
 // Around the end of a ring a piece leaves at one edge and comes in at the other.

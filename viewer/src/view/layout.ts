@@ -75,7 +75,8 @@ export function labelOf(schedule: Schedule, row: number, slot: number): number {
   return originOf(schedule, row);
 }
 
-const SLOT = 28; // the widest
+const SLOT = 28; // as wide as need be; where there is room for more:
+const SLOT_MOST = 52;
 const SINGLE = 48; // where there is one in a strip
 const LEFT = 44;
 const NAMES = 24; // height of the names of ranks
@@ -94,7 +95,9 @@ export function layout(schedule: Schedule, width: number): Layout {
   const grid = { rows: Math.ceil(all.rows / perRow), slots: all.slots };
   const columns = Math.ceil(schedule.ranks / perColumn);
   const left = width < 500 ? 30 : LEFT;
-  const widest = grid.slots === 1 ? SINGLE : SLOT;
+  const free = (width - left - 4) / columns - 60;
+  const widest =
+    grid.slots === 1 ? SINGLE : Math.max(SLOT, Math.min(SLOT_MOST, free / Math.max(grid.slots, 2)));
   const columnWidth = Math.min((width - left - 4) / columns, 60 + widest * Math.max(grid.slots, 2));
   const gap = Math.max(4, Math.min(28, columnWidth * 0.2));
   const room = columnWidth - gap;
@@ -110,7 +113,10 @@ export function layout(schedule: Schedule, width: number): Layout {
           : 'cells';
   const arcs = columns > 32 || columns < 2 ? 0 : Math.min(64, 14 + 6 * columns);
   const top = arcs + NAMES;
-  const stripHeight = detail === 'heat' ? Math.max(1, Math.min(12, 640 / grid.rows)) : 20;
+  const stripHeight =
+    detail === 'heat'
+      ? Math.max(1, Math.min(12, 640 / grid.rows))
+      : 20 + Math.max(0, Math.min(slot, SLOT_MOST) - SLOT) * (grid.slots > 1 ? 0.5 : 0);
   const rowHeight = detail === 'heat' ? stripHeight : stripHeight + 12;
   const stripWidth =
     detail === 'heat' ? columnWidth : detail === 'cells' ? Math.min(room, 44) : slot * grid.slots;

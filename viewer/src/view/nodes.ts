@@ -74,7 +74,7 @@ export function network(g: NodeGrid): string {
   return path;
 }
 
-// From rank to rank: across the node, or down to the network and up again.
+// From rank to rank: across the node, or between its ranks and down to the network, and up again.
 export function way(g: NodeGrid, from: number, to: number): Point[] {
   const [a, b] = [rankPoint(g, from), rankPoint(g, to)];
   const [home, away] = [Math.trunc(from / g.perNode), Math.trunc(to / g.perNode)];
@@ -82,7 +82,18 @@ export function way(g: NodeGrid, from: number, to: number): Point[] {
   const [down, up] = [port(g, home), port(g, away)];
   const corner = { x: LEFT / 2, y: down.y };
   const turn = down.y === up.y ? [] : [corner, { ...corner, y: up.y }];
-  return [a, { x: down.x, y: down.y - TRUNK }, down, ...turn, up, { x: up.x, y: up.y - TRUNK }, b];
+  return [a, ...exit(g, a, down), down, ...turn, up, ...exit(g, b, up).reverse(), b];
+}
+
+// From a rank to where its node meets the network, through the gaps between ranks.
+function exit(g: NodeGrid, { x, y }: Point, { x: middle, y: below }: Point): Point[] {
+  const gap = x + Math.sign(middle - x) * (g.cell / 2);
+  const floor = below - TRUNK - EDGE / 2;
+  return [
+    { x: gap, y },
+    { x: gap, y: floor },
+    { x: middle, y: floor },
+  ];
 }
 
 // A point of a way, `part` of its length along.

@@ -48,6 +48,17 @@ it.each(PLANS.map((plan) => ({ plan, name: `${plan.model} ${plan.machine} ${plan
       const crosses = ways.some((points) => points.length > 2);
       expect(crosses).toBe(wire.between > 0);
       ways.forEach((points, i) => {
+        // Out of a node only between ranks, whose numbers would be crossed.
+        const ends = [members[i]!, members[i + 1]!];
+        for (let part = 0; points.length > 2 && part <= 1; part += 1 / 256) {
+          const at = along(points, part);
+          for (let rank = 0; rank < plan.devices; rank++) {
+            if (ends.includes(rank)) continue;
+            const { x, y } = rankPoint(grid, rank);
+            const far = Math.max(Math.abs(x - at.x), Math.abs(y - at.y));
+            if (far < grid.cell / 2 - 2.5) expect.fail(`the way goes over rank ${rank}`);
+          }
+        }
         expect(along(points, 0)).toEqual(rankPoint(grid, members[i]!));
         const end = along(points, 1);
         expect(end.x).toBeCloseTo(rankPoint(grid, members[i + 1]!).x);

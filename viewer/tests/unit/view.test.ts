@@ -4,6 +4,7 @@ import { empty } from '../../src/model/recording';
 import { tickText } from '../../src/model/units';
 import { check } from '../../src/replay/check';
 import { lengthOf, modelClock, partOf, recordedClock, timeAt } from '../../src/view/clock';
+import { arc } from '../../src/view/arrows';
 import { brightness, rankColour } from '../../src/view/colours';
 import { HeatSizes } from '../../src/view/heat_sizes';
 import { layout, rowY, stripX } from '../../src/view/layout';
@@ -33,6 +34,28 @@ describe('layout', () => {
       }
       expect(rowY(l, 1) - rowY(l, 0)).toBeGreaterThanOrEqual(l.stripHeight + 10);
       expect(stripX(l, 0)).toBeGreaterThanOrEqual(l.left - 1);
+    }
+  });
+
+  it('uses the room that few ranks leave', () => {
+    const [narrow, wide] = [900, 1400].map((width) =>
+      layout(schedule('all_reduce/ring', 4), width),
+    );
+    expect(narrow!.width).toBeGreaterThan(0.9 * 900);
+    expect(wide!.slotWidth).toBeGreaterThan(narrow!.slotWidth);
+  });
+
+  it.each([3, 4, 8, 16])('of %i ranks lets no arc begin where another one ends', (ranks) => {
+    const l = layout(schedule('all_reduce/ring', ranks), 900);
+    const ends = Array.from({ length: ranks }, (_, rank) => arc(l, rank, (rank + 1) % ranks)).map(
+      (path) => {
+        const points = path.match(/[\d.-]+(?=,)/g)!.map(Number);
+        return { begin: points[0]!, end: points.at(-1)! };
+      },
+    );
+    for (const { end } of ends) {
+      const gap = Math.min(...ends.map(({ begin }) => Math.abs(begin - end)));
+      expect(gap).toBeGreaterThanOrEqual(Math.min(9, 0.14 * l.columnWidth));
     }
   });
 });
