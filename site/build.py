@@ -109,7 +109,7 @@ def main():
     if subprocess.run(mkdocs, env=environment).returncode != 0:
         raise SystemExit(1)
     if not given.serve:
-        print("build/site: open index.html, or put the folder on any static host")
+        print("build/site: put it on any static host, or open index.html; its search needs a host, or --serve")
 
 
 if __name__ == "__main__":
