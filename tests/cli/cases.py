@@ -444,6 +444,7 @@ def approval_cases():
         "plan_moe_fit_table": text("plan", "moe", "--fit", "times.csv"),
         "plan_moe_option": text("plan", "all_reduce", "--link", LINK, "--tokens", "128"),
         "plan_barrier": text("plan", "barrier", "-n", "16", "--link", LINK),
+        "plan_tie": text("plan", "all_to_all", "-n", "8", "--bytes", "1MiB", "--link", LINK),
         "plan_one_rank": text("plan", "all_gather", "-n", "1", "--link", LINK),
         "plan_many_ranks": text("plan", "all_reduce", "-n", "16384", "--bytes", "1G", "--link", LINK),
         "plan_no_link": text("plan", "all_reduce"),

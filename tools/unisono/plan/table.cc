@@ -100,11 +100,23 @@ std::string ranges_text(const Plan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// The ring, which everybody knows; where it is the best, or cannot serve, the second best.
+bool is_slower(const Candidate& one, const Candidate& best) {
+  return one.time_s - best.time_s > 1e-12 * one.time_s;
+}
+
+// The ring, which everybody knows; where it is the best, or cannot serve, the first that takes
+// longer: a tie explains nothing.
 const Candidate& compared(const Plan& plan) {
-  const auto ring = std::find_if(plan.candidates.begin() + 1, plan.candidates.end(),
+  const auto others = plan.candidates.begin() + 1;
+  const auto ring = std::find_if(others, plan.candidates.end(),
                                  [](const Candidate& one) { return one.name == "ring"; });
-  return ring != plan.candidates.end() ? *ring : plan.candidates[1];
+  if (ring != plan.candidates.end()) {
+    return *ring;
+  }
+  const auto slower = std::find_if(others, plan.candidates.end(), [&plan](const Candidate& one) {
+    return is_slower(one, plan.candidates.front());
+  });
+  return slower != plan.candidates.end() ? *slower : plan.candidates[1];
 }
 
 std::string why_text(const Plan& plan) {
@@ -118,10 +130,10 @@ std::string why_text(const Plan& plan) {
     return "there is no other";
   }
   const Candidate& next = compared(plan);
-  const double saved = next.time_s - best.time_s;
-  return saved <= 1e-12 * next.time_s
-             ? fmt::format("as fast as {}: {}", next.name, reason(best, next))
-             : fmt::format("saves {} on {}: {}", time_text(saved), next.name, reason(best, next));
+  return is_slower(next, best)
+             ? fmt::format("saves {} on {}: {}", time_text(next.time_s - best.time_s), next.name,
+                           reason(best, next))
+             : fmt::format("as fast as {}: {}", next.name, reason(best, next));
 }
 
 void print_text(const Plan& plan, const Console& console) {

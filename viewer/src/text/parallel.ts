@@ -111,8 +111,8 @@ export const PARALLEL_TEXTS = {
   ],
   ul_limit: ['As many ranks as heads, at most', 'rank 数不超过头数'],
   ul_limit_words: [
-    'A rank sends only 1/{n} of its tiles to each other, so the bytes of a rank shrink as ranks are added. But there have to be {n} heads to share out: with few key and value heads, ring attention goes on where Ulysses ends.',
-    '每个 rank 只把 1/{n} 的块发给其他每个 rank，因此 rank 越多，单个 rank 的通信量越小。但至少要有 {n} 个头可分：键值头很少时，环形注意力可以继续扩展，Ulysses 则不行。',
+    'A rank sends only 1/{n} of its tiles to each other rank, so the bytes of a rank shrink as ranks are added. But there have to be {n} heads to share out: where they run out Ulysses ends, and ring attention goes on.',
+    '每个 rank 只把 1/{n} 的块发给其他每个 rank，因此 rank 越多，单个 rank 的通信量越小。但至少要有 {n} 个头可分：头不够时 Ulysses 到此为止，环形注意力还可以继续扩展。',
   ],
   ul_axes: [
     'down: tokens · across: heads · colour: whose tokens they are · pale: sent away',
@@ -121,7 +121,7 @@ export const PARALLEL_TEXTS = {
   ul_sends_ulysses: ['a rank sends: Ulysses', '每个 rank 发送：Ulysses'],
   ul_sends_ring: ['ring attention', '环形注意力'],
   ul_ranks: ['{ranks} ranks', '{ranks} 个 rank'],
-  ul_heads_end: ['{heads} key and value heads: no more ranks', '{heads} 个键值头：rank 数到此为止'],
+  ul_heads_end: ['a model of {heads} heads: no more ranks', '{heads} 个头的模型：rank 数到此为止'],
   ul_heads: ['heads {part}', '头 {part}'],
   ul_tokens: ['tokens {part}', 'token {part}'],
 

@@ -67,6 +67,8 @@ describe('every view', () => {
           expect(await axe(page), hash).toEqual([]);
         }
       }
+      await page.setViewportSize({ width: 390, height: 844 });
+      expect(await axe(page), `${tab} on a phone`).toEqual([]);
       expect(problems).toEqual([]);
       await close();
     });
@@ -205,6 +207,16 @@ describe('other views', () => {
     await page.getByRole('button', { name: '4 Combine' }).click();
     expect(await places()).toEqual(home);
     expect(await address(page)).toContain('moe=4.2.6.2.50.0.3.0');
+    // The two results of a token become one tile, with one number.
+    const digits = page.locator('svg.picture .digit');
+    expect(await digits.count()).toBe(4 * 6 * 2);
+    await page.getByRole('button', { name: '5 Weighted sum' }).click();
+    expect(await digits.count()).toBe(4 * 6);
+    await page.getByRole('button', { name: '1 Router' }).click();
+    const frames = page.locator('svg.picture .copy');
+    expect(
+      new Set(await frames.evaluateAll((all) => all.map((r) => r.getAttribute('stroke')))).size,
+    ).toBe(8);
     expect(problems).toEqual([]);
     await close();
   });
