@@ -81,14 +81,8 @@ export const PARALLEL_TEXTS = {
   tp_sending: ['communicating', '通信'],
   tp_keeps: ['a rank keeps', '每个 rank 保留'],
   tp_logits: ['logits: a row is a token, a column a word', 'logits：一行一个 token，一列一个词'],
-  tp_three_numbers: [
-    'a token: its largest logit, a sum and one logit, on every rank',
-    '每个 token：最大 logit、一个和、一个 logit，每个 rank 都有',
-  ],
-  tp_instead: [
-    'Gathering the logits instead would move {bytes} and take {time}.',
-    '如果改为收集 logits，需要移动 {bytes}，用时 {time}。',
-  ],
+  tp_three_numbers: ['three numbers a token, on every rank', '每个 token 三个数，每个 rank 都有'],
+  tp_instead: ['All logits instead: {bytes}, {time}.', '若收集全部 logits：{bytes}，{time}。'],
   ul_cut: ['Cut along the sequence', '沿序列切分'],
   ul_cut_words: [
     'The grid of tokens (down) and heads (across) lies on {n} ranks: each has a row of tiles, its tokens with all heads. Attention needs whole columns: all tokens of a head.',
