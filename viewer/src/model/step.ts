@@ -14,6 +14,9 @@ export interface StepCall {
   flops: number;
   group: number[];
   peer: number; // -1: none
+  pass: string; // of a pipeline: F, I, W, B, SEND_F, ...; '' outside of its passes
+  stage: number; // of the pass
+  microbatch: number;
 }
 
 export interface StepRank {
@@ -76,6 +79,8 @@ function parseCall(value: unknown, place: string, ranks: number): StepCall {
   if (!isObject(value)) throw new BadInput(`${place}: no object`);
   const group = value.group ?? [];
   if (!Array.isArray(group) || group.length > ranks) throw new BadInput(`${place}/group: no list`);
+  const [, stage = '-1', pass = '', microbatch = '-1'] =
+    /^(\d{1,6})(F|I|W|B|(?:SEND|RECV)_[FB])(\d{1,6})$/.exec(words(value.action ?? '', place)) ?? [];
   const layer = value.layer ?? -1;
   if (!Number.isInteger(layer) || (layer as number) < -1) {
     throw new BadInput(`${place}/layer: no whole number from -1`);
@@ -89,6 +94,9 @@ function parseCall(value: unknown, place: string, ranks: number): StepCall {
     flops: amount(value.flops, `${place}/flops`),
     group: group.map((each, i) => rankOf(each, `${place}/group/${i}`, ranks)),
     peer: value.peer === undefined ? -1 : rankOf(value.peer, `${place}/peer`, ranks),
+    pass,
+    stage: Number(stage),
+    microbatch: Number(microbatch),
   };
 }
 
@@ -177,6 +185,24 @@ function hopOf(mesh: ModelStep['mesh'], call: StepCall, rank: number): string {
     .join(' ');
 }
 
+// How many microbatches pass the stages of a pipeline; 0: there is none.
+export function microbatchesOf(step: ModelStep): number {
+  let most = -1;
+  for (const { calls } of step.ranks) {
+    for (const { microbatch } of calls) most = Math.max(most, microbatch);
+  }
+  return most + 1;
+}
+
+// What a stage does for its first microbatch stands for all: the others are left out.
+function ofFirst(calls: StepCall[]): StepCall[] {
+  const first = new Map<number, number>();
+  for (const { stage, microbatch } of calls) {
+    first.set(stage, Math.min(first.get(stage) ?? microbatch, microbatch));
+  }
+  return calls.filter(({ stage, microbatch }) => microbatch === first.get(stage));
+}
+
 export function blocksOf(step: ModelStep): Block[] {
   const blocks: Block[] = [];
   const known = new Map<string, { block: Block; columns: Map<string, Column> }>();
@@ -184,8 +210,9 @@ export function blocksOf(step: ModelStep): Block[] {
   step.ranks.forEach(({ calls }, rank) => {
     const seen = new Map<string, number>();
     let before: Block | undefined;
-    for (const call of calls) {
-      const key = `${call.layer < 0 ? call.section : ''} ${call.layer} ${hopOf(step.mesh, call, rank)}`;
+    for (const call of ofFirst(calls)) {
+      // Training comes to a layer twice: forward and backward.
+      const key = `${call.section} ${call.layer} ${hopOf(step.mesh, call, rank)}`;
       let entry = known.get(key);
       if (!entry) {
         const block = { name: call.section, layer: call.layer, columns: [] };

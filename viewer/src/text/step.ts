@@ -6,6 +6,10 @@ export const STEP_TEXTS = {
     'A step says what every rank of a model computes and moves for one prompt or one token. Write one, and drop it on this page:',
     '“一步”说明模型的每个 rank 为一个提示或一个 token 计算什么、移动什么。生成一个并拖到本页：',
   ],
+  step_microbatches: [
+    'Each stage does this for each of {count} microbatches: the first one is drawn. The bytes of the axes are those of all.',
+    '每个阶段对 {count} 个微批次各做一遍：图中是第一个。各轴的字节数是全部微批次的。',
+  ],
   step_intro: [
     'Every column is a node of the model, every lane a rank. Grey computes; a colour communicates, and ranks in a group have the same stripe. Play, or press →.',
     '一列是模型的一个节点，一行是一个 rank。灰色为计算，彩色为通信，同组的 rank 有相同的条纹。播放或按 → 前进。',

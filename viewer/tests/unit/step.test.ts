@@ -1,6 +1,6 @@
 // Steps of models as `unisono step show --json` writes them: read whole, and added up as the program does.
 import { describe, expect, it } from 'vitest';
-import { axesOf, blocksOf, parseStep, wiresOf } from '../../src/model/step';
+import { axesOf, blocksOf, microbatchesOf, parseStep, wiresOf } from '../../src/model/step';
 import { run } from '../program';
 
 const show = (layout: string, model = 'llama3-8b') =>
@@ -38,6 +38,31 @@ describe.each(['tp=2', 'pp=2,tp=2', 'cp=2,tp=2', 'pp=4,tp=4'])('a step under %s'
       const far = wires.reduce((sum, each) => sum + each.between, 0);
       if (perNode === 1) expect(far).toBe(moved);
       if (perNode === step.ranks.length) expect(far).toBe(0);
+    }
+  });
+});
+
+describe.each(['1f1b', 'zbv', 'dualpipe'])('a step of training under %s', (schedule) => {
+  const words = ['--layout', 'pp=2,tp=2', '--train', '8x512', '--with', `${schedule} m=8`];
+  const step = parseStep(JSON.parse(run(['step', 'show', 'llama3-8b', ...words, '--json'])));
+  const blocks = blocksOf(step);
+
+  it('has what one microbatch does of each stage, and all that comes before and behind', () => {
+    expect(microbatchesOf(step)).toBe(8);
+    step.ranks.forEach(({ calls }, rank) => {
+      const own = blocks.flatMap((block) =>
+        block.columns.flatMap(({ calls: each }) => (each[rank] ? [each[rank]] : [])),
+      );
+      const isFirst = ({ stage, microbatch }: (typeof calls)[number]) =>
+        calls.every((other) => other.stage !== stage || other.microbatch >= microbatch);
+      expect(new Set(own)).toEqual(new Set(calls.filter(isFirst)));
+    });
+  });
+
+  it('goes through each layer forward and backward', () => {
+    for (const section of ['forward', 'backward', 'backward of weights']) {
+      const layers = blocks.filter(({ name }) => name === section).map(({ layer }) => layer);
+      expect(layers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 32 }, (_, i) => i));
     }
   });
 });
